@@ -1,0 +1,67 @@
+#include "engine/base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill(struct err *err, enum err_code code, const char *where, const char *format, va_list args)
+{
+    err->code = code;
+    snprintf(err->where, sizeof err->where, "%s", where ? where : "");
+    vsnprintf(err->message, sizeof err->message, format, args);
+}
+
+int err_set(struct err *err, enum err_code code, const char *where, const char *format, ...)
+{
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        fill(err, code, where, format, args);
+        va_end(args);
+    }
+    return -1;
+}
+
+int err_errno(struct err *err, const char *where, const char *format, ...)
+{
+    int saved = errno;
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        fill(err, ERR_SYSTEM, where, format, args);
+        va_end(args);
+        size_t used = strlen(err->message);
+        snprintf(err->message + used, sizeof err->message - used, ": %s", strerror(saved));
+    }
+    errno = saved;
+    return -1;
+}
+
+int err_exit_status(enum err_code code)
+{
+    switch (code) {
+    case ERR_NONE:
+        return 0;
+#define ERROR(id, exit_status, name)                                                                                   \
+    case id:                                                                                                           \
+        return exit_status;
+#include "engine/base/errors.def"
+#undef ERROR
+    }
+    return 3;
+}
+
+const char *err_name(enum err_code code)
+{
+    switch (code) {
+    case ERR_NONE:
+        return "none";
+#define ERROR(id, exit_status, name)                                                                                   \
+    case id:                                                                                                           \
+        return name;
+#include "engine/base/errors.def"
+#undef ERROR
+    }
+    return "unknown";
+}

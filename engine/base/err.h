@@ -1,0 +1,28 @@
+/* How a failure is told. A function that can fail returns 0, or -1 with *err filled in; only main() and the event loop exit. */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+enum err_code {
+    ERR_NONE,
+#define ERROR(code, exit_status, name) code,
+#include "engine/base/errors.def"
+#undef ERROR
+};
+
+struct err {
+    enum err_code code;
+    char where[512];    /* "file:line: key", or "" */
+    char message[3584]; /* what was wrong and what was expected; may span lines (a compiler's own words) */
+};
+
+/* Fills *err and returns -1, so that a caller can `return err_set(...)`. err may be NULL. */
+int err_set(struct err *err, enum err_code code, const char *where, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The same, with ": " and the system's words for errno appended. Takes ERR_SYSTEM. */
+int err_errno(struct err *err, const char *where, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+int err_exit_status(enum err_code code);   /* 0 for ERR_NONE */
+const char *err_name(enum err_code code);  /* "input", "build", ...; "none" */
+
+#endif

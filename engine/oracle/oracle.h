@@ -1,0 +1,122 @@
+/* The oracle: arrays in, verdicts out. It knows no files, no traces, no kernel names.
+   Global: captured against the float64 truth from the original inputs: how wrong is it.
+   Local: captured against float64 arithmetic on what this run captured upstream: is this stage the culprit.
+   An element passes when error <= bound, a bound derived from the arithmetic (bound.h); NaN never passes. */
+#ifndef ORACLE_ORACLE_H
+#define ORACLE_ORACLE_H
+
+#include "engine/base/dtype.h"
+#include "probes/abi.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* Saved verdicts of another version are recomputed. */
+#define ORACLE_VERSION 1
+
+/* CLASS(id, name, glyph, meaning): each element is exactly one of these. */
+enum element_class {
+#define CLASS(id, name, utf8, ascii, meaning) id,
+#include "engine/oracle/classes.def"
+#undef CLASS
+    CLASS_COUNT
+};
+
+/* A matrix in memory: element (r, c) is data[r * row_stride + c], strides in elements. */
+struct matrix {
+    const void *data; /* NULL: absent */
+    enum dtype dtype;
+    int64_t row_stride;
+    int rows, cols;
+};
+
+/* What a verdict is asked about: one (batch, head, q tile) of a run. */
+struct oracle_case {
+    double scale; /* as the float the kernel was given */
+    int causal;   /* enum asc_causal */
+    int q_len, kv_len, head_dim, br, bc;
+    int q_tile;
+    int o_dtype; /* enum dtype of the output */
+    struct asc_conventions conventions;
+    struct matrix in_q; /* [valid rows of this q tile][head_dim], the original input */
+    struct matrix in_k, in_v; /* [kv_len][head_dim], of the kv head this head reads */
+    int kv_tiles;
+    /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
+       captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */
+    const struct matrix *captured; /* [kv_tiles][ASC_CHANNELS] */
+    /* Padding columns of s (keys >= kv_len) in valid rows: what stands there must be masked. data NULL: no padding. */
+    const struct matrix *s_padding; /* [kv_tiles] */
+    const int *order; /* [n_visited] kv tiles in the order the kernel visited them */
+    int n_visited;
+};
+
+/* One channel of one tile, judged one way (locally or globally). */
+struct verdict {
+    uint32_t count[CLASS_COUNT];
+    uint8_t judged;     /* 0: not recorded or nothing to judge it by */
+    uint8_t visited;    /* the kernel recorded here */
+    uint8_t masked;     /* no element of this tile may contribute: nothing is expected here */
+    int16_t worst_row, worst_col; /* of the first element with the largest error/bound (non-finite ones count as inf) */
+    float worst_ratio;  /* error / bound there */
+    float mean_error;   /* signed mean of got - want over finite pairs */
+    float ratio_median, ratio_spread; /* got / want: median and interquartile range; NaN where nothing can be divided */
+};
+
+int verdict_ok(const struct verdict *v); /* 1: judged and every element is CLASS_OK */
+uint32_t verdict_bad(const struct verdict *v);
+
+struct tile_verdicts {
+    struct verdict local, global;
+};
+
+/* Every element of one tile, for a view. Arrays are [rows][cols] of the channel's valid region, owned by the caller. */
+struct tile_detail {
+    int channel, kv; /* in: which tile */
+    int rows, cols;  /* out */
+    double *got, *want_local, *bound_local, *want_global, *bound_global;
+    uint8_t *class_local, *class_global; /* enum element_class */
+};
+
+/* Working memory of one thread; grows as needed. */
+struct judge_scratch;
+struct judge_scratch *judge_scratch_new(void);
+void judge_scratch_free(struct judge_scratch *s);
+
+/* Judges every tile of the case: out[kv * ASC_CHANNELS + ch] (slot channels at kv 0). detail may be NULL.
+   Returns 0, or -1 where memory ran out. */
+int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
+               struct tile_detail *detail);
+
+/* The bound's derivation, for a channel, in one line (shown beside a value). */
+const char *bound_formula(enum asc_channel ch);
+
+/* A cause: a formula that explains wrong values. CAUSE(id, name, channel, sentence, formula) in causes.def. */
+enum cause {
+    CAUSE_NONE,
+#define CAUSE(id, name, channel, sentence, formula) id,
+#include "engine/oracle/causes.def"
+#undef CAUSE
+    CAUSE_COUNT
+};
+const char *cause_name(enum cause c);     /* "scaled-twice" */
+const char *cause_sentence(enum cause c); /* "scores are scaled twice" */
+const char *cause_formula(enum cause c);  /* "scale² · q kᵀ" */
+enum asc_channel cause_channel(enum cause c);
+int cause_from_name(const char *name);    /* enum cause, or -1 */
+
+/* Evidence for one candidate, summed over the tiles that hold any bad element (cause_collect on each, any order). */
+struct cause_evidence {
+    uint64_t elements;       /* judged elements in those tiles */
+    uint64_t explained;      /* within the bound of the candidate formula */
+    uint64_t rounding;       /* within the bound of the right formula: what plain rounding explains */
+    uint64_t discriminating; /* explained, and beyond both bounds from what the right formula wants */
+    uint64_t chance_tried, chance_hit; /* the candidate against shuffled captured values */
+    int applicable;          /* 0: the formula has no meaning for this shape */
+};
+
+/* Adds tile kv of the case to evidence[CAUSE_COUNT] for every cause of channel ch. */
+int cause_collect(const struct oracle_case *c, enum asc_channel ch, int kv, struct judge_scratch *scratch,
+                  struct cause_evidence evidence[CAUSE_COUNT]);
+/* The rule of DESIGN.md: explains >= 99.99 % of all elements, >= 16 discriminate, n ln(1/pi) >= 30. */
+int cause_named(const struct cause_evidence *e);
+
+#endif

@@ -1,0 +1,65 @@
+/* From a kernel's source to a live trace: build the debuggee, keep a child process of it warm, run a problem in it.
+   Nothing here judges; nothing here links CUDA. */
+#ifndef RUNNERS_RUNNER_H
+#define RUNNERS_RUNNER_H
+
+#include "engine/base/err.h"
+#include "probes/trace.h"
+#include <stdatomic.h>
+
+/* Where attnscope's own files are, and where builds are kept. */
+struct runner_paths {
+    char root[512];  /* holds probes/attnscope.h */
+    char cache[512]; /* build/cache below root where writable, else below XDG_CACHE_HOME; ATTNSCOPE_CACHE wins */
+};
+int runner_find_paths(struct runner_paths *paths, struct err *err);
+
+/* Tells the caller what is going on; called from the thread that builds or runs. May be NULL. */
+struct runner_progress {
+    void (*report)(void *ctx, const char *phase, double done, double total); /* total 0: unknown */
+    void (*log)(void *ctx, const char *line); /* the compiler's and the kernel's own output, a line each */
+    void *ctx;
+    atomic_int *cancel; /* borrowed, may be NULL; non-zero: stop as soon as possible with ERR_CANCELLED */
+};
+
+struct build {
+    char program[600];     /* the debuggee */
+    char source_path[600]; /* the text that was compiled: the user's file, or the patched copy */
+    char *source;          /* owned */
+    struct trace_site *sites; /* owned: every probe line, in source order */
+    size_t n_sites;
+    int from_cache;
+};
+
+/* Compiles kernel (a path; patch may be NULL or "") for the CPU executor. Cached by content: preprocessed source, flags,
+   compiler, runtime and ABI version. ERR_BUILD carries the compiler's message at the user's line, ERR_GPU_ONLY the
+   construct and its line, ERR_INPUT a missing file or a hunk that does not apply. */
+int build_debuggee(const struct runner_paths *paths, const char *kernel, const char *patch,
+                   const struct runner_progress *progress, struct build *out, struct err *err);
+void build_free(struct build *b);
+
+struct child; /* one debuggee process, warm between runs */
+
+/* What the debuggee said of itself on start. */
+struct child_hello {
+    char kernel[64];
+    char backend[16];
+    int abi;
+    uint32_t dtypes, layouts;
+    int32_t o_dtype;
+    int32_t channel_dtype[ASC_CHANNELS];
+    struct asc_conventions conventions;
+};
+
+int child_start(const char *program, struct child **out, struct err *err); /* ERR_ABI, ERR_RUN */
+const struct child_hello *child_hello(const struct child *c);
+/* Asks the kernel for its plan. ERR_DECLINED carries the kernel's own sentence. */
+int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err);
+/* Launches into the live trace and waits, at most limit_s. 0: complete. -1 with ERR_RUN (crash, abort, time limit,
+   barrier divergence: the text says which, with the last stamp's place) or ERR_CANCELLED: the trace then holds what was
+   written, its info the status and the events, and the child is gone; start another. */
+int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress, struct err *err);
+int child_alive(const struct child *c);
+void child_stop(struct child *c); /* quit, then kill; NULL is legal */
+
+#endif

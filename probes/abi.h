@@ -1,0 +1,124 @@
+/* What a kernel, the debuggee it is built into and attnscope agree on. Plain data, valid as C, C++ and CUDA C++.
+   A change here is a new ASC_ABI_VERSION: debuggees and live traces of another version are refused. */
+#ifndef PROBES_ABI_H
+#define PROBES_ABI_H
+
+#include "engine/base/dtype.h"
+#include <stdint.h>
+
+#define ASC_ABI_VERSION 1
+
+enum asc_channel {
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
+#include "probes/channels.def"
+#undef CHANNEL
+    ASC_CHANNELS
+};
+
+enum asc_causal {
+    ASC_CAUSAL_NONE,
+    ASC_CAUSAL_TOP_LEFT,    /* query i sees keys 0..i */
+    ASC_CAUSAL_BOTTOM_RIGHT /* query i sees keys 0..i + kv_len - q_len (flash-attention since 2.1) */
+};
+
+enum asc_layout {
+    ASC_BHLD, /* [batch][head][row][head_dim] */
+    ASC_BLHD  /* [batch][row][head][head_dim] */
+};
+
+/* What one run computes: O = softmax(scale Q Kt, masked) V. Lengths in elements; the pointers are the debuggee's
+   (device memory on a GPU) and NULL on attnscope's side. lse is always [batch][heads][q_len] f32. */
+struct asc_problem {
+    int32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
+    int32_t causal; /* enum asc_causal */
+    int32_t layout; /* enum asc_layout, of q, k, v and o */
+    int32_t dtype;  /* enum dtype, of q, k and v */
+    float scale;
+    const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
+    const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
+    const void *v; /* as k */
+    void *o;       /* as q, of the kernel's own output type */
+    float *lse;
+};
+
+/* Where row `row` of head `head` begins, in elements: stride.batch * b + stride.head * h + stride.row * row. */
+struct asc_strides {
+    int64_t batch, head, row;
+};
+
+/* Strides of a tensor with `heads` heads of `rows` rows in the problem's layout. */
+static inline struct asc_strides asc_strides(const struct asc_problem *problem, int32_t heads, int32_t rows)
+{
+    struct asc_strides s;
+    const int64_t d = problem->head_dim;
+    if (problem->layout == ASC_BHLD) {
+        s.row = d;
+        s.head = d * rows;
+    } else {
+        s.row = d * heads;
+        s.head = d;
+    }
+    s.batch = d * heads * rows;
+    return s;
+}
+
+/* How a kernel tiles this problem: q tiles of br rows, kv tiles of bc rows. */
+struct asc_plan {
+    int32_t br, bc;
+    int32_t threads; /* per block, at most 1024 */
+};
+
+/* In which unit scores and maxima are captured, relative to the dot product q.k: times 1, scale, scale * log2(e). */
+enum asc_unit { ASC_UNIT_RAW, ASC_UNIT_SCALED, ASC_UNIT_LOG2 };
+
+/* What a kernel means by its values, declared per channel and never guessed. Zero is FlashAttention-2's choice. */
+struct asc_conventions {
+    int32_t s_unit;       /* enum asc_unit; s is captured after masking, masked elements are -inf */
+    int32_t m_unit;       /* enum asc_unit; m of a row that has seen no key yet is -inf */
+    int32_t alpha_first;  /* alpha where m_prev is -inf: 0 (the formula) or 1 */
+    int32_t lse_base2;    /* 0: natural logarithm; 1: log2 of the sum of exp(scaled score) */
+    int32_t empty_lse_negative; /* lse of a row without any key: 0 +inf, 1 -inf; o of such a row is 0 */
+};
+
+/* A registration: what ASC_KERNEL fills in. Only plan and launch must be set. */
+struct asc_kernel {
+    const char *name;
+    /* Fills *plan for this problem and returns NULL, or one sentence that says why the problem is not taken. */
+    const char *(*plan)(const struct asc_problem *problem, struct asc_plan *plan);
+    /* Launches on `stream` (a cudaStream_t; NULL on the CPU) and returns NULL, or one sentence that says what failed. */
+    const char *(*launch)(const struct asc_problem *problem, void *stream);
+    uint32_t dtypes;  /* set of 1u << enum dtype it takes; default f16 */
+    uint32_t layouts; /* set of 1u << enum asc_layout it takes; default BHLD */
+    int32_t o_dtype;  /* enum dtype of the output; -1 (default): as the inputs */
+    int32_t channel_dtype[ASC_CHANNELS]; /* enum dtype a probe records; -1 (default): as channels.def says */
+    struct asc_conventions conventions;
+};
+
+/* One channel of a trace in memory: element (slot, kv, row, col) lies at
+   base + slot * slot_stride + kv * kv_stride + (row * cols + col) * bytes of its type. Strides in bytes. */
+struct asc_channel_map {
+    uint64_t offset; /* of slot 0, kv tile 0, from the start of the trace */
+    uint64_t slot_stride, kv_stride;
+    int32_t rows, cols;
+    int32_t n_kv;  /* 1 for a channel that exists once per slot */
+    int32_t dtype; /* enum dtype; -1: this channel is not recorded */
+};
+
+/* Stamps: one 64-bit clock per (slot, kv tile, warp) and channel, 0 = this warp never recorded here. */
+struct asc_stamp_map {
+    uint64_t offset; /* of slot 0, kv tile 0, warp 0 */
+    uint64_t slot_stride, kv_stride;
+};
+
+/* What the probes write through; the debuggee fills it before each launch and hands it over by asc_bind(). */
+struct asc_device {
+    unsigned char *trace; /* the live trace, as the device sees it */
+    const int32_t *slot;  /* [batch][heads][q_tiles] -> slot number, -1 = not recorded */
+    uint64_t *dropped;    /* [ASC_CHANNELS] values that had no place in the trace */
+    uint64_t *mistyped;   /* [ASC_CHANNELS] values whose C++ type is not the channel's declared type */
+    int32_t batch, heads, q_tiles, warps;
+    struct asc_channel_map channel[ASC_CHANNELS];
+    struct asc_stamp_map stamp[ASC_CHANNELS];
+};
+
+#endif

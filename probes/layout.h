@@ -1,0 +1,65 @@
+/* Where everything lies in a live trace: a pure function of problem, plan, types and slots.
+
+   The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
+     struct live_header | inputs q k v | outputs o lse | slots [n][3] i32 | slot index [B][H][q_tiles] i32 |
+     dropped, mistyped [ASC_CHANNELS] u64 | slot 0 | slot 1 | ...
+   and a slot is   PER_SLOT channels, their stamps | kv tile 0: PER_KV channels, their stamps | kv tile 1 | ...
+   so that all that is recorded at one (slot, kv tile) lies side by side: measured on an H200, probes then reach
+   52.7 GB/s into pinned memory; one tensor per channel reached 15-22. */
+#ifndef PROBES_LAYOUT_H
+#define PROBES_LAYOUT_H
+
+#include "engine/base/err.h"
+#include "probes/abi.h"
+
+#define ASC_ALIGN 128u
+
+/* One tensor of the inputs or outputs: bytes at offset from the start of the trace. */
+struct layout_part {
+    uint64_t offset, bytes;
+    int32_t dtype;
+};
+
+struct layout {
+    struct layout_part q, k, v, o, lse;
+    struct layout_part slots;      /* [n_slots][3] i32: batch, head, q tile */
+    struct layout_part slot_index; /* [batch][heads][q_tiles] i32 */
+    struct layout_part dropped, mistyped;
+    uint64_t slots_offset, slot_stride, total_bytes;
+    int32_t n_slots, q_tiles, kv_tiles, warps;
+    struct asc_channel_map channel[ASC_CHANNELS];
+    struct asc_stamp_map stamp[ASC_CHANNELS];
+};
+
+/* Static facts of channels.def. */
+const char *channel_name(enum asc_channel ch);    /* "alpha" */
+const char *channel_label(enum asc_channel ch);   /* "α" */
+const char *channel_meaning(enum asc_channel ch);
+const char *channel_formula(enum asc_channel ch);
+int channel_from_name(const char *name);          /* enum asc_channel, or -1 */
+int channel_per_kv(enum asc_channel ch);          /* 1: exists per kv tile; 0: once per q tile */
+
+/* Shape of a channel's tile for a plan, padding included. */
+int channel_rows(enum asc_channel ch, const struct asc_plan *plan);
+int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct asc_problem *problem);
+/* How many of those rows and columns exist in the problem (tails): 0 < valid <= full for tiles inside the problem. */
+int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile, int kv);
+int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int kv);
+
+/* What each channel holds: dtype[ch] is an enum dtype, or -1 where the channel is not recorded. */
+struct layout_types {
+    int32_t o; /* enum dtype of the output */
+    int32_t channel[ASC_CHANNELS];
+};
+
+/* Bytes one slot takes; and the layout for n_slots slots. Fails (ERR_INPUT) where a length is not positive, heads is
+   not a multiple of kv_heads, or a size passes 2^63: nothing here can overflow unnoticed. */
+int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
+                      uint64_t *bytes, struct err *err);
+int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
+                struct layout *out, struct err *err);
+
+/* Checks that a problem's numbers are possible at all (layout_make does it too). `where` names their origin. */
+int problem_check(const struct asc_problem *p, const char *where, struct err *err);
+
+#endif

@@ -1,0 +1,104 @@
+/* A trace: what one run was asked and what its probes wrote. Every view, check and test reads a trace and nothing else,
+   and reads live (memfd, slot-major) and saved (safetensors, one tensor per channel) ones through trace_tile(). */
+#ifndef PROBES_TRACE_H
+#define PROBES_TRACE_H
+
+#include "probes/layout.h"
+#include <stddef.h>
+
+/* One probe line of the kernel. */
+struct trace_site {
+    enum asc_channel channel;
+    int line;
+    char file[256]; /* as the user names it */
+};
+
+/* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash. */
+struct trace_event {
+    char kind[32]; /* "fp-invalid", "barrier", "assert", ... */
+    char text[512];
+    char file[256];
+    int line; /* 0: unknown */
+};
+
+/* Facts about the run that are not arrays; all of it goes into the saved file's metadata as JSON. */
+struct trace_info {
+    char kernel[64];         /* registered name */
+    char source_name[256];   /* the user's path of the .cu */
+    char *source;            /* owned, the text that was compiled (patched); NULL if unknown */
+    char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
+    char scenario_name[128]; /* "double-scale" */
+    char patch_name[128];    /* "" without a patch */
+    char backend[16];        /* "cpu" */
+    int workers;
+    double seconds;          /* of the launch */
+    char status[16];         /* "complete", "crashed", "hung", "cancelled" */
+    char status_text[512];   /* the run's own words where it is not complete */
+    struct trace_site *sites; /* owned */
+    size_t n_sites;
+    struct trace_event *events; /* owned */
+    size_t n_events;
+};
+
+struct trace {
+    struct asc_problem problem; /* pointers NULL */
+    struct asc_plan plan;
+    struct asc_conventions conventions;
+    struct layout layout; /* offsets are into `bytes`, live or saved */
+    struct trace_info info;
+    const unsigned char *bytes; /* the mapping */
+    size_t n_bytes;
+    int fd;   /* owned: memfd of a live trace, -1 for a saved one */
+    int live; /* 1: memfd, 0: a file */
+};
+
+/* A live trace: makes a memfd of the layout's size, writes header, slot table and inputs (q, k, v: the caller's arrays
+   in the problem's layout and dtype), fills what will be recorded with the never-written pattern, maps it shared.
+   slots: [n][3] (batch, head, q tile). Fails with ERR_SYSTEM where there is no space. */
+int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const struct asc_conventions *conventions,
+                 const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
+                 const void *v, struct trace **out, struct err *err);
+
+/* The child's side: maps fd read-write, checks the ABI version, and fills *problem (with pointers into the mapping) and
+   *device. *mapping and *n_bytes are for munmap. */
+int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
+                 size_t *n_bytes, struct err *err);
+
+/* Opens a saved trace read-only. Every number in the file is checked before it is used: ERR_INPUT names what is wrong. */
+int trace_open(const char *path, struct trace **out, struct err *err);
+
+/* Writes a safetensors file: temporary name beside path, fsync, rename; on failure nothing is left behind. */
+int trace_save(const struct trace *t, const char *path, struct err *err);
+
+void trace_free(struct trace *t); /* NULL is legal; unmaps, closes, frees */
+
+/* One tile of one channel. */
+struct tile {
+    const void *data; /* NULL: this channel is not recorded */
+    enum dtype dtype;
+    int rows, cols;             /* as laid out, padding included; element (r, c) is data[r * cols + c] */
+    int valid_rows, valid_cols; /* what exists in the problem */
+};
+
+/* kv is ignored for channels that exist once per slot. */
+struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
+
+/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. */
+const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
+
+/* Stamps of one (channel, slot, kv tile), [layout.warps]; NULL where the channel is not recorded. */
+const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv);
+uint64_t trace_first_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv); /* smallest non-zero, or 0 */
+uint64_t trace_last_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv);  /* largest, or 0 */
+
+/* The slot of (batch, head, q tile), or -1: not recorded. And back. */
+int trace_slot(const struct trace *t, int batch, int head, int q_tile);
+const int32_t *trace_slot_place(const struct trace *t, int slot); /* [3] batch, head, q tile */
+
+uint64_t trace_dropped(const struct trace *t, enum asc_channel ch);  /* values without a place */
+uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch); /* values of another type than declared */
+
+/* The probe line of a channel, or NULL. */
+const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch);
+
+#endif

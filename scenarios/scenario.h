@@ -1,0 +1,75 @@
+/* A scenario: what is run and what must be found. Read from an INI file; docs/scenarios.md is generated from keys.def. */
+#ifndef SCENARIOS_SCENARIO_H
+#define SCENARIOS_SCENARIO_H
+
+#include "engine/base/err.h"
+#include "probes/abi.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum fill_kind {
+#define FILL(id, name, meaning) id,
+#include "scenarios/fills.def"
+#undef FILL
+    FILL_COUNT
+};
+
+struct fill {
+    enum fill_kind kind;
+    double sigma; /* scale of the random fills */
+    uint64_t seed;
+};
+
+/* Which (batch, head, q tile)s are recorded: each list is ascending; n = 0 means all. */
+struct capture {
+    int n_batches, n_heads, n_q_tiles;
+    int *batches, *heads, *q_tiles;          /* owned */
+    unsigned channels;                       /* set of 1u << enum asc_channel; default all */
+    uint64_t mem_bytes;                      /* most the live trace may take; default 2 GiB */
+};
+
+/* What must be found; status EXPECT_NOTHING where the scenario says nothing. */
+enum expect_verdict { EXPECT_NOTHING, EXPECT_CLEAN, EXPECT_FAIL };
+
+struct expect {
+    enum expect_verdict verdict;
+    int first_channel;      /* enum asc_channel, -1: not stated */
+    int first[4];           /* batch, head, q tile, kv tile; -1: not stated */
+    unsigned culprits;      /* set of 1u << enum asc_channel; 0: not stated */
+    char cause[64];         /* name of a cause; "" not stated */
+    int line_of_expect;     /* where [expect] stands in the file */
+};
+
+struct scenario {
+    char path[512];   /* as given; "" for an ad-hoc run */
+    char name[128];   /* file name without .ini */
+    char kernel[512]; /* path of the .cu, resolved against the scenario's folder, then the root */
+    char patch[512];  /* "" none; path of a unified diff */
+    struct asc_problem problem; /* pointers NULL */
+    struct fill fill_q, fill_k, fill_v;
+    struct capture capture;
+    struct expect expect;
+    double limit_s; /* wall-clock limit of the launch; default 30 */
+    char *text;     /* owned: the file as read */
+};
+
+/* Defaults of an ad-hoc run: 1,8,512,64 f16, normal inputs, scale 1/sqrt(head_dim), everything recorded. */
+void scenario_init(struct scenario *s);
+/* Reads a file. ERR_INPUT with "file:line: key" and what was expected; *s is then empty. root: attnscope's own folder. */
+int scenario_read(const char *path, const char *root, struct scenario *s, struct err *err);
+/* "1,8,512,64" or "B,H,Lq,Lkv,D" into the problem. */
+int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err);
+/* Sets one key as if it stood in the file ("shape.causal", "top-left"): command-line options use it. */
+int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err);
+void scenario_free(struct scenario *s); /* frees what it owns; NULL and an empty one are legal */
+
+/* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and dtype.
+   The same bits on every machine and thread count: element (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */
+void fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, void *out);
+size_t fill_tensor_bytes(const struct asc_problem *p, int tensor);
+
+/* Applies a unified diff to a text (both NUL-terminated); *out is owned by the caller. One hunk that does not fit is
+   ERR_INPUT and names the hunk ("patch:12: hunk 2 of 3: expected `...`"). No fuzz, offsets allowed. */
+int patch_apply(const char *text, const char *diff, const char *diff_name, char **out, struct err *err);
+
+#endif
