@@ -1,0 +1,81 @@
+# attnscope. `make run` opens the debugger on a failing kernel, `make test` runs every test; all output is below build/.
+MODE ?= release
+ifeq ($(MODE),release)
+B := build
+MODE_CFLAGS := -O2
+else ifeq ($(MODE),asan)
+B := build/asan
+MODE_CFLAGS := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else
+$(error MODE is release or asan, not '$(MODE)')
+endif
+
+CC ?= gcc
+# No contraction into FMA: input fills and verdicts are the same bits on every machine.
+CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -MMD -MP $(MODE_CFLAGS)
+LDLIBS := -lncursesw -ltinfo -ljansson -linih -lopenblas -lxxhash -lpthread -lm
+
+FOLDERS := engine/base probes scenarios engine/oracle engine/runners engine/session tui
+SRC := $(wildcard $(addsuffix /*.c,$(FOLDERS)))
+OBJ := $(SRC:%.c=$(B)/obj/%.o)
+CLI := $(wildcard cli/*.c)
+CLI_OBJ := $(CLI:%.c=$(B)/obj/%.o)
+PROGRAM := $(B)/attnscope
+
+# What a debuggee links on the CPU; never sanitized (it switches stacks), so shared by every MODE.
+SIMT_SRC := $(wildcard engine/runners/cpu/*.c engine/runners/debuggee/*.c) engine/base/dtype.c probes/layout.c probes/live.c engine/base/err.c
+SIMT_OBJ := $(SIMT_SRC:%.c=build/simt/%.o)
+SIMT := build/libdebuggee_cpu.a
+SIMT_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -O2 -fno-strict-aliasing -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -MMD -MP
+
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
+
+.PHONY: all run test lint bench docs clean setup-%
+all: setup-build $(PROGRAM) $(SIMT)
+
+run: all
+	@$(PROGRAM) scenarios/bugs/double-scale.ini
+
+test: setup-test $(PROGRAM) $(SIMT) $(UNIT)
+	@tests/run --build $(B)
+
+lint: setup-lint
+	@tests/lint
+
+bench: all
+	@tests/bench --build $(B)
+
+docs: all
+	@docs/generate --build $(B)
+
+clean:
+	rm -rf build
+
+setup-%:
+	@.ci/setup $*
+
+$(PROGRAM): $(CLI_OBJ) $(B)/libattnscope.a
+	$(CC) $(MODE_CFLAGS) -o $@ $(CLI_OBJ) $(B)/libattnscope.a $(LDLIBS)
+
+$(B)/libattnscope.a: $(OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $(OBJ)
+
+$(SIMT): $(SIMT_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $(SIMT_OBJ)
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c -o $@ $<
+
+build/simt/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(SIMT_CFLAGS) -c -o $@ $<
+
+$(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)
+
+-include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(UNIT:=.d)
