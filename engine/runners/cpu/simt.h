@@ -1,0 +1,64 @@
+/* The CPU SIMT executor as its host sees it: runs one kernel launch, blocks spread over worker threads, CUDA threads as
+   fibers. The device-side interface that kernels compile against is simt_device.h. */
+#ifndef CPU_SIMT_H
+#define CPU_SIMT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Shared memory a launch may ask for, bytes: what an H100 block can have (CUDA C++ Programming Guide, compute
+   capability 9.0: 227 KB). */
+#define SIMT_SHARED_MAX 232448u
+
+struct simt_dim {
+    uint32_t x, y, z;
+};
+
+/* Something a GPU would have hidden or died of. */
+struct simt_report {
+    const char *kind;  /* "fp-invalid", "fp-divide", "fp-overflow", "barrier", "deadlock", "assert", "trap", "address",
+                          "shuffle", "shared-memory" */
+    const char *text;  /* one sentence; a deadlock's listing has a line per group of threads */
+    const char *file;  /* NULL: unknown */
+    int line;
+    struct simt_dim block, thread;
+    int fatal;         /* the process is about to end, or this launch has failed */
+};
+
+struct simt_options {
+    int workers;     /* threads; 0: as many as cores */
+    int fp_traps;    /* report the first invalid, divide and overflow of each source line */
+    int lane_order;  /* 0 ascending, 1 descending: which ready lane runs first */
+    /* Called from worker threads and from signal handlers, one at a time. May be NULL. */
+    void (*report)(void *ctx, const struct simt_report *report);
+    void (*progress)(void *ctx, uint64_t blocks_done, uint64_t blocks); /* after each block, one call at a time */
+    void *ctx;
+};
+void simt_configure(const struct simt_options *options);
+
+/* Asks a launch under way to stop at the next block. Safe from any thread. */
+void simt_cancel(void);
+
+struct simt_launch {
+    struct simt_dim grid, block;
+    size_t shared_bytes; /* dynamic */
+    void (*entry)(void *args);
+    void *args;
+    const char *name;
+};
+/* Runs the launch to its end. 0, or -1: refused or failed; simt_error() is the sentence, a fatal report has been made. */
+int simt_launch(const struct simt_launch *launch);
+const char *simt_error(void); /* of the last launch; NULL when it was fine */
+
+/* Rises with every probe and barrier of the calling block: the block-local clock of stamps. Never 0. The same numbers
+   on every run: a block's fibers run on one thread in a fixed order. */
+uint64_t simt_clock(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
