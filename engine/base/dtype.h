@@ -17,20 +17,21 @@ extern "C" {
 #endif
 
 size_t dtype_bytes(enum dtype t);
-const char *dtype_name(enum dtype t);             /* "f16" */
-const char *dtype_safetensors(enum dtype t);      /* "F16" */
-int dtype_from_name(const char *name);            /* enum dtype, or -1 */
+const char *dtype_name(enum dtype t);        /* "f16" */
+const char *dtype_safetensors(enum dtype t); /* "F16" */
+int dtype_from_name(const char *name);       /* enum dtype, or -1; NULL is no name */
 
 /* Element i of an array of type t, as float64 (exact for every type but I64 beyond 2^53). */
 double dtype_load(enum dtype t, const void *array, size_t i);
-/* Rounds to nearest even into t; FP8 saturates; integers truncate. */
+/* Rounds to nearest even into t; FP8 saturates; integers truncate, clamp to their range and take NaN as 0. */
 void dtype_store(enum dtype t, void *array, size_t i, double value);
 
-/* "Nobody wrote this": a NaN pattern, the same 16 bits repeated, distinct from the executor's shared-memory poison.
-   8-bit and integer types have no room for one. */
-#define UNWRITTEN_16 0x7FA5u
-#define UNWRITTEN_32 0x7FA57FA5u
-#define UNWRITTEN_64 0x7FA57FA57FA57FA5u
+/* "Nobody wrote this": the same 16 bits repeated, NaN in f16, bf16, f32 and f64 alike (0x7FFx is the least that f64
+   asks for), distinct from the executor's shared-memory poison and from what arithmetic returns for NaN (0x7FFF...,
+   0x7FC0..., 0x7FF8...). 8-bit and integer types have no room for one. */
+#define UNWRITTEN_16 0x7FF5u
+#define UNWRITTEN_32 0x7FF57FF5u
+#define UNWRITTEN_64 UINT64_C(0x7FF57FF57FF57FF5)
 int dtype_has_unwritten(enum dtype t);
 int dtype_is_unwritten(enum dtype t, const void *array, size_t i);
 
