@@ -17,20 +17,29 @@ enum mark { MARK_UNKNOWN, MARK_OK, MARK_BAD, MARK_UNRECORDED };
 
 struct stage_summary {
     enum mark local, global;
-    uint64_t elements;          /* judged locally */
+    uint64_t elements; /* judged locally */
     uint64_t bad_local, bad_global;
-    struct place first_local;   /* first bad tile in execution order; slot -1: none */
+    struct place first_local; /* first bad tile in execution order; slot -1: none */
 };
 
 struct finding {
     enum asc_channel channel; /* the culprit stage */
     struct place first;       /* its first bad tile, and the element there */
     int row, col;
-    enum cause cause;         /* CAUSE_NONE: no known cause */
+    enum cause cause;               /* CAUSE_NONE: no known cause */
     struct cause_evidence evidence; /* of the named cause; zeros for none */
     enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
     int n_also;
-    char text[256];           /* one line for the user, without the place */
+    char text[256]; /* one line for the user, without the place */
+};
+
+/* What the verdicts of the slots judged so far add up to. */
+struct summary {
+    struct stage_summary stage[ASC_CHANNELS];
+    struct place first; /* first bad tile of all (local), in execution order; slot -1: none */
+    unsigned culprits;  /* set of 1u << enum asc_channel: stages with local faults */
+    unsigned
+        suspicious; /* stages off globally with no local fault at or before them: a bound or declaration is wrong */
 };
 
 struct judgement {
@@ -38,35 +47,38 @@ struct judgement {
     struct tile_verdicts *tiles; /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
     atomic_uchar *slot_done;     /* owned, [n_slots]; acquire before reading tiles of that slot */
     atomic_int n_done;           /* slots judged */
-    atomic_int complete;         /* all slots judged and all findings made */
-    /* Below: made by judgement_summarise(), from what is done so far. */
-    struct stage_summary stage[ASC_CHANNELS];
-    struct place first;   /* first bad tile of all (local), in execution order; slot -1: none */
-    unsigned culprits;    /* set of 1u << enum asc_channel: stages with local faults */
-    unsigned suspicious;  /* stages off globally with no local fault at or before them: a bound or declaration is wrong */
-    struct finding findings[ASC_CHANNELS]; /* one per culprit, first culprit first; valid once complete */
+    int run_incomplete;          /* the run did not end well: missing values may be its doing */
+    /* Below: the session's own thread writes them. */
+    struct summary summary;
+    struct finding findings[ASC_CHANNELS]; /* one per culprit, first culprit first */
     int n_findings;
-    int run_incomplete;   /* the run did not end well: missing values may be its doing */
+    int complete; /* every slot is judged and every culprit's causes are tested */
 };
 
 int judgement_new(const struct trace *t, struct judgement **out);
 void judgement_free(struct judgement *j);
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
-/* Recomputes the summaries from the slots done so far; one thread at a time, not beside itself. */
-void judgement_summarise(struct judgement *j, const struct trace *t);
-/* Tests the causes of every culprit and writes the findings; all slots must be done. */
-int judgement_find(struct judgement *j, const struct trace *t, struct judge_scratch *scratch);
+/* Adds up the slots done so far. */
+void judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out);
+/* Tests the causes of every culprit of a summary of all slots; returns the number of findings, -1 without memory. */
+int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                   struct judge_scratch *scratch, struct finding findings[ASC_CHANNELS]);
 /* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
 int judgement_detail(const struct trace *t, struct place place, struct judge_scratch *scratch, struct tile_detail *out);
 void judgement_detail_free(struct tile_detail *d);
 
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place);
 int judgement_slot_done(const struct judgement *j, int slot);
-/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many. order: [kv_tiles]. */
-int judgement_order(const struct trace *t, int slot, int *order);
+/* 1 if the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count. */
+int judgement_tile_bad(const struct judgement *j, struct place place, int global);
 
-/* 1 if the scenario's [expect] is met; why: one line that says what was expected and what was found. */
+/* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then
+   kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many.
+   places: [kv_tiles * ASC_CHANNELS]. */
+int judgement_sequence(const struct trace *t, int slot, struct place *places);
+/* 1 if the scenario's [expect] is met (a scenario that expects nothing expects a clean run); why: one line that says
+ * what was expected and what was found. */
 struct expect;
 int judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
                     size_t why_bytes);

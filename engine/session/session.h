@@ -27,27 +27,29 @@ struct cursor {
     int row, col; /* element within the tile */
 };
 
+struct work;
+
 struct session {
     struct runner_paths paths;
     struct scenario scenario;
     int has_scenario; /* 0: a saved trace */
     char title[192];  /* "v2b_scalar + double-scale.patch", or the trace's file name */
     enum phase phase;
-    struct err err;   /* why PHASE_FAILED */
-    char activity[64];/* "compiling v2b_scalar.cu", "running" */
-    double done, total; /* of the activity; total 0: unknown */
-    double activity_since; /* monotonic seconds */
-    struct trace *trace;        /* owned; NULL before the first run */
-    struct judgement *judgement;/* owned; NULL without a trace */
-    int run_number;             /* 1 for the first run */
+    struct err err;              /* why PHASE_FAILED */
+    char activity[64];           /* "compiling v2b_scalar.cu", "running" */
+    double done, total;          /* of the activity; total 0: unknown */
+    double activity_since;       /* monotonic seconds */
+    struct trace *trace;         /* owned; NULL before the first run */
+    struct judgement *judgement; /* owned; NULL without a trace */
+    int run_number;              /* 1 for the first run */
     struct cursor cursor;
     enum shown shown;
-    struct tile_detail detail;  /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
+    struct tile_detail detail;     /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
-    char **log;                 /* owned lines, newest last */
+    char **log;                    /* owned lines, newest last */
     size_t n_log;
-    char message[256];          /* one line about the last command ("no next bad tile") */
-    struct session_work *work;  /* owned: threads, queue, child */
+    char message[256];         /* one line about the last command ("no next bad tile") */
+    struct session_work *work; /* owned: threads, queue, child */
 };
 
 int session_open_scenario(const char *path, struct session **out, struct err *err);
@@ -57,26 +59,26 @@ int session_open_trace(const char *path, struct session **out, struct err *err);
 int session_open(const char *path, struct session **out, struct err *err);
 void session_free(struct session *s); /* stops everything; NULL is legal */
 
-int session_start(struct session *s);   /* builds, runs, judges in the background; a running one is left alone: -1 */
-void session_cancel(struct session *s); /* stops what is under way; what was recorded is kept */
-int session_fd(const struct session *s);/* readable when session_update() has something to do */
-int session_update(struct session *s);  /* takes over what the threads have done; 1 if anything changed */
+int session_start(struct session *s);    /* builds, runs, judges in the background; a running one is left alone: -1 */
+void session_cancel(struct session *s);  /* stops what is under way; what was recorded is kept */
+int session_fd(const struct session *s); /* readable when session_update() has something to do */
+int session_update(struct session *s);   /* takes over what the threads have done; 1 if anything changed */
 int session_busy(const struct session *s);
 /* Runs to the end in the calling thread's time. progress: a line on stderr after a second. -1: it failed (s->err). */
 int session_finish(struct session *s, int progress);
 int session_save(const struct session *s, const char *path, struct err *err);
 
 /* Stepping. Each returns 1 if the cursor moved; else s->message says why not. */
-int session_step_stage(struct session *s, int by);  /* over the channels that are recorded */
-int session_step_head(struct session *s, int by);   /* batch, head as one sequence */
+int session_step_stage(struct session *s, int by); /* over the channels that are recorded */
+int session_step_head(struct session *s, int by);  /* batch, head as one sequence */
 int session_step_q(struct session *s, int by);
 int session_step_kv(struct session *s, int by);
 int session_step_row(struct session *s, int by);
 int session_step_col(struct session *s, int by);
-int session_step_bad(struct session *s, int by);    /* next / previous bad tile, in execution order */
+int session_step_bad(struct session *s, int by); /* next / previous bad tile, in execution order */
 int session_go_first_bad(struct session *s);
 int session_go(struct session *s, struct place place);
-int session_go_worst(struct session *s);            /* the worst element of this tile */
+int session_go_worst(struct session *s); /* the worst element of this tile */
 void session_cycle_shown(struct session *s);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */

@@ -1,0 +1,127 @@
+#include "engine/session/case.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t first_visit(const struct trace *t, int slot, int kv)
+{
+    uint64_t first = 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (!channel_per_kv(ch))
+            continue;
+        uint64_t stamp = trace_first_stamp(t, ch, slot, kv);
+        if (stamp && (!first || stamp < first))
+            first = stamp;
+    }
+    return first;
+}
+
+int visiting_order(const struct trace *t, int slot, int *order)
+{
+    int n = 0;
+    uint64_t *when = calloc((size_t)t->layout.kv_tiles, sizeof *when);
+    if (!when)
+        return 0;
+    for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
+        uint64_t stamp = first_visit(t, slot, kv);
+        if (!stamp)
+            continue;
+        /* Kernels visit in ascending or descending order: an insertion sort has nearly nothing to do. */
+        int at = n++;
+        for (; at > 0 && when[at - 1] > stamp; at--) {
+            when[at] = when[at - 1];
+            order[at] = order[at - 1];
+        }
+        when[at] = stamp;
+        order[at] = kv;
+    }
+    free(when);
+    return n;
+}
+
+/* Rows first .. first + rows - 1 of one head of q (which 'q'), k or v. */
+static struct matrix input_rows(const struct trace *t, char which, int batch, int head, int first, int rows)
+{
+    const struct asc_problem *p = &t->problem;
+    const int is_q = which == 'q';
+    const int heads = is_q ? p->heads : p->kv_heads;
+    const struct asc_strides strides = asc_strides(p, heads, is_q ? p->q_len : p->kv_len);
+    if (!is_q)
+        head /= p->heads / p->kv_heads;
+    struct matrix m = {.rows = rows, .cols = p->head_dim, .row_stride = strides.row};
+    const unsigned char *data = trace_tensor(t, which, &m.dtype);
+    if (data) {
+        int64_t at = strides.batch * batch + strides.head * head + strides.row * first;
+        m.data = data + (size_t)at * dtype_bytes(m.dtype);
+    }
+    return m;
+}
+
+static struct matrix captured_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    struct tile tile = trace_tile(t, ch, slot, kv);
+    return (struct matrix){tile.data, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
+}
+
+static struct matrix score_padding(const struct trace *t, int slot, int kv)
+{
+    struct tile tile = trace_tile(t, asc_s, slot, kv);
+    if (!tile.data || tile.valid_cols >= tile.cols)
+        return (struct matrix){0};
+    const unsigned char *first = (const unsigned char *)tile.data + (size_t)tile.valid_cols * dtype_bytes(tile.dtype);
+    return (struct matrix){first, tile.dtype, tile.cols, tile.valid_rows, tile.cols - tile.valid_cols};
+}
+
+int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
+{
+    const struct asc_problem *p = &t->problem;
+    const int32_t *place = trace_slot_place(t, slot);
+    const int kv_tiles = t->layout.kv_tiles;
+    memset(out, 0, sizeof *out);
+    out->captured = calloc((size_t)kv_tiles * ASC_CHANNELS, sizeof *out->captured);
+    out->padding = calloc((size_t)kv_tiles, sizeof *out->padding);
+    out->order = calloc((size_t)kv_tiles, sizeof *out->order);
+    if (!out->captured || !out->padding || !out->order) {
+        slot_case_free(out);
+        return -1;
+    }
+    for (int kv = 0; kv < kv_tiles; kv++) {
+        out->padding[kv] = score_padding(t, slot, kv);
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            if (kv == 0 || channel_per_kv(ch))
+                out->captured[kv * ASC_CHANNELS + ch] = captured_tile(t, ch, slot, kv);
+    }
+    struct oracle_case *c = &out->c;
+    c->scale = p->scale;
+    c->causal = p->causal;
+    c->q_len = p->q_len;
+    c->kv_len = p->kv_len;
+    c->head_dim = p->head_dim;
+    c->br = t->plan.br;
+    c->bc = t->plan.bc;
+    c->q_tile = place[2];
+    enum dtype o_dtype = DTYPE_F16;
+    trace_tensor(t, 'o', &o_dtype);
+    c->o_dtype = (int)o_dtype;
+    c->conventions = t->conventions;
+    int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);
+    c->in_q = input_rows(t, 'q', place[0], place[1], place[2] * t->plan.br, rows);
+    c->in_k = input_rows(t, 'k', place[0], place[1], 0, p->kv_len);
+    c->in_v = input_rows(t, 'v', place[0], place[1], 0, p->kv_len);
+    c->kv_tiles = kv_tiles;
+    c->captured = out->captured;
+    c->s_padding = out->padding;
+    c->order = out->order;
+    c->n_visited = visiting_order(t, slot, out->order);
+    return 0;
+}
+
+void slot_case_free(struct slot_case *s)
+{
+    if (!s)
+        return;
+    free(s->captured);
+    free(s->padding);
+    free(s->order);
+    memset(s, 0, sizeof *s);
+}

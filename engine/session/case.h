@@ -1,0 +1,22 @@
+/* The bridge from a trace to the oracle: one slot's arrays as an oracle_case. */
+#ifndef SESSION_CASE_H
+#define SESSION_CASE_H
+
+#include "engine/oracle/oracle.h"
+#include "probes/trace.h"
+
+struct slot_case {
+    struct oracle_case c;
+    struct matrix *captured; /* owned, [kv_tiles][ASC_CHANNELS] */
+    struct matrix *padding;  /* owned, [kv_tiles] */
+    int *order;              /* owned, [kv_tiles] */
+};
+
+/* Borrows the trace's arrays; -1 where memory ran out. */
+int slot_case_make(const struct trace *t, int slot, struct slot_case *out);
+void slot_case_free(struct slot_case *s);
+
+/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many. order: [kv_tiles]. */
+int visiting_order(const struct trace *t, int slot, int *order);
+
+#endif

@@ -1,0 +1,104 @@
+/* Whether a run shows what its scenario says must be found. */
+#include "engine/session/judgement.h"
+
+#include "scenarios/scenario.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void channel_set(unsigned set, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (set & 1u << ch && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", channel_name(ch));
+    if (!out[0])
+        snprintf(out, bytes, "none");
+}
+
+static int unmet(char *why, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int unmet(char *why, size_t bytes, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, bytes, format, args);
+    va_end(args);
+    return 0;
+}
+
+/* Something must have been judged: a run in which nothing was recorded is not clean. */
+static int anything_judged(const struct judgement *j)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (j->summary.stage[ch].elements)
+            return 1;
+    return 0;
+}
+
+static int meets_clean(const struct judgement *j, char *why, size_t bytes)
+{
+    char names[128];
+    if (j->summary.culprits) {
+        channel_set(j->summary.culprits, names, sizeof names);
+        return unmet(why, bytes, "expected clean, found local faults in %s", names);
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (j->summary.stage[ch].bad_global)
+            return unmet(why, bytes, "expected clean, found %s off globally in %llu elements", channel_name(ch),
+                         (unsigned long long)j->summary.stage[ch].bad_global);
+    snprintf(why, bytes, "clean, as expected");
+    return 1;
+}
+
+static int meets_first(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                       size_t bytes)
+{
+    static const char *const axis[4] = {"batch", "head", "q tile", "kv tile"};
+    if (e->first_channel >= 0 && (int)j->summary.first.channel != e->first_channel)
+        return unmet(why, bytes, "expected %s as the first bad stage, found %s", channel_name(e->first_channel),
+                     channel_name(j->summary.first.channel));
+    const int32_t *place = trace_slot_place(t, j->summary.first.slot);
+    const int found[4] = {place[0], place[1], place[2], j->summary.first.kv};
+    for (int i = 0; i < 4; i++)
+        if (e->first[i] >= 0 && e->first[i] != found[i])
+            return unmet(why, bytes, "expected the first bad tile at %s %d, found %s %d", axis[i], e->first[i], axis[i],
+                         found[i]);
+    return 1;
+}
+
+static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
+{
+    char want[128], got[128];
+    if (j->summary.first.slot < 0)
+        return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
+    if (!meets_first(j, t, e, why, bytes))
+        return 0;
+    if (e->culprits && e->culprits != j->summary.culprits) {
+        channel_set(e->culprits, want, sizeof want);
+        channel_set(j->summary.culprits, got, sizeof got);
+        return unmet(why, bytes, "expected the culprits %s, found %s", want, got);
+    }
+    if (e->cause[0]) {
+        const struct finding *f = &j->findings[0];
+        const char *name = f->cause == CAUSE_NONE ? "no known cause" : cause_name(f->cause);
+        if (strcmp(name, e->cause) != 0)
+            return unmet(why, bytes, "expected the cause %s, found %s", e->cause, name);
+    }
+    snprintf(why, bytes, "found, as expected");
+    return 1;
+}
+
+int judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
+                    size_t why_bytes)
+{
+    if (!j->complete)
+        return unmet(why, why_bytes, "not judged to the end");
+    if (j->run_incomplete)
+        return unmet(why, why_bytes, "the run did not complete: %s", t->info.status_text);
+    if (!anything_judged(j))
+        return unmet(why, why_bytes, "nothing was recorded that could be judged");
+    if (expect->verdict == EXPECT_FAIL)
+        return meets_fail(j, t, expect, why, why_bytes);
+    return meets_clean(j, why, why_bytes); /* a scenario that says nothing expects a correct kernel */
+}

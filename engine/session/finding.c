@@ -1,0 +1,100 @@
+/* Findings: for each stage with local faults, which known mistake explains what was captured. */
+#include "engine/session/judgement.h"
+
+#include "engine/session/case.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Evidence over every tile of the channel that has a bad element. */
+static int collect(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct judge_scratch *scratch,
+                   struct cause_evidence evidence[CAUSE_COUNT])
+{
+    int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
+    for (int slot = 0; slot < j->n_slots; slot++) {
+        struct slot_case c = {0};
+        int failed = 0, made = 0;
+        for (int kv = 0; kv < tiles && !failed; kv++) {
+            if (!judgement_tile_bad(j, (struct place){slot, kv, ch}, 0))
+                continue;
+            if (!made)
+                failed = slot_case_make(t, slot, &c);
+            made = 1;
+            if (!failed)
+                failed = cause_collect(&c.c, ch, kv, scratch, evidence);
+        }
+        slot_case_free(&c);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+static void first_bad_element(const struct trace *t, struct judge_scratch *scratch, struct finding *f)
+{
+    struct tile_detail d;
+    if (judgement_detail(t, f->first, scratch, &d) != 0)
+        return;
+    for (int i = 0; i < d.rows * d.cols; i++) {
+        if (d.class_local[i] != CLASS_OK) {
+            f->row = i / d.cols;
+            f->col = i % d.cols;
+            break;
+        }
+    }
+    judgement_detail_free(&d);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void write_text(struct finding *f, const struct stage_summary *stage)
+{
+    const char *label = channel_label(f->channel);
+    const struct cause_evidence *e = &f->evidence;
+    if (f->cause == CAUSE_NONE) {
+        snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: no known cause", label,
+                 (unsigned long long)stage->bad_local, (unsigned long long)stage->elements);
+        return;
+    }
+    snprintf(f->text, sizeof f->text, "%s = %s explains %.4g%% of %llu (rounding %.2g%%): %s", label,
+             cause_formula(f->cause), percent(e->explained, e->elements), (unsigned long long)e->elements,
+             percent(e->rounding, e->elements), cause_sentence(f->cause));
+}
+
+static int find_channel(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                        const struct stage_summary *stage, struct judge_scratch *scratch, struct finding *f)
+{
+    struct cause_evidence evidence[CAUSE_COUNT];
+    memset(evidence, 0, sizeof evidence);
+    if (collect(j, t, ch, scratch, evidence) != 0)
+        return -1;
+    memset(f, 0, sizeof *f);
+    f->channel = ch;
+    f->first = stage->first_local;
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
+        if (cause_channel(cause) != ch || !cause_named(&evidence[cause]))
+            continue;
+        if (f->cause == CAUSE_NONE) {
+            f->cause = cause;
+            f->evidence = evidence[cause];
+        } else {
+            f->also[f->n_also++] = cause;
+        }
+    }
+    first_bad_element(t, scratch, f);
+    write_text(f, stage);
+    return 0;
+}
+
+int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                   struct judge_scratch *scratch, struct finding findings[ASC_CHANNELS])
+{
+    int n = 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (summary->culprits & 1u << ch && find_channel(j, t, ch, &summary->stage[ch], scratch, &findings[n++]) != 0)
+            return -1;
+    return n;
+}

@@ -1,0 +1,135 @@
+#include "engine/session/judgement.h"
+
+#include "engine/session/case.h"
+#include <stdlib.h>
+#include <string.h>
+
+int judgement_new(const struct trace *t, struct judgement **out)
+{
+    struct judgement *j = calloc(1, sizeof *j);
+    *out = NULL;
+    if (!j)
+        return -1;
+    j->n_slots = t->layout.n_slots;
+    j->kv_tiles = t->layout.kv_tiles;
+    j->summary.first.slot = -1;
+    j->run_incomplete = strcmp(t->info.status, "complete") != 0;
+    j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
+    j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
+    if (!j->tiles || !j->slot_done) {
+        judgement_free(j);
+        return -1;
+    }
+    *out = j;
+    return 0;
+}
+
+void judgement_free(struct judgement *j)
+{
+    if (!j)
+        return;
+    free(j->tiles);
+    free(j->slot_done);
+    free(j);
+}
+
+static struct tile_verdicts *slot_tiles(const struct judgement *j, int slot)
+{
+    return j->tiles + (size_t)slot * (size_t)j->kv_tiles * ASC_CHANNELS;
+}
+
+int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch)
+{
+    struct slot_case c;
+    if (slot_case_make(t, slot, &c) != 0)
+        return -1;
+    int failed = judge_case(&c.c, scratch, slot_tiles(j, slot), NULL);
+    slot_case_free(&c);
+    if (failed)
+        return -1;
+    atomic_store_explicit(&j->slot_done[slot], 1, memory_order_release);
+    atomic_fetch_add(&j->n_done, 1);
+    return 0;
+}
+
+int judgement_slot_done(const struct judgement *j, int slot)
+{
+    return slot >= 0 && slot < j->n_slots && atomic_load_explicit(&j->slot_done[slot], memory_order_acquire);
+}
+
+const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place)
+{
+    int kv = channel_per_kv(place.channel) ? place.kv : 0;
+    return &slot_tiles(j, place.slot)[kv * ASC_CHANNELS + (int)place.channel];
+}
+
+int judgement_sequence(const struct trace *t, int slot, struct place *places)
+{
+    const int kv_tiles = t->layout.kv_tiles;
+    int n = 0;
+    int *order = calloc((size_t)kv_tiles * 2, sizeof *order);
+    if (!order)
+        return 0;
+    int *seen = order + kv_tiles, visited = visiting_order(t, slot, order);
+    for (int i = 0; i < visited; i++)
+        seen[order[i]] = 1;
+    for (int kv = 0; kv < kv_tiles; kv++)
+        if (!seen[kv])
+            order[visited++] = kv;
+    /* channels.def is in stage order: per-slot channels before the first per-kv one open the tile, the others close it.
+     */
+    int ch = 0;
+    for (; ch < ASC_CHANNELS && !channel_per_kv(ch); ch++)
+        places[n++] = (struct place){slot, 0, ch};
+    for (int i = 0; i < visited; i++)
+        for (int c = ch; c < ASC_CHANNELS; c++)
+            if (channel_per_kv(c))
+                places[n++] = (struct place){slot, order[i], c};
+    for (; ch < ASC_CHANNELS; ch++)
+        if (!channel_per_kv(ch))
+            places[n++] = (struct place){slot, 0, ch};
+    free(order);
+    return n;
+}
+
+int judgement_detail(const struct trace *t, struct place place, struct judge_scratch *scratch, struct tile_detail *out)
+{
+    memset(out, 0, sizeof *out);
+    size_t n =
+        (size_t)channel_rows(place.channel, &t->plan) * (size_t)channel_cols(place.channel, &t->plan, &t->problem);
+    double *numbers = calloc(n * 5, sizeof *numbers);
+    uint8_t *classes = calloc(n * 2, sizeof *classes);
+    struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
+    struct slot_case c = {0};
+    int failed = !numbers || !classes || !tiles || slot_case_make(t, place.slot, &c) != 0;
+    if (!failed) {
+        *out = (struct tile_detail){.channel = (int)place.channel,
+                                    .kv = channel_per_kv(place.channel) ? place.kv : 0,
+                                    .got = numbers,
+                                    .want_local = numbers + n,
+                                    .bound_local = numbers + 2 * n,
+                                    .want_global = numbers + 3 * n,
+                                    .bound_global = numbers + 4 * n,
+                                    .class_local = classes,
+                                    .class_global = classes + n};
+        failed = judge_case(&c.c, scratch, tiles, out);
+    }
+    slot_case_free(&c);
+    free(tiles);
+    if (failed) {
+        free(numbers);
+        free(classes);
+        memset(out, 0, sizeof *out);
+        return -1;
+    }
+    return 0;
+}
+
+void judgement_detail_free(struct tile_detail *d)
+{
+    if (!d)
+        return;
+    free(d->got);
+    free(d->class_local);
+    memset(d, 0, sizeof *d);
+}

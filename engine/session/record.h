@@ -1,0 +1,20 @@
+/* One run of a scenario, start to end, in the calling thread: build, plan, choose slots, launch. */
+#ifndef SESSION_RECORD_H
+#define SESSION_RECORD_H
+
+#include "engine/runners/runner.h"
+#include "scenarios/scenario.h"
+
+/* What stays warm between runs. Zero-initialise; free with recorder_free. */
+struct recorder {
+    struct build build;
+    struct child *child;
+};
+
+/* 0: *out is a complete trace. -1: *err says why; *out is NULL, or what was recorded until then (crash, limit, cancel).
+ */
+int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+           const struct runner_progress *progress, struct trace **out, struct err *err);
+void recorder_free(struct recorder *r);
+
+#endif

@@ -1,0 +1,336 @@
+#include "engine/session/work.h"
+
+#include "engine/base/pool.h"
+#include "engine/session/record.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+struct work {
+    struct pool *pool;
+    struct judge_scratch **scratch; /* owned, [pool threads] */
+    pthread_t thread;
+    int joinable;
+    int event_fd;
+    atomic_int busy, cancel;
+    pthread_mutex_t lock; /* of mail */
+    struct mail mail;
+
+    struct recorder recorder;
+    const struct runner_paths *paths; /* borrowed while busy */
+    const struct scenario *scenario;  /* borrowed while busy; NULL: judge only */
+
+    /* The judge queue: every slot once, the preferred one first. */
+    struct trace *trace;
+    struct judgement *judgement;
+    atomic_uchar *taken; /* owned, [n_slots] */
+    atomic_int next, preferred, judge_failed;
+};
+
+double work_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int work_fd(const struct work *w)
+{
+    return w->event_fd;
+}
+
+int work_busy(const struct work *w)
+{
+    return atomic_load(&w->busy);
+}
+
+static void signal_mail(struct work *w)
+{
+    uint64_t one = 1;
+    if (write(w->event_fd, &one, sizeof one) < 0)
+        return; /* the counter is full: the reader has something to read anyway */
+}
+
+static void enter_phase(struct work *w, enum phase phase, const char *activity)
+{
+    pthread_mutex_lock(&w->lock);
+    w->mail.phase = phase;
+    snprintf(w->mail.activity, sizeof w->mail.activity, "%s", activity);
+    w->mail.done = w->mail.total = 0;
+    w->mail.since = work_clock();
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+}
+
+static void on_report(void *ctx, const char *phase, double done, double total)
+{
+    struct work *w = ctx;
+    pthread_mutex_lock(&w->lock);
+    if (strcmp(phase, w->mail.activity) != 0) {
+        snprintf(w->mail.activity, sizeof w->mail.activity, "%s", phase);
+        w->mail.since = work_clock();
+    }
+    if (strcmp(phase, "running") == 0)
+        w->mail.phase = PHASE_RUNNING;
+    w->mail.done = done;
+    w->mail.total = total;
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+}
+
+static void on_log(void *ctx, const char *line)
+{
+    struct work *w = ctx;
+    pthread_mutex_lock(&w->lock);
+    char **log = realloc(w->mail.log, (w->mail.n_log + 1) * sizeof *log);
+    if (log) {
+        w->mail.log = log;
+        log[w->mail.n_log] = strdup(line);
+        w->mail.n_log += log[w->mail.n_log] != NULL;
+    }
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+}
+
+static int take(struct work *w, int slot)
+{
+    return slot >= 0 && slot < w->judgement->n_slots && !atomic_exchange(&w->taken[slot], 1);
+}
+
+static int next_slot(struct work *w)
+{
+    int slot = atomic_load(&w->preferred);
+    if (take(w, slot))
+        return slot;
+    while ((slot = atomic_fetch_add(&w->next, 1)) < w->judgement->n_slots)
+        if (take(w, slot))
+            return slot;
+    return -1;
+}
+
+static int judge_step(void *ctx, int worker)
+{
+    struct work *w = ctx;
+    if (atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
+        return 0;
+    int slot = next_slot(w);
+    if (slot < 0)
+        return 0;
+    if (judgement_slot(w->judgement, w->trace, slot, w->scratch[worker]) != 0)
+        atomic_store(&w->judge_failed, 1);
+    pthread_mutex_lock(&w->lock);
+    w->mail.done = atomic_load(&w->judgement->n_done);
+    w->mail.total = w->judgement->n_slots;
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+    return 1;
+}
+
+static int find(struct work *w, struct err *err)
+{
+    struct summary summary;
+    struct finding *findings = calloc(ASC_CHANNELS, sizeof *findings);
+    int n = -1;
+    if (findings) {
+        judgement_summarise(w->judgement, w->trace, &summary);
+        n = judgement_find(w->judgement, w->trace, &summary, w->scratch[0], findings);
+    }
+    if (n < 0) {
+        free(findings);
+        return err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
+    }
+    pthread_mutex_lock(&w->lock);
+    w->mail.findings = findings;
+    w->mail.n_findings = n;
+    w->mail.complete = 1;
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+    return 0;
+}
+
+/* Judges w->trace; the judgement is mailed at once, so that views see it fill. */
+static int judge(struct work *w, struct err *err)
+{
+    if (judgement_new(w->trace, &w->judgement) != 0)
+        return err_errno(err, "", "no memory for the verdicts");
+    free(w->taken);
+    w->taken = calloc((size_t)w->judgement->n_slots, sizeof *w->taken);
+    if (!w->taken) {
+        judgement_free(w->judgement);
+        w->judgement = NULL;
+        return err_errno(err, "", "no memory for the judge queue");
+    }
+    atomic_store(&w->next, 0);
+    atomic_store(&w->judge_failed, 0);
+    enter_phase(w, PHASE_JUDGING, "judging");
+    pthread_mutex_lock(&w->lock);
+    w->mail.trace = w->trace;
+    w->mail.judgement = w->judgement;
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+
+    pool_start(w->pool, judge_step, w);
+    pool_wait(w->pool);
+    if (atomic_load(&w->cancel))
+        return err_set(err, ERR_CANCELLED, "", "cancelled while judging");
+    if (atomic_load(&w->judge_failed))
+        return err_set(err, ERR_SYSTEM, "", "no memory to judge with");
+    return find(w, err);
+}
+
+static void *work_thread(void *ctx)
+{
+    struct work *w = ctx;
+    struct err err = {0}, judge_err = {0};
+    struct runner_progress progress = {.report = on_report, .log = on_log, .ctx = w, .cancel = &w->cancel};
+    if (w->scenario)
+        record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err);
+    /* A run that ended early has left a trace: it is shown, and judged as far as it goes. */
+    if (w->trace) {
+        if (err.code == ERR_CANCELLED)
+            atomic_store(&w->cancel, 0);
+        judge(w, &judge_err);
+        if (err.code == ERR_NONE)
+            err = judge_err;
+    }
+    pthread_mutex_lock(&w->lock);
+    w->mail.err = err;
+    w->mail.finished = 1;
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+    return NULL;
+}
+
+static int start(struct work *w)
+{
+    if (work_busy(w))
+        return -1;
+    if (w->joinable)
+        pthread_join(w->thread, NULL);
+    w->joinable = 0;
+    atomic_store(&w->cancel, 0);
+    atomic_store(&w->busy, 1);
+    if (pthread_create(&w->thread, NULL, work_thread, w) != 0) {
+        atomic_store(&w->busy, 0);
+        return -1;
+    }
+    w->joinable = 1;
+    return 0;
+}
+
+int work_run(struct work *w, const struct runner_paths *paths, const struct scenario *scenario)
+{
+    if (work_busy(w))
+        return -1;
+    w->paths = paths;
+    w->scenario = scenario;
+    w->trace = NULL;
+    w->judgement = NULL;
+    enter_phase(w, PHASE_BUILDING, "compiling");
+    return start(w);
+}
+
+int work_judge(struct work *w, struct trace *t)
+{
+    if (work_busy(w))
+        return -1;
+    w->scenario = NULL;
+    w->trace = t;
+    w->judgement = NULL;
+    enter_phase(w, PHASE_JUDGING, "judging");
+    return start(w);
+}
+
+void work_cancel(struct work *w)
+{
+    atomic_store(&w->cancel, 1);
+}
+
+void work_prefer(struct work *w, int slot)
+{
+    atomic_store(&w->preferred, slot);
+}
+
+int work_collect(struct work *w, struct mail *mail)
+{
+    uint64_t count;
+    if (read(w->event_fd, &count, sizeof count) < 0)
+        return 0;
+    pthread_mutex_lock(&w->lock);
+    *mail = w->mail;
+    w->mail.trace = NULL;
+    w->mail.judgement = NULL;
+    w->mail.findings = NULL;
+    w->mail.complete = 0;
+    w->mail.log = NULL;
+    w->mail.n_log = 0;
+    w->mail.finished = 0;
+    w->mail.err = (struct err){0};
+    pthread_mutex_unlock(&w->lock);
+    if (mail->finished)
+        atomic_store(&w->busy, 0);
+    return 1;
+}
+
+int work_new(struct work **out, struct err *err)
+{
+    struct work *w = calloc(1, sizeof *w);
+    *out = NULL;
+    if (!w)
+        return err_errno(err, "", "no memory");
+    w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&w->lock, NULL);
+    if (w->event_fd < 0) {
+        err_errno(err, "", "eventfd");
+        work_free(w);
+        return -1;
+    }
+    if (pool_new(0, &w->pool, err) != 0) {
+        work_free(w);
+        return -1;
+    }
+    w->scratch = calloc((size_t)pool_threads(w->pool), sizeof(struct judge_scratch *));
+    for (int i = 0; w->scratch && i < pool_threads(w->pool); i++) {
+        w->scratch[i] = judge_scratch_new();
+        if (!w->scratch[i]) {
+            work_free(w);
+            return err_errno(err, "", "no memory to judge with");
+        }
+    }
+    *out = w;
+    return 0;
+}
+
+static void drop_mail(struct mail *mail)
+{
+    judgement_free(mail->judgement);
+    trace_free(mail->trace);
+    free(mail->findings);
+    for (size_t i = 0; i < mail->n_log; i++)
+        free(mail->log[i]);
+    free(mail->log);
+}
+
+void work_free(struct work *w)
+{
+    if (!w)
+        return;
+    work_cancel(w);
+    if (w->joinable)
+        pthread_join(w->thread, NULL);
+    drop_mail(&w->mail);
+    for (int i = 0; w->pool && w->scratch && i < pool_threads(w->pool); i++)
+        judge_scratch_free(w->scratch[i]);
+    free(w->scratch);
+    pool_free(w->pool);
+    recorder_free(&w->recorder);
+    free(w->taken);
+    if (w->event_fd >= 0)
+        close(w->event_fd);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

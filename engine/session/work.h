@@ -1,0 +1,42 @@
+/* The session's long work on threads of its own: build, run, judge, find. It leaves what it has done in a mailbox that
+   session_update() empties; nothing here touches the session. */
+#ifndef SESSION_WORK_H
+#define SESSION_WORK_H
+
+#include "engine/session/session.h"
+
+struct work;
+
+/* What has happened since the last work_collect(). Pointers are handed over to the caller. */
+struct mail {
+    enum phase phase;
+    char activity[64];
+    double done, total;
+    double since;                /* monotonic seconds when this activity began */
+    struct trace *trace;         /* NULL: no new one */
+    struct judgement *judgement; /* comes with trace */
+    int complete;                /* 1: every slot is judged, findings[n_findings] are all there are */
+    struct finding *findings;    /* owned; comes with complete */
+    int n_findings;
+    char **log; /* new lines */
+    size_t n_log;
+    struct err err; /* code ERR_NONE while all is well */
+    int finished;   /* 1: the thread has nothing left to do */
+};
+
+int work_new(struct work **out, struct err *err);
+void work_free(struct work *w); /* cancels and joins; NULL is legal */
+
+int work_fd(const struct work *w); /* an eventfd: readable when there is mail */
+int work_busy(const struct work *w);
+/* Starts a run of the scenario (borrowed until finished), or only the judging of a trace (borrowed by the thread, owned
+   by whoever collects the mail). -1: busy, or no thread could be made. */
+int work_run(struct work *w, const struct runner_paths *paths, const struct scenario *scenario);
+int work_judge(struct work *w, struct trace *t);
+void work_cancel(struct work *w);
+void work_prefer(struct work *w, int slot);          /* judge this slot next */
+int work_collect(struct work *w, struct mail *mail); /* 1: there was some */
+
+double work_clock(void); /* monotonic seconds */
+
+#endif
