@@ -1,0 +1,316 @@
+/* All that a kernel includes. The file is compiled by nvcc (CUDA 12.4 or later, C++17) for the GPU, and by a C++
+   compiler behind the CPU executor's simt_device.h for the CPU.
+
+     ASC_TILE(b, h, qt);                              this block works on batch b, head h, q tile qt
+     ASC_EACH(ch, kv_tile, n, row, col, value);       each thread has n values; the macro supplies i
+     ASC_ROW(ch, kv_tile, row, value);                each thread has the value of one row
+     ASC_BLOCK(ch, kv_tile, rows, cols, value);       the block's threads share the work; the macro supplies r and c
+
+   ch is a name of channels.def, bare: ASC_EACH(s, j, 4, row0 + i / 2, col0 + i % 2, acc[i]). row and col count within
+   the tile. kv_tile is the index of the kv tile, and ignored (pass 0) for channels that exist once per q tile. value is
+   an lvalue of float, double, __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, uint8_t, int32_t or int64_t
+   (ASC_TYPE adds a name for one of them); its bits are recorded as they are.
+
+   A persistent kernel writes ASC_TILE again for every work item, in the scope of that item; so does a device function
+   that holds probes of its own.
+
+   Probes never synchronise: a probe with a barrier hides the missing barrier that it should show. ASC_BLOCK reads what
+   other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes the tile and
+   before the one that frees it.
+
+   Whatever a probe is given, it writes nowhere but into its own tile of the trace: values beyond the tile are counted
+   as dropped, values of another type than the channel's as mistyped.
+
+   ASC_MODE 0 (default): every probe is gone. ASC_MODE 1: probes record. */
+#ifndef PROBES_ATTNSCOPE_H
+#define PROBES_ATTNSCOPE_H
+
+#include "probes/abi.h"
+
+#if !defined(__CUDACC__) && !defined(SIMT_HOST)
+#error "attnscope.h is for nvcc, or for a C++ compiler behind the CPU executor's simt_device.h"
+#endif
+
+#ifndef ASC_MODE
+#define ASC_MODE 0
+#endif
+
+/* 1: ASC_KERNEL exports its registration. Off in release builds, where several kernels share one program. */
+#ifndef ASC_REGISTER
+#define ASC_REGISTER ASC_MODE
+#endif
+
+#if ASC_MODE == 0
+
+#define ASC_TILE(...) ((void)0)
+#define ASC_EACH(...) ((void)0)
+#define ASC_ROW(...) ((void)0)
+#define ASC_BLOCK(...) ((void)0)
+#define ASC_TYPE(type, code)
+
+#if ASC_REGISTER
+extern "C" int asc_bind(const struct asc_device *)
+{
+    return 0;
+}
+#endif
+
+#else /* ASC_MODE */
+
+#ifdef __CUDACC__
+#define ASC_DEVICE __device__ __forceinline__
+#define ASC_CONSTANT __constant__
+#define ASC_CONSTEXPR __host__ __device__ constexpr
+#define ASC_UNROLL _Pragma("unroll")
+#else
+#define ASC_DEVICE inline __attribute__((always_inline))
+#define ASC_CONSTANT
+#define ASC_CONSTEXPR constexpr
+#define ASC_UNROLL
+#endif
+
+/* One per debuggee, which is one translation unit. */
+static ASC_CONSTANT struct asc_device asc_state;
+
+/* Hands the probes what they write through, before each launch. 0, or the CUDA error. */
+extern "C" int asc_bind(const struct asc_device *device)
+{
+#ifdef __CUDACC__
+    return static_cast<int>(cudaMemcpyToSymbol(asc_state, device, sizeof *device));
+#else
+    asc_state = *device;
+    return 0;
+#endif
+}
+
+/* Types are only declared here, so that a kernel includes the CUDA headers it needs and no others. */
+struct __half;
+struct __nv_bfloat16;
+struct __nv_fp8_e4m3;
+struct __nv_fp8_e5m2;
+
+template <class T> struct asc_type {
+    static_assert(sizeof(T) == 0,
+                  "attnscope can not record this type; ASC_TYPE(type, DTYPE_F16) says what its bits are");
+};
+/* Says, at namespace scope, which element type the bits of a C++ type are. */
+#define ASC_TYPE(type, code)                                                                                           \
+    template <> struct asc_type<type> {                                                                                \
+        static constexpr int dtype = code;                                                                             \
+    }
+ASC_TYPE(__half, DTYPE_F16);
+ASC_TYPE(__nv_bfloat16, DTYPE_BF16);
+ASC_TYPE(float, DTYPE_F32);
+ASC_TYPE(double, DTYPE_F64);
+ASC_TYPE(__nv_fp8_e4m3, DTYPE_E4M3);
+ASC_TYPE(__nv_fp8_e5m2, DTYPE_E5M2);
+ASC_TYPE(unsigned char, DTYPE_U8);
+ASC_TYPE(int, DTYPE_I32);
+ASC_TYPE(long, DTYPE_I64);
+ASC_TYPE(long long, DTYPE_I64);
+
+/* Names a probe line. Every probe below expands to asc_site(asc_<channel>, <line>): the builder finds the probe lines
+   of a source by these tokens in the preprocessor's output, and the file in its line markers. */
+ASC_CONSTEXPR int asc_site(int channel, int line)
+{
+    return line > 0 ? channel : -1;
+}
+
+enum asc_extent { asc_extent_PER_SLOT, asc_extent_PER_KV };
+
+ASC_CONSTEXPR bool asc_per_kv(int channel)
+{
+    constexpr asc_extent extents[ASC_CHANNELS] = {
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_extent_##extent,
+#include "probes/channels.def"
+#undef CHANNEL
+    };
+    return extents[channel] == asc_extent_PER_KV;
+}
+
+/* Where a block is. slot: -1 where this q tile is not recorded, -2 where the problem has no such tile. */
+struct asc_place {
+    int32_t slot;
+};
+
+ASC_DEVICE asc_place asc_find(int32_t b, int32_t h, int32_t q_tile)
+{
+    const uint32_t batch = asc_state.batch, heads = asc_state.heads, q_tiles = asc_state.q_tiles;
+    asc_place place = {-2};
+    if (static_cast<uint32_t>(b) < batch && static_cast<uint32_t>(h) < heads && static_cast<uint32_t>(q_tile) < q_tiles)
+        place.slot = asc_state.slot[(static_cast<size_t>(b) * heads + h) * q_tiles + q_tile];
+    return place;
+}
+
+/* One visit of one thread to one tile of a channel. */
+struct asc_visit {
+    unsigned char *values;    /* [rows][cols] of dtype */
+    volatile uint64_t *stamp; /* of this warp; NULL: the tile or the warp has no place in the trace */
+    uint32_t rows, cols;      /* 0: no such tile, everything is dropped */
+    int32_t dtype;            /* -1: nothing to record here */
+    uint32_t dropped, mistyped;
+};
+
+template <int CH> ASC_DEVICE asc_visit asc_open(asc_place place, int32_t kv)
+{
+    const asc_channel_map &map = asc_state.channel[CH];
+    asc_visit visit = {};
+    visit.dtype = place.slot == -1 ? -1 : map.dtype;
+    if (!asc_per_kv(CH))
+        kv = 0;
+    if (visit.dtype < 0 || place.slot < 0 || static_cast<uint32_t>(kv) >= static_cast<uint32_t>(map.n_kv))
+        return visit;
+    visit.values = asc_state.trace + map.offset + place.slot * map.slot_stride + kv * map.kv_stride;
+    visit.rows = map.rows;
+    visit.cols = map.cols;
+    const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
+    if (warp < static_cast<uint32_t>(asc_state.warps)) {
+        const asc_stamp_map &stamps = asc_state.stamp[CH];
+        visit.stamp = reinterpret_cast<uint64_t *>(asc_state.trace + stamps.offset + place.slot * stamps.slot_stride +
+                                                   kv * stamps.kv_stride) +
+                      warp;
+    }
+    return visit;
+}
+
+template <class T> ASC_DEVICE void asc_put(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+{
+    if (asc_type<T>::dtype != visit.dtype)
+        visit.mistyped++;
+    else if (row >= visit.rows || col >= visit.cols)
+        visit.dropped++;
+    else
+        reinterpret_cast<T *>(visit.values)[static_cast<size_t>(row) * visit.cols + col] = value;
+}
+
+ASC_DEVICE void asc_count(uint64_t *counter, uint32_t n)
+{
+#ifdef __CUDACC__
+    atomicAdd(reinterpret_cast<unsigned long long *>(counter), static_cast<unsigned long long>(n));
+#else
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+#endif
+}
+
+/* The clock of a stamp: block-local (an SM runs a block to its end), never 0. */
+ASC_DEVICE uint64_t asc_clock()
+{
+#ifdef __CUDACC__
+    const uint64_t now = clock64();
+    return now ? now : 1;
+#else
+    return simt_clock();
+#endif
+}
+
+/* Ends a visit: the stamp comes after the values, so a visit that died half way has none. */
+template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
+{
+    if (visit.dropped)
+        asc_count(asc_state.dropped + CH, visit.dropped);
+    if (visit.mistyped)
+        asc_count(asc_state.mistyped + CH, visit.mistyped);
+    if (visit.stamp) {
+#ifdef __CUDACC__
+        /* One lane of those present; with several groups of a diverged warp any of them may win. */
+        const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        if (static_cast<uint32_t>(__ffs(static_cast<int>(__activemask()))) != thread % 32 + 1)
+            return;
+#endif
+        *visit.stamp = asc_clock();
+    }
+}
+
+/* The channel's name is pasted in each macro itself: passed on, it would be expanded first, and names as short as `m`
+   or `l` may well be macros of the kernel's. value is the variadic part, since it may hold commas. */
+#define ASC_TILE(b, h, qt) [[maybe_unused]] const asc_place asc_here = asc_find((b), (h), (qt))
+
+#define ASC_EACH(ch, kv_tile, n, row, col, ...)                                                                        \
+    do {                                                                                                               \
+        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                     \
+        if (asc_now.dtype >= 0) {                                                                                      \
+            const int asc_n = (n);                                                                                     \
+            ASC_UNROLL for (int i = 0; i < asc_n; i++) asc_put(asc_now, (row), (col), __VA_ARGS__);                    \
+            asc_close<asc_ch>(asc_now);                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+#define ASC_ROW(ch, kv_tile, row, ...)                                                                                 \
+    do {                                                                                                               \
+        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                     \
+        if (asc_now.dtype >= 0) {                                                                                      \
+            asc_put(asc_now, (row), 0, __VA_ARGS__);                                                                   \
+            asc_close<asc_ch>(asc_now);                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+#define ASC_BLOCK(ch, kv_tile, rows, cols, ...)                                                                        \
+    do {                                                                                                               \
+        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                     \
+        if (asc_now.dtype >= 0) {                                                                                      \
+            const int asc_rows = (rows), asc_cols = (cols), asc_step = blockDim.x * blockDim.y * blockDim.z;           \
+            for (int asc_i = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);                      \
+                 asc_i < asc_rows * asc_cols; asc_i += asc_step) {                                                     \
+                const int r = asc_i / asc_cols, c = asc_i % asc_cols;                                                  \
+                asc_put(asc_now, r, c, __VA_ARGS__);                                                                   \
+            }                                                                                                          \
+            asc_close<asc_ch>(asc_now);                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+#endif /* ASC_MODE */
+
+/* Registration, once per debuggee, at the bottom of the file:
+
+     ASC_KERNEL(my_attention)
+     {
+         kernel.plan = plan;
+         kernel.launch = launch;
+         kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+     }
+
+   Fields that are not set keep the defaults of abi.h. */
+#if ASC_REGISTER
+#define ASC_KERNEL(name)                                                                                               \
+    extern "C" {                                                                                                       \
+    extern const char asc_kernel_name[];                                                                               \
+    const char asc_kernel_name[] = #name;                                                                              \
+    }                                                                                                                  \
+    extern "C" void asc_describe(struct asc_kernel &kernel)
+#else
+#define ASC_KERNEL(name) [[maybe_unused]] static void asc_describe_##name(struct asc_kernel &kernel)
+#endif
+
+#define ASC_TAKES(type) (1u << DTYPE_##type)
+
+/* ASC_LAUNCH((kernel<64, true>), grid, block, shared_bytes, stream, arguments...) launches, and is NULL or a sentence
+   that says what failed. */
+#ifdef __CUDACC__
+template <class... P, class... A>
+const char *asc_launch(const char *, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, void *stream,
+                       A... args)
+{
+    cudaError_t status = cudaSuccess;
+    /* More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared Memory" of each compute capability). */
+    if (shared_bytes > 48 * 1024)
+        status =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (status == cudaSuccess) {
+        kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(args...);
+        status = cudaGetLastError();
+    }
+    return status == cudaSuccess ? nullptr : cudaGetErrorString(status);
+}
+#else
+template <class Kernel, class... A>
+const char *asc_launch(const char *name, Kernel *kernel, dim3 grid, dim3 block, size_t shared_bytes, void *, A... args)
+{
+    return simt_launch_kernel(name, kernel, grid, block, shared_bytes, args...) == 0 ? nullptr : simt_error();
+}
+#endif
+#define ASC_LAUNCH(kernel, grid, block, ...) asc_launch(#kernel, kernel, grid, block, __VA_ARGS__)
+
+#endif

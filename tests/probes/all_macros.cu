@@ -1,0 +1,71 @@
+/* Every macro of attnscope.h once, in a kernel small enough to compile in seconds. With ASC_MODE 0 its machine code
+   must equal that of the same file with the lines marked "probe" blanked. */
+#include "probes/attnscope.h" // probe
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <stdint.h>
+
+template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float *out, int heads, int n)
+{
+    __shared__ __half tile[16 * D];
+    __shared__ __nv_bfloat16 wide[16];
+    __shared__ __nv_fp8_e4m3 narrow[16];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    ASC_TILE(blockIdx.y / heads, blockIdx.y % heads, blockIdx.x); // probe
+    float sum = 0.0f;
+    for (int j = 0; j < n; j++) {
+        for (int e = threadIdx.x; e < 16 * D; e += blockDim.x)
+            tile[e] = x[j * 16 * D + e];
+        if (threadIdx.x < 16) {
+            wide[threadIdx.x] = __float2bfloat16(sum);
+            narrow[threadIdx.x] = __nv_fp8_e4m3(sum);
+        }
+        __syncthreads();
+        if (j == 0)                                  // probe
+            ASC_BLOCK(q, 0, 16, D, tile[r * D + c]); // probe
+        ASC_BLOCK(k, j, 16, D, tile[r * D + c]);     // probe
+        ASC_BLOCK(v, j, 16, 1, wide[r]);             // probe
+        ASC_BLOCK(p, j, 16, 1, narrow[r]);           // probe
+        float acc[4];
+        for (int e = 0; e < 4; e++)
+            acc[e] = __half2float(tile[(warp * 4 + e) * D + lane]) * (CAUSAL ? 2.0f : 1.0f);
+        ASC_EACH(s, j, 4, warp * 4 + i, lane, acc[i]); // probe
+        for (int e = 0; e < 4; e++)
+            sum += acc[e];
+        ASC_ROW(l, j, threadIdx.x % 16, sum); // probe
+        __syncthreads();
+    }
+    out[(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x] = sum;
+}
+
+template __global__ void all_macros<64, false>(const __half *, float *, int, int);
+template __global__ void all_macros<64, true>(const __half *, float *, int, int);
+
+#ifdef PROBES_ATTNSCOPE_H
+static const char *plan(const asc_problem *problem, asc_plan *plan)
+{
+    if (problem->head_dim != 64)
+        return "head_dim must be 64";
+    plan->br = plan->bc = 16;
+    plan->threads = 128;
+    return nullptr;
+}
+
+static const char *launch(const asc_problem *problem, void *stream)
+{
+    const dim3 grid((problem->q_len + 15) / 16, problem->batch * problem->heads), block(128);
+    if (problem->causal)
+        return ASC_LAUNCH((all_macros<64, true>), grid, block, 0, stream, static_cast<const __half *>(problem->q),
+                          problem->lse, problem->heads, problem->kv_len / 16);
+    return ASC_LAUNCH((all_macros<64, false>), grid, block, 64 * 1024, stream, static_cast<const __half *>(problem->q),
+                      problem->lse, problem->heads, problem->kv_len / 16);
+}
+
+ASC_KERNEL(all_macros)
+{
+    kernel.plan = plan;
+    kernel.launch = launch;
+    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+}
+#endif

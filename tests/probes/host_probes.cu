@@ -1,0 +1,66 @@
+/* Probes that must and must not write, for test_probe_header.c; built behind one_thread.h. x counts up per thread. */
+#include "probes/attnscope.h"
+
+enum { BR = 8, BC = 4, D = 6, KV = 3 };
+
+struct code8 {
+    unsigned char bits;
+};
+#if ASC_MODE
+ASC_TYPE(code8, DTYPE_E4M3);
+#endif
+
+__global__ static void probes(int wrong)
+{
+    const int h = blockIdx.y, qt = blockIdx.x, t = threadIdx.x + blockDim.x * threadIdx.y;
+    ASC_TILE(0, h + (wrong ? 100 : 0), qt);
+    static float q[BR * D];
+    for (int e = 0; e < BR * D; e++)
+        q[e] = static_cast<float>(1000 * h + 100 * qt + e);
+    ASC_BLOCK(q, 77, BR, D, q[r * D + c]); // once per q tile: the kv tile is ignored
+    for (int j = 0; j < KV; j++) {
+        float s[4];
+        for (int e = 0; e < 4; e++)
+            s[e] = static_cast<float>(1000 * h + 100 * qt + 10 * j + e);
+        if (t < BR)
+            ASC_EACH(s, j, 4, t, i, s[i]);
+        if (t < BR) {
+            const double wrong_type = 1.0;
+            ASC_ROW(m, j, t, s[0]);
+            ASC_ROW(l, j, t, wrong_type);
+            code8 code = {static_cast<unsigned char>(16 * t + j)};
+            ASC_ROW(alpha, j, t, code);
+        }
+        ASC_EACH(p, j, 2, t - 2, i + BC - 1, s[i]); // rows -2.., and column BC: no such places
+        ASC_BLOCK(u, j + 1, 2, 2, s[r + c]);        // the last one has no such kv tile
+        for (int g = 0; g < 1; g++) {
+            ASC_TILE(0, 0, 0); // another work item in an inner scope
+            if (t == 0)
+                ASC_ROW(lse, 0, 1, s[0]);
+        }
+    }
+}
+
+static const char *plan(const asc_problem *problem, asc_plan *plan)
+{
+    if (problem->head_dim != D)
+        return "head_dim must be 6";
+    plan->br = BR;
+    plan->bc = BC;
+    plan->threads = 64;
+    return nullptr;
+}
+
+static const char *launch(const asc_problem *problem, void *stream)
+{
+    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads), block(32, 2);
+    return ASC_LAUNCH(probes, grid, block, problem->batch > 1 ? 1 << 20 : 0, stream, problem->batch < 0);
+}
+
+ASC_KERNEL(host_probes)
+{
+    kernel.plan = plan;
+    kernel.launch = launch;
+    kernel.dtypes = ASC_TAKES(F32) | ASC_TAKES(E4M3);
+    kernel.channel_dtype[asc_alpha] = DTYPE_E4M3;
+}

@@ -1,0 +1,50 @@
+/* The least that attnscope.h needs of an executor: threads run one after another, so kernels must not synchronise. Used
+   to test the probes alone. */
+#ifndef TESTS_ONE_THREAD_H
+#define TESTS_ONE_THREAD_H
+
+#define SIMT_HOST 1
+#include <stddef.h>
+#include <stdint.h>
+
+#define __global__
+#define __device__
+#define __host__
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+static uint64_t one_thread_ticks;
+static inline uint64_t simt_clock()
+{
+    return ++one_thread_ticks;
+}
+
+static const char *one_thread_error;
+static inline const char *simt_error()
+{
+    return one_thread_error;
+}
+
+template <class Kernel, class... A>
+int simt_launch_kernel(const char *, Kernel *kernel, dim3 grid, dim3 block, size_t shared_bytes, A... args)
+{
+    one_thread_error = shared_bytes > 232448 ? "too much shared memory" : nullptr;
+    if (one_thread_error)
+        return -1;
+    gridDim = grid;
+    blockDim = block;
+    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
+        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
+                for (threadIdx.z = 0; threadIdx.z < block.z; threadIdx.z++)
+                    for (threadIdx.y = 0; threadIdx.y < block.y; threadIdx.y++)
+                        for (threadIdx.x = 0; threadIdx.x < block.x; threadIdx.x++)
+                            kernel(args...);
+    return 0;
+}
+
+#endif
