@@ -45,6 +45,8 @@ struct session {
     struct cursor cursor;
     enum shown shown;
     struct tile_detail detail;     /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
+    /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
+    double *row_want[ASC_CHANNELS];
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
