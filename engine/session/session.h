@@ -45,13 +45,15 @@ struct session {
     struct cursor cursor;
     enum shown shown;
     struct tile_detail detail;     /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
-    /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
-    double *row_want[ASC_CHANNELS];
+    struct place detail_place;     /* which tile that is */
+    struct judge_scratch *scratch; /* owned: to make the detail with */
+    int follow_first;              /* 1: the cursor still goes to the first bad tile by itself */
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
-    char message[256];         /* one line about the last command ("no next bad tile") */
-    struct session_work *work; /* owned: threads, queue, child */
+    char message[256];    /* one line about the last command ("no next bad tile") */
+    struct trace *opened; /* owned: a saved trace that is not judged yet */
+    struct work *work;    /* owned: threads, judge queue, child */
 };
 
 int session_open_scenario(const char *path, struct session **out, struct err *err);
@@ -82,6 +84,9 @@ int session_go_first_bad(struct session *s);
 int session_go(struct session *s, struct place place);
 int session_go_worst(struct session *s); /* the worst element of this tile */
 void session_cycle_shown(struct session *s);
+
+/* Makes the detail that of the cursor's tile; the verbs and session_update() call it. */
+void session_refresh_detail(struct session *s);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */
 struct place session_place(const struct session *s);

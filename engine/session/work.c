@@ -155,14 +155,12 @@ static int find(struct work *w, struct err *err)
 /* Judges w->trace; the judgement is mailed at once, so that views see it fill. */
 static int judge(struct work *w, struct err *err)
 {
-    if (judgement_new(w->trace, &w->judgement) != 0)
-        return err_errno(err, "", "no memory for the verdicts");
     free(w->taken);
-    w->taken = calloc((size_t)w->judgement->n_slots, sizeof *w->taken);
-    if (!w->taken) {
-        judgement_free(w->judgement);
-        w->judgement = NULL;
-        return err_errno(err, "", "no memory for the judge queue");
+    w->taken = calloc((size_t)w->trace->layout.n_slots, sizeof *w->taken);
+    if (!w->taken || judgement_new(w->trace, &w->judgement) != 0) {
+        trace_free(w->trace);
+        w->trace = NULL;
+        return err_errno(err, "", "no memory for the verdicts");
     }
     atomic_store(&w->next, 0);
     atomic_store(&w->judge_failed, 0);

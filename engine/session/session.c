@@ -1,0 +1,336 @@
+#include "engine/session/session.h"
+
+#include "engine/session/work.h"
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void make_title(struct session *s)
+{
+    char kernel[128];
+    snprintf(kernel, sizeof kernel, "%s", base_name(s->scenario.kernel));
+    char *dot = strrchr(kernel, '.');
+    if (dot)
+        *dot = '\0';
+    if (s->scenario.patch[0])
+        snprintf(s->title, sizeof s->title, "%s + %s", kernel, base_name(s->scenario.patch));
+    else
+        snprintf(s->title, sizeof s->title, "%s", kernel);
+}
+
+static int new_session(struct session **out, struct err *err)
+{
+    struct session *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return err_errno(err, "", "no memory");
+    scenario_init(&s->scenario);
+    s->cursor.channel = asc_s;
+    s->scratch = judge_scratch_new();
+    if (!s->scratch || work_new(&s->work, err) != 0) {
+        session_free(s);
+        return err && err->code != ERR_NONE ? -1 : err_errno(err, "", "no memory");
+    }
+    *out = s;
+    return 0;
+}
+
+int session_open_adhoc(const struct scenario *scenario, struct session **out, struct err *err)
+{
+    struct session *s;
+    if (new_session(&s, err) != 0)
+        return -1;
+    if (runner_find_paths(&s->paths, err) != 0) {
+        session_free(s);
+        return -1;
+    }
+    scenario_free(&s->scenario);
+    s->scenario = *scenario;
+    s->has_scenario = 1;
+    make_title(s);
+    *out = s;
+    return 0;
+}
+
+static int check_cause(const struct scenario *scenario, struct err *err)
+{
+    char where[600], names[256] = "";
+    if (!scenario->expect.cause[0] || cause_from_name(scenario->expect.cause) >= 0)
+        return 0;
+    for (int c = CAUSE_NONE + 1; c < CAUSE_COUNT; c++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", cause_name(c));
+    snprintf(where, sizeof where, "%s:%d: expect.cause", scenario->path, scenario->expect.line_of_expect);
+    return err_set(err, ERR_INPUT, where, "expected one of %s, got '%s'", names, scenario->expect.cause);
+}
+
+int session_open_scenario(const char *path, struct session **out, struct err *err)
+{
+    struct runner_paths paths;
+    struct scenario scenario;
+    *out = NULL;
+    if (runner_find_paths(&paths, err) != 0 || scenario_read(path, paths.root, &scenario, err) != 0)
+        return -1;
+    if (check_cause(&scenario, err) != 0 || session_open_adhoc(&scenario, out, err) != 0) {
+        scenario_free(&scenario);
+        return -1;
+    }
+    return 0;
+}
+
+int session_open_trace(const char *path, struct session **out, struct err *err)
+{
+    struct trace *t;
+    struct session *s;
+    *out = NULL;
+    if (trace_open(path, &t, err) != 0)
+        return -1;
+    if (new_session(&s, err) != 0) {
+        trace_free(t);
+        return -1;
+    }
+    snprintf(s->title, sizeof s->title, "%s", base_name(path));
+    s->opened = t;
+    *out = s;
+    return 0;
+}
+
+enum file_kind { KIND_SCENARIO, KIND_KERNEL, KIND_TRACE };
+
+static int has_suffix(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), m = strlen(suffix);
+    return n > m && strcmp(path + n - m, suffix) == 0;
+}
+
+/* By suffix where it is one of ours, else by content: a trace begins with a binary length and '{'. */
+static int file_kind(const char *path, enum file_kind *kind, struct err *err)
+{
+    unsigned char head[9] = {0};
+    if (has_suffix(path, ".ini"))
+        *kind = KIND_SCENARIO;
+    else if (has_suffix(path, ".cu"))
+        *kind = KIND_KERNEL;
+    else if (has_suffix(path, ".safetensors"))
+        *kind = KIND_TRACE;
+    else {
+        FILE *file = fopen(path, "rb");
+        if (!file || fread(head, 1, sizeof head, file) == 0) {
+            err_errno(err, path, "can not be read");
+            if (file)
+                fclose(file);
+            return -1;
+        }
+        fclose(file);
+        *kind = head[8] == '{' ? KIND_TRACE : KIND_SCENARIO;
+    }
+    return 0;
+}
+
+int session_open(const char *path, struct session **out, struct err *err)
+{
+    enum file_kind kind;
+    *out = NULL;
+    if (file_kind(path, &kind, err) != 0)
+        return -1;
+    if (kind == KIND_TRACE)
+        return session_open_trace(path, out, err);
+    if (kind == KIND_SCENARIO)
+        return session_open_scenario(path, out, err);
+    struct scenario adhoc;
+    scenario_init(&adhoc);
+    snprintf(adhoc.kernel, sizeof adhoc.kernel, "%s", path);
+    return session_open_adhoc(&adhoc, out, err);
+}
+
+static void drop_run(struct session *s)
+{
+    judgement_detail_free(&s->detail);
+    judgement_free(s->judgement);
+    trace_free(s->trace);
+    s->judgement = NULL;
+    s->trace = NULL;
+    s->finding = NULL;
+}
+
+void session_free(struct session *s)
+{
+    if (!s)
+        return;
+    work_free(s->work);
+    drop_run(s);
+    trace_free(s->opened);
+    judge_scratch_free(s->scratch);
+    scenario_free(&s->scenario);
+    for (size_t i = 0; i < s->n_log; i++)
+        free(s->log[i]);
+    free(s->log);
+    free(s);
+}
+
+int session_start(struct session *s)
+{
+    int started = -1;
+    if (s->has_scenario) {
+        started = work_run(s->work, &s->paths, &s->scenario);
+    } else if (s->opened) {
+        started = work_judge(s->work, s->opened);
+        if (started == 0)
+            s->opened = NULL;
+    } else {
+        snprintf(s->message, sizeof s->message, "a saved trace can not be rerun: open its scenario");
+    }
+    if (started == 0) {
+        s->phase = s->has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
+        s->err = (struct err){0};
+        s->message[0] = '\0';
+    }
+    return started;
+}
+
+void session_cancel(struct session *s)
+{
+    work_cancel(s->work);
+}
+
+int session_fd(const struct session *s)
+{
+    return work_fd(s->work);
+}
+
+int session_busy(const struct session *s)
+{
+    return work_busy(s->work);
+}
+
+static void append_log(struct session *s, char **lines, size_t n)
+{
+    char **log = n ? realloc(s->log, (s->n_log + n) * sizeof *log) : NULL;
+    if (log)
+        s->log = log;
+    for (size_t i = 0; i < n; i++) {
+        if (log)
+            s->log[s->n_log++] = lines[i];
+        else
+            free(lines[i]);
+    }
+    free(lines);
+}
+
+/* A new run takes the place of the last one; the cursor stays where it points to something. */
+static void adopt_run(struct session *s, struct trace *t, struct judgement *j)
+{
+    const struct asc_problem *p = &t->problem;
+    struct cursor *c = &s->cursor;
+    int had_run = s->run_number > 0;
+    drop_run(s);
+    s->trace = t;
+    s->judgement = j;
+    s->run_number++;
+    s->follow_first = !had_run;
+    if (c->batch >= p->batch || c->head >= p->heads || c->q_tile >= t->layout.q_tiles ||
+        c->kv_tile >= t->layout.kv_tiles || t->layout.channel[c->channel].dtype < 0) {
+        const int32_t *place = trace_slot_place(t, 0);
+        *c = (struct cursor){.batch = place[0], .head = place[1], .q_tile = place[2], .channel = asc_s};
+        s->follow_first = 1;
+    }
+    if (t->layout.channel[c->channel].dtype < 0)
+        session_step_stage(s, 1);
+    work_prefer(s->work, session_slot(s));
+}
+
+static void take_findings(struct session *s, struct mail *mail)
+{
+    struct judgement *j = s->judgement;
+    if (mail->complete && j) {
+        memcpy(j->findings, mail->findings, (size_t)mail->n_findings * sizeof *j->findings);
+        j->n_findings = mail->n_findings;
+        j->complete = 1;
+        s->finding = j->n_findings ? &j->findings[0] : NULL;
+    }
+    free(mail->findings);
+}
+
+int session_update(struct session *s)
+{
+    struct mail mail;
+    if (!work_collect(s->work, &mail))
+        return 0;
+    append_log(s, mail.log, mail.n_log);
+    if (mail.trace)
+        adopt_run(s, mail.trace, mail.judgement);
+    if (s->judgement && !s->judgement->complete)
+        judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
+    take_findings(s, &mail);
+    s->phase = mail.phase;
+    snprintf(s->activity, sizeof s->activity, "%s", mail.activity);
+    s->done = mail.done;
+    s->total = mail.total;
+    s->activity_since = mail.since;
+    if (mail.finished) {
+        s->err = mail.err;
+        s->phase = mail.err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
+    }
+    /* The first screen shows where it begins: the cursor goes there once, unless the user has moved it. */
+    if (s->follow_first && s->judgement && s->judgement->summary.first.slot >= 0) {
+        session_go_first_bad(s);
+        s->message[0] = '\0';
+        s->follow_first = !s->judgement->complete;
+    } else {
+        session_refresh_detail(s);
+    }
+    return 1;
+}
+
+int session_finish(struct session *s, int progress)
+{
+    double begun = work_clock();
+    int shown = 0;
+    while (session_busy(s)) {
+        struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
+        poll(&fd, 1, 200);
+        session_update(s);
+        if (progress && work_clock() - begun > 1 && session_busy(s)) {
+            fprintf(stderr, "\r%s: %s %.0f s ", s->title, s->activity, work_clock() - s->activity_since);
+            if (s->total > 0)
+                fprintf(stderr, "%.0f of %.0f   ", s->done, s->total);
+            shown = 1;
+        }
+    }
+    if (shown)
+        fprintf(stderr, "\r%*s\r", 79, "");
+    return s->err.code == ERR_NONE ? 0 : -1;
+}
+
+int session_save(const struct session *s, const char *path, struct err *err)
+{
+    if (!s->trace)
+        return err_set(err, ERR_INPUT, path, "there is no run to save yet");
+    return trace_save(s->trace, path, err);
+}
+
+const char *session_verdict_word(const struct session *s)
+{
+    if (session_busy(s))
+        return s->phase == PHASE_JUDGING ? "judging" : s->phase == PHASE_BUILDING ? "building" : "running";
+    if (!s->trace)
+        return s->err.code == ERR_NONE ? "no run" : s->err.code == ERR_CANCELLED ? "CANCELLED" : "ERROR";
+    if (strcmp(s->trace->info.status, "crashed") == 0)
+        return "CRASHED";
+    if (strcmp(s->trace->info.status, "hung") == 0)
+        return "HUNG";
+    if (strcmp(s->trace->info.status, "cancelled") == 0)
+        return "CANCELLED";
+    if (!s->judgement || !s->judgement->complete)
+        return "UNJUDGED";
+    if (s->judgement->summary.culprits)
+        return "FAIL";
+    return s->judgement->summary.suspicious ? "SUSPECT" : "CLEAN";
+}
