@@ -1,0 +1,21 @@
+/* How a .cu is compiled and linked for the CPU executor. */
+#ifndef CPU_FLAGS_H
+#define CPU_FLAGS_H
+
+/* g++ arguments, NULL-terminated, before
+     -I<root> -I<root>/engine/runners/cpu/include -include <root>/engine/runners/cpu/include/simt_device.h
+     -c KERNEL.cu -o KERNEL.o
+   -fno-extern-tls-init: __shared__ is thread-local storage that needs no constructor, so no wrapper calls.
+   -ffp-contract=off: a product and a sum are two roundings unless the kernel says fma.
+   -fno-strict-aliasing: kernels reinterpret shared memory, as nvcc lets them.
+   -fno-pie: with -no-pie at the link, thread-local storage is one instruction away and line tables need no offset. */
+extern const char *const simt_compile_flags[];
+
+/* Linker arguments, NULL-terminated, after KERNEL.o STUB.o libdebuggee_cpu.a (see link_stub.h). */
+extern const char *const simt_link_flags[];
+
+/* One more compiler flag where this machine has AVX2, FMA and F16C, else NULL: hardware f16 conversion halves the run
+   time of a kernel that reads f16, and traps its overflow. */
+const char *simt_march_flag(void);
+
+#endif
