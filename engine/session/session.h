@@ -44,8 +44,10 @@ struct session {
     int run_number;              /* 1 for the first run */
     struct cursor cursor;
     enum shown shown;
-    struct tile_detail detail;     /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
-    struct place detail_place;     /* which tile that is */
+    struct tile_detail detail; /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
+    struct place detail_place; /* which tile that is */
+    /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
+    double *row_want[ASC_CHANNELS];
     struct judge_scratch *scratch; /* owned: to make the detail with */
     int follow_first;              /* 1: the cursor still goes to the first bad tile by itself */
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
