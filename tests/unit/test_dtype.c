@@ -1,0 +1,134 @@
+#include "engine/base/dtype.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define EACH_TYPE(t) (int t = 0; t < DTYPE_COUNT; t++)
+
+static void names_lead_back(void **state)
+{
+    (void)state;
+    for
+        EACH_TYPE(t)
+        {
+            assert_int_equal(dtype_from_name(dtype_name((enum dtype)t)), t);
+            assert_true(dtype_bytes((enum dtype)t) >= 1 && dtype_bytes((enum dtype)t) <= 8);
+            assert_true(strlen(dtype_safetensors((enum dtype)t)) >= 2);
+        }
+    assert_int_equal(dtype_bytes(DTYPE_BF16), 2);
+    assert_string_equal(dtype_safetensors(DTYPE_E4M3), "U8");
+    assert_string_equal(dtype_safetensors(DTYPE_I64), "I64");
+    assert_int_equal(dtype_from_name("F16"), -1);
+    assert_int_equal(dtype_from_name("f1"), -1);
+    assert_int_equal(dtype_from_name(""), -1);
+    assert_int_equal(dtype_from_name(NULL), -1);
+    assert_int_equal(dtype_bytes((enum dtype) - 1), 0);
+    assert_string_equal(dtype_name((enum dtype)DTYPE_COUNT), "none");
+}
+
+/* Element 1 of three, at an odd address: its neighbours stay. */
+static void store_then_load(void **state)
+{
+    (void)state;
+    static const double exact[] = {0, 1, 2, 96};
+    for
+        EACH_TYPE(t)
+        {
+            const size_t bytes = dtype_bytes((enum dtype)t);
+            for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
+                unsigned char room[1 + 3 * 8];
+                memset(room, 0xA7, sizeof room);
+                dtype_store((enum dtype)t, room + 1, 1, exact[i]);
+                assert_true(dtype_load((enum dtype)t, room + 1, 1) == exact[i]);
+                for (size_t b = 0; b < sizeof room; b++)
+                    if (b < 1 + bytes || b >= 1 + 2 * bytes)
+                        assert_int_equal(room[b], 0xA7);
+            }
+        }
+}
+
+static double through(enum dtype t, double x)
+{
+    unsigned char element[8];
+    dtype_store(t, element, 0, x);
+    return dtype_load(t, element, 0);
+}
+
+static void each_type_rounds_in_its_way(void **state)
+{
+    (void)state;
+    assert_true(through(DTYPE_F16, 1 + 0x1p-11) == 1);
+    assert_true(through(DTYPE_F16, 1 + 0x1p-11 + 0x1p-40) == 1 + 0x1p-10);
+    assert_true(through(DTYPE_F16, 1e6) == INFINITY);
+    assert_true(through(DTYPE_BF16, -3.0e38 * 2) == -INFINITY);
+    assert_true(through(DTYPE_BF16, 0x1p-133) == 0x1p-133);
+    assert_true(through(DTYPE_F32, 1 + 0x1p-24) == 1);
+    assert_true(through(DTYPE_F64, 0x1.23456789ABCDEp-1030) == 0x1.23456789ABCDEp-1030);
+    assert_true(through(DTYPE_E4M3, 1e9) == 448 && through(DTYPE_E4M3, -INFINITY) == -448);
+    assert_true(through(DTYPE_E5M2, INFINITY) == 57344);
+    assert_true(signbit(through(DTYPE_E4M3, -0.0)) && signbit(through(DTYPE_F16, -0.0)));
+    for (int t = DTYPE_F16; t <= DTYPE_E5M2; t++)
+        assert_true(isnan(through((enum dtype)t, NAN)));
+}
+
+static void integers_truncate_and_clamp(void **state)
+{
+    (void)state;
+    assert_true(through(DTYPE_U8, 254.9) == 254 && through(DTYPE_U8, 1e300) == 255 && through(DTYPE_U8, -0.9) == 0);
+    assert_true(through(DTYPE_U8, -1) == 0 && through(DTYPE_U8, 255.9) == 255 && through(DTYPE_U8, 256) == 255);
+    assert_true(through(DTYPE_I32, -7.9) == -7 && through(DTYPE_I32, 0x1p31) == 2147483647.0);
+    assert_true(through(DTYPE_I32, -INFINITY) == -0x1p31 && through(DTYPE_I32, -0x1p31 - 0.5) == -0x1p31);
+    assert_true(through(DTYPE_I64, 0x1p62) == 0x1p62 && through(DTYPE_I64, -0x1p63) == -0x1p63);
+    int64_t largest = 0;
+    dtype_store(DTYPE_I64, &largest, 0, INFINITY);
+    assert_true(largest == INT64_MAX);
+    for (int t = DTYPE_U8; t <= DTYPE_I64; t++)
+        assert_true(through((enum dtype)t, NAN) == 0);
+}
+
+/* The pattern is a NaN wherever it exists, whether filled in by 16 bits or by elements, and no value that was stored.
+ */
+static void unwritten_is_a_nan_of_its_own(void **state)
+{
+    (void)state;
+    const uint16_t fill = UNWRITTEN_16;
+    for
+        EACH_TYPE(t)
+        {
+            const enum dtype type = (enum dtype)t;
+            unsigned char array[16];
+            for (size_t i = 0; i < sizeof array; i += 2)
+                memcpy(array + i, &fill, 2);
+            assert_int_equal(dtype_is_unwritten(type, array, 1), dtype_has_unwritten(type));
+            if (!dtype_has_unwritten(type))
+                continue;
+            assert_true(isnan(dtype_load(type, array, 1)));
+            static const double stored[] = {NAN, -NAN, INFINITY, 0, 1};
+            for (size_t i = 0; i < sizeof stored / sizeof *stored; i++) {
+                dtype_store(type, array, 1, stored[i]);
+                assert_false(dtype_is_unwritten(type, array, 1));
+                assert_true(dtype_is_unwritten(type, array, 0));
+            }
+        }
+    assert_false(dtype_has_unwritten(DTYPE_E4M3) || dtype_has_unwritten(DTYPE_I64));
+    const uint32_t word = UNWRITTEN_32;
+    const uint64_t words = UNWRITTEN_64;
+    assert_true(dtype_is_unwritten(DTYPE_F32, &word, 0) && dtype_is_unwritten(DTYPE_F64, &words, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_lead_back),
+        cmocka_unit_test(store_then_load),
+        cmocka_unit_test(each_type_rounds_in_its_way),
+        cmocka_unit_test(integers_truncate_and_clamp),
+        cmocka_unit_test(unwritten_is_a_nan_of_its_own),
+    };
+    return cmocka_run_group_tests_name("dtype", tests, NULL, NULL);
+}
