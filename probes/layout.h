@@ -13,6 +13,7 @@
 #include "probes/abi.h"
 
 #define ASC_ALIGN 128u
+#define ASC_HEADER_BYTES 4096u /* room for struct live_header */
 
 /* One tensor of the inputs or outputs: bytes at offset from the start of the trace. */
 struct layout_part {
@@ -52,7 +53,7 @@ struct layout_types {
     int32_t channel[ASC_CHANNELS];
 };
 
-/* Bytes one slot takes; and the layout for n_slots slots. Fails (ERR_INPUT) where a length is not positive, heads is
+/* Bytes one slot takes (never 0); and the layout for n_slots slots. Fails (ERR_INPUT) where a length is not positive, heads is
    not a multiple of kv_heads, or a size passes 2^63: nothing here can overflow unnoticed. */
 int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
                       uint64_t *bytes, struct err *err);
