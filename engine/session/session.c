@@ -55,7 +55,6 @@ int session_open_adhoc(const struct scenario *scenario, struct session **out, st
     scenario_free(&s->scenario);
     s->scenario = *scenario;
     s->has_scenario = 1;
-    make_title(s);
     *out = s;
     return 0;
 }
@@ -179,6 +178,7 @@ int session_start(struct session *s)
 {
     int started = -1;
     if (s->has_scenario) {
+        make_title(s);
         started = work_run(s->work, &s->paths, &s->scenario);
     } else if (s->opened) {
         started = work_judge(s->work, s->opened);

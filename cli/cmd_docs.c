@@ -1,0 +1,54 @@
+/* Reference pages out of the tables they describe; docs/generate writes them below docs/. */
+#include "cli/options.h"
+#include "tui/actions.h"
+
+#include <string.h>
+
+static int write_channels(FILE *out)
+{
+    fputs("# Channels\n\nWhat a probe can record, in stage order, and what each is judged against locally.\n\n"
+          "| channel | on screen | per | meaning | local formula |\n| --- | --- | --- | --- | --- |\n",
+          out);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        fprintf(out, "| `%s` | %s | %s | %s | %s |\n", channel_name(ch), channel_label(ch),
+                channel_per_kv(ch) ? "q tile and kv tile" : "q tile", channel_meaning(ch), channel_formula(ch));
+    return ferror(out) ? -1 : 0;
+}
+
+static int write_causes(FILE *out)
+{
+    fputs(
+        "# Causes\n\nMistakes that attnscope knows by name. One is named only if its formula explains at least 99.99 % "
+        "of the elements in the bad tiles, at least 16 elements tell it from plain rounding, and chance is out of the "
+        "question.\n\n| name | stage | formula | meaning |\n| --- | --- | --- | --- |\n",
+        out);
+    for (int c = CAUSE_NONE + 1; c < CAUSE_COUNT; c++)
+        fprintf(out, "| `%s` | %s | %s | %s |\n", cause_name(c), channel_label(cause_channel(c)), cause_formula(c),
+                cause_sentence(c));
+    return ferror(out) ? -1 : 0;
+}
+
+static int write_commands(FILE *out)
+{
+    fputs("# Command line\n\n```\n", out);
+    options_write_help(out);
+    fputs("```\n", out);
+    return ferror(out) ? -1 : 0;
+}
+
+static const struct {
+    const char *name;
+    int (*write)(FILE *out);
+} pages[] = {
+    {"keys", actions_write_docs}, {"scenarios", scenario_write_docs}, {"commands", write_commands},
+    {"channels", write_channels}, {"causes", write_causes},
+};
+
+int command_docs(const struct options *o, struct err *err)
+{
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (strcmp(o->files[0], pages[i].name) == 0)
+            return pages[i].write(stdout) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
+    return err_set(err, ERR_USAGE, "docs", "expected keys, scenarios, commands, channels or causes, got '%s'",
+                   o->files[0]);
+}

@@ -1,0 +1,79 @@
+#include "cli/options.h"
+
+#include <glob.h>
+#include <string.h>
+
+/* What attnscope brings along: kernels/, scenarios/ and scenarios/bugs/ below its root. */
+static int list_matches(const char *root, const char *pattern, void (*print)(const char *root, const char *path))
+{
+    char full[1100];
+    glob_t found;
+    snprintf(full, sizeof full, "%s/%s", root, pattern);
+    int status = glob(full, 0, NULL, &found);
+    if (status == GLOB_NOMATCH)
+        return 0;
+    if (status != 0)
+        return -1;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        print(root, found.gl_pathv[i]);
+    globfree(&found);
+    return 0;
+}
+
+/* Below the root the root is left out: these are the names the README uses. */
+static const char *short_name(const char *root, const char *path)
+{
+    size_t n = strlen(root);
+    return strncmp(path, root, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+static void print_kernel(const char *root, const char *path)
+{
+    printf("  %s\n", short_name(root, path));
+}
+
+static void print_expectation(const struct expect *e)
+{
+    if (e->verdict != EXPECT_FAIL) {
+        fputs("clean", stdout);
+        return;
+    }
+    fputs("fails", stdout);
+    if (e->first_channel >= 0)
+        printf(", first in %s", channel_label(e->first_channel));
+    if (e->cause[0])
+        printf(", %s", e->cause);
+}
+
+static void print_scenario(const char *root, const char *path)
+{
+    struct scenario s;
+    struct err err = {0};
+    printf("  %-40s ", short_name(root, path));
+    if (scenario_read(path, root, &s, &err) != 0) {
+        printf("%s: %s\n", err.where, err.message);
+        return;
+    }
+    const struct asc_problem *p = &s.problem;
+    printf("(%d,%d,%d", p->batch, p->heads, p->q_len);
+    if (p->kv_len != p->q_len)
+        printf(",%d", p->kv_len);
+    printf(",%d) %s%s: ", p->head_dim, dtype_name(p->dtype), p->causal ? " causal" : "");
+    print_expectation(&s.expect);
+    fputs("\n", stdout);
+    scenario_free(&s);
+}
+
+int command_list(const struct options *o, struct err *err)
+{
+    struct runner_paths paths;
+    (void)o;
+    if (runner_find_paths(&paths, err) != 0)
+        return -1;
+    puts("Kernels:");
+    int failed = list_matches(paths.root, "kernels/*.cu", print_kernel);
+    puts("Scenarios:");
+    failed = failed || list_matches(paths.root, "scenarios/*.ini", print_scenario) ||
+             list_matches(paths.root, "scenarios/bugs/*.ini", print_scenario);
+    return failed ? err_set(err, ERR_SYSTEM, paths.root, "the folder can not be listed") : 0;
+}

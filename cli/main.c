@@ -1,0 +1,42 @@
+#include "cli/options.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define VERSION "0.1.0"
+
+static int (*const functions[COMMAND_COUNT])(const struct options *, struct err *) = {
+#define COMMAND(id, name, arguments, meaning, function) function,
+#include "cli/commands.def"
+#undef COMMAND
+};
+
+static int fail(const struct err *err)
+{
+    fprintf(stderr, "attnscope: %s%s%s\n", err->where, err->where[0] ? ": " : "", err->message);
+    return err_exit_status(err->code);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct err err = {0};
+    setlocale(LC_CTYPE, "");
+    /* A reader that went away and a full disk are errors of a write, not the end of the program. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    if (options_parse(argc, argv, &options, &err) != 0)
+        return fail(&err);
+    if (options.help || options.version) {
+        if (options.help)
+            options_write_help(stdout);
+        else
+            puts("attnscope " VERSION);
+        return fflush(stdout) == 0 ? 0 : 3;
+    }
+    int status = functions[options.command](&options, &err);
+    if (fflush(stdout) != 0 && status >= 0)
+        status = err_errno(&err, "", "standard output can not be written");
+    return status < 0 ? fail(&err) : status;
+}

@@ -1,0 +1,236 @@
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN(command) (1u << (command))
+#define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK))
+#define EVERY (~0u)
+
+static const struct {
+    const char *name, *arguments, *meaning;
+} commands[COMMAND_COUNT] = {
+#define COMMAND(id, name, arguments, meaning, function) {name, arguments, meaning},
+#include "cli/commands.def"
+#undef COMMAND
+};
+
+static const struct {
+    char letter;
+    const char *name, *argument;
+    unsigned commands;
+    const char *meaning;
+} options[OPTION_COUNT] = {
+#define OPTION(id, letter, name, argument, commands, meaning) {letter, name, argument, commands, meaning},
+#include "cli/options.def"
+#undef OPTION
+};
+
+void options_write_help(FILE *out)
+{
+    fputs("attnscope: a debugger for fused attention kernels\n\nUsage: attnscope [COMMAND] [OPTION...] FILE...\n\n"
+          "Commands:\n",
+          out);
+    for (int c = 0; c < COMMAND_COUNT; c++)
+        fprintf(out, "  %s %s\n        %s\n", commands[c].name, commands[c].arguments, commands[c].meaning);
+    fputs("\nOptions:\n", out);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        char text[64];
+        int n = options[i].letter ? snprintf(text, sizeof text, "-%c, ", options[i].letter) : 0;
+        n += snprintf(text + n, sizeof text - (size_t)n, "--%s", options[i].name);
+        if (options[i].argument)
+            snprintf(text + n, sizeof text - (size_t)n, " %s", options[i].argument);
+        fprintf(out, "  %s\n        %s", text, options[i].meaning);
+        if (options[i].commands != EVERY) {
+            const char *before = " (";
+            for (int c = 0; c < COMMAND_COUNT; c++)
+                if (options[i].commands & IN(c)) {
+                    fprintf(out, "%s%s", before, commands[c].name);
+                    before = ", ";
+                }
+            fputs(")", out);
+        }
+        fputs("\n", out);
+    }
+    fputs("\nExit status: 0 as expected, 1 not as expected, 2 a mistake in what was asked, 3 it could not be run.\n",
+          out);
+}
+
+static int command_of(const char *word)
+{
+    for (int c = 0; c < COMMAND_COUNT; c++)
+        if (strcmp(word, commands[c].name) == 0)
+            return c;
+    return -1;
+}
+
+static int parse_size(const char *text, struct options *o, struct err *err)
+{
+    int end = 0;
+    if (sscanf(text, "%dx%d%n", &o->cols, &o->rows, &end) != 2 || text[end] || o->cols < 1 || o->rows < 1 ||
+        o->cols > 1000 || o->rows > 1000)
+        return err_set(err, ERR_USAGE, "--size", "expected COLSxROWS, each 1 to 1000, got '%s'", text);
+    return 0;
+}
+
+static int take(enum option_id option, const char *value, struct options *o, struct err *err)
+{
+    switch (option) {
+    case OPTION_SHAPE:
+        o->shape = value;
+        return 0;
+    case OPTION_SET:
+        if (o->n_settings == MAX_SETTINGS)
+            return err_set(err, ERR_USAGE, "--set", "at most %d times", MAX_SETTINGS);
+        if (!strchr(value, '='))
+            return err_set(err, ERR_USAGE, "--set", "expected KEY=VALUE, got '%s'", value);
+        o->settings[o->n_settings++] = value;
+        return 0;
+    case OPTION_PATCH:
+        o->patch = value;
+        return 0;
+    case OPTION_OUTPUT:
+        o->output = value;
+        return 0;
+    case OPTION_VIEW:
+        o->view = value;
+        return 0;
+    case OPTION_SIZE:
+        return parse_size(value, o, err);
+    case OPTION_ASCII:
+        o->ascii = 1;
+        return 0;
+    case OPTION_TEXT:
+        o->text = 1;
+        return 0;
+    case OPTION_JSON:
+        o->json = 1;
+        return 0;
+    case OPTION_HELP:
+        o->help = 1;
+        return 0;
+    case OPTION_VERSION:
+        o->version = 1;
+        return 0;
+    case OPTION_COUNT:
+        break;
+    }
+    return err_set(err, ERR_USAGE, "", "unknown option");
+}
+
+/* getopt_long's tables; the value of a long option is its index plus 256, beyond every letter. */
+static void getopt_tables(struct option *longs, char *shorts)
+{
+    *shorts++ = ':'; /* a missing value is told apart from an unknown option */
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        longs[i] =
+            (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
+        if (options[i].letter) {
+            *shorts++ = options[i].letter;
+            if (options[i].argument)
+                *shorts++ = ':';
+        }
+    }
+    longs[OPTION_COUNT] = (struct option){0};
+    *shorts = '\0';
+}
+
+static int option_of(int code)
+{
+    if (code >= 256)
+        return code - 256;
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (options[i].letter == code)
+            return i;
+    return -1;
+}
+
+static int check_files(const struct options *o, const char *first, struct err *err)
+{
+    const char *wanted = commands[o->command].arguments;
+    int many = strstr(wanted, "...") != NULL;
+    if (!*wanted && o->n_files)
+        return err_set(err, ERR_USAGE, commands[o->command].name, "takes no file, got '%s'", o->files[0]);
+    if (*wanted && !o->n_files)
+        return err_set(err, ERR_USAGE, first ? commands[o->command].name : "",
+                       "expected %s; attnscope --help lists commands and options", wanted);
+    if (!many && o->n_files > 1)
+        return err_set(err, ERR_USAGE, commands[o->command].name, "takes one %s, got '%s' as well", wanted,
+                       o->files[1]);
+    return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *out, struct err *err)
+{
+    struct option longs[OPTION_COUNT + 1];
+    char shorts[2 * OPTION_COUNT + 2];
+    unsigned given = 0;
+    memset(out, 0, sizeof *out);
+    out->cols = 80;
+    out->rows = 24;
+    getopt_tables(longs, shorts);
+    opterr = 0;
+    optind = 0;
+    for (int code; (code = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+        const char *word = argv[optind - 1];
+        if (code == '?')
+            return err_set(err, ERR_USAGE, "", "unknown option '%s'; attnscope --help lists them", word);
+        if (code == ':')
+            return err_set(err, ERR_USAGE, "", "option '%s' wants a value", word);
+        int i = option_of(code);
+        given |= 1u << i;
+        if (take((enum option_id)i, optarg, out, err) != 0)
+            return -1;
+    }
+    const char *first = optind < argc ? argv[optind] : NULL;
+    int command = first ? command_of(first) : -1;
+    out->command = command >= 0 ? (enum command)command : COMMAND_OPEN;
+    optind += command >= 0;
+    out->files = argv + optind;
+    out->n_files = argc - optind;
+    if (out->help || out->version)
+        return 0;
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (given & 1u << i && !(options[i].commands & IN(out->command)))
+            return err_set(err, ERR_USAGE, "", "option --%s does not belong to %s", options[i].name,
+                           commands[out->command].name);
+    return check_files(out, first, err);
+}
+
+static int set_key(struct session *s, const char *setting, struct err *err)
+{
+    char key[128];
+    const char *equals = strchr(setting, '=');
+    size_t n = (size_t)(equals - setting);
+    if (n >= sizeof key)
+        return err_set(err, ERR_USAGE, "--set", "no key is as long as in '%s'", setting);
+    memcpy(key, setting, n);
+    key[n] = '\0';
+    return scenario_set(&s->scenario, key, equals + 1, err);
+}
+
+int options_open(const struct options *o, const char *path, struct session **out, struct err *err)
+{
+    struct session *s;
+    *out = NULL;
+    if (session_open(path, &s, err) != 0)
+        return -1;
+    int changes = o->shape || o->patch || o->n_settings, failed = 0;
+    if (changes && !s->has_scenario)
+        failed = err_set(err, ERR_USAGE, path, "is a recorded trace: --shape, --set and --patch can not change it");
+    if (!failed && o->shape)
+        failed = scenario_parse_shape(o->shape, &s->scenario.problem, err);
+    if (!failed && o->patch)
+        failed = scenario_set(&s->scenario, "scenario.patch", o->patch, err);
+    for (int i = 0; i < o->n_settings && !failed; i++)
+        failed = set_key(s, o->settings[i], err);
+    if (!failed && changes)
+        failed = scenario_check(&s->scenario, err);
+    if (failed) {
+        session_free(s);
+        return -1;
+    }
+    *out = s;
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* The command line, parsed by the tables commands.def and options.def. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "engine/base/err.h"
+#include "engine/session/session.h"
+#include <stdio.h>
+
+enum command {
+#define COMMAND(id, name, arguments, meaning, function) id,
+#include "cli/commands.def"
+#undef COMMAND
+    COMMAND_COUNT
+};
+
+enum option_id {
+#define OPTION(id, letter, name, argument, commands, meaning) id,
+#include "cli/options.def"
+#undef OPTION
+    OPTION_COUNT
+};
+
+#define MAX_SETTINGS 64
+
+struct options {
+    enum command command;
+    int help, version, ascii, text, json;
+    const char *shape, *patch, *output, *view; /* NULL: not given; borrowed from argv, as all strings here */
+    const char *settings[MAX_SETTINGS];        /* "key=value", in order */
+    int n_settings;
+    int cols, rows; /* of a printed screen */
+    char **files;
+    int n_files;
+};
+
+/* ERR_USAGE names the word that is wrong. */
+int options_parse(int argc, char **argv, struct options *out, struct err *err);
+void options_write_help(FILE *out);
+
+/* The session a command works on: a file with --shape, --set and --patch applied. */
+int options_open(const struct options *o, const char *path, struct session **out, struct err *err);
+
+/* Each returns an exit status, or -1 with *err. */
+#define COMMAND(id, name, arguments, meaning, function) int function(const struct options *o, struct err *err);
+#include "cli/commands.def"
+#undef COMMAND
+
+#endif
