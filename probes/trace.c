@@ -1,0 +1,137 @@
+#include "probes/trace.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void trace_free(struct trace *t)
+{
+    if (!t)
+        return;
+    if (t->bytes)
+        munmap((void *)(uintptr_t)t->bytes, t->n_bytes);
+    if (t->fd >= 0)
+        close(t->fd);
+    free(t->info.source);
+    free(t->info.scenario);
+    free(t->info.sites);
+    free(t->info.events);
+    free(t);
+}
+
+/* 1: this tile of the channel exists in the problem and the slot is recorded. */
+static int in_range(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    return slot >= 0 && slot < t->layout.n_slots && (!channel_per_kv(ch) || (kv >= 0 && kv < t->layout.kv_tiles));
+}
+
+struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    struct tile tile = {0};
+    if (!in_range(t, ch, slot, kv))
+        return tile;
+    if (!channel_per_kv(ch))
+        kv = 0;
+    tile.rows = channel_rows(ch, &t->plan);
+    tile.cols = channel_cols(ch, &t->plan, &t->problem);
+    tile.valid_rows = channel_valid_rows(ch, &t->problem, &t->plan, trace_slot_place(t, slot)[2], kv);
+    tile.valid_cols = channel_valid_cols(ch, &t->problem, &t->plan, kv);
+    const struct asc_channel_map *map = &t->layout.channel[ch];
+    if (map->dtype < 0)
+        return tile;
+    tile.dtype = (enum dtype)map->dtype;
+    tile.data = t->bytes + map->offset + (uint64_t)slot * map->slot_stride + (uint64_t)kv * map->kv_stride;
+    return tile;
+}
+
+const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
+{
+    const struct layout *l = &t->layout;
+    const struct layout_part *part = which == 'q'   ? &l->q
+                                     : which == 'k' ? &l->k
+                                     : which == 'v' ? &l->v
+                                     : which == 'o' ? &l->o
+                                     : which == 'L' ? &l->lse
+                                                    : NULL;
+    if (!part)
+        return NULL;
+    *dtype = (enum dtype)part->dtype;
+    return t->bytes + part->offset;
+}
+
+const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    if (t->layout.channel[ch].dtype < 0 || !in_range(t, ch, slot, kv))
+        return NULL;
+    if (!channel_per_kv(ch))
+        kv = 0;
+    const struct asc_stamp_map *map = &t->layout.stamp[ch];
+    return (const uint64_t *)(const void *)(t->bytes + map->offset + (uint64_t)slot * map->slot_stride +
+                                            (uint64_t)kv * map->kv_stride);
+}
+
+uint64_t trace_first_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    const uint64_t *stamps = trace_stamps(t, ch, slot, kv);
+    uint64_t first = 0;
+    for (int w = 0; stamps && w < t->layout.warps; w++)
+        if (stamps[w] && (!first || stamps[w] < first))
+            first = stamps[w];
+    return first;
+}
+
+uint64_t trace_last_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    const uint64_t *stamps = trace_stamps(t, ch, slot, kv);
+    uint64_t last = 0;
+    for (int w = 0; stamps && w < t->layout.warps; w++)
+        if (stamps[w] > last)
+            last = stamps[w];
+    return last;
+}
+
+int trace_slot(const struct trace *t, int batch, int head, int q_tile)
+{
+    const struct asc_problem *p = &t->problem;
+    if (batch < 0 || batch >= p->batch || head < 0 || head >= p->heads || q_tile < 0 || q_tile >= t->layout.q_tiles)
+        return -1;
+    /* A live trace carries an index; in a saved one the slots are few enough to look through. */
+    if (t->live) {
+        const int32_t *index = (const int32_t *)(const void *)(t->bytes + t->layout.slot_index.offset);
+        return index[((size_t)batch * p->heads + head) * t->layout.q_tiles + q_tile];
+    }
+    for (int slot = 0; slot < t->layout.n_slots; slot++) {
+        const int32_t *place = trace_slot_place(t, slot);
+        if (place[0] == batch && place[1] == head && place[2] == q_tile)
+            return slot;
+    }
+    return -1;
+}
+
+const int32_t *trace_slot_place(const struct trace *t, int slot)
+{
+    return (const int32_t *)(const void *)(t->bytes + t->layout.slots.offset) + (size_t)slot * 3;
+}
+
+static uint64_t counter(const struct trace *t, const struct layout_part *part, enum asc_channel ch)
+{
+    return ((const uint64_t *)(const void *)(t->bytes + part->offset))[ch];
+}
+
+uint64_t trace_dropped(const struct trace *t, enum asc_channel ch)
+{
+    return counter(t, &t->layout.dropped, ch);
+}
+
+uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch)
+{
+    return counter(t, &t->layout.mistyped, ch);
+}
+
+const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch)
+{
+    for (size_t i = 0; i < t->info.n_sites; i++)
+        if (t->info.sites[i].channel == ch)
+            return &t->info.sites[i];
+    return NULL;
+}

@@ -1,0 +1,248 @@
+#include "probes/live.h"
+#include "probes/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Every page of the memfd is written here with pwrite: missing space is then an error now, not a SIGBUS in some later
+   store, and no page has to be zeroed or faulted in first. */
+static int write_at(int fd, const void *bytes, size_t n, uint64_t offset, struct err *err)
+{
+    const char *from = bytes;
+    while (n) {
+        const ssize_t done = pwrite(fd, from, n, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return err_errno(err, "live trace", "no space for the recorded values");
+        from += done;
+        n -= (size_t)done;
+        offset += (uint64_t)done;
+    }
+    return 0;
+}
+
+/* The kernel overcommits memory files and kills somebody later; so ask first. An unreadable /proc decides nothing. */
+static int memory_check(uint64_t bytes, struct err *err)
+{
+    unsigned long long available_kib = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file)
+        return 0;
+    int known = 0;
+    while (!known && fgets(line, sizeof line, file))
+        if (strncmp(line, "MemAvailable:", 13) == 0) {
+            available_kib = strtoull(line + 13, NULL, 10);
+            known = 1;
+        }
+    fclose(file);
+    if (!known || bytes / 1024 <= available_kib)
+        return 0;
+    return err_set(err, ERR_SYSTEM, "live trace", "takes %llu MiB, only %llu MiB of memory are free; record less",
+                   (unsigned long long)(bytes >> 20), available_kib >> 10);
+}
+
+/* Never written: a NaN pattern where the type has one. FP8 starts as 7F, NaN in both formats; integers as 0. */
+static void fill_unwritten(int dtype, unsigned char *to, uint64_t bytes)
+{
+    if (dtype_has_unwritten((enum dtype)dtype)) {
+        const uint16_t pattern = UNWRITTEN_16;
+        for (uint64_t i = 0; i + sizeof pattern <= bytes; i += sizeof pattern)
+            memcpy(to + i, &pattern, sizeof pattern);
+    } else {
+        memset(to, dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 ? 0x7F : 0, bytes);
+    }
+}
+
+static uint64_t tile_bytes(const struct asc_channel_map *map)
+{
+    return (uint64_t)map->rows * (uint64_t)map->cols * dtype_bytes((enum dtype)map->dtype);
+}
+
+/* What slots look like before the run: the part that exists once, then the part of one kv tile. */
+struct blank {
+    unsigned char *head, *kv; /* owned */
+    uint64_t head_bytes, kv_bytes;
+    int kv_copies; /* of one kv tile's part, side by side in kv: fewer and larger writes */
+};
+
+static void blank_free(struct blank *b)
+{
+    free(b->head);
+    free(b->kv);
+}
+
+static int blank_make(const struct layout *l, struct blank *b, struct err *err)
+{
+    enum { WRITE_BYTES = 1 << 20 };
+    *b = (struct blank){.head_bytes = l->slot_stride, .kv_copies = 1};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (l->channel[ch].dtype < 0 || !channel_per_kv(ch))
+            continue;
+        const uint64_t at = l->channel[ch].offset - l->slots_offset;
+        b->kv_bytes = l->channel[ch].kv_stride;
+        b->head_bytes = at < b->head_bytes ? at : b->head_bytes;
+    }
+    if (b->kv_bytes && b->kv_bytes < WRITE_BYTES)
+        b->kv_copies = (int)(WRITE_BYTES / b->kv_bytes);
+    if (b->kv_copies > l->kv_tiles)
+        b->kv_copies = l->kv_tiles;
+    b->head = calloc(1, b->head_bytes + 1);
+    b->kv = calloc((size_t)b->kv_copies, b->kv_bytes + 1);
+    if (!b->head || !b->kv) {
+        blank_free(b);
+        return err_errno(err, "live trace", "no memory for one kv tile of %llu bytes", (unsigned long long)b->kv_bytes);
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const struct asc_channel_map *map = &l->channel[ch];
+        const uint64_t at = map->offset - l->slots_offset;
+        if (map->dtype >= 0)
+            fill_unwritten(map->dtype, channel_per_kv(ch) ? b->kv + (at - b->head_bytes) : b->head + at,
+                           tile_bytes(map));
+    }
+    for (int i = 1; i < b->kv_copies; i++)
+        memcpy(b->kv + (size_t)i * b->kv_bytes, b->kv, b->kv_bytes);
+    return 0;
+}
+
+static int write_slots(int fd, const struct layout *l, struct err *err)
+{
+    struct blank blank;
+    if (blank_make(l, &blank, err) != 0)
+        return -1;
+    int result = 0;
+    for (int slot = 0; slot < l->n_slots && result == 0; slot++) {
+        const uint64_t begin = l->slots_offset + (uint64_t)slot * l->slot_stride;
+        result = write_at(fd, blank.head, blank.head_bytes, begin, err);
+        for (int kv = 0; blank.kv_bytes && kv < l->kv_tiles && result == 0; kv += blank.kv_copies) {
+            const int left = l->kv_tiles - kv, n = left < blank.kv_copies ? left : blank.kv_copies;
+            result = write_at(fd, blank.kv, (uint64_t)n * blank.kv_bytes,
+                              begin + blank.head_bytes + (uint64_t)kv * blank.kv_bytes, err);
+        }
+    }
+    blank_free(&blank);
+    return result;
+}
+
+/* A whole tensor of the never-written pattern. */
+static int write_unwritten(int fd, const struct layout_part *part, struct err *err)
+{
+    unsigned char block[1 << 16];
+    fill_unwritten(part->dtype, block, sizeof block);
+    for (uint64_t at = 0; at < part->bytes; at += sizeof block) {
+        const uint64_t left = part->bytes - at;
+        if (write_at(fd, block, left < sizeof block ? left : sizeof block, part->offset + at, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* slot_index: [batch][heads][q_tiles], -1 where nothing is recorded. */
+static int make_index(const struct asc_problem *p, const struct layout *l, const int32_t (*slots)[3], int32_t *index,
+                      struct err *err)
+{
+    memset(index, 0xFF, l->slot_index.bytes);
+    for (int i = 0; i < l->n_slots; i++) {
+        const int32_t b = slots[i][0], h = slots[i][1], q = slots[i][2];
+        if (b < 0 || b >= p->batch || h < 0 || h >= p->heads || q < 0 || q >= l->q_tiles)
+            return err_set(err, ERR_INPUT, "live trace", "slot %d: no batch %d, head %d, q tile %d in this problem", i,
+                           b, h, q);
+        int32_t *entry = &index[((size_t)b * (size_t)p->heads + (size_t)h) * (size_t)l->q_tiles + (size_t)q];
+        if (*entry >= 0)
+            return err_set(err, ERR_INPUT, "live trace", "slots %d and %d are both batch %d, head %d, q tile %d",
+                           *entry, i, b, h, q);
+        *entry = i;
+    }
+    return 0;
+}
+
+static int write_index(int fd, const struct trace *t, const int32_t (*slots)[3], struct err *err)
+{
+    const struct layout *l = &t->layout;
+    int32_t *index = malloc(l->slot_index.bytes);
+    if (!index)
+        return err_errno(err, "live trace", "no memory for the slot table");
+    int result = make_index(&t->problem, l, slots, index, err);
+    if (result == 0)
+        result = write_at(fd, index, l->slot_index.bytes, l->slot_index.offset, err);
+    if (result == 0)
+        result = write_at(fd, slots, l->slots.bytes, l->slots.offset, err);
+    free(index);
+    return result;
+}
+
+static int write_header(int fd, const struct trace *t, const struct layout_types *types, struct err *err)
+{
+    const struct live_header header = {
+        .magic = LIVE_MAGIC,
+        .abi = ASC_ABI_VERSION,
+        .header_bytes = sizeof header,
+        .total_bytes = t->layout.total_bytes,
+        .problem = t->problem,
+        .plan = t->plan,
+        .conventions = t->conventions,
+        .types = *types,
+        .layout = t->layout,
+    };
+    return write_at(fd, &header, sizeof header, 0, err);
+}
+
+static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3], const void *q,
+                  const void *k, const void *v, struct err *err)
+{
+    static const uint64_t zeros[ASC_CHANNELS];
+    const struct layout *l = &t->layout;
+    if (memory_check(l->total_bytes, err) != 0)
+        return -1;
+    t->fd = memfd_create("attnscope trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (t->fd < 0)
+        return err_errno(err, "live trace", "no memory file");
+    if (ftruncate(t->fd, (off_t)l->total_bytes) != 0)
+        return err_errno(err, "live trace", "no space for %llu bytes", (unsigned long long)l->total_bytes);
+    if (write_header(t->fd, t, types, err) != 0 || write_at(t->fd, q, l->q.bytes, l->q.offset, err) != 0 ||
+        write_at(t->fd, k, l->k.bytes, l->k.offset, err) != 0 ||
+        write_at(t->fd, v, l->v.bytes, l->v.offset, err) != 0 || write_unwritten(t->fd, &l->o, err) != 0 ||
+        write_unwritten(t->fd, &l->lse, err) != 0 || write_index(t->fd, t, slots, err) != 0 ||
+        write_at(t->fd, zeros, sizeof zeros, l->dropped.offset, err) != 0 ||
+        write_at(t->fd, zeros, sizeof zeros, l->mistyped.offset, err) != 0 || write_slots(t->fd, l, err) != 0)
+        return -1;
+    /* A debuggee that shrank the file would take this process down with it. */
+    if (fcntl(t->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+        return err_errno(err, "live trace", "sealing its size");
+    t->n_bytes = l->total_bytes;
+    void *mapping = mmap(NULL, t->n_bytes, PROT_READ, MAP_SHARED, t->fd, 0);
+    if (mapping == MAP_FAILED)
+        return err_errno(err, "live trace", "mapping %zu bytes", t->n_bytes);
+    t->bytes = mapping;
+    return 0;
+}
+
+int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const struct asc_conventions *conventions,
+                 const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
+                 const void *v, struct trace **out, struct err *err)
+{
+    struct trace *t = calloc(1, sizeof *t);
+    if (!t)
+        return err_errno(err, "live trace", "no memory");
+    t->fd = -1;
+    t->live = 1;
+    t->problem = *p;
+    t->problem.q = t->problem.k = t->problem.v = NULL;
+    t->problem.o = NULL;
+    t->problem.lse = NULL;
+    t->plan = *plan;
+    t->conventions = *conventions;
+    if (layout_make(&t->problem, plan, types, n_slots, &t->layout, err) != 0 ||
+        create(t, types, slots, q, k, v, err) != 0) {
+        trace_free(t);
+        return -1;
+    }
+    *out = t;
+    return 0;
+}
