@@ -119,8 +119,8 @@ const char *launch(const asc_problem *problem, void *stream)
     p.v = static_cast<const __half *>(problem->v);
     p.o = static_cast<__half *>(problem->o);
     p.lse = problem->lse;
-    p.q_strides = asc_strides(problem, problem->heads, problem->q_len);
-    p.kv_strides = asc_strides(problem, problem->kv_heads, problem->kv_len);
+    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
+    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
     p.heads = problem->heads;
     p.group = problem->heads / problem->kv_heads;
     p.q_len = problem->q_len;
