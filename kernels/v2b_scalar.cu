@@ -1,12 +1,12 @@
-// v2b_scalar: fused attention in its plainest form, the first rung of the ladder. Scalar dot products, streaming softmax,
-// f32 accumulation; one warp owns a row from its scores to its output, and m and l of the row live in shared memory.
-// Any q_len and kv_len: what lies beyond the end is loaded as zero and masked.
+// v2b_scalar: fused attention in its plainest form, the first rung of the ladder. Scalar dot products, streaming
+// softmax, f32 accumulation; one warp owns a row from its scores to its output, and m and l of the row live in shared
+// memory. Any q_len and kv_len: what lies beyond the end is loaded as zero and masked.
 //
-// A block is 8 warps on one 64-row q tile; a warp takes its 8 rows one after the other. For a row, a lane owns two of the
-// 64 keys (lane, lane + 32) and head_dim / 32 of the output columns.
+// A block is 8 warps on one 64-row q tile; a warp takes its 8 rows one after the other. For a row, a lane owns two of
+// the 64 keys (lane, lane + 32) and head_dim / 32 of the output columns.
 //
-// Shared memory in bytes, head_dim 64 / 128 (rows are padded by two elements, so that the 32 lanes that read 32 different
-// rows meet 32 different banks):
+// Shared memory in bytes, head_dim 64 / 128 (rows are padded by two elements, so that the 32 lanes that read 32
+// different rows meet 32 different banks):
 //     q   [64][D + 2] T     8448   16640
 //     k   [64][D + 2] T     8448   16640
 //     v   [64][D + 2] T     8448   16640
@@ -14,8 +14,8 @@
 //     m,l [64] f32           512     512
 //                          27904   52480
 //
-// Known to be bad at: speed. Every product is a scalar FMA, K is read from shared memory once per row, and the loads of a
-// tile wait for the arithmetic of the one before.
+// Known to be bad at: speed. Every product is a scalar FMA, K is read from shared memory once per row, and the loads of
+// a tile wait for the arithmetic of the one before.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -218,8 +218,8 @@ template <class T, int D> const char *run(const asc_problem *problem, void *stre
     p.v = static_cast<const T *>(problem->v);
     p.o = static_cast<T *>(problem->o);
     p.lse = problem->lse;
-    p.q_strides = asc_strides(problem, problem->heads, problem->q_len);
-    p.kv_strides = asc_strides(problem, problem->kv_heads, problem->kv_len);
+    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
+    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
     p.heads = problem->heads;
     p.group = problem->heads / problem->kv_heads;
     p.q_len = problem->q_len;
@@ -240,8 +240,7 @@ const char *launch(const asc_problem *problem, void *stream)
 {
     if (problem->dtype == DTYPE_F16)
         return problem->head_dim == 64 ? run<__half, 64>(problem, stream) : run<__half, 128>(problem, stream);
-    return problem->head_dim == 64 ? run<__nv_bfloat16, 64>(problem, stream)
-                                   : run<__nv_bfloat16, 128>(problem, stream);
+    return problem->head_dim == 64 ? run<__nv_bfloat16, 64>(problem, stream) : run<__nv_bfloat16, 128>(problem, stream);
 }
 
 } // namespace
@@ -251,7 +250,7 @@ ASC_KERNEL(v2b_scalar)
     kernel.plan = plan;
     kernel.launch = launch;
     kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
-    kernel.layouts = ASC_TAKES_LAYOUT(BHLD) | ASC_TAKES_LAYOUT(BLHD);
+    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.empty_lse_negative = 1;

@@ -47,7 +47,7 @@ struct asc_strides {
 };
 
 /* Strides of a tensor with `heads` heads of `rows` rows in the problem's layout. */
-static inline struct asc_strides asc_strides(const struct asc_problem *problem, int32_t heads, int32_t rows)
+static inline struct asc_strides asc_strides_of(const struct asc_problem *problem, int32_t heads, int32_t rows)
 {
     struct asc_strides s;
     const int64_t d = problem->head_dim;

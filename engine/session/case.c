@@ -45,7 +45,7 @@ static struct matrix input_rows(const struct trace *t, char which, int batch, in
     const struct asc_problem *p = &t->problem;
     const int is_q = which == 'q';
     const int heads = is_q ? p->heads : p->kv_heads;
-    const struct asc_strides strides = asc_strides(p, heads, is_q ? p->q_len : p->kv_len);
+    const struct asc_strides strides = asc_strides_of(p, heads, is_q ? p->q_len : p->kv_len);
     if (!is_q)
         head /= p->heads / p->kv_heads;
     struct matrix m = {.rows = rows, .cols = p->head_dim, .row_stride = strides.row};
