@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The functions behind the macros. */
+#undef err_set
+#undef err_errno
+
 static void fill(struct err *err, enum err_code code, const char *where, const char *format, va_list args)
 {
     err->code = code;

@@ -1,4 +1,5 @@
-/* How a failure is told. A function that can fail returns 0, or -1 with *err filled in; only main() and the event loop exit. */
+/* How a failure is told. A function that can fail returns 0, or -1 with *err filled in; only main() and the event loop
+   exit. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -22,7 +23,16 @@ int err_set(struct err *err, enum err_code code, const char *where, const char *
 /* The same, with ": " and the system's words for errno appended. Takes ERR_SYSTEM. */
 int err_errno(struct err *err, const char *where, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-int err_exit_status(enum err_code code);   /* 0 for ERR_NONE */
-const char *err_name(enum err_code code);  /* "input", "build", ...; "none" */
+/* Both return -1 always; said here, so that compilers and analysers need not guess it at every caller. */
+static inline int err_minus_one(int returned)
+{
+    (void)returned;
+    return -1;
+}
+#define err_set(...) err_minus_one(err_set(__VA_ARGS__))
+#define err_errno(...) err_minus_one(err_errno(__VA_ARGS__))
+
+int err_exit_status(enum err_code code);  /* 0 for ERR_NONE */
+const char *err_name(enum err_code code); /* "input", "build", ...; "none" */
 
 #endif

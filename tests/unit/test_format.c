@@ -117,7 +117,7 @@ static const struct format formats[] = {
     {"e5m2", 8, 2, 15, 0x7B, 0x7C, 0x7E, 1, e5m2_to_64, e5m2_to_32, e5m2_from_64, e5m2_from_32},
 };
 
-#define EACH_FORMAT(f) (const struct format *f = formats; f < formats + sizeof formats / sizeof *formats; f++)
+#define FORMATS_END (formats + sizeof formats / sizeof *formats)
 
 static uint32_t sign_of(const struct format *f)
 {
@@ -186,23 +186,21 @@ static void check_f32(const struct format *f, float x)
 static void every_number_has_its_value_and_returns(void **state)
 {
     (void)state;
-    for
-        EACH_FORMAT(f)
-        {
-            for (uint32_t magnitude = 0; magnitude <= f->largest; magnitude++) {
-                for (int negative = 0; negative <= 1; negative++) {
-                    const uint32_t code = magnitude | (negative ? sign_of(f) : 0);
-                    const double want = negative ? -definition(f, magnitude) : definition(f, magnitude);
-                    if (format_f64_bits(f->to_f64(code)) != format_f64_bits(want))
-                        fail_msg("%s %#x to f64: got %a, want %a", f->name, code, f->to_f64(code), want);
-                    if (format_f32_bits(f->to_f32(code)) != format_f32_bits((float)want))
-                        fail_msg("%s %#x to f32: got %a, want %a", f->name, code, (double)f->to_f32(code), want);
-                    for (int saturate = 0; saturate <= 1; saturate++)
-                        if (f->from_f64(want, saturate) != code || f->from_f32((float)want, saturate) != code)
-                            fail_msg("%s %#x does not return", f->name, code);
-                }
+    for (const struct format *f = formats; f < FORMATS_END; f++) {
+        for (uint32_t magnitude = 0; magnitude <= f->largest; magnitude++) {
+            for (int negative = 0; negative <= 1; negative++) {
+                const uint32_t code = magnitude | (negative ? sign_of(f) : 0);
+                const double want = negative ? -definition(f, magnitude) : definition(f, magnitude);
+                if (format_f64_bits(f->to_f64(code)) != format_f64_bits(want))
+                    fail_msg("%s %#x to f64: got %a, want %a", f->name, code, f->to_f64(code), want);
+                if (format_f32_bits(f->to_f32(code)) != format_f32_bits((float)want))
+                    fail_msg("%s %#x to f32: got %a, want %a", f->name, code, (double)f->to_f32(code), want);
+                for (int saturate = 0; saturate <= 1; saturate++)
+                    if (f->from_f64(want, saturate) != code || f->from_f32((float)want, saturate) != code)
+                        fail_msg("%s %#x does not return", f->name, code);
             }
         }
+    }
 }
 
 static void landmarks(void **state)
@@ -233,27 +231,25 @@ static void landmarks(void **state)
 static void rounding_is_to_nearest_even(void **state)
 {
     (void)state;
-    for
-        EACH_FORMAT(f)
-        {
-            fill_values(f);
-            for (uint32_t code = 0; code <= f->largest; code++) {
-                const double middle = (value[code] + value[code + 1]) / 2;
-                const double anchors[] = {value[code], middle, value[code + 1]};
-                for (int i = 0; i < 3; i++) {
-                    for (int sign = -1; sign <= 1; sign += 2) {
-                        const double x = sign * anchors[i];
-                        check_f64(f, x);
-                        check_f64(f, nextafter(x, INFINITY));
-                        check_f64(f, nextafter(x, -INFINITY));
-                        const float y = (float)x; /* exact but beyond bf16's overflow threshold, where it is inf */
-                        check_f32(f, y);
-                        check_f32(f, nextafterf(y, INFINITY));
-                        check_f32(f, nextafterf(y, -INFINITY));
-                    }
+    for (const struct format *f = formats; f < FORMATS_END; f++) {
+        fill_values(f);
+        for (uint32_t code = 0; code <= f->largest; code++) {
+            const double middle = (value[code] + value[code + 1]) / 2;
+            const double anchors[] = {value[code], middle, value[code + 1]};
+            for (int i = 0; i < 3; i++) {
+                for (int sign = -1; sign <= 1; sign += 2) {
+                    const double x = sign * anchors[i];
+                    check_f64(f, x);
+                    check_f64(f, nextafter(x, INFINITY));
+                    check_f64(f, nextafter(x, -INFINITY));
+                    const float y = (float)x; /* exact but beyond bf16's overflow threshold, where it is inf */
+                    check_f32(f, y);
+                    check_f32(f, nextafterf(y, INFINITY));
+                    check_f32(f, nextafterf(y, -INFINITY));
                 }
             }
         }
+    }
 }
 
 /* The f32 or f64 of random bits, half of them with an exponent near the format's own. */
@@ -261,79 +257,72 @@ static void random_values_round_right(void **state)
 {
     (void)state;
     const uint32_t key[2] = {2, 0};
-    for
-        EACH_FORMAT(f)
-        {
-            fill_values(f);
-            for (uint32_t i = 0; i < 100000; i++) {
-                const uint32_t counter[4] = {i, (uint32_t)(f - formats), 0, 0};
-                uint32_t r[4];
-                philox4x32(counter, key, r);
-                double x = format_f64_of((uint64_t)r[0] << 32 | r[1]);
-                float y = format_f32_of(r[2]);
-                if (i % 2) {
-                    const int exponent = (int)(r[3] % (unsigned)(2 * f->bias + f->mant + 4)) - f->bias - f->mant;
-                    x = copysign(ldexp(1 + ldexp(r[1], -32), exponent), r[0] & 1 ? -1.0 : 1.0);
-                    y = (float)x;
-                }
-                if (!isnan(x))
-                    check_f64(f, x);
-                if (!isnan(y))
-                    check_f32(f, y);
+    for (const struct format *f = formats; f < FORMATS_END; f++) {
+        fill_values(f);
+        for (uint32_t i = 0; i < 100000; i++) {
+            const uint32_t counter[4] = {i, (uint32_t)(f - formats), 0, 0};
+            uint32_t r[4];
+            philox4x32(counter, key, r);
+            double x = format_f64_of((uint64_t)r[0] << 32 | r[1]);
+            float y = format_f32_of(r[2]);
+            if (i % 2) {
+                const int exponent = (int)(r[3] % (unsigned)(2 * f->bias + f->mant + 4)) - f->bias - f->mant;
+                x = copysign(ldexp(1 + ldexp(r[1], -32), exponent), r[0] & 1 ? -1.0 : 1.0);
+                y = (float)x;
             }
+            if (!isnan(x))
+                check_f64(f, x);
+            if (!isnan(y))
+                check_f32(f, y);
         }
+    }
 }
 
 static void infinity_and_subnormals_of_the_source(void **state)
 {
     (void)state;
-    for
-        EACH_FORMAT(f)
-        {
-            fill_values(f);
-            static const double wide[] = {INFINITY, 0x1.FFFFFFFFFFFFFp1023, 0x1p-1074, 0x1p-1022,
-                                          0x0.FFFFFFFFFFFFFp-1022};
-            static const float narrow[] = {INFINITY, 0x1.FFFFFEp127f, 0x1p-149f, 0x1p-126f, 0x0.FFFFFEp-126f};
-            for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
-                check_f64(f, wide[i]);
-                check_f64(f, -wide[i]);
-                check_f32(f, narrow[i]);
-                check_f32(f, -narrow[i]);
-            }
-            if (f->too_large != f->quiet) {
-                const uint32_t minus = f->too_large | sign_of(f);
-                assert_true(f->to_f64(f->too_large) == INFINITY && f->to_f32(f->too_large) == INFINITY);
-                assert_true(f->to_f64(minus) == -INFINITY && f->to_f32(minus) == -INFINITY);
-            }
+    for (const struct format *f = formats; f < FORMATS_END; f++) {
+        fill_values(f);
+        static const double wide[] = {INFINITY, 0x1.FFFFFFFFFFFFFp1023, 0x1p-1074, 0x1p-1022, 0x0.FFFFFFFFFFFFFp-1022};
+        static const float narrow[] = {INFINITY, 0x1.FFFFFEp127f, 0x1p-149f, 0x1p-126f, 0x0.FFFFFEp-126f};
+        for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+            check_f64(f, wide[i]);
+            check_f64(f, -wide[i]);
+            check_f32(f, narrow[i]);
+            check_f32(f, -narrow[i]);
         }
+        if (f->too_large != f->quiet) {
+            const uint32_t minus = f->too_large | sign_of(f);
+            assert_true(f->to_f64(f->too_large) == INFINITY && f->to_f32(f->too_large) == INFINITY);
+            assert_true(f->to_f64(minus) == -INFINITY && f->to_f32(minus) == -INFINITY);
+        }
+    }
 }
 
 /* NaN in every direction: sign kept, upper payload bits kept, the quiet bit set, never infinity, saturating or not. */
 static void nan_stays_nan(void **state)
 {
     (void)state;
-    for
-        EACH_FORMAT(f)
-        {
-            const uint32_t end = sign_of(f);
-            for (uint32_t m = f->too_large == f->quiet ? f->quiet : f->too_large + 1; m < end; m++) {
-                for (int negative = 0; negative <= 1; negative++) {
-                    const uint32_t code = m | (negative ? end : 0);
-                    assert_true(isnan(f->to_f32(code)) && isnan(f->to_f64(code)));
-                    for (int saturate = 0; saturate <= 1; saturate++) {
-                        assert_int_equal(f->from_f32(f->to_f32(code), saturate), code | f->quiet);
-                        assert_int_equal(f->from_f64(f->to_f64(code), saturate), code | f->quiet);
-                    }
+    for (const struct format *f = formats; f < FORMATS_END; f++) {
+        const uint32_t end = sign_of(f);
+        for (uint32_t m = f->too_large == f->quiet ? f->quiet : f->too_large + 1; m < end; m++) {
+            for (int negative = 0; negative <= 1; negative++) {
+                const uint32_t code = m | (negative ? end : 0);
+                assert_true(isnan(f->to_f32(code)) && isnan(f->to_f64(code)));
+                for (int saturate = 0; saturate <= 1; saturate++) {
+                    assert_int_equal(f->from_f32(f->to_f32(code), saturate), code | f->quiet);
+                    assert_int_equal(f->from_f64(f->to_f64(code), saturate), code | f->quiet);
                 }
             }
-            /* A payload in the lowest bit alone, signalling: cut off it would leave infinity. */
-            for (int saturate = 0; saturate <= 1; saturate++) {
-                assert_int_equal(f->from_f32(format_f32_of(0x7F800001u), saturate), f->quiet);
-                assert_int_equal(f->from_f32(format_f32_of(0xFF800001u), saturate), f->quiet | end);
-                assert_int_equal(f->from_f64(format_f64_of(UINT64_C(0x7FF0000000000001)), saturate), f->quiet);
-                assert_int_equal(f->from_f64(format_f64_of(UINT64_C(0xFFF0000000000001)), saturate), f->quiet | end);
-            }
         }
+        /* A payload in the lowest bit alone, signalling: cut off it would leave infinity. */
+        for (int saturate = 0; saturate <= 1; saturate++) {
+            assert_int_equal(f->from_f32(format_f32_of(0x7F800001u), saturate), f->quiet);
+            assert_int_equal(f->from_f32(format_f32_of(0xFF800001u), saturate), f->quiet | end);
+            assert_int_equal(f->from_f64(format_f64_of(UINT64_C(0x7FF0000000000001)), saturate), f->quiet);
+            assert_int_equal(f->from_f64(format_f64_of(UINT64_C(0xFFF0000000000001)), saturate), f->quiet | end);
+        }
+    }
 }
 
 /* Sources that round, overflow, underflow and signal, as bits. Volatile, or a compiler that sees no floating-point
