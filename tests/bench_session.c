@@ -1,0 +1,151 @@
+/* What a user waits for: a run, the opening of a trace, a frame. Medians over several rounds, beside what is aimed at.
+ */
+#include "engine/session/session.h"
+#include "tui/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROUNDS = 7, FRAMES = 101, MAX_SAMPLES = 128, COLS = 200, ROWS = 60 };
+
+struct samples {
+    double ms[MAX_SAMPLES];
+    int n;
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* One row of the table; aim_ms 0: none. Returns the median. */
+static double report(const char *what, struct samples *s, double aim_ms)
+{
+    qsort(s->ms, (size_t)s->n, sizeof s->ms[0], ascending);
+    const double median = s->ms[s->n / 2];
+    printf("%-44s %9.2f %9.2f %9.2f", what, median, s->ms[0], s->ms[s->n - 1]);
+    if (aim_ms > 0)
+        printf(" %9.0f %8.2f", aim_ms, median / aim_ms);
+    printf("\n");
+    fflush(stdout);
+    return median;
+}
+
+static int fail(const char *what, const struct err *err)
+{
+    fprintf(stderr, "bench: %s: %s%s%s\n", what, err->where, err->where[0] ? ": " : "", err->message);
+    return 3;
+}
+
+static int run_to_the_end(struct session *s)
+{
+    return session_start(s) != 0 || session_finish(s, 0) != 0 ? -1 : 0;
+}
+
+static int bench_run(const char *scenario, struct session **out, struct err *err)
+{
+    struct samples whole = {.n = 0}, launch = {.n = 0};
+    if (session_open_scenario(scenario, out, err) != 0)
+        return fail(scenario, err);
+    if (run_to_the_end(*out) != 0) /* the first one builds, and starts the child */
+        return fail(scenario, &(*out)->err);
+    for (int i = 0; i < ROUNDS; i++) {
+        const double begin = now_ms();
+        if (run_to_the_end(*out) != 0)
+            return fail(scenario, &(*out)->err);
+        whole.ms[whole.n++] = now_ms() - begin;
+        launch.ms[launch.n++] = (*out)->trace->info.seconds * 1e3;
+    }
+    const double all = report("run, capture, judge", &whole, 1000);
+    const double kernel = report("  of this the launch, probes on", &launch, 0);
+    printf("%-44s %8.1f %%\n", "  of this the rest: copy, judge, find causes", 100 * (1 - kernel / all));
+    return 0;
+}
+
+static int bench_trace(const struct session *session, const char *path, struct err *err)
+{
+    struct samples save = {.n = 0}, map = {.n = 0}, judged = {.n = 0};
+    for (int i = 0; i < ROUNDS; i++) {
+        double begin = now_ms();
+        if (session_save(session, path, err) != 0)
+            return fail("save", err);
+        save.ms[save.n++] = now_ms() - begin;
+
+        struct trace *trace;
+        begin = now_ms();
+        if (trace_open(path, &trace, err) != 0)
+            return fail("open", err);
+        map.ms[map.n++] = now_ms() - begin;
+        trace_free(trace);
+
+        struct session *opened;
+        begin = now_ms();
+        if (session_open_trace(path, &opened, err) != 0)
+            return fail("open", err);
+        if (run_to_the_end(opened) != 0) {
+            *err = opened->err;
+            session_free(opened);
+            return fail("judge", err);
+        }
+        judged.ms[judged.n++] = now_ms() - begin;
+        session_free(opened);
+    }
+    report("save the trace", &save, 0);
+    report("open a saved trace", &map, 0);
+    report("open a saved trace and judge it", &judged, 0);
+    return 0;
+}
+
+static int bench_frames(const struct session *session, struct err *err)
+{
+    struct canvas canvas;
+    if (canvas_init(&canvas, COLS, ROWS, 0) != 0)
+        return err_set(err, ERR_SYSTEM, "", "no memory for a canvas"), fail("frames", err);
+    for (int view = 0; view < VIEW_COUNT; view++) {
+        struct samples frame = {.n = 0};
+        char what[64];
+        const struct view_state state = {.top = view_start_top((enum view_id)view, session, COLS, ROWS)};
+        for (int i = 0; i < FRAMES; i++) {
+            const double begin = now_ms();
+            canvas_clear(&canvas);
+            view_draw((enum view_id)view, session, &canvas, &state);
+            frame.ms[frame.n++] = now_ms() - begin;
+        }
+        snprintf(what, sizeof what, "draw %s at %dx%d", views[view].name, COLS, ROWS);
+        report(what, &frame, 5);
+    }
+    canvas_free(&canvas);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = {0};
+    struct session *session = NULL;
+    if (argc != 3) {
+        fprintf(stderr, "usage: bench_session SCENARIO FOLDER\n");
+        return 2;
+    }
+    char path[512];
+    snprintf(path, sizeof path, "%s/bench-%ld.safetensors", argv[2], (long)getpid());
+    printf("%s, %ld cores; ms\n%-44s %9s %9s %9s %9s %8s\n", argv[1], sysconf(_SC_NPROCESSORS_ONLN), "", "median",
+           "least", "most", "aim", "of aim");
+    int status = bench_run(argv[1], &session, &err);
+    if (status == 0)
+        status = bench_trace(session, path, &err);
+    if (status == 0)
+        status = bench_frames(session, &err);
+    session_free(session);
+    unlink(path);
+    return status;
+}
