@@ -1,4 +1,5 @@
-/* A scenario: what is run and what must be found. Read from an INI file; docs/scenarios.md is generated from keys.def. */
+/* A scenario: what is run and what must be found. Read from an INI file; docs/scenarios.md is generated from keys.def.
+ */
 #ifndef SCENARIOS_SCENARIO_H
 #define SCENARIOS_SCENARIO_H
 
@@ -6,6 +7,7 @@
 #include "probes/abi.h"
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum fill_kind {
 #define FILL(id, name, meaning) id,
@@ -23,9 +25,9 @@ struct fill {
 /* Which (batch, head, q tile)s are recorded: each list is ascending; n = 0 means all. */
 struct capture {
     int n_batches, n_heads, n_q_tiles;
-    int *batches, *heads, *q_tiles;          /* owned */
-    unsigned channels;                       /* set of 1u << enum asc_channel; default all */
-    uint64_t mem_bytes;                      /* most the live trace may take; default 2 GiB */
+    int *batches, *heads, *q_tiles; /* owned */
+    unsigned channels;              /* set of 1u << enum asc_channel; default all */
+    uint64_t mem_bytes;             /* most the live trace may take; default 2 GiB */
 };
 
 /* What must be found; status EXPECT_NOTHING where the scenario says nothing. */
@@ -33,35 +35,44 @@ enum expect_verdict { EXPECT_NOTHING, EXPECT_CLEAN, EXPECT_FAIL };
 
 struct expect {
     enum expect_verdict verdict;
-    int first_channel;      /* enum asc_channel, -1: not stated */
-    int first[4];           /* batch, head, q tile, kv tile; -1: not stated */
-    unsigned culprits;      /* set of 1u << enum asc_channel; 0: not stated */
-    char cause[64];         /* name of a cause; "" not stated */
-    int line_of_expect;     /* where [expect] stands in the file */
+    int first_channel;  /* enum asc_channel, -1: not stated */
+    int first[4];       /* batch, head, q tile, kv tile; -1: not stated */
+    unsigned culprits;  /* set of 1u << enum asc_channel; 0: not stated */
+    char cause[64];     /* name of a cause; "" not stated */
+    int line_of_expect; /* where [expect] stands in the file */
 };
 
 struct scenario {
-    char path[512];   /* as given; "" for an ad-hoc run */
-    char name[128];   /* file name without .ini */
-    char kernel[512]; /* path of the .cu, resolved against the scenario's folder, then the root */
-    char patch[512];  /* "" none; path of a unified diff */
+    char path[512];             /* as given; "" for an ad-hoc run */
+    char name[128];             /* file name without .ini */
+    char kernel[512];           /* path of the .cu, resolved against the scenario's folder, then the root */
+    char patch[512];            /* "" none; path of a unified diff */
     struct asc_problem problem; /* pointers NULL */
     struct fill fill_q, fill_k, fill_v;
     struct capture capture;
     struct expect expect;
-    double limit_s; /* wall-clock limit of the launch; default 30 */
-    char *text;     /* owned: the file as read */
+    double limit_s;  /* wall-clock limit of the launch; default 30 */
+    uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
+                        key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */
+    char *text;      /* owned: the file as read */
 };
 
 /* Defaults of an ad-hoc run: 1,8,512,64 f16, normal inputs, scale 1/sqrt(head_dim), everything recorded. */
 void scenario_init(struct scenario *s);
-/* Reads a file. ERR_INPUT with "file:line: key" and what was expected; *s is then empty. root: attnscope's own folder. */
+/* Reads a file. ERR_INPUT with "file:line: key" and what was expected; *s is then empty. root: attnscope's own folder.
+ */
 int scenario_read(const char *path, const char *root, struct scenario *s, struct err *err);
-/* "1,8,512,64" or "B,H,Lq,Lkv,D" into the problem. */
+/* "B,H,L,D" or "B,H,Lq,Lkv,D" into the problem; kv_heads becomes H and the scale 1/sqrt(D). */
 int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err);
-/* Sets one key as if it stood in the file ("shape.causal", "top-left"): command-line options use it. */
+/* Sets one key as if it stood in the file ("shape.causal", "top-left"): command-line options use it. Paths are kept as
+   given. Only the value itself is checked; scenario_check() after the last one. */
 int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err);
-void scenario_free(struct scenario *s); /* frees what it owns; NULL and an empty one are legal */
+/* What no single key can be wrong about: a kernel is named, heads fit kv_heads, captured and expected places lie within
+   the shape, sizes do not overflow. scenario_read() has done it. */
+int scenario_check(const struct scenario *s, struct err *err);
+void scenario_free(struct scenario *s); /* frees what it owns and empties it; NULL and an empty one are legal */
+/* docs/scenarios.md, from keys.def and fills.def. 0, or -1 where out could not be written. */
+int scenario_write_docs(FILE *out);
 
 /* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and dtype.
    The same bits on every machine and thread count: element (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */

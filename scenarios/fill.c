@@ -1,0 +1,72 @@
+#include "engine/base/dtype.h"
+#include "engine/base/philox.h"
+#include "scenarios/normal.h"
+#include "scenarios/scenario.h"
+
+#include <math.h>
+
+/* 64 random bits of element (b, h, row, d): one call of the generator serves two neighbours. Lengths are at most 2^24,
+   so the tensor has room above the batch. */
+static uint64_t element_bits(uint64_t seed, int tensor, int b, int h, int row, int d)
+{
+    const uint32_t counter[4] = {(uint32_t)d / 2, (uint32_t)row, (uint32_t)h, (uint32_t)b | (uint32_t)tensor << 28};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t out[4];
+    philox4x32(counter, key, out);
+    return d % 2 ? (uint64_t)out[3] << 32 | out[2] : (uint64_t)out[1] << 32 | out[0];
+}
+
+/* The upper 52 bits as the middle of one of 2^52 equal parts of (0, 1): exact, symmetric, never 0 or 1. */
+static double unit_interval(uint64_t bits)
+{
+    return (double)(2 * (bits >> 12) + 1) * 0x1p-53;
+}
+
+static double element_value(const struct fill *fill, int tensor, int head_dim, int b, int h, int row, int d)
+{
+    uint64_t bits;
+    switch (fill->kind) {
+    case FILL_NORMAL:
+        return fill->sigma * normal_quantile(unit_interval(element_bits(fill->seed, tensor, b, h, row, d)));
+    case FILL_UNIFORM:
+        return fill->sigma * (2.0 * unit_interval(element_bits(fill->seed, tensor, b, h, row, d)) - 1.0);
+    case FILL_ARANGE:
+        return (double)(((int64_t)row * head_dim + d) % 251 - 125) / 128.0 * fill->sigma;
+    case FILL_ONE_HOT:
+        return d == row % head_dim ? fill->sigma : 0.0;
+    case FILL_OUTLIERS:
+        bits = element_bits(fill->seed, tensor, b, h, row, d);
+        /* The low 10 bits are no part of the value: 1 in 1024, whatever the value. */
+        return fill->sigma * normal_quantile(unit_interval(bits)) * ((bits & 1023) == 0 ? 30.0 : 1.0);
+    case FILL_LARGE_LOGITS:
+        return fill->sigma * normal_quantile(unit_interval(element_bits(fill->seed, tensor, b, h, row, d))) *
+               sqrt(30.0);
+    case FILL_ZEROS:
+    case FILL_COUNT:
+        break;
+    }
+    return 0.0;
+}
+
+void fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, void *out)
+{
+    const int heads = tensor == 0 ? p->heads : p->kv_heads;
+    const int rows = tensor == 0 ? p->q_len : p->kv_len;
+    const struct asc_strides stride = asc_strides_of(p, heads, rows);
+    for (int b = 0; b < p->batch; b++) {
+        for (int h = 0; h < heads; h++) {
+            for (int row = 0; row < rows; row++) {
+                const size_t at = (size_t)(b * stride.batch + h * stride.head + row * stride.row);
+                for (int d = 0; d < p->head_dim; d++)
+                    dtype_store((enum dtype)p->dtype, out, at + (size_t)d,
+                                element_value(fill, tensor, p->head_dim, b, h, row, d));
+            }
+        }
+    }
+}
+
+size_t fill_tensor_bytes(const struct asc_problem *p, int tensor)
+{
+    const size_t rows = (size_t)(tensor == 0 ? p->heads : p->kv_heads) * (size_t)(tensor == 0 ? p->q_len : p->kv_len);
+    return (size_t)p->batch * rows * (size_t)p->head_dim * dtype_bytes((enum dtype)p->dtype);
+}

@@ -1,0 +1,368 @@
+#include "scenarios/keys.h"
+
+#include "probes/layout.h"
+#include "scenarios/value.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPECT_LENGTH "a whole number from 1 to 16777216"
+#define EXPECT_SIGMA "a finite number, 0 or more"
+#define EXPECT_SEED "a whole number from 0 to 18446744073709551615"
+#define EXPECT_PLACES "all, or ascending numbers and ranges such as 0,3,5-7"
+#define EXPECT_FILL expect_fill
+#define EXPECT_CHANNELS expect_channels
+#define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
+
+_Static_assert(VALUE_LENGTH_MAX == 16777216, "EXPECT_LENGTH names it");
+_Static_assert(KEY_COUNT <= 64, "struct scenario keeps a 64-bit set of them");
+_Static_assert(ASC_CHANNELS <= 32, "struct scenario keeps 32-bit sets of them");
+
+static const char expect_fill[] = "one of"
+#define FILL(id, name, meaning) " " name
+#include "scenarios/fills.def"
+#undef FILL
+    ;
+static const char expect_channels[] = "channels separated by commas, out of"
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) " " #id
+#include "probes/channels.def"
+    ;
+static const char expect_channels_or_all[] = "all, or channels separated by commas, out of"
+#include "probes/channels.def"
+#undef CHANNEL
+    ;
+
+static const char *const fill_names[] = {
+#define FILL(id, name, meaning) name,
+#include "scenarios/fills.def"
+#undef FILL
+    NULL};
+static const char *const causal_names[] = {
+    [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
+static const char *const layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
+static const char *const verdict_names[] = {
+    [EXPECT_NOTHING] = "", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail", NULL};
+
+static int set_path(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    char *out = id == KEY_KERNEL ? s->kernel : s->patch;
+    const size_t n = strlen(value);
+    if (n == 0 || n >= sizeof s->kernel)
+        return -1;
+    memcpy(out, value, n + 1);
+    return 0;
+}
+
+static int set_limit(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    double v;
+    if (value_real(value, &v) != 0 || !(v > 0 && v <= 86400))
+        return -1;
+    s->limit_s = v;
+    return 0;
+}
+
+float scenario_auto_scale(int head_dim)
+{
+    return (float)(1.0 / sqrt((double)head_dim));
+}
+
+static int set_length(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct asc_problem *p = &s->problem;
+    int v;
+    if (value_integer(value, 1, VALUE_LENGTH_MAX, &v) != 0)
+        return -1;
+    if (id == KEY_BATCH)
+        p->batch = v;
+    if (id == KEY_HEADS)
+        p->heads = v;
+    if (id == KEY_KV_HEADS || (id == KEY_HEADS && !scenario_stated(s, KEY_KV_HEADS)))
+        p->kv_heads = v;
+    if (id == KEY_Q_LEN)
+        p->q_len = v;
+    if (id == KEY_KV_LEN || (id == KEY_Q_LEN && !scenario_stated(s, KEY_KV_LEN)))
+        p->kv_len = v;
+    if (id == KEY_HEAD_DIM) {
+        p->head_dim = v;
+        if (!scenario_stated(s, KEY_SCALE))
+            p->scale = scenario_auto_scale(v);
+    }
+    return 0;
+}
+
+static int set_causal(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, causal_names);
+    if (v < 0)
+        return -1;
+    s->problem.causal = v;
+    return 0;
+}
+
+static int set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    double v;
+    if (strcmp(value, "auto") == 0) {
+        s->problem.scale = scenario_auto_scale(s->problem.head_dim);
+        s->stated &= ~(UINT64_C(1) << id); /* so that it follows a head_dim set later */
+        return 0;
+    }
+    if (value_real(value, &v) != 0 || !isfinite((float)v))
+        return -1;
+    s->problem.scale = (float)v;
+    return 0;
+}
+
+static int set_layout(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, layout_names);
+    if (v < 0)
+        return -1;
+    s->problem.layout = v;
+    return 0;
+}
+
+static int set_dtype(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = dtype_from_name(value);
+    if (v != DTYPE_F16 && v != DTYPE_BF16 && v != DTYPE_F32)
+        return -1;
+    s->problem.dtype = v;
+    return 0;
+}
+
+/* The fills that a [fill] key is about: its own tensor's, or for the common key `all` (in the table followed by those
+   of q, k and v) each that has no key of its own. Returns how many. */
+static int fills_of(struct scenario *s, enum scenario_key_id id, enum scenario_key_id all, struct fill *fills[3])
+{
+    struct fill *const tensors[3] = {&s->fill_q, &s->fill_k, &s->fill_v};
+    int n = 0;
+    for (unsigned t = 0; t < 3; t++) {
+        const enum scenario_key_id own = all + 1 + t;
+        if (id == own || (id == all && !scenario_stated(s, own)))
+            fills[n++] = tensors[t];
+    }
+    return n;
+}
+
+_Static_assert(KEY_FILL_Q == KEY_FILL + 1 && KEY_FILL_V == KEY_FILL + 3, "fills_of counts on it");
+_Static_assert(KEY_SIGMA_Q == KEY_SIGMA + 1 && KEY_SIGMA_V == KEY_SIGMA + 3, "fills_of counts on it");
+_Static_assert(KEY_SEED_Q == KEY_SEED + 1 && KEY_SEED_V == KEY_SEED + 3, "fills_of counts on it");
+
+static int set_fill_kind(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct fill *fills[3];
+    const int v = value_name(value, fill_names);
+    if (v < 0)
+        return -1;
+    for (int n = fills_of(s, id, KEY_FILL, fills); n > 0; n--)
+        fills[n - 1]->kind = (enum fill_kind)v;
+    return 0;
+}
+
+static int set_sigma(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct fill *fills[3];
+    double v;
+    if (value_real(value, &v) != 0 || !(v >= 0))
+        return -1;
+    for (int n = fills_of(s, id, KEY_SIGMA, fills); n > 0; n--)
+        fills[n - 1]->sigma = v;
+    return 0;
+}
+
+static int set_seed(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct fill *fills[3];
+    uint64_t v;
+    if (value_seed(value, &v) != 0)
+        return -1;
+    for (int n = fills_of(s, id, KEY_SEED, fills); n > 0; n--)
+        fills[n - 1]->seed = v;
+    return 0;
+}
+
+static int set_places(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct capture *c = &s->capture;
+    int **list = id == KEY_BATCHES ? &c->batches : id == KEY_CAPTURED_HEADS ? &c->heads : &c->q_tiles;
+    int *n_list = id == KEY_BATCHES ? &c->n_batches : id == KEY_CAPTURED_HEADS ? &c->n_heads : &c->n_q_tiles;
+    int *places, n_places;
+    const int status = value_places(value, &places, &n_places);
+    if (status != 0)
+        return status;
+    free(*list);
+    *list = places;
+    *n_list = n_places;
+    return 0;
+}
+
+/* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
+ */
+static int take_word(const char **text, const char *ends, char *out, size_t n_bytes)
+{
+    const char *at = *text + strspn(*text, " \t");
+    const size_t n = strcspn(at, ends);
+    *text = at + n + strspn(at + n, " \t");
+    size_t kept = n;
+    while (kept > 0 && (at[kept - 1] == ' ' || at[kept - 1] == '\t'))
+        kept--;
+    if (kept == 0 || kept >= n_bytes)
+        return 0;
+    memcpy(out, at, kept);
+    out[kept] = '\0';
+    return 1;
+}
+
+/* "s,l" as a set; -1: not such a list. */
+static int read_channels(const char *value, unsigned *set)
+{
+    *set = 0;
+    for (;;) {
+        char name[16];
+        if (!take_word(&value, ",", name, sizeof name))
+            return -1;
+        const int ch = channel_from_name(name);
+        if (ch < 0)
+            return -1;
+        *set |= 1u << ch;
+        if (*value == '\0')
+            return 0;
+        value++;
+    }
+}
+
+static int set_channels(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    unsigned set = (1u << ASC_CHANNELS) - 1;
+    if (strcmp(value, "all") != 0 && read_channels(value, &set) != 0)
+        return -1;
+    s->capture.channels = set;
+    return 0;
+}
+
+static int set_mem(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_bytes(value, &s->capture.mem_bytes);
+}
+
+static int set_verdict(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, verdict_names);
+    if (v <= EXPECT_NOTHING)
+        return -1;
+    s->expect.verdict = (enum expect_verdict)v;
+    return 0;
+}
+
+static int set_first(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    static const char letters[] = "bhqk";
+    int channel = -1, place[4] = {-1, -1, -1, -1};
+    do {
+        char word[16];
+        if (!take_word(&value, " \t", word, sizeof word))
+            return -1;
+        /* "q" is the channel, "q0" a q tile. */
+        const int ch = channel_from_name(word);
+        const char *letter = strchr(letters, word[0]);
+        if (ch >= 0 && channel < 0)
+            channel = ch;
+        else if (ch >= 0 || !letter || place[letter - letters] >= 0 ||
+                 value_integer(word + 1, 0, VALUE_LENGTH_MAX - 1, &place[letter - letters]) != 0)
+            return -1;
+    } while (*value != '\0');
+    s->expect.first_channel = channel;
+    memcpy(s->expect.first, place, sizeof place);
+    return 0;
+}
+
+static int set_culprits(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    unsigned set;
+    if (read_channels(value, &set) != 0)
+        return -1;
+    s->expect.culprits = set;
+    return 0;
+}
+
+static int set_cause(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const size_t n = strlen(value);
+    if (n == 0 || n >= sizeof s->expect.cause ||
+        strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != n)
+        return -1;
+    memcpy(s->expect.cause, value, n + 1);
+    return 0;
+}
+
+const struct scenario_key scenario_keys[KEY_COUNT] = {
+#define KEY(id, section, key, setter, expected, by_default, meaning)                                                   \
+    [id] = {section, key, expected, by_default, meaning, setter},
+#include "scenarios/keys.def"
+#undef KEY
+};
+
+int scenario_section(const char *section)
+{
+    for (int i = 0; i < KEY_COUNT; i++) {
+        if (strcmp(scenario_keys[i].section, section) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int scenario_key_find(const char *section, const char *name)
+{
+    for (int i = 0; i < KEY_COUNT; i++) {
+        if (strcmp(scenario_keys[i].section, section) == 0 && strcmp(scenario_keys[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int scenario_unknown(const char *section, const char *name, const char *where, struct err *err)
+{
+    const int known = scenario_section(section) >= 0;
+    char names[256] = "", found[80];
+    size_t used = 0;
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const struct scenario_key *key = &scenario_keys[i];
+        if (known ? strcmp(key->section, section) != 0 : scenario_section(key->section) != i)
+            continue;
+        const int n =
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", known ? key->name : key->section);
+        used += n > 0 && (size_t)n < sizeof names - used ? (size_t)n : 0;
+    }
+    value_quote(known ? name : section, strlen(known ? name : section), found, sizeof found);
+    return err_set(err, ERR_INPUT, where, "expected a %s out of %s; found `%s`", known ? "key" : "section", names,
+                   found);
+}
+
+int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *value, const char *where, struct err *err)
+{
+    const uint64_t stated = s->stated;
+    s->stated |= UINT64_C(1) << id; /* before the call: a setter may take it back */
+    const int status = scenario_keys[id].set(s, id, value);
+    if (status == 0)
+        return 0;
+    s->stated = stated;
+    if (status == -2)
+        return err_set(err, ERR_SYSTEM, where, "no memory for its value");
+    char found[128];
+    value_quote(value, strlen(value), found, sizeof found);
+    return err_set(err, ERR_INPUT, where, "expected %s, found %s%s%s", scenario_keys[id].expected, value[0] ? "`" : "",
+                   value[0] ? found : "nothing", value[0] ? "`" : "");
+}

@@ -1,0 +1,170 @@
+#include "scenarios/scenario.h"
+
+#include "probes/layout.h"
+#include "scenarios/keys.h"
+#include "scenarios/value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void scenario_init(struct scenario *s)
+{
+    memset(s, 0, sizeof *s);
+    s->expect.first_channel = -1;
+    for (int i = 0; i < 4; i++)
+        s->expect.first[i] = -1;
+    s->problem.dtype = DTYPE_F16;
+    s->capture.channels = (1u << ASC_CHANNELS) - 1;
+    s->capture.mem_bytes = UINT64_C(2) << 30;
+    s->limit_s = 30;
+    s->fill_q = s->fill_k = s->fill_v = (struct fill){FILL_NORMAL, 1.0, 0};
+    scenario_parse_shape("1,8,512,64", &s->problem, NULL);
+}
+
+void scenario_free(struct scenario *s)
+{
+    if (!s)
+        return;
+    free(s->capture.batches);
+    free(s->capture.heads);
+    free(s->capture.q_tiles);
+    free(s->text);
+    memset(s, 0, sizeof *s);
+}
+
+int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err)
+{
+    int length[5], n = 0, ok = 1;
+    for (const char *at = text; ok; at++) {
+        char number[16];
+        const size_t digits = strcspn(at, ",");
+        ok = n < 5 && digits < sizeof number;
+        if (ok) {
+            memcpy(number, at, digits);
+            number[digits] = '\0';
+            ok = value_integer(number, 1, VALUE_LENGTH_MAX, &length[n++]) == 0;
+        }
+        at += digits;
+        if (*at == '\0')
+            break;
+    }
+    if (!ok || n < 4) {
+        char found[128];
+        value_quote(text, strlen(text), found, sizeof found);
+        return err_set(err, ERR_INPUT, "shape", "expected B,H,L,D or B,H,Lq,Lkv,D, each from 1 to %d, found `%s`",
+                       VALUE_LENGTH_MAX, found);
+    }
+    struct asc_problem made = *p;
+    made.batch = length[0];
+    made.heads = made.kv_heads = length[1];
+    made.q_len = length[2];
+    made.kv_len = length[n - 2];
+    made.head_dim = length[n - 1];
+    made.scale = scenario_auto_scale(made.head_dim);
+    if (problem_check(&made, "shape", err) != 0)
+        return -1;
+    *p = made;
+    return 0;
+}
+
+int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err)
+{
+    char section[32], where[128];
+    const char *dot = strchr(key, '.');
+    const size_t n = dot ? (size_t)(dot - key) : 0;
+    value_quote(key, strlen(key), where, sizeof where);
+    if (n == 0 || n >= sizeof section)
+        return err_set(err, ERR_INPUT, where, "expected section.key, such as shape.heads");
+    memcpy(section, key, n);
+    section[n] = '\0';
+    const int id = scenario_key_find(section, dot + 1);
+    if (id < 0)
+        return scenario_unknown(section, dot + 1, where, err);
+    return scenario_key_set(s, (enum scenario_key_id)id, value, where, err);
+}
+
+void scenario_where(const struct scenario *s, const int *line, enum scenario_key_id id, char *out, size_t n_bytes)
+{
+    char number[16] = "";
+    if (line && line[id] > 0)
+        snprintf(number, sizeof number, ":%d", line[id]);
+    snprintf(out, n_bytes, "%s%s%s%s.%s", s->path, number, s->path[0] ? ": " : "", scenario_keys[id].section,
+             scenario_keys[id].name);
+}
+
+/* Places of one kind, the largest of them `last`, lie below `limit`, which is a length of the shape. */
+static int check_below(const struct scenario *s, const int *line, enum scenario_key_id id, const char *what, int last,
+                       enum scenario_key_id length_id, int limit, struct err *err)
+{
+    char where[WHERE_BYTES];
+    if (last < limit)
+        return 0;
+    scenario_where(s, line, id, where, sizeof where);
+    return err_set(err, ERR_INPUT, where, "expected %s below %d (shape.%s), found %d", what, limit,
+                   scenario_keys[length_id].name, last);
+}
+
+static int check_places(const struct scenario *s, const int *line, struct err *err)
+{
+    const struct asc_problem *p = &s->problem;
+    const struct capture *c = &s->capture;
+    const int *first = s->expect.first;
+    if (c->n_batches &&
+        check_below(s, line, KEY_BATCHES, "batches", c->batches[c->n_batches - 1], KEY_BATCH, p->batch, err))
+        return -1;
+    if (c->n_heads &&
+        check_below(s, line, KEY_CAPTURED_HEADS, "heads", c->heads[c->n_heads - 1], KEY_HEADS, p->heads, err))
+        return -1;
+    /* How many tiles there are is the kernel's own choice; never more than there are rows. */
+    if (c->n_q_tiles &&
+        check_below(s, line, KEY_Q_TILES, "q tiles", c->q_tiles[c->n_q_tiles - 1], KEY_Q_LEN, p->q_len, err))
+        return -1;
+    if (check_below(s, line, KEY_FIRST, "a batch", first[0], KEY_BATCH, p->batch, err) ||
+        check_below(s, line, KEY_FIRST, "a head", first[1], KEY_HEADS, p->heads, err) ||
+        check_below(s, line, KEY_FIRST, "a q tile", first[2], KEY_Q_LEN, p->q_len, err) ||
+        check_below(s, line, KEY_FIRST, "a kv tile", first[3], KEY_KV_LEN, p->kv_len, err))
+        return -1;
+    return 0;
+}
+
+/* What is said about a fault needs a fault. */
+static int check_expect(const struct scenario *s, const int *line, struct err *err)
+{
+    static const enum scenario_key_id about_faults[] = {KEY_FIRST, KEY_CULPRITS, KEY_CAUSE};
+    char where[WHERE_BYTES];
+    for (size_t i = 0; i < sizeof about_faults / sizeof about_faults[0]; i++) {
+        if (s->expect.verdict == EXPECT_FAIL || !scenario_stated(s, about_faults[i]))
+            continue;
+        scenario_where(s, line, about_faults[i], where, sizeof where);
+        return err_set(err, ERR_INPUT, where, "expected `verdict = fail` beside it, found %s",
+                       s->expect.verdict == EXPECT_CLEAN ? "`verdict = clean`" : "no verdict");
+    }
+    return 0;
+}
+
+int scenario_check_lines(const struct scenario *s, const int *line, struct err *err)
+{
+    const struct asc_problem *p = &s->problem;
+    char where[WHERE_BYTES];
+    if (s->kernel[0] == '\0') {
+        scenario_where(s, line, KEY_KERNEL, where, sizeof where);
+        return err_set(err, ERR_INPUT, where, "expected %s, found no such key", scenario_keys[KEY_KERNEL].expected);
+    }
+    if (p->kv_heads > 0 && p->heads % p->kv_heads != 0) {
+        scenario_where(s, line, KEY_KV_HEADS, where, sizeof where);
+        return err_set(err, ERR_INPUT, where, "expected a divisor of heads (%d), found %d", p->heads, p->kv_heads);
+    }
+    /* Sizes as a whole belong to no key: the first length that the file states stands for them. */
+    enum scenario_key_id stated = KEY_BATCH;
+    while (stated < KEY_HEAD_DIM && !scenario_stated(s, stated))
+        stated++;
+    scenario_where(s, line, stated, where, sizeof where);
+    if (problem_check(p, where, err) != 0 || check_places(s, line, err) != 0)
+        return -1;
+    return check_expect(s, line, err);
+}
+
+int scenario_check(const struct scenario *s, struct err *err)
+{
+    return scenario_check_lines(s, NULL, err);
+}
