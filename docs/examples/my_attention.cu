@@ -17,7 +17,7 @@ struct Params {
     const __half *q, *k, *v;
     __half *o;
     float *lse;
-    struct asc_strides q_strides, kv_strides;
+    asc_strides q_strides, kv_strides;
     int heads, group; // group: query heads that share one kv head
     int q_len, kv_len;
     int reach; // query i sees keys 0 .. i + reach
