@@ -1,0 +1,269 @@
+/* Layouts of thousands of random problems, held against a model that knows nothing of layout.c: bytes marked one by
+ * one. */
+#include "probes/layout.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t draws;
+
+static int draw(int below)
+{
+    draws = draws * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
+    return (int)((draws >> 33) % (uint64_t)below);
+}
+
+static struct asc_problem random_problem(void)
+{
+    const int kv_heads = 1 + draw(3);
+    return (struct asc_problem){.batch = 1 + draw(2),
+                                .heads = kv_heads * (1 + draw(2)),
+                                .kv_heads = kv_heads,
+                                .q_len = 1 + draw(20),
+                                .kv_len = 1 + draw(20),
+                                .head_dim = 1 + draw(9),
+                                .causal = draw(3),
+                                .layout = draw(2),
+                                .dtype = DTYPE_F16,
+                                .scale = 1.0f};
+}
+
+static struct layout_types random_types(void)
+{
+    static const int floats[] = {DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64, DTYPE_E4M3, DTYPE_E5M2};
+    struct layout_types types = {.o = floats[draw(6)]};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = draw(4) ? draw(DTYPE_COUNT) : -1;
+    return types;
+}
+
+/* Marks bytes [at, at + n) as taken; each may be taken once, and none beyond the end. */
+static void take(unsigned char *taken, uint64_t total, uint64_t at, uint64_t n)
+{
+    assert_true(at <= total && n <= total - at);
+    for (uint64_t i = at; i < at + n; i++) {
+        assert_int_equal(taken[i], 0);
+        taken[i] = 1;
+    }
+}
+
+static void take_part(unsigned char *taken, const struct layout *l, const struct layout_part *part, uint64_t bytes)
+{
+    assert_int_equal(part->offset % ASC_ALIGN, 0);
+    assert_int_equal(part->bytes, bytes);
+    take(taken, l->total_bytes, part->offset, bytes);
+}
+
+static uint64_t size_of(int dtype)
+{
+    return dtype_bytes((enum dtype)dtype);
+}
+
+static void take_channel(unsigned char *taken, const struct layout *l, int ch)
+{
+    const struct asc_channel_map *map = &l->channel[ch];
+    const struct asc_stamp_map *stamp = &l->stamp[ch];
+    assert_int_equal(map->n_kv, channel_per_kv(ch) ? l->kv_tiles : 1);
+    for (int slot = 0; slot < l->n_slots; slot++)
+        for (int kv = 0; kv < map->n_kv; kv++) {
+            const uint64_t s = (uint64_t)slot, k = (uint64_t)kv;
+            const uint64_t at = map->offset + s * map->slot_stride + k * map->kv_stride;
+            const uint64_t stamps = stamp->offset + s * stamp->slot_stride + k * stamp->kv_stride;
+            assert_int_equal(at % ASC_ALIGN, 0);
+            assert_int_equal(stamps % sizeof(uint64_t), 0);
+            take(taken, l->total_bytes, at, (uint64_t)map->rows * (uint64_t)map->cols * size_of(map->dtype));
+            take(taken, l->total_bytes, stamps, (uint64_t)l->warps * sizeof(uint64_t));
+        }
+}
+
+static void check_one(void)
+{
+    const struct asc_problem p = random_problem();
+    const struct asc_plan plan = {1 + draw(8), 1 + draw(8), 1 + draw(300)};
+    const struct layout_types types = random_types();
+    struct err err;
+    struct layout l;
+    const int q_tiles = (p.q_len + plan.br - 1) / plan.br, all = p.batch * p.heads * q_tiles;
+    const int n_slots = draw(all + 1);
+    assert_int_equal(layout_make(&p, &plan, &types, n_slots, &l, &err), 0);
+    uint64_t slot_bytes = 0;
+    assert_int_equal(layout_slot_bytes(&p, &plan, &types, &slot_bytes, &err), 0);
+    assert_true(slot_bytes > 0);
+    assert_int_equal(slot_bytes, l.slot_stride);
+    assert_int_equal(l.slots_offset + (uint64_t)n_slots * slot_bytes, l.total_bytes);
+    assert_int_equal(l.q_tiles, q_tiles);
+    assert_int_equal(l.kv_tiles, (p.kv_len + plan.bc - 1) / plan.bc);
+    assert_int_equal(l.warps, (plan.threads + 31) / 32);
+    assert_int_equal(l.n_slots, n_slots);
+
+    unsigned char *taken = calloc(1, l.total_bytes);
+    assert_non_null(taken);
+    const uint64_t q = (uint64_t)p.batch * (uint64_t)p.heads * (uint64_t)p.q_len;
+    const uint64_t k = (uint64_t)p.batch * (uint64_t)p.kv_heads * (uint64_t)p.kv_len;
+    const uint64_t d = (uint64_t)p.head_dim;
+    take(taken, l.total_bytes, 0, ASC_HEADER_BYTES);
+    take_part(taken, &l, &l.q, q * d * 2);
+    take_part(taken, &l, &l.k, k * d * 2);
+    take_part(taken, &l, &l.v, k * d * 2);
+    take_part(taken, &l, &l.o, q * d * size_of(types.o));
+    take_part(taken, &l, &l.lse, q * 4);
+    take_part(taken, &l, &l.slots, (uint64_t)n_slots * 12);
+    take_part(taken, &l, &l.slot_index, (uint64_t)all * 4);
+    take_part(taken, &l, &l.dropped, ASC_CHANNELS * 8);
+    take_part(taken, &l, &l.mistyped, ASC_CHANNELS * 8);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        assert_int_equal(l.channel[ch].dtype, types.channel[ch]);
+        if (types.channel[ch] >= 0)
+            take_channel(taken, &l, ch);
+    }
+    free(taken);
+}
+
+static void parts_and_tiles_never_overlap(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4000; i++)
+        check_one();
+}
+
+/* What is recorded at one (slot, kv tile) lies side by side: the point of the slot-major layout. */
+static void one_kv_tile_is_contiguous(void **state)
+{
+    (void)state;
+    const struct asc_problem p = {1, 8, 8, 512, 512, 64, 0, ASC_BHLD, DTYPE_F16, 0.125f, NULL, NULL, NULL, NULL, NULL};
+    const struct asc_plan plan = {64, 64, 128};
+    struct layout_types types = {.o = DTYPE_F16};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = DTYPE_F32;
+    struct layout l;
+    assert_int_equal(layout_make(&p, &plan, &types, 64, &l, NULL), 0);
+    const uint64_t begin = l.channel[asc_k].offset, stride = l.channel[asc_k].kv_stride;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (channel_per_kv(ch)) {
+            assert_in_range(l.channel[ch].offset, begin, begin + stride - 1);
+            assert_in_range(l.stamp[ch].offset, begin, begin + stride - 1);
+            assert_int_equal(l.channel[ch].kv_stride, stride);
+        }
+    assert_true(stride < 6u * 64 * 64 * 4); /* five tiles of 64 x 64, three columns of 64, eight stamps: no waste */
+}
+
+/* Tails: over all tiles, the valid rows and columns are exactly the problem's. */
+static void tails_sum_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        const struct asc_problem p = random_problem();
+        const struct asc_plan plan = {1 + draw(8), 1 + draw(8), 32};
+        const int q_tiles = (p.q_len + plan.br - 1) / plan.br, kv_tiles = (p.kv_len + plan.bc - 1) / plan.bc;
+        int q_rows = 0, k_rows = 0;
+        int64_t scores = 0;
+        for (int qt = 0; qt < q_tiles; qt++)
+            q_rows += channel_valid_rows(asc_q, &p, &plan, qt, 0);
+        for (int kv = 0; kv < kv_tiles; kv++)
+            k_rows += channel_valid_rows(asc_k, &p, &plan, 0, kv);
+        for (int qt = 0; qt < q_tiles; qt++)
+            for (int kv = 0; kv < kv_tiles; kv++) {
+                const int rows = channel_valid_rows(asc_s, &p, &plan, qt, kv);
+                const int cols = channel_valid_cols(asc_s, &p, &plan, kv);
+                assert_in_range(rows, 1, channel_rows(asc_s, &plan));
+                assert_in_range(cols, 1, channel_cols(asc_s, &plan, &p));
+                scores += (int64_t)rows * cols;
+            }
+        assert_int_equal(q_rows, p.q_len);
+        assert_int_equal(k_rows, p.kv_len);
+        assert_int_equal(scores, (int64_t)p.q_len * p.kv_len);
+        assert_int_equal(channel_valid_cols(asc_v, &p, &plan, kv_tiles - 1), p.head_dim);
+        assert_int_equal(channel_valid_cols(asc_lse, &p, &plan, 0), 1);
+        assert_int_equal(channel_valid_rows(asc_q, &p, &plan, q_tiles, 0), 0);
+        assert_int_equal(channel_valid_rows(asc_k, &p, &plan, 0, -1), 0);
+    }
+}
+
+static void refuses(struct asc_problem p, struct asc_plan plan, int n_slots, const char *names)
+{
+    struct layout_types types = {.o = DTYPE_F16};
+    struct layout l;
+    struct err err = {0};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = DTYPE_F32;
+    assert_int_equal(layout_make(&p, &plan, &types, n_slots, &l, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_non_null(strstr(err.message, names));
+}
+
+static void impossible_numbers_are_refused(void **state)
+{
+    (void)state;
+    const struct asc_problem good = {.batch = 1, .heads = 8, .kv_heads = 4, .q_len = 8, .kv_len = 8, .head_dim = 8};
+    const struct asc_plan plan = {4, 4, 32};
+    struct asc_problem p;
+    int32_t *const lengths[] = {&p.batch, &p.heads, &p.kv_heads, &p.q_len, &p.kv_len, &p.head_dim};
+    static const char *const names[] = {"batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim"};
+    for (int i = 0; i < 6; i++)
+        for (int sign = -1; sign <= 0; sign++) {
+            p = good;
+            *lengths[i] = sign;
+            refuses(p, plan, 0, names[i]);
+        }
+    p = good;
+    p.kv_heads = 3;
+    refuses(p, plan, 0, "multiple of kv_heads (3)");
+    p = good;
+    p.scale = (float)NAN;
+    refuses(p, plan, 0, "scale");
+    p = good;
+    p.causal = 3;
+    refuses(p, plan, 0, "causal");
+    p = good;
+    p.layout = -1;
+    refuses(p, plan, 0, "layout");
+    p = good;
+    p.dtype = DTYPE_I32;
+    refuses(p, plan, 0, "dtype");
+    p = good;
+    p.batch = p.q_len = p.head_dim = INT32_MAX;
+    refuses(p, plan, 0, "2^63");
+    p = good;
+    refuses(p, (struct asc_plan){0, 4, 32}, 0, "br and bc");
+    refuses(p, (struct asc_plan){4, -4, 32}, 0, "br and bc");
+    refuses(p, (struct asc_plan){4, 4, 0}, 0, "threads");
+    refuses(p, (struct asc_plan){4, 4, 1025}, 0, "threads");
+    refuses(p, plan, -1, "slots");
+    refuses(p, plan, 17, "slots");
+    p.head_dim = INT32_MAX / 2;
+    refuses(p, (struct asc_plan){INT32_MAX, INT32_MAX, 32}, 1, "2^63");
+    p.head_dim = 1 << 18;
+    p.q_len = p.kv_len = 1 << 20;
+    refuses(p, (struct asc_plan){1, INT32_MAX, 32}, 1 << 21, "2^63");
+}
+
+static void channels_have_names(void **state)
+{
+    (void)state;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        assert_int_equal(channel_from_name(channel_name(ch)), ch);
+        assert_true(*channel_label(ch) && *channel_meaning(ch) && *channel_formula(ch));
+    }
+    assert_int_equal(channel_from_name("S"), -1);
+    assert_int_equal(channel_from_name(""), -1);
+    assert_false(channel_per_kv(asc_q));
+    assert_true(channel_per_kv(asc_k));
+    assert_false(channel_per_kv(asc_lse));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_and_tiles_never_overlap),
+        cmocka_unit_test(one_kv_tile_is_contiguous),
+        cmocka_unit_test(tails_sum_up),
+        cmocka_unit_test(impossible_numbers_are_refused),
+        cmocka_unit_test(channels_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
