@@ -23,17 +23,17 @@ struct runner_progress {
 };
 
 struct build {
-    char program[600];     /* the debuggee */
-    char source_path[600]; /* the text that was compiled: the user's file, or the patched copy */
-    char *source;          /* owned */
+    char program[600];        /* the debuggee */
+    char source_path[600];    /* the text that was compiled: the user's file, or the patched copy */
+    char *source;             /* owned */
     struct trace_site *sites; /* owned: every probe line, in source order */
     size_t n_sites;
     int from_cache;
 };
 
-/* Compiles kernel (a path; patch may be NULL or "") for the CPU executor. Cached by content: preprocessed source, flags,
-   compiler, runtime and ABI version. ERR_BUILD carries the compiler's message at the user's line, ERR_GPU_ONLY the
-   construct and its line, ERR_INPUT a missing file or a hunk that does not apply. */
+/* Compiles kernel (a path; patch may be NULL or "") for the CPU executor. Cached by content: preprocessed source,
+   flags, compiler, runtime and ABI version. ERR_BUILD carries the compiler's message at the user's line, ERR_GPU_ONLY
+   the construct and its line, ERR_INPUT a missing file or a hunk that does not apply. */
 int build_debuggee(const struct runner_paths *paths, const char *kernel, const char *patch,
                    const struct runner_progress *progress, struct build *out, struct err *err);
 void build_free(struct build *b);
@@ -58,7 +58,8 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
 /* Launches into the live trace and waits, at most limit_s. 0: complete. -1 with ERR_RUN (crash, abort, time limit,
    barrier divergence: the text says which, with the last stamp's place) or ERR_CANCELLED: the trace then holds what was
    written, its info the status and the events, and the child is gone; start another. */
-int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress, struct err *err);
+int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress,
+              struct err *err);
 int child_alive(const struct child *c);
 void child_stop(struct child *c); /* quit, then kill; NULL is legal */
 

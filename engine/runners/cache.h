@@ -1,0 +1,26 @@
+/* Where builds are kept: one program per content, each put there by a rename, so that two attnscopes at once can not
+   harm each other. */
+#ifndef RUNNERS_CACHE_H
+#define RUNNERS_CACHE_H
+
+#include "engine/base/err.h"
+#include <stddef.h>
+
+/* XXH3-128 over all that is put in; each part counts with its length, so that parts do not run together. */
+struct cache_key;
+struct cache_key *cache_key_new(void); /* NULL: no memory */
+void cache_key_add(struct cache_key *key, const void *bytes, size_t n);
+void cache_key_add_text(struct cache_key *key, const char *text);
+int cache_key_add_file(struct cache_key *key, const char *path, struct err *err);
+void cache_key_finish(struct cache_key *key, char hex[33]); /* and frees it; NULL is legal with hex NULL */
+
+/* A folder of one's own below the cache; with all that is in it, it goes with cache_drop_work(). */
+int cache_make_work(const char *cache, char *folder, size_t size, struct err *err);
+void cache_drop_work(const char *folder);
+
+/* Reads a text file; ERR_INPUT where it is missing, no file, holds a NUL or is larger than 64 MiB. *text is owned. */
+int cache_read_text(const char *path, const char *what, char **text, struct err *err);
+/* Writes folder/name by way of a temporary name, making the folder. */
+int cache_write_text(const char *folder, const char *name, const char *text, struct err *err);
+
+#endif

@@ -1,0 +1,256 @@
+#include "engine/runners/child.h"
+
+#include "engine/runners/process.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ANSWER_S 10.0 /* for hello and plan: a process start and a few sums */
+#define QUIT_S 0.5
+
+const struct child_hello *child_hello(const struct child *c)
+{
+    return &c->hello;
+}
+
+int child_alive(const struct child *c)
+{
+    return c && c->pid > 0;
+}
+
+int child_end(struct child *c, double wait_s)
+{
+    int status = -1;
+    if (c->pid > 0)
+        status = process_end(c->pid, wait_s);
+    c->pid = -1;
+    return status;
+}
+
+void child_stop(struct child *c)
+{
+    if (!c)
+        return;
+    if (c->pid > 0) {
+        wire_send(&c->wire, WIRE_QUIT, json_object(), -1, NULL);
+        shutdown(c->wire.fd, SHUT_WR);
+    }
+    child_end(c, QUIT_S);
+    wire_close(&c->wire);
+    if (c->log_fd >= 0)
+        close(c->log_fd);
+    free(c);
+}
+
+void child_describe_end(int status, char *text, size_t size)
+{
+    if (status == -1)
+        snprintf(text, size, "ended");
+    else if (WIFSIGNALED(status))
+        snprintf(text, size, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
+}
+
+static void give_line(struct child *c, const struct runner_progress *progress)
+{
+    c->log_line[c->n_log_line] = '\0';
+    if (progress && progress->log)
+        progress->log(progress->ctx, c->log_line);
+    c->n_log_line = 0;
+}
+
+void child_pass_log(struct child *c, const struct runner_progress *progress, int at_end)
+{
+    char bytes[4096];
+    /* A bounded number of reads: a kernel that never stops printing must not keep the clock from being looked at. */
+    for (int turns = 64; turns > 0 && c->log_fd >= 0; turns--) {
+        ssize_t n = read(c->log_fd, bytes, sizeof bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        if (n == 0) {
+            close(c->log_fd);
+            c->log_fd = -1;
+            break;
+        }
+        for (ssize_t i = 0; i < n; i++) {
+            if (bytes[i] != '\n')
+                c->log_line[c->n_log_line++] = bytes[i];
+            if (bytes[i] == '\n' || c->n_log_line == sizeof c->log_line - 1)
+                give_line(c, progress);
+        }
+    }
+    if (at_end && c->n_log_line)
+        give_line(c, progress);
+}
+
+int child_wait(struct child *c, int wait_ms)
+{
+    struct pollfd fds[2] = {{.fd = c->wire.fd, .events = POLLIN}, {.fd = c->log_fd, .events = POLLIN}};
+    int n = poll(fds, 2, wait_ms);
+    return n < 0 && errno != EINTR ? -1 : 0;
+}
+
+/* Waits for one message; the child's end is ERR_RUN. */
+static int await_message(struct child *c, const char *what, struct wire_message *message, struct err *err)
+{
+    double until = process_now_s() + ANSWER_S;
+    for (;;) {
+        enum wire_got got;
+        child_pass_log(c, NULL, 0);
+        if (wire_read(&c->wire, 0, &got, message, err)) {
+            child_end(c, 0);
+            return -1;
+        }
+        if (got == WIRE_MESSAGE)
+            return 0;
+        if (got == WIRE_END) {
+            char end[128];
+            child_describe_end(child_end(c, 1.0), end, sizeof end);
+            return err_set(err, ERR_RUN, c->program, "the debuggee %s before it said its %s", end, what);
+        }
+        if (process_now_s() > until) {
+            child_end(c, 0);
+            return err_set(err, ERR_RUN, c->program, "the debuggee did not say its %s within %g s", what, ANSWER_S);
+        }
+        if (child_wait(c, 50))
+            return err_errno(err, c->program, "waiting for the debuggee");
+    }
+}
+
+static void read_hello(struct child_hello *hello, const json_t *json)
+{
+    const json_t *types = json_object_get(json, "channel_dtype"), *conventions = json_object_get(json, "conventions");
+    snprintf(hello->kernel, sizeof hello->kernel, "%s", wire_text(json, "kernel"));
+    snprintf(hello->backend, sizeof hello->backend, "%s", wire_text(json, "backend"));
+    hello->dtypes = (uint32_t)wire_integer(json, "dtypes", 0, UINT32_MAX, 0);
+    hello->layouts = (uint32_t)wire_integer(json, "layouts", 0, UINT32_MAX, 0);
+    hello->o_dtype = (int32_t)wire_integer(json, "o_dtype", -1, DTYPE_COUNT - 1, -1);
+    for (size_t ch = 0; ch < ASC_CHANNELS; ch++) {
+        const json_t *type = json_array_get(types, ch);
+        json_int_t value = json_is_integer(type) ? json_integer_value(type) : -1;
+        hello->channel_dtype[ch] = value >= 0 && value < DTYPE_COUNT ? (int32_t)value : -1;
+    }
+#define CONVENTION(name) hello->conventions.name = (int32_t)wire_integer(conventions, #name, 0, INT32_MAX, 0);
+#include "engine/runners/fields.def"
+#undef CONVENTION
+}
+
+static int greet(struct child *c, struct err *err)
+{
+    struct wire_message message;
+    if (await_message(c, "hello", &message, err))
+        return -1;
+    int failed = 0;
+    c->hello.abi = (int)wire_integer(message.json, "abi", 0, INT32_MAX, -1);
+    if (message.kind != WIRE_HELLO)
+        failed = err_set(err, ERR_RUN, c->program, "the debuggee began with \"%s\" instead of \"hello\"",
+                         wire_type(message.kind));
+    else if (c->hello.abi != ASC_ABI_VERSION)
+        failed = err_set(err, ERR_ABI, c->program,
+                         "the debuggee speaks ABI version %d, this attnscope version %d: build it again", c->hello.abi,
+                         ASC_ABI_VERSION);
+    else
+        read_hello(&c->hello, message.json);
+    json_decref(message.json);
+    return failed;
+}
+
+static int launch(struct child *c, struct err *err)
+{
+    int pair[2], log[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+        return err_errno(err, "", "a socket for the debuggee");
+    if (wire_open(&c->wire, pair[0], err)) {
+        close(pair[1]);
+        return -1;
+    }
+    if (pipe2(log, O_CLOEXEC)) {
+        err_errno(err, "", "a pipe for the debuggee");
+        close(pair[1]);
+        return -1;
+    }
+    c->log_fd = log[0];
+    fcntl(log[0], F_SETFL, O_NONBLOCK);
+    const char *argv[] = {c->program, NULL};
+    const struct process_start start = {.argv = argv, .out_fd = log[1], .err_fd = log[1], .socket_fd = pair[1]};
+    int failed = process_start(&start, &c->pid, err);
+    if (failed)
+        c->pid = -1;
+    close(log[1]);
+    close(pair[1]);
+    return failed;
+}
+
+int child_start(const char *program, struct child **out, struct err *err)
+{
+    *out = NULL;
+    struct child *c = calloc(1, sizeof *c);
+    if (!c) {
+        errno = ENOMEM;
+        return err_errno(err, "", "a child");
+    }
+    c->pid = -1;
+    c->log_fd = c->wire.fd = c->wire.received = -1;
+    snprintf(c->program, sizeof c->program, "%s", program);
+    if (launch(c, err) || greet(c, err)) {
+        child_end(c, 0);
+        child_stop(c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+static json_t *problem_json(const struct asc_problem *p)
+{
+    json_t *json = json_object();
+#define PROBLEM_INTEGER(name) json_object_set_new(json, #name, json_integer(p->name));
+#include "engine/runners/fields.def"
+#undef PROBLEM_INTEGER
+    json_object_set_new(json, "scale", json_real((double)p->scale));
+    return json;
+}
+
+int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err)
+{
+    if (!child_alive(c))
+        return err_set(err, ERR_RUN, "", "the debuggee is gone");
+    int id = ++c->last_id;
+    json_t *fields = json_pack("{s:i, s:o}", "id", id, "problem", problem_json(p));
+    if (wire_send(&c->wire, WIRE_LOAD, fields, -1, err)) {
+        child_end(c, 0);
+        return -1;
+    }
+    struct wire_message message;
+    for (;;) {
+        if (await_message(c, "plan", &message, err))
+            return -1;
+        if (wire_integer(message.json, "id", 1, INT32_MAX, 0) == id)
+            break;
+        json_decref(message.json); /* of an earlier request */
+    }
+    int failed = 0;
+    if (message.kind == WIRE_DECLINED) {
+        failed = err_set(err, ERR_DECLINED, c->hello.kernel, "%s", wire_text(message.json, "why"));
+    } else {
+        plan->br = (int32_t)wire_integer(message.json, "br", 1, 1024, 0);
+        plan->bc = (int32_t)wire_integer(message.json, "bc", 1, 1024, 0);
+        plan->threads = (int32_t)wire_integer(message.json, "threads", 1, 1024, 0);
+        if (message.kind != WIRE_PLAN || !plan->br || !plan->bc || !plan->threads) {
+            child_end(c, 0);
+            failed = err_set(err, ERR_RUN, c->program, "the debuggee did not answer with a plan");
+        }
+    }
+    json_decref(message.json);
+    return failed;
+}

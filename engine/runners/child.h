@@ -1,0 +1,26 @@
+/* Inside of a child, shared by its life (child.c) and its run (child_run.c). */
+#ifndef RUNNERS_CHILD_H
+#define RUNNERS_CHILD_H
+
+#include "engine/runners/runner.h"
+#include "engine/runners/wire.h"
+#include <sys/types.h>
+
+struct child {
+    pid_t pid; /* -1: ended and reaped */
+    struct wire wire;
+    int log_fd; /* owned: the reading end of its stdout and stderr; -1 after their end */
+    int last_id;
+    struct child_hello hello;
+    char program[600];
+    char log_line[4096];
+    size_t n_log_line;
+};
+
+int child_end(struct child *c, double wait_s); /* waits, kills, reaps; the status as of waitpid(), -1 unknown */
+void child_describe_end(int status, char *text, size_t size); /* "was ended by signal 9 (Killed)" */
+/* Hands finished lines of the kernel's output to progress->log; at_end also one without a newline. */
+void child_pass_log(struct child *c, const struct runner_progress *progress, int at_end);
+int child_wait(struct child *c, int wait_ms); /* until there is something to read */
+
+#endif

@@ -1,0 +1,229 @@
+#include "engine/runners/child.h"
+#include "engine/runners/process.h"
+#include "engine/runners/stamps.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS_MAX 1000u   /* a kernel with a trap on every line has fewer */
+#define CANCEL_GRACE_S 0.2 /* a block of the mission shape takes milliseconds */
+#define CRASH_WAIT_S 2.0   /* between the end of the socket and that of the process */
+
+enum outcome {
+    OUTCOME_NONE,
+    OUTCOME_COMPLETE,
+    OUTCOME_FAILED,
+    OUTCOME_GONE,
+    OUTCOME_HUNG,
+    OUTCOME_CANCELLED,
+    OUTCOME_BROKEN
+};
+
+struct run {
+    struct child *c;
+    struct trace *t;
+    const struct runner_progress *progress;
+    int id;
+    enum outcome outcome;
+    char text[512];   /* the child's own sentence with its result */
+    size_t fatal;     /* 1 + index of the fatal event; 0: none */
+    struct err broke; /* OUTCOME_BROKEN */
+};
+
+/* A file of the debugger's line tables as the user names it: those hold absolute names. */
+static void name_file(const struct trace *t, const char *file, char *out, size_t size)
+{
+    const char *user = t->info.source_name;
+    while (strncmp(user, "./", 2) == 0)
+        user += 2;
+    size_t n = strlen(file), n_user = strlen(user);
+    if (n_user && n > n_user && strcmp(file + n - n_user, user) == 0 && file[n - n_user - 1] == '/') {
+        snprintf(out, size, "%s", t->info.source_name);
+        return;
+    }
+    snprintf(out, size, "%s", file);
+}
+
+static void place_text(const json_t *json, const char *key, char *out, size_t size)
+{
+    const json_t *place = json_object_get(json, key);
+    snprintf(out, size, "%s (%lld,%lld,%lld)", key, (long long)json_integer_value(json_array_get(place, 0)),
+             (long long)json_integer_value(json_array_get(place, 1)),
+             (long long)json_integer_value(json_array_get(place, 2)));
+}
+
+static void take_event(struct run *run, const json_t *json)
+{
+    struct trace_info *info = &run->t->info;
+    if (info->n_events >= EVENTS_MAX)
+        return;
+    struct trace_event *events = realloc(info->events, (info->n_events + 1) * sizeof *events);
+    if (!events)
+        return; /* a note less; the run itself is not harmed */
+    info->events = events;
+    struct trace_event *event = &events[info->n_events++];
+    *event = (struct trace_event){0};
+    snprintf(event->kind, sizeof event->kind, "%s", wire_text(json, "kind"));
+    snprintf(event->text, sizeof event->text, "%s", wire_text(json, "text"));
+    name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
+    event->line = (int)wire_integer(json, "line", 1, INT32_MAX, 0);
+    if (!strstr(event->text, "block") && json_object_get(json, "block")) {
+        char block[80], thread[80];
+        place_text(json, "block", block, sizeof block);
+        place_text(json, "thread", thread, sizeof thread);
+        size_t used = strlen(event->text);
+        snprintf(event->text + used, sizeof event->text - used, " in %s, %s", block, thread);
+    }
+    if (wire_integer(json, "fatal", 0, 1, 0) && !run->fatal)
+        run->fatal = info->n_events;
+}
+
+static void take_result(struct run *run, const json_t *json)
+{
+    const char *status = wire_text(json, "status");
+    if (wire_integer(json, "id", 1, INT32_MAX, 0) != run->id)
+        return;
+    run->t->info.seconds = wire_number(json, "seconds", 0);
+    run->t->info.workers = (int)wire_integer(json, "workers", 0, INT32_MAX, 0);
+    snprintf(run->text, sizeof run->text, "%s", wire_text(json, "text"));
+    run->outcome = strcmp(status, "complete") == 0    ? OUTCOME_COMPLETE
+                   : strcmp(status, "cancelled") == 0 ? OUTCOME_CANCELLED
+                                                      : OUTCOME_FAILED;
+}
+
+static void take_message(struct run *run, const struct wire_message *message)
+{
+    const struct runner_progress *progress = run->progress;
+    if (message->kind == WIRE_EVENT)
+        take_event(run, message->json);
+    else if (message->kind == WIRE_RESULT)
+        take_result(run, message->json);
+    else if (message->kind == WIRE_PROGRESS && progress && progress->report)
+        progress->report(progress->ctx, "running", wire_number(message->json, "done", 0),
+                         wire_number(message->json, "total", 0));
+}
+
+/* Takes over all that has arrived. */
+static void take_messages(struct run *run)
+{
+    while (run->outcome == OUTCOME_NONE) {
+        struct wire_message message;
+        enum wire_got got;
+        if (wire_read(&run->c->wire, 0, &got, &message, &run->broke)) {
+            run->outcome = OUTCOME_BROKEN;
+        } else if (got == WIRE_END) {
+            run->outcome = OUTCOME_GONE;
+        } else if (got == WIRE_MESSAGE) {
+            take_message(run, &message);
+            json_decref(message.json);
+        } else {
+            return;
+        }
+    }
+}
+
+static void wait_for_outcome(struct run *run, double limit_s)
+{
+    double until = process_now_s() + limit_s, cancel_until = 0;
+    while (run->outcome == OUTCOME_NONE) {
+        child_pass_log(run->c, run->progress, 0);
+        take_messages(run);
+        if (run->outcome != OUTCOME_NONE)
+            break;
+        double now = process_now_s();
+        if (cancel_until == 0 && process_cancelled(run->progress)) {
+            wire_send(&run->c->wire, WIRE_CANCEL, json_object(), -1, NULL);
+            cancel_until = now + CANCEL_GRACE_S;
+        }
+        if (cancel_until > 0 && now > cancel_until)
+            run->outcome = OUTCOME_CANCELLED;
+        else if (now > until)
+            run->outcome = OUTCOME_HUNG;
+        else if (child_wait(run->c, cancel_until > 0 ? 5 : 50)) {
+            err_errno(&run->broke, "", "waiting for the debuggee");
+            run->outcome = OUTCOME_BROKEN;
+        }
+    }
+}
+
+/* What happened, in one clause; where: the file and line it happened at, if known. */
+static void describe(struct run *run, int status, double limit_s, char *what, size_t size, char *where, size_t n_where)
+{
+    const struct trace_event *fatal = run->fatal ? &run->t->info.events[run->fatal - 1] : NULL;
+    char end[128];
+    where[0] = '\0';
+    if (fatal && fatal->line > 0 && (run->outcome == OUTCOME_FAILED || run->outcome == OUTCOME_GONE))
+        snprintf(where, n_where, "%s:%d", fatal->file, fatal->line);
+    switch (run->outcome) {
+    case OUTCOME_HUNG:
+        snprintf(what, size, "the kernel did not finish within %g s", limit_s);
+        break;
+    case OUTCOME_CANCELLED:
+        snprintf(what, size, "cancelled");
+        break;
+    case OUTCOME_BROKEN:
+        snprintf(what, size, "the debuggee broke the protocol: %.300s", run->broke.message);
+        break;
+    case OUTCOME_FAILED:
+        snprintf(what, size, "%s", fatal ? fatal->text : run->text[0] ? run->text : "the launch failed");
+        break;
+    default:
+        child_describe_end(status, end, sizeof end);
+        if (fatal)
+            snprintf(what, size, "the kernel crashed: %.400s", fatal->text);
+        else
+            snprintf(what, size, "the kernel crashed: its process %s", end);
+        break;
+    }
+}
+
+static const char *status_word(const struct run *run)
+{
+    if (run->outcome == OUTCOME_CANCELLED)
+        return "cancelled";
+    if (run->outcome == OUTCOME_HUNG)
+        return "hung";
+    return "crashed";
+}
+
+static int finish_badly(struct run *run, double limit_s, struct err *err)
+{
+    char what[512], where[512], progress[512];
+    struct trace_info *info = &run->t->info;
+    int gone = run->outcome == OUTCOME_GONE;
+    int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
+    child_pass_log(run->c, run->progress, 1);
+    describe(run, status, limit_s, what, sizeof what, where, sizeof where);
+    runner_describe_progress(run->t, progress, sizeof progress);
+    snprintf(info->status, sizeof info->status, "%s", status_word(run));
+    snprintf(info->status_text, sizeof info->status_text, "%s", what);
+    return err_set(err, run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : ERR_RUN, where, "%s; %s", what, progress);
+}
+
+int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress, struct err *err)
+{
+    struct trace_info *info = &t->info;
+    struct run run = {.c = c, .t = t, .progress = progress};
+    if (!child_alive(c))
+        return err_set(err, ERR_RUN, "", "the debuggee is gone");
+    snprintf(info->kernel, sizeof info->kernel, "%s", c->hello.kernel);
+    snprintf(info->backend, sizeof info->backend, "%s", c->hello.backend);
+    free(info->events);
+    info->events = NULL;
+    info->n_events = 0;
+    info->seconds = 0;
+    info->status_text[0] = '\0';
+    if (progress && progress->report)
+        progress->report(progress->ctx, "running", 0, 0);
+    run.id = ++c->last_id;
+    json_t *fields = json_pack("{s:i, s:i}", "id", run.id, "workers", info->workers);
+    if (wire_send(&c->wire, WIRE_RUN, fields, t->fd, &run.broke))
+        run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;
+    wait_for_outcome(&run, limit_s);
+    if (run.outcome != OUTCOME_COMPLETE)
+        return finish_badly(&run, limit_s, err);
+    child_pass_log(c, progress, 1);
+    snprintf(info->status, sizeof info->status, "complete");
+    return 0;
+}

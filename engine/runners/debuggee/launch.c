@@ -1,0 +1,127 @@
+#include "engine/runners/cpu/simt.h"
+#include "engine/runners/debuggee/debuggee.h"
+#include "engine/runners/debuggee/say.h"
+#include "probes/live.h"
+#include "probes/trace.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRESS_NS 50000000 /* at most 20 messages a second */
+
+/* What the executor's callbacks see; set up before a launch, alive through it. */
+struct listener {
+    int socket;
+    int64_t last_progress_ns;
+    atomic_int fatal; /* a fatal report was made */
+};
+
+static atomic_int cancelled;
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int usable_cores(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? n : 1;
+}
+
+void debuggee_arm(void)
+{
+    atomic_store(&cancelled, 0);
+}
+
+void debuggee_cancel(void)
+{
+    atomic_store(&cancelled, 1);
+    simt_cancel();
+}
+
+/* From worker threads and signal handlers. */
+static void on_report(void *ctx, const struct simt_report *report)
+{
+    struct listener *listener = ctx;
+    struct say s;
+    if (report->fatal)
+        atomic_store(&listener->fatal, 1);
+    say_begin(&s, WIRE_EVENT);
+    say_text(&s, "kind", report->kind);
+    say_integer(&s, "line", report->line);
+    say_triple(&s, "block", (const uint32_t[3]){report->block.x, report->block.y, report->block.z});
+    say_triple(&s, "thread", (const uint32_t[3]){report->thread.x, report->thread.y, report->thread.z});
+    say_integer(&s, "fatal", report->fatal != 0);
+    say_text(&s, "file", report->file);
+    say_text(&s, "text", report->text);
+    say_end(&s, listener->socket);
+}
+
+static void on_progress(void *ctx, uint64_t blocks_done, uint64_t blocks)
+{
+    struct listener *listener = ctx;
+    int64_t now = now_ns();
+    if (blocks_done < blocks && now - listener->last_progress_ns < PROGRESS_NS)
+        return;
+    listener->last_progress_ns = now;
+    struct say s;
+    say_begin(&s, WIRE_PROGRESS);
+    say_integer(&s, "done", (int64_t)blocks_done);
+    say_integer(&s, "total", (int64_t)blocks);
+    say_end(&s, listener->socket);
+}
+
+static void launch(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct listener *listener,
+                   struct launch_result *result)
+{
+    int64_t begin = now_ns();
+    const char *failure = kernel->launch(problem, NULL);
+    result->seconds = 1e-9 * (double)(now_ns() - begin);
+    if (!failure && atomic_load(&listener->fatal))
+        failure = simt_error() ? simt_error() : "a launch failed";
+    if (atomic_load(&cancelled)) {
+        result->status = "cancelled";
+    } else if (failure) {
+        result->status = "failed";
+        snprintf(result->text, sizeof result->text, "%s", failure);
+    } else {
+        result->status = "complete";
+    }
+}
+
+void debuggee_launch(const struct asc_kernel *kernel, int socket, int fd, int workers, struct launch_result *result)
+{
+    struct asc_problem problem;
+    struct asc_plan plan;
+    struct asc_device device;
+    struct err err = {0};
+    void *mapping = NULL;
+    size_t n_bytes = 0;
+    *result = (struct launch_result){.status = "failed", .workers = workers > 0 ? workers : usable_cores()};
+    int failed = trace_attach(fd, &problem, &plan, &device, &mapping, &n_bytes, &err);
+    close(fd);
+    if (failed) {
+        snprintf(result->text, sizeof result->text, "%.80s: %.400s", err.where, err.message);
+        return;
+    }
+    struct listener listener = {.socket = socket};
+    const struct simt_options options = {
+        .workers = result->workers, .fp_traps = 1, .report = on_report, .progress = on_progress, .ctx = &listener};
+    simt_configure(&options);
+    if (asc_bind(&device))
+        snprintf(result->text, sizeof result->text, "the probes could not be bound to the trace");
+    else if (atomic_load(&cancelled))
+        result->status = "cancelled";
+    else
+        launch(kernel, &problem, &listener, result);
+    simt_configure(&(struct simt_options){.workers = result->workers});
+    munmap(mapping, n_bytes);
+}

@@ -1,0 +1,189 @@
+/* main() of every debuggee: says hello, then loads and runs what attnscope asks for until it says quit or is gone. */
+#include "engine/runners/debuggee/debuggee.h"
+#include "engine/runners/wire.h"
+#include "probes/live.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SOCKET_FD 3 /* PROCESS_SOCKET_FD */
+
+/* Requests, from the reader to main(): attnscope asks one thing at a time. */
+struct inbox {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    struct wire_message message; /* json NULL: empty */
+    int fd;                      /* that came with it, or -1 */
+    struct wire wire;            /* read by the reader alone, written by main() alone */
+};
+
+static void deliver(struct inbox *inbox, const struct wire_message *message)
+{
+    if (message->kind == WIRE_RUN)
+        debuggee_arm(); /* here, so that a cancel behind the run is not forgotten */
+    pthread_mutex_lock(&inbox->lock);
+    if (inbox->message.json) /* two requests at once: not attnscope */
+        _exit(2);
+    inbox->message = *message;
+    inbox->fd = wire_take_fd(&inbox->wire);
+    pthread_cond_signal(&inbox->filled);
+    pthread_mutex_unlock(&inbox->lock);
+}
+
+/* Listens while a kernel runs, however long: the end of attnscope is the end of the debuggee. (A parent-death signal
+   would come at the end of the thread that started this process.) */
+static void *read_requests(void *argument)
+{
+    struct inbox *inbox = argument;
+    for (;;) {
+        struct wire_message message;
+        enum wire_got got;
+        if (wire_read(&inbox->wire, 1, &got, &message, NULL) || got == WIRE_END)
+            _exit(0);
+        if (got == WIRE_MESSAGE && (message.kind == WIRE_LOAD || message.kind == WIRE_RUN)) {
+            deliver(inbox, &message);
+            continue;
+        }
+        if (got == WIRE_MESSAGE && message.kind == WIRE_QUIT)
+            _exit(0);
+        if (got == WIRE_MESSAGE && message.kind == WIRE_CANCEL)
+            debuggee_cancel();
+        if (got == WIRE_MESSAGE)
+            json_decref(message.json);
+    }
+    return NULL;
+}
+
+static struct wire_message next_request(struct inbox *inbox, int *fd)
+{
+    pthread_mutex_lock(&inbox->lock);
+    while (!inbox->message.json)
+        pthread_cond_wait(&inbox->filled, &inbox->lock);
+    struct wire_message message = inbox->message;
+    *fd = inbox->fd;
+    inbox->message.json = NULL;
+    inbox->fd = -1;
+    pthread_mutex_unlock(&inbox->lock);
+    return message;
+}
+
+/* A kernel's own words; JSON takes UTF-8 only, and a sentence cut to its buffer may end within a character. */
+static json_t *words(const char *text)
+{
+    json_t *json = json_string(text);
+    if (json)
+        return json;
+    char ascii[512];
+    snprintf(ascii, sizeof ascii, "%s", text);
+    for (char *c = ascii; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    return json_string(ascii);
+}
+
+static int hello(const struct wire *wire, const struct asc_kernel *kernel)
+{
+    json_t *types = json_array(), *conventions = json_object();
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        json_array_append_new(types, json_integer(kernel->channel_dtype[ch]));
+#define CONVENTION(name) json_object_set_new(conventions, #name, json_integer(kernel->conventions.name));
+#include "engine/runners/fields.def"
+#undef CONVENTION
+    return wire_send(wire, WIRE_HELLO,
+                     json_pack("{s:i, s:o, s:s, s:I, s:I, s:i, s:o, s:o}", "abi", ASC_ABI_VERSION, "kernel",
+                               words(kernel->name), "backend", "cpu", "dtypes", (json_int_t)kernel->dtypes, "layouts",
+                               (json_int_t)kernel->layouts, "o_dtype", (int)kernel->o_dtype, "channel_dtype", types,
+                               "conventions", conventions),
+                     -1, NULL);
+}
+
+static void answer_load(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id)
+{
+    const json_t *fields = json_object_get(json, "problem");
+    struct asc_problem problem = {.scale = (float)wire_number(fields, "scale", 0)};
+#define PROBLEM_INTEGER(name) problem.name = (int32_t)wire_integer(fields, #name, INT32_MIN, INT32_MAX, -1);
+#include "engine/runners/fields.def"
+#undef PROBLEM_INTEGER
+    struct asc_plan plan;
+    char why[512];
+    if (debuggee_plan(kernel, &problem, &plan, why, sizeof why))
+        wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", words(why)), -1, NULL);
+    else
+        wire_send(wire, WIRE_PLAN,
+                  json_pack("{s:i, s:i, s:i, s:i}", "id", id, "br", (int)plan.br, "bc", (int)plan.bc, "threads",
+                            (int)plan.threads),
+                  -1, NULL);
+}
+
+static void answer_run(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id, int fd)
+{
+    struct launch_result result = {.status = "failed", .text = "no live trace came with the request"};
+    if (fd >= 0)
+        debuggee_launch(kernel, wire->fd, fd, (int)wire_integer(json, "workers", 0, 4096, 0), &result);
+    fflush(NULL); /* what the kernel printed comes before its result */
+    wire_send(wire, WIRE_RESULT,
+              json_pack("{s:i, s:s, s:f, s:i, s:o}", "id", id, "status", result.status, "seconds", result.seconds,
+                        "workers", result.workers, "text", words(result.text)),
+              -1, NULL);
+}
+
+static int start_reader(struct inbox *inbox)
+{
+    pthread_t reader;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int failed = pthread_create(&reader, NULL, read_requests, inbox);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed ? -1 : pthread_detach(reader);
+}
+
+/* The builder asks the linker for this name, so that a kernel's own main() is an error and not a silent substitute. */
+int debuggee_main(void);
+int debuggee_main(void)
+{
+    static struct inbox inbox = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .fd = -1};
+    struct asc_kernel kernel;
+    int type = 0;
+    socklen_t n = sizeof type;
+    if (getsockopt(SOCKET_FD, SOL_SOCKET, SO_TYPE, &type, &n) || wire_open(&inbox.wire, SOCKET_FD, NULL)) {
+        fprintf(stderr, "%s: a debuggee of attnscope, which starts it: attnscope run KERNEL.cu\n",
+                program_invocation_short_name);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* it would hold the whole trace; the trace is kept anyway */
+    asc_kernel_defaults(&kernel);
+    kernel.name = asc_kernel_name;
+    asc_describe(&kernel);
+    if (!kernel.name)
+        kernel.name = asc_kernel_name;
+    if (hello(&inbox.wire, &kernel) || start_reader(&inbox))
+        return 1;
+    for (;;) {
+        int fd;
+        struct wire_message message = next_request(&inbox, &fd);
+        int id = (int)wire_integer(message.json, "id", 1, INT32_MAX, 0);
+        if (message.kind == WIRE_RUN) {
+            answer_run(&inbox.wire, &kernel, message.json, id, fd);
+        } else {
+            answer_load(&inbox.wire, &kernel, message.json, id);
+            if (fd >= 0)
+                close(fd);
+        }
+        json_decref(message.json);
+    }
+}
+
+int main(void)
+{
+    return debuggee_main();
+}

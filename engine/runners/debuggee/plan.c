@@ -1,0 +1,58 @@
+#include "engine/runners/debuggee/debuggee.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TILE_MAX 1024    /* rows or columns: no block of 1024 threads works on more */
+#define THREADS_MAX 1024 /* per block, CUDA C++ Programming Guide, compute capabilities */
+
+static const char *layout_name(int layout)
+{
+    return layout == ASC_BHLD ? "BHLD" : "BLHD";
+}
+
+/* "f16, bf16": the names of a set. */
+static void name_dtypes(uint32_t set, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        size_t used = strlen(text);
+        if (set & 1u << t)
+            snprintf(text + used, size - used, "%s%s", used ? ", " : "", dtype_name((enum dtype)t));
+    }
+}
+
+int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan, char *why,
+                  size_t size)
+{
+    char takes[128];
+    if (!kernel->plan || !kernel->launch) {
+        snprintf(why, size, "%s registers no %s function", kernel->name, kernel->plan ? "launch" : "plan");
+        return -1;
+    }
+    if (problem->dtype < 0 || problem->dtype >= DTYPE_COUNT || !(kernel->dtypes & 1u << problem->dtype)) {
+        name_dtypes(kernel->dtypes, takes, sizeof takes);
+        const char *asked = problem->dtype >= 0 && problem->dtype < DTYPE_COUNT ? dtype_name((enum dtype)problem->dtype)
+                                                                                : "an unknown type";
+        snprintf(why, size, "%s takes %s, not %s", kernel->name, takes[0] ? takes : "no type at all", asked);
+        return -1;
+    }
+    if ((problem->layout != ASC_BHLD && problem->layout != ASC_BLHD) || !(kernel->layouts & 1u << problem->layout)) {
+        snprintf(why, size, "%s takes the layout %s, not %s", kernel->name,
+                 layout_name(problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD), layout_name(problem->layout));
+        return -1;
+    }
+    *plan = (struct asc_plan){0};
+    const char *sentence = kernel->plan(problem, plan);
+    if (sentence) {
+        snprintf(why, size, "%s", sentence);
+        return -1;
+    }
+    if (plan->br < 1 || plan->br > TILE_MAX || plan->bc < 1 || plan->bc > TILE_MAX || plan->threads < 1 ||
+        plan->threads > THREADS_MAX) {
+        snprintf(why, size, "%s plans %d x %d tiles with %d threads: expected 1..%d rows and columns, 1..%d threads",
+                 kernel->name, (int)plan->br, (int)plan->bc, (int)plan->threads, TILE_MAX, THREADS_MAX);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,177 @@
+#include "engine/runners/diagnose.h"
+
+#include "engine/runners/scan.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of text with every compiled_path replaced by user_path. */
+static char *as_user_names(const struct diagnose *d, const char *text)
+{
+    size_t n_from = strlen(d->compiled_path), n_to = strlen(d->user_path), n = 0;
+    size_t hits = 0;
+    for (const char *at = text; n_from && (at = strstr(at, d->compiled_path)); at += n_from)
+        hits++;
+    char *out = malloc(strlen(text) + hits * n_to + 1);
+    if (!out)
+        return NULL;
+    while (*text) {
+        if (n_from && strncmp(text, d->compiled_path, n_from) == 0) {
+            memcpy(out + n, d->user_path, n_to);
+            n += n_to;
+            text += n_from;
+        } else {
+            out[n++] = *text++;
+        }
+    }
+    out[n] = '\0';
+    return out;
+}
+
+static const char *line_begin(const char *text, const char *at)
+{
+    while (at > text && at[-1] != '\n')
+        at--;
+    return at;
+}
+
+/* "path:12" at the beginning of [line, end): its length, or 0. */
+static size_t place_length(const char *line, const char *end)
+{
+    for (const char *c = line; c + 1 < end; c++)
+        if (*c == ':' && isdigit((unsigned char)c[1])) {
+            for (c++; c < end && isdigit((unsigned char)*c); c++)
+                ;
+            return (size_t)(c - line);
+        }
+    return 0;
+}
+
+/* The last "user_path:12" before `before`: where a header's error was asked for. */
+static size_t user_place(const struct diagnose *d, const char *text, const char *before, const char **place)
+{
+    size_t n_path = strlen(d->user_path), length = 0;
+    for (const char *at = text; (at = strstr(at, d->user_path)) && at < before; at++)
+        if (at[n_path] == ':' && isdigit((unsigned char)at[n_path + 1])) {
+            *place = at;
+            length = n_path + place_length(at + n_path, before);
+        }
+    return length;
+}
+
+/* Ends a message that was too long at a whole line. */
+static void trim(struct err *err, const char *message)
+{
+    static const char more[] = "\n(more follows)";
+    size_t n = strlen(message), room = sizeof err->message - 1;
+    if (n > room) {
+        n = room - strlen(more);
+        while (n > 0 && message[n] != '\n')
+            n--;
+        if (n == 0)
+            n = room - strlen(more);
+        snprintf(err->message + n, sizeof err->message - n, "%s", more);
+        return;
+    }
+    while (n > 0 && isspace((unsigned char)err->message[n - 1]))
+        err->message[--n] = '\0';
+}
+
+static int tell(const char *place, size_t n_place, const char *message, struct err *err)
+{
+    char where[512];
+    snprintf(where, sizeof where, "%.*s", (int)n_place, place);
+    err_set(err, ERR_BUILD, where, "%s", message);
+    if (err)
+        trim(err, message);
+    return -1;
+}
+
+static int missing_header(const char *message, const char *place, size_t n_place, struct err *err)
+{
+    char name[256], where[512];
+    const char *end = strstr(message, ": No such file or directory");
+    if (!end || (size_t)(end - message) >= sizeof name)
+        return 0;
+    snprintf(name, sizeof name, "%.*s", (int)(end - message), message);
+    const char *what = scan_gpu_only_header(name);
+    if (!what)
+        return 0;
+    snprintf(where, sizeof where, "%.*s", (int)n_place, place);
+    return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only", what);
+}
+
+static int compiler_error(const struct diagnose *d, const char *text, struct err *err)
+{
+    const char *at = strstr(text, " error: "); /* "fatal error: " as well */
+    if (!at)
+        return tell(d->user_path, strlen(d->user_path), *text ? text : "the compiler failed without a word", err);
+    const char *line = line_begin(text, at), *message = at + strlen(" error: "), *place = line;
+    size_t n_place = place_length(line, at), n_path = strlen(d->user_path);
+    if (n_place <= n_path || strncmp(line, d->user_path, n_path) != 0 || line[n_path] != ':') {
+        const char *user;
+        size_t n_user = user_place(d, text, line, &user);
+        if (n_user) { /* a header's error: say where the user asked for it, and keep the header's name in the text */
+            place = user;
+            n_place = n_user;
+            message = line;
+        }
+    }
+    return missing_header(at + strlen(" error: "), place, n_place, err) ? -1 : tell(place, n_place, message, err);
+}
+
+int diagnose_compiler(const struct diagnose *d, const char *said, struct err *err)
+{
+    char *text = as_user_names(d, said ? said : "");
+    if (!text) {
+        errno = ENOMEM;
+        return err_errno(err, d->user_path, "the compiler's messages");
+    }
+    compiler_error(d, text, err);
+    free(text);
+    return -1;
+}
+
+static int linker_error(const struct diagnose *d, const char *text, struct err *err)
+{
+    const char *whole = d->user_path;
+    if (strstr(text, "undefined reference to `asc_describe'"))
+        return err_set(err, ERR_BUILD, whole, "registers no kernel: ASC_KERNEL(name) is missing");
+    if (strstr(text, "multiple definition of `main'"))
+        return err_set(err, ERR_BUILD, whole,
+                       "defines main(), which attnscope brings itself: put it between #ifndef ASC_MODE and #endif");
+    const char *missing = strstr(text, "cannot find -l");
+    if (missing)
+        return err_set(err, ERR_SYSTEM, "", "the linker %.*s: install the library's -dev package",
+                       (int)strcspn(missing, "\n:"), missing);
+    const char *at = strstr(text, "undefined reference to");
+    if (!at)
+        return tell(whole, strlen(whole), *text ? text : "the linker failed without a word", err);
+    const char *line = line_begin(text, at);
+    if (strncmp(line, "/usr/bin/ld: ", 13) == 0)
+        line += 13;
+    size_t n = place_length(line, at);
+    /* The line tables' names are absolute, the user's may not be. */
+    size_t n_path = strlen(whole), n_file = n ? n - 1 : 0;
+    while (n_file > 0 && line[n_file] != ':')
+        n_file--;
+    if (n_file >= n_path && strncmp(line + n_file - n_path, whole, n_path) == 0) {
+        line += n_file - n_path;
+        n -= n_file - n_path;
+    }
+    return n ? tell(line, n, at, err) : tell(whole, n_path, at, err);
+}
+
+int diagnose_linker(const struct diagnose *d, const char *said, struct err *err)
+{
+    char *text = as_user_names(d, said ? said : "");
+    if (!text) {
+        errno = ENOMEM;
+        return err_errno(err, d->user_path, "the linker's messages");
+    }
+    linker_error(d, text, err);
+    free(text);
+    return -1;
+}

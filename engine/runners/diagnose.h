@@ -1,0 +1,17 @@
+/* The compiler's and the linker's words, cut to what a user needs: the first error, at the user's line. */
+#ifndef RUNNERS_DIAGNOSE_H
+#define RUNNERS_DIAGNOSE_H
+
+#include "engine/base/err.h"
+
+struct diagnose {
+    const char *compiled_path; /* what the compiler was given */
+    const char *user_path;     /* what the user calls it */
+};
+
+/* Fill *err and return -1: ERR_BUILD, or ERR_GPU_ONLY for a missing header that is listed so. `said` is what came on
+   stderr. */
+int diagnose_compiler(const struct diagnose *d, const char *said, struct err *err);
+int diagnose_linker(const struct diagnose *d, const char *said, struct err *err);
+
+#endif

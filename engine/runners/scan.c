@@ -1,0 +1,273 @@
+#include "engine/runners/scan.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pattern {
+    const char *text, *what;
+};
+static const struct pattern patterns[] = {
+#define GPU_ONLY(text, what) {text, what},
+#include "engine/runners/cpu/gpu_only.def"
+#undef GPU_ONLY
+};
+#define N_PATTERNS (sizeof patterns / sizeof *patterns)
+
+#define RAW_DELIMITER_MAX 16 /* C++17, [lex.string] */
+
+struct reader {
+    struct scan *scan; /* borrowed */
+    char file[256];    /* as the user names it */
+    int line;
+    int of_user;      /* the current line stands in a file of the user's */
+    char raw_end[20]; /* inside a raw string that ends with this: )delimiter" ; "" outside */
+    char *bare;       /* owned: the current line, strings and characters blanked */
+    size_t capacity;
+};
+
+static int is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+const char *scan_gpu_only_header(const char *name)
+{
+    for (size_t i = 0; i < N_PATTERNS; i++) {
+        const char *pattern = patterns[i].text;
+        if (pattern[0] != '<' || !isalpha((unsigned char)pattern[1]))
+            continue;
+        size_t n = strlen(pattern + 1) - 1; /* without the last of "<name>" or "<name*" */
+        if (strncmp(name, pattern + 1, n) == 0 && (pattern[n + 1] == '*' || name[n] == '\0'))
+            return patterns[i].what;
+    }
+    return NULL;
+}
+
+/* # 12 "file" 1 3 */
+static void read_marker(struct reader *r, const char *text)
+{
+    char *rest, name[1024];
+    size_t n = 0;
+    long line = strtol(text, &rest, 10);
+    const char *c = strchr(rest, '"');
+    if (!c)
+        return;
+    for (c++; *c && *c != '"' && *c != '\n'; c++) {
+        if (*c == '\\' && (c[1] == '\\' || c[1] == '"'))
+            c++;
+        if (n + 1 < sizeof name)
+            name[n++] = *c;
+    }
+    name[n] = '\0';
+    int system = 0;
+    for (; *c && *c != '\n'; c++)
+        system |= *c == '3';
+    r->line = (int)line;
+    r->of_user = !system && name[0] != '<';
+    for (const char *const *own = r->scan->own_folders; *own; own++)
+        if (strncmp(name, *own, strlen(*own)) == 0)
+            r->of_user = 0;
+    const char *shown = strcmp(name, r->scan->compiled_path) == 0 ? r->scan->user_path : name;
+    snprintf(r->file, sizeof r->file, "%.255s", shown);
+}
+
+/* The end of an ordinary string or character constant that begins at c. */
+static const char *end_of_quoted(const char *c, const char *end)
+{
+    char quote = *c;
+    for (c++; c < end && *c != quote; c++)
+        if (*c == '\\' && c + 1 < end)
+            c++;
+    return c < end ? c + 1 : end;
+}
+
+/* At the quote of R"delimiter( : notes how the string ends. */
+static void begin_raw(struct reader *r, const char *quote, const char *end)
+{
+    size_t n = 0;
+    while (quote + 1 + n < end && quote[1 + n] != '(' && n < RAW_DELIMITER_MAX)
+        n++;
+    snprintf(r->raw_end, sizeof r->raw_end, ")%.*s\"", (int)n, quote + 1);
+}
+
+/* Copies [c, end) into r->bare with strings and character constants blanked. */
+static void strip(struct reader *r, const char *c, const char *end)
+{
+    size_t n = 0;
+    while (c < end) {
+        if (r->raw_end[0]) {
+            size_t n_end = strlen(r->raw_end);
+            if ((size_t)(end - c) >= n_end && memcmp(c, r->raw_end, n_end) == 0) {
+                r->raw_end[0] = '\0';
+                c += n_end;
+            } else {
+                c++;
+            }
+        } else if (*c == '"' && n && r->bare[n - 1] == 'R') {
+            begin_raw(r, c, end);
+            c++;
+        } else if (*c == '"' || (*c == '\'' && !(n && isxdigit((unsigned char)r->bare[n - 1])))) {
+            /* behind a digit, ' separates digits */
+            c = end_of_quoted(c, end);
+            r->bare[n++] = ' ';
+        } else {
+            r->bare[n++] = *c++;
+        }
+    }
+    r->bare[n] = '\0';
+}
+
+/* Does the identifier stand in the line, whole, or its beginning where `open`? */
+static int has_word(const char *line, const char *word, size_t n, int open)
+{
+    for (const char *at = line; (at = strstr(at, word)); at++)
+        if ((at == line || !is_word(at[-1])) && (open || !is_word(at[n])))
+            return 1;
+    return 0;
+}
+
+static int matches(const char *line, const char *pattern)
+{
+    size_t n = strlen(pattern);
+    if (!is_word(pattern[0]))
+        return strstr(line, pattern) != NULL;
+    if (pattern[n - 1] != '*')
+        return has_word(line, pattern, n, 0);
+    char begin[64];
+    snprintf(begin, sizeof begin, "%.*s", (int)(n - 1), pattern);
+    return has_word(line, begin, n - 1, 1);
+}
+
+static int gpu_only(const struct reader *r, const char *what, struct err *err)
+{
+    char where[300];
+    snprintf(where, sizeof where, "%s:%d", r->file, r->line);
+    return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only", what);
+}
+
+static int check_include(const struct reader *r, const char *text, const char *end, struct err *err)
+{
+    char name[256];
+    while (text < end && *text != '<' && *text != '"')
+        text++;
+    size_t n = 0;
+    for (text++; text < end && *text != '>' && *text != '"' && n + 1 < sizeof name; text++)
+        name[n++] = *text;
+    name[n] = '\0';
+    const char *what = scan_gpu_only_header(name);
+    return what ? gpu_only(r, what, err) : 0;
+}
+
+static int check_code(const struct reader *r, struct err *err)
+{
+    for (size_t i = 0; i < N_PATTERNS; i++) {
+        const char *text = patterns[i].text;
+        int header = text[0] == '<' && isalpha((unsigned char)text[1]);
+        if (!header && matches(r->bare, text))
+            return gpu_only(r, patterns[i].what, err);
+    }
+    return 0;
+}
+
+static int add_site(struct reader *r, enum asc_channel channel, int line, struct err *err)
+{
+    struct scan *scan = r->scan;
+    for (size_t i = 0; i < scan->n_sites; i++) {
+        const struct trace_site *site = &scan->sites[i];
+        if (site->channel == channel && site->line == line && strcmp(site->file, r->file) == 0)
+            return 0;
+    }
+    struct trace_site *sites = realloc(scan->sites, (scan->n_sites + 1) * sizeof *sites);
+    if (!sites) {
+        errno = ENOMEM;
+        return err_errno(err, r->file, "the list of probes");
+    }
+    scan->sites = sites;
+    sites[scan->n_sites] = (struct trace_site){.channel = channel, .line = line};
+    snprintf(sites[scan->n_sites].file, sizeof sites[0].file, "%s", r->file);
+    scan->n_sites++;
+    return 0;
+}
+
+static const char *skip(const char *c, const char *token)
+{
+    while (isspace((unsigned char)*c))
+        c++;
+    size_t n = strlen(token);
+    return strncmp(c, token, n) == 0 ? c + n : NULL;
+}
+
+/* asc_site(asc_<channel>, <line>), as every probe expands to. */
+static int find_sites(struct reader *r, struct err *err)
+{
+    for (const char *at = r->bare; (at = strstr(at, "asc_site")); at++) {
+        char name[32];
+        size_t n = 0;
+        const char *c = skip(at + strlen("asc_site"), "(");
+        if (!c || !(c = skip(c, "asc_")))
+            continue;
+        while (is_word(c[n]) && n + 1 < sizeof name) {
+            name[n] = c[n];
+            n++;
+        }
+        name[n] = '\0';
+        int channel = channel_from_name(name);
+        if (channel < 0 || !(c = skip(c + n, ",")))
+            continue;
+        long line = strtol(c, NULL, 10);
+        if (line > 0 && line < 1 << 30 && add_site(r, (enum asc_channel)channel, (int)line, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int read_line(struct reader *r, const char *line, const char *end, struct err *err)
+{
+    size_t n = (size_t)(end - line);
+    if (!r->raw_end[0] && n > 2 && line[0] == '#' && line[1] == ' ' && isdigit((unsigned char)line[2])) {
+        read_marker(r, line + 2);
+        r->line--; /* it names the line that follows */
+        return 0;
+    }
+    if (!r->of_user)
+        return 0;
+    if (!r->raw_end[0] && line[0] == '#')
+        return n > 9 && strncmp(line, "#include", 8) == 0 ? check_include(r, line, end, err) : 0;
+    if (n + 1 > r->capacity) {
+        char *bare = realloc(r->bare, 2 * n + 256);
+        if (!bare) {
+            errno = ENOMEM;
+            return err_errno(err, r->file, "a line of the preprocessed source");
+        }
+        r->bare = bare;
+        r->capacity = 2 * n + 256;
+    }
+    strip(r, line, end);
+    return check_code(r, err) || find_sites(r, err) ? -1 : 0;
+}
+
+int scan_preprocessed(struct scan *scan, const char *text, struct err *err)
+{
+    struct reader r = {.scan = scan};
+    int failed = 0;
+    scan->sites = NULL;
+    scan->n_sites = 0;
+    while (*text && !failed) {
+        const char *end = strchr(text, '\n');
+        if (!end)
+            end = text + strlen(text);
+        failed = read_line(&r, text, end, err);
+        r.line++;
+        text = *end ? end + 1 : end;
+    }
+    free(r.bare);
+    if (failed) {
+        free(scan->sites);
+        scan->sites = NULL;
+        scan->n_sites = 0;
+    }
+    return failed;
+}

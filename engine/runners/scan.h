@@ -1,0 +1,23 @@
+/* What the preprocessor's output says about a kernel: its probe lines, and what only a GPU can run. */
+#ifndef RUNNERS_SCAN_H
+#define RUNNERS_SCAN_H
+
+#include "probes/trace.h"
+
+struct scan {
+    /* The user's files are all but the system's and those below one of these folders. Borrowed. */
+    const char *const *own_folders; /* NULL-terminated, each with a slash at its end */
+    /* The preprocessor's name of the source and the name that the user knows it by. Borrowed. */
+    const char *compiled_path, *user_path;
+    struct trace_site *sites; /* owned: each probe line once, in source order */
+    size_t n_sites;
+};
+
+/* Reads `text`, made by g++ -E -dI. ERR_GPU_ONLY: a construct of gpu_only.def stands in a user file (where: its line).
+ */
+int scan_preprocessed(struct scan *scan, const char *text, struct err *err);
+
+/* Why a header that was not found is known to be missing ("CuTe"), or NULL. */
+const char *scan_gpu_only_header(const char *name);
+
+#endif

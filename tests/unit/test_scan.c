@@ -1,0 +1,198 @@
+/* What the builder reads off the preprocessor's output. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/runners/diagnose.h"
+#include "engine/runners/scan.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const own[] = {"/root/probes/", "/root/engine/", NULL};
+
+static int scan(const char *text, struct scan *result, struct err *err)
+{
+    *result = (struct scan){.own_folders = own, .compiled_path = "/cache/patched/k.cu", .user_path = "my/k.cu"};
+    return scan_preprocessed(result, text, err);
+}
+
+static void test_sites(void **state)
+{
+    (void)state;
+    struct scan result;
+    struct err err = {0};
+    const char *text = "# 0 \"/cache/patched/k.cu\"\n"
+                       "# 1 \"/root/probes/attnscope.h\" 1\n"
+                       "int asc_site(int channel, int line); asc_site(asc_q, 9);\n"
+                       "# 2 \"/cache/patched/k.cu\" 2\n"
+                       "#include \"mine.h\"\n"
+                       "# 1 \"my/mine.h\" 1\n"
+                       "f(asc_site ( asc_lse , 1 ));\n"
+                       "# 3 \"/cache/patched/k.cu\" 2\n"
+                       "f(asc_site(asc_s, 3)); f(asc_site(asc_s, 3)); f(asc_site(asc_alpha,3));\n"
+                       "char *t = \"asc_site(asc_p, 4)\";\n"
+                       "f(asc_site(asc_nothing, 5)); f(asc_site(asc_p 5)); xasc_site;\n"
+                       "f(asc_site(asc_s, 6));";
+    assert_int_equal(scan(text, &result, &err), 0);
+    assert_int_equal(result.n_sites, 4);
+    assert_int_equal(result.sites[0].channel, asc_lse);
+    assert_string_equal(result.sites[0].file, "my/mine.h");
+    assert_int_equal(result.sites[0].line, 1);
+    assert_int_equal(result.sites[1].channel, asc_s);
+    assert_string_equal(result.sites[1].file, "my/k.cu");
+    assert_int_equal(result.sites[1].line, 3);
+    assert_int_equal(result.sites[2].channel, asc_alpha);
+    assert_int_equal(result.sites[3].line, 6);
+    free(result.sites);
+}
+
+/* One line of a user's file, behind another; "" : clean, else what is said. */
+static void construct(const char *line, const char *said)
+{
+    char text[512];
+    struct scan result;
+    struct err err = {0};
+    snprintf(text, sizeof text, "# 41 \"my/k.cu\"\nint f();\n%s\n", line);
+    int failed = scan(text, &result, &err);
+    free(result.sites);
+    if (!*said) {
+        if (failed)
+            fail_msg("`%s` is refused: %s", line, err.message);
+        return;
+    }
+    if (!failed || !strstr(err.message, said) || !strstr(err.message, ": GPU only"))
+        fail_msg("`%s`: `%s` lacks `%s`", line, err.message, said);
+    assert_int_equal(err.code, ERR_GPU_ONLY);
+    assert_string_equal(err.where, "my/k.cu:42");
+}
+
+static void test_gpu_only(void **state)
+{
+    (void)state;
+    construct("asm volatile(\"wgmma.fence;\");", "inline PTX");
+    construct("  __asm__ (\"x\");", "inline PTX");
+    construct("#include <cutlass/gemm/kernel.h>", "CUTLASS");
+    construct("#include <mma.h>", "mma.h");
+    construct("#include <mma.hpp>", "");
+    construct("k<<<grid, block>>>(x);", "<<<...>>>");
+    construct("__cluster_dims__(2) int x;", "cluster");
+    construct("CUtensorMap_st x;", "TMA");
+    construct("int plasma, asm_count, x_asm;", "");
+    construct("puts(\"asm volatile\"); char c = '\"'; int n = 1'000; puts(\"k<<<1>>>\");", "");
+    construct("puts(R\"x(asm \" )\" asm )x\"); int y;", "");
+    construct("puts(R\"(\" asm )\"); asm(\"\");", "inline PTX");
+    construct("puts(\"\\\"\"); asm(\"\");", "inline PTX");
+}
+
+static void test_raw_string_over_lines(void **state)
+{
+    (void)state;
+    struct scan result;
+    struct err err = {0};
+    assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n# 7 \"x\"\n)\"); f(asc_site(asc_s, 4));\n", &result, &err),
+                     0);
+    assert_int_equal(result.n_sites, 1);
+    free(result.sites);
+    assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"\");\n", &result, &err), -1);
+    assert_string_equal(err.where, "my/k.cu:4");
+}
+
+static void test_foreign_lines(void **state)
+{
+    (void)state;
+    struct scan result;
+    struct err err = {0};
+    const char *text = "# 1 \"/usr/include/x.h\" 1 3\nasm(\"x\");\n"
+                       "# 1 \"/root/engine/runners/cpu/include/y.h\" 1\nasm(\"y\"); k<<<1>>>;\n"
+                       "# 1 \"<command-line>\"\nasm\n"
+                       "# 9 \"my/k.cu\" 3 4\nasm(\"of a system macro\")\n"
+                       "# 9 \"my/k.cu\"\n;\n";
+    assert_int_equal(scan(text, &result, &err), 0);
+    assert_int_equal(scan("", &result, &err), 0);
+}
+
+static void test_compiler_words(void **state)
+{
+    (void)state;
+    const struct diagnose d = {"/cache/patched/k.cu", "my/k.cu"};
+    struct err err = {0};
+    diagnose_compiler(&d,
+                      "/cache/patched/k.cu:3:1: warning: dull\n/cache/patched/k.cu: In function 'f':\n"
+                      "/cache/patched/k.cu:12:5: error: 'x' was not declared\n   12 |  x;\n",
+                      &err);
+    assert_int_equal(err.code, ERR_BUILD);
+    assert_string_equal(err.where, "my/k.cu:12");
+    assert_string_equal(err.message, "'x' was not declared\n   12 |  x;");
+    diagnose_compiler(&d,
+                      "/root/probes/attnscope.h: In instantiation of 'struct t<int*>':\n"
+                      "/cache/patched/k.cu:7:5:   required from here\n"
+                      "/root/probes/attnscope.h:90:9: error: static assertion failed: no such type\n",
+                      &err);
+    assert_string_equal(err.where, "my/k.cu:7");
+    assert_non_null(strstr(err.message, "attnscope.h:90:9: error: static assertion failed: no such type"));
+    diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cutlass/x.h: No such file or directory\n", &err);
+    assert_int_equal(err.code, ERR_GPU_ONLY);
+    assert_string_equal(err.where, "my/k.cu:2");
+    assert_string_equal(err.message, "CUTLASS: GPU only");
+    diagnose_compiler(&d, "my/k.cu:2:10: fatal error: own.h: No such file or directory\n", &err);
+    assert_int_equal(err.code, ERR_BUILD);
+    diagnose_compiler(&d, "", &err);
+    assert_int_equal(err.code, ERR_BUILD);
+    assert_true(err.message[0] != '\0');
+}
+
+static void test_long_words(void **state)
+{
+    (void)state;
+    const struct diagnose d = {"k.cu", "k.cu"};
+    struct err err = {0};
+    char *said = malloc(20000);
+    assert_non_null(said);
+    strcpy(said, "k.cu:1:1: error: first\n");
+    while (strlen(said) < 19000)
+        strcat(said, "k.cu:2:1: error: and another line of many\n");
+    diagnose_compiler(&d, said, &err);
+    free(said);
+    assert_int_equal(strncmp(err.message, "first\n", 6), 0);
+    const char *last = strrchr(err.message, '\n');
+    assert_string_equal(last, "\n(more follows)");
+    assert_true(strlen(err.message) > 3000);
+}
+
+static void test_linker_words(void **state)
+{
+    (void)state;
+    const struct diagnose d = {"my/k.cu", "my/k.cu"};
+    struct err err = {0};
+    diagnose_linker(&d, "/usr/bin/ld: main.o: in function `m':\nmain.c:4: undefined reference to `asc_describe'\n",
+                    &err);
+    assert_string_equal(err.where, "my/k.cu");
+    assert_string_equal(err.message, "registers no kernel: ASC_KERNEL(name) is missing");
+    diagnose_linker(&d,
+                    "/usr/bin/ld: k.o: in function `f':\n/home/u/my/k.cu:12: undefined reference to `g(int)'\n"
+                    "collect2: error: ld returned 1 exit status\n",
+                    &err);
+    assert_int_equal(err.code, ERR_BUILD);
+    assert_string_equal(err.where, "my/k.cu:12");
+    assert_int_equal(strncmp(err.message, "undefined reference to `g(int)'", 31), 0);
+    diagnose_linker(&d, "/usr/bin/ld: m.o: multiple definition of `main'; k.o:k.cu:9: first defined here\n", &err);
+    assert_non_null(strstr(err.message, "defines main()"));
+    diagnose_linker(&d, "/usr/bin/ld: cannot find -lbacktrace: No such file or directory\n", &err);
+    assert_int_equal(err.code, ERR_SYSTEM);
+    assert_non_null(strstr(err.message, "cannot find -lbacktrace"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sites),          cmocka_unit_test(test_gpu_only),
+        cmocka_unit_test(test_foreign_lines),  cmocka_unit_test(test_raw_string_over_lines),
+        cmocka_unit_test(test_compiler_words), cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_linker_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
