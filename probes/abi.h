@@ -73,10 +73,10 @@ enum asc_unit { ASC_UNIT_RAW, ASC_UNIT_SCALED, ASC_UNIT_LOG2 };
 
 /* What a kernel means by its values, declared per channel and never guessed. Zero is FlashAttention-2's choice. */
 struct asc_conventions {
-    int32_t s_unit;       /* enum asc_unit; s is captured after masking, masked elements are -inf */
-    int32_t m_unit;       /* enum asc_unit; m of a row that has seen no key yet is -inf */
-    int32_t alpha_first;  /* alpha where m_prev is -inf: 0 (the formula) or 1 */
-    int32_t lse_base2;    /* 0: natural logarithm; 1: log2 of the sum of exp(scaled score) */
+    int32_t s_unit;             /* enum asc_unit; s is captured after masking, masked elements are -inf */
+    int32_t m_unit;             /* enum asc_unit; m of a row that has seen no key yet is -inf */
+    int32_t alpha_first;        /* alpha where m_prev is -inf: 0 (the formula) or 1 */
+    int32_t lse_base2;          /* 0: natural logarithm; 1: log2 of the sum of exp(scaled score) */
     int32_t empty_lse_negative; /* lse of a row without any key: 0 +inf, 1 -inf; o of such a row is 0 */
 };
 
@@ -85,11 +85,11 @@ struct asc_kernel {
     const char *name;
     /* Fills *plan for this problem and returns NULL, or one sentence that says why the problem is not taken. */
     const char *(*plan)(const struct asc_problem *problem, struct asc_plan *plan);
-    /* Launches on `stream` (a cudaStream_t; NULL on the CPU) and returns NULL, or one sentence that says what failed. */
+    /* Launches on `stream` (a cudaStream_t; NULL on the CPU); returns NULL, or one sentence that says what failed. */
     const char *(*launch)(const struct asc_problem *problem, void *stream);
-    uint32_t dtypes;  /* set of 1u << enum dtype it takes; default f16 */
-    uint32_t layouts; /* set of 1u << enum asc_layout it takes; default BHLD */
-    int32_t o_dtype;  /* enum dtype of the output; -1 (default): as the inputs */
+    uint32_t dtypes;                     /* set of 1u << enum dtype it takes; default f16 */
+    uint32_t layouts;                    /* set of 1u << enum asc_layout it takes; default BHLD */
+    int32_t o_dtype;                     /* enum dtype of the output; -1 (default): as the inputs */
     int32_t channel_dtype[ASC_CHANNELS]; /* enum dtype a probe records; -1 (default): as channels.def says */
     struct asc_conventions conventions;
 };

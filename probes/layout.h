@@ -33,18 +33,19 @@ struct layout {
 };
 
 /* Static facts of channels.def. */
-const char *channel_name(enum asc_channel ch);    /* "alpha" */
-const char *channel_label(enum asc_channel ch);   /* "α" */
+const char *channel_name(enum asc_channel ch);  /* "alpha" */
+const char *channel_label(enum asc_channel ch); /* "α" */
 const char *channel_meaning(enum asc_channel ch);
 const char *channel_formula(enum asc_channel ch);
-int channel_from_name(const char *name);          /* enum asc_channel, or -1 */
-int channel_per_kv(enum asc_channel ch);          /* 1: exists per kv tile; 0: once per q tile */
+int channel_from_name(const char *name); /* enum asc_channel, or -1 */
+int channel_per_kv(enum asc_channel ch); /* 1: exists per kv tile; 0: once per q tile */
 
 /* Shape of a channel's tile for a plan, padding included. */
 int channel_rows(enum asc_channel ch, const struct asc_plan *plan);
 int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct asc_problem *problem);
 /* How many of those rows and columns exist in the problem (tails): 0 < valid <= full for tiles inside the problem. */
-int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile, int kv);
+int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile,
+                       int kv);
 int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int kv);
 
 /* What each channel holds: dtype[ch] is an enum dtype, or -1 where the channel is not recorded. */
@@ -53,7 +54,7 @@ struct layout_types {
     int32_t channel[ASC_CHANNELS];
 };
 
-/* Bytes one slot takes (never 0); and the layout for n_slots slots. Fails (ERR_INPUT) where a length is not positive, heads is
+/* Bytes one slot takes (never 0); and the layout for n_slots slots. ERR_INPUT where a length is not positive, heads is
    not a multiple of kv_heads, or a size passes 2^63: nothing here can overflow unnoticed. */
 int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
                       uint64_t *bytes, struct err *err);

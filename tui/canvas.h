@@ -16,7 +16,7 @@ enum style {
 };
 
 struct cell {
-    uint32_t code; /* Unicode; every glyph used is one column wide */
+    uint32_t code; /* Unicode; 0: the right half of the wide character before it (only users' text has any) */
     uint8_t style;
 };
 

@@ -37,7 +37,7 @@ struct oracle_case {
     int q_tile;
     int o_dtype; /* enum dtype of the output */
     struct asc_conventions conventions;
-    struct matrix in_q; /* [valid rows of this q tile][head_dim], the original input */
+    struct matrix in_q;       /* [valid rows of this q tile][head_dim], the original input */
     struct matrix in_k, in_v; /* [kv_len][head_dim], of the kv head this head reads */
     int kv_tiles;
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
@@ -45,19 +45,19 @@ struct oracle_case {
     const struct matrix *captured; /* [kv_tiles][ASC_CHANNELS] */
     /* Padding columns of s (keys >= kv_len) in valid rows: what stands there must be masked. data NULL: no padding. */
     const struct matrix *s_padding; /* [kv_tiles] */
-    const int *order; /* [n_visited] kv tiles in the order the kernel visited them */
+    const int *order;               /* [n_visited] kv tiles in the order the kernel visited them */
     int n_visited;
 };
 
 /* One channel of one tile, judged one way (locally or globally). */
 struct verdict {
     uint32_t count[CLASS_COUNT];
-    uint8_t judged;     /* 0: not recorded or nothing to judge it by */
-    uint8_t visited;    /* the kernel recorded here */
-    uint8_t masked;     /* no element of this tile may contribute: nothing is expected here */
+    uint8_t judged;               /* 0: not recorded or nothing to judge it by */
+    uint8_t visited;              /* the kernel recorded here */
+    uint8_t masked;               /* no element of this tile may contribute: nothing is expected here */
     int16_t worst_row, worst_col; /* of the first element with the largest error/bound (non-finite ones count as inf) */
-    float worst_ratio;  /* error / bound there */
-    float mean_error;   /* signed mean of got - want over finite pairs */
+    float worst_ratio;            /* error / bound there */
+    float mean_error;             /* signed mean of got - want over finite pairs */
     float ratio_median, ratio_spread; /* got / want: median and interquartile range; NaN where nothing can be divided */
 };
 
@@ -101,16 +101,16 @@ const char *cause_name(enum cause c);     /* "scaled-twice" */
 const char *cause_sentence(enum cause c); /* "scores are scaled twice" */
 const char *cause_formula(enum cause c);  /* "scale² · q kᵀ" */
 enum asc_channel cause_channel(enum cause c);
-int cause_from_name(const char *name);    /* enum cause, or -1 */
+int cause_from_name(const char *name); /* enum cause, or -1 */
 
 /* Evidence for one candidate, summed over the tiles that hold any bad element (cause_collect on each, any order). */
 struct cause_evidence {
-    uint64_t elements;       /* judged elements in those tiles */
-    uint64_t explained;      /* within the bound of the candidate formula */
-    uint64_t rounding;       /* within the bound of the right formula: what plain rounding explains */
-    uint64_t discriminating; /* explained, and beyond both bounds from what the right formula wants */
+    uint64_t elements;                 /* judged elements in those tiles */
+    uint64_t explained;                /* within the bound of the candidate formula */
+    uint64_t rounding;                 /* within the bound of the right formula: what plain rounding explains */
+    uint64_t discriminating;           /* explained, and beyond both bounds from what the right formula wants */
     uint64_t chance_tried, chance_hit; /* the candidate against shuffled captured values */
-    int applicable;          /* 0: the formula has no meaning for this shape */
+    int applicable;                    /* 0: the formula has no meaning for this shape */
 };
 
 /* Adds tile kv of the case to evidence[CAUSE_COUNT] for every cause of channel ch. */
