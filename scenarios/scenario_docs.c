@@ -7,7 +7,7 @@ static const struct {
 } sections[] = {
     {"scenario", "What is run."},
     {"shape", "The problem: O = softmax(scale Q Kᵀ, masked) V."},
-    {"fill", "The inputs. The same key and seed give the same bits on every machine."},
+    {"fill", "The inputs. The same fill and seed give the same bits on every machine."},
     {"capture", "Which tiles are recorded. What is not recorded shows as such, never as fine."},
     {"expect", "What must be found; `attnscope check` compares."},
 };

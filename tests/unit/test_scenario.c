@@ -1,0 +1,635 @@
+/* Scenarios: what a file says arrives, and each mistake gets its one line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scenarios/keys.h"
+#include "scenarios/value.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Below a folder of the test's own: s/ for scenarios, root/ in the place of attnscope's folder. */
+static char folder[64];
+static int repository = -1;
+
+static void write_bytes(const char *path, const char *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    write_bytes(path, text, strlen(text));
+}
+
+static int enter_folder(void **state)
+{
+    (void)state;
+    repository = open(".", O_RDONLY | O_DIRECTORY);
+    snprintf(folder, sizeof folder, "/tmp/attnscope-scenario-XXXXXX");
+    if (repository < 0 || !mkdtemp(folder) || chdir(folder) != 0)
+        return -1;
+    if (mkdir("s", 0700) != 0 || mkdir("root", 0700) != 0 || mkdir("root/kernels", 0700) != 0)
+        return -1;
+    write_text("s/own.cu", "");
+    write_text("s/fix.patch", "");
+    write_text("root/kernels/k.cu", "");
+    write_text("root/own.cu", "");
+    return 0;
+}
+
+static int leave_folder(void **state)
+{
+    (void)state;
+    static const char *const made[] = {"s/own.cu",   "s/fix.patch",       "s/x.ini",
+                                       "s/full.ini", "root/kernels/k.cu", "root/own.cu"};
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+        unlink(made[i]);
+    const int removed = rmdir("root/kernels") == 0 && rmdir("root") == 0 && rmdir("s") == 0;
+    const int back = fchdir(repository) == 0;
+    close(repository);
+    return removed && back && rmdir(folder) == 0 ? 0 : -1;
+}
+
+static const char *said(const struct err *err)
+{
+    static char line[4200];
+    snprintf(line, sizeof line, "%s: %s", err->where, err->message);
+    return line;
+}
+
+static void read_text(const char *text, struct scenario *s)
+{
+    struct err err = {0};
+    write_text("s/x.ini", text);
+    if (scenario_read("s/x.ini", "root", s, &err) != 0)
+        fail_msg("%s", said(&err));
+}
+
+#define KERNEL "[scenario]\nkernel = own.cu\n"
+#define DIGITS_50 "01234567890123456789012345678901234567890123456789"
+#define LETTERS_200                                                                                                    \
+    "abcdefghijklmnopqrstabcdefghijklmnopqrstabcdefghijklmnopqrstabcdefghijklmnopqrstabcdefghijklmnopqrst"             \
+    "abcdefghijklmnopqrstabcdefghijklmnopqrstabcdefghijklmnopqrstabcdefghijklmnopqrstabcdefghijklmnopqrst"
+#define LENGTH "expected a whole number from 1 to 16777216, found "
+#define REAL "expected a finite number or auto, found "
+#define PLACES "expected all, or ascending numbers and ranges such as 0,3,5-7, found "
+#define SEED "expected a whole number from 0 to 18446744073709551615, found "
+#define BYTES "expected bytes, or a number with KiB, MiB or GiB, at least 1, found "
+#define NAMES "q k v s m alpha p l u o lse"
+#define FIRST                                                                                                          \
+    "expected a channel and a place such as `s b0 h0 q0 k0` (batch, head, q tile, kv tile; parts may be left out), "   \
+    "found "
+
+static const struct {
+    const char *text, *said; /* said: behind "s/x.ini" */
+} mistakes[] = {
+    /* the file's form */
+    {"", ": scenario.kernel: expected the path of a .cu file, found no such key"},
+    {"; nothing\n\n[scenario]\n", ": scenario.kernel: expected the path of a .cu file, found no such key"},
+    {"kernel = own.cu\n", ":1: kernel: expected a [section] before the first key"},
+    {KERNEL "[shape\nheads = 8\n", ":3: expected `key = value` or `[section]`, found `[shape`"},
+    {KERNEL "heads\n", ":3: expected `key = value` or `[section]`, found `heads`"},
+    {KERNEL "heads\n[shape]\nheads = x\n", ":3: expected `key = value` or `[section]`, found `heads`"},
+    {KERNEL "\r\nheads\r\n", ":4: expected `key = value` or `[section]`, found `heads`"},
+    {KERNEL "[shapes]\nheads = 8\n",
+     ":3: expected a section out of scenario, shape, fill, capture, expect; found `shapes`"},
+    {KERNEL "[empty]\n", ":3: expected a section out of scenario, shape, fill, capture, expect; found `empty`"},
+    {KERNEL "[]\n", ":3: expected a section out of scenario, shape, fill, capture, expect; found ``"},
+    {KERNEL "[shape] heads = 8\n", ":3: expected nothing behind `]`, found `heads = 8`"},
+    {KERNEL "[shape]\nhead = 8\n", ":4: shape.head: expected a key out of batch, heads, kv_heads, q_len, kv_len, "
+                                   "head_dim, causal, scale, layout, dtype; found `head`"},
+    {KERNEL "[shape]\nHeads = 8\n", ":4: shape.Heads: expected a key out of batch, heads, kv_heads, q_len, kv_len, "
+                                    "head_dim, causal, scale, layout, dtype; found `Heads`"},
+    {KERNEL "= 8\n", ":3: scenario.: expected a key out of kernel, patch, limit; found ``"},
+    {KERNEL DIGITS_50 " = 8\n",
+     ":3: scenario." DIGITS_50 ": expected a key out of kernel, patch, limit; found `" DIGITS_50 "`"},
+    {KERNEL "[shape]\nheads = 8\n[fill]\nseed = 1\n[shape]\nheads = 8\n",
+     ":8: shape.heads: expected the key once, found it in line 4 as well"},
+    {KERNEL "; " LETTERS_200 "\n", ":3: expected a line of at most 197 bytes, found 202"},
+    {KERNEL "limit = 0" LETTERS_200, ":3: expected a line of at most 197 bytes, found 209"},
+    {KERNEL "limit = \x1b[2J\n", ":3: expected text, found byte 0x1b"},
+    /* [scenario] */
+    {"[scenario]\nkernel =\n", ":2: scenario.kernel: expected the path of a .cu file, found nothing"},
+    {"[scenario]\nkernel = ; own.cu\n", ":2: scenario.kernel: expected the path of a .cu file, found nothing"},
+    {"[scenario]\nkernel = none.cu\n",
+     ":2: scenario.kernel: expected the path of a .cu file, found no file s/none.cu and no file root/none.cu"},
+    {"[scenario]\nkernel = /none.cu\n", ":2: scenario.kernel: expected the path of a .cu file, found no file /none.cu"},
+    {"[scenario]\nkernel = kernels\n",
+     ":2: scenario.kernel: expected the path of a .cu file, found no file s/kernels and no file root/kernels"},
+    {"[scenario]\npatch = none.patch\nkernel = own.cu\n",
+     ":2: scenario.patch: expected the path of a unified diff, found no file s/none.patch and no file root/none.patch"},
+    {KERNEL "limit = 0\n", ":3: scenario.limit: expected seconds, more than 0 and at most 86400, found `0`"},
+    {KERNEL "limit = -1\n", ":3: scenario.limit: expected seconds, more than 0 and at most 86400, found `-1`"},
+    {KERNEL "limit = nan\n", ":3: scenario.limit: expected seconds, more than 0 and at most 86400, found `nan`"},
+    {KERNEL "limit = 30s\n", ":3: scenario.limit: expected seconds, more than 0 and at most 86400, found `30s`"},
+    {KERNEL "limit = 1e9\n", ":3: scenario.limit: expected seconds, more than 0 and at most 86400, found `1e9`"},
+    /* [shape] */
+    {KERNEL "[shape]\nbatch = 0\n", ":4: shape.batch: " LENGTH "`0`"},
+    {KERNEL "[shape]\nheads = -8\n", ":4: shape.heads: " LENGTH "`-8`"},
+    {KERNEL "[shape]\nheads = +8\n", ":4: shape.heads: " LENGTH "`+8`"},
+    {KERNEL "[shape]\nheads = 8 8\n", ":4: shape.heads: " LENGTH "`8 8`"},
+    {KERNEL "[shape]\nheads = 8 # eight\n", ":4: shape.heads: " LENGTH "`8 # eight`"},
+    {KERNEL "[shape]\nq_len = 512x\n", ":4: shape.q_len: " LENGTH "`512x`"},
+    {KERNEL "[shape]\nq_len = 0x10\n", ":4: shape.q_len: " LENGTH "`0x10`"},
+    {KERNEL "[shape]\nkv_len = 1.5\n", ":4: shape.kv_len: " LENGTH "`1.5`"},
+    {KERNEL "[shape]\nhead_dim = 16777217\n", ":4: shape.head_dim: " LENGTH "`16777217`"},
+    {KERNEL "[shape]\nhead_dim = 4294967297\n", ":4: shape.head_dim: " LENGTH "`4294967297`"},
+    {KERNEL "[shape]\nhead_dim = " DIGITS_50 "\n", ":4: shape.head_dim: " LENGTH "`" DIGITS_50 "`"},
+    {KERNEL "[shape]\nheads = 8\nkv_heads = 3\n", ":5: shape.kv_heads: expected a divisor of heads (8), found 3"},
+    {KERNEL "[shape]\nkv_heads = 16\nheads = 8\n", ":4: shape.kv_heads: expected a divisor of heads (8), found 16"},
+    {KERNEL "[shape]\ncausal = yes\n", ":4: shape.causal: expected none, top-left or bottom-right, found `yes`"},
+    {KERNEL "[shape]\ncausal = Top-Left\n",
+     ":4: shape.causal: expected none, top-left or bottom-right, found `Top-Left`"},
+    {KERNEL "[shape]\nscale = inf\n", ":4: shape.scale: " REAL "`inf`"},
+    {KERNEL "[shape]\nscale = NaN\n", ":4: shape.scale: " REAL "`NaN`"},
+    {KERNEL "[shape]\nscale = 1e39\n", ":4: shape.scale: " REAL "`1e39`"},
+    {KERNEL "[shape]\nscale = 1e999\n", ":4: shape.scale: " REAL "`1e999`"},
+    {KERNEL "[shape]\nscale = 0x1p-3\n", ":4: shape.scale: " REAL "`0x1p-3`"},
+    {KERNEL "[shape]\nscale = 0,125\n", ":4: shape.scale: " REAL "`0,125`"},
+    {KERNEL "[shape]\nscale = 1e\n", ":4: shape.scale: " REAL "`1e`"},
+    {KERNEL "[shape]\nscale = .\n", ":4: shape.scale: " REAL "`.`"},
+    {KERNEL "[shape]\nlayout = bhld\n", ":4: shape.layout: expected BHLD or BLHD, found `bhld`"},
+    {KERNEL "[shape]\ndtype = f64\n", ":4: shape.dtype: expected f16, bf16 or f32, found `f64`"},
+    {KERNEL "[shape]\ndtype = e4m3\n", ":4: shape.dtype: expected f16, bf16 or f32, found `e4m3`"},
+    {KERNEL "[shape]\ndtype = half\n", ":4: shape.dtype: expected f16, bf16 or f32, found `half`"},
+    /* [fill] */
+    {KERNEL "[fill]\nkind = gauss\n", ":4: fill.kind: expected one of normal uniform arange one-hot zeros outliers "
+                                      "large-logits, found `gauss`"},
+    {KERNEL "[fill]\nk.kind = 0\n",
+     ":4: fill.k.kind: expected one of normal uniform arange one-hot zeros outliers large-logits, found `0`"},
+    {KERNEL "[fill]\nsigma = -1\n", ":4: fill.sigma: expected a finite number, 0 or more, found `-1`"},
+    {KERNEL "[fill]\nv.sigma = big\n", ":4: fill.v.sigma: expected a finite number, 0 or more, found `big`"},
+    {KERNEL "[fill]\nseed = -1\n", ":4: fill.seed: " SEED "`-1`"},
+    {KERNEL "[fill]\nseed = 18446744073709551616\n", ":4: fill.seed: " SEED "`18446744073709551616`"},
+    {KERNEL "[fill]\no.seed = 1\n",
+     ":4: fill.o.seed: expected a key out of kind, q.kind, k.kind, v.kind, sigma, q.sigma, "
+     "k.sigma, v.sigma, seed, q.seed, k.seed, v.seed; found `o.seed`"},
+    /* [capture] */
+    {KERNEL "[capture]\nq_tiles = 3-\n", ":4: capture.q_tiles: " PLACES "`3-`"},
+    {KERNEL "[capture]\nq_tiles = 3-1\n", ":4: capture.q_tiles: " PLACES "`3-1`"},
+    {KERNEL "[capture]\nq_tiles = 1,1\n", ":4: capture.q_tiles: " PLACES "`1,1`"},
+    {KERNEL "[capture]\nq_tiles = 0-3,2\n", ":4: capture.q_tiles: " PLACES "`0-3,2`"},
+    {KERNEL "[capture]\nq_tiles = 1,\n", ":4: capture.q_tiles: " PLACES "`1,`"},
+    {KERNEL "[capture]\nq_tiles = ,1\n", ":4: capture.q_tiles: " PLACES "`,1`"},
+    {KERNEL "[capture]\nq_tiles = 1 2\n", ":4: capture.q_tiles: " PLACES "`1 2`"},
+    {KERNEL "[capture]\nq_tiles =\n", ":4: capture.q_tiles: " PLACES "nothing"},
+    {KERNEL "[capture]\nq_tiles = 16777216\n", ":4: capture.q_tiles: " PLACES "`16777216`"},
+    {KERNEL "[capture]\nq_tiles = 0-99999999999\n", ":4: capture.q_tiles: " PLACES "`0-99999999999`"},
+    {KERNEL "[capture]\nheads = 0,8\n", ":4: capture.heads: expected heads below 8 (shape.heads), found 8"},
+    {KERNEL "[capture]\nbatches = 1\n", ":4: capture.batches: expected batches below 1 (shape.batch), found 1"},
+    {KERNEL "[capture]\nq_tiles = 512\n", ":4: capture.q_tiles: expected q tiles below 512 (shape.q_len), found 512"},
+    {KERNEL "[capture]\nchannels = s,w\n",
+     ":4: capture.channels: expected all, or channels separated by commas, out of " NAMES ", found `s,w`"},
+    {KERNEL "[capture]\nchannels = s,\n",
+     ":4: capture.channels: expected all, or channels separated by commas, out of " NAMES ", found `s,`"},
+    {KERNEL "[capture]\nmem = 0\n", ":4: capture.mem: " BYTES "`0`"},
+    {KERNEL "[capture]\nmem = 2GB\n", ":4: capture.mem: " BYTES "`2GB`"},
+    {KERNEL "[capture]\nmem = 1.5GiB\n", ":4: capture.mem: " BYTES "`1.5GiB`"},
+    {KERNEL "[capture]\nmem = 99999999999GiB\n", ":4: capture.mem: " BYTES "`99999999999GiB`"},
+    {KERNEL "[capture]\nmem = 9223372036854775808\n", ":4: capture.mem: " BYTES "`9223372036854775808`"},
+    {KERNEL "[capture]\nmem = GiB\n", ":4: capture.mem: " BYTES "`GiB`"},
+    /* [expect] */
+    {KERNEL "[expect]\nverdict = ok\n", ":4: expect.verdict: expected clean or fail, found `ok`"},
+    {KERNEL "[expect]\nverdict =\n", ":4: expect.verdict: expected clean or fail, found nothing"},
+    {KERNEL "[expect]\nfirst = s b\n", ":4: expect.first: " FIRST "`s b`"},
+    {KERNEL "[expect]\nfirst = s b0 b1\n", ":4: expect.first: " FIRST "`s b0 b1`"},
+    {KERNEL "[expect]\nfirst = s m\n", ":4: expect.first: " FIRST "`s m`"},
+    {KERNEL "[expect]\nfirst = s b-1\n", ":4: expect.first: " FIRST "`s b-1`"},
+    {KERNEL "[expect]\nfirst = x0\n", ":4: expect.first: " FIRST "`x0`"},
+    {KERNEL "[expect]\nverdict = fail\nfirst = s h8\n",
+     ":5: expect.first: expected a head below 8 (shape.heads), found 8"},
+    {KERNEL "[expect]\nverdict = fail\nfirst = k512\n",
+     ":5: expect.first: expected a kv tile below 512 (shape.kv_len), found 512"},
+    {KERNEL "[expect]\nfirst = s\n", ":4: expect.first: expected `verdict = fail` beside it, found no verdict"},
+    {KERNEL "[expect]\nverdict = clean\nculprits = s\n",
+     ":5: expect.culprits: expected `verdict = fail` beside it, found `verdict = clean`"},
+    {KERNEL "[expect]\nverdict = fail\nculprits = s;l\n",
+     ":5: expect.culprits: expected channels separated by commas, out of " NAMES ", found `s;l`"},
+    {KERNEL "[expect]\nverdict = fail\ncause = scaled twice\n",
+     ":5: expect.cause: expected a word of at most 63 letters, digits and hyphens, found `scaled twice`"},
+};
+
+static int is_zero(const struct scenario *s)
+{
+    const unsigned char *bytes = (const unsigned char *)s;
+    for (size_t i = 0; i < sizeof *s; i++) {
+        if (bytes[i])
+            return 0;
+    }
+    return 1;
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        struct scenario s;
+        struct err err = {0};
+        char want[1024];
+        write_text("s/x.ini", mistakes[i].text);
+        snprintf(want, sizeof want, "s/x.ini%s", mistakes[i].said);
+        if (scenario_read("s/x.ini", "root", &s, &err) == 0)
+            fail_msg("taken: %s", mistakes[i].text);
+        assert_string_equal(said(&err), want);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_true(is_zero(&s));
+        scenario_free(&s);
+    }
+}
+
+static void test_no_text_file(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct err err = {0};
+    write_bytes("s/x.ini", "[shape]\nheads\0= 8\n", 18);
+    assert_int_equal(scenario_read("s/x.ini", "root", &s, &err), -1);
+    assert_string_equal(said(&err), "s/x.ini:2: expected text, found byte 0x00");
+    assert_int_equal(scenario_read("s", "root", &s, &err), -1);
+    assert_string_equal(said(&err), "s: expected a scenario file, found a folder");
+    assert_int_equal(scenario_read("s/gone.ini", "root", &s, &err), -1);
+    assert_string_equal(said(&err), "s/gone.ini: expected a scenario file: No such file or directory");
+    assert_true(is_zero(&s));
+    char *large = malloc(1 << 20);
+    assert_non_null(large);
+    memset(large, '\n', 1 << 20);
+    write_bytes("s/x.ini", large, 1 << 20);
+    assert_int_equal(scenario_read("s/x.ini", "root", &s, &err), -1);
+    assert_string_equal(said(&err), "s/x.ini: expected a scenario of less than 1048576 bytes");
+    memset(large, 'a', 600);
+    large[600] = '\0';
+    assert_int_equal(scenario_read(large, "root", &s, &err), -1);
+    assert_string_equal(err.message, "expected a path of less than 512 bytes and a name of less than 128");
+    free(large);
+    assert_int_equal(scenario_read("s/gone.ini", "root", &s, NULL), -1);
+}
+
+/* What is too large only as a whole is refused at the first length that the file states. */
+static void test_sizes_together(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct err err = {0};
+    write_text("s/x.ini",
+               KERNEL "[shape]\nheads = 16777216\nbatch = 16777216\nq_len = 16777216\nhead_dim = 16777216\n");
+    assert_int_equal(scenario_read("s/x.ini", "root", &s, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_string_equal(err.where, "s/x.ini:5: shape.batch");
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct scenario s;
+    read_text(KERNEL, &s);
+    assert_string_equal(s.name, "x");
+    assert_string_equal(s.path, "s/x.ini");
+    assert_string_equal(s.kernel, "s/own.cu");
+    assert_string_equal(s.patch, "");
+    assert_string_equal(s.text, KERNEL);
+    const struct asc_problem *p = &s.problem;
+    assert_int_equal(p->batch, 1);
+    assert_int_equal(p->heads, 8);
+    assert_int_equal(p->kv_heads, 8);
+    assert_int_equal(p->q_len, 512);
+    assert_int_equal(p->kv_len, 512);
+    assert_int_equal(p->head_dim, 64);
+    assert_int_equal(p->causal, ASC_CAUSAL_NONE);
+    assert_int_equal(p->layout, ASC_BHLD);
+    assert_int_equal(p->dtype, DTYPE_F16);
+    assert_true(p->scale == 0.125F);
+    assert_null(p->q);
+    assert_null(p->lse);
+    assert_int_equal(s.fill_v.kind, FILL_NORMAL);
+    assert_true(s.fill_v.sigma == 1.0 && s.fill_v.seed == 0);
+    assert_null(s.capture.heads);
+    assert_int_equal(s.capture.n_heads, 0);
+    assert_int_equal(s.capture.channels, (1u << ASC_CHANNELS) - 1);
+    assert_true(s.capture.mem_bytes == UINT64_C(2) << 30);
+    assert_int_equal(s.expect.verdict, EXPECT_NOTHING);
+    assert_int_equal(s.expect.first_channel, -1);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(s.expect.first[i], -1);
+    assert_int_equal(s.expect.line_of_expect, 0);
+    assert_true(s.limit_s == 30.0);
+    scenario_free(&s);
+    assert_true(is_zero(&s));
+    scenario_free(&s);
+    scenario_free(NULL);
+}
+
+/* The defaults that the docs print are those that scenario_init() sets: stating one changes nothing. */
+static void test_documented_defaults(void **state)
+{
+    (void)state;
+    int values = 0;
+    for (int i = 0; i < KEY_COUNT; i++) {
+        struct scenario s, stated;
+        scenario_init(&s);
+        scenario_init(&stated);
+        if (i == KEY_KERNEL || i == KEY_PATCH)
+            continue;
+        if (scenario_key_set(&stated, (enum scenario_key_id)i, scenario_keys[i].by_default, "", NULL) != 0)
+            continue; /* words such as "heads" or "not stated" */
+        stated.stated = 0;
+        assert_memory_equal(&s, &stated, sizeof s);
+        values++;
+    }
+    assert_int_equal(values, 17);
+}
+
+static void test_everything_stated(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "\xef\xbb\xbf; all of it\r\n"
+        "[scenario]\r\n"
+        "  kernel = kernels/k.cu ; below root\r\n"
+        "\tpatch: fix.patch\r\n"
+        "limit = 2.5e0\r\n"
+        "[shape] ; the problem\n"
+        "scale = -0.3\nhead_dim = 128\nkv_heads = 2\nheads = 6\nbatch = 3\nkv_len = 333\n"
+        "q_len = 200\ncausal = bottom-right\nlayout = BLHD\ndtype = bf16\n"
+        "[fill]\n"
+        "k.kind = one-hot\nkind = uniform\nq.sigma = 0.5\nsigma = 2\nv.seed = 7\n"
+        "seed = 18446744073709551615\n"
+        "[capture]\n"
+        "batches = 0-1\nheads = 0, 3 , 5\nq_tiles = 1,3-5,9\nchannels = s, p,lse\nmem = 512 MiB\n"
+        "[expect]\n"
+        "verdict = fail\n"
+        "first = q1  s k0\n"
+        "culprits = s,l\n"
+        "cause = scaled-twice";
+    struct scenario s;
+    struct err err = {0};
+    write_text("s/full.ini", text);
+    if (scenario_read("s/full.ini", "root", &s, &err) != 0)
+        fail_msg("%s", said(&err));
+    assert_string_equal(s.name, "full");
+    assert_string_equal(s.kernel, "root/kernels/k.cu");
+    assert_string_equal(s.patch, "s/fix.patch");
+    assert_true(s.limit_s == 2.5);
+    const struct asc_problem *p = &s.problem;
+    assert_int_equal(p->batch, 3);
+    assert_int_equal(p->heads, 6);
+    assert_int_equal(p->kv_heads, 2);
+    assert_int_equal(p->q_len, 200);
+    assert_int_equal(p->kv_len, 333);
+    assert_int_equal(p->head_dim, 128);
+    assert_int_equal(p->causal, ASC_CAUSAL_BOTTOM_RIGHT);
+    assert_int_equal(p->layout, ASC_BLHD);
+    assert_int_equal(p->dtype, DTYPE_BF16);
+    assert_true(p->scale == -0.3F);
+    assert_int_equal(s.fill_q.kind, FILL_UNIFORM);
+    assert_int_equal(s.fill_k.kind, FILL_ONE_HOT);
+    assert_int_equal(s.fill_v.kind, FILL_UNIFORM);
+    assert_true(s.fill_q.sigma == 0.5 && s.fill_k.sigma == 2.0 && s.fill_v.sigma == 2.0);
+    assert_true(s.fill_q.seed == UINT64_MAX && s.fill_k.seed == UINT64_MAX && s.fill_v.seed == 7);
+    static const int heads[] = {0, 3, 5}, q_tiles[] = {1, 3, 4, 5, 9};
+    assert_int_equal(s.capture.n_batches, 2);
+    assert_int_equal(s.capture.n_heads, 3);
+    assert_memory_equal(s.capture.heads, heads, sizeof heads);
+    assert_int_equal(s.capture.n_q_tiles, 5);
+    assert_memory_equal(s.capture.q_tiles, q_tiles, sizeof q_tiles);
+    assert_int_equal(s.capture.channels, 1u << asc_s | 1u << asc_p | 1u << asc_lse);
+    assert_true(s.capture.mem_bytes == UINT64_C(512) << 20);
+    assert_int_equal(s.expect.verdict, EXPECT_FAIL);
+    assert_int_equal(s.expect.first_channel, asc_s);
+    assert_int_equal(s.expect.first[0], -1);
+    assert_int_equal(s.expect.first[1], -1);
+    assert_int_equal(s.expect.first[2], 1);
+    assert_int_equal(s.expect.first[3], 0);
+    assert_int_equal(s.expect.culprits, 1u << asc_s | 1u << asc_l);
+    assert_string_equal(s.expect.cause, "scaled-twice");
+    assert_int_equal(s.expect.line_of_expect, 30);
+    scenario_free(&s);
+}
+
+/* Own folder before root; no root at all; absolute paths. */
+static void test_paths(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct err err = {0};
+    char text[256], want[128];
+    read_text(KERNEL, &s);
+    assert_string_equal(s.kernel, "s/own.cu");
+    scenario_free(&s);
+    snprintf(want, sizeof want, "%s/root/own.cu", folder);
+    snprintf(text, sizeof text, "[scenario]\nkernel = %s\n", want);
+    read_text(text, &s);
+    assert_string_equal(s.kernel, want);
+    scenario_free(&s);
+    write_text("s/x.ini", "[scenario]\nkernel = kernels/k.cu\n");
+    assert_int_equal(scenario_read("s/x.ini", NULL, &s, &err), -1);
+    assert_string_equal(said(&err),
+                        "s/x.ini:2: scenario.kernel: expected the path of a .cu file, found no file s/kernels/k.cu");
+    assert_int_equal(chdir("s"), 0);
+    assert_int_equal(scenario_read("x.ini", "../root", &s, &err), 0);
+    assert_string_equal(s.kernel, "../root/kernels/k.cu");
+    scenario_free(&s);
+    assert_int_equal(chdir(".."), 0);
+}
+
+static void test_set(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct err err = {0};
+    scenario_init(&s);
+    assert_int_equal(scenario_set(&s, "shape.heads", "4", &err), 0);
+    assert_int_equal(s.problem.kv_heads, 4);
+    assert_int_equal(scenario_set(&s, "shape.kv_heads", "2", &err), 0);
+    assert_int_equal(scenario_set(&s, "shape.heads", "16", &err), 0);
+    assert_int_equal(s.problem.kv_heads, 2);
+    assert_int_equal(scenario_set(&s, "shape.head_dim", "16", &err), 0);
+    assert_true(s.problem.scale == 0.25F);
+    assert_int_equal(scenario_set(&s, "shape.scale", "3", &err), 0);
+    assert_int_equal(scenario_set(&s, "shape.head_dim", "64", &err), 0);
+    assert_true(s.problem.scale == 3.0F);
+    assert_int_equal(scenario_set(&s, "shape.scale", "auto", &err), 0);
+    assert_true(s.problem.scale == 0.125F);
+    assert_int_equal(scenario_set(&s, "shape.head_dim", "16", &err), 0);
+    assert_true(s.problem.scale == 0.25F);
+    assert_int_equal(scenario_set(&s, "capture.q_tiles", "0-3", &err), 0);
+    assert_int_equal(scenario_set(&s, "capture.q_tiles", "2", &err), 0);
+    assert_int_equal(s.capture.n_q_tiles, 1);
+    assert_int_equal(scenario_set(&s, "capture.q_tiles", "no", &err), -1);
+    assert_int_equal(s.capture.n_q_tiles, 1);
+    assert_int_equal(scenario_set(&s, "capture.q_tiles", "all", &err), 0);
+    assert_null(s.capture.q_tiles);
+
+    assert_int_equal(scenario_set(&s, "shape.causal", "left", &err), -1);
+    assert_string_equal(said(&err), "shape.causal: expected none, top-left or bottom-right, found `left`");
+    assert_int_equal(scenario_set(&s, "shape.kv_len", "0", &err), -1);
+    assert_int_equal(s.problem.kv_len, 512);
+    assert_int_equal(scenario_set(&s, "shape.q_len", "100", &err), 0);
+    assert_int_equal(s.problem.kv_len, 100); /* what failed does not count as stated */
+    assert_int_equal(scenario_set(&s, "causal", "none", &err), -1);
+    assert_string_equal(said(&err), "causal: expected section.key, such as shape.heads");
+    assert_int_equal(scenario_set(&s, "shapes.causal", "none", &err), -1);
+    assert_string_equal(said(&err), "shapes.causal: expected a section out of scenario, shape, fill, capture, expect; "
+                                    "found `shapes`");
+    assert_int_equal(scenario_set(&s, "scenario.name", "x", &err), -1);
+    assert_string_equal(said(&err), "scenario.name: expected a key out of kernel, patch, limit; found `name`");
+
+    assert_int_equal(scenario_check(&s, &err), -1);
+    assert_string_equal(said(&err), "scenario.kernel: expected the path of a .cu file, found no such key");
+    assert_int_equal(scenario_set(&s, "scenario.kernel", "anywhere.cu", &err), 0);
+    assert_string_equal(s.kernel, "anywhere.cu");
+    assert_int_equal(scenario_check(&s, &err), 0);
+    assert_int_equal(scenario_set(&s, "shape.kv_heads", "3", &err), 0);
+    assert_int_equal(scenario_check(&s, &err), -1);
+    assert_string_equal(said(&err), "shape.kv_heads: expected a divisor of heads (16), found 3");
+    scenario_free(&s);
+}
+
+static void test_shape(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "",           "1",           "1,8,512",     "1,8,512,64,64,1", "1,8,0,64",
+        "1,8,512,",   ",1,8,512,64", "1,8,512,64 ", "1,-8,512,64",     "1,8,512,99999999999999999999",
+        "1;8;512;64", "1,8,512,64,"};
+    struct scenario s;
+    struct err err = {0};
+    scenario_init(&s);
+    s.problem.causal = ASC_CAUSAL_TOP_LEFT;
+    assert_int_equal(scenario_parse_shape("2,4,100,16", &s.problem, &err), 0);
+    assert_int_equal(s.problem.batch, 2);
+    assert_int_equal(s.problem.heads, 4);
+    assert_int_equal(s.problem.kv_heads, 4);
+    assert_int_equal(s.problem.q_len, 100);
+    assert_int_equal(s.problem.kv_len, 100);
+    assert_int_equal(s.problem.head_dim, 16);
+    assert_true(s.problem.scale == 0.25F);
+    assert_int_equal(s.problem.causal, ASC_CAUSAL_TOP_LEFT);
+    assert_int_equal(scenario_parse_shape("1,2,30,50,64", &s.problem, &err), 0);
+    assert_int_equal(s.problem.q_len, 30);
+    assert_int_equal(s.problem.kv_len, 50);
+    assert_int_equal(s.problem.head_dim, 64);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char want[256];
+        struct asc_problem before = s.problem;
+        assert_int_equal(scenario_parse_shape(wrong[i], &s.problem, &err), -1);
+        snprintf(want, sizeof want, "shape: expected B,H,L,D or B,H,Lq,Lkv,D, each from 1 to 16777216, found `%s`",
+                 wrong[i]);
+        assert_string_equal(said(&err), want);
+        assert_memory_equal(&before, &s.problem, sizeof before);
+    }
+    assert_int_equal(scenario_parse_shape("16777216,16777216,16777216,16777216", &s.problem, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+}
+
+/* A number reads the same where the user's decimal point is a comma. */
+static void test_locale(void **state)
+{
+    (void)state;
+    double v = 0;
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* where the machine has it */
+    assert_int_equal(value_real("0.125", &v), 0);
+    assert_true(v == 0.125);
+    setlocale(LC_ALL, "C");
+    assert_int_equal(value_real("-1.5E+2", &v), 0);
+    assert_true(v == -150.0);
+}
+
+static void test_quote(void **state)
+{
+    (void)state;
+    char out[16];
+    value_quote("a\tb\r\x1b", 5, out, sizeof out);
+    assert_string_equal(out, "a\\tb\\r\\x1b");
+    value_quote("0123456789abcdef", 16, out, sizeof out);
+    assert_string_equal(out, "0123456789ab...");
+    value_quote("0123456789a\xc3\xa4xyz", 16, out, sizeof out); /* never half of a character */
+    assert_string_equal(out, "0123456789a...");
+}
+
+/* The scenarios that come along can be read, from the repository's root. */
+static void test_shipped(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"scenarios/v2b-512.ini", "scenarios/v2b-512-causal.ini",
+                                        "scenarios/v2b-tails.ini"};
+    struct scenario s;
+    struct err err = {0};
+    assert_int_equal(fchdir(repository), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        if (scenario_read(paths[i], ".", &s, &err) != 0)
+            fail_msg("%s", said(&err));
+        assert_string_equal(s.kernel, "./kernels/v2b_scalar.cu");
+        assert_int_equal(s.expect.verdict, EXPECT_CLEAN);
+        assert_int_equal(s.problem.causal, i == 1 ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_NONE);
+        assert_int_equal(s.problem.q_len, i == 2 ? 200 : 512);
+        assert_int_equal(s.problem.kv_len, i == 2 ? 333 : 512);
+        scenario_free(&s);
+    }
+    assert_int_equal(chdir(folder), 0);
+}
+
+static void test_docs(void **state)
+{
+    (void)state;
+    char *written = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&written, &n);
+    assert_non_null(out);
+    assert_int_equal(scenario_write_docs(out), 0);
+    assert_int_equal(fclose(out), 0);
+    for (int i = 0; i < KEY_COUNT; i++) {
+        char row[64];
+        snprintf(row, sizeof row, "\n| `%s` | ", scenario_keys[i].name);
+        assert_non_null(strstr(written, row));
+    }
+    assert_int_equal(fchdir(repository), 0);
+    FILE *file = fopen("docs/scenarios.md", "rb");
+    assert_non_null(file);
+    char *kept = calloc(1, n + 2);
+    assert_non_null(kept);
+    assert_int_equal(fread(kept, 1, n + 1, file), n);
+    fclose(file);
+    assert_string_equal(kept, written); /* else: make docs */
+    free(kept);
+    free(written);
+    assert_int_equal(chdir(folder), 0);
+    FILE *full = fopen("/dev/full", "w");
+    if (full) {
+        assert_int_equal(scenario_write_docs(full), -1);
+        fclose(full);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_no_text_file),
+        cmocka_unit_test(test_sizes_together),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_documented_defaults),
+        cmocka_unit_test(test_everything_stated),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_quote),
+        cmocka_unit_test(test_shipped),
+        cmocka_unit_test(test_docs),
+    };
+    return cmocka_run_group_tests_name("scenario", tests, enter_folder, leave_folder);
+}
