@@ -12,6 +12,8 @@ void trace_free(struct trace *t)
         munmap((void *)(uintptr_t)t->bytes, t->n_bytes);
     if (t->fd >= 0)
         close(t->fd);
+    if (!t->live)
+        free((void *)(uintptr_t)t->slot_index);
     free(t->info.source);
     free(t->info.scenario);
     free(t->info.sites);
@@ -95,17 +97,8 @@ int trace_slot(const struct trace *t, int batch, int head, int q_tile)
     const struct asc_problem *p = &t->problem;
     if (batch < 0 || batch >= p->batch || head < 0 || head >= p->heads || q_tile < 0 || q_tile >= t->layout.q_tiles)
         return -1;
-    /* A live trace carries an index; in a saved one the slots are few enough to look through. */
-    if (t->live) {
-        const int32_t *index = (const int32_t *)(const void *)(t->bytes + t->layout.slot_index.offset);
-        return index[((size_t)batch * p->heads + head) * t->layout.q_tiles + q_tile];
-    }
-    for (int slot = 0; slot < t->layout.n_slots; slot++) {
-        const int32_t *place = trace_slot_place(t, slot);
-        if (place[0] == batch && place[1] == head && place[2] == q_tile)
-            return slot;
-    }
-    return -1;
+    return t
+        ->slot_index[((size_t)batch * (size_t)p->heads + (size_t)head) * (size_t)t->layout.q_tiles + (size_t)q_tile];
 }
 
 const int32_t *trace_slot_place(const struct trace *t, int slot)

@@ -31,9 +31,9 @@ struct trace_info {
     char patch_name[128];    /* "" without a patch */
     char backend[16];        /* "cpu" */
     int workers;
-    double seconds;          /* of the launch */
-    char status[16];         /* "complete", "crashed", "hung", "cancelled" */
-    char status_text[512];   /* the run's own words where it is not complete */
+    double seconds;           /* of the launch */
+    char status[16];          /* "complete", "crashed", "hung", "cancelled" */
+    char status_text[512];    /* the run's own words where it is not complete */
     struct trace_site *sites; /* owned */
     size_t n_sites;
     struct trace_event *events; /* owned */
@@ -46,10 +46,11 @@ struct trace {
     struct asc_conventions conventions;
     struct layout layout; /* offsets are into `bytes`, live or saved */
     struct trace_info info;
-    const unsigned char *bytes; /* the mapping */
+    const unsigned char *bytes; /* owned: the mapping, read-only */
     size_t n_bytes;
-    int fd;   /* owned: memfd of a live trace, -1 for a saved one */
-    int live; /* 1: memfd, 0: a file */
+    const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; live: in the mapping, saved: owned */
+    int fd;                    /* owned: memfd of a live trace, -1 for a saved one */
+    int live;                  /* 1: memfd, 0: a file */
 };
 
 /* A live trace: makes a memfd of the layout's size, writes header, slot table and inputs (q, k, v: the caller's arrays
@@ -60,11 +61,12 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
                  const void *v, struct trace **out, struct err *err);
 
 /* The child's side: maps fd read-write, checks the ABI version, and fills *problem (with pointers into the mapping) and
-   *device. *mapping and *n_bytes are for munmap. */
+ *device. *mapping and *n_bytes are for munmap. */
 int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
                  size_t *n_bytes, struct err *err);
 
-/* Opens a saved trace read-only. Every number in the file is checked before it is used: ERR_INPUT names what is wrong. */
+/* Opens a saved trace read-only. Every number in the file is checked before it is used: ERR_INPUT names what is wrong.
+ */
 int trace_open(const char *path, struct trace **out, struct err *err);
 
 /* Writes a safetensors file: temporary name beside path, fsync, rename; on failure nothing is left behind. */

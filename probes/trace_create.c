@@ -1,5 +1,5 @@
 #include "probes/live.h"
-#include "probes/trace.h"
+#include "probes/trace_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -143,32 +143,13 @@ static int write_unwritten(int fd, const struct layout_part *part, struct err *e
     return 0;
 }
 
-/* slot_index: [batch][heads][q_tiles], -1 where nothing is recorded. */
-static int make_index(const struct asc_problem *p, const struct layout *l, const int32_t (*slots)[3], int32_t *index,
-                      struct err *err)
-{
-    memset(index, 0xFF, l->slot_index.bytes);
-    for (int i = 0; i < l->n_slots; i++) {
-        const int32_t b = slots[i][0], h = slots[i][1], q = slots[i][2];
-        if (b < 0 || b >= p->batch || h < 0 || h >= p->heads || q < 0 || q >= l->q_tiles)
-            return err_set(err, ERR_INPUT, "live trace", "slot %d: no batch %d, head %d, q tile %d in this problem", i,
-                           b, h, q);
-        int32_t *entry = &index[((size_t)b * (size_t)p->heads + (size_t)h) * (size_t)l->q_tiles + (size_t)q];
-        if (*entry >= 0)
-            return err_set(err, ERR_INPUT, "live trace", "slots %d and %d are both batch %d, head %d, q tile %d",
-                           *entry, i, b, h, q);
-        *entry = i;
-    }
-    return 0;
-}
-
 static int write_index(int fd, const struct trace *t, const int32_t (*slots)[3], struct err *err)
 {
     const struct layout *l = &t->layout;
     int32_t *index = malloc(l->slot_index.bytes);
     if (!index)
         return err_errno(err, "live trace", "no memory for the slot table");
-    int result = make_index(&t->problem, l, slots, index, err);
+    int result = trace_index_slots(t, slots, "live trace", index, err);
     if (result == 0)
         result = write_at(fd, index, l->slot_index.bytes, l->slot_index.offset, err);
     if (result == 0)
@@ -220,6 +201,7 @@ static int create(struct trace *t, const struct layout_types *types, const int32
     if (mapping == MAP_FAILED)
         return err_errno(err, "live trace", "mapping %zu bytes", t->n_bytes);
     t->bytes = mapping;
+    t->slot_index = (const int32_t *)(const void *)(t->bytes + l->slot_index.offset);
     return 0;
 }
 
@@ -238,7 +220,8 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
     t->problem.lse = NULL;
     t->plan = *plan;
     t->conventions = *conventions;
-    if (layout_make(&t->problem, plan, types, n_slots, &t->layout, err) != 0 ||
+    if (conventions_check(conventions, "registration", err) != 0 ||
+        layout_make(&t->problem, plan, types, n_slots, &t->layout, err) != 0 ||
         create(t, types, slots, q, k, v, err) != 0) {
         trace_free(t);
         return -1;

@@ -1,0 +1,144 @@
+#include "engine/base/bounded_json.h"
+#include "probes/trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Maps a whole regular file read-only. Saving replaces files by rename, so a trace that is open keeps its bytes. */
+static int map_file(const char *path, struct trace *t, struct err *err)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
+    if (fd < 0)
+        return errno == ENOENT ? err_set(err, ERR_INPUT, path, "no such file")
+                               : err_errno(err, path, "can not be read");
+    struct stat status;
+    int result = -1;
+    if (fstat(fd, &status) != 0) {
+        err_errno(err, path, "can not be read");
+    } else if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
+        err_set(err, ERR_INPUT, path, "is no trace: %s", S_ISREG(status.st_mode) ? "empty" : "not a regular file");
+    } else {
+        t->n_bytes = (size_t)status.st_size;
+        void *mapping = mmap(NULL, t->n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (mapping == MAP_FAILED) {
+            err_errno(err, path, "mapping %zu bytes", t->n_bytes);
+        } else {
+            t->bytes = mapping;
+            result = 0;
+        }
+    }
+    close(fd);
+    return result;
+}
+
+static char *shape_text(const uint64_t *shape, int n, char out[160])
+{
+    size_t at = (size_t)snprintf(out, 160, "[");
+    for (int i = 0; i < n && at < 160; i++)
+        at += (size_t)snprintf(out + at, 160 - at, i ? ", %" PRIu64 : "%" PRIu64, shape[i]);
+    if (at < 159)
+        snprintf(out + at, 160 - at, "]");
+    return out;
+}
+
+/* The tensor of the file that a part of the layout wants: same type, same shape, aligned. */
+static int take_tensor(const struct safetensors *file, const char *path, struct trace_tensor_map *map, struct err *err)
+{
+    const struct safetensors_tensor *found = safetensors_find(file, map->name);
+    if (!found)
+        return err_set(err, ERR_INPUT, path, "tensor '%s' is missing", map->name);
+    if (strcmp(found->dtype, dtype_safetensors(map->dtype)) != 0)
+        return err_set(err, ERR_INPUT, path, "tensor '%s' is of type %s; expected %s", map->name, found->dtype,
+                       dtype_safetensors(map->dtype));
+    if (found->n_dims != map->n_dims ||
+        memcmp(found->shape, map->shape, (size_t)map->n_dims * sizeof *map->shape) != 0) {
+        char has[160], wants[160];
+        return err_set(err, ERR_INPUT, path, "tensor '%s' has shape %s; expected %s", map->name,
+                       shape_text(found->shape, found->n_dims, has), shape_text(map->shape, map->n_dims, wants));
+    }
+    if (found->offset % dtype_bytes(map->dtype))
+        return err_set(err, ERR_INPUT, path, "tensor '%s' begins at byte %" PRIu64 ", no multiple of its element size",
+                       map->name, found->offset);
+    *map->offset = found->offset;
+    if (map->slot_stride) {
+        *map->kv_stride = map->n_kv > 1 ? map->piece_bytes : 0;
+        *map->slot_stride = map->n_kv * map->piece_bytes;
+    }
+    return 0;
+}
+
+/* How many slots the file holds, from the shape of its slot table; everything else must fit that. */
+static int slot_count(const struct safetensors *file, const char *path, int *n, struct err *err)
+{
+    const struct safetensors_tensor *slots = safetensors_find(file, "slot");
+    if (!slots || slots->n_dims != 2 || slots->shape[0] > INT32_MAX)
+        return err_set(err, ERR_INPUT, path, "has no tensor 'slot' of shape [slots, 3]");
+    *n = (int)slots->shape[0];
+    return 0;
+}
+
+/* Turns the layout of a live trace with these numbers into that of this file. */
+static int place_tensors(const struct safetensors *file, const char *path, struct trace *t, struct err *err)
+{
+    struct layout *l = &t->layout;
+    struct trace_tensor_map maps[TRACE_TENSORS_MAX];
+    const int n_maps = trace_tensor_list(&t->problem, l, maps);
+    for (int i = 0; i < n_maps; i++)
+        if (take_tensor(file, path, &maps[i], err) != 0)
+            return -1;
+    l->slot_index = (struct layout_part){.dtype = DTYPE_I32};
+    l->slots_offset = l->slot_stride = 0;
+    l->total_bytes = t->n_bytes;
+    return 0;
+}
+
+static int index_slots(const char *path, struct trace *t, struct err *err)
+{
+    const struct asc_problem *p = &t->problem;
+    int32_t *index = malloc((size_t)p->batch * (size_t)p->heads * (size_t)t->layout.q_tiles * sizeof *index);
+    if (!index)
+        return err_errno(err, path, "no memory for its slot table");
+    t->slot_index = index;
+    return trace_index_slots(t, (const int32_t(*)[3])(const void *)(t->bytes + t->layout.slots.offset), path, index,
+                             err);
+}
+
+static int read_trace(const struct safetensors *file, const char *path, struct trace *t, struct err *err)
+{
+    struct layout_types types;
+    struct err inner = {0};
+    int n_slots = 0;
+    if (trace_metadata_read(file, path, t, &types, err) != 0 || slot_count(file, path, &n_slots, err) != 0)
+        return -1;
+    if (layout_make(&t->problem, &t->plan, &types, n_slots, &t->layout, &inner) != 0)
+        return err_set(err, inner.code, path, "%s: %s", inner.where, inner.message);
+    return place_tensors(file, path, t, err) != 0 ? -1 : index_slots(path, t, err);
+}
+
+int trace_open(const char *path, struct trace **out, struct err *err)
+{
+    struct trace *t = calloc(1, sizeof *t);
+    if (!t)
+        return err_errno(err, path, "no memory");
+    t->fd = -1;
+    struct safetensors *file = NULL;
+    int result = map_file(path, t, err);
+    if (result == 0)
+        result = safetensors_parse(t->bytes, t->n_bytes, path, &file, err);
+    if (result == 0)
+        result = read_trace(file, path, t, err);
+    safetensors_free(file);
+    if (result != 0) {
+        trace_free(t);
+        return -1;
+    }
+    *out = t;
+    return 0;
+}

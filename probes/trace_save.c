@@ -1,0 +1,129 @@
+#include "probes/trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int write_tensor(FILE *file, const struct trace *t, const struct trace_tensor_map *map)
+{
+    for (uint64_t slot = 0; slot < map->n_slots; slot++)
+        for (uint64_t kv = 0; kv < map->n_kv; kv++) {
+            uint64_t at = *map->offset;
+            if (map->slot_stride)
+                at += slot * *map->slot_stride + kv * *map->kv_stride;
+            if (map->piece_bytes && fwrite(t->bytes + at, map->piece_bytes, 1, file) != 1)
+                return -1;
+        }
+    return 0;
+}
+
+static int make_header(const struct trace *t, const struct trace_tensor_map *maps, int n_maps, unsigned char **header,
+                       size_t *header_bytes, struct err *err)
+{
+    struct safetensors_tensor tensors[TRACE_TENSORS_MAX] = {{0}};
+    struct safetensors_text texts[TRACE_TEXTS_MAX];
+    for (int i = 0; i < n_maps; i++) {
+        tensors[i].name = maps[i].name;
+        tensors[i].dtype = dtype_safetensors(maps[i].dtype);
+        tensors[i].n_dims = maps[i].n_dims;
+        memcpy(tensors[i].shape, maps[i].shape, sizeof maps[i].shape);
+    }
+    const int n_texts = trace_metadata_write(t, texts, err);
+    if (n_texts < 0)
+        return -1;
+    const int result = safetensors_header(tensors, (size_t)n_maps, texts, (size_t)n_texts, header, header_bytes, err);
+    trace_metadata_free(texts, n_texts);
+    return result;
+}
+
+/* A new file beside path, with the user's usual permissions; name receives its name. */
+static FILE *open_beside(const char *path, char name[PATH_MAX], struct err *err)
+{
+    int fd = -1;
+    for (int i = 0; fd < 0 && i < 100; i++) {
+        if (snprintf(name, PATH_MAX, "%s.partial-%ld-%d", path, (long)getpid(), i) >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!file)
+        err_errno(err, path, "can not be written");
+    if (!file && fd >= 0) {
+        close(fd);
+        unlink(name);
+    }
+    return file;
+}
+
+/* Makes the rename durable. The file itself is complete by now, so a file system that can not do this is no failure. */
+static void sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n >= sizeof folder)
+        return;
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    const int fd = open(n ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+static int write_file(const struct trace *t, const char *path, const struct trace_tensor_map *maps, int n_maps,
+                      const unsigned char *header, size_t header_bytes, struct err *err)
+{
+    char name[PATH_MAX];
+    FILE *file = open_beside(path, name, err);
+    if (!file)
+        return -1;
+    setvbuf(file, NULL, _IOFBF, 1 << 20);
+    int failed = fwrite(header, header_bytes, 1, file) != 1;
+    for (int i = 0; i < n_maps && !failed; i++)
+        failed = write_tensor(file, t, &maps[i]) != 0;
+    failed = failed || fflush(file) != 0 || fsync(fileno(file)) != 0;
+    int why = errno;
+    if (fclose(file) != 0 && !failed) {
+        failed = 1;
+        why = errno;
+    }
+    if (!failed && rename(name, path) != 0) {
+        failed = 1;
+        why = errno;
+    }
+    if (failed) {
+        unlink(name);
+        errno = why;
+        return err_errno(err, path, "can not be written");
+    }
+    sync_folder(path);
+    return 0;
+}
+
+int trace_save(const struct trace *t, const char *path, struct err *err)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return err_set(err, ERR_INPUT, path, "is no regular file; a trace would replace it");
+    struct layout layout = t->layout;
+    struct trace_tensor_map maps[TRACE_TENSORS_MAX];
+    const int n_maps = trace_tensor_list(&t->problem, &layout, maps);
+    unsigned char *header = NULL;
+    size_t header_bytes = 0;
+    if (make_header(t, maps, n_maps, &header, &header_bytes, err) != 0)
+        return -1;
+    const int result = write_file(t, path, maps, n_maps, header, header_bytes, err);
+    free(header);
+    return result;
+}
