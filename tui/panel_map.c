@@ -1,0 +1,133 @@
+/* The tile map: q tiles down, kv tiles across, one glyph each; and the heads. */
+#include "tui/panels.h"
+
+#include "tui/sign.h"
+#include <stdio.h>
+
+void map_title(const struct session *s, char *out, size_t bytes)
+{
+    const struct cursor *cur = &s->cursor;
+    const struct asc_problem *p = shown_problem(s);
+    if (p->batch > 1)
+        snprintf(out, bytes, "%s b%d head %d/%d", channel_label(cur->channel), cur->batch, cur->head, (int)p->heads);
+    else
+        snprintf(out, bytes, "%s head %d/%d", channel_label(cur->channel), cur->head, (int)p->heads);
+}
+
+/* What of the map is visible. */
+struct window {
+    int label_cols, step; /* columns per tile */
+    int first_q, q, first_kv, kv, kv_tiles;
+};
+
+static struct window make_window(const struct session *s, struct rect area, int rows, int zoom)
+{
+    const struct layout *l = &s->trace->layout;
+    struct window w = {.label_cols = 4, .step = 1, .q = rows, .kv_tiles = 1};
+    if (channel_per_kv(s->cursor.channel))
+        w.kv_tiles = l->kv_tiles;
+    if (l->q_tiles > 999 || w.kv_tiles > 999)
+        w.label_cols = 7;
+    const int room = area.cols - w.label_cols;
+    if (zoom && w.kv_tiles * 6 <= room)
+        w.step = 6;
+    else if ((zoom || area.cols >= 24) && w.kv_tiles * 2 <= room)
+        w.step = 2;
+    w.kv = room / w.step < w.kv_tiles ? room / w.step : w.kv_tiles;
+    if (w.q > l->q_tiles)
+        w.q = l->q_tiles;
+    w.first_kv = w.kv_tiles > 1 ? window_first(s->cursor.kv_tile, w.kv, w.kv_tiles) : 0;
+    w.first_q = window_first(s->cursor.q_tile, w.q, l->q_tiles);
+    return w;
+}
+
+static void columns_draw(struct canvas *c, struct rect area, const struct window *w)
+{
+    if (w->kv_tiles == 1)
+        canvas_put(c, area, 0, 0, STYLE_DIM, "kv  all");
+    else if (w->kv < w->kv_tiles)
+        canvas_printf(c, area, 0, 0, STYLE_DIM, "k%d", w->first_kv);
+    else
+        canvas_put(c, area, 0, 0, STYLE_DIM, "kv");
+    for (int i = 0; w->kv_tiles > 1 && i < w->kv; i++) {
+        if (w->step == 6)
+            canvas_printf(c, area, 0, w->label_cols + i * w->step, STYLE_DIM, "%d", w->first_kv + i);
+        else
+            canvas_printf(c, area, 0, w->label_cols + i * w->step, STYLE_DIM, "%d", (w->first_kv + i) % 10);
+    }
+}
+
+/* "100", " 12", " <1": the share of a tile's elements that are bad by the local verdict. */
+static void share_draw(const struct session *s, struct canvas *c, struct rect area, int row, int col,
+                       struct place place)
+{
+    if (place.slot < 0 || !judgement_slot_done(s->judgement, place.slot))
+        return;
+    const struct verdict *v = &judgement_tile(s->judgement, place)->local;
+    uint64_t total = 0;
+    for (int i = 0; i < CLASS_COUNT; i++)
+        total += v->count[i];
+    if (total == 0 || !judgement_tile_bad(s->judgement, place, 0))
+        return;
+    const double share = 100.0 * verdict_bad(v) / (double)total;
+    if (share < 1)
+        canvas_put(c, area, row, col, STYLE_BAD, " <1");
+    else
+        canvas_printf(c, area, row, col, STYLE_BAD, "%3d", (int)share);
+}
+
+static void tiles_draw(const struct session *s, struct canvas *c, struct rect area, const struct window *w)
+{
+    const struct cursor *cur = &s->cursor;
+    for (int r = 0; r < w->q; r++) {
+        const int q = w->first_q + r, slot = trace_slot(s->trace, cur->batch, cur->head, q);
+        canvas_printf(c, area, 1 + r, 0, STYLE_DIM, "q%d", q);
+        for (int i = 0; i < w->kv; i++) {
+            const struct place place = {slot, w->kv_tiles > 1 ? w->first_kv + i : 0, cur->channel};
+            const int col = w->label_cols + i * w->step;
+            const int here = q == cur->q_tile && (w->kv_tiles == 1 || place.kv == cur->kv_tile);
+            const enum sign sign = sign_of_tile(s, place);
+            canvas_put(c, area, 1 + r, col, here ? STYLE_CURSOR : sign_style(sign), here ? "◆" : sign_glyph(sign));
+            if (w->step == 6) {
+                if (here)
+                    canvas_put(c, area, 1 + r, col + 1, sign_style(sign), sign_glyph(sign));
+                share_draw(s, c, area, 1 + r, col + 2, place);
+            }
+        }
+    }
+}
+
+/* "heads 0✗1✗2·", or one glyph each where that has no room. */
+static void heads_draw(const struct session *s, struct canvas *c, struct rect area, int row)
+{
+    const struct asc_problem *p = &s->trace->problem;
+    const int n = p->batch * p->heads, at = s->cursor.batch * p->heads + s->cursor.head;
+    const int digits = n > 100 ? 3 : n > 10 ? 2 : 1;
+    const int numbered = area.cols >= 24;
+    const int start = numbered ? 6 : 4, step = numbered ? digits + (digits > 1 ? 2 : 1) : 1;
+    int visible = (area.cols - start) / step;
+    if (visible > n)
+        visible = n;
+    const int first = window_first(at, visible, n);
+    canvas_put(c, area, row, 0, STYLE_DIM, numbered ? "heads" : "hd");
+    for (int i = 0; i < visible; i++) {
+        const int head = first + i, col = start + i * step;
+        const enum sign sign = sign_of_head(s, head / p->heads, head % p->heads);
+        const enum style style = head == at ? STYLE_CURSOR : sign_style(sign);
+        if (numbered)
+            canvas_printf(c, area, row, col, head == at ? STYLE_CURSOR : STYLE_TEXT, "%*d", digits, head);
+        canvas_put(c, area, row, col + (numbered ? digits : 0), style, sign_glyph(sign));
+    }
+}
+
+void map_draw(const struct session *s, struct canvas *c, struct rect area, int zoom)
+{
+    if (!s->trace || !s->judgement || area.rows < 3)
+        return;
+    const struct window w = make_window(s, area, area.rows - 2, zoom);
+    columns_draw(c, area, &w);
+    tiles_draw(s, c, area, &w);
+    /* A blank line before the heads where there is room for it. */
+    const int below = 1 + w.q;
+    heads_draw(s, c, area, below + (area.rows >= below + 2 && area.cols >= 24));
+}

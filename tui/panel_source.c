@@ -1,0 +1,92 @@
+/* The kernel's text around the probe of the cursor's stage. */
+#include "tui/panels.h"
+
+#include <stdint.h>
+#include <string.h>
+
+int source_line(const struct session *s)
+{
+    const struct trace_site *site = session_site(s);
+    return site ? site->line : 0;
+}
+
+int source_count(const struct session *s)
+{
+    const char *text = s->trace ? s->trace->info.source : NULL;
+    int lines = 0;
+    while (text && *text) {
+        lines++;
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return lines;
+}
+
+int source_window(const struct session *s, int rows)
+{
+    const int line = source_line(s) > 0 ? source_line(s) : 1;
+    /* A little more above the probe than below: what made the value stands there. */
+    int first = line - (rows + 1) / 2;
+    if (first + rows > source_count(s) + 1)
+        first = source_count(s) + 1 - rows;
+    return first > 1 ? first : 1;
+}
+
+/* One line of text, tabs widened to multiples of 4. */
+static void expand(const char *text, size_t length, char *out, size_t bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < length && used + 5 < bytes; i++) {
+        if (text[i] == '\t')
+            do
+                out[used++] = ' ';
+            while (used % 4);
+        else if (text[i] != '\r')
+            out[used++] = text[i];
+    }
+    out[used] = '\0';
+}
+
+/* Blanks that every line of the window begins with: a narrow panel does not spend columns on them. */
+static size_t common_indent(const char *text, int first, int rows)
+{
+    size_t least = SIZE_MAX;
+    for (int line = 1; *text && line < first + rows; line++) {
+        const size_t length = strcspn(text, "\n");
+        char shown[512];
+        expand(text, length, shown, sizeof shown);
+        const size_t indent = strspn(shown, " ");
+        if (line >= first && shown[indent] && indent < least)
+            least = indent;
+        text += length;
+        text += *text == '\n';
+    }
+    return least == SIZE_MAX ? 0 : least;
+}
+
+void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent)
+{
+    const char *text = s->trace ? s->trace->info.source : NULL;
+    if (!text || !*text) {
+        canvas_put(c, area, 0, 1, STYLE_DIM, s->trace ? "the source of this run is not known" : "");
+        return;
+    }
+    const int probe = source_line(s), count = source_count(s);
+    const size_t indent = dedent ? common_indent(text, first, area.rows) : 0;
+    const int digits = count >= 10000 ? 6 : count >= 1000 ? 4 : 3;
+    for (int line = 1; *text && line < first + area.rows; line++) {
+        const size_t length = strcspn(text, "\n");
+        if (line >= first) {
+            char shown[512];
+            const int here = line == probe, row = line - first;
+            expand(text, length, shown, sizeof shown);
+            if (here)
+                canvas_put(c, area, row, 0, STYLE_CURSOR, "◆");
+            canvas_printf(c, area, row, 1, here ? STYLE_STRONG : STYLE_DIM, "%*d", digits, line);
+            canvas_put(c, area, row, digits + 3, here ? STYLE_STRONG : STYLE_TEXT,
+                       strlen(shown) > indent ? shown + indent : "");
+        }
+        text += length;
+        text += *text == '\n';
+    }
+}

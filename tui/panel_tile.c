@@ -1,0 +1,207 @@
+/* The cursor's tile: captured, wanted, difference, error/bound of its elements. */
+#include "tui/panels.h"
+
+#include "tui/number.h"
+#include "tui/sign.h"
+#include <math.h>
+#include <stdio.h>
+
+static const struct {
+    const char *word;
+} shown_words[SHOW_COUNT] = {
+    [SHOW_GOT] = {"captured"}, [SHOW_WANT] = {"wanted"}, [SHOW_DIFF] = {"difference"}, [SHOW_RATIO] = {"err/bound"}};
+
+struct element {
+    double got, want, bound;
+    enum sign sign;
+    int missing;
+};
+
+static struct element element_at(const struct tile_detail *d, int row, int col, int truth)
+{
+    const size_t i = (size_t)row * (size_t)d->cols + (size_t)col;
+    const double *want = truth ? d->want_global : d->want_local, *bound = truth ? d->bound_global : d->bound_local;
+    struct element e = {d->got[i], want ? want[i] : NAN, bound ? bound[i] : NAN, sign_of_element(d, row, col), 0};
+    e.missing = (int)e.sign == CLASS_MISSING;
+    return e;
+}
+
+/* |got - want| / bound; equal infinities are no error, a NaN is an infinite one. */
+static double ratio_of(const struct element *e)
+{
+    if (e->got == e->want)
+        return 0;
+    double error = fabs(e->got - e->want);
+    if (isnan(error))
+        return INFINITY;
+    return error / e->bound;
+}
+
+static int limited(int value, int count)
+{
+    return value < 0 ? 0 : value >= count ? count - 1 : value;
+}
+
+void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes)
+{
+    const struct cursor *cur = &s->cursor;
+    char batch[16] = "", kv[16] = "", row[16] = "";
+    if (shown_problem(s)->batch > 1)
+        snprintf(batch, sizeof batch, "b%d,", cur->batch);
+    if (channel_per_kv(cur->channel))
+        snprintf(kv, sizeof kv, ",k%d", cur->kv_tile);
+    if (with_row)
+        snprintf(row, sizeof row, " row %d", cur->row);
+    snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
+             with_row ? "" : " ", with_row ? "" : shown_words[s->shown].word, vs->truth ? ", truth" : "");
+}
+
+/* Why there is nothing to see; returns 1 if so. */
+static int absent_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    const char *label = channel_label(s->cursor.channel);
+    if (cursor_has_detail(s))
+        return 0;
+    if (!s->trace)
+        return 1;
+    if (s->trace->layout.channel[s->cursor.channel].dtype < 0)
+        canvas_printf(c, area, 1, 3, STYLE_DIM, "%s is not recorded by this kernel or scenario", label);
+    else if (session_slot(s) < 0)
+        canvas_printf(c, area, 1, 3, STYLE_DIM, "not recorded: head %d, q tile %d is not in the capture selection",
+                      s->cursor.head, s->cursor.q_tile);
+    else
+        canvas_put(c, area, 1, 3, STYLE_DIM, "not judged yet");
+    return 1;
+}
+
+void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs)
+{
+    const struct verdict *v = cursor_verdict(s, vs->truth);
+    int col = 0;
+    if (!v)
+        return;
+    static const char *const names[CLASS_COUNT] = {
+#define CLASS(id, name, utf8, ascii, meaning) [id] = name,
+#include "engine/oracle/classes.def"
+#undef CLASS
+    };
+    for (int i = 0; i < CLASS_COUNT; i++)
+        if (i != CLASS_OK)
+            col += 2 + canvas_printf(c, area, row, col, v->count[i] ? STYLE_BAD : STYLE_DIM, "%s %u", names[i],
+                                     v->count[i]);
+}
+
+static const char *got_text(char out[NUMBER_BYTES], const struct element *e, int width)
+{
+    if (!e->missing)
+        return number_signed(out, e->got, width);
+    snprintf(out, NUMBER_BYTES, "%s", width >= 9 ? "unwritten" : "?");
+    return out;
+}
+
+void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
+{
+    if (absent_draw(s, c, area))
+        return;
+    const struct tile_detail *d = &s->detail;
+    /* One value per row: the list runs down the rows; else along the cursor's row. */
+    const int down = d->cols == 1, n = down ? d->rows : d->cols, visible = area.rows - 2;
+    const int row = limited(s->cursor.row, d->rows), at = limited(down ? s->cursor.row : s->cursor.col, n);
+    const int first = window_first(at, visible, n);
+    canvas_printf(c, area, 0, 0, STYLE_DIM, "%4s %10s %10s %10s  %9s", down ? "r" : "c", "got", "want", "diff",
+                  "err/bound");
+    for (int i = 0; i < visible && first + i < n; i++) {
+        const int index = first + i;
+        const struct element e = element_at(d, down ? index : row, down ? 0 : index, vs->truth);
+        char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES];
+        const enum style style = sign_style(e.sign);
+        got_text(got, &e, 9);
+        number_signed(want, e.want, 9);
+        number_signed(diff, e.got == e.want ? 0 : e.got - e.want, 9);
+        number_ratio(ratio, ratio_of(&e));
+        if (e.missing)
+            snprintf(diff, sizeof diff, "-");
+        if (index == at)
+            canvas_put(c, area, 1 + i, 0, STYLE_CURSOR, "▶");
+        canvas_printf(c, area, 1 + i, 1, index == at ? STYLE_CURSOR : STYLE_DIM, "%3d", index);
+        canvas_printf(c, area, 1 + i, 4, STYLE_TEXT, " %10s %10s %10s  %9s", got, want, diff, ratio);
+        canvas_put(c, area, 1 + i, 50, style, sign_glyph(e.sign));
+    }
+    counts_draw(s, c, area, area.rows - 1, vs);
+}
+
+#define CELL_COLS 9 /* a value of 7 or 8, its sign */
+
+static void cell_draw(struct canvas *c, struct rect area, int row, int col, const struct element *e, enum shown shown,
+                      int here)
+{
+    char text[NUMBER_BYTES];
+    if (shown == SHOW_RATIO)
+        number_ratio(text, ratio_of(e));
+    else if (shown == SHOW_WANT)
+        number_signed(text, e->want, 7);
+    else if (shown == SHOW_DIFF)
+        number_signed(text, e->got == e->want ? 0 : e->got - e->want, 7);
+    else
+        got_text(text, e, 7);
+    const int bad = (int)e->sign != CLASS_OK;
+    canvas_printf(c, area, row, col, here ? STYLE_CURSOR : bad ? sign_style(e->sign) : STYLE_TEXT, "%7s", text);
+    canvas_put(c, area, row, col + 7, bad ? sign_style(e->sign) : STYLE_TEXT, bad ? sign_glyph(e->sign) : " ");
+}
+
+void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
+{
+    if (absent_draw(s, c, area))
+        return;
+    const struct tile_detail *d = &s->detail;
+    const int label_cols = 5, rows = area.rows - 2, cols = (area.cols - label_cols) / CELL_COLS;
+    const int at_row = limited(s->cursor.row, d->rows), at_col = limited(s->cursor.col, d->cols);
+    const int first_row = window_first(at_row, rows, d->rows), first_col = window_first(at_col, cols, d->cols);
+    for (int i = 0; i < cols && first_col + i < d->cols; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", first_col + i);
+        canvas_printf(c, area, 0, label_cols + i * CELL_COLS, first_col + i == at_col ? STYLE_STRONG : STYLE_DIM, "%7s",
+                      name);
+    }
+    for (int r = 0; r < rows && first_row + r < d->rows; r++) {
+        const int row = first_row + r;
+        canvas_printf(c, area, 1 + r, 0, row == at_row ? STYLE_STRONG : STYLE_DIM, "r%d", row);
+        for (int i = 0; i < cols && first_col + i < d->cols; i++) {
+            const struct element e = element_at(d, row, first_col + i, vs->truth);
+            cell_draw(c, area, 1 + r, label_cols + i * CELL_COLS, &e, s->shown,
+                      row == at_row && first_col + i == at_col);
+        }
+    }
+    canvas_printf(c, area, area.rows - 1, 0, STYLE_DIM, "%dx%d   v captured/wanted/difference/err÷bound", d->rows,
+                  d->cols);
+}
+
+void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
+{
+    if (!cursor_has_detail(s))
+        return;
+    const struct tile_detail *d = &s->detail;
+    const struct element e = element_at(d, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), vs->truth);
+    char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES];
+    got_text(got, &e, 12);
+    number_signed(want, e.want, 12);
+    number_signed(diff, e.got == e.want ? 0 : e.got - e.want, 12);
+    number_ratio(ratio, ratio_of(&e));
+    int col = canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s   bound %.2g   err/bound %s  ", got,
+                            want, e.missing ? "-" : diff, e.bound, ratio);
+    col += canvas_put(c, area, 0, col, sign_style(e.sign), sign_glyph(e.sign));
+    canvas_printf(c, area, 0, col + 1, STYLE_DIM, "%s", sign_word(e.sign));
+    canvas_printf(c, area, 1, 0, STYLE_TEXT, "%s formula  %s", vs->truth ? "true" : "local",
+                  channel_formula(s->cursor.channel));
+    const struct verdict *v = cursor_verdict(s, vs->truth);
+    if (v) {
+        char median[NUMBER_BYTES] = "-", spread[NUMBER_BYTES] = "-", mean[NUMBER_BYTES];
+        if (!isnan(v->ratio_median)) {
+            number_signed(median, (double)v->ratio_median, 8);
+            number_signed(spread, (double)v->ratio_spread, 8);
+        }
+        canvas_printf(c, area, 2, 0, STYLE_TEXT, "got/want median %s  spread %s   signed mean %s", median, spread,
+                      number_signed(mean, (double)v->mean_error, 9));
+    }
+    counts_draw(s, c, area, 3, vs);
+}

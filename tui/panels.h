@@ -1,0 +1,51 @@
+/* Pieces that views are made of. Each draws into its rectangle only. */
+#ifndef TUI_PANELS_H
+#define TUI_PANELS_H
+
+#include "tui/view.h"
+
+/* A horizontal line with a title in it, and text at its right end ("" or NULL for none). */
+void rule_draw(struct canvas *c, struct rect area, const char *title, const char *right);
+void text_right(struct canvas *c, struct rect area, int row, enum style style, const char *text);
+
+void header_draw(const struct session *s, struct canvas *c, struct rect area);
+void keys_draw(struct canvas *c, struct rect area);
+/* The line above the keys: what the last command said. */
+void message_draw(const struct session *s, struct canvas *c, struct rect area);
+void strip_draw(const struct session *s, struct canvas *c, struct rect area);
+void facts_draw(const struct session *s, struct canvas *c, struct rect area);
+void finding_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
+void legend_draw(struct canvas *c, struct rect area);
+
+/* Tiles of the cursor's stage and head, and below them the heads. zoom: as wide as there is room, with the share of
+   bad elements. */
+void map_draw(const struct session *s, struct canvas *c, struct rect area, int zoom);
+void map_title(const struct session *s, char *out, size_t bytes);
+
+void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
+void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
+void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes);
+void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
+void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs);
+
+/* m, alpha and l of the cursor's row over the kv tiles. */
+void state_draw(const struct session *s, struct canvas *c, struct rect area, int roomy);
+
+/* The kernel's text from line `first` (1 is the top) on, the probe's line marked. dedent: without the blanks that all
+   visible lines begin with. */
+void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent);
+int source_count(const struct session *s); /* lines */
+int source_line(const struct session *s);  /* of the probe of the cursor's stage; 0: unknown */
+/* The first line of a window of `rows` lines around the probe. */
+int source_window(const struct session *s, int rows);
+
+/* Facts that several panels need. */
+const struct asc_problem *shown_problem(const struct session *s);
+int session_failed_to_show(const struct session *s); /* 1: there is an error and no trace of that run to look at */
+const struct verdict *cursor_verdict(const struct session *s, int truth); /* of the cursor's tile; NULL: not judged */
+int cursor_has_detail(const struct session *s);
+/* First index of a window of `visible` out of `n` that shows `at`. */
+int window_first(int at, int visible, int n);
+void place_words(const struct session *s, struct place place, char *out, size_t bytes); /* "S h0 q0 k0" */
+
+#endif

@@ -1,0 +1,26 @@
+/* Saving a trace (up to gigabytes) beside the event loop. */
+#ifndef TUI_SAVE_H
+#define TUI_SAVE_H
+
+#include "engine/session/session.h"
+#include <pthread.h>
+
+struct saver {
+    pthread_t thread;
+    int active;                    /* between saver_start and saver_finish; the session's trace must stay until then */
+    int fd;                        /* owned: eventfd, readable when the thread is done; -1 before saver_init */
+    const struct session *session; /* borrowed */
+    char path[512];
+    int failed;
+    struct err err;
+};
+
+int saver_init(struct saver *v, struct err *err);
+void saver_free(struct saver *v); /* waits for a save under way */
+
+/* NAME.safetensors in the current folder, NAME-2, NAME-3, ... where files of that name exist already. */
+int saver_choose_path(const struct session *s, char *path, size_t bytes, struct err *err);
+int saver_start(struct saver *v, const struct session *s, struct err *err);
+int saver_finish(struct saver *v, struct err *err); /* waits; 0 saved to v->path, -1 */
+
+#endif

@@ -1,0 +1,44 @@
+#include "tui/show.h"
+
+#include "tui/clock.h"
+#include "tui/layout.h"
+#include "tui/view.h"
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_SIDE 2000
+
+const char *const *tui_view_names(void)
+{
+    static const char *const names[] = {
+#define VIEW(id, name, title, draw, lines, start) name,
+#include "tui/views.def"
+#undef VIEW
+        NULL};
+    return names;
+}
+
+int tui_show(const struct session *s, const char *view, int cols, int rows, int ascii, FILE *out, struct err *err)
+{
+    const int id = view_from_name(view);
+    if (id < 0) {
+        char names[128] = "";
+        for (const char *const *name = tui_view_names(); *name; name++)
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", *name);
+        return err_set(err, ERR_USAGE, "", "no view '%s': expected one of %s", view, names);
+    }
+    if (cols < 1 || rows < 1 || cols > MAX_SIDE || rows > MAX_SIDE)
+        return err_set(err, ERR_USAGE, "", "a screen of %dx%d: expected columns and rows from 1 to %d", cols, rows,
+                       MAX_SIDE);
+    if (cols < SCREEN_MIN_COLS || rows < SCREEN_MIN_ROWS)
+        return err_set(err, ERR_TERMINAL, "", "screen too small: need %dx%d, have %dx%d", SCREEN_MIN_COLS,
+                       SCREEN_MIN_ROWS, cols, rows);
+    struct canvas canvas;
+    if (canvas_init(&canvas, cols, rows, ascii) != 0)
+        return err_errno(err, "", "no memory for a screen of %dx%d", cols, rows);
+    const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(id, s, cols, rows)};
+    view_draw(id, s, &canvas, &vs);
+    const int failed = canvas_write_text(&canvas, out) != 0 || fflush(out) != 0;
+    canvas_free(&canvas);
+    return failed ? err_errno(err, "", "the screen can not be written") : 0;
+}

@@ -1,0 +1,31 @@
+/* One glyph for a verdict, everywhere the same. */
+#ifndef TUI_SIGN_H
+#define TUI_SIGN_H
+
+#include "engine/session/session.h"
+#include "tui/canvas.h"
+
+/* The first CLASS_COUNT signs are the element classes. */
+enum sign {
+    SIGN_LAST_CLASS = CLASS_COUNT - 1,
+#define SIGN(id, glyph, style, word) id,
+#include "tui/signs.def"
+#undef SIGN
+    SIGN_COUNT
+};
+
+const char *sign_glyph(enum sign sign);
+const char *sign_word(enum sign sign);
+enum style sign_style(enum sign sign);
+
+/* The tile at a place (slot -1: not recorded). Blame is local: what is wrong only because of what came in is
+   SIGN_UPSTREAM. The most telling class wins: nan, inf, missing, extra, off. */
+enum sign sign_of_tile(const struct session *s, struct place place);
+/* All tiles of the cursor's stage in one head. */
+enum sign sign_of_head(const struct session *s, int batch, int head);
+/* An element's class by its local verdict, and by the global one where it is locally fine. */
+enum sign sign_of_element(const struct tile_detail *d, int row, int col);
+/* "ok", or the glyph of what is not. */
+const char *mark_text(enum mark mark, enum style *style);
+
+#endif

@@ -1,0 +1,389 @@
+#define NCURSES_WIDECHAR 1
+#include "tui/term.h"
+
+#include "tui/actions.h"
+#include "tui/theme.h"
+#include "tui/utf8.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <ncurses.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <term.h>
+#include <termios.h>
+#include <unistd.h>
+#include <wchar.h>
+
+/* Signals that only wake the loop; the handler writes their number into the pipe. */
+static const int noted_signals[] = {SIGWINCH, SIGCONT, SIGTSTP, SIGINT, SIGTERM, SIGHUP};
+/* Signals that end the program at once: the terminal is restored first. */
+static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+#define NOTED (sizeof noted_signals / sizeof *noted_signals)
+#define FATAL (sizeof fatal_signals / sizeof *fatal_signals)
+
+static struct {
+    SCREEN *screen; /* owned; NULL: not started */
+    struct sigaction noted_before[NOTED], fatal_before[FATAL];
+    struct termios before;
+    char restore[256]; /* bytes that leave the alternate screen, show the cursor, reset attributes */
+    size_t restore_bytes;
+    void *signal_stack; /* owned */
+    attr_t attributes[STYLE_COUNT];
+    short pairs[STYLE_COUNT];
+    struct cell *drawn; /* owned, [rows][cols]: what curses was given last */
+    int drawn_cols, drawn_rows;
+    int ended_by;
+    int resize_due;
+    int closed;
+} term;
+
+static int signal_pipe[2] = {-1, -1};
+
+int term_utf8(void)
+{
+    setlocale(LC_CTYPE, "");
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+static void note_signal(int number)
+{
+    const int saved = errno;
+    const unsigned char byte = (unsigned char)number;
+    /* A full pipe already wakes the loop. */
+    if (write(signal_pipe[1], &byte, 1) < 0)
+        errno = saved;
+    errno = saved;
+}
+
+/* Only what POSIX allows in a handler: curses is not called. */
+static void restore_and_die(int number)
+{
+    if (write(STDOUT_FILENO, term.restore, term.restore_bytes) < 0)
+        errno = 0;
+    tcsetattr(STDIN_FILENO, TCSANOW, &term.before);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Appends a capability without its padding ("$<5>"). */
+static void append_capability(const char *text)
+{
+    if (!text || text == (const char *)-1)
+        return;
+    while (*text && term.restore_bytes < sizeof term.restore) {
+        if (text[0] == '$' && text[1] == '<') {
+            text += strcspn(text, ">");
+            text += *text == '>';
+        } else {
+            term.restore[term.restore_bytes++] = *text++;
+        }
+    }
+}
+
+static int take_signals(void)
+{
+    if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        return -1;
+    term.restore_bytes = 0;
+    append_capability(exit_attribute_mode);
+    append_capability(keypad_local);
+    append_capability(cursor_normal);
+    append_capability(exit_ca_mode);
+    /* A stack of its own: an overflow of the stack is a crash too. */
+    const size_t stack_bytes = 64u << 10;
+    term.signal_stack = malloc(stack_bytes);
+    const stack_t stack = {.ss_sp = term.signal_stack, .ss_size = stack_bytes};
+    const int has_stack = term.signal_stack && sigaltstack(&stack, NULL) == 0;
+    struct sigaction act = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&act.sa_mask);
+    for (size_t i = 0; i < NOTED; i++)
+        sigaction(noted_signals[i], &act, &term.noted_before[i]);
+    act.sa_handler = restore_and_die;
+    act.sa_flags = (int)SA_RESETHAND | (has_stack ? SA_ONSTACK : 0);
+    for (size_t i = 0; i < FATAL; i++)
+        sigaction(fatal_signals[i], &act, &term.fatal_before[i]);
+    return 0;
+}
+
+static void give_signals_back(void)
+{
+    for (size_t i = 0; i < NOTED; i++)
+        sigaction(noted_signals[i], &term.noted_before[i], NULL);
+    for (size_t i = 0; i < FATAL; i++)
+        sigaction(fatal_signals[i], &term.fatal_before[i], NULL);
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&none, NULL);
+    free(term.signal_stack);
+    term.signal_stack = NULL;
+    for (int i = 0; i < 2; i++) {
+        close(signal_pipe[i]);
+        signal_pipe[i] = -1;
+    }
+}
+
+static attr_t attributes_of(unsigned set)
+{
+    return (set & ATTR_BOLD ? A_BOLD : A_NORMAL) | (set & ATTR_DIM ? A_DIM : A_NORMAL) |
+           (set & ATTR_REVERSE ? A_REVERSE : A_NORMAL) | (set & ATTR_UNDERLINE ? A_UNDERLINE : A_NORMAL);
+}
+
+static void make_styles(void)
+{
+    int colours = 0;
+    if (has_colors() && start_color() == OK) {
+        use_default_colors();
+        colours = theme_colours(COLORS);
+    }
+    for (int i = 0; i < STYLE_COUNT; i++) {
+        const struct look look = theme_look(i, colours);
+        term.attributes[i] = attributes_of(look.attributes);
+        term.pairs[i] = 0;
+        /* COLOUR_* are curses' and ANSI's own numbers; -1 is the default in both. */
+        if ((look.fg != COLOUR_DEFAULT || look.bg != COLOUR_DEFAULT) && i + 1 < COLOR_PAIRS &&
+            init_pair((short)(i + 1), (short)look.fg, (short)look.bg) == OK)
+            term.pairs[i] = (short)(i + 1);
+    }
+}
+
+static void stop_at_exit(void)
+{
+    term_stop();
+}
+
+int term_start(struct err *err)
+{
+    static int registered;
+    const char *name = getenv("TERM");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return err_set(err, ERR_TERMINAL, "", "standard input and output must be a terminal");
+    if (!name || !*name)
+        return err_set(err, ERR_TERMINAL, "",
+                       "TERM is not set: expected the name of a terminal, such as xterm-256color");
+    term_utf8();
+    if (tcgetattr(STDIN_FILENO, &term.before) != 0)
+        return err_errno(err, "", "the terminal can not be read");
+    term.screen = newterm(NULL, stdout, stdin);
+    if (!term.screen)
+        return err_set(err, ERR_TERMINAL, "",
+                       "TERM is '%s', which this system does not know or can not draw on: try TERM=xterm", name);
+    if (!cursor_address || take_signals() != 0) {
+        const int no_cursor = !cursor_address;
+        endwin();
+        delscreen(term.screen);
+        term.screen = NULL;
+        return no_cursor ? err_set(err, ERR_TERMINAL, "", "terminal '%s' can not move its cursor", name)
+                         : err_errno(err, "", "no pipe for signals");
+    }
+    set_escdelay(25); /* an Esc alone waits this long, ms: sequences arrive in one piece even over ssh */
+    raw();            /* Ctrl-C and Ctrl-Z are keys: no signal reaches a debuggee of ours */
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    curs_set(0);
+    make_styles();
+    term.ended_by = 0;
+    term.closed = 0;
+    if (!registered && atexit(stop_at_exit) == 0)
+        registered = 1;
+    return 0;
+}
+
+void term_stop(void)
+{
+    if (!term.screen)
+        return;
+    if (!term.closed)
+        endwin();
+    give_signals_back();
+    delscreen(term.screen);
+    term.screen = NULL;
+    free(term.drawn);
+    term.drawn = NULL;
+}
+
+void term_size(int *cols, int *rows)
+{
+    *cols = COLS > 0 ? COLS : 1;
+    *rows = LINES > 0 ? LINES : 1;
+}
+
+int term_fd(void)
+{
+    return STDIN_FILENO;
+}
+
+int term_signal_fd(void)
+{
+    return signal_pipe[0];
+}
+
+int term_signal(void)
+{
+    return term.ended_by;
+}
+
+static int take_size(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+        return TERM_NOTHING;
+    resizeterm(size.ws_row, size.ws_col);
+    term_redraw_all();
+    return TERM_RESIZED;
+}
+
+static int read_signal(void)
+{
+    unsigned char byte;
+    while (read(signal_pipe[0], &byte, 1) == 1) {
+        switch (byte) {
+        case SIGWINCH:
+            return take_size();
+        case SIGCONT:
+            term_redraw_all();
+            return TERM_RESIZED;
+        case SIGTSTP:
+            term_suspend();
+            return TERM_RESIZED;
+        case SIGINT:
+            return TERM_INTERRUPTED;
+        default:
+            term.ended_by = byte;
+            return TERM_ENDED;
+        }
+    }
+    return TERM_NOTHING;
+}
+
+static int key_of_curses(wint_t code)
+{
+    switch (code) {
+#define KEY(id, name, curses)                                                                                          \
+    case (curses) ? (curses):                                                                                          \
+        (KEY_MAX + (id)) : return id;
+#include "tui/keys.def"
+#undef KEY
+    default:
+        return KEY_ID_NONE;
+    }
+}
+
+static int key_of_character(wint_t code)
+{
+    switch (code) {
+    case '\r':
+    case '\n':
+        return KEY_ID_ENTER;
+    case '\t':
+        return KEY_ID_TAB;
+    case 27:
+        return KEY_ID_ESC;
+    case 8:
+    case 127:
+        return KEY_ID_BACKSPACE;
+    case ' ':
+        return KEY_ID_SPACE;
+    default:
+        return (int)code;
+    }
+}
+
+/* 1 if the terminal has gone: curses reports that as no key, for ever. */
+static int hung_up(void)
+{
+    int waiting = 0;
+    return ioctl(STDIN_FILENO, FIONREAD, &waiting) != 0 && errno != EINTR;
+}
+
+int term_read(void)
+{
+    int event = read_signal();
+    if (event != TERM_NOTHING)
+        return event;
+    wint_t code;
+    switch (get_wch(&code)) {
+    case OK:
+        return key_of_character(code);
+    case KEY_CODE_YES:
+        return code == KEY_RESIZE ? take_size() : key_of_curses(code);
+    default:
+        if (hung_up()) {
+            term.closed = 1;
+            return TERM_ENDED;
+        }
+        return TERM_NOTHING;
+    }
+}
+
+static void draw_row(const struct canvas *c, int row)
+{
+    const struct cell *line = c->cells + (size_t)row * (size_t)c->cols;
+    wchar_t run[256];
+    for (int x = 0; x < c->cols;) {
+        const uint8_t style = line[x].style;
+        const int start = x;
+        size_t n = 0;
+        for (; x < c->cols && line[x].style == style && n + 1 < sizeof run / sizeof *run; x++)
+            if (line[x].code != 0)
+                run[n++] = (wchar_t)line[x].code;
+        run[n] = L'\0';
+        attr_set(term.attributes[style], term.pairs[style], NULL);
+        mvaddnwstr(row, start, run, (int)n);
+    }
+}
+
+static int same_row(const struct cell *a, const struct cell *b, int cols)
+{
+    for (int x = 0; x < cols; x++)
+        if (a[x].code != b[x].code || a[x].style != b[x].style)
+            return 0;
+    return 1;
+}
+
+void term_draw(const struct canvas *c)
+{
+    const size_t row_bytes = (size_t)c->cols * sizeof *c->cells;
+    if (!term.drawn || term.drawn_cols != c->cols || term.drawn_rows != c->rows) {
+        free(term.drawn);
+        term.drawn = calloc((size_t)c->rows, row_bytes);
+        term.drawn_cols = c->cols;
+        term.drawn_rows = c->rows;
+        erase();
+    }
+    for (int row = 0; row < c->rows && row < LINES; row++) {
+        const struct cell *now = c->cells + (size_t)row * (size_t)c->cols;
+        struct cell *before = term.drawn ? term.drawn + (size_t)row * (size_t)c->cols : NULL;
+        if (before && same_row(before, now, c->cols))
+            continue;
+        draw_row(c, row);
+        if (before)
+            memcpy(before, now, row_bytes);
+    }
+    refresh();
+}
+
+void term_redraw_all(void)
+{
+    free(term.drawn);
+    term.drawn = NULL;
+    clearok(stdscr, TRUE);
+}
+
+void term_suspend(void)
+{
+    struct sigaction act = {.sa_handler = SIG_DFL}, before;
+    sigemptyset(&act.sa_mask);
+    endwin();
+    /* The whole group, as the terminal's own Ctrl-Z would: the shell waits for all of it (make and its children). */
+    sigaction(SIGTSTP, &act, &before);
+    kill(0, SIGTSTP);
+    sigaction(SIGTSTP, &before, NULL);
+    take_size();
+    term_redraw_all();
+    refresh();
+}

@@ -1,0 +1,35 @@
+/* The terminal. The only module with curses. */
+#ifndef TUI_TERM_H
+#define TUI_TERM_H
+
+#include "engine/base/err.h"
+#include "tui/canvas.h"
+
+/* What term_read() returns besides keys (actions.h). */
+enum term_event {
+    TERM_NOTHING = -1,
+    TERM_RESIZED = -2,
+    TERM_INTERRUPTED = -3, /* SIGINT from outside */
+    TERM_ENDED = -4        /* SIGTERM, SIGHUP, or the terminal is gone */
+};
+
+/* 1 if the locale's characters are UTF-8. Sets LC_CTYPE from the environment; numbers stay as in C. */
+int term_utf8(void);
+
+/* Takes the terminal over; ERR_TERMINAL where there is none that can be used. From here to term_stop() the terminal is
+   restored on exit() and when a signal ends the program. */
+int term_start(struct err *err);
+void term_stop(void); /* restores it; legal at any time */
+
+void term_size(int *cols, int *rows);
+/* A key, an event, or TERM_NOTHING. Never waits. */
+int term_read(void);
+int term_fd(void);        /* readable when a key waits */
+int term_signal_fd(void); /* readable when an event waits */
+int term_signal(void);    /* the signal behind TERM_ENDED; 0: the terminal closed */
+
+void term_draw(const struct canvas *c);
+void term_redraw_all(void); /* the next term_draw() trusts nothing that is on the screen */
+void term_suspend(void);    /* back to the shell; returns when the shell says so */
+
+#endif

@@ -1,0 +1,18 @@
+/* Text that wraps and scrolls: the same code draws it and counts its lines. */
+#ifndef TUI_TEXT_FLOW_H
+#define TUI_TEXT_FLOW_H
+
+#include "tui/canvas.h"
+
+struct text_flow {
+    struct canvas *canvas; /* borrowed; NULL: only count */
+    struct rect area;
+    int top;  /* first line shown */
+    int line; /* lines put so far */
+};
+
+/* Puts text, broken at newlines and at the area's width (at blanks where possible); continuation lines are indented by
+   two columns. An empty text is an empty line. */
+void flow_put(struct text_flow *f, enum style style, const char *text);
+
+#endif

@@ -1,0 +1,11 @@
+#ifndef TUI_VIEW_TEXT_H
+#define TUI_VIEW_TEXT_H
+
+#include "tui/view.h"
+
+/* The session's error, as large as there is room, in place of panels. */
+void error_draw(const struct session *s, struct canvas *c, struct rect area);
+/* Header, title rule, message and keys of every view but the overview. */
+void view_frame_draw(const struct session *s, struct canvas *c, const char *title, const char *right);
+
+#endif

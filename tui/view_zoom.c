@@ -1,0 +1,63 @@
+/* Views that give one panel the whole screen: map, tile, source. */
+#include "tui/panels.h"
+#include "tui/view_text.h"
+
+#include "tui/number.h"
+#include <math.h>
+#include <stdio.h>
+
+void view_frame_draw(const struct session *s, struct canvas *c, const char *title, const char *right)
+{
+    header_draw(s, c, (struct rect){0, 0, 1, c->cols});
+    rule_draw(c, (struct rect){1, 0, 1, c->cols}, title, right);
+    message_draw(s, c, (struct rect){c->rows - 2, 0, 1, c->cols});
+    keys_draw(c, (struct rect){c->rows - 1, 0, 1, c->cols});
+}
+
+void view_map_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    char title[96];
+    struct rect body = view_body(c->cols, c->rows);
+    (void)vs;
+    map_title(s, title, sizeof title);
+    view_frame_draw(s, c, title, channel_meaning(s->cursor.channel));
+    legend_draw(c, (struct rect){body.row + body.rows - 1, 1, 1, body.cols - 2});
+    body.rows--;
+    map_draw(s, c, body, 1);
+}
+
+void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    char title[96], right[64];
+    struct rect body = view_body(c->cols, c->rows);
+    tile_title(s, 0, vs, title, sizeof title);
+    snprintf(right, sizeof right, "r%d c%d", s->cursor.row, s->cursor.col);
+    view_frame_draw(s, c, title, right);
+    if (c->rows >= 20) {
+        const struct rect element = {body.row + body.rows - 4, 1, 4, body.cols - 2};
+        rule_draw(c, (struct rect){element.row - 1, 0, 1, c->cols}, "cursor", NULL);
+        element_draw(s, c, element, vs);
+        body.rows -= 5;
+    }
+    tile_matrix_draw(s, c, body, vs);
+}
+
+void view_source_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    char right[64];
+    const struct trace_site *site = session_site(s);
+    snprintf(right, sizeof right, "probe of %s", channel_label(s->cursor.channel));
+    view_frame_draw(s, c, s->trace ? s->trace->info.source_name : "source", site ? right : NULL);
+    source_draw(s, c, view_body(c->cols, c->rows), vs->top + 1, 0);
+}
+
+int view_source_lines(const struct session *s, int cols)
+{
+    (void)cols;
+    return source_count(s);
+}
+
+int view_source_start(const struct session *s, int cols, int rows)
+{
+    return source_window(s, view_body(cols, rows).rows) - 1;
+}
