@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How carriage returns before newlines count. A checkout may turn a text or its patch, wholly, from LF to CRLF: then,
-   and only then, they are looked past, and new lines end as the text's do. */
+/* How carriage returns before newlines count. A checkout may turn a text or its patch, wholly, from LF to CRLF. Where
+   all lines of the text end one way and all old lines of the patch the other, no hunk could fit to the letter: then,
+   and only then, carriage returns are looked past, and new lines end as the text's do. */
 enum line_ends { ENDS_EXACT, ENDS_AS_LF, ENDS_AS_CRLF };
 
 struct applier {
@@ -19,7 +20,7 @@ struct applier {
     size_t cursor; /* lines of the text already copied */
     char *out;     /* owned; large enough for both inputs */
     size_t n_out;
-    char open_line; /* the last line written has no newline: nothing may follow */
+    const struct patch_line *open_line; /* the one written without a newline: nothing may follow; else NULL */
     struct err *err;
 };
 
@@ -28,13 +29,15 @@ static size_t without_cr(const struct patch_line *line)
     return line->n > 0 && line->text[line->n - 1] == '\r' ? line->n - 1 : line->n;
 }
 
-/* 1: every line that ends, ends in CRLF; 0: in LF; -1: mixed, or no line ends. */
+/* Of the lines that end, but for a patch's new ones: 1: all end in CRLF; 0: all in LF; -1: mixed, or there are none. */
 static int is_crlf(const struct patch_line *lines, size_t n)
 {
     size_t ended = 0, crlf = 0;
     for (size_t i = 0; i < n; i++) {
-        ended += lines[i].has_eol != 0;
-        crlf += lines[i].has_eol && without_cr(&lines[i]) < lines[i].n;
+        if (!lines[i].has_eol || lines[i].kind == '+')
+            continue;
+        ended++;
+        crlf += without_cr(&lines[i]) < lines[i].n;
     }
     return ended == 0 || (crlf > 0 && crlf < ended) ? -1 : crlf > 0;
 }
@@ -76,7 +79,8 @@ static int emit(struct applier *a, const struct patch_line *line, enum line_ends
 {
     if (a->open_line) {
         char where[768];
-        snprintf(where, sizeof where, "%s:%d", a->patch->name, line->diff_line);
+        snprintf(where, sizeof where, "%s:%d", a->patch->name,
+                 a->open_line->kind ? a->open_line->diff_line : line->diff_line);
         return err_set(a->err, ERR_INPUT, where, "expected nothing behind a line without a newline");
     }
     const size_t n = ends == ENDS_EXACT ? line->n : without_cr(line);
@@ -86,7 +90,7 @@ static int emit(struct applier *a, const struct patch_line *line, enum line_ends
         a->out[a->n_out++] = '\r';
     if (line->has_eol)
         a->out[a->n_out++] = '\n';
-    a->open_line = !line->has_eol;
+    a->open_line = line->has_eol ? NULL : line;
     return 0;
 }
 
