@@ -31,6 +31,11 @@
 #error "attnscope.h is for nvcc, or for a C++ compiler behind the CPU executor's simt_device.h"
 #endif
 
+/* simt_device.h defines __CUDACC__ too, for the user's code. */
+#ifndef SIMT_HOST
+#define ASC_NVCC
+#endif
+
 #ifndef ASC_MODE
 #define ASC_MODE 0
 #endif
@@ -57,7 +62,7 @@ extern "C" int asc_bind(const struct asc_device *)
 
 #else /* ASC_MODE */
 
-#ifdef __CUDACC__
+#ifdef ASC_NVCC
 #define ASC_DEVICE __device__ __forceinline__
 #define ASC_CONSTANT __constant__
 #define ASC_CONSTEXPR __host__ __device__ constexpr
@@ -75,7 +80,7 @@ static ASC_CONSTANT struct asc_device asc_state;
 /* Hands the probes what they write through, before each launch. 0, or the CUDA error. */
 extern "C" int asc_bind(const struct asc_device *device)
 {
-#ifdef __CUDACC__
+#ifdef ASC_NVCC
     return static_cast<int>(cudaMemcpyToSymbol(asc_state, device, sizeof *device));
 #else
     asc_state = *device;
@@ -185,7 +190,7 @@ template <class T> ASC_DEVICE void asc_put(asc_visit &visit, uint32_t row, uint3
 
 ASC_DEVICE void asc_count(uint64_t *counter, uint32_t n)
 {
-#ifdef __CUDACC__
+#ifdef ASC_NVCC
     atomicAdd(reinterpret_cast<unsigned long long *>(counter), static_cast<unsigned long long>(n));
 #else
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
@@ -195,7 +200,7 @@ ASC_DEVICE void asc_count(uint64_t *counter, uint32_t n)
 /* The clock of a stamp: block-local (an SM runs a block to its end), never 0. */
 ASC_DEVICE uint64_t asc_clock()
 {
-#ifdef __CUDACC__
+#ifdef ASC_NVCC
     const uint64_t now = clock64();
     return now ? now : 1;
 #else
@@ -211,7 +216,7 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
     if (visit.mistyped)
         asc_count(asc_state.mistyped + CH, visit.mistyped);
     if (visit.stamp) {
-#ifdef __CUDACC__
+#ifdef ASC_NVCC
         /* One lane of those present; with several groups of a diverged warp any of them may win. */
         const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
         if (static_cast<uint32_t>(__ffs(static_cast<int>(__activemask()))) != thread % 32 + 1)
@@ -288,7 +293,7 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
 
 /* ASC_LAUNCH((kernel<64, true>), grid, block, shared_bytes, stream, arguments...) launches, and is NULL or a sentence
    that says what failed. */
-#ifdef __CUDACC__
+#ifdef ASC_NVCC
 template <class... P, class... A>
 const char *asc_launch(const char *, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, void *stream,
                        A... args)
