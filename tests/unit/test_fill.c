@@ -82,7 +82,7 @@ static struct moments moments_of(const struct asc_problem *p, struct fill fill)
     for (size_t i = 0; i < (size_t)m.n; i++) {
         assert_true(isfinite(x[i]));
         m.mean += x[i] / m.n;
-        m.largest = fmax(m.largest, fabs(x[i]));
+        m.largest = fmax(m.largest, fabs((double)x[i]));
     }
     double sum2 = 0, sum3 = 0, sum4 = 0;
     for (size_t i = 0; i < (size_t)m.n; i++) {
