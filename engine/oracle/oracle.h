@@ -44,7 +44,7 @@ struct oracle_case {
        captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */
     const struct matrix *captured; /* [kv_tiles][ASC_CHANNELS] */
     /* Padding columns of s (keys >= kv_len) in valid rows: what stands there must be masked. data NULL: no padding. */
-    const struct matrix *s_padding; /* [kv_tiles] */
+    const struct matrix *s_padding; /* [kv_tiles], or NULL: no tile has padding */
     const int *order;               /* [n_visited] kv tiles in the order the kernel visited them */
     int n_visited;
 };
@@ -52,13 +52,16 @@ struct oracle_case {
 /* One channel of one tile, judged one way (locally or globally). */
 struct verdict {
     uint32_t count[CLASS_COUNT];
-    uint8_t judged;               /* 0: not recorded or nothing to judge it by */
-    uint8_t visited;              /* the kernel recorded here */
-    uint8_t masked;               /* no element of this tile may contribute: nothing is expected here */
-    int16_t worst_row, worst_col; /* of the first element with the largest error/bound (non-finite ones count as inf) */
-    float worst_ratio;            /* error / bound there */
-    float mean_error;             /* signed mean of got - want over finite pairs */
-    float ratio_median, ratio_spread; /* got / want: median and interquartile range; NaN where nothing can be divided */
+    uint8_t judged;  /* 0: not recorded or nothing to judge it by */
+    uint8_t visited; /* the kernel recorded here */
+    uint8_t masked;  /* no element of this tile may contribute: nothing is expected here */
+    /* Of the first element with the largest error/bound (non-finite ones count as inf). In s, a column at or beyond the
+       valid ones is padding that holds something. */
+    int16_t worst_row, worst_col;
+    float worst_ratio; /* error / bound there */
+    float mean_error;  /* signed mean of got - want over finite pairs */
+    /* got / want over evenly spaced elements: median and interquartile range; NaN where nothing can be divided */
+    float ratio_median, ratio_spread;
 };
 
 int verdict_ok(const struct verdict *v); /* 1: judged and every element is CLASS_OK */
@@ -76,7 +79,10 @@ struct tile_detail {
     uint8_t *class_local, *class_global; /* enum element_class */
 };
 
-/* Working memory of one thread; grows as needed. */
+/* Once per program, before the first verdict: keeps the matrix products on the calling thread. */
+void oracle_init(void);
+
+/* Working memory of one thread; grows as needed. NULL where memory ran out. */
 struct judge_scratch;
 struct judge_scratch *judge_scratch_new(void);
 void judge_scratch_free(struct judge_scratch *s);

@@ -1,0 +1,98 @@
+/* Rounding bounds of "scalar f32 in any order": how far a correct kernel may lie from float64 arithmetic on the same
+   operands. Sources: Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapters 3 and 4, for sums and
+   products; CUDA C++ Programming Guide, mathematical functions, for exponential and logarithm, checked on an H200.
+
+   The oracle's own float64 error stays inside SLACK: a float64 product of n terms errs by n 2^-53 times the sum of
+   magnitudes, 2^-29 of what the same product may err in f32, and exp and log by 2^-52, 2^-30 of their f32 bound. So do
+   the second-order terms that the formulas leave out (products of two relative errors of size n u, n up to a few
+   hundred, are n u < 2^-15 of a bound). */
+#ifndef ORACLE_BOUND_H
+#define ORACLE_BOUND_H
+
+#include "engine/oracle/oracle.h"
+#include <math.h>
+
+#define BOUND_U 0x1p-24     /* unit roundoff of f32 */
+#define BOUND_EXP 0x1p-22   /* relative error of ex2.approx and expf: 2^-22.73 is the largest one measured */
+#define BOUND_TINY 0x1p-126 /* what underflow can cost an operation, flushed to zero or not */
+#define BOUND_SLACK (1 + 0x1p-14)
+
+/* Higham's gamma_n = n u / (1 - n u): the relative error of n roundings in any order. */
+static inline double bound_gamma(int n)
+{
+    const double nu = n * BOUND_U;
+    return nu < 0.5 ? nu / (1 - nu) * BOUND_SLACK : INFINITY;
+}
+
+/* An upper bound of expm1(x), x >= 0, cheap where x is small: the series x + x^2/2 + x^3/6 + ... lies below x + x^2 as
+   long as x <= 1, because e - 2 < 1. */
+static inline double bound_expm1(double x)
+{
+    return x <= 1 ? x + x * x : expm1(x);
+}
+
+/* Relative error of exp(x) computed as exp2(x log2 e), x a difference of two f32: the subtraction errs by u |x|, the
+   f32 constant and the product by at most another 2.25 u |x|, which exp turns into relative errors; exp2 itself by
+   BOUND_EXP, the result's own rounding by u. `folded` is |m| where the kernel has to multiply score and maximum by a
+   constant before it subtracts: s c and m c are then rounded each, 2 u |m c| beyond what u |x| covers (one of the two
+   where an FMA takes s c unrounded). */
+static inline double bound_exp(double x, double folded)
+{
+    return (BOUND_EXP + BOUND_U + 3.25 * BOUND_U * fabs(x) + 2 * BOUND_U * folded) * BOUND_SLACK;
+}
+
+/* Score in unit f = 1, c or c log2 e: |error| <= bound_score * |f| sum|q k| + bound_score_tiny.
+   A dot product of D terms rounds each term D times at most (FMA or not, any order): gamma_D. Multiplying by f after
+   the sum, or q by f before it, rounds once more: gamma_(D+1) covers both, as (1 + u) gamma_D + u <= gamma_(D+1).
+   In log2 units the constant c log2 e has been rounded twice on the way (log2 e, and the product). */
+static inline double bound_score(int head_dim, int unit)
+{
+    return bound_gamma(head_dim + 1 + (unit == ASC_UNIT_LOG2 ? 2 : 0));
+}
+
+static inline double bound_score_tiny(int head_dim)
+{
+    return (head_dim + 1) * BOUND_TINY;
+}
+
+/* Running sum l = alpha l_prev + sum p over bc keys: each term passes at most bc additions, the multiplication and the
+   few additions that join partial sums of lanes and the carried sum: (bc + 6) roundings of sum of magnitudes. */
+static inline double bound_sum(int bc)
+{
+    return bound_gamma(bc + 6);
+}
+
+/* u = alpha u_prev + p v over bc keys: bc for the dot product, one for alpha u_prev, one for joining them. */
+static inline double bound_accumulate(int bc)
+{
+    return bound_gamma(bc + 2);
+}
+
+/* o = u / l: as u * (1/l) with a reciprocal within one ulp (2 u) and two roundings, or one division. */
+static inline double bound_divide(double o)
+{
+    return (4 * BOUND_U * fabs(o) + 2 * BOUND_TINY) * BOUND_SLACK;
+}
+
+/* lse = m + ln l: lg2.approx errs by 3.6e-7 absolutely near 1 and by an ulp elsewhere, its scaling by ln 2 by 2 u more;
+   m scaled to the unit of lse by 2 u; the addition by u. In base 2 all of it is multiplied by log2 e, rounded twice. */
+static inline double bound_lse(double m, double ln_l, double lse)
+{
+    return (3.6e-7 + BOUND_U * (4 * fabs(ln_l) + 2 * fabs(m) + fabs(lse))) * BOUND_SLACK;
+}
+
+/* Change of unit of a score or maximum that passes the kernel's hands: the constant is rounded twice, the product once.
+ */
+static inline double bound_convert(double x)
+{
+    return 3 * BOUND_U * fabs(x) * BOUND_SLACK;
+}
+
+/* For a type narrower than f32: *unit, its unit roundoff, and *half_tiny, half its smallest subnormal; rounding x moves
+   it by at most unit |x| + half_tiny. Returns 0 (and zeros) for all others. */
+int bound_narrow(enum dtype t, double *unit, double *half_tiny);
+
+/* x rounded to nearest even into t, as float64. */
+double bound_round(enum dtype t, double x);
+
+#endif

@@ -1,0 +1,207 @@
+#include "engine/oracle/element.h"
+
+#include "engine/oracle/bound.h"
+#include <float.h>
+#include <stdlib.h>
+
+/* A comparison whose captured type may round: then the pass condition is an interval. */
+struct judging {
+    const struct comparison *c;
+    struct verdict *v;
+    double worst;     /* error / bound so far */
+    double sum_error; /* signed, over n_errors finite pairs */
+    uint32_t n_errors;
+    int narrow;
+};
+
+/* Captured values of a narrow type lie between both ends of the bound rounded to that type: rounding is monotonic, so
+   the nearest value to anything within the bound does, and truncation does not. Returns 1 if got does; *reach is the
+   larger distance from want to an end. */
+static int within_rounded(enum dtype t, double got, double want, double bound, double *reach)
+{
+    const double low = bound_round(t, want - bound), high = bound_round(t, want + bound);
+    *reach = fmax(fabs(low - want), fabs(high - want));
+    return got >= low && got <= high;
+}
+
+int element_within(enum dtype t, double got, double want, double bound)
+{
+    double unit = 0;
+    double half_tiny = 0;
+    double reach = 0;
+    const double error = fabs(got - want);
+    if (error <= bound && error <= DBL_MAX)
+        return 1;
+    return isfinite(got) && bound_narrow(t, &unit, &half_tiny) && within_rounded(t, got, want, bound, &reach);
+}
+
+static enum element_class classify(const struct comparison *c, int narrow, size_t i, size_t at, double *ratio)
+{
+    const double got = c->got[i], want = c->want[i], bound = c->bound[i];
+    *ratio = INFINITY;
+    if (isnan(got) && dtype_is_unwritten(c->captured->dtype, c->captured->data, at))
+        return CLASS_MISSING;
+    if (isnan(want) && c->lenient) {
+        *ratio = 0;
+        return CLASS_OK;
+    }
+    if (isnan(got))
+        return CLASS_NAN;
+    if (isinf(got)) {
+        if (got == want)
+            *ratio = 0;
+        return got == want ? CLASS_OK : CLASS_INF;
+    }
+    if (isinf(want))
+        return CLASS_EXTRA;
+    const double error = fabs(got - want);
+    if (error <= bound) {
+        *ratio = bound > 0 ? error / bound : 0;
+        return CLASS_OK;
+    }
+    double reach = bound;
+    int within = narrow && within_rounded(c->captured->dtype, got, want, bound, &reach);
+    *ratio = reach > 0 ? error / reach : INFINITY;
+    if (within) {
+        *ratio = error > 0 ? fmin(*ratio, 1) : 0;
+        return CLASS_OK;
+    }
+    /* Where the type's step changes, the far end may lie further off than a value that is outside. */
+    *ratio = fmax(*ratio, 1 + FLT_EPSILON);
+    return CLASS_OFF;
+}
+
+static size_t place(const struct matrix *m, int row, int col)
+{
+    return (size_t)(row * m->row_stride + col);
+}
+
+enum element_class element_classify(const struct comparison *c, int row, int col)
+{
+    double unit = 0;
+    double half_tiny = 0;
+    double ratio = 0;
+    return classify(c, bound_narrow(c->captured->dtype, &unit, &half_tiny), (size_t)row * (size_t)c->cols + (size_t)col,
+                    place(c->captured, row, col), &ratio);
+}
+
+static void note_worst(struct judging *j, double ratio, int row, int col)
+{
+    /* >= 0 lets a NaN ratio (inf / inf) count as the worst there is. */
+    if (!(ratio >= 0))
+        ratio = INFINITY;
+    if (ratio > j->worst) {
+        j->worst = ratio;
+        j->v->worst_row = (int16_t)row;
+        j->v->worst_col = (int16_t)col;
+    }
+}
+
+static void judge_row(struct judging *j, int row, uint8_t *classes)
+{
+    const struct comparison *c = j->c;
+    const size_t first = (size_t)row * (size_t)c->cols;
+    for (int col = 0; col < c->cols; col++) {
+        const size_t i = first + (size_t)col;
+        const double error = c->got[i] - c->want[i], size = fabs(error), bound = c->bound[i];
+        enum element_class class = CLASS_OK;
+        /* Nearly all elements of nearly all runs; NaN and infinities fail both comparisons. */
+        if (size <= bound && size <= DBL_MAX) {
+            if (size > j->worst * bound)
+                note_worst(j, size / bound, row, col);
+        } else {
+            double ratio = 0;
+            class = classify(c, j->narrow, i, place(c->captured, row, col), &ratio);
+            note_worst(j, ratio, row, col);
+        }
+        if (size <= DBL_MAX) {
+            j->sum_error += error;
+            j->n_errors++;
+        }
+        j->v->count[class]++;
+        if (classes)
+            classes[i] = (uint8_t) class;
+    }
+}
+
+enum { SAMPLE_BAD = 255, SAMPLE_OK = 31 }; /* odd: does not keep step with a tile's columns */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median and interquartile range of got / want over evenly spaced elements: a tile has thousands, and a constant factor
+   shows in any few of them. Nearest ranks, so that a ratio shown is one that occurs. */
+static void judge_ratio(const struct comparison *c, struct verdict *v)
+{
+    double ratios[SAMPLE_BAD];
+    const size_t n = (size_t)c->rows * (size_t)c->cols, most = verdict_bad(v) ? SAMPLE_BAD : SAMPLE_OK;
+    const size_t take = n < most ? n : most;
+    size_t used = 0;
+    for (size_t k = 0; k < take; k++) {
+        const size_t i = k * n / take;
+        const double ratio = c->got[i] / c->want[i];
+        if (isfinite(ratio) && isfinite(c->want[i]))
+            ratios[used++] = ratio;
+    }
+    v->ratio_median = NAN;
+    v->ratio_spread = NAN;
+    if (used == 0)
+        return;
+    qsort(ratios, used, sizeof ratios[0], compare_doubles);
+    v->ratio_median = (float)ratios[used / 2];
+    v->ratio_spread = (float)(ratios[used * 3 / 4] - ratios[used / 4]);
+}
+
+void element_judge(const struct comparison *c, struct verdict *v, uint8_t *classes)
+{
+    double unit = 0;
+    double half_tiny = 0;
+    struct judging j = {.c = c, .v = v, .narrow = bound_narrow(c->captured->dtype, &unit, &half_tiny)};
+    v->judged = 1;
+    for (int row = 0; row < c->rows; row++)
+        judge_row(&j, row, classes);
+    v->worst_ratio = (float)j.worst;
+    v->mean_error = j.n_errors ? (float)(j.sum_error / j.n_errors) : 0;
+    judge_ratio(c, v);
+}
+
+void element_judge_padding(const struct matrix *padding, int first_col, struct verdict *v)
+{
+    for (int row = 0; row < padding->rows; row++) {
+        for (int col = 0; col < padding->cols; col++) {
+            const size_t at = place(padding, row, col);
+            const double got = dtype_load(padding->dtype, padding->data, at);
+            enum element_class class = CLASS_EXTRA;
+            if (got == -INFINITY || dtype_is_unwritten(padding->dtype, padding->data, at))
+                continue;
+            if (isnan(got))
+                class = CLASS_NAN;
+            else if (isinf(got))
+                class = CLASS_INF;
+            v->count[class]++;
+            if (!(v->worst_ratio == INFINITY)) {
+                v->worst_ratio = INFINITY;
+                v->worst_row = (int16_t)row;
+                v->worst_col = (int16_t)(first_col + col);
+            }
+        }
+    }
+}
+
+int verdict_ok(const struct verdict *v)
+{
+    return v->judged && verdict_bad(v) == 0;
+}
+
+uint32_t verdict_bad(const struct verdict *v)
+{
+    uint32_t bad = 0;
+    for (int class = 0; class < CLASS_COUNT; class ++)
+        if (class != CLASS_OK)
+            bad += v->count[class];
+    return bad;
+}

@@ -1,0 +1,28 @@
+/* One tile of one channel: every element gets its class, the tile its verdict. */
+#ifndef ORACLE_ELEMENT_H
+#define ORACLE_ELEMENT_H
+
+#include "engine/oracle/scratch.h"
+
+/* What is compared. want: NaN says nothing (see `lenient`), an infinity is expected exactly. */
+struct comparison {
+    const struct matrix *captured;
+    const double *got, *want, *bound; /* [rows][cols]; got is captured as float64 */
+    int rows, cols;
+    int lenient; /* 1: where want is NaN whatever was written passes: the fault lies upstream (a local verdict) */
+};
+
+/* 1 if a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */
+int element_within(enum dtype t, double got, double want, double bound);
+
+/* The class of one element; bound is that of the arithmetic, before rounding to the captured type. */
+enum element_class element_classify(const struct comparison *c, int row, int col);
+
+/* Judges all elements; classes may be NULL, else [rows][cols]. */
+void element_judge(const struct comparison *c, struct verdict *v, uint8_t *classes);
+
+/* Adds columns that exist only as padding: -inf or never written is right, all else is counted as it deserves. Their
+   columns are numbered on from first_col. */
+void element_judge_padding(const struct matrix *padding, int first_col, struct verdict *v);
+
+#endif

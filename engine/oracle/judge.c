@@ -1,0 +1,260 @@
+/* The heart: walks the tiles in the order the kernel did, computes what each stage should be, locally and globally, and
+   sets what was captured against it. */
+#include "engine/oracle/oracle.h"
+
+#include "engine/oracle/element.h"
+#include "engine/oracle/local.h"
+#include "engine/oracle/operand.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/truth.h"
+#include "engine/oracle/values.h"
+#include "probes/layout.h"
+#include <math.h>
+#include <string.h>
+
+struct job {
+    const struct oracle_case *c;
+    struct judge_scratch *s;
+    struct tile_verdicts *out;
+    struct tile_detail *detail; /* NULL unless the tile at hand is the one asked for; see wanted_detail */
+};
+
+static struct tile_verdicts *verdicts_of(const struct job *job, enum asc_channel ch)
+{
+    return &job->out[(channel_per_kv(ch) ? job->s->kv : 0) * ASC_CHANNELS + (int)ch];
+}
+
+static struct tile_detail *wanted_detail(const struct job *job, enum asc_channel ch)
+{
+    struct tile_detail *d = job->detail;
+    return d && d->channel == (int)ch && (!channel_per_kv(ch) || d->kv == job->s->kv) ? d : NULL;
+}
+
+static void fill(double *to, const double *from, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = from ? from[i] : NAN;
+}
+
+/* Captured values as they are; expectations only where they were computed. */
+static void write_detail(const struct job *job, enum asc_channel ch, int has_local, int has_global)
+{
+    struct tile_detail *d = wanted_detail(job, ch);
+    if (!d)
+        return;
+    const struct stage *stage = &job->s->stage[ch];
+    const int n = stage->rows * stage->cols;
+    d->rows = stage->rows;
+    d->cols = stage->cols;
+    fill(d->got, stage->recorded ? stage->got : NULL, n);
+    fill(d->want_local, has_local ? stage->want[LOCAL] : NULL, n);
+    fill(d->bound_local, has_local ? stage->bound[LOCAL] : NULL, n);
+    fill(d->want_global, has_global ? stage->want[GLOBAL] : NULL, n);
+    fill(d->bound_global, has_global ? stage->bound[GLOBAL] : NULL, n);
+}
+
+/* Nothing was recorded here: right if no element may contribute, else all of it is missing. */
+static void judge_absent(const struct job *job, enum asc_channel ch, int masked, int has_global)
+{
+    const struct stage *stage = &job->s->stage[ch];
+    struct tile_verdicts *v = verdicts_of(job, ch);
+    struct tile_detail *d = wanted_detail(job, ch);
+    const uint32_t n = (uint32_t)(stage->rows * stage->cols);
+    struct verdict absent = {.judged = 1, .masked = (uint8_t)masked, .ratio_median = NAN, .ratio_spread = NAN};
+    if (!masked) {
+        absent.count[CLASS_MISSING] = n;
+        absent.worst_ratio = INFINITY;
+    }
+    v->local = absent;
+    v->global = absent;
+    write_detail(job, ch, 0, has_global);
+    if (d) {
+        memset(d->class_local, masked ? CLASS_OK : CLASS_MISSING, n);
+        memset(d->class_global, masked ? CLASS_OK : CLASS_MISSING, n);
+    }
+}
+
+/* Both verdicts on a recorded channel. same: expectation and bound of both sides are the same numbers. lenient: a NaN
+   expected locally is an upstream fault; for Q, K and V it is one of the input, which has no upstream. */
+static void judge_recorded(const struct job *job, enum asc_channel ch, int same, int lenient)
+{
+    const struct stage *stage = &job->s->stage[ch];
+    struct tile_verdicts *v = verdicts_of(job, ch);
+    struct tile_detail *d = wanted_detail(job, ch);
+    const uint8_t masked = channel_per_kv(ch) && job->s->masked;
+    v->local = (struct verdict){.visited = 1, .masked = masked};
+    v->global = v->local;
+    struct comparison comparison = {
+        .captured = scratch_captured(job->s, job->c, ch), .got = stage->got, .rows = stage->rows, .cols = stage->cols};
+    for (int side = 0; side < SIDES; side++) {
+        struct verdict *verdict = side == LOCAL ? &v->local : &v->global;
+        if (side == GLOBAL && same && !d) {
+            *verdict = v->local;
+            break;
+        }
+        comparison.want = stage->want[side];
+        comparison.bound = stage->bound[side];
+        comparison.lenient = side == LOCAL && lenient;
+        element_judge(&comparison, verdict, !d ? NULL : side == LOCAL ? d->class_local : d->class_global);
+    }
+    write_detail(job, ch, 1, 1);
+}
+
+/* The captured values of a channel, or where this tile has none, the expected ones. */
+static void adopt(const struct job *job, enum asc_channel ch)
+{
+    const struct matrix *m = scratch_captured(job->s, job->c, ch);
+    if (m->data && (!job->s->masked || values_written(m)))
+        scratch_take(job->s, job->c, ch);
+    else
+        scratch_expect(job->s, ch);
+}
+
+static void take_padding(const struct job *job)
+{
+    struct judge_scratch *s = job->s;
+    const struct matrix *padding = job->c->s_padding ? &job->c->s_padding[s->kv] : NULL;
+    s->pad_cols = 0;
+    if (!s->stage[asc_s].recorded || !padding || !padding->data)
+        return;
+    values_load(padding, s->pad);
+    for (int r = 0; r < padding->rows; r++) {
+        for (int col = 0; col < padding->cols; col++) {
+            double *x = &s->pad[(size_t)r * (size_t)padding->cols + (size_t)col];
+            if (dtype_is_unwritten(padding->dtype, padding->data, (size_t)(r * padding->row_stride + col)))
+                *x = -INFINITY;
+            if (*x != -INFINITY)
+                s->pad_cols = padding->cols;
+        }
+    }
+}
+
+static const enum asc_channel computed[] = {asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
+enum { COMPUTED = sizeof computed / sizeof computed[0] };
+
+static void compute_local(const struct job *job)
+{
+    static void (*const formula[COMPUTED])(const struct oracle_case *, struct judge_scratch *) = {
+        local_s, local_m, local_alpha, local_p, local_l, local_u};
+    for (int i = 0; i < COMPUTED; i++) {
+        formula[i](job->c, job->s);
+        adopt(job, computed[i]);
+        if (computed[i] == asc_s)
+            take_padding(job);
+    }
+}
+
+/* A tile that no row sees and of which nothing was computed: the kernel left it after its loads. */
+static int left_early(const struct job *job)
+{
+    if (!job->s->masked)
+        return 0;
+    for (int i = 0; i < COMPUTED; i++) {
+        const struct matrix *m = scratch_captured(job->s, job->c, computed[i]);
+        if (m->data && values_written(m))
+            return 0;
+    }
+    return 1;
+}
+
+static int is_recorded(const struct job *job, enum asc_channel ch)
+{
+    return scratch_captured(job->s, job->c, ch)->data != NULL;
+}
+
+static void judge_operand(const struct job *job, enum asc_channel ch, int masked)
+{
+    if (!is_recorded(job, ch))
+        return;
+    if (masked && !values_written(scratch_captured(job->s, job->c, ch)))
+        judge_absent(job, ch, 1, 0);
+    else
+        judge_recorded(job, ch, 1, 0);
+}
+
+static void judge_visited(const struct job *job, int kv)
+{
+    struct judge_scratch *s = job->s;
+    scratch_tile(s, job->c, kv);
+    s->exact_k = operand_take(job->c, s, asc_k);
+    operand_take(job->c, s, asc_v);
+    judge_operand(job, asc_k, s->masked);
+    judge_operand(job, asc_v, s->masked);
+    const int left = left_early(job);
+    if (!left) {
+        compute_local(job);
+        truth_s(job->c, s);
+        truth_tile(job->c, s);
+    }
+    for (int i = 0; i < COMPUTED; i++) {
+        const enum asc_channel ch = computed[i];
+        if (!is_recorded(job, ch))
+            continue;
+        if (s->stage[ch].recorded)
+            judge_recorded(job, ch, ch == asc_s && s->exact_q && s->exact_k, 1);
+        else
+            judge_absent(job, ch, 1, 0);
+    }
+    if (s->stage[asc_s].recorded && s->pad_cols)
+        element_judge_padding(&job->c->s_padding[kv], s->kv_cols, &verdicts_of(job, asc_s)->local);
+    if (!left)
+        local_advance(job->c, s);
+}
+
+/* A tile the kernel did not visit still counts in the truth of o and lse. */
+static void judge_unvisited(const struct job *job, int kv)
+{
+    struct judge_scratch *s = job->s;
+    scratch_tile(s, job->c, kv);
+    s->exact_k = 0;
+    if (!s->masked) {
+        truth_s(job->c, s);
+        truth_tile(job->c, s);
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (channel_per_kv(ch) && is_recorded(job, ch))
+            judge_absent(job, ch, s->masked, !s->masked && ch != asc_k && ch != asc_v);
+}
+
+static void judge_end(const struct job *job)
+{
+    local_o(job->c, job->s);
+    local_lse(job->c, job->s);
+    truth_end(job->c, job->s);
+    const enum asc_channel ends[] = {asc_o, asc_lse};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (!is_recorded(job, ends[i]))
+            continue;
+        scratch_take(job->s, job->c, ends[i]);
+        judge_recorded(job, ends[i], 0, 1);
+    }
+}
+
+int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
+               struct tile_detail *detail)
+{
+    const struct job job = {c, scratch, out, detail};
+    if (scratch_prepare(scratch, c) != 0)
+        return -1;
+    memset(out, 0, (size_t)c->kv_tiles * ASC_CHANNELS * sizeof *out);
+    if (detail)
+        detail->rows = detail->cols = 0;
+    truth_inputs(c, scratch);
+    scratch_tile(scratch, c, 0);
+    scratch->exact_q = operand_take(c, scratch, asc_q);
+    judge_operand(&job, asc_q, schedule_keys(c, c->in_q.rows - 1) == 0);
+    local_begin(c, scratch);
+    truth_begin(c, scratch);
+    for (int i = 0; i < c->n_visited; i++) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles || scratch->seen[kv])
+            continue;
+        scratch->seen[kv] = 1;
+        judge_visited(&job, kv);
+    }
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        if (!scratch->seen[kv])
+            judge_unvisited(&job, kv);
+    judge_end(&job);
+    return 0;
+}

@@ -1,0 +1,65 @@
+#include "engine/oracle/operand.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/values.h"
+#include <float.h>
+
+struct operand {
+    const struct matrix *input;
+    const double *in, *in_size; /* the input and its magnitude, from the operand's first row on */
+    double *size;               /* room for the magnitude of the captured values */
+    const double **use;         /* where local formulas look for the magnitude */
+    int first;                  /* row of the input that the operand begins with */
+};
+
+static struct operand operand_of(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const int first = s->kv * c->bc;
+    const size_t at = (size_t)first * (size_t)c->head_dim;
+    switch (ch) {
+    case asc_q:
+        return (struct operand){&c->in_q, s->in_q, s->size_q, s->abs_q, &s->use_q, 0};
+    case asc_k:
+        return (struct operand){&c->in_k, s->in_k + at, s->size_k + at, s->abs_k, &s->use_k, first};
+    default:
+        return (struct operand){&c->in_v, s->in_v + at, s->size_v + at, s->abs_v, &s->use_v, first};
+    }
+}
+
+static int all_finite(const double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!(fabs(x[i]) <= DBL_MAX))
+            return 0;
+    return 1;
+}
+
+int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const struct operand o = operand_of(c, s, ch);
+    const struct matrix *captured = scratch_captured(s, c, ch);
+    struct stage *stage = &s->stage[ch];
+    const int n = stage->rows * stage->cols;
+    stage->recorded = 0;
+    stage->loose = s->zero;
+    stage->exact = 1;
+    stage->value = o.in;
+    *o.use = o.in_size;
+    if (!captured->data)
+        return 1;
+    scratch_take(s, c, ch);
+    double unit = 0;
+    double half_tiny = 0;
+    const int narrow = bound_narrow(captured->dtype, &unit, &half_tiny) && captured->dtype != o.input->dtype;
+    const int same = values_same(captured, o.input, o.first) && all_finite(o.in, n);
+    for (int i = 0; i < n; i++) {
+        /* A NaN or an infinity in the input is where the trouble starts: it never counts as right. */
+        stage->want[LOCAL][i] = isfinite(o.in[i]) ? narrow ? bound_round(captured->dtype, o.in[i]) : o.in[i] : NAN;
+        o.size[i] = fabs(stage->got[i]);
+    }
+    stage->want[GLOBAL] = stage->want[LOCAL];
+    stage->bound[LOCAL] = s->zero;
+    stage->bound[GLOBAL] = s->zero;
+    *o.use = o.size;
+    return same;
+}

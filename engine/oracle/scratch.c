@@ -1,0 +1,159 @@
+#include "engine/oracle/scratch.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include "probes/layout.h"
+#include <cblas.h>
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+void oracle_init(void)
+{
+    /* Threads judge different slots side by side: each product stays on its own. */
+    openblas_set_num_threads(1);
+}
+
+struct judge_scratch *judge_scratch_new(void)
+{
+    return calloc(1, sizeof(struct judge_scratch));
+}
+
+void judge_scratch_free(struct judge_scratch *s)
+{
+    if (!s)
+        return;
+    free(s->block);
+    free(s);
+}
+
+/* Rows and columns of a channel's tile of R queries and C keys. */
+static void stage_shape(struct stage *stage, enum asc_channel ch, size_t R, size_t C, size_t D)
+{
+    const struct asc_plan plan = {.br = (int32_t)R, .bc = (int32_t)C};
+    const struct asc_problem problem = {.head_dim = (int32_t)D};
+    stage->rows = channel_rows(ch, &plan);
+    stage->cols = channel_cols(ch, &plan, &problem);
+}
+
+/* Each buffer starts on a cache line of its own. */
+static size_t padded(size_t n)
+{
+    return (n + 7) / 8 * 8;
+}
+
+enum { ARRAYS_PER_STAGE = 2 + 2 * SIDES };
+
+int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
+{
+    const size_t R = (size_t)c->in_q.rows, C = (size_t)c->bc, D = (size_t)c->head_dim, K = (size_t)c->kv_len;
+    size_t doubles = 0;
+#define BUFFER(name, elements, meaning) doubles += padded(elements);
+#include "engine/oracle/buffers.def"
+#undef BUFFER
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        memset(&s->stage[ch], 0, sizeof s->stage[ch]);
+        stage_shape(&s->stage[ch], ch, R, C, D);
+        doubles += ARRAYS_PER_STAGE * padded((size_t)s->stage[ch].rows * (size_t)s->stage[ch].cols);
+    }
+    const size_t bytes = (R + 2 * R * C) * sizeof(int) + (size_t)c->kv_tiles;
+    const size_t need = doubles + bytes / sizeof(double) + 1;
+    if (need > s->room) {
+        double *block = NULL;
+        if (posix_memalign((void **)&block, 64, need * sizeof *block) != 0)
+            return -1;
+        free(s->block);
+        s->block = block;
+        s->room = need;
+    }
+    double *at = s->block;
+#define BUFFER(name, elements, meaning)                                                                                \
+    s->name = at;                                                                                                      \
+    at += padded(elements);
+#include "engine/oracle/buffers.def"
+#undef BUFFER
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        struct stage *stage = &s->stage[ch];
+        const size_t step = padded((size_t)stage->rows * (size_t)stage->cols);
+        stage->got = at;
+        stage->loose_room = at + step;
+        for (int side = 0; side < SIDES; side++) {
+            stage->want[side] = at + (size_t)(2 + 2 * side) * step;
+            stage->bound[side] = at + (size_t)(3 + 2 * side) * step;
+        }
+        at += ARRAYS_PER_STAGE * step;
+    }
+    s->visible = (int *)at;
+    s->order = s->visible + R;
+    s->shuffled = s->order + R * C;
+    s->seen = (uint8_t *)(s->shuffled + R * C);
+    memset(s->seen, 0, (size_t)c->kv_tiles);
+    memset(s->zero, 0, (R > C ? R : C) * (C > D ? C : D) * sizeof(double));
+    return 0;
+}
+
+void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
+{
+    const int cols = schedule_cols(c, kv);
+    s->kv = kv;
+    s->kv_cols = cols;
+    s->masked = schedule_masked(c, kv);
+    for (int r = 0; r < c->in_q.rows; r++)
+        s->visible[r] = schedule_visible(c, r, kv);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (!channel_per_kv(ch))
+            continue;
+        stage_shape(&s->stage[ch], ch, (size_t)c->in_q.rows, (size_t)cols, (size_t)c->head_dim);
+        s->stage[ch].recorded = 0;
+    }
+}
+
+const struct matrix *scratch_captured(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
+{
+    return &c->captured[(channel_per_kv(ch) ? s->kv : 0) * ASC_CHANNELS + (int)ch];
+}
+
+void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
+{
+    struct stage *stage = &s->stage[ch];
+    const struct matrix *m = scratch_captured(s, c, ch);
+    double unit = 0;
+    double half_tiny = 0;
+    values_load(m, stage->got);
+    stage->recorded = 1;
+    stage->value = stage->got;
+    stage->loose = s->zero;
+    stage->exact = 1;
+    /* Q, K and V are used as they are captured. Any other channel in a narrow type is a rounded copy of the f32 that
+       the kernel goes on with (or that very value): both have to be allowed for. */
+    if (ch == asc_q || ch == asc_k || ch == asc_v || !bound_narrow(m->dtype, &unit, &half_tiny))
+        return;
+    const int n = stage->rows * stage->cols;
+    for (int i = 0; i < n; i++) {
+        const double size = fabs(stage->got[i]);
+        stage->loose_room[i] = size <= DBL_MAX ? (unit * size + half_tiny) * (1 + unit) : 0;
+    }
+    stage->loose = stage->loose_room;
+    stage->exact = 0;
+}
+
+void scratch_expect(struct judge_scratch *s, enum asc_channel ch)
+{
+    struct stage *stage = &s->stage[ch];
+    stage->value = stage->want[LOCAL];
+    stage->loose = stage->bound[LOCAL];
+    stage->exact = 0;
+}
+
+void multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
+                         double *c, int add)
+{
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, factor, a, lda, b, ldb, add, c, m);
+}
+
+void multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
+              int add)
+{
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, m, k, factor, a, lda, b, ldb, add, c, m);
+}

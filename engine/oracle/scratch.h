@@ -1,0 +1,64 @@
+/* Working memory of one judging thread, and the tile that is being worked on. */
+#ifndef ORACLE_SCRATCH_H
+#define ORACLE_SCRATCH_H
+
+#include "engine/oracle/oracle.h"
+
+enum side { LOCAL, GLOBAL, SIDES };
+
+/* One channel of the tile at hand. Arrays are [rows][cols] of the channel's valid region. */
+struct stage {
+    int rows, cols;
+    int recorded; /* 1: got holds what this run captured here */
+    double *got;
+    double *want[SIDES]; /* NaN: its operands allow no statement; +-inf: exactly this infinity is expected */
+    double *bound[SIDES];
+    double *loose_room;
+    /* What the local formulas downstream take for this channel: the captured values, or where there are none the
+       expected ones; and how far the kernel's own values may lie from it (all zero for captured f32). */
+    const double *value, *loose;
+    int exact; /* 1: loose is all zero */
+};
+
+struct judge_scratch {
+    double *block; /* owned */
+    size_t room;   /* doubles in block */
+    struct stage stage[ASC_CHANNELS];
+#define BUFFER(name, elements, meaning) double *name;
+#include "engine/oracle/buffers.def"
+#undef BUFFER
+    int *visible;  /* [R] columns of the tile that each row may see; behind the doubles of block */
+    int *order;    /* [R][C] elements of a score tile */
+    int *shuffled; /* [R][C] the same in another order */
+    uint8_t *seen; /* [kv_tiles] 1: judged already */
+    const double *use_q, *use_k, *use_v; /* magnitudes of the q, k and v that local formulas read */
+    int kv;                              /* the tile at hand */
+    int kv_cols;                         /* its columns */
+    int pad_cols;                        /* padding columns of s that hold something else than -inf, or 0 */
+    int masked;                          /* 1: no row sees any of it */
+    int exact_q;                         /* 1: local formulas read the original Q */
+    int exact_k;                         /* 1: local_s has worked on this tile and has read the original K */
+    int lossy_qk, lossy_v;               /* 1: converting the inputs to the captured type may have moved them */
+};
+
+/* Makes room for the case and points all buffers into it. Returns -1 where memory ran out. */
+int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c);
+
+/* Points s at kv tile kv: shapes of its stages, what each row sees. */
+void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv);
+
+/* The captured matrix of a channel at the tile at hand (or of the slot). */
+const struct matrix *scratch_captured(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch);
+
+/* Loads a captured channel and makes it the value that local formulas read. */
+void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch);
+/* Makes the locally expected values the ones that local formulas read: nothing was captured. */
+void scratch_expect(struct judge_scratch *s, enum asc_channel ch);
+
+/* C = factor * A B' (or A B), A [n][k] with rows of lda, C [n][m] packed; add: C += it. */
+void multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
+                         double *c, int add);
+void multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
+              int add);
+
+#endif

@@ -1,0 +1,38 @@
+/* The float64 truth from the original inputs, and how far a correct kernel may lie from it at each stage.
+
+   m, P, l and U stand on the maximum the kernel took. Two frames m and m' give p and p exp(m - m'), so they are
+   compared in this run's own: its captured m is the frame, whatever it is, and truth is exp(true s - frame). A wrong m
+   is then m's fault alone. Where the captured m is no usable frame (not finite, or further from the true maximum than
+   exp can bridge in f32) the true maximum is.
+
+   Inside, everything is kept relative to the true running maximum, M, so that nothing can overflow:
+     w = exp(s - M), L = sum w, U = sum w v, A = sum w |v|.
+
+   How far a correct kernel may lie from it, composed through the stages (hats are the kernel's, F its frame, B the
+   bound of a score, e the relative error of one exponential at the argument it gets): p:  p^/p = exp(s^ - s) (1 + e),
+   so |p^ - p| <= p d, d = expm1(B + e) l:  E_j = decay (1 + e_alpha) E_(j-1) + decay e_alpha L_(j-1) + sum w d +
+   gamma(Bc+6) (L_j + E_j) with decay = exp(M_(j-1) - M_j): the previous error is carried along, alpha's own error falls
+   on what l was, each weight's error falls on the sum, and the additions round what they add. u:  the same with w |v|
+   for w and A for L. o = u / l:  |o^ - o| <= (E_u + |o| E_l) / (L - E_l), then the division's own error lse = m + ln l:
+   -ln(1 - E_l / L), then its own error. */
+#ifndef ORACLE_TRUTH_H
+#define ORACLE_TRUTH_H
+
+#include "engine/oracle/scratch.h"
+
+/* Loads the inputs as float64. */
+void truth_inputs(const struct oracle_case *c, struct judge_scratch *s);
+/* Only Q and the K of the tile at hand. */
+void truth_tile_inputs(const struct oracle_case *c, struct judge_scratch *s);
+void truth_begin(const struct oracle_case *c, struct judge_scratch *s);
+
+/* Scores of the tile at hand: want[GLOBAL] and bound[GLOBAL] of s. */
+void truth_s(const struct oracle_case *c, struct judge_scratch *s);
+/* Takes in the tile at hand (after truth_s) and fills want[GLOBAL] and bound[GLOBAL] of m, alpha, p, l and u. The frame
+   is what stage m captured, if it did. */
+void truth_tile(const struct oracle_case *c, struct judge_scratch *s);
+
+/* After all tiles with a visible key: o and lse. */
+void truth_end(const struct oracle_case *c, struct judge_scratch *s);
+
+#endif

@@ -1,0 +1,458 @@
+/* A streaming-softmax kernel in plain C f32, with or without a mistake, recorded the way probes record: what the oracle
+   is tried on. One q tile of one head. */
+#ifndef TEST_ORACLE_KERNEL_H
+#define TEST_ORACLE_KERNEL_H
+
+#include "engine/oracle/oracle.h"
+#include "probes/layout.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum fill { FILL_NORMAL, FILL_LARGE, FILL_OUTLIERS, FILL_ZEROS, FILL_ONE_HOT, FILL_CONSTANT, FILL_ARANGE };
+enum summing { SUM_FORWARD, SUM_BACKWARD, SUM_LANES };
+
+enum mistake {
+    RIGHT,
+    /* listed causes */
+    S_SCALED_TWICE,
+    S_NOT_SCALED,
+    S_K_NOT_TRANSPOSED,
+    /* other mistakes of scores */
+    S_SCALE_AND_HALF,
+    S_SIGN,
+    S_ROUNDED_F16,
+    S_PLUS_MILLI,
+    S_LAST_PRODUCT,
+    S_RESULT_TRANSPOSED,
+    S_NEIGHBOUR_TILE,
+    S_NEXT_KEY,
+    S_HALF_OF_D,
+    S_Q_ROUNDED_BF16,
+    S_ABSOLUTE,
+    S_F16_ACCUMULATOR,
+    S_SCALED_THRICE,
+    S_SQUARED,
+    S_CAUSAL_OFF_BY_ONE,
+    S_TAIL_COUNTED,
+    /* later stages */
+    M_PARTIAL,
+    ALPHA_INVERTED,
+    P_BASE_2,
+    L_ALPHA_FORGOTTEN,
+    L_ALPHA_TWICE,
+    L_PREVIOUS_KEPT,
+    U_KEY_MISSING,
+    U_ALPHA_FORGOTTEN,
+    U_ALPHA_TWICE,
+    O_UNNORMALISED,
+    O_TRUNCATED,
+    LSE_BASE_2,
+    K_ROW_SWAPPED,
+    V_ELEMENT_LOST,
+    MISTAKES
+};
+
+struct spec {
+    int q_len, kv_len, head_dim, br, bc, q_tile;
+    enum asc_causal causal;
+    enum dtype dtype, o_dtype, p_dtype; /* 0 is f16: inputs, output, recorded P */
+    struct asc_conventions conventions;
+    enum fill fill;
+    enum summing summing;
+    int reversed;        /* visits kv tiles from the last to the first */
+    int visits_masked;   /* visits tiles that no row sees */
+    int skip;            /* leaves out this many kv tiles at the end of its walk */
+    unsigned unrecorded; /* set of 1u << channel */
+    enum mistake mistake;
+    unsigned seed;
+};
+
+struct kernel_run {
+    struct spec spec;
+    struct oracle_case c;
+    struct matrix *captured, *padding; /* owned */
+    void **arrays;                     /* owned, [kv_tiles][ASC_CHANNELS]: full tiles, or NULL */
+    int *order;                        /* owned */
+    void *q, *k, *v;                   /* owned, inputs: [q_len][D], [kv_len][D] */
+    float scale;
+    struct tile_verdicts *out; /* owned */
+};
+
+static inline uint64_t test_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static inline double test_normal(uint64_t *state)
+{
+    /* A sum of twelve uniform values: near enough, and the same bits everywhere. */
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += (double)(test_random(state) >> 11) * 0x1p-53;
+    return sum;
+}
+
+static inline void *test_fill(const struct spec *s, int rows, uint64_t seed)
+{
+    const size_t n = (size_t)rows * (size_t)s->head_dim;
+    uint64_t state = seed * 7919 + s->seed;
+    void *data = calloc(n, 8);
+    for (size_t i = 0; i < n; i++) {
+        const size_t row = i / (size_t)s->head_dim, d = i % (size_t)s->head_dim;
+        double x = test_normal(&state);
+        if (s->fill == FILL_LARGE)
+            x *= sqrt(30);
+        else if (s->fill == FILL_OUTLIERS)
+            x *= test_random(&state) % 64 == 0 ? 30 : 1;
+        else if (s->fill == FILL_ZEROS)
+            x = 0;
+        else if (s->fill == FILL_ONE_HOT)
+            x = row % (size_t)s->head_dim == d;
+        else if (s->fill == FILL_CONSTANT)
+            x = 0.5;
+        else if (s->fill == FILL_ARANGE)
+            x = ((double)(i % 251) - 125) / 128;
+        dtype_store(s->dtype, data, i, x);
+    }
+    return data;
+}
+
+static inline float sum_products(const struct spec *s, const float *a, const float *b, int n, int stride_b, float start)
+{
+    float lanes[4] = {0};
+    float sum = start;
+    if (s->summing == SUM_LANES) {
+        for (int i = 0; i < n; i++)
+            lanes[i & 3] += a[i] * b[i * stride_b];
+        return start + ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]));
+    }
+    for (int i = 0; i < n; i++) {
+        const int at = s->summing == SUM_FORWARD ? i : n - 1 - i;
+        sum += a[at] * b[at * stride_b];
+    }
+    return sum;
+}
+
+static inline float round_to(enum dtype t, float x)
+{
+    uint64_t room = 0;
+    dtype_store(t, &room, 0, x);
+    return (float)dtype_load(t, &room, 0);
+}
+
+static inline int run_keys(const struct spec *s, int row)
+{
+    const int i = s->q_tile * s->br + row + (s->mistake == S_CAUSAL_OFF_BY_ONE);
+    int keys = s->kv_len;
+    if (s->causal == ASC_CAUSAL_TOP_LEFT)
+        keys = i + 1;
+    else if (s->causal == ASC_CAUSAL_BOTTOM_RIGHT)
+        keys = i + 1 + s->kv_len - s->q_len;
+    return keys < 0 ? 0 : keys > s->kv_len ? s->kv_len : keys;
+}
+
+static inline float run_score(const struct kernel_run *run, const float *q, const float *k, int row, int col, int kv)
+{
+    const struct spec *s = &run->spec;
+    const int D = s->head_dim;
+    const float *a = q + row * D, *b = k + col * D;
+    const int unit = s->conventions.s_unit;
+    const float factor = unit == ASC_UNIT_RAW ? 1 : unit == ASC_UNIT_LOG2 ? run->scale * (float)M_LOG2E : run->scale;
+    float other[512];
+    float dot = 0;
+    switch (s->mistake) {
+    case S_K_NOT_TRANSPOSED:
+        return factor * sum_products(s, a, k + col, D, D, 0);
+    case S_LAST_PRODUCT:
+        return factor * sum_products(s, a, b, D - 1, 1, 0);
+    case S_HALF_OF_D:
+        return factor * sum_products(s, a, b, D / 2, 1, 0);
+    case S_NEXT_KEY:
+        return factor * sum_products(s, a, k + (col + 1) % s->bc * D, D, 1, 0);
+    case S_RESULT_TRANSPOSED:
+        return factor * sum_products(s, q + col % s->br * D, k + row % s->bc * D, D, 1, 0);
+    case S_NEIGHBOUR_TILE:
+        for (int d = 0; d < D; d++)
+            other[d] = (float)dtype_load(s->dtype, run->k, (size_t)(((kv + 1) * s->bc + col) % s->kv_len * D + d));
+        return factor * sum_products(s, a, other, D, 1, 0);
+    case S_Q_ROUNDED_BF16:
+        for (int d = 0; d < D; d++)
+            other[d] = round_to(DTYPE_BF16, a[d]);
+        return factor * sum_products(s, other, b, D, 1, 0);
+    case S_F16_ACCUMULATOR:
+        for (int d = 0; d < D; d++)
+            dot = round_to(DTYPE_F16, dot + a[d] * b[d]);
+        return factor * dot;
+    default:
+        dot = sum_products(s, a, b, D, 1, 0);
+    }
+    switch (s->mistake) {
+    case S_SCALED_TWICE:
+        return dot * factor * run->scale;
+    case S_SCALED_THRICE:
+        return dot * factor * run->scale * run->scale;
+    case S_NOT_SCALED:
+        return dot;
+    case S_SCALE_AND_HALF:
+        return dot * (factor * 1.5f);
+    case S_SIGN:
+        return -dot * factor;
+    case S_ROUNDED_F16:
+        return round_to(DTYPE_F16, dot * factor);
+    case S_PLUS_MILLI:
+        return dot * factor + 1e-3f;
+    case S_ABSOLUTE:
+        return fabsf(dot) * factor;
+    case S_SQUARED:
+        return dot * dot * factor;
+    default:
+        return dot * factor;
+    }
+}
+
+/* exp of a difference of two values in their units, the way kernels of that convention compute it. */
+static inline float run_exp(const struct kernel_run *run, float x, int unit, float y)
+{
+    const float scale_log2 = run->scale * (float)M_LOG2E;
+    if (unit == ASC_UNIT_RAW)
+        return exp2f(x * scale_log2 - y * scale_log2);
+    return unit == ASC_UNIT_LOG2 ? exp2f(x - y) : expf(x - y);
+}
+
+static inline enum dtype run_dtype(const struct spec *s, enum asc_channel ch)
+{
+    if (ch == asc_q || ch == asc_k || ch == asc_v)
+        return s->dtype;
+    return ch == asc_o ? s->o_dtype : ch == asc_p ? s->p_dtype : DTYPE_F32;
+}
+
+static inline void *run_array(const struct kernel_run *run, enum asc_channel ch, int kv)
+{
+    return run->arrays[(channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch];
+}
+
+static inline void run_record(const struct kernel_run *run, enum asc_channel ch, int kv, size_t i, float x)
+{
+    if (run_array(run, ch, kv))
+        dtype_store(run_dtype(&run->spec, ch), run_array(run, ch, kv), i, x);
+}
+
+static inline void run_tile(const struct kernel_run *run, int kv, const float *q, float *m, float *l, float *u)
+{
+    const struct spec *s = &run->spec;
+    const int D = s->head_dim, br = s->br, bc = s->bc, first = kv * bc;
+    const int valid = s->kv_len - first < bc ? s->kv_len - first : bc;
+    float *k = calloc((size_t)bc * (size_t)D, sizeof *k), *v = calloc((size_t)bc * (size_t)D, sizeof *v);
+    float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
+    for (int i = 0; i < bc * D; i++) {
+        const int from = s->mistake == K_ROW_SWAPPED && i / D < 2 ? first * D + i % D + (1 - i / D) * D : first * D + i;
+        k[i] = i / D < valid ? (float)dtype_load(s->dtype, run->k, (size_t)from) : 0;
+        v[i] = i / D < valid ? (float)dtype_load(s->dtype, run->v, (size_t)(first * D + i)) : 0;
+        if (s->mistake == V_ELEMENT_LOST && i == 1)
+            v[i] = 0;
+        run_record(run, asc_k, kv, (size_t)i, k[i]);
+        run_record(run, asc_v, kv, (size_t)i, v[i]);
+    }
+    const int to_m = s->conventions.m_unit, from_s = s->conventions.s_unit;
+    for (int r = 0; r < br; r++) {
+        const int visible = run_keys(s, r) - first;
+        const int real_row = s->q_tile * br + r < s->q_len;
+        float top = m[r];
+        float sum = 0;
+        for (int c = 0; c < bc; c++) {
+            const int masked = (c >= valid && s->mistake != S_TAIL_COUNTED) || (c >= visible && c < valid);
+            score[c] = masked ? -INFINITY : run_score(run, q, k, r, c, kv);
+            if (real_row)
+                run_record(run, asc_s, kv, (size_t)(r * bc + c), score[c]);
+            float x = score[c];
+            if (from_s == ASC_UNIT_RAW && to_m == ASC_UNIT_SCALED)
+                x *= run->scale;
+            if (!(s->mistake == M_PARTIAL && c < bc / 4))
+                top = fmaxf(top, x);
+        }
+        const int none = top == -INFINITY;
+        float alpha = m[r] == -INFINITY ? (float)s->conventions.alpha_first : run_exp(run, m[r], to_m, top);
+        if (s->mistake == ALPHA_INVERTED && m[r] != -INFINITY)
+            alpha = 1 / alpha;
+        for (int c = 0; c < bc; c++) {
+            float x = score[c];
+            if (from_s == ASC_UNIT_RAW && to_m == ASC_UNIT_SCALED)
+                x *= run->scale;
+            p[c] = none || x == -INFINITY ? 0 : run_exp(run, x, to_m, top);
+            if (s->mistake == P_BASE_2 && x != -INFINITY)
+                p[c] = exp2f(x - top);
+            sum += p[c];
+            if (real_row)
+                run_record(run, asc_p, kv, (size_t)(r * bc + c), p[c]);
+        }
+        const float l_alpha = s->mistake == L_ALPHA_FORGOTTEN ? 1 : s->mistake == L_ALPHA_TWICE ? alpha * alpha : alpha;
+        const float u_alpha = s->mistake == U_ALPHA_FORGOTTEN ? 1 : s->mistake == U_ALPHA_TWICE ? alpha * alpha : alpha;
+        const int kept = s->mistake == L_PREVIOUS_KEPT && l[r] != 0;
+        l[r] = kept ? l[r] * l_alpha : l[r] * l_alpha + sum;
+        if (s->mistake == U_KEY_MISSING)
+            p[valid / 2] = 0;
+        for (int d = 0; d < D; d++)
+            u[r * D + d] = sum_products(s, p, v + d, bc, D, u[r * D + d] * u_alpha);
+        m[r] = top;
+        if (!real_row)
+            continue;
+        run_record(run, asc_m, kv, (size_t)r, top);
+        run_record(run, asc_alpha, kv, (size_t)r, alpha);
+        run_record(run, asc_l, kv, (size_t)r, l[r]);
+        for (int d = 0; d < D; d++)
+            run_record(run, asc_u, kv, (size_t)(r * D + d), u[r * D + d]);
+    }
+    free(k);
+    free(v);
+    free(score);
+    free(p);
+}
+
+static inline float truncate_f16(float x)
+{
+    const float nearest = round_to(DTYPE_F16, x);
+    return fabsf(nearest) > fabsf(x) ? round_to(DTYPE_F16, nearest * (1 - 0x1p-11f)) : nearest;
+}
+
+static inline void run_end(const struct kernel_run *run, const float *m, const float *l, const float *u)
+{
+    const struct spec *s = &run->spec;
+    const int D = s->head_dim;
+    for (int r = 0; r < s->br && s->q_tile * s->br + r < s->q_len; r++) {
+        const float inverse = l[r] > 0 ? 1 / l[r] : 0;
+        const int unit = s->conventions.m_unit;
+        float m_natural = m[r] * (unit == ASC_UNIT_RAW ? run->scale : unit == ASC_UNIT_LOG2 ? (float)M_LN2 : 1);
+        float lse = m_natural + logf(l[r]);
+        if (s->conventions.lse_base2)
+            lse *= (float)M_LOG2E;
+        if (s->mistake == LSE_BASE_2)
+            lse = m_natural + log2f(l[r]);
+        if (!(l[r] > 0))
+            lse = s->conventions.empty_lse_negative ? -INFINITY : INFINITY;
+        run_record(run, asc_lse, 0, (size_t)r, lse);
+        for (int d = 0; d < D; d++) {
+            float o = u[r * D + d] * (s->mistake == O_UNNORMALISED ? 1 : inverse);
+            if (s->mistake == O_TRUNCATED)
+                o = truncate_f16(o);
+            run_record(run, asc_o, 0, (size_t)(r * D + d), o);
+        }
+    }
+}
+
+static inline void run_arrays(struct kernel_run *run)
+{
+    const struct spec *s = &run->spec;
+    const struct asc_plan plan = {.br = s->br, .bc = s->bc};
+    const struct asc_problem problem = {.head_dim = s->head_dim, .q_len = s->q_len, .kv_len = s->kv_len};
+    const int tiles = run->c.kv_tiles;
+    run->captured = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->captured);
+    run->padding = calloc((size_t)tiles, sizeof *run->padding);
+    run->arrays = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->arrays);
+    run->order = calloc((size_t)tiles, sizeof *run->order);
+    run->out = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->out);
+    for (int i = 0; i < tiles * ASC_CHANNELS; i++) {
+        const enum asc_channel ch = (enum asc_channel)(i % ASC_CHANNELS);
+        const int kv = i / ASC_CHANNELS, rows = channel_rows(ch, &plan), cols = channel_cols(ch, &plan, &problem);
+        const enum dtype t = run_dtype(s, ch);
+        if ((kv > 0 && !channel_per_kv(ch)) || s->unrecorded & 1u << ch)
+            continue;
+        const size_t bytes = (size_t)rows * (size_t)cols * dtype_bytes(t);
+        const uint32_t pattern = UNWRITTEN_32;
+        run->arrays[i] = malloc(bytes + sizeof pattern);
+        for (size_t b = 0; b < bytes; b += sizeof pattern)
+            memcpy((char *)run->arrays[i] + b, &pattern, sizeof pattern);
+        const int left = s->kv_len - kv * s->bc < s->bc ? s->kv_len - kv * s->bc : s->bc;
+        const int rows_left = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
+        run->captured[i] = (struct matrix){run->arrays[i], t, cols, ch == asc_k || ch == asc_v ? left : rows_left,
+                                           ch == asc_s || ch == asc_p ? left : cols};
+        if (ch == asc_s && left < s->bc)
+            run->padding[kv] = (struct matrix){(float *)run->arrays[i] + left, t, cols, rows_left, s->bc - left};
+    }
+}
+
+static inline struct kernel_run *kernel_run(const struct spec *s)
+{
+    struct kernel_run *run = calloc(1, sizeof *run);
+    run->spec = *s;
+    run->scale = 1 / sqrtf((float)s->head_dim);
+    run->q = test_fill(s, s->q_len, 1);
+    run->k = test_fill(s, s->kv_len, 2);
+    run->v = test_fill(s, s->kv_len, 3);
+    const int D = s->head_dim, tiles = (s->kv_len + s->bc - 1) / s->bc;
+    const size_t size = dtype_bytes(s->dtype);
+    const int rows = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
+    run->c = (struct oracle_case){.scale = run->scale,
+                                  .causal = (int)s->causal,
+                                  .q_len = s->q_len,
+                                  .kv_len = s->kv_len,
+                                  .head_dim = D,
+                                  .br = s->br,
+                                  .bc = s->bc,
+                                  .q_tile = s->q_tile,
+                                  .o_dtype = (int)s->o_dtype,
+                                  .conventions = s->conventions,
+                                  .kv_tiles = tiles};
+    run_arrays(run);
+    run->c.in_q = (struct matrix){(char *)run->q + (size_t)(s->q_tile * s->br * D) * size, s->dtype, D, rows, D};
+    run->c.in_k = (struct matrix){run->k, s->dtype, D, s->kv_len, D};
+    run->c.in_v = (struct matrix){run->v, s->dtype, D, s->kv_len, D};
+    run->c.captured = run->captured;
+    run->c.s_padding = run->padding;
+    run->c.order = run->order;
+    float *q = calloc((size_t)(s->br * D), sizeof *q), *u = calloc((size_t)(s->br * D), sizeof *u);
+    float *m = calloc((size_t)s->br, sizeof *m), *l = calloc((size_t)s->br, sizeof *l);
+    for (int r = 0; r < s->br; r++) {
+        m[r] = -INFINITY;
+        for (int d = 0; d < D; d++) {
+            const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
+            q[r * D + d] = r < rows ? (float)dtype_load(s->dtype, run->q, from) : 0;
+            run_record(run, asc_q, 0, (size_t)(r * D + d), q[r * D + d]);
+        }
+    }
+    for (int i = 0; i < tiles - s->skip; i++) {
+        const int kv = s->reversed ? tiles - 1 - i : i;
+        if (!s->visits_masked && run_keys(s, rows - 1) <= kv * s->bc)
+            continue;
+        run->order[run->c.n_visited++] = kv;
+        run_tile(run, kv, q, m, l, u);
+    }
+    run_end(run, m, l, u);
+    free(q);
+    free(u);
+    free(m);
+    free(l);
+    return run;
+}
+
+static inline void kernel_run_free(struct kernel_run *run)
+{
+    for (int i = 0; i < run->c.kv_tiles * ASC_CHANNELS; i++)
+        free(run->arrays[i]);
+    free(run->arrays);
+    free(run->captured);
+    free(run->padding);
+    free(run->order);
+    free(run->out);
+    free(run->q);
+    free(run->k);
+    free(run->v);
+    free(run);
+}
+
+/* Stages with a bad element anywhere, as a set of 1u << channel. */
+static inline unsigned bad_stages(const struct kernel_run *run, int global)
+{
+    unsigned bad = 0;
+    for (int i = 0; i < run->c.kv_tiles * ASC_CHANNELS; i++) {
+        const struct verdict *v = global ? &run->out[i].global : &run->out[i].local;
+        if (v->judged && !verdict_ok(v))
+            bad |= 1u << i % ASC_CHANNELS;
+    }
+    return bad;
+}
+
+#endif
