@@ -1,0 +1,490 @@
+/* Traces: made, attached to as a debuggee does, written to, saved, opened again; and what happens when any of it fails.
+ */
+#include "engine/base/safetensors.h"
+#include "probes/live.h"
+#include "probes/trace.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/attnscope-trace-XXXXXX";
+
+static const char *in_folder(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static int files_in_folder(void)
+{
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    int n = 0;
+    for (const struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* Heads 4 over 2, lengths with tails, two of the twelve q tiles recorded, in an order of their own. */
+static const struct asc_problem small = {.batch = 1,
+                                         .heads = 4,
+                                         .kv_heads = 2,
+                                         .q_len = 10,
+                                         .kv_len = 13,
+                                         .head_dim = 6,
+                                         .causal = ASC_CAUSAL_BOTTOM_RIGHT,
+                                         .layout = ASC_BLHD,
+                                         .dtype = DTYPE_F16,
+                                         .scale = 0.1f};
+static const struct asc_plan small_plan = {4, 8, 64};
+static const struct asc_conventions small_conventions = {ASC_UNIT_SCALED, ASC_UNIT_LOG2, 1, 1, 1};
+static const int32_t small_slots[2][3] = {{0, 3, 2}, {0, 1, 0}};
+
+static struct layout_types small_types(void)
+{
+    struct layout_types types = {.o = DTYPE_BF16};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = DTYPE_F32;
+    types.channel[asc_q] = types.channel[asc_k] = DTYPE_F16;
+    types.channel[asc_v] = DTYPE_E4M3;
+    types.channel[asc_u] = DTYPE_F64;
+    types.channel[asc_alpha] = -1;
+    return types;
+}
+
+static struct trace *make_small(void)
+{
+    uint16_t q[10 * 4 * 6], k[13 * 2 * 6], v[13 * 2 * 6];
+    for (int i = 0; i < 240; i++)
+        q[i] = (uint16_t)i;
+    for (int i = 0; i < 156; i++) {
+        k[i] = (uint16_t)(1000 + i);
+        v[i] = (uint16_t)(2000 + i);
+    }
+    const struct layout_types types = small_types();
+    struct trace *t = NULL;
+    struct err err = {0};
+    if (trace_create(&small, &small_plan, &small_conventions, &types, small_slots, 2, q, k, v, &t, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    return t;
+}
+
+static void a_new_trace_holds_inputs_and_nothing_else(void **state)
+{
+    (void)state;
+    struct trace *t = make_small();
+    enum dtype dtype;
+    const uint16_t *q = trace_tensor(t, 'q', &dtype);
+    assert_int_equal(dtype, DTYPE_F16);
+    assert_int_equal(q[239], 239);
+    assert_int_equal(((const uint16_t *)trace_tensor(t, 'v', &dtype))[155], 2155);
+    const void *o = trace_tensor(t, 'o', &dtype);
+    assert_int_equal(dtype, DTYPE_BF16);
+    for (size_t i = 0; i < 240; i++)
+        assert_true(dtype_is_unwritten(DTYPE_BF16, o, i));
+    const void *lse = trace_tensor(t, 'L', &dtype);
+    for (size_t i = 0; i < 40; i++)
+        assert_true(dtype_is_unwritten(DTYPE_F32, lse, i));
+    assert_null(trace_tensor(t, 'x', &dtype));
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        for (int slot = 0; slot < 2; slot++)
+            for (int kv = 0; kv < 2; kv++) {
+                const struct tile tile = trace_tile(t, ch, slot, kv);
+                assert_int_equal(tile.data == NULL, ch == asc_alpha);
+                for (size_t i = 0; tile.data && i < (size_t)(tile.rows * tile.cols); i++)
+                    assert_true(ch == asc_v ? isnan(dtype_load(tile.dtype, tile.data, i))
+                                            : dtype_is_unwritten(tile.dtype, tile.data, i));
+                assert_int_equal(trace_first_stamp(t, ch, slot, kv), 0);
+                assert_int_equal(trace_last_stamp(t, ch, slot, kv), 0);
+            }
+    assert_null(trace_stamps(t, asc_alpha, 0, 0));
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        assert_int_equal(trace_dropped(t, ch) + trace_mistyped(t, ch), 0);
+    trace_free(t);
+}
+
+static void tiles_know_their_tails(void **state)
+{
+    (void)state;
+    struct trace *t = make_small();
+    struct tile tile = trace_tile(t, asc_s, 0, 1); /* q tile 2 of 10 rows in fours, kv tile 1 of 13 in eights */
+    assert_int_equal(tile.rows, 4);
+    assert_int_equal(tile.cols, 8);
+    assert_int_equal(tile.valid_rows, 2);
+    assert_int_equal(tile.valid_cols, 5);
+    tile = trace_tile(t, asc_q, 1, 99); /* once per q tile: kv is ignored */
+    assert_non_null(tile.data);
+    assert_int_equal(tile.valid_rows, 4);
+    assert_null(trace_tile(t, asc_s, 0, 2).data);
+    assert_null(trace_tile(t, asc_s, 2, 0).data);
+    assert_null(trace_tile(t, asc_s, -1, 0).data);
+    assert_int_equal(trace_slot(t, 0, 3, 2), 0);
+    assert_int_equal(trace_slot(t, 0, 1, 0), 1);
+    assert_int_equal(trace_slot(t, 0, 0, 0), -1);
+    assert_int_equal(trace_slot(t, 0, 4, 0), -1);
+    assert_int_equal(trace_slot(t, 1, 0, 0), -1);
+    assert_int_equal(trace_slot(t, 0, 0, 3), -1);
+    assert_int_equal(trace_slot_place(t, 1)[1], 1);
+    trace_free(t);
+}
+
+/* Writes through the child's mapping, as probes do: element value slot*1000 + kv*100 + index, stamps 10*slot + kv + 1.
+ */
+static void play_debuggee(const struct trace *t)
+{
+    struct asc_problem problem;
+    struct asc_plan plan;
+    struct asc_device device;
+    void *mapping = NULL;
+    size_t n_bytes = 0;
+    struct err err = {0};
+    if (trace_attach(t->fd, &problem, &plan, &device, &mapping, &n_bytes, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(n_bytes, t->n_bytes);
+    assert_int_equal(plan.bc, 8);
+    assert_int_equal(((const uint16_t *)problem.k)[155], 1155);
+    assert_true(problem.scale == 0.1f);
+    assert_int_equal(device.slot[3 * 3 + 2], 0);
+    assert_int_equal(device.slot[0], -1);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const struct asc_channel_map *map = &device.channel[ch];
+        for (uint64_t slot = 0; map->dtype >= 0 && slot < 2; slot++)
+            for (uint64_t kv = 0; kv < (uint64_t)map->n_kv; kv++) {
+                unsigned char *values = device.trace + map->offset + slot * map->slot_stride + kv * map->kv_stride;
+                for (int i = 0; i < map->rows * map->cols; i++)
+                    dtype_store((enum dtype)map->dtype, values, (size_t)i, (double)(slot * 1000 + kv * 100) + i);
+                const struct asc_stamp_map *stamp = &device.stamp[ch];
+                uint64_t *stamps = (uint64_t *)(void *)(device.trace + stamp->offset + slot * stamp->slot_stride +
+                                                        kv * stamp->kv_stride);
+                stamps[1] = 10 * slot + kv + 1;
+                stamps[0] = slot ? 100 : 0;
+            }
+    }
+    device.dropped[asc_s] = 7;
+    device.mistyped[asc_lse] = 9;
+    problem.lse[39] = 2.5f;
+    memset(problem.o, 0, 480);
+    munmap(mapping, n_bytes);
+}
+
+static void check_played(const struct trace *t)
+{
+    enum dtype dtype;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        for (int slot = 0; slot < 2; slot++)
+            for (int kv = 0; kv < (channel_per_kv(ch) ? 2 : 1); kv++) {
+                const struct tile tile = trace_tile(t, ch, slot, kv);
+                assert_int_equal(tile.data == NULL, ch == asc_alpha);
+                if (!tile.data)
+                    continue;
+                assert_int_equal(tile.rows, channel_rows(ch, &small_plan));
+                for (int i = 0; i < tile.rows * tile.cols; i++) {
+                    double want = slot * 1000 + kv * 100 + i, rounded;
+                    dtype_store(tile.dtype, &rounded, 0, want);
+                    assert_true(dtype_load(tile.dtype, tile.data, (size_t)i) == dtype_load(tile.dtype, &rounded, 0));
+                }
+                assert_int_equal(trace_first_stamp(t, ch, slot, kv), 10 * slot + kv + 1);
+                assert_int_equal(trace_last_stamp(t, ch, slot, kv), slot ? 100 : kv + 1);
+            }
+    assert_int_equal(trace_dropped(t, asc_s), 7);
+    assert_int_equal(trace_dropped(t, asc_p), 0);
+    assert_int_equal(trace_mistyped(t, asc_lse), 9);
+    assert_true(((const float *)trace_tensor(t, 'L', &dtype))[39] == 2.5f);
+    assert_true(dtype_is_unwritten(DTYPE_F32, trace_tensor(t, 'L', &dtype), 38));
+    assert_int_equal(((const uint16_t *)trace_tensor(t, 'o', &dtype))[239], 0);
+    assert_int_equal(dtype, DTYPE_BF16);
+    assert_int_equal(((const uint16_t *)trace_tensor(t, 'k', &dtype))[155], 1155);
+    assert_int_equal(trace_slot(t, 0, 3, 2), 0);
+    assert_int_equal(trace_slot(t, 0, 1, 0), 1);
+    assert_int_equal(trace_slot(t, 0, 2, 1), -1);
+}
+
+static void fill_info(struct trace *t)
+{
+    struct trace_info *info = &t->info;
+    strcpy(info->kernel, "v2b");
+    strcpy(info->source_name, "my \"kernel\".cu");
+    strcpy(info->status, "complete");
+    strcpy(info->status_text, "cut in the middle of a letter: \xce");
+    info->workers = 2;
+    info->seconds = 0.25;
+    info->source = strdup("// latin-1 \xe4, utf-8 \xce\xb1\n");
+    info->n_sites = 2;
+    info->sites = calloc(2, sizeof *info->sites);
+    info->sites[0] = (struct trace_site){asc_k, 12, "a.cu"};
+    info->sites[1] = (struct trace_site){asc_s, 40, "a.cuh"};
+    info->n_events = 1;
+    info->events = calloc(1, sizeof *info->events);
+    info->events[0] = (struct trace_event){"fp-invalid", "inf - inf", "a.cu", 33};
+}
+
+static void a_saved_trace_reads_like_the_live_one(void **state)
+{
+    (void)state;
+    struct trace *live = make_small(), *t = NULL;
+    struct err err = {0};
+    fill_info(live);
+    play_debuggee(live);
+    check_played(live);
+    if (trace_save(live, in_folder("small.safetensors"), &err) != 0 ||
+        trace_open(in_folder("small.safetensors"), &t, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    assert_false(t->live);
+    check_played(t);
+    assert_int_equal(t->problem.causal, ASC_CAUSAL_BOTTOM_RIGHT);
+    assert_int_equal(t->problem.layout, ASC_BLHD);
+    assert_true(t->problem.scale == 0.1f);
+    assert_memory_equal(&t->plan, &small_plan, sizeof small_plan);
+    assert_memory_equal(&t->conventions, &small_conventions, sizeof small_conventions);
+    assert_string_equal(t->info.source_name, "my \"kernel\".cu");
+    assert_string_equal(t->info.status_text, "cut in the middle of a letter: ?");
+    assert_string_equal(t->info.source, "// latin-1 ?, utf-8 \xce\xb1\n");
+    assert_null(t->info.scenario);
+    assert_true(t->info.seconds == 0.25);
+    assert_int_equal(t->info.workers, 2);
+    assert_int_equal(trace_site(t, asc_s)->line, 40);
+    assert_string_equal(trace_site(t, asc_s)->file, "a.cuh");
+    assert_null(trace_site(t, asc_p));
+    assert_int_equal(t->info.n_events, 1);
+    assert_string_equal(t->info.events[0].text, "inf - inf");
+
+    /* A saved trace saves again, over itself, to the same bytes. */
+    struct trace *again = NULL;
+    assert_int_equal(trace_save(t, in_folder("small.safetensors"), &err), 0);
+    assert_int_equal(trace_open(in_folder("small.safetensors"), &again, &err), 0);
+    assert_int_equal(again->n_bytes, t->n_bytes);
+    assert_memory_equal(again->bytes, t->bytes, t->n_bytes);
+    trace_free(again);
+    check_played(t);
+    trace_free(t);
+    trace_free(live);
+    assert_int_equal(files_in_folder(), 1);
+}
+
+static void a_trace_without_slots_or_channels_saves_too(void **state)
+{
+    (void)state;
+    const uint16_t q[240] = {0};
+    struct layout_types types = {.o = DTYPE_F16};
+    struct trace *live = NULL, *t = NULL;
+    struct err err = {0};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = -1;
+    for (int n = 0; n < 2; n++) {
+        assert_int_equal(
+            trace_create(&small, &small_plan, &small_conventions, &types, small_slots, n, q, q, q, &live, &err), 0);
+        assert_int_equal(trace_save(live, in_folder("empty.safetensors"), &err), 0);
+        if (trace_open(in_folder("empty.safetensors"), &t, &err) != 0)
+            fail_msg("%s: %s", err.where, err.message);
+        assert_int_equal(t->layout.n_slots, n);
+        assert_null(trace_tile(t, asc_s, 0, 0).data);
+        trace_free(t);
+        trace_free(live);
+    }
+    unlink(in_folder("empty.safetensors"));
+}
+
+static void refuses_to_create(const int32_t (*slots)[3], int n, const char *words)
+{
+    const uint16_t zeros[240] = {0};
+    const struct layout_types types = small_types();
+    struct trace *t = NULL;
+    struct err err = {0};
+    assert_int_equal(
+        trace_create(&small, &small_plan, &small_conventions, &types, slots, n, zeros, zeros, zeros, &t, &err), -1);
+    assert_null(t);
+    assert_non_null(strstr(err.message, words));
+}
+
+static void wrong_slots_are_refused(void **state)
+{
+    (void)state;
+    refuses_to_create((const int32_t[][3]){{0, 4, 0}}, 1, "slot 0: no batch 0, head 4");
+    refuses_to_create((const int32_t[][3]){{0, 0, 0}, {0, 0, 3}}, 2, "slot 1: no batch 0, head 0, q tile 3");
+    refuses_to_create((const int32_t[][3]){{0, 0, 1}, {0, 1, 1}, {0, 0, 1}}, 3, "slots 0 and 2 are both");
+    refuses_to_create((const int32_t[][3]){{-1, 0, 0}}, 1, "no batch -1");
+}
+
+/* Limits the size of files this process may write; returns the old limit. */
+static struct rlimit limit_files(rlim_t bytes)
+{
+    struct rlimit old, now;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    now = old;
+    now.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+    return old;
+}
+
+static void no_space_is_an_error_not_a_crash(void **state)
+{
+    (void)state;
+    const uint16_t zeros[240] = {0};
+    const struct layout_types types = small_types();
+    struct trace *t = NULL;
+    struct err err = {0};
+    const struct rlimit old = limit_files(8192);
+    assert_int_equal(
+        trace_create(&small, &small_plan, &small_conventions, &types, small_slots, 2, zeros, zeros, zeros, &t, &err),
+        -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(err.code, ERR_SYSTEM);
+    assert_non_null(strstr(err.message, "no space"));
+    assert_null(t);
+
+    /* More than any machine has. */
+    struct asc_problem huge = small;
+    huge.q_len = huge.kv_len = 1 << 30;
+    huge.head_dim = 1 << 10;
+    assert_int_equal(
+        trace_create(&huge, &small_plan, &small_conventions, &types, small_slots, 2, zeros, zeros, zeros, &t, &err),
+        -1);
+    assert_int_equal(err.code, ERR_SYSTEM);
+    assert_non_null(strstr(err.message, "MiB of memory are free"));
+}
+
+static void save_fails(const struct trace *t, const char *path, enum err_code code, const char *words)
+{
+    struct err err = {0};
+    assert_int_equal(trace_save(t, path, &err), -1);
+    assert_int_equal(err.code, code);
+    assert_string_equal(err.where, path);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+    assert_null(strchr(err.message, '\n'));
+}
+
+static void a_failed_save_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    char path[256];
+    struct trace *t = make_small();
+    snprintf(path, sizeof path, "%s/kept.safetensors", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("precious", file);
+    fclose(file);
+    const int files = files_in_folder();
+
+    const struct rlimit old = limit_files(3000); /* the disk is full half way */
+    save_fails(t, path, ERR_SYSTEM, "can not be written");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(files_in_folder(), files);
+    char text[16] = "";
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    assert_string_equal(text, "precious");
+    unlink(path);
+
+    save_fails(t, "/nonexistent/folder/t.safetensors", ERR_SYSTEM, "No such file");
+    save_fails(t, "/proc/t.safetensors", ERR_SYSTEM, "can not be written");
+    save_fails(t, folder, ERR_INPUT, "no regular file");
+    save_fails(t, "/dev/null", ERR_INPUT, "no regular file");
+    snprintf(path, sizeof path, "%s/", folder);
+    save_fails(t, path, ERR_INPUT, "no regular file");
+    trace_free(t);
+}
+
+/* Changes one header field of a live trace and expects the child to refuse it. */
+static void attach_refuses(size_t offset, uint64_t value, size_t bytes, enum err_code code, const char *words)
+{
+    struct trace *t = make_small();
+    assert_int_equal(pwrite(t->fd, &value, bytes, (off_t)offset), bytes);
+    struct asc_problem problem;
+    struct asc_plan plan;
+    struct asc_device device;
+    void *mapping;
+    size_t n_bytes;
+    struct err err = {0};
+    assert_int_equal(trace_attach(t->fd, &problem, &plan, &device, &mapping, &n_bytes, &err), -1);
+    assert_int_equal(err.code, code);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+    trace_free(t);
+}
+
+#define FIELD_AT(name) offsetof(struct live_header, name), 4242, sizeof(((struct live_header *)0)->name)
+
+static void a_child_refuses_a_header_that_lies(void **state)
+{
+    (void)state;
+    attach_refuses(FIELD_AT(magic[3]), ERR_INPUT, "magic");
+    attach_refuses(FIELD_AT(abi), ERR_ABI, "ABI version 4242");
+    attach_refuses(FIELD_AT(header_bytes), ERR_ABI, "header of 4242");
+    attach_refuses(FIELD_AT(total_bytes), ERR_INPUT, "its header says 4242");
+    attach_refuses(FIELD_AT(problem.kv_heads), ERR_INPUT, "kv_heads");
+    attach_refuses(FIELD_AT(problem.q_len), ERR_INPUT, "offsets");
+    attach_refuses(FIELD_AT(plan.bc), ERR_INPUT, "offsets");
+    attach_refuses(FIELD_AT(layout.k.offset), ERR_INPUT, "offsets");
+    attach_refuses(FIELD_AT(layout.channel[asc_s].kv_stride), ERR_INPUT, "offsets");
+    attach_refuses(FIELD_AT(layout.stamp[asc_lse].offset), ERR_INPUT, "offsets");
+    attach_refuses(FIELD_AT(layout.n_slots), ERR_INPUT, "slots");
+    struct trace *t = make_small();
+    const size_t index = t->layout.slot_index.offset;
+    trace_free(t);
+    attach_refuses(index, 2, 4, ERR_INPUT, "points at slot 2 of 2");
+
+    const int fd = memfd_create("short", MFD_CLOEXEC);
+    struct err err = {0};
+    assert_int_equal(trace_attach(fd, NULL, NULL, NULL, NULL, NULL, &err), -1);
+    assert_non_null(strstr(err.message, "less than a header"));
+    close(fd);
+    assert_int_equal(trace_attach(-1, NULL, NULL, NULL, NULL, NULL, &err), -1);
+    assert_int_equal(err.code, ERR_SYSTEM);
+}
+
+static void a_child_can_not_shrink_the_trace(void **state)
+{
+    (void)state;
+    struct trace *t = make_small();
+    assert_int_not_equal(ftruncate(t->fd, 0), 0);
+    assert_int_not_equal(ftruncate(t->fd, (off_t)t->n_bytes + 1), 0);
+    trace_free(t);
+    trace_free(NULL);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN); /* as attnscope's main does: a file too large is an error, not a death */
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(in_folder("small.safetensors"));
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_trace_holds_inputs_and_nothing_else),
+        cmocka_unit_test(tiles_know_their_tails),
+        cmocka_unit_test(a_saved_trace_reads_like_the_live_one),
+        cmocka_unit_test(a_trace_without_slots_or_channels_saves_too),
+        cmocka_unit_test(wrong_slots_are_refused),
+        cmocka_unit_test(no_space_is_an_error_not_a_crash),
+        cmocka_unit_test(a_failed_save_leaves_nothing_behind),
+        cmocka_unit_test(a_child_refuses_a_header_that_lies),
+        cmocka_unit_test(a_child_can_not_shrink_the_trace),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
