@@ -117,8 +117,7 @@ static int symbols_write(const struct object *o, const Elf64_Ehdr *header, const
         const char *name = names + symbol.st_name;
         if (!name_ok(name))
             return err_set(err, ERR_BUILD, o->path, "a thread-local symbol with an impossible name");
-        if (!strncmp(name, "_ZSt", 4) ||
-            !strcmp(name, "simt_tls")) /* std:: (call_once's), the runtime's: defined there */
+        if (!strncmp(name, "_ZSt", 4)) /* std::, as call_once's: the C++ library defines it */
             continue;
         fprintf(out, "    .globl %s\n    .type %s, %%object\n%s:\n", name, name, name);
     }

@@ -20,19 +20,19 @@ struct simt_dim {
 
 /* Something a GPU would have hidden or died of. */
 struct simt_report {
-    const char *kind;  /* "fp-invalid", "fp-divide", "fp-overflow", "barrier", "deadlock", "assert", "trap", "address",
-                          "shuffle", "shared-memory" */
-    const char *text;  /* one sentence; a deadlock's listing has a line per group of threads */
-    const char *file;  /* NULL: unknown */
+    const char *kind; /* "fp-invalid", "fp-divide", "fp-overflow", "barrier", "deadlock", "assert", "trap", "address",
+                         "shuffle", "shared-memory" */
+    const char *text; /* one sentence; a deadlock's listing has a line per group of threads */
+    const char *file; /* NULL: unknown */
     int line;
     struct simt_dim block, thread;
-    int fatal;         /* the process is about to end, or this launch has failed */
+    int fatal; /* the process is about to end, or this launch has failed */
 };
 
 struct simt_options {
-    int workers;     /* threads; 0: as many as cores */
-    int fp_traps;    /* report the first invalid, divide and overflow of each source line */
-    int lane_order;  /* 0 ascending, 1 descending: which ready lane runs first */
+    int workers;    /* threads; 0: as many as cores */
+    int fp_traps;   /* report the first invalid, divide and overflow of each source line */
+    int lane_order; /* 0 ascending, 1 descending: which ready lane runs first */
     /* Called from worker threads and from signal handlers, one at a time. May be NULL. */
     void (*report)(void *ctx, const struct simt_report *report);
     void (*progress)(void *ctx, uint64_t blocks_done, uint64_t blocks); /* after each block, one call at a time */
@@ -50,7 +50,8 @@ struct simt_launch {
     void *args;
     const char *name;
 };
-/* Runs the launch to its end. 0, or -1: refused or failed; simt_error() is the sentence, a fatal report has been made. */
+/* Runs the launch to its end. 0, or -1: refused or failed; simt_error() is the sentence, a fatal report has been made.
+ */
 int simt_launch(const struct simt_launch *launch);
 const char *simt_error(void); /* of the last launch; NULL when it was fine */
 

@@ -1,0 +1,201 @@
+#include "engine/runners/cpu/fiber.h"
+#include "engine/runners/cpu/report.h"
+#include "engine/runners/cpu/shared.h"
+#include "engine/runners/cpu/traps.h"
+#include "engine/runners/cpu/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+__thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
+
+struct simt_dim simt_thread_index(void)
+{
+    return simt_tls.self->index;
+}
+
+struct simt_dim simt_block_index(void)
+{
+    return simt_tls.worker->block;
+}
+
+struct simt_dim simt_block_dim(void)
+{
+    return simt_tls.worker->launch->block;
+}
+
+struct simt_dim simt_grid_dim(void)
+{
+    return simt_tls.worker->launch->grid;
+}
+
+unsigned simt_lane(void)
+{
+    return simt_tls.self->lane;
+}
+
+uint64_t simt_clock(void)
+{
+    struct worker *w = simt_tls.worker;
+    return w ? ++w->clock : 1;
+}
+
+/* `self` arrived last and runs on; NULL: the last thread that was not here has returned. */
+static void barrier_release(struct worker *w, const struct fiber *self)
+{
+    int *result = w->result[w->epoch & 1];
+    result[SIMT_BARRIER] = 0;
+    result[SIMT_BARRIER_COUNT] = (int)w->sum;
+    result[SIMT_BARRIER_AND] = w->sum == w->n_at_barrier;
+    result[SIMT_BARRIER_OR] = w->sum != 0;
+    if (w->n_alive != w->n_threads)
+        report_raise("barrier", 0, w->barrier_file, w->barrier_line, NULL,
+                     "__syncthreads is reached by %u of %u threads: the others have returned", w->n_alive,
+                     w->n_threads);
+    for (unsigned i = 0; i * 32 < w->n_threads; i++) {
+        uint32_t lanes = w->warp[i].alive;
+        if (self && self->warp == i)
+            lanes &= ~(1u << self->lane);
+        schedule_ready(w, i, lanes);
+    }
+    w->n_at_barrier = 0;
+    w->sum = 0;
+    w->epoch++;
+    w->clock++;
+}
+
+int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct fiber *self = simt_tls.self;
+    self->file = file;
+    self->line = line;
+    if (!w->n_at_barrier) {
+        w->barrier_file = file;
+        w->barrier_line = line;
+    } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
+        report_raise("barrier", 0, file, line, self,
+                     "threads of one block meet at different __syncthreads (the other one: line %d)", w->barrier_line);
+    }
+    const unsigned epoch = w->epoch & 1;
+    w->n_at_barrier++;
+    w->sum += predicate != 0;
+    if (w->n_at_barrier != w->n_alive) {
+        schedule_wait(w, self);
+    } else {
+        barrier_release(w, self);
+        if (w->masked)
+            traps_rearm(w);
+    }
+    return w->result[epoch][op];
+}
+
+/* What threads i.. wait for, in words; returns the first thread that waits elsewhere. */
+static unsigned describe_group(const struct worker *w, unsigned i, char *out, size_t bytes)
+{
+    const struct fiber *f = &w->fiber[i];
+    const struct warp *p = &w->warp[f->warp];
+    const uint32_t bit = 1u << f->lane;
+    const int dead = !(p->alive & bit), meets = !!(p->waiting & bit);
+    unsigned end = i + 1;
+    for (; end < w->n_threads; end++) {
+        const struct fiber *g = &w->fiber[end];
+        const struct warp *q = &w->warp[g->warp];
+        const uint32_t other = 1u << g->lane;
+        if (dead != !(q->alive & other) || meets != !!(q->waiting & other))
+            break;
+        if (!dead && (g->line != f->line || g->file != f->file || (meets && (g->mask != f->mask || g->op != f->op))))
+            break;
+    }
+    if (dead)
+        snprintf(out, bytes, "threads %u..%u have returned", i, end - 1);
+    else if (meets)
+        snprintf(out, bytes, "threads %u..%u wait in %s (mask %08x) at %s:%d", i, end - 1, warp_op_name(f->op), f->mask,
+                 f->file, f->line);
+    else
+        snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s:%d", i, end - 1, f->file, f->line);
+    return end;
+}
+
+void block_deadlock(struct worker *w)
+{
+    char text[4096] = "no thread of the block can go on: they wait for each other";
+    const struct fiber *first = NULL;
+    for (unsigned i = 0; i < w->n_threads;) {
+        char group[512];
+        if (!first && w->warp[i / 32].alive >> i % 32 & 1)
+            first = &w->fiber[i];
+        i = describe_group(w, i, group, sizeof group);
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "\n%s", group);
+    }
+    report_raise("deadlock", 1, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
+    w->failed = 1;
+    simt_tls.self = NULL;
+    void *abandoned;
+    fiber_switch(&abandoned, w->main_sp);
+    __builtin_unreachable();
+}
+
+static void leave(struct worker *w, struct fiber *self)
+{
+    w->warp[self->warp].alive &= ~(1u << self->lane);
+    w->n_alive--;
+    warp_lane_left(w, self->warp);
+    if (w->n_alive && w->n_at_barrier == w->n_alive)
+        barrier_release(w, NULL);
+    struct fiber *next = schedule_next(w, self->warp);
+    if (!next && w->n_alive)
+        block_deadlock(w);
+    simt_tls.self = next;
+    void *abandoned;
+    fiber_switch(&abandoned, next ? next->sp : w->main_sp);
+}
+
+static void fiber_main(void)
+{
+    struct worker *w = simt_tls.worker;
+    w->launch->entry(w->launch->args);
+    leave(w, simt_tls.self);
+    __builtin_unreachable();
+}
+
+static void block_begin(struct worker *w, uint64_t number)
+{
+    const struct simt_launch *launch = w->launch;
+    const struct simt_dim dim = launch->block;
+    w->block.x = (uint32_t)(number % launch->grid.x);
+    w->block.y = (uint32_t)(number / launch->grid.x % launch->grid.y);
+    w->block.z = (uint32_t)(number / launch->grid.x / launch->grid.y);
+    w->n_threads = w->n_alive = dim.x * dim.y * dim.z;
+    w->n_at_barrier = w->sum = w->epoch = 0;
+    w->ready_warps = 0;
+    w->clock = 0;
+    w->failed = w->masked = 0;
+    memset(w->warp, 0, sizeof w->warp);
+    for (unsigned i = 0; i * 32 < w->n_threads; i++) {
+        const unsigned left = w->n_threads - i * 32;
+        w->warp[i].alive = left >= 32 ? UINT32_MAX : (1u << left) - 1;
+        schedule_ready(w, i, w->warp[i].alive);
+    }
+    for (unsigned i = 0; i < w->n_threads; i++) {
+        struct fiber *f = &w->fiber[i];
+        memset(f, 0, sizeof *f);
+        f->lane = (uint8_t)(i % 32);
+        f->warp = (uint8_t)(i / 32);
+        f->index = (struct simt_dim){i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
+        f->sp = fiber_start(w->stacks, i, fiber_main);
+    }
+}
+
+void block_run(struct worker *w, uint64_t number)
+{
+    block_begin(w, number);
+    shared_poison(w->launch->shared_bytes);
+    if (w->traps)
+        traps_on();
+    simt_tls.self = schedule_next(w, 0);
+    fiber_switch(&w->main_sp, simt_tls.self->sp);
+    if (w->traps)
+        traps_off();
+}

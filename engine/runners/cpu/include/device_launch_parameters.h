@@ -1,0 +1,1 @@
+/* threadIdx and its like are there in every .cu. */

@@ -1,0 +1,66 @@
+/* CUDA's keywords and built-in variables. */
+#ifndef SIMT_KEYWORDS_H
+#define SIMT_KEYWORDS_H
+
+#include "simt_runtime.h"
+
+#include "vector_types.h"
+
+#define __host__
+#define __device__
+#define __global__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+
+/* A block runs on one thread, and its threads are fibers of it: thread-local storage is what they share. __constinit
+   keeps g++ from adding guard variables for class types; clang has no such keyword before C++20 and needs none. */
+#ifdef __clang__
+#define __shared__ thread_local
+#else
+#define __shared__ __constinit thread_local
+#endif
+
+namespace simt
+{
+static inline __attribute__((const)) uint3 thread_index()
+{
+    const simt_dim d = simt_thread_index();
+    return uint3{d.x, d.y, d.z};
+}
+
+static inline __attribute__((const)) uint3 block_index()
+{
+    const simt_dim d = simt_block_index();
+    return uint3{d.x, d.y, d.z};
+}
+
+static inline __attribute__((const)) dim3 block_dim()
+{
+    const simt_dim d = simt_block_dim();
+    return dim3(d.x, d.y, d.z);
+}
+
+static inline __attribute__((const)) dim3 grid_dim()
+{
+    const simt_dim d = simt_grid_dim();
+    return dim3(d.x, d.y, d.z);
+}
+} // namespace simt
+
+#define threadIdx (simt::thread_index())
+#define blockIdx (simt::block_index())
+#define blockDim (simt::block_dim())
+#define gridDim (simt::grid_dim())
+static constexpr int warpSize = 32;
+
+/* Default arguments that name the caller's line. */
+#define SIMT_SITE const char *simt_file = __builtin_FILE(), int simt_line = __builtin_LINE()
+
+#endif

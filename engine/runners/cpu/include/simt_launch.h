@@ -1,0 +1,37 @@
+/* Launching a kernel from C++. */
+#ifndef SIMT_LAUNCH_H
+#define SIMT_LAUNCH_H
+
+#include "simt_keywords.h"
+
+namespace simt
+{
+template <class... Params> struct bound_kernel {
+    void (*kernel)(Params...);
+    std::tuple<typename std::decay<Params>::type...> args; /* copied once, as a GPU does, and passed to every thread */
+    static void enter(void *self)
+    {
+        bound_kernel *bound = static_cast<bound_kernel *>(self);
+        std::apply(bound->kernel, bound->args);
+    }
+};
+} // namespace simt
+
+/* Runs kernel<<<grid, block, shared_bytes>>>(args...) to its end: 0, or -1 with simt_error(). */
+template <class... Params, class... Args>
+static inline int simt_launch_kernel(const char *name, void (*kernel)(Params...), dim3 grid, dim3 block,
+                                     size_t shared_bytes, Args &&...args)
+{
+    static_assert(sizeof...(Params) == sizeof...(Args), "a kernel launch passes every parameter");
+    simt::bound_kernel<Params...> bound = {kernel, {static_cast<Params>(std::forward<Args>(args))...}};
+    struct simt_launch launch = {};
+    launch.grid = {grid.x, grid.y, grid.z};
+    launch.block = {block.x, block.y, block.z};
+    launch.shared_bytes = shared_bytes;
+    launch.entry = simt::bound_kernel<Params...>::enter;
+    launch.args = &bound;
+    launch.name = name;
+    return simt_launch(&launch);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* What the device headers ask of the executor's runtime. Plain C; kernels do not call these by name. */
+#ifndef SIMT_RUNTIME_H
+#define SIMT_RUNTIME_H
+
+#include "engine/runners/cpu/simt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* const: they never change during the life of one CUDA thread, so a compiler may keep the results. */
+struct simt_dim simt_thread_index(void) __attribute__((const));
+struct simt_dim simt_block_index(void) __attribute__((const));
+struct simt_dim simt_block_dim(void) __attribute__((const));
+struct simt_dim simt_grid_dim(void) __attribute__((const));
+unsigned simt_lane(void) __attribute__((const));
+
+enum simt_barrier_op { SIMT_BARRIER, SIMT_BARRIER_COUNT, SIMT_BARRIER_AND, SIMT_BARRIER_OR, SIMT_BARRIER_OPS };
+int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int line);
+
+/* SIMT_WARP_OP(id, name): lanes of a warp meet only in the same operation. */
+enum simt_warp_op {
+#define SIMT_WARP_OP(id, name) id,
+#include "engine/runners/cpu/include/simt_warp_ops.def"
+#undef SIMT_WARP_OP
+    SIMT_WARP_OPS
+};
+
+/* Computes the results of all lanes in the set from their arguments; runs once, on the last lane to arrive. */
+typedef void simt_combine_fn(void *const args[32], uint32_t lanes);
+
+/* Waits until every living lane of the mask has come to the same operation with the same mask. */
+void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combine, void *arg, const char *file,
+                    int line);
+/* The lanes that run together here: lets every lane of the warp run until it waits somewhere, then returns those that
+   wait at this line. */
+uint32_t simt_active_mask(const char *file, int line);
+
+/* Called from a combine function: lane `lane` did something whose result CUDA leaves undefined. */
+void simt_shuffle_report(int lane, int source);
+
+/* Every so many calls in a row another thread of the block runs: a loop that spins on memory makes progress. */
+void simt_spin(void);
+void simt_yield(void);
+
+void simt_trap(const char *file, int line) __attribute__((noreturn));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

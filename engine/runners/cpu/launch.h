@@ -1,0 +1,9 @@
+/* The launch under way, as the rest of the runtime sees it. */
+#ifndef CPU_LAUNCH_H
+#define CPU_LAUNCH_H
+
+#include "engine/runners/cpu/simt.h"
+
+const struct simt_options *launch_options(void);
+
+#endif

@@ -1,0 +1,101 @@
+#include "engine/runners/cpu/report.h"
+
+#include "engine/runners/cpu/launch.h"
+#include "engine/runners/cpu/traps.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SEEN_MAX 256
+
+struct seen {
+    const char *kind; /* a literal */
+    const char *file; /* borrowed: literals and debug information */
+    int line;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct seen seen[SEEN_MAX]; /* under lock */
+static unsigned n_seen;
+static char error_text[4096]; /* "" : none */
+
+void report_begin_launch(void)
+{
+    pthread_mutex_lock(&lock);
+    n_seen = 0;
+    error_text[0] = '\0';
+    pthread_mutex_unlock(&lock);
+}
+
+const char *report_error(void)
+{
+    return error_text[0] ? error_text : NULL;
+}
+
+static void set_error(const char *text)
+{
+    if (!error_text[0])
+        snprintf(error_text, sizeof error_text, "%s", text);
+}
+
+void report_set_error(const char *text)
+{
+    pthread_mutex_lock(&lock);
+    set_error(text);
+    pthread_mutex_unlock(&lock);
+}
+
+static int is_new(const char *kind, const char *file, int line)
+{
+    for (unsigned i = 0; i < n_seen; i++) {
+        const struct seen *s = &seen[i];
+        if (s->line == line && !strcmp(s->kind, kind) &&
+            (s->file == file || (s->file && file && !strcmp(s->file, file))))
+            return 0;
+    }
+    if (n_seen == SEEN_MAX)
+        return 0;
+    seen[n_seen++] = (struct seen){kind, file, line};
+    return 1;
+}
+
+static void print(const struct simt_report *r)
+{
+    fprintf(stderr, "%s:%d: %s: block (%u,%u,%u) thread (%u,%u,%u): %s\n", r->file ? r->file : "?", r->line, r->kind,
+            r->block.x, r->block.y, r->block.z, r->thread.x, r->thread.y, r->thread.z, r->text);
+}
+
+void report_raise(const char *kind, int fatal, const char *file, int line, const struct fiber *who, const char *format,
+                  ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+
+    const int paused = traps_pause();
+    simt_tls.reporting++;
+    pthread_mutex_lock(&lock);
+    if (is_new(kind, file, line) || fatal) {
+        struct simt_report r = {.kind = kind, .text = text, .file = file, .line = line, .fatal = fatal};
+        if (simt_tls.worker)
+            r.block = simt_tls.worker->block;
+        if (!who)
+            who = simt_tls.self;
+        if (who)
+            r.thread = who->index;
+        if (fatal)
+            set_error(text);
+        const struct simt_options *options = launch_options();
+        if (options->report)
+            options->report(options->ctx, &r);
+        else
+            print(&r);
+    }
+    pthread_mutex_unlock(&lock);
+    simt_tls.reporting--;
+    traps_resume(paused);
+}

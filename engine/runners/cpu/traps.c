@@ -1,0 +1,221 @@
+#include "engine/runners/cpu/traps.h"
+
+#include "engine/runners/cpu/fiber.h"
+#include "engine/runners/cpu/report.h"
+
+#include <assert.h>
+#include <fenv.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define EXIT_FATAL 3
+#define EXIT_ASSERT 4
+/* A kernel full of NaN traps at every line again after every wait; beyond this many repeats a worker stops looking. */
+#define STALE_MAX 10000u
+#define PCS_MAX 1024u
+
+#if defined(__x86_64__)
+#define TRAPS (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW)
+#define MXCSR_FLAGS 0x003Fu
+#define MXCSR_MASKS 0x1F80u
+
+void traps_on(void)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+    feenableexcept(TRAPS);
+}
+
+void traps_off(void)
+{
+    fedisableexcept(FE_ALL_EXCEPT);
+    feclearexcept(FE_ALL_EXCEPT);
+}
+
+int traps_pause(void)
+{
+    return fedisableexcept(FE_ALL_EXCEPT);
+}
+
+void traps_resume(int paused)
+{
+    if (paused > 0) {
+        feclearexcept(FE_ALL_EXCEPT);
+        feenableexcept(paused);
+    }
+}
+#else /* the others have no traps, or need not have them */
+void traps_on(void) {}
+
+void traps_off(void) {}
+
+int traps_pause(void)
+{
+    return 0;
+}
+
+void traps_resume(int paused)
+{
+    (void)paused;
+}
+#endif
+
+void traps_rearm(struct worker *w)
+{
+    w->masked = 0;
+    if (w->stale < STALE_MAX)
+        traps_on();
+}
+
+static uintptr_t context_pc(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#else
+    return (uintptr_t)context->uc_mcontext.pc;
+#endif
+}
+
+#if defined(__x86_64__)
+static uintptr_t pcs[PCS_MAX]; /* instructions that have trapped in this launch: pc * 4 + kind; 0: free */
+
+/* Looking up a line takes microseconds. The table only saves time; a lost race between workers costs one more look. */
+static int pc_is_new(uintptr_t pc, int code)
+{
+    const uintptr_t key = pc * 4 + (code == FPE_FLTINV ? 1 : code == FPE_FLTDIV ? 2 : 3);
+    for (unsigned i = 0; i < PCS_MAX; i++) {
+        const uintptr_t have = __atomic_load_n(&pcs[(key + i) % PCS_MAX], __ATOMIC_RELAXED);
+        if (have == key)
+            return 0;
+        if (!have) {
+            __atomic_store_n(&pcs[(key + i) % PCS_MAX], key, __ATOMIC_RELAXED);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void on_float(int code, ucontext_t *context)
+{
+    struct worker *w = simt_tls.worker;
+    /* Go on with the instruction, now untrapped, and look again after the next wait. */
+    context->uc_mcontext.fpregs->mxcsr = (context->uc_mcontext.fpregs->mxcsr | MXCSR_MASKS) & ~MXCSR_FLAGS;
+    w->masked = 1;
+    if (!pc_is_new(context_pc(context), code)) {
+        w->stale++;
+        return;
+    }
+    const char *file;
+    int line;
+    locate_user_line(&file, &line);
+    if (code == FPE_FLTINV)
+        report_raise("fp-invalid", 0, file, line, NULL,
+                     "invalid operation (0/0, inf - inf, 0 * inf, or shared memory that nobody wrote): NaN");
+    else if (code == FPE_FLTDIV)
+        report_raise("fp-divide", 0, file, line, NULL, "division by zero: the result is infinite");
+    else
+        report_raise("fp-overflow", 0, file, line, NULL, "overflow: the result is infinite");
+}
+
+static const char *access_word(const ucontext_t *context)
+{
+    return context->uc_mcontext.gregs[REG_ERR] & 2 ? "write to"
+                                                   : "read of"; /* page-fault error code, bit 1 (SDM 3, 4.7) */
+}
+#else
+static const char *access_word(const ucontext_t *context)
+{
+    (void)context;
+    return "access to";
+}
+#endif
+
+static int in_guard(const struct worker *w, uintptr_t address)
+{
+    const uintptr_t begin = (uintptr_t)w->stacks + (uintptr_t)(simt_tls.self - w->fiber) * FIBER_BYTES;
+    return address - begin < FIBER_GUARD_BYTES;
+}
+
+static void report_address(int signal, const siginfo_t *info, const ucontext_t *context, const char *file, int line)
+{
+    const uintptr_t address = (uintptr_t)info->si_addr;
+    if (in_guard(simt_tls.worker, address))
+        report_raise("address", 1, file, line, NULL,
+                     "stack overflow: the local variables of one thread take more than %u KB",
+                     FIBER_STACK_BYTES / 1024);
+    else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
+        report_raise("address", 1, file, line, NULL, "invalid access through a pointer that is no address at all");
+    else
+        report_raise("address", 1, file, line, NULL, "invalid %s address 0x%lx%s", access_word(context),
+                     (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
+}
+
+static void on_signal(int signal, siginfo_t *info, void *ctx)
+{
+    ucontext_t *context = ctx;
+    if (!simt_tls.self || simt_tls.reporting) { /* not a kernel's doing: die of it as usual */
+        if (simt_tls.self)
+            _exit(EXIT_FATAL);
+        struct sigaction usual = {.sa_handler = SIG_DFL};
+        sigaction(signal, &usual, NULL);
+        return;
+    }
+    if (signal == SIGFPE && info->si_code != FPE_INTDIV) {
+#if defined(__x86_64__)
+        on_float(info->si_code, context);
+        return;
+#endif
+    }
+    const char *file = NULL;
+    int line = 0;
+    simt_tls.reporting++; /* a wild jump may break the unwinder too: then the sentence without a line is lost, not us */
+    locate_user_line(&file, &line);
+    simt_tls.reporting--;
+    if (signal == SIGFPE)
+        report_raise("trap", 1, file, line, NULL, "integer division by zero: undefined on a GPU");
+    else if (signal == SIGILL)
+        report_raise("trap", 1, file, line, NULL,
+                     "illegal instruction at 0x%lx: the compiler saw undefined behaviour here",
+                     (unsigned long)context_pc(context));
+    else
+        report_address(signal, info, context, file, line);
+    _exit(EXIT_FATAL);
+}
+
+void traps_begin_launch(void)
+{
+#if defined(__x86_64__)
+    memset(pcs, 0, sizeof pcs);
+#endif
+    locate_init();
+    static const int signals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+void simt_trap(const char *file, int line)
+{
+    if (!simt_tls.self)
+        abort();
+    report_raise("trap", 1, file, line, NULL, "__trap()");
+    fflush(stdout);
+    _exit(EXIT_FATAL);
+}
+
+/* glibc's assert() ends here; the program's definition wins over the library's. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+void __assert_fail(const char *expression, const char *file, unsigned line, const char *function)
+{
+    if (!simt_tls.self) {
+        fprintf(stderr, "%s:%u: %s: assert(%s) failed\n", file, line, function, expression);
+        abort();
+    }
+    report_raise("assert", 1, file, (int)line, NULL, "assert(%s) failed in %s", expression, function);
+    fflush(stdout);
+    _exit(EXIT_ASSERT);
+}

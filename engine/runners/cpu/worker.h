@@ -1,0 +1,80 @@
+/* What one worker thread holds while it runs a block: the block's CUDA threads, warps and barrier. */
+#ifndef CPU_WORKER_H
+#define CPU_WORKER_H
+
+#include "engine/runners/cpu/include/simt_runtime.h"
+
+#define SIMT_THREADS_MAX 1024u /* per block (CUDA C++ Programming Guide, technical specifications) */
+#define SIMT_WARPS_MAX (SIMT_THREADS_MAX / 32u)
+
+/* A CUDA thread. Where it waits is told by the sets of its warp: in none of them and alive, it is at the barrier. */
+struct fiber {
+    void *sp;
+    struct simt_dim index;
+    uint8_t lane, warp;
+    uint16_t spins;       /* simt_spin calls since it last let others run */
+    enum simt_warp_op op; /* of the warp operation it waits at */
+    uint32_t mask;
+    simt_combine_fn *combine;
+    int line; /* of the last place where it waited */
+    const char *file;
+};
+
+/* Sets of lanes. */
+struct warp {
+    uint32_t alive;
+    uint32_t ready;   /* may run */
+    uint32_t waiting; /* in a warp operation */
+    uint32_t active;  /* in __activemask */
+    uint32_t met;     /* waiting lanes that are known to be in the same operation as `first` */
+    uint8_t first;    /* lane */
+    void *arg[32];    /* borrowed from the waiting lanes' stacks */
+};
+
+struct worker {
+    struct warp warp[SIMT_WARPS_MAX];
+    uint32_t ready_warps; /* warps with a ready lane */
+    unsigned n_threads, n_alive, n_at_barrier;
+    int descending;                  /* lane order */
+    int traps;                       /* floating-point traps wanted */
+    int masked;                      /* they are off until the next wait */
+    unsigned stale;                  /* traps taken at places already reported */
+    unsigned epoch;                  /* barriers passed */
+    unsigned sum;                    /* predicates of the barrier under way */
+    int result[2][SIMT_BARRIER_OPS]; /* of the last two barriers, by epoch */
+    const char *barrier_file;
+    int barrier_line;
+    int failed; /* this block can not go on */
+    uint64_t clock;
+    const struct simt_launch *launch; /* borrowed */
+    struct simt_dim block;
+    void *main_sp;
+    unsigned char *stacks; /* owned, [n_stacks] */
+    unsigned n_stacks;
+    unsigned char *signal_stack; /* owned */
+    struct fiber fiber[SIMT_THREADS_MAX];
+};
+
+/* All of the runtime's thread-local state, in one place because shared memory lies around it. */
+struct simt_tls {
+    struct worker *worker;
+    struct fiber *self; /* the CUDA thread that runs; NULL in host code */
+    int reporting;      /* inside a report */
+};
+extern __thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
+
+/* scheduler.c: who runs next. */
+struct fiber *schedule_next(struct worker *w, unsigned warp); /* NULL: nobody can run */
+void schedule_wait(struct worker *w, struct fiber *self);     /* parks until made ready */
+void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes);
+
+/* warp.c: an exit may complete what other lanes wait for. */
+void warp_lane_left(struct worker *w, unsigned warp);
+void warp_release_active(struct worker *w, unsigned warp);
+const char *warp_op_name(enum simt_warp_op op);
+
+/* block.c */
+void block_run(struct worker *w, uint64_t number); /* w->failed where it could not be finished */
+void block_deadlock(struct worker *w) __attribute__((noreturn));
+
+#endif
