@@ -1,6 +1,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
-#include "tui/tui.h"
+#include "tui/loop.h"
+#include "tui/show.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -8,5 +9,79 @@
 static int usable_terminal(void)
 {
     const char *term = getenv("TERM");
-    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+static int view_named(const char *view, struct err *err)
+{
+    char names[256] = "";
+    if (!view)
+        return 0;
+    for (const char *const *name = tui_view_names(); *name; name++) {
+        if (strcmp(*name, view) == 0)
+            return 0;
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", *name);
+    }
+    return err_set(err, ERR_USAGE, "--view", "expected one of %s, got '%s'", names, view);
+}
+
+static int show(const struct options *o, struct session *s, struct err *err)
+{
+    const char *view = o->view ? o->view : tui_view_names()[0];
+    return tui_show(s, view, o->cols, o->rows, o->ascii, stdout, err);
+}
+
+/* The first screen, then the finding; the exit status is the verdict. */
+static int print_first_screen(const struct options *o, struct session *s, struct err *err)
+{
+    char why[512];
+    if (options_finish(s, err) != 0 || show(o, s, err) != 0)
+        return -1;
+    fputs("\n", stdout);
+    report_write_findings(s, stdout);
+    int met = report_meets(s, why, sizeof why);
+    if (s->has_scenario && s->scenario.expect.verdict != EXPECT_NOTHING)
+        printf("expectation: %s\n", why);
+    if (s->err.code != ERR_NONE) {
+        *err = s->err;
+        return -1;
+    }
+    return met ? 0 : 1;
+}
+
+static int debug(const struct options *o, struct session *s, struct err *err)
+{
+    const struct tui_options tui = {.ascii = o->ascii, .view = o->view};
+    if (session_start(s) != 0)
+        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
+    if (tui_run(s, &tui, err) != 0)
+        return -1;
+    return o->output ? session_save(s, o->output, err) : 0;
+}
+
+int command_open(const struct options *o, struct err *err)
+{
+    struct session *s;
+    if (view_named(o->view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
+        return -1;
+    int status;
+    if (!o->text && usable_terminal()) {
+        status = debug(o, s, err);
+    } else {
+        status = print_first_screen(o, s, err);
+        if (o->output && s->trace && session_save(s, o->output, err) != 0)
+            status = -1;
+    }
+    session_free(s);
+    return status;
+}
+
+int command_show(const struct options *o, struct err *err)
+{
+    struct session *s;
+    if (view_named(o->view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
+        return -1;
+    int status = options_finish(s, err) != 0 || show(o, s, err) != 0 ? -1 : 0;
+    session_free(s);
+    return status;
 }

@@ -4,18 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Runs or judges to the end. 0 even where the run itself failed but left a trace to show. */
-static int finish(struct session *s, struct err *err)
-{
-    if (session_start(s) != 0)
-        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
-    if (session_finish(s, isatty(STDERR_FILENO)) != 0 && !s->trace) {
-        *err = s->err;
-        return -1;
-    }
-    return 0;
-}
-
 /* The run's own failure is said behind what was recorded. */
 static int status_of(const struct session *s, struct err *err)
 {
@@ -32,7 +20,7 @@ int command_run(const struct options *o, struct err *err)
     struct session *s;
     if (options_open(o, o->files[0], &s, err) != 0)
         return -1;
-    int status = finish(s, err);
+    int status = options_finish(s, err);
     if (status == 0 && o->output)
         status = session_save(s, o->output, err);
     if (status == 0) {
@@ -57,7 +45,7 @@ static int check_one(const struct options *o, const char *path, json_t *results)
     char why[512];
     int status = options_open(o, path, &s, &err);
     if (status == 0)
-        status = finish(s, &err);
+        status = options_finish(s, &err);
     if (status == 0)
         status = status_of(s, &err);
     if (o->json) {

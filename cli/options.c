@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define IN(command) (1u << (command))
 #define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK))
@@ -232,5 +233,16 @@ int options_open(const struct options *o, const char *path, struct session **out
         return -1;
     }
     *out = s;
+    return 0;
+}
+
+int options_finish(struct session *s, struct err *err)
+{
+    if (session_start(s) != 0)
+        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
+    if (session_finish(s, isatty(STDERR_FILENO)) != 0 && !s->trace) {
+        *err = s->err;
+        return -1;
+    }
     return 0;
 }

@@ -40,6 +40,9 @@ void options_write_help(FILE *out);
 /* The session a command works on: a file with --shape, --set and --patch applied. */
 int options_open(const struct options *o, const char *path, struct session **out, struct err *err);
 
+/* Runs or judges a session to the end. 0 even where the run failed (s->err) but left a trace to show. */
+int options_finish(struct session *s, struct err *err);
+
 /* Each returns an exit status, or -1 with *err. */
 #define COMMAND(id, name, arguments, meaning, function) int function(const struct options *o, struct err *err);
 #include "cli/commands.def"

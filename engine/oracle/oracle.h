@@ -92,6 +92,10 @@ void judge_scratch_free(struct judge_scratch *s);
 int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
                struct tile_detail *detail);
 
+/* The true running state of one row after each kv tile the kernel visited: m in the declared unit, alpha, and l in the
+   frame of the true maximum. Arrays [kv_tiles], NaN where a tile was not visited. -1 without memory. */
+int oracle_row_state(const struct oracle_case *c, int row, double *m, double *alpha, double *l);
+
 /* The bound's derivation, for a channel, in one line (shown beside a value). */
 const char *bound_formula(enum asc_channel ch);
 

@@ -151,7 +151,7 @@ int session_open(const char *path, struct session **out, struct err *err)
 
 static void drop_run(struct session *s)
 {
-    judgement_detail_free(&s->detail);
+    session_drop_detail(s);
     judgement_free(s->judgement);
     trace_free(s->trace);
     s->judgement = NULL;

@@ -89,6 +89,7 @@ void session_cycle_shown(struct session *s);
 
 /* Makes the detail that of the cursor's tile; the verbs and session_update() call it. */
 void session_refresh_detail(struct session *s);
+void session_drop_detail(struct session *s);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */
 struct place session_place(const struct session *s);

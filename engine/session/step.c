@@ -1,4 +1,5 @@
 /* The cursor: stepping over stages, heads, tiles, elements and bad places. */
+#include "engine/session/case.h"
 #include "engine/session/session.h"
 #include "engine/session/work.h"
 
@@ -23,18 +24,60 @@ const struct trace_site *session_site(const struct session *s)
     return s->trace ? trace_site(s->trace, s->cursor.channel) : NULL;
 }
 
+static void drop_row_state(struct session *s)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        free(s->row_want[ch]);
+        s->row_want[ch] = NULL;
+    }
+}
+
+/* m, alpha and l of the cursor's row, if its stage has rows of queries. */
+static void refresh_row_state(struct session *s, int slot)
+{
+    const size_t bytes = (size_t)s->trace->layout.kv_tiles * sizeof(double);
+    struct slot_case c;
+    drop_row_state(s);
+    if (slot_case_make(s->trace, slot, &c) != 0)
+        return;
+    const int row = s->cursor.row < c.c.in_q.rows ? s->cursor.row : c.c.in_q.rows - 1;
+    double *m = malloc(bytes), *alpha = malloc(bytes), *l = malloc(bytes);
+    s->row_want[asc_m] = m;
+    s->row_want[asc_alpha] = alpha;
+    s->row_want[asc_l] = l;
+    if (!m || !alpha || !l || oracle_row_state(&c.c, row, m, alpha, l) != 0)
+        drop_row_state(s);
+    slot_case_free(&c);
+}
+
+static int same_place(struct place a, struct place b)
+{
+    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
+}
+
 void session_refresh_detail(struct session *s)
 {
-    struct place place = session_place(s);
-    if (s->detail.got && s->detail_place.slot == place.slot && s->detail_place.kv == place.kv &&
-        s->detail_place.channel == place.channel)
+    const struct place place = session_place(s);
+    const int known = s->detail.got && same_place(s->detail_place, place);
+    if (known && s->detail_row == s->cursor.row)
         return;
+    if (!known) {
+        judgement_detail_free(&s->detail);
+        drop_row_state(s);
+        if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
+            s->trace->layout.channel[place.channel].dtype < 0 ||
+            judgement_detail(s->trace, place, s->scratch, &s->detail) != 0)
+            return;
+    }
+    s->detail_place = place;
+    s->detail_row = s->cursor.row;
+    refresh_row_state(s, place.slot);
+}
+
+void session_drop_detail(struct session *s)
+{
     judgement_detail_free(&s->detail);
-    if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
-        s->trace->layout.channel[place.channel].dtype < 0)
-        return;
-    if (judgement_detail(s->trace, place, s->scratch, &s->detail) == 0)
-        s->detail_place = place;
+    drop_row_state(s);
 }
 
 /* The element stays inside the tile, the judge queue turns to where the user looks. */
