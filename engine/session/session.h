@@ -46,6 +46,7 @@ struct session {
     enum shown shown;
     struct tile_detail detail; /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
     struct place detail_place; /* which tile that is */
+    int detail_row;            /* whose row state is below */
     /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
     double *row_want[ASC_CHANNELS];
     struct judge_scratch *scratch; /* owned: to make the detail with */

@@ -227,6 +227,7 @@ int session_go_first_bad(struct session *s)
     session_go(s, s->judgement->summary.first);
     s->cursor.row = s->cursor.col = 0;
     go_element(s, 0);
+    session_refresh_detail(s);
     return 1;
 }
 
@@ -303,5 +304,6 @@ int session_step_bad(struct session *s, int by)
     session_go(s, found);
     s->cursor.row = s->cursor.col = 0;
     go_element(s, 0);
+    session_refresh_detail(s);
     return 1;
 }
