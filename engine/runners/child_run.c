@@ -68,7 +68,8 @@ static void take_event(struct run *run, const json_t *json)
     snprintf(event->text, sizeof event->text, "%s", wire_text(json, "text"));
     name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
     event->line = (int)wire_integer(json, "line", 1, INT32_MAX, 0);
-    if (!strstr(event->text, "block") && json_object_get(json, "block")) {
+    int in_block = strcmp(event->kind, "launch") != 0 && strcmp(event->kind, "shared-memory") != 0;
+    if (in_block && !strstr(event->text, "block (") && json_object_get(json, "block")) {
         char block[80], thread[80];
         place_text(json, "block", block, sizeof block);
         place_text(json, "thread", thread, sizeof thread);
@@ -184,6 +185,8 @@ static const char *status_word(const struct run *run)
         return "cancelled";
     if (run->outcome == OUTCOME_HUNG)
         return "hung";
+    if (run->fatal && strcmp(run->t->info.events[run->fatal - 1].kind, "deadlock") == 0)
+        return "hung"; /* the executor sees that nothing can go on, before any time limit */
     return "crashed";
 }
 

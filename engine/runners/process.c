@@ -210,7 +210,7 @@ int process_capture(const char *const *argv, double limit_s, const struct runner
     const struct process_start start = {
         .argv = argv, .out_fd = out[1], .err_fd = error[1], .socket_fd = -1, .plain_messages = 1};
     int failed = process_start(&start, &pid, err);
-    int saved = errno;
+    int saved = failed ? errno : 0;
     close(out[1]);
     close(error[1]);
     struct growing streams[2] = {{&output->out, &output->n_out, 0, out[0]},

@@ -28,7 +28,8 @@ struct process_output {
     int status; /* exit status, 128 + signal */
 };
 
-/* Runs a program to its end and keeps what it says. ERR_CANCELLED, ERR_SYSTEM (time limit, could not be started). */
+/* Runs a program to its end and keeps what it says. ERR_CANCELLED, ERR_SYSTEM: time limit, or could not be started;
+   then, and only then, errno is not 0. */
 int process_capture(const char *const *argv, double limit_s, const struct runner_progress *progress,
                     struct process_output *output, struct err *err);
 void process_output_free(struct process_output *output);

@@ -39,7 +39,7 @@ const char *scan_gpu_only_header(const char *name)
         const char *pattern = patterns[i].text;
         if (pattern[0] != '<' || !isalpha((unsigned char)pattern[1]))
             continue;
-        size_t n = strlen(pattern + 1) - 1; /* without the last of "<name>" or "<name*" */
+        size_t n = strcspn(pattern + 1, ">*");
         if (strncmp(name, pattern + 1, n) == 0 && (pattern[n + 1] == '*' || name[n] == '\0'))
             return patterns[i].what;
     }

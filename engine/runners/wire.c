@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static const char *const types[WIRE_KINDS] = {
-#define MESSAGE(id, type, sender, fields) [WIRE_##id] = type,
+#define MESSAGE(id, type, sender, fields) [WIRE_##id] = (type),
 #include "engine/runners/messages.def"
 #undef MESSAGE
 };

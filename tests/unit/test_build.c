@@ -1,0 +1,349 @@
+/* From a .cu to a debuggee: where things are found, what is kept, what is refused and how it is said. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/runners/cache.h"
+#include "engine/runners/runner.h"
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Lines 1..: what a small kernel is; line 8 holds its probe. */
+#define KERNEL                                                                                                         \
+    "#include \"attnscope.h\"\n"                                                                                       \
+    "#include \"mine.h\"\n"                                                                                            \
+    "__global__ void k(float *x)\n"                                                                                    \
+    "{\n"                                                                                                              \
+    "    ASC_TILE(0, 0, 0);\n"                                                                                         \
+    "    float s = x[0] * SCALE;\n"                                                                                    \
+    "    /* note */\n"                                                                                                 \
+    "    ASC_ROW(m, 0, 0, s);\n"                                                                                       \
+    "}\n"                                                                                                              \
+    "static const char *plan(const asc_problem *, asc_plan *) { return \"declines\"; }\n"                              \
+    "static const char *launch(const asc_problem *p, void *s)\n"                                                       \
+    "{\n"                                                                                                              \
+    "    return ASC_LAUNCH(k, 1, 1, 0, s, (float *)p->o);\n"                                                           \
+    "}\n"                                                                                                              \
+    "ASC_KERNEL(tiny)\n"                                                                                               \
+    "{\n"                                                                                                              \
+    "    kernel.plan = plan;\n"                                                                                        \
+    "    kernel.launch = launch;\n"                                                                                    \
+    "}\n"
+
+static char folder[] = "/tmp/attnscope-build-XXXXXX";
+static struct runner_paths paths;
+
+static void in_folder(char *path, size_t size, const char *name)
+{
+    snprintf(path, size, "%s/%s", folder, name);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    struct err err = {0};
+    if (cache_write_text(folder, name, text, &err))
+        fail_msg("%s: %s", err.where, err.message);
+}
+
+/* text with the first `from` replaced. */
+static void write_changed(const char *name, const char *text, const char *from, const char *to)
+{
+    char changed[4096];
+    const char *at = strstr(text, from);
+    assert_non_null(at);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    write_file(name, changed);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    char cache[128];
+    if (!mkdtemp(folder))
+        return -1;
+    in_folder(cache, sizeof cache, "cache");
+    setenv("ATTNSCOPE_CACHE", cache, 1);
+    if (runner_find_paths(&paths, &err)) {
+        print_message("%s: %s\n", err.where, err.message);
+        return -1;
+    }
+    write_file("mine.h", "#define SCALE 2\n");
+    return 0;
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d)) {
+        char below[700];
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+        if (entry->d_type == DT_DIR)
+            remove_folder(below);
+        else
+            unlink(below);
+    }
+    if (d)
+        closedir(d);
+    rmdir(path);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    remove_folder(folder);
+    return 0;
+}
+
+static int build(const char *name, const char *patch, struct build *b, struct err *err)
+{
+    char kernel[160], patch_path[160];
+    in_folder(kernel, sizeof kernel, name);
+    in_folder(patch_path, sizeof patch_path, patch ? patch : "");
+    *err = (struct err){0};
+    return build_debuggee(&paths, kernel, patch ? patch_path : NULL, NULL, b, err);
+}
+
+static void built(const char *name, int from_cache)
+{
+    struct build b;
+    struct err err;
+    if (build(name, NULL, &b, &err))
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(b.from_cache, from_cache);
+    assert_int_equal(access(b.program, X_OK), 0);
+    build_free(&b);
+}
+
+static int work_folders_left(void)
+{
+    int n = 0;
+    DIR *d = opendir(paths.cache);
+    assert_non_null(d);
+    for (struct dirent *entry = readdir(d); entry; entry = readdir(d))
+        n += strncmp(entry->d_name, "work.", 5) == 0;
+    closedir(d);
+    return n;
+}
+
+/* where: "name:line" or "name", below the folder. */
+static void refused(const char *name, const char *patch, enum err_code code, const char *where, const char *said)
+{
+    struct build b;
+    struct err err;
+    char place[200];
+    assert_int_equal(build(name, patch, &b, &err), -1);
+    if (!strstr(err.message, said))
+        fail_msg("`%s` lacks `%s`", err.message, said);
+    assert_int_equal(err.code, code);
+    if (where) {
+        in_folder(place, sizeof place, where);
+        assert_string_equal(err.where, place);
+    }
+    assert_null(b.source);
+    assert_null(b.sites);
+    assert_string_equal(b.program, "");
+    assert_int_equal(work_folders_left(), 0);
+}
+
+static void test_paths(void **state)
+{
+    (void)state;
+    struct runner_paths found;
+    struct err err = {0};
+    char root[sizeof paths.root + 32];
+    snprintf(root, sizeof root, "%s/probes/attnscope.h", paths.root);
+    assert_int_equal(access(root, R_OK), 0);
+    assert_int_equal(strncmp(paths.cache, folder, strlen(folder)), 0);
+    setenv("ATTNSCOPE_ROOT", folder, 1);
+    assert_int_equal(runner_find_paths(&found, &err), -1);
+    assert_int_equal(err.code, ERR_SYSTEM);
+    assert_string_equal(found.root, "");
+    setenv("ATTNSCOPE_ROOT", paths.root, 1);
+    assert_int_equal(runner_find_paths(&found, &err), 0);
+    assert_string_equal(found.root, paths.root);
+    unsetenv("ATTNSCOPE_ROOT");
+    setenv("ATTNSCOPE_CACHE", "/proc/none", 1);
+    assert_int_equal(runner_find_paths(&found, &err), -1);
+    assert_int_equal(err.code, ERR_SYSTEM);
+    setenv("ATTNSCOPE_CACHE", paths.cache, 1);
+}
+
+static void test_cache(void **state)
+{
+    (void)state;
+    struct build b;
+    struct err err;
+    char file[160];
+    write_file("tiny.cu", KERNEL);
+    in_folder(file, sizeof file, "tiny.cu");
+    if (build("tiny.cu", NULL, &b, &err))
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(b.from_cache, 0);
+    assert_string_equal(b.source, KERNEL);
+    assert_string_equal(b.source_path, file);
+    assert_int_equal(b.n_sites, 1);
+    assert_int_equal(b.sites[0].channel, asc_m);
+    assert_int_equal(b.sites[0].line, 8);
+    assert_string_equal(b.sites[0].file, file);
+    build_free(&b);
+    build_free(&b);
+    built("tiny.cu", 1);
+    write_changed("tiny.cu", KERNEL, "/* note */", "/* another */");
+    built("tiny.cu", 1);
+    write_changed("tiny.cu", KERNEL, "x[0] *", "x[0] +");
+    built("tiny.cu", 0);
+    write_file("tiny.cu", KERNEL);
+    built("tiny.cu", 1);
+    write_file("mine.h", "#define SCALE 3\n");
+    built("tiny.cu", 0);
+    write_file("mine.h", "#define SCALE 2\n");
+    built("tiny.cu", 1);
+    assert_int_equal(work_folders_left(), 0);
+}
+
+#define PATCH                                                                                                          \
+    "--- a/tiny.cu\n"                                                                                                  \
+    "+++ b/tiny.cu\n"                                                                                                  \
+    "@@ -5,3 +5,4 @@\n"                                                                                                \
+    "     ASC_TILE(0, 0, 0);\n"                                                                                        \
+    "-    float s = x[0] * SCALE;\n"                                                                                   \
+    "+    float s = x[0] * SCALE * SCALE;\n"                                                                           \
+    "+    s += WHAT;\n"                                                                                                \
+    "     /* note */\n"
+
+static void test_patch(void **state)
+{
+    (void)state;
+    struct build b;
+    struct err err;
+    char kernel[160];
+    write_file("tiny.cu", KERNEL);
+    in_folder(kernel, sizeof kernel, "tiny.cu");
+    write_changed("good.patch", PATCH, "WHAT", "1");
+    write_changed("wrong.patch", PATCH, "WHAT", "nonsense");
+    write_changed("stale.patch", PATCH, "x[0] * SCALE;", "x[1] * SCALE;");
+    for (int again = 0; again < 2; again++) {
+        if (build("tiny.cu", "good.patch", &b, &err))
+            fail_msg("%s: %s", err.where, err.message);
+        assert_int_equal(b.from_cache, again);
+        assert_non_null(strstr(b.source, "SCALE * SCALE"));
+        assert_int_equal(strncmp(b.source_path, paths.cache, strlen(paths.cache)), 0);
+        assert_string_equal(strrchr(b.source_path, '/'), "/tiny.cu");
+        assert_int_equal(b.sites[0].line, 9);
+        assert_string_equal(b.sites[0].file, kernel);
+        char *compiled = NULL;
+        assert_int_equal(cache_read_text(b.source_path, "the copy", &compiled, &err), 0);
+        assert_string_equal(compiled, b.source);
+        free(compiled);
+        build_free(&b);
+    }
+    refused("tiny.cu", "wrong.patch", ERR_BUILD, "tiny.cu:7", "'nonsense' was not declared");
+    refused("tiny.cu", "stale.patch", ERR_INPUT, NULL, "");
+    refused("tiny.cu", "none.patch", ERR_INPUT, "none.patch", "No such file");
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused("none.cu", NULL, ERR_INPUT, "none.cu", "No such file");
+    refused(".", NULL, ERR_INPUT, ".", "");
+    write_changed("bad.cu", KERNEL, "float s = x[0]", "float s = y[0]");
+    refused("bad.cu", NULL, ERR_BUILD, "bad.cu:6", "'y' was not declared");
+    write_changed("header.cu", KERNEL, "mine.h", "theirs.h");
+    refused("header.cu", NULL, ERR_BUILD, "header.cu:2", "theirs.h: No such file or directory");
+    write_changed("ptx.cu", KERNEL, "/* note */", "asm volatile(\"wgmma.fence;\");");
+    refused("ptx.cu", NULL, ERR_GPU_ONLY, "ptx.cu:7", "inline PTX");
+    write_changed("cutlass.cu", KERNEL, "mine.h", "cutlass/cutlass.h");
+    refused("cutlass.cu", NULL, ERR_GPU_ONLY, "cutlass.cu:2", "CUTLASS");
+    write_changed("type.cu", KERNEL, "float s = x[0]", "int *s = (int *)x; //");
+    refused("type.cu", NULL, ERR_BUILD, "type.cu:8", "attnscope can not record this type");
+    write_changed("missing.cu", KERNEL, "{\n", "{\n extern float elsewhere(float *); x[0] = elsewhere(x);\n");
+    refused("missing.cu", NULL, ERR_BUILD, "missing.cu:5", "undefined reference to `elsewhere(float*)'");
+}
+
+static void test_registration(void **state)
+{
+    (void)state;
+    char bare[4096];
+    write_file("unregistered.cu", "#include \"attnscope.h\"\n__global__ void k() {}\n");
+    refused("unregistered.cu", NULL, ERR_BUILD, "unregistered.cu", "registers no kernel: ASC_KERNEL(name) is missing");
+    snprintf(bare, sizeof bare, "%sint main() { return 0; }\n", KERNEL);
+    write_file("main.cu", bare);
+    refused("main.cu", NULL, ERR_BUILD, "main.cu", "defines main()");
+}
+
+static void test_no_compiler(void **state)
+{
+    (void)state;
+    const char *before = getenv("PATH");
+    char *path = strdup(before ? before : "/usr/bin:/bin");
+    assert_non_null(path);
+    setenv("PATH", folder, 1);
+    write_file("tiny.cu", KERNEL);
+    struct build b;
+    struct err err;
+    assert_int_equal(build("tiny.cu", NULL, &b, &err), -1);
+    setenv("PATH", path, 1);
+    free(path);
+    assert_int_equal(err.code, ERR_SYSTEM);
+    assert_non_null(strstr(err.message, "apt install g++"));
+}
+
+/* Two attnscopes that build the same kernel at once, and each other's cache is never seen half done. */
+static void test_two_at_once(void **state)
+{
+    (void)state;
+    pid_t other[2];
+    write_changed("twice.cu", KERNEL, "x[0] *", "x[0] -");
+    for (int i = 0; i < 2; i++) {
+        other[i] = fork();
+        assert_true(other[i] >= 0);
+        if (other[i] == 0) {
+            struct build b;
+            struct err err;
+            _exit(build("twice.cu", NULL, &b, &err) || access(b.program, X_OK) ? 1 : 0);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(other[i], &status, 0), other[i]);
+        assert_int_equal(status, 0);
+    }
+    built("twice.cu", 1);
+    assert_int_equal(work_folders_left(), 0);
+}
+
+static void test_cancelled(void **state)
+{
+    (void)state;
+    char kernel[160];
+    atomic_int cancel = 1;
+    struct runner_progress progress = {.cancel = &cancel};
+    struct build b;
+    struct err err = {0};
+    write_file("tiny.cu", KERNEL);
+    in_folder(kernel, sizeof kernel, "tiny.cu");
+    assert_int_equal(build_debuggee(&paths, kernel, "", &progress, &b, &err), -1);
+    assert_int_equal(err.code, ERR_CANCELLED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_paths),     cmocka_unit_test(test_cache),        cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_registration), cmocka_unit_test(test_no_compiler),
+        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_two_at_once),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
