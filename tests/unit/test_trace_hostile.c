@@ -1,0 +1,272 @@
+/* A saved trace cut short, flipped and rewritten: trace_open refuses it with a sentence, or every accessor stays inside
+   the file. Files are memfds, opened by their path below /proc. */
+#include "engine/base/safetensors.h"
+#include "probes/trace.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static unsigned char *good; /* a whole file */
+static size_t good_bytes;
+static int fd = -1;
+static char path[64];
+
+static void put_file(const unsigned char *bytes, size_t n)
+{
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(pwrite(fd, bytes, n, 0), (ssize_t)n);
+}
+
+static void inside(const struct trace *t, const void *data, uint64_t n)
+{
+    const unsigned char *at = data;
+    assert_true(at >= t->bytes && n <= t->n_bytes && (size_t)(at - t->bytes) <= t->n_bytes - n);
+}
+
+/* Visits everything an honest reader would. */
+static void walk(const struct trace *t)
+{
+    enum dtype dtype;
+    const struct asc_problem *p = &t->problem;
+    const uint64_t q = (uint64_t)p->batch * (uint64_t)p->heads * (uint64_t)p->q_len;
+    const void *o = trace_tensor(t, 'o', &dtype);
+    inside(t, o, q * (uint64_t)p->head_dim * dtype_bytes(dtype));
+    inside(t, trace_tensor(t, 'L', &dtype), q * 4);
+    for (int slot = 0; slot < t->layout.n_slots; slot++) {
+        const int32_t *place = trace_slot_place(t, slot);
+        assert_int_equal(trace_slot(t, place[0], place[1], place[2]), slot);
+        for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+            (void)trace_dropped(t, ch);
+            (void)trace_site(t, ch);
+            for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
+                const struct tile tile = trace_tile(t, ch, slot, kv);
+                (void)trace_first_stamp(t, ch, slot, kv);
+                if (tile.data)
+                    inside(t, tile.data, (uint64_t)tile.rows * (uint64_t)tile.cols * dtype_bytes(tile.dtype));
+            }
+        }
+    }
+}
+
+/* 1: it opened. */
+static int try_file(const unsigned char *bytes, size_t n)
+{
+    struct trace *t = NULL;
+    struct err err = {0};
+    put_file(bytes, n);
+    if (trace_open(path, &t, &err) == 0) {
+        walk(t);
+        trace_free(t);
+        return 1;
+    }
+    assert_null(t);
+    assert_true(err.code == ERR_INPUT || err.code == ERR_ABI);
+    assert_true(strncmp(err.where, path, strlen(path)) == 0);
+    assert_true(*err.message);
+    for (const char *c = err.message; *c; c++)
+        assert_in_range((unsigned char)*c, 0x20, 0x7E);
+    return 0;
+}
+
+static void truncation_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(try_file(good, good_bytes), 1);
+    for (size_t n = 1; n < good_bytes; n += n < 64 ? 1 : 7)
+        assert_int_equal(try_file(good, n), 0);
+    assert_int_equal(try_file(good, good_bytes - 1), 0);
+}
+
+static void flipped_bytes_never_crash(void **state)
+{
+    (void)state;
+    uint64_t draws = 1;
+    unsigned char *bytes = malloc(good_bytes);
+    assert_non_null(bytes);
+    int opened = 0;
+    uint64_t header_bytes = 0;
+    memcpy(&header_bytes, good, 8);
+    for (int i = 0; i < 8000; i++) {
+        memcpy(bytes, good, good_bytes);
+        const int flips = 1 + i % 4;
+        for (int f = 0; f < flips; f++) {
+            draws = draws * 6364136223846793005u + 1442695040888963407u;
+            /* Most go into the header, where they can do harm; some become digits, so that numbers change. */
+            const size_t at = (draws >> 33) % (i % 8 ? header_bytes + 8 : good_bytes);
+            const unsigned char value = (unsigned char)(draws >> 24);
+            bytes[at] = i % 3 && bytes[at] >= '0' && bytes[at] <= '9' ? (unsigned char)('0' + value % 10) : value;
+        }
+        opened += try_file(bytes, good_bytes);
+    }
+    free(bytes);
+    assert_in_range(opened, 100, 7900); /* both ways were taken */
+}
+
+/* Replaces the first occurrence of a text in the header by another of at most its length, padded with spaces. */
+static void rewritten(const char *from, const char *to, const char *words)
+{
+    unsigned char *bytes = malloc(good_bytes);
+    assert_non_null(bytes);
+    memcpy(bytes, good, good_bytes);
+    unsigned char *at = memmem(bytes, good_bytes, from, strlen(from));
+    if (!at)
+        fail_msg("the file has no '%s'", from);
+    assert_true(strlen(to) <= strlen(from));
+    memset(at, ' ', strlen(from));
+    memcpy(at, to, strlen(to));
+    struct trace *t = NULL;
+    struct err err = {0};
+    put_file(bytes, good_bytes);
+    assert_int_equal(trace_open(path, &t, &err), -1);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+    free(bytes);
+}
+
+static void lies_are_named(void **state)
+{
+    (void)state;
+    rewritten("\"attnscope.format\":\"1\"", "\"attnscope.format\":\"2\"", "is a trace of format 2");
+    rewritten("\"attnscope.format\":\"1\"", "\"attnscope.farmat\":\"1\"", "no attnscope trace");
+    rewritten("attnscope.plan", "attnscope.plam", "metadata attnscope.plan is missing");
+    rewritten("channel.s", "channel.x", "tensor 'channel.s' is missing");
+    rewritten("stamp.s", "stamp.x", "tensor 'stamp.s' is missing");
+    rewritten("\"slot\"", "\"slut\"", "no tensor 'slot'");
+    rewritten("dropped", "drupped", "tensor 'dropped' is missing");
+    rewritten("\\\"q_len\\\":6", "\\\"q_len\\\":8", "expected [1, 2, 8");
+    rewritten("\\\"heads\\\":2", "\\\"heads\\\":0", "heads is 0");
+    rewritten("\\\"bc\\\":4", "\\\"bc\\\":2", "expected [2, 3, ");
+    rewritten("\\\"br\\\":4", "\\\"br\\\":0", "br and bc must be positive");
+    rewritten("\\\"scaled\\\"", "\\\"sealed\\\"", "s_unit must be one of the names");
+    rewritten("\\\"scale\\\":0.5", "\\\"scale\\\":[0]", "scale must be a finite number");
+    rewritten("\\\"s\\\":\\\"f32\\\"", "\\\"s\\\":\\\"f16\\\"", "tensor 'channel.s' is of type F32; expected F16");
+    rewritten("\\\"s\\\":\\\"f32\\\"", "\\\"y\\\":\\\"f32\\\"", "must be the names of channels");
+    rewritten("\\\"workers\\\":3", "\\\"workers\\\":x", "is not valid JSON");
+    rewritten("\\\"threads\\\":32", "\\\"threads\\\":64", "tensor 'stamp.");
+    rewritten("\\\"lse_base2\\\":0", "\\\"lse_base2\\\":7", "lse_base2 is 7; it must be 0 to 1");
+}
+
+static void slot_tables_are_checked(void **state)
+{
+    (void)state;
+    struct trace *t = NULL;
+    assert_int_equal((put_file(good, good_bytes), trace_open(path, &t, NULL)), 0);
+    const size_t slots = t->layout.slots.offset;
+    trace_free(t);
+    static const struct {
+        int at;
+        int32_t value;
+        const char *words;
+    } cases[] = {{0, 1, "no batch 1"}, {1, -1, "head -1"}, {2, 2, "q tile 2"}, {4, 0, "slots 0 and 1 are both"}};
+    for (int i = 0; i < 4; i++) {
+        struct err err = {0};
+        unsigned char *bytes = malloc(good_bytes);
+        assert_non_null(bytes);
+        memcpy(bytes, good, good_bytes);
+        memcpy(bytes + slots + 4 * (size_t)cases[i].at, &cases[i].value, 4);
+        put_file(bytes, good_bytes);
+        assert_int_equal(trace_open(path, &t, &err), -1);
+        assert_non_null(strstr(err.message, cases[i].words));
+        free(bytes);
+    }
+}
+
+/* The file again with its data one byte further on: parsed, but every tensor is misaligned. */
+static void misaligned_tensors_are_refused(void **state)
+{
+    (void)state;
+    uint64_t header_bytes = 0;
+    struct trace *t = NULL;
+    struct err err = {0};
+    memcpy(&header_bytes, good, 8);
+    unsigned char *bytes = malloc(good_bytes + 1);
+    assert_non_null(bytes);
+    memcpy(bytes, good, 8 + header_bytes);
+    bytes[8 + header_bytes] = ' ';
+    memcpy(bytes + 9 + header_bytes, good + 8 + header_bytes, good_bytes - 8 - header_bytes);
+    header_bytes++;
+    memcpy(bytes, &header_bytes, 8);
+    put_file(bytes, good_bytes + 1);
+    free(bytes);
+    assert_int_equal(trace_open(path, &t, &err), -1);
+    assert_non_null(strstr(err.message, "no multiple of its element size"));
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+    (void)state;
+    struct trace *t = NULL;
+    struct err err = {0};
+    assert_int_equal(trace_open("/nonexistent.safetensors", &t, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_int_equal(trace_open("/tmp", &t, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_int_equal(trace_open("/dev/zero", &t, &err), -1);
+    assert_non_null(strstr(err.message, "not a regular file"));
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(trace_open(path, &t, &err), -1);
+    assert_non_null(strstr(err.message, "empty"));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    const struct asc_problem p = {1, 2, 1, 6, 6, 4, 0, ASC_BHLD, DTYPE_F16, 0.5f, NULL, NULL, NULL, NULL, NULL};
+    const struct asc_plan plan = {4, 4, 32};
+    const struct asc_conventions conventions = {.s_unit = ASC_UNIT_SCALED};
+    const int32_t slots[2][3] = {{0, 0, 1}, {0, 1, 1}};
+    const uint16_t zeros[48] = {0};
+    struct layout_types types = {.o = DTYPE_F16};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = DTYPE_F32;
+    struct trace *t = NULL;
+    char name[] = "/tmp/attnscope-hostile-XXXXXX";
+    fd = mkstemp(name);
+    if (fd < 0 || trace_create(&p, &plan, &conventions, &types, slots, 2, zeros, zeros, zeros, &t, NULL) != 0)
+        return -1;
+    t->info.workers = 3;
+    t->info.source = strdup("kernel");
+    t->info.sites = calloc(1, sizeof *t->info.sites);
+    t->info.events = calloc(1, sizeof *t->info.events);
+    t->info.n_sites = t->info.n_events = 1;
+    const int saved = trace_save(t, name, NULL);
+    trace_free(t);
+    close(fd);
+    fd = open(name, O_RDONLY);
+    good_bytes = (size_t)lseek(fd, 0, SEEK_END);
+    good = malloc(good_bytes);
+    const ssize_t n = good ? pread(fd, good, good_bytes, 0) : -1;
+    close(fd);
+    unlink(name);
+    fd = memfd_create("hostile", MFD_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return saved == 0 && n == (ssize_t)good_bytes && fd >= 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(good);
+    return close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(truncation_is_refused),
+        cmocka_unit_test(flipped_bytes_never_crash),
+        cmocka_unit_test(lies_are_named),
+        cmocka_unit_test(slot_tables_are_checked),
+        cmocka_unit_test(misaligned_tensors_are_refused),
+        cmocka_unit_test(what_is_no_file_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
