@@ -159,13 +159,23 @@ static void copy_text(char *to, size_t bytes, const char *from)
     to[n] = '\0';
 }
 
+/* A path below the current folder without that folder: what the user would type. */
+static const char *short_path(const char *path)
+{
+    char folder[512];
+    if (!getcwd(folder, sizeof folder))
+        return path;
+    const size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
 static int describe(const struct recorder *r, const struct scenario *scenario, struct trace *t, struct err *err)
 {
     struct trace_info *info = &t->info;
     const char *slash = strrchr(scenario->patch, '/');
     copy_text(info->kernel, sizeof info->kernel, child_hello(r->child)->kernel);
     copy_text(info->backend, sizeof info->backend, child_hello(r->child)->backend);
-    copy_text(info->source_name, sizeof info->source_name, scenario->kernel);
+    copy_text(info->source_name, sizeof info->source_name, short_path(scenario->kernel));
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
     copy_text(info->patch_name, sizeof info->patch_name, slash ? slash + 1 : scenario->patch);
     info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -174,8 +184,12 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     info->sites = calloc(r->build.n_sites ? r->build.n_sites : 1, sizeof *info->sites);
     if (!info->sites || (r->build.source && !info->source) || (scenario->text && !info->scenario))
         return err_errno(err, "", "no memory for the run's description");
-    memcpy(info->sites, r->build.sites, r->build.n_sites * sizeof *info->sites);
     info->n_sites = r->build.n_sites;
+    for (size_t i = 0; i < info->n_sites; i++) {
+        const struct trace_site *from = &r->build.sites[i];
+        info->sites[i] = (struct trace_site){.channel = from->channel, .line = from->line};
+        copy_text(info->sites[i].file, sizeof info->sites[i].file, short_path(from->file));
+    }
     return 0;
 }
 
