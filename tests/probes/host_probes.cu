@@ -36,7 +36,10 @@ __global__ static void probes(int wrong)
         for (int g = 0; g < 1; g++) {
             ASC_TILE(0, 0, 0); // another work item in an inner scope
             if (t == 0)
-                ASC_ROW(lse, 0, 1, s[0]);
+                // clang-format off
+                ASC_ROW(lse, 0, 1,
+                        s[0]);
+            // clang-format on
         }
     }
 }
