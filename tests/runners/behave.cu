@@ -30,7 +30,7 @@ __device__ void misbehave(int how, int row, volatile int *forever)
         while (*forever)
             ;
     if (how == DIVERGED && row < 4)
-        __syncthreads();
+        __syncthreads(); // here: one barrier
     else if (how == DIVERGED)
         __syncthreads(); // here: other barrier
     if (how == DEADLOCK && row < 4)
@@ -68,6 +68,7 @@ __global__ void behave(asc_problem p, asc_strides qs, asc_strides ks, int how, v
         }
         if (how != FINE && kt == 1 && q_tile == 1)
             misbehave(how, row, forever);
+        __syncthreads(); // so that no row runs ahead to its end
     }
     for (int d = 0; d < p.head_dim && global_row < p.q_len; d++) {
         o[global_row * qs.row + d] = u[d] / l;
