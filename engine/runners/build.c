@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define COMPILE_LIMIT_S 600.0
+#define CACHE_KEEP 200         /* programs of about 0.6 MB */
+#define CACHE_MIN_AGE_S 3600.0 /* longer than any build and the start behind it */
 #define ARGUMENTS_MAX 64
 #define FLAG_MAX 1400 /* bytes; -ffile-prefix-map holds two paths */
 
@@ -284,12 +286,15 @@ static int build(struct job *job, struct err *err)
         return err_set(err, ERR_SYSTEM, job->paths->cache, "the path of the cache is too long");
     if (access(job->out->program, X_OK) == 0) {
         job->out->from_cache = 1;
+        cache_touch(job->out->program);
         return 0;
     }
     if (cache_make_work(job->paths->cache, work, sizeof work, err))
         return -1;
     failed = make_program(job, work, err);
     cache_drop_work(work);
+    if (!failed)
+        cache_prune(job->paths->cache, CACHE_KEEP, CACHE_MIN_AGE_S);
     return failed;
 }
 

@@ -18,6 +18,10 @@ void cache_key_finish(struct cache_key *key, char hex[33]); /* and frees it; NUL
 int cache_make_work(const char *cache, char *folder, size_t size, struct err *err);
 void cache_drop_work(const char *folder);
 
+/* Forgets all but the `keep` entries last used; none that was used within min_age_s, and nothing of others. */
+void cache_prune(const char *cache, size_t keep, double min_age_s);
+void cache_touch(const char *path); /* it has been used now */
+
 /* Reads a text file; ERR_INPUT where it is missing, no file, holds a NUL or is larger than 64 MiB. *text is owned. */
 int cache_read_text(const char *path, const char *what, char **text, struct err *err);
 /* Writes folder/name by way of a temporary name, making the folder. */

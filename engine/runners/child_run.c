@@ -148,10 +148,16 @@ static void wait_for_outcome(struct run *run, double limit_s)
     }
 }
 
+static const struct trace_event *fatal_event(const struct run *run)
+{
+    const struct trace_info *info = &run->t->info;
+    return run->fatal && info->events ? &info->events[run->fatal - 1] : NULL;
+}
+
 /* What happened, in one clause; where: the file and line it happened at, if known. */
 static void describe(struct run *run, int status, double limit_s, char *what, size_t size, char *where, size_t n_where)
 {
-    const struct trace_event *fatal = run->fatal ? &run->t->info.events[run->fatal - 1] : NULL;
+    const struct trace_event *fatal = fatal_event(run);
     char end[128];
     where[0] = '\0';
     if (fatal && fatal->line > 0 && (run->outcome == OUTCOME_FAILED || run->outcome == OUTCOME_GONE))
@@ -185,7 +191,8 @@ static const char *status_word(const struct run *run)
         return "cancelled";
     if (run->outcome == OUTCOME_HUNG)
         return "hung";
-    if (run->fatal && strcmp(run->t->info.events[run->fatal - 1].kind, "deadlock") == 0)
+    const struct trace_event *fatal = fatal_event(run);
+    if (fatal && strcmp(fatal->kind, "deadlock") == 0)
         return "hung"; /* the executor sees that nothing can go on, before any time limit */
     return "crashed";
 }

@@ -9,6 +9,7 @@
 #include "engine/runners/cache.h"
 #include "engine/runners/runner.h"
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,37 @@ static void test_no_compiler(void **state)
     assert_non_null(strstr(err.message, "apt install g++"));
 }
 
+static void test_prune(void **state)
+{
+    (void)state;
+    static const char *const old[] = {"a-0123456789abcdef0123456789abcdef", "b-0123456789abcdef0123456789abcdef"};
+    static const char others[] = "a-of-the-user";
+    char path[400], below[160];
+    in_folder(below, sizeof below, "prune");
+    for (int i = 0; i < 3; i++) {
+        struct timespec times[2] = {{.tv_sec = 1000000 + i}, {.tv_sec = 1000000 + i}};
+        assert_int_equal(cache_write_text(below, i < 2 ? old[i] : others, "x", NULL), 0);
+        snprintf(path, sizeof path, "%s/%s", below, i < 2 ? old[i] : others);
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    }
+    snprintf(path, sizeof path, "%s/patched-0123456789abcdef0123456789abcdef", below);
+    assert_int_equal(cache_write_text(path, "k.cu", "x", NULL), 0); /* new */
+    cache_prune(below, 2, 0);
+    assert_int_equal(access(path, F_OK), 0);
+    snprintf(path, sizeof path, "%s/%s", below, old[1]);
+    assert_int_equal(access(path, F_OK), 0);
+    cache_prune(below, 0, 3600);
+    assert_int_equal(access(path, F_OK), -1);
+    snprintf(path, sizeof path, "%s/%s", below, old[0]);
+    assert_int_equal(access(path, F_OK), -1);
+    snprintf(path, sizeof path, "%s/patched-0123456789abcdef0123456789abcdef", below);
+    assert_int_equal(access(path, F_OK), 0); /* too young */
+    cache_prune(below, 0, -3600);
+    assert_int_equal(access(path, F_OK), -1);
+    snprintf(path, sizeof path, "%s/%s", below, others);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
 /* Two attnscopes that build the same kernel at once, and each other's cache is never seen half done. */
 static void test_two_at_once(void **state)
 {
@@ -343,7 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths),     cmocka_unit_test(test_cache),        cmocka_unit_test(test_patch),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_registration), cmocka_unit_test(test_no_compiler),
-        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_two_at_once),
+        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_two_at_once),  cmocka_unit_test(test_prune),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -40,6 +40,14 @@ uint64_t simt_clock(void)
     return w ? ++w->clock : 1;
 }
 
+static const struct fiber *first_alive(const struct worker *w)
+{
+    for (unsigned i = 0; i < w->n_threads; i++)
+        if (w->warp[i / 32].alive >> i % 32 & 1)
+            return &w->fiber[i];
+    return NULL;
+}
+
 /* `self` arrived last and runs on; NULL: the last thread that was not here has returned. */
 static void barrier_release(struct worker *w, const struct fiber *self)
 {
@@ -49,7 +57,7 @@ static void barrier_release(struct worker *w, const struct fiber *self)
     result[SIMT_BARRIER_AND] = w->sum == w->n_at_barrier;
     result[SIMT_BARRIER_OR] = w->sum != 0;
     if (w->n_alive != w->n_threads)
-        report_raise("barrier", 0, w->barrier_file, w->barrier_line, NULL,
+        report_raise("barrier", 0, w->barrier_file, w->barrier_line, first_alive(w),
                      "__syncthreads is reached by %u of %u threads: the others have returned", w->n_alive,
                      w->n_threads);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
@@ -120,11 +128,9 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
 void block_deadlock(struct worker *w)
 {
     char text[4096] = "no thread of the block can go on: they wait for each other";
-    const struct fiber *first = NULL;
+    const struct fiber *first = first_alive(w);
     for (unsigned i = 0; i < w->n_threads;) {
         char group[512];
-        if (!first && w->warp[i / 32].alive >> i % 32 & 1)
-            first = &w->fiber[i];
         i = describe_group(w, i, group, sizeof group);
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "\n%s", group);

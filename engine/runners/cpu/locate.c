@@ -4,6 +4,7 @@
 #include <string.h>
 
 struct found {
+    uintptr_t from;   /* frames further in than this are the signal's; 0: past them */
     const char *file; /* borrowed from libbacktrace, which keeps it */
     int line;
     int users; /* the user's own, not merely the first known */
@@ -19,24 +20,29 @@ int locate_is_foreign(const char *file)
     return !strncmp(file, "/usr/include/", 13) || !strncmp(file, "/usr/lib/", 9);
 }
 
+/* Code of the program, not of a library that was built with debug information of its own. */
+static int is_program(uintptr_t pc)
+{
+    extern const char __executable_start[], etext[]; /* from the linker */
+    return pc >= (uintptr_t)__executable_start && pc < (uintptr_t)etext;
+}
+
 static int on_frame(void *ctx, uintptr_t pc, const char *file, int line, const char *function)
 {
     struct found *found = ctx;
-    (void)pc;
     (void)function;
-    if (!file)
+    if (found->from && pc != found->from)
         return 0;
-    if (locate_is_foreign(file)) {
-        if (!found->file && strstr(file, "/cpu/include/")) {
-            found->file = file;
-            found->line = line;
-        }
+    found->from = 0;
+    if (!file || !line || !is_program(pc))
         return 0;
-    }
+    if (!locate_is_foreign(file))
+        found->users = 1;
+    else if (found->file || !strstr(file, "/cpu/include/"))
+        return 0;
     found->file = file;
     found->line = line;
-    found->users = 1;
-    return 1;
+    return found->users;
 }
 
 static void on_error(void *ctx, const char *message, int error)
@@ -54,11 +60,17 @@ void locate_init(void)
         state = backtrace_create_state(NULL, 1, on_error, NULL);
 }
 
-int locate_user_line(const char **file, int *line)
+int locate_user_line(uintptr_t pc, const char **file, int *line)
 {
     struct found found = {0};
     if (state)
-        backtrace_full(state, 0, on_frame, on_error, &found);
+        backtrace_pcinfo(state, pc, on_frame, on_error, &found);
+    if (state && !found.users) { /* in a library: ask the callers */
+        struct found outer = {.from = pc};
+        backtrace_full(state, 0, on_frame, on_error, &outer);
+        if (outer.users || !found.file)
+            found = outer;
+    }
     *file = found.file;
     *line = found.line;
     return found.file ? 0 : -1;

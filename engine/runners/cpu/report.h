@@ -13,9 +13,10 @@ void report_begin_launch(void); /* forgets what has been reported, and the error
 const char *report_error(void); /* sentence of the launch's first fatal report, or NULL */
 void report_set_error(const char *text);
 
-/* locate.c. locate_init may be called again. The source line of the innermost frame of the user's own code, from here outwards; 0, or -1: unknown. */
+/* locate.c. locate_init may be called again. The source line that a signal handler's kernel code was at: of the
+   innermost frame of the user's own code, inlined ones included, from pc outwards. 0, or -1: unknown. */
 void locate_init(void);
-int locate_user_line(const char **file, int *line);
+int locate_user_line(uintptr_t pc, const char **file, int *line);
 /* Whether a file is part of attnscope or of the system rather than the user's. */
 int locate_is_foreign(const char *file);
 

@@ -45,7 +45,7 @@ void shared_poison(size_t dynamic_bytes)
     dl_iterate_phdr(find_block, &all);
     unsigned char *own = (unsigned char *)&simt_tls, *tail = simt_dynamic_shared + dynamic_bytes;
     struct range skip[2] = {{own, own + sizeof simt_tls}, {tail, simt_dynamic_shared + SIMT_SHARED_MAX}};
-    if (skip[0].begin > skip[1].begin) {
+    if (skip[0].begin > skip[1].begin || (skip[0].begin == skip[1].begin && skip[0].end > skip[1].end)) {
         const struct range later = skip[0];
         skip[0] = skip[1];
         skip[1] = later;

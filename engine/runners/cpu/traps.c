@@ -110,7 +110,7 @@ static void on_float(int code, ucontext_t *context)
     }
     const char *file;
     int line;
-    locate_user_line(&file, &line);
+    locate_user_line(context_pc(context), &file, &line);
     if (code == FPE_FLTINV)
         report_raise("fp-invalid", 0, file, line, NULL,
                      "invalid operation (0/0, inf - inf, 0 * inf, or shared memory that nobody wrote): NaN");
@@ -156,13 +156,13 @@ static void report_address(int signal, const siginfo_t *info, const ucontext_t *
 static void on_signal(int signal, siginfo_t *info, void *ctx)
 {
     ucontext_t *context = ctx;
-    if (!simt_tls.self || simt_tls.reporting) { /* not a kernel's doing: die of it as usual */
-        if (simt_tls.self)
-            _exit(EXIT_FATAL);
+    if (!simt_tls.worker || !simt_tls.self) { /* not a kernel's doing: die of it as usual */
         struct sigaction usual = {.sa_handler = SIG_DFL};
         sigaction(signal, &usual, NULL);
         return;
     }
+    if (simt_tls.reporting)
+        _exit(EXIT_FATAL);
     if (signal == SIGFPE && info->si_code != FPE_INTDIV) {
 #if defined(__x86_64__)
         on_float(info->si_code, context);
@@ -171,9 +171,11 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
     }
     const char *file = NULL;
     int line = 0;
-    simt_tls.reporting++; /* a wild jump may break the unwinder too: then the sentence without a line is lost, not us */
-    locate_user_line(&file, &line);
-    simt_tls.reporting--;
+    if (!simt_tls.locating) { /* a wild jump can break the unwinder too: then the report has no line */
+        simt_tls.locating = 1;
+        locate_user_line(context_pc(context), &file, &line);
+        simt_tls.locating = 0;
+    }
     if (signal == SIGFPE)
         report_raise("trap", 1, file, line, NULL, "integer division by zero: undefined on a GPU");
     else if (signal == SIGILL)

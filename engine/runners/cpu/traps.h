@@ -8,7 +8,7 @@
 #define TRAPS_STACK_BYTES (256u * 1024u)
 
 void traps_begin_launch(void); /* installs the handlers; every line may be reported again */
-void traps_on(void);      /* for the calling thread; does nothing on machines without traps */
+void traps_on(void);           /* for the calling thread; does nothing on machines without traps */
 void traps_off(void);
 void traps_rearm(struct worker *w); /* after a hit, at the next wait */
 int traps_pause(void);              /* for code of ours in the midst of a kernel; the value is for traps_resume */

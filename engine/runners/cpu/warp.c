@@ -115,11 +115,15 @@ void warp_lane_left(struct worker *w, unsigned warp)
     }
 }
 
-/* The lanes that wait at the same line as the lowest one go on together, the rest at the next turn. */
+/* The lanes at the line that comes first in the source go on together, the rest at the next turn: so both sides of a
+   branch have been left before the lanes meet behind it. */
 void warp_release_active(struct worker *w, unsigned warp)
 {
     struct warp *p = &w->warp[warp];
     const struct fiber *lanes = &w->fiber[warp * 32], *first = &lanes[__builtin_ctz(p->active)];
+    for (uint32_t rest = p->active; rest; rest &= rest - 1)
+        if (lanes[__builtin_ctz(rest)].line < first->line)
+            first = &lanes[__builtin_ctz(rest)];
     uint32_t together = 0;
     for (uint32_t rest = p->active; rest; rest &= rest - 1) {
         const unsigned lane = (unsigned)__builtin_ctz(rest);

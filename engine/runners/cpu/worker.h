@@ -60,6 +60,7 @@ struct simt_tls {
     struct worker *worker;
     struct fiber *self; /* the CUDA thread that runs; NULL in host code */
     int reporting;      /* inside a report */
+    int locating;       /* looking for the line of a fatal signal */
 };
 extern __thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
 
