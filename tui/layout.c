@@ -1,9 +1,9 @@
 #include "tui/layout.h"
 
-#define ROOMY_COLS 118 /* the facts beside the strip begin at column 97 and take 21 */
+#define ROOMY_COLS 118 /* the facts beside the strip begin at column 94 and take 24 */
 #define ROOMY_ROWS 36
 #define STRIP_COLS_COMPACT 80
-#define STRIP_COLS_ROOMY 97
+#define STRIP_COLS_ROOMY 94
 
 static int between(int value, int low, int high)
 {

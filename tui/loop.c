@@ -28,7 +28,7 @@ struct loop {
 
 static void say(struct loop *l, const char *text)
 {
-    snprintf(l->s->message, sizeof l->s->message, "%s", text);
+    snprintf(l->s->message, sizeof l->s->message, "%.*s", (int)sizeof l->s->message - 1, text);
 }
 
 static void open_view(struct loop *l, enum view_id view)

@@ -28,7 +28,10 @@ const char *number_signed(char out[NUMBER_BYTES], double value, int width)
     /* Sign, digit, point, decimals, e, sign, two or three digits. */
     const int exponent_digits = magnitude >= 1e100 || magnitude < 1e-99 ? 3 : 2;
     decimals = width - 5 - exponent_digits;
-    snprintf(out, NUMBER_BYTES, "%+.*e", decimals > 0 ? (decimals < 12 ? decimals : 12) : 0, value);
+    decimals = decimals < 0 ? 0 : decimals < 12 ? decimals : 12;
+    int used = snprintf(out, NUMBER_BYTES, "%+.*e", decimals, value);
+    if (used > width && decimals > 0) /* rounded up to 1e+100 */
+        snprintf(out, NUMBER_BYTES, "%+.*e", decimals > 1 ? decimals - 1 : 0, value);
     return out;
 }
 

@@ -9,7 +9,7 @@ void map_title(const struct session *s, char *out, size_t bytes)
     const struct cursor *cur = &s->cursor;
     const struct asc_problem *p = shown_problem(s);
     if (p->batch > 1)
-        snprintf(out, bytes, "%s b%d head %d/%d", channel_label(cur->channel), cur->batch, cur->head, (int)p->heads);
+        snprintf(out, bytes, "%s b%d h%d/%d", channel_label(cur->channel), cur->batch, cur->head, (int)p->heads);
     else
         snprintf(out, bytes, "%s head %d/%d", channel_label(cur->channel), cur->head, (int)p->heads);
 }
@@ -26,8 +26,9 @@ static struct window make_window(const struct session *s, struct rect area, int 
     struct window w = {.label_cols = 4, .step = 1, .q = rows, .kv_tiles = 1};
     if (channel_per_kv(s->cursor.channel))
         w.kv_tiles = l->kv_tiles;
-    if (l->q_tiles > 999 || w.kv_tiles > 999)
-        w.label_cols = 7;
+    const int longest = l->q_tiles > w.kv_tiles ? l->q_tiles : w.kv_tiles;
+    if (longest > 100) /* "q99 ", "q999 ", "q99999 " */
+        w.label_cols = longest > 1000 ? 7 : 5;
     const int room = area.cols - w.label_cols;
     if (zoom && w.kv_tiles * 6 <= room)
         w.step = 6;

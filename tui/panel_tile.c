@@ -6,10 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const struct {
-    const char *word;
-} shown_words[SHOW_COUNT] = {
-    [SHOW_GOT] = {"captured"}, [SHOW_WANT] = {"wanted"}, [SHOW_DIFF] = {"difference"}, [SHOW_RATIO] = {"err/bound"}};
+static const char *const shown_words[SHOW_COUNT] = {
+    [SHOW_GOT] = "captured", [SHOW_WANT] = "wanted", [SHOW_DIFF] = "difference", [SHOW_RATIO] = "err/bound"};
 
 struct element {
     double got, want, bound;
@@ -53,7 +51,7 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
     if (with_row)
         snprintf(row, sizeof row, " row %d", cur->row);
     snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
-             with_row ? "" : " ", with_row ? "" : shown_words[s->shown].word, vs->truth ? ", truth" : "");
+             with_row ? "" : " ", with_row ? "" : shown_words[s->shown], vs->truth ? ", truth" : "");
 }
 
 /* Why there is nothing to see; returns 1 if so. */
@@ -67,8 +65,8 @@ static int absent_draw(const struct session *s, struct canvas *c, struct rect ar
     if (s->trace->layout.channel[s->cursor.channel].dtype < 0)
         canvas_printf(c, area, 1, 3, STYLE_DIM, "%s is not recorded by this kernel or scenario", label);
     else if (session_slot(s) < 0)
-        canvas_printf(c, area, 1, 3, STYLE_DIM, "not recorded: head %d, q tile %d is not in the capture selection",
-                      s->cursor.head, s->cursor.q_tile);
+        canvas_printf(c, area, 1, 3, STYLE_DIM, "not recorded: h%d q%d is not in the capture selection", s->cursor.head,
+                      s->cursor.q_tile);
     else
         canvas_put(c, area, 1, 3, STYLE_DIM, "not judged yet");
     return 1;
@@ -154,6 +152,10 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
     if (absent_draw(s, c, area))
         return;
     const struct tile_detail *d = &s->detail;
+    if (d->cols == 1) {
+        tile_list_draw(s, c, area, vs);
+        return;
+    }
     const int label_cols = 5, rows = area.rows - 2, cols = (area.cols - label_cols) / CELL_COLS;
     const int at_row = limited(s->cursor.row, d->rows), at_col = limited(s->cursor.col, d->cols);
     const int first_row = window_first(at_row, rows, d->rows), first_col = window_first(at_col, cols, d->cols);
@@ -187,11 +189,16 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
     number_signed(want, e.want, 12);
     number_signed(diff, e.got == e.want ? 0 : e.got - e.want, 12);
     number_ratio(ratio, ratio_of(&e));
-    int col = canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s   bound %.2g   err/bound %s  ", got,
-                            want, e.missing ? "-" : diff, e.bound, ratio);
-    col += canvas_put(c, area, 0, col, sign_style(e.sign), sign_glyph(e.sign));
-    canvas_printf(c, area, 0, col + 1, STYLE_DIM, "%s", sign_word(e.sign));
-    canvas_printf(c, area, 1, 0, STYLE_TEXT, "%s formula  %s", vs->truth ? "true" : "local",
+    /* The bound moves down a line where the first has no room for it. */
+    const int second = area.cols < 94;
+    int col =
+        canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s   ", got, want, e.missing ? "-" : diff);
+    if (second)
+        col = 0;
+    col += canvas_printf(c, area, second, col, STYLE_TEXT, "bound %.2g   err/bound %s  ", e.bound, ratio);
+    col += canvas_put(c, area, second, col, sign_style(e.sign), sign_glyph(e.sign));
+    col += canvas_printf(c, area, second, col, STYLE_DIM, " %s   ", sign_word(e.sign));
+    canvas_printf(c, area, 1, second ? col : 0, STYLE_TEXT, "%s  %s", vs->truth ? "true formula" : "local formula",
                   channel_formula(s->cursor.channel));
     const struct verdict *v = cursor_verdict(s, vs->truth);
     if (v) {

@@ -85,7 +85,7 @@ void header_draw(const struct session *s, struct canvas *c, struct rect area)
 
 void strip_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const int step = area.cols >= 97 ? 8 : 6, first = area.cols >= 97 ? 9 : 8;
+    const int step = area.cols > 80 ? 8 : 6, first = area.cols > 80 ? 9 : 8;
     canvas_put(c, area, 1, 0, STYLE_DIM, "global");
     canvas_put(c, area, 2, 0, STYLE_DIM, "local");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
@@ -103,19 +103,23 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
     }
 }
 
+/* "S, l". */
+static void stage_list(unsigned stages, char *out, size_t bytes)
+{
+    out[0] = '\0';
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (stages & 1u << ch) {
+            size_t used = strlen(out);
+            snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", channel_label(ch));
+        }
+    }
+}
+
 /* "S alone", "S, l". */
 static void culprit_words(unsigned culprits, char *out, size_t bytes)
 {
-    int n = 0;
-    out[0] = '\0';
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        if (culprits & 1u << ch) {
-            size_t used = strlen(out);
-            snprintf(out + used, bytes - used, "%s%s", n ? ", " : "", channel_label(ch));
-            n++;
-        }
-    }
-    if (n == 1) {
+    stage_list(culprits, out, bytes);
+    if (culprits && !(culprits & (culprits - 1))) {
         size_t used = strlen(out);
         snprintf(out + used, bytes - used, " alone");
     }
@@ -132,9 +136,9 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     if (summary->culprits)
         culprit_words(summary->culprits, culprits, sizeof culprits);
     const struct asc_problem *p = &s->trace->problem;
-    canvas_printf(c, area, 0, 0, STYLE_TEXT, "first bad  %s", words);
-    canvas_printf(c, area, 1, 0, STYLE_TEXT, "culprit    %s", culprits);
-    canvas_printf(c, area, 2, 0, STYLE_TEXT, "recorded   %d/%lld q", s->trace->layout.n_slots,
+    canvas_printf(c, area, 0, 0, STYLE_TEXT, "first bad %s", words);
+    canvas_printf(c, area, 1, 0, STYLE_TEXT, "culprit   %s", culprits);
+    canvas_printf(c, area, 2, 0, STYLE_TEXT, "recorded  %d/%lld q tiles", s->trace->layout.n_slots,
                   (long long)p->batch * p->heads * s->trace->layout.q_tiles);
 }
 
@@ -197,6 +201,11 @@ static void activity_draw(const struct session *s, struct canvas *c, struct rect
 static void error_line_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const char *where = s->err.where;
+    if (session_failed_to_show(s)) { /* the panels give way to the whole text */
+        canvas_printf(c, area, 0, 0, STYLE_BAD, "%s error%s", err_name(s->err.code),
+                      s->trace ? "; the run before it is still in views 2, 3 and 4" : ": nothing was run");
+        return;
+    }
     canvas_printf(c, area, 0, 0, STYLE_BAD, "%s error%s%s: %.*s", err_name(s->err.code), *where ? ": " : "", where,
                   (int)strcspn(s->err.message, "\n"), s->err.message);
     if (s->judgement && area.rows > 1)
@@ -207,20 +216,37 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
 {
     const struct summary *summary = &s->judgement->summary;
     uint64_t elements = 0;
-    char list[64] = "";
+    unsigned unknown = 0;
+    char list[64];
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         elements += summary->stage[ch].elements;
-        if (summary->suspicious & 1u << ch) {
-            size_t used = strlen(list);
-            snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", channel_label(ch));
-        }
+        if (summary->stage[ch].local == MARK_UNKNOWN)
+            unknown |= 1u << ch;
     }
-    if (summary->suspicious)
-        canvas_printf(c, area, 0, 0, STYLE_WARNING,
-                      "%s: off by the truth, every local check passes: a bound or a declaration is wrong", list);
-    else if (s->judgement->complete)
-        canvas_printf(c, area, 0, 0, STYLE_OK, "every recorded stage is within its bound: %llu elements judged",
-                      (unsigned long long)elements);
+    if (summary->culprits) {
+        stage_list(summary->culprits, list, sizeof list);
+        canvas_printf(c, area, 0, 0, STYLE_BAD, "%s: outside the bound", list);
+        first_bad_draw(s, c, area, 1, "");
+    } else if (summary->suspicious) {
+        static const char *const why = "a bound or a declaration is wrong";
+        stage_list(summary->suspicious, list, sizeof list);
+        int col =
+            canvas_printf(c, area, 0, 0, STYLE_WARNING, "%s: off by the truth, while every local check passes", list);
+        if (area.rows > 1)
+            canvas_put(c, area, 1, 0, STYLE_WARNING, why);
+        else
+            canvas_printf(c, area, 0, col, STYLE_WARNING, ": %s", why);
+    } else if (s->judgement->complete && elements > 0) {
+        const int complete = strcmp(s->trace->info.status, "complete") == 0;
+        int col = canvas_printf(c, area, 0, 0, complete ? STYLE_OK : STYLE_WARNING,
+                                "%s is within its bound: %llu elements judged",
+                                complete ? "every recorded stage" : "what was recorded", (unsigned long long)elements);
+        stage_list(unknown, list, sizeof list);
+        if (unknown)
+            canvas_printf(c, area, 0, col, STYLE_WARNING, ", %s not judged", list);
+    } else {
+        canvas_put(c, area, 0, 0, STYLE_WARNING, "nothing is judged");
+    }
 }
 
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)

@@ -310,7 +310,8 @@ int term_read(void)
     case OK:
         return key_of_character(code);
     case KEY_CODE_YES:
-        return code == KEY_RESIZE ? take_size() : key_of_curses(code);
+        /* KEY_RESIZE is what resizeterm() itself leaves behind: the size is taken already. */
+        return code == KEY_RESIZE ? TERM_RESIZED : key_of_curses(code);
     default:
         if (hung_up()) {
             term.closed = 1;

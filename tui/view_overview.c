@@ -4,18 +4,20 @@
 #include "tui/view_text.h"
 
 #include "tui/number.h"
+#include "tui/sign.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Where the rules of both sides meet the line between them. */
-static void divider_draw(struct canvas *c, const struct screen_layout *l)
+static void divider_draw(const struct session *s, struct canvas *c, const struct screen_layout *l)
 {
     const struct rect all = {0, 0, c->rows, c->cols};
     const int col = l->divider.col;
     canvas_fill(c, l->divider, STYLE_RULE, "│");
     canvas_put(c, all, l->top_rule.row, col, STYLE_RULE, "┬");
-    canvas_put(c, all, l->bottom_rule.row, col, STYLE_RULE, "┴");
+    if (!s->message[0] || text_columns(s->message) + 3 < col) /* the message lies on that rule */
+        canvas_put(c, all, l->bottom_rule.row, col, STYLE_RULE, "┴");
     const int right[] = {l->element_rule.rows ? l->element_rule.row : -1, l->source_rule.row};
     int met = 0;
     for (int i = 0; i < 2; i++) {
@@ -40,9 +42,10 @@ static void left_draw(const struct session *s, struct canvas *c, const struct sc
     char title[96];
     map_draw(s, c, l->map, 0);
     snprintf(title, sizeof title, "row %d over kv", s->cursor.row);
-    rule_draw(c, l->state_rule, l->roomy ? title : NULL, NULL);
-    if (!l->roomy)
-        canvas_printf(c, l->state_rule, 0, 1, STYLE_STRONG, "row %d over kv", s->cursor.row);
+    const int roomy = text_columns(title) + 3 < l->state_rule.cols;
+    rule_draw(c, l->state_rule, roomy ? title : NULL, NULL);
+    if (!roomy)
+        canvas_put(c, l->state_rule, 0, 1, STYLE_STRONG, title);
     state_draw(s, c, l->state, l->roomy);
 }
 
@@ -66,11 +69,13 @@ static void right_draw(const struct session *s, struct canvas *c, const struct s
 static void titles_draw(const struct session *s, struct canvas *c, const struct screen_layout *l,
                         const struct view_state *vs)
 {
-    char left[96], right[96], ratio[64] = "", number[NUMBER_BYTES];
+    char left[96], right[96], ratio[96] = "", number[NUMBER_BYTES];
     const struct verdict *v = cursor_verdict(s, vs->truth);
     map_title(s, left, sizeof left);
     tile_title(s, !l->roomy, vs, right, sizeof right);
-    if (v && !isnan(v->ratio_median))
+    if (v && sign_of_tile(s, session_place(s)) == SIGN_UPSTREAM && !vs->truth)
+        snprintf(ratio, sizeof ratio, "right by what came in, t: truth");
+    else if (v && !isnan(v->ratio_median))
         snprintf(ratio, sizeof ratio, "got/want %s", number_signed(number, (double)v->ratio_median, 7));
     struct rect side = l->top_rule;
     side.cols = l->divider.col;
@@ -101,6 +106,6 @@ void view_overview_draw(const struct session *s, struct canvas *c, const struct 
         titles_draw(s, c, &l, vs);
         left_draw(s, c, &l);
         right_draw(s, c, &l, vs);
-        divider_draw(c, &l);
+        divider_draw(s, c, &l);
     }
 }

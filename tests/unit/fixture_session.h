@@ -1,0 +1,407 @@
+/* Hand-made sessions: fixed numbers instead of a run, so that a view's text depends on the view alone. The session's
+   verbs are simple stand-ins here; the trace and the judgement's accessors are the real ones. */
+#ifndef UNIT_FIXTURE_SESSION_H
+#define UNIT_FIXTURE_SESSION_H
+
+#include "engine/session/session.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What the stand-in verbs were asked to do. */
+static struct {
+    int started, cancelled, saved, busy, fd;
+    char saved_path[256];
+} fixture;
+
+struct fixture_shape {
+    int batch, heads, q_len, kv_len, head_dim, tile;
+};
+
+static const char fixture_source[] = "#include \"attnscope.h\"\n"
+                                     "// scalar dot products, streaming softmax\n"
+                                     "__global__ void attention(asc_problem p)\n"
+                                     "{\n"
+                                     "    for (int kt = 0; kt < tiles; kt++) {\n"
+                                     "        float s0 = 0, s1 = 0;\n"
+                                     "        for (int d = 0; d < D; d++) {\n"
+                                     "\t\tfloat qv = __half2float(sQ[row * LD + d]);\n"
+                                     "            s0 += qv * __half2float(sK[lane * LD + d]);\n"
+                                     "            s1 += qv * __half2float(sK[(lane + 32) * LD + d]);\n"
+                                     "        }\n"
+                                     "        s0 *= p.scale * p.scale; s1 *= p.scale * p.scale;\n"
+                                     "        ASC_EACH(s, kt, 2, row, lane + 32 * i, s01[i]);\n"
+                                     "        float mo = sm[row], mn = fmaxf(mo, warp_max(fmaxf(s0, s1)));\n"
+                                     "    }\n"
+                                     "}\n";
+
+static struct trace *fixture_trace(const struct fixture_shape *shape, int n_slots)
+{
+    struct asc_problem p = {.batch = shape->batch,
+                            .heads = shape->heads,
+                            .kv_heads = shape->heads,
+                            .q_len = shape->q_len,
+                            .kv_len = shape->kv_len,
+                            .head_dim = shape->head_dim,
+                            .dtype = DTYPE_F16,
+                            .scale = 0.125f};
+    const struct asc_plan plan = {.br = shape->tile, .bc = shape->tile, .threads = 128};
+    const struct asc_conventions conventions = {0};
+    struct layout_types types = {.o = DTYPE_F16};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = DTYPE_F32;
+    types.channel[asc_q] = types.channel[asc_k] = types.channel[asc_v] = types.channel[asc_o] = DTYPE_F16;
+    const int q_tiles = (p.q_len + plan.br - 1) / plan.br;
+    int32_t(*slots)[3] = calloc((size_t)n_slots, sizeof *slots);
+    for (int i = 0; i < n_slots; i++) {
+        slots[i][0] = i / q_tiles / p.heads;
+        slots[i][1] = i / q_tiles % p.heads;
+        slots[i][2] = i % q_tiles;
+    }
+    const size_t longest = (size_t)(p.q_len > p.kv_len ? p.q_len : p.kv_len);
+    void *zeros = calloc((size_t)p.batch * (size_t)p.heads * longest * (size_t)p.head_dim, 2);
+    struct trace *t = NULL;
+    struct err err;
+    if (trace_create(&p, &plan, &conventions, &types, (const int32_t(*)[3])slots, n_slots, zeros, zeros, zeros, &t,
+                     &err) != 0) {
+        fprintf(stderr, "trace_create: %s\n", err.message);
+        abort();
+    }
+    free(zeros);
+    free(slots);
+    snprintf(t->info.kernel, sizeof t->info.kernel, "v2b_scalar");
+    snprintf(t->info.source_name, sizeof t->info.source_name, "kernels/v2b_scalar.cu");
+    t->info.source = strdup(fixture_source);
+    snprintf(t->info.scenario_name, sizeof t->info.scenario_name, "double-scale");
+    snprintf(t->info.backend, sizeof t->info.backend, "cpu");
+    snprintf(t->info.status, sizeof t->info.status, "complete");
+    t->info.workers = 2;
+    t->info.seconds = 0.41;
+    free(t->info.sites);
+    t->info.sites = calloc(1, sizeof *t->info.sites);
+    t->info.n_sites = 1;
+    t->info.sites[0] = (struct trace_site){.channel = asc_s, .line = 13, .file = "kernels/v2b_scalar.cu"};
+    return t;
+}
+
+static void fixture_verdict(struct verdict *v, enum element_class class, int bad, int total)
+{
+    memset(v, 0, sizeof *v);
+    v->judged = v->visited = 1;
+    v->count[class] = (uint32_t)bad;
+    v->count[CLASS_OK] += (uint32_t)(total - bad);
+    v->ratio_median = class == CLASS_OFF ? 0.125f : 1.0f;
+    v->ratio_spread = 0;
+    v->mean_error = class == CLASS_OFF ? -0.0012f : 0.0f;
+    v->worst_ratio = class == CLASS_OFF ? 1.4e5f : 0.07f;
+}
+
+/* Every slot judged: `culprit` (-1: none) is off everywhere, what follows it only by the truth. */
+static void fixture_judge(struct session *s, int culprit, int n_done)
+{
+    struct judgement *j = s->judgement;
+    const struct trace *t = s->trace;
+    for (int slot = 0; slot < n_done; slot++) {
+        for (int kv = 0; kv < j->kv_tiles; kv++) {
+            for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+                if (kv > 0 && !channel_per_kv(ch))
+                    continue;
+                struct tile_verdicts *v =
+                    &j->tiles[((size_t)slot * (size_t)j->kv_tiles + (size_t)kv) * ASC_CHANNELS + (size_t)ch];
+                const int total = channel_rows(ch, &t->plan) * channel_cols(ch, &t->plan, &t->problem);
+                fixture_verdict(&v->local, ch == culprit ? CLASS_OFF : CLASS_OK, ch == culprit ? total : 0, total);
+                const int wrong = culprit >= 0 && ch >= culprit;
+                fixture_verdict(&v->global, wrong ? CLASS_OFF : CLASS_OK, wrong ? total : 0, total);
+            }
+        }
+        atomic_store(&j->slot_done[slot], 1);
+    }
+    atomic_store(&j->n_done, n_done);
+    judgement_summarise(j, t, &j->summary);
+}
+
+static void fixture_find(struct session *s)
+{
+    struct finding *f = &s->judgement->findings[0];
+    *f = (struct finding){.channel = asc_s, .first = s->judgement->summary.first, .cause = CAUSE_SCALED_TWICE};
+    f->evidence = (struct cause_evidence){
+        .elements = 2097152, .explained = 2097152, .rounding = 63, .discriminating = 2097089, .applicable = 1};
+    snprintf(f->text, sizeof f->text,
+             "S = scale² · q kᵀ explains 100%% of 2097152 (rounding 0.003%%): scores are scaled twice");
+    s->judgement->n_findings = 1;
+    s->finding = f;
+}
+
+/* The cursor's tile: wanted values from a small formula, captured ones an eighth of them where the stage is off. */
+static void fixture_detail(struct session *s)
+{
+    judgement_detail_free(&s->detail);
+    const struct place place = session_place(s);
+    if (place.slot < 0 || !judgement_slot_done(s->judgement, place.slot) ||
+        s->trace->layout.channel[place.channel].dtype < 0)
+        return;
+    const struct tile_verdicts *v = judgement_tile(s->judgement, place);
+    struct tile_detail *d = &s->detail;
+    const struct asc_problem *p = &s->trace->problem;
+    d->channel = (int)place.channel;
+    d->kv = place.kv;
+    d->rows = channel_valid_rows(place.channel, p, &s->trace->plan, s->cursor.q_tile, place.kv);
+    d->cols = channel_valid_cols(place.channel, p, &s->trace->plan, place.kv);
+    const size_t n = (size_t)d->rows * (size_t)d->cols;
+    /* As judgement_detail lays it out: one block of numbers, one of classes. */
+    d->got = calloc(n * 5, sizeof *d->got);
+    d->want_local = d->got + n;
+    d->bound_local = d->got + 2 * n;
+    d->want_global = d->got + 3 * n;
+    d->bound_global = d->got + 4 * n;
+    d->class_local = calloc(n * 2, 1);
+    d->class_global = d->class_local + n;
+    for (size_t i = 0; i < n; i++) {
+        const double value = (double)((int)(i * 37 % 199) - 99) / 31.0;
+        d->want_local[i] = d->want_global[i] = value;
+        d->bound_local[i] = d->bound_global[i] = 2e-5;
+        const int local = v->local.count[CLASS_OFF] > 0, global = v->global.count[CLASS_OFF] > 0;
+        d->got[i] = local || global ? value / 8 : value + 1e-6;
+        if (global && !local)
+            d->want_local[i] = d->got[i];
+        d->class_local[i] = local ? CLASS_OFF : CLASS_OK;
+        d->class_global[i] = global ? CLASS_OFF : CLASS_OK;
+    }
+}
+
+/* m, alpha and l of every row, so that the curves have something to show. */
+static void fixture_state(struct session *s)
+{
+    static const enum asc_channel channels[] = {asc_m, asc_alpha, asc_l};
+    const int kv_tiles = s->trace->layout.kv_tiles;
+    /* The session's own mapping is read-only, as a kernel's writes come from elsewhere. */
+    unsigned char *bytes = mmap(NULL, s->trace->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->trace->fd, 0);
+    if (bytes == MAP_FAILED)
+        abort();
+    for (int i = 0; i < 3; i++) {
+        const enum asc_channel ch = channels[i];
+        s->row_want[ch] = calloc((size_t)kv_tiles, sizeof(double));
+        for (int kv = 0; kv < kv_tiles; kv++) {
+            s->row_want[ch][kv] = ch == asc_l ? 41.0 - kv : ch == asc_m ? 2.0 + 0.1 * kv : kv ? 0.9 : 0.0;
+            for (int slot = 0; slot < s->trace->layout.n_slots; slot++) {
+                const struct tile tile = trace_tile(s->trace, ch, slot, kv);
+                unsigned char *data = bytes + ((const unsigned char *)tile.data - s->trace->bytes);
+                for (int r = 0; r < tile.rows; r++)
+                    dtype_store(tile.dtype, data, (size_t)r,
+                                ch == asc_l   ? 47.0 * (kv + 1)
+                                : ch == asc_m ? 0.31
+                                              : kv > 0);
+            }
+        }
+    }
+    munmap(bytes, s->trace->n_bytes);
+}
+
+static struct session *fixture_new(void)
+{
+    struct session *s = calloc(1, sizeof *s);
+    memset(&fixture, 0, sizeof fixture);
+    fixture.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    s->has_scenario = 1;
+    snprintf(s->title, sizeof s->title, "v2b_scalar + double-scale.patch");
+    s->cursor.channel = asc_s;
+    s->scenario.problem = (struct asc_problem){
+        .batch = 1, .heads = 8, .kv_heads = 8, .q_len = 512, .kv_len = 512, .head_dim = 64, .dtype = DTYPE_F16};
+    return s;
+}
+
+static struct session *fixture_run(const struct fixture_shape *shape, int n_slots, int culprit, int n_done)
+{
+    struct session *s = fixture_new();
+    s->trace = fixture_trace(shape, n_slots);
+    if (judgement_new(s->trace, &s->judgement) != 0)
+        abort();
+    s->run_number = 3;
+    fixture_judge(s, culprit, n_done);
+    s->phase = PHASE_READY;
+    s->judgement->complete = n_done == n_slots;
+    fixture_state(s);
+    fixture_detail(s);
+    return s;
+}
+
+static const struct fixture_shape fixture_mission = {1, 8, 512, 512, 64, 64};
+
+/* The run of the first screen: S is off everywhere, all that follows is off by the truth only. */
+static struct session *fixture_fail(void)
+{
+    struct session *s = fixture_run(&fixture_mission, 64, asc_s, 64);
+    fixture_find(s);
+    return s;
+}
+
+static void fixture_free(struct session *s)
+{
+    if (!s)
+        return;
+    judgement_detail_free(&s->detail);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        free(s->row_want[ch]);
+    for (size_t i = 0; i < s->n_log; i++)
+        free(s->log[i]);
+    free(s->log);
+    judgement_free(s->judgement);
+    trace_free(s->trace);
+    free(s);
+    close(fixture.fd);
+}
+
+/* Stand-ins for the session's verbs. */
+int session_slot(const struct session *s)
+{
+    return s->trace ? trace_slot(s->trace, s->cursor.batch, s->cursor.head, s->cursor.q_tile) : -1;
+}
+
+struct place session_place(const struct session *s)
+{
+    return (struct place){session_slot(s), channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : 0,
+                          s->cursor.channel};
+}
+
+const struct trace_site *session_site(const struct session *s)
+{
+    return s->trace ? trace_site(s->trace, s->cursor.channel) : NULL;
+}
+
+const char *session_verdict_word(const struct session *s)
+{
+    if (s->phase == PHASE_FAILED)
+        return s->trace ? "CRASHED" : "ERROR";
+    if (!s->judgement)
+        return "no run";
+    if (!s->judgement->complete)
+        return "judging";
+    return s->judgement->summary.culprits ? "FAIL" : s->judgement->summary.suspicious ? "SUSPECT" : "CLEAN";
+}
+
+static int fixture_step(struct session *s, int *value, int by, int count)
+{
+    const int to = *value + by;
+    if (to < 0 || to >= count) {
+        snprintf(s->message, sizeof s->message, "no further");
+        return 0;
+    }
+    s->message[0] = '\0';
+    *value = to;
+    fixture_detail(s);
+    return 1;
+}
+
+int session_step_stage(struct session *s, int by)
+{
+    int channel = (int)s->cursor.channel, moved = fixture_step(s, &channel, by, ASC_CHANNELS);
+    s->cursor.channel = (enum asc_channel)channel;
+    fixture_detail(s);
+    return moved;
+}
+
+int session_step_head(struct session *s, int by)
+{
+    return fixture_step(s, &s->cursor.head, by, s->trace->problem.heads);
+}
+
+int session_step_q(struct session *s, int by)
+{
+    return fixture_step(s, &s->cursor.q_tile, by, s->trace->layout.q_tiles);
+}
+
+int session_step_kv(struct session *s, int by)
+{
+    return fixture_step(s, &s->cursor.kv_tile, by, s->trace->layout.kv_tiles);
+}
+
+int session_step_row(struct session *s, int by)
+{
+    return fixture_step(s, &s->cursor.row, by, s->detail.rows);
+}
+
+int session_step_col(struct session *s, int by)
+{
+    return fixture_step(s, &s->cursor.col, by, s->detail.cols);
+}
+
+int session_step_bad(struct session *s, int by)
+{
+    return session_step_kv(s, by);
+}
+
+int session_go_first_bad(struct session *s)
+{
+    s->cursor = (struct cursor){.channel = asc_s};
+    fixture_detail(s);
+    return 1;
+}
+
+int session_go_worst(struct session *s)
+{
+    s->cursor.row = 5;
+    s->cursor.col = 7;
+    return 1;
+}
+
+void session_cycle_shown(struct session *s)
+{
+    s->shown = (s->shown + 1) % SHOW_COUNT;
+}
+
+int session_start(struct session *s)
+{
+    fixture.started++;
+    fixture.busy = 1;
+    s->phase = PHASE_RUNNING;
+    snprintf(s->activity, sizeof s->activity, "running");
+    return 0;
+}
+
+void session_cancel(struct session *s)
+{
+    fixture.cancelled++;
+    fixture.busy = 0;
+    s->phase = PHASE_READY;
+    const uint64_t one = 1;
+    if (write(fixture.fd, &one, sizeof one) < 0)
+        abort();
+}
+
+int session_fd(const struct session *s)
+{
+    (void)s;
+    return fixture.fd;
+}
+
+int session_update(struct session *s)
+{
+    uint64_t count;
+    (void)s;
+    return read(fixture.fd, &count, sizeof count) == (ssize_t)sizeof count;
+}
+
+int session_busy(const struct session *s)
+{
+    (void)s;
+    return fixture.busy;
+}
+
+int session_save(const struct session *s, const char *path, struct err *err)
+{
+    (void)s;
+    (void)err;
+    fixture.saved++;
+    snprintf(fixture.saved_path, sizeof fixture.saved_path, "%s", path);
+    FILE *file = fopen(path, "wx");
+    if (!file)
+        return err_errno(err, path, "can not be created");
+    fclose(file);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,239 @@
+#include "tui/actions.h"
+#include "tui/canvas.h"
+#include "tui/number.h"
+#include "tui/text_flow.h"
+#include "tui/theme.h"
+#include "tui/utf8.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *text_of(const struct canvas *c)
+{
+    static char *text;
+    size_t bytes;
+    free(text);
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(canvas_write_text(c, out), 0);
+    fclose(out);
+    return text;
+}
+
+static void put_clips_to_area_and_canvas(void **state)
+{
+    (void)state;
+    struct canvas c;
+    assert_int_equal(canvas_init(&c, 10, 3, 0), 0);
+    const struct rect area = {1, 2, 1, 4};
+    assert_int_equal(canvas_put(&c, area, 0, 0, STYLE_TEXT, "abcdefgh"), 4);
+    canvas_put(&c, area, 0, -2, STYLE_TEXT, "XYZ"); /* only Z lies inside */
+    canvas_put(&c, area, 1, 0, STYLE_TEXT, "below the area");
+    canvas_put(&c, area, -1, 0, STYLE_TEXT, "above the area");
+    canvas_put(&c, (struct rect){-5, -5, 100, 100}, 7, 13, STYLE_TEXT, "out at the corner");
+    assert_string_equal(text_of(&c), "\n  Zbcd\n        ou\n");
+    canvas_fill(&c, (struct rect){-3, 8, 100, 100}, STYLE_RULE, "─");
+    assert_string_equal(text_of(&c), "        ──\n  Zbcd  ──\n        ──\n");
+    canvas_free(&c);
+    canvas_free(&c);
+}
+
+static void wide_characters_are_never_halved(void **state)
+{
+    (void)state;
+    struct canvas c;
+    assert_int_equal(canvas_init(&c, 6, 1, 0), 0);
+    const struct rect all = {0, 0, 1, 6};
+    assert_int_equal(canvas_put(&c, all, 0, 0, STYLE_TEXT, "a注意b"), 6);
+    assert_string_equal(text_of(&c), "a注意b\n");
+    canvas_put(&c, all, 0, 2, STYLE_TEXT, "x"); /* the right half of the first */
+    assert_string_equal(text_of(&c), "a x意b\n");
+    canvas_put(&c, all, 0, 3, STYLE_TEXT, "y"); /* the left half of the second */
+    assert_string_equal(text_of(&c), "a xy b\n");
+    canvas_clear(&c);
+    canvas_put(&c, all, 0, 5, STYLE_TEXT, "注");  /* cut by the right edge */
+    canvas_put(&c, all, 0, -1, STYLE_TEXT, "注"); /* and by the left one */
+    assert_string_equal(text_of(&c), "\n");
+    assert_int_equal(c.cells[5].code, ' ');
+    canvas_free(&c);
+}
+
+static void invalid_text_is_replaced(void **state)
+{
+    (void)state;
+    struct canvas c;
+    assert_int_equal(canvas_init(&c, 20, 1, 0), 0);
+    const struct rect all = {0, 0, 1, 20};
+    /* Stray continuation, overlong '/', surrogate, beyond Unicode, cut short: one mark per byte. */
+    canvas_put(&c, all, 0, 0, STYLE_TEXT, "\x80|\xC0\xAF|\xED\xA0\x80|\xF4\x90\x80\x80|\xE2\x9C");
+    for (int i = 0; i < 16; i++)
+        assert_true(c.cells[i].code == UTF8_REPLACEMENT || c.cells[i].code == '|');
+    assert_int_equal(c.cells[16].code, ' ');
+    canvas_clear(&c);
+    canvas_put(&c, all, 0, 0, STYLE_TEXT, "\x1b[2J\n\x7f\xC2\x9B");
+    assert_int_equal(c.cells[0].code, UTF8_REPLACEMENT); /* no control character reaches a terminal */
+    assert_int_equal(c.cells[4].code, UTF8_REPLACEMENT);
+    assert_int_equal(c.cells[5].code, UTF8_REPLACEMENT);
+    assert_int_equal(c.cells[6].code, UTF8_REPLACEMENT);
+    canvas_clear(&c);
+    assert_int_equal(canvas_put(&c, all, 0, 0, STYLE_TEXT, "e\xCC\x81"), 1); /* a combining accent takes no cell */
+    canvas_free(&c);
+}
+
+static void ascii_folds_every_glyph(void **state)
+{
+    (void)state;
+    struct canvas c;
+    assert_int_equal(canvas_init(&c, 20, 1, 1), 0);
+    const struct rect all = {0, 0, 1, 20};
+    assert_int_equal(canvas_put(&c, all, 0, 0, STYLE_TEXT, "α✗◆∞…·─│²注"), 11);
+    assert_string_equal(text_of(&c), "ax@I:.-|2??\n");
+    canvas_free(&c);
+}
+
+static void utf8_round_trips(void **state)
+{
+    (void)state;
+    for (uint32_t code = 1; code <= 0x10FFFF; code++) {
+        if (code >= 0xD800 && code <= 0xDFFF)
+            continue;
+        char bytes[5] = "";
+        uint32_t back;
+        const size_t n = utf8_encode(code, bytes);
+        bytes[n] = '\0';
+        if (utf8_decode(bytes, &back) != n || back != code)
+            fail_msg("U+%04X", code);
+    }
+    assert_int_equal(text_columns("S = scale² · q kᵀ"), 17);
+}
+
+static void numbers_fit_their_columns(void **state)
+{
+    (void)state;
+    char out[NUMBER_BYTES];
+    assert_string_equal(number_signed(out, 0.021025, 9), "+0.021025");
+    assert_string_equal(number_signed(out, -0.1603, 7), "-0.1603");
+    assert_string_equal(number_signed(out, 1e-9, 9), "+1.00e-09");
+    assert_string_equal(number_signed(out, -NAN, 9), "nan");
+    assert_string_equal(number_signed(out, -INFINITY, 9), "-inf");
+    assert_string_equal(number_signed(out, 9.999999999, 9), "+10.00000");
+    for (int width = 7; width <= 12; width++) {
+        for (int exponent = -300; exponent <= 300; exponent++) {
+            for (double mantissa = 1; mantissa < 10; mantissa += 0.9999999) {
+                number_signed(out, -mantissa * pow(10, exponent), width);
+                if ((int)strlen(out) > width)
+                    fail_msg("'%s' is wider than %d", out, width);
+            }
+        }
+    }
+    assert_string_equal(number_ratio(out, 7412), "7.4e3");
+    assert_string_equal(number_ratio(out, 999999), "1.0e6");
+    assert_string_equal(number_ratio(out, INFINITY), "inf");
+    assert_string_equal(number_ratio(out, 0.07), "0.07");
+    assert_string_equal(number_ratio(out, 1e-7), "<.01");
+}
+
+static void flow_counts_what_it_draws(void **state)
+{
+    (void)state;
+    struct canvas c;
+    assert_int_equal(canvas_init(&c, 10, 4, 0), 0);
+    struct text_flow f = {.canvas = &c, .area = {0, 0, 4, 10}};
+    flow_put(&f, STYLE_TEXT, "one two three\n\nfour");
+    assert_int_equal(f.line, 4);
+    assert_string_equal(text_of(&c), "one two\n  three\n\nfour\n");
+    struct text_flow count = {.area = {0, 0, 0, 1}};
+    flow_put(&count, STYLE_TEXT, "abcdef"); /* no column left after the indent: still ends */
+    assert_int_equal(count.line, 6);
+    canvas_clear(&c);
+    f = (struct text_flow){.canvas = &c, .area = {0, 0, 4, 10}, .top = 3};
+    flow_put(&f, STYLE_TEXT, "one two three\n\nfour");
+    assert_string_equal(text_of(&c), "four\n\n\n\n");
+    canvas_free(&c);
+}
+
+static void impossible_sizes_are_refused(void **state)
+{
+    (void)state;
+    struct canvas c;
+    assert_int_equal(canvas_init(&c, 0, 5, 0), -1);
+    assert_int_equal(canvas_init(&c, 5, -1, 0), -1);
+    assert_null(c.cells);
+    canvas_free(&c);
+}
+
+static void colours_are_a_choice(void **state)
+{
+    (void)state;
+    assert_int_equal(theme_look(STYLE_BAD, 256).fg, COLOUR_RED);
+    assert_int_equal(theme_look(STYLE_BAD, 8).fg, COLOUR_RED);
+    assert_int_equal(theme_look(STYLE_BAD, 0).fg, COLOUR_DEFAULT);
+    assert_int_equal(theme_look(STYLE_BAD, 0).attributes, ATTR_BOLD);
+    setenv("NO_COLOR", "", 1);
+    assert_int_equal(theme_colours(256), 256);
+    setenv("NO_COLOR", "1", 1);
+    assert_int_equal(theme_colours(256), 0);
+    unsetenv("NO_COLOR");
+}
+
+static void every_key_has_one_action(void **state)
+{
+    (void)state;
+    for (int a = 0; a < ACTION_COUNT; a++) {
+        char keys[64];
+        snprintf(keys, sizeof keys, "%s", action_text(a)->keys);
+        for (char *rest = keys, *name; (name = strtok_r(rest, " ", &rest));) {
+            const int key = key_from_name(name);
+            if (key == KEY_ID_NONE)
+                fail_msg("%s: no key '%s'", action_text(a)->name, name);
+            if (action_of_key(key) != (enum action)a)
+                fail_msg("key '%s' is taken twice", name);
+        }
+    }
+    assert_int_equal(action_of_key('n'), ACTION_NEXT_BAD);
+    assert_int_equal(action_of_key(3), ACTION_INTERRUPT);
+    assert_int_equal(action_of_key(KEY_ID_NONE), ACTION_NONE);
+    assert_int_equal(action_of_key(0x1F600), ACTION_NONE);
+}
+
+/* docs/keys.md is what the table says. */
+static void documented_keys_are_current(void **state)
+{
+    (void)state;
+    char *made = NULL, kept[16384] = "";
+    size_t bytes;
+    FILE *out = open_memstream(&made, &bytes);
+    assert_int_equal(actions_write_docs(out), 0);
+    fclose(out);
+    FILE *file = fopen("docs/keys.md", getenv("UPDATE_GOLDEN") ? "w+" : "r");
+    assert_non_null(file);
+    if (getenv("UPDATE_GOLDEN")) {
+        fputs(made, file);
+        rewind(file);
+    }
+    kept[fread(kept, 1, sizeof kept - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(made, kept);
+    free(made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(put_clips_to_area_and_canvas),
+        cmocka_unit_test(wide_characters_are_never_halved),
+        cmocka_unit_test(invalid_text_is_replaced),
+        cmocka_unit_test(ascii_folds_every_glyph),
+        cmocka_unit_test(utf8_round_trips),
+        cmocka_unit_test(numbers_fit_their_columns),
+        cmocka_unit_test(flow_counts_what_it_draws),
+        cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(colours_are_a_choice),
+        cmocka_unit_test(every_key_has_one_action),
+        cmocka_unit_test(documented_keys_are_current),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

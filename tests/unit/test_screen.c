@@ -1,0 +1,321 @@
+/* The event loop on a real terminal: this program starts itself ("child MODE") in a pseudo-terminal. */
+#include "tests/unit/fixture_session.h"
+#include "tests/unit/screen.h"
+#include "tui/loop.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char self[512];
+
+/* ---- the program under test ---- */
+
+static int child(const char *mode)
+{
+    struct session *s = fixture_fail();
+    struct err err = {0};
+    const struct tui_options options = {.ascii = strcmp(mode, "ascii") == 0};
+    if (strcmp(mode, "busy") == 0)
+        session_start(s);
+    const int failed = tui_run(s, &options, &err) != 0;
+    if (failed)
+        fprintf(stderr, "%s: %s\n", err_name(err.code), err.message);
+    printf("cancelled %d started %d\n", fixture.cancelled, fixture.started);
+    fixture_free(s);
+    return failed ? err_exit_status(err.code) : 0;
+}
+
+/* What a shell does: the job in a group of its own, in the foreground; when it stops, back to the shell. */
+static int shell(void)
+{
+    int status;
+    signal(SIGTTOU, SIG_IGN);
+    const pid_t job = fork();
+    if (job == 0) {
+        setpgid(0, 0);
+        tcsetpgrp(STDIN_FILENO, getpid());
+        signal(SIGTTOU, SIG_DFL);
+        _exit(child("plain"));
+    }
+    setpgid(job, job);
+    while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
+        char line[16];
+        tcsetpgrp(STDIN_FILENO, getpid());
+        printf("stopped\n");
+        fflush(stdout);
+        if (!fgets(line, sizeof line, stdin)) /* "fg" */
+            return 1;
+        tcsetpgrp(STDIN_FILENO, job);
+        kill(-job, SIGCONT);
+    }
+    tcsetpgrp(STDIN_FILENO, getpid());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+/* ---- the tests ---- */
+
+static void start(struct screen *s, int cols, int rows, const char *mode, const char *variable)
+{
+    char *argv[] = {self, "child", (char *)(uintptr_t)mode, NULL};
+    const char *const environment[] = {variable, NULL};
+    screen_start(s, cols, rows, environment, argv);
+}
+
+static void quit(struct screen *s)
+{
+    screen_send(s, "q");
+    const int status = screen_wait_exit(s);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_true(screen_is_restored(s));
+    screen_close(s);
+}
+
+/* The terminal shows, cell by cell, what the headless view is. */
+static void first_screen(void **state)
+{
+    (void)state;
+    struct screen s;
+    char kept[16384];
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "? help"));
+    FILE *in = fopen("tests/screens/overview-80x24.txt", "r");
+    assert_non_null(in);
+    kept[fread(kept, 1, sizeof kept - 1, in)] = '\0';
+    fclose(in);
+    assert_string_equal(screen_text(&s), kept);
+    assert_true(s.altscreen);
+    assert_false(screen_is_restored(&s));
+    quit(&s);
+}
+
+static void keys_step_and_zoom(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "l");
+    assert_true(screen_wait(&s, "S[h0,q0,k1]"));
+    screen_send(&s, "\033OC"); /* Right, as a terminal in keypad mode sends it */
+    assert_true(screen_wait(&s, "S[h0,q0,k2]"));
+    screen_send(&s, "jjk");
+    assert_true(screen_wait(&s, "S[h0,q1,k2]"));
+    screen_send(&s, "HH{");
+    assert_true(screen_wait(&s, "S[h1,q1,k2]"));
+    screen_send(&s, "\t");
+    assert_true(screen_wait(&s, "[m]"));
+    screen_send(&s, "[");
+    assert_true(screen_wait(&s, "[S]"));
+    screen_send(&s, "J>>");
+    assert_true(screen_wait(&s, "▶  2"));
+    screen_send(&s, "\r");
+    assert_true(screen_wait(&s, "─ cursor ─"));
+    screen_send(&s, "vvl");
+    assert_true(screen_wait(&s, "difference ─"));
+    assert_true(screen_wait(&s, "r1 c3"));
+    screen_send(&s, "t");
+    assert_true(screen_wait(&s, "difference, truth"));
+    screen_send(&s, "\r");
+    assert_true(screen_wait(&s, "probe of S"));
+    screen_send(&s, "\033");
+    assert_true(screen_wait(&s, "─ cursor ─"));
+    screen_send(&s, "?");
+    assert_true(screen_wait(&s, "line 1 of"));
+    screen_send(&s, "j");
+    assert_true(screen_wait(&s, "line 2 of"));
+    screen_send(&s, " kk?2");
+    assert_true(screen_wait(&s, "heads 0"));
+    screen_send(&s, "1");
+    assert_true(screen_wait(&s, "[S]"));
+    quit(&s);
+}
+
+static void resize_and_recover(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "? help"));
+    screen_resize(&s, 60, 10);
+    assert_true(screen_wait(&s, "terminal too small: need 80x24, have 60x10"));
+    screen_resize(&s, 1, 1);
+    assert_true(screen_wait_gone(&s, "te"));
+    screen_resize(&s, 120, 40);
+    assert_true(screen_wait(&s, "FINDING"));
+    assert_true(screen_wait(&s, "? help"));
+    screen_resize(&s, 200, 60);
+    assert_true(screen_wait_gone(&s, "heads 0✗1✗2✗3✗4✗5✗6✗7✗  │r9"));
+    assert_true(screen_wait(&s, "r23"));
+    quit(&s);
+}
+
+static int colour_of_first_bad(struct screen *s)
+{
+    VTermScreenCell cell;
+    assert_true(screen_wait(s, "? help"));
+    vterm_screen_get_cell(s->cells, (VTermPos){2, 26}, &cell); /* the mark below S */
+    assert_int_equal(cell.chars[0], 0x2717);
+    return VTERM_COLOR_IS_INDEXED(&cell.fg) ? cell.fg.indexed.idx % 8 : -1;
+}
+
+static void colour_and_none(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_int_equal(colour_of_first_bad(&s), 1);
+    quit(&s);
+    start(&s, 80, 24, "plain", "NO_COLOR=1");
+    assert_int_equal(colour_of_first_bad(&s), -1);
+    quit(&s);
+}
+
+static void ascii_where_the_locale_is(void **state)
+{
+    (void)state;
+    struct screen s;
+    for (int i = 0; i < 2; i++) {
+        start(&s, 80, 24, i ? "ascii" : "plain", i ? NULL : "LC_ALL=C");
+        assert_true(screen_wait(&s, "? help"));
+        assert_true(screen_wait(&s, "scale2"));
+        for (const char *c = screen_text(&s); *c; c++)
+            assert_true((unsigned char)*c < 0x80);
+        quit(&s);
+    }
+}
+
+static void no_usable_terminal(void **state)
+{
+    (void)state;
+    struct screen s;
+    static const char *const variables[] = {"TERM=no-such-terminal", "TERM=dumb", "TERM"};
+    static const char *const messages[] = {"TERM is 'no-such-terminal'", "terminal 'dumb'", "TERM is not set"};
+    for (int i = 0; i < 3; i++) {
+        start(&s, 160, 24, "plain", variables[i]);
+        assert_true(screen_wait(&s, messages[i]));
+        const int status = screen_wait_exit(&s);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+        assert_true(screen_is_restored(&s));
+        screen_close(&s);
+    }
+}
+
+static void interrupt_cancels_then_quits(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "busy", NULL);
+    assert_true(screen_wait(&s, "running"));
+    screen_send(&s, "\003");
+    assert_true(screen_wait_gone(&s, "(x stops)"));
+    screen_send(&s, "\003");
+    assert_int_equal(screen_wait_exit(&s), 0);
+    assert_true(screen_wait(&s, "cancelled 1 started 1"));
+    assert_true(screen_is_restored(&s));
+    screen_close(&s);
+}
+
+static void signals_restore_the_terminal(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGHUP, SIGSEGV, SIGABRT};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct screen s;
+        start(&s, 80, 24, "plain", NULL);
+        assert_true(screen_wait(&s, "? help"));
+        kill(s.pid, signals[i]);
+        const int status = screen_wait_exit(&s);
+        if (i < 2)
+            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+        else
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+        assert_true(screen_is_restored(&s));
+        screen_close(&s);
+    }
+}
+
+static void suspend_and_return(void **state)
+{
+    (void)state;
+    struct screen s;
+    char *argv[] = {self, "shell", NULL};
+    screen_start(&s, 80, 24, NULL, argv);
+    assert_true(screen_wait(&s, "? help"));
+    screen_send(&s, "l\032");
+    assert_true(screen_wait(&s, "stopped"));
+    assert_true(screen_is_restored(&s));
+    screen_resize(&s, 120, 40); /* while nobody looks */
+    screen_send(&s, "fg\n");
+    assert_true(screen_wait(&s, "S[h0,q0,k1]"));
+    assert_true(screen_wait(&s, "FINDING"));
+    assert_true(s.altscreen);
+    quit(&s);
+}
+
+/* A lost terminal ends the program; it does not spin. */
+static void hang_up(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "? help"));
+    close(s.fd);
+    int status = 0, ended = 0;
+    for (const double until = screen_now() + SCREEN_PATIENCE_MS; !ended && screen_now() < until; usleep(2000))
+        ended = waitpid(s.pid, &status, WNOHANG) == s.pid;
+    assert_true(ended);
+    s.exited = 1;
+    s.fd = -1;
+    screen_close(&s);
+}
+
+static void save_never_overwrites(void **state)
+{
+    (void)state;
+    struct screen s;
+    char folder[] = "/tmp/attnscope-save-XXXXXX", before[512];
+    struct stat status;
+    assert_non_null(getcwd(before, sizeof before));
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "? help"));
+    screen_send(&s, "s");
+    assert_true(screen_wait(&s, "saved double-scale.safetensors"));
+    screen_send(&s, "s");
+    assert_true(screen_wait(&s, "saved double-scale-2.safetensors"));
+    quit(&s);
+    assert_int_equal(stat("double-scale.safetensors", &status), 0);
+    assert_int_equal(unlink("double-scale.safetensors"), 0);
+    assert_int_equal(unlink("double-scale-2.safetensors"), 0);
+    assert_int_equal(chdir(before), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "child") == 0)
+        return child(argv[2]);
+    if (argc == 2 && strcmp(argv[1], "shell") == 0)
+        return shell();
+    if (!realpath("/proc/self/exe", self))
+        return 1;
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_screen),
+        cmocka_unit_test(keys_step_and_zoom),
+        cmocka_unit_test(resize_and_recover),
+        cmocka_unit_test(colour_and_none),
+        cmocka_unit_test(ascii_where_the_locale_is),
+        cmocka_unit_test(no_usable_terminal),
+        cmocka_unit_test(interrupt_cancels_then_quits),
+        cmocka_unit_test(signals_restore_the_terminal),
+        cmocka_unit_test(suspend_and_return),
+        cmocka_unit_test(hang_up),
+        cmocka_unit_test(save_never_overwrites),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* Every view as text against tests/screens/; UPDATE_GOLDEN=1 writes those files anew. Runs in the repository's root. */
+#include "tests/unit/fixture_session.h"
+#include "tui/show.h"
+#include "tui/view.h"
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static char *draw(const struct session *s, int view, int cols, int rows, int ascii, double now)
+{
+    struct canvas c;
+    char *text = NULL;
+    size_t bytes;
+    assert_int_equal(canvas_init(&c, cols, rows, ascii), 0);
+    const struct view_state vs = {.now = now, .top = view_start_top(view, s, cols, rows)};
+    view_draw(view, s, &c, &vs);
+    FILE *out = open_memstream(&text, &bytes);
+    canvas_write_text(&c, out);
+    fclose(out);
+    canvas_free(&c);
+    return text;
+}
+
+static void compare(const char *name, const char *made)
+{
+    char path[256], kept[65536];
+    snprintf(path, sizeof path, "tests/screens/%s.txt", name);
+    if (getenv("UPDATE_GOLDEN")) {
+        FILE *out = fopen(path, "w");
+        assert_non_null(out);
+        fputs(made, out);
+        fclose(out);
+    }
+    FILE *in = fopen(path, "r");
+    if (!in)
+        fail_msg("%s is missing: UPDATE_GOLDEN=1 writes it", path);
+    kept[fread(kept, 1, sizeof kept - 1, in)] = '\0';
+    fclose(in);
+    if (strcmp(kept, made) != 0)
+        fail_msg("differs from %s:\n%s", path, made);
+}
+
+static void check(const struct session *s, int view, const char *name)
+{
+    static const int sizes[][2] = {{80, 24}, {120, 40}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char file[128];
+        char *text = draw(s, view, sizes[i][0], sizes[i][1], 0, 1003.2);
+        snprintf(file, sizeof file, "%s-%dx%d", name, sizes[i][0], sizes[i][1]);
+        compare(file, text);
+        free(text);
+    }
+}
+
+static void add_log(struct session *s, const char *line)
+{
+    s->log = realloc(s->log, (s->n_log + 1) * sizeof *s->log);
+    s->log[s->n_log++] = strdup(line);
+}
+
+static void failing_run(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    add_log(s, "compiling v2b_scalar.cu");
+    add_log(s, "v2b_scalar.cu:8:5: warning: unused variable 'x'");
+    for (int v = 0; v < VIEW_COUNT; v++)
+        check(s, v, views[v].name);
+    fixture_free(s);
+}
+
+static void other_places(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    /* A stage that is wrong only by what it was given. */
+    s->cursor = (struct cursor){.head = 2, .q_tile = 3, .kv_tile = 5, .channel = asc_p, .row = 9, .col = 40};
+    fixture_detail(s);
+    check(s, VIEW_OVERVIEW, "upstream");
+    /* One value per row, and a stage that exists once per q tile. */
+    s->cursor.channel = asc_lse;
+    s->cursor.col = 0;
+    fixture_detail(s);
+    check(s, VIEW_OVERVIEW, "per-row");
+    s->shown = SHOW_RATIO;
+    s->cursor.channel = asc_o;
+    snprintf(s->message, sizeof s->message, "no next bad tile");
+    fixture_detail(s);
+    check(s, VIEW_TILE, "tile-ratio");
+    fixture_free(s);
+}
+
+/* Every class and sign at once: nothing may pass as fine that is not. */
+static void all_signs(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 24, -1, 20); /* heads 3 to 7 are not recorded, one waits */
+    struct judgement *j = s->judgement;
+    for (int i = 0; i < 8; i++) {
+        struct tile_verdicts *v = &j->tiles[i * ASC_CHANNELS + asc_s];
+        const int class = i % CLASS_COUNT;
+        fixture_verdict(&v->local, class, 40, 4096);
+        fixture_verdict(&v->global, class, 40, 4096);
+        if (i == 6)
+            v->local.masked = 1;
+        if (i == 7) {
+            fixture_verdict(&v->local, CLASS_OK, 0, 4096);
+            fixture_verdict(&v->global, CLASS_OFF, 4000, 4096);
+        }
+    }
+    judgement_summarise(j, s->trace, &j->summary);
+    s->phase = PHASE_JUDGING;
+    snprintf(s->activity, sizeof s->activity, "judging");
+    s->done = 20;
+    s->total = 24;
+    s->activity_since = 1000;
+    s->cursor.q_tile = 1;
+    fixture_detail(s);
+    s->detail.class_local[1] = CLASS_NAN;
+    s->detail.got[1] = NAN;
+    s->detail.class_local[2] = CLASS_INF;
+    s->detail.got[2] = INFINITY;
+    s->detail.class_local[3] = CLASS_MISSING;
+    s->detail.got[3] = NAN;
+    s->detail.class_local[4] = CLASS_EXTRA;
+    check(s, VIEW_OVERVIEW, "signs");
+    check(s, VIEW_MAP, "signs-map");
+    s->cursor.head = 5;
+    fixture_detail(s);
+    check(s, VIEW_OVERVIEW, "not-recorded");
+    fixture_free(s);
+}
+
+static void clean_and_suspicious(void **state)
+{
+    (void)state;
+    static const struct fixture_shape tails = {1, 2, 200, 333, 16, 64};
+    struct session *s = fixture_run(&tails, 8, -1, 8);
+    s->cursor = (struct cursor){.q_tile = 3, .kv_tile = 5, .channel = asc_s};
+    fixture_detail(s);
+    check(s, VIEW_OVERVIEW, "clean");
+    s->judgement->summary.suspicious = 1u << asc_u | 1u << asc_o;
+    check(s, VIEW_OVERVIEW, "suspicious");
+    fixture_free(s);
+}
+
+/* More tiles and heads than a screen holds. */
+static void scrolled(void **state)
+{
+    (void)state;
+    static const struct fixture_shape large = {2, 24, 480, 1600, 8, 8};
+    struct session *s = fixture_run(&large, 60, asc_l, 60);
+    s->cursor = (struct cursor){.q_tile = 33, .kv_tile = 150, .channel = asc_l, .row = 3};
+    fixture_detail(s);
+    check(s, VIEW_OVERVIEW, "scrolled");
+    check(s, VIEW_MAP, "scrolled-map");
+    fixture_free(s);
+}
+
+static void no_run_yet(void **state)
+{
+    (void)state;
+    struct session *s = fixture_new();
+    check(s, VIEW_OVERVIEW, "empty");
+    s->phase = PHASE_BUILDING;
+    snprintf(s->activity, sizeof s->activity, "compiling v2b_scalar.cu");
+    s->activity_since = 1000;
+    check(s, VIEW_OVERVIEW, "building");
+    s->phase = PHASE_FAILED;
+    err_set(&s->err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
+            "kernels/v2b_scalar.cu: In function 'void attention(asc_problem)':\n"
+            "kernels/v2b_scalar.cu:71:16: error: 'scal' was not declared in this scope; did you mean 'scale'?\n"
+            "   71 |         s0 *= p.scal * p.scale;\n"
+            "      |                 ^~~~\n"
+            "      |                 scale");
+    check(s, VIEW_OVERVIEW, "build-failed");
+    check(s, VIEW_LOG, "build-failed-log");
+    for (int v = 0; v < VIEW_COUNT; v++) /* nothing to see, and no crash */
+        free(draw(s, v, 80, 24, 0, 0));
+    for (int i = 0; i < 40; i++)
+        strncat(s->err.message, "\nanother line of many", sizeof s->err.message - strlen(s->err.message) - 1);
+    char *text = draw(s, VIEW_OVERVIEW, 80, 24, 0, 0);
+    assert_non_null(strstr(text, "more lines: press 5"));
+    free(text);
+    fixture_free(s);
+}
+
+static void crashed_run(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 64, asc_s, 64);
+    s->phase = PHASE_FAILED;
+    err_set(&s->err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s", "SIGSEGV in block 3, thread 17\nlast stamp: S h0 q3 k2");
+    check(s, VIEW_OVERVIEW, "crashed");
+    check(s, VIEW_LOG, "crashed-log");
+    fixture_free(s);
+}
+
+/* No size may touch memory outside the canvas (ASan watches) or write a wrong line. */
+static void every_size(void **state)
+{
+    (void)state;
+    struct session *sessions[] = {fixture_fail(), fixture_new()};
+    sessions[1]->phase = PHASE_FAILED;
+    err_set(&sessions[1]->err, ERR_BUILD, "a.cu:1", "%s", "no\nsuch thing");
+    sessions[0]->cursor = (struct cursor){.head = 7, .q_tile = 7, .kv_tile = 7, .channel = asc_u, .row = 63, .col = 63};
+    fixture_detail(sessions[0]);
+    for (int i = 0; i < 2; i++) {
+        for (int rows = 1; rows <= 70; rows += rows < 30 ? 1 : 5) {
+            for (int cols = 1; cols <= 220; cols += cols >= 78 && cols < 124 ? 2 : 9) {
+                for (int v = 0; v < VIEW_COUNT; v++) {
+                    char *text = draw(sessions[i], v, cols, rows, 0, 0);
+                    int lines = 0;
+                    for (const char *c = text; *c; c++)
+                        lines += *c == '\n';
+                    assert_int_equal(lines, rows);
+                    free(text);
+                    if (rows < 24)
+                        break; /* one sentence, whatever the view */
+                }
+            }
+        }
+        fixture_free(sessions[i]);
+    }
+}
+
+static void ascii_is_seven_bits(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    for (int v = 0; v < VIEW_COUNT; v++) {
+        char *text = draw(s, v, 120, 40, 1, 0);
+        for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+            assert_true(*c < 0x80 && (*c >= 0x20 || *c == '\n'));
+        if (v == VIEW_OVERVIEW)
+            compare("overview-ascii-120x40", text);
+        free(text);
+    }
+    fixture_free(s);
+}
+
+static void show_says_what_is_wrong(void **state)
+{
+    (void)state;
+    struct session *s = fixture_new();
+    struct err err;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(tui_show(s, "tiles", 80, 24, 0, out, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_non_null(strstr(err.message, "overview, map, tile, source, log, help"));
+    assert_int_equal(tui_show(s, "map", 79, 24, 0, out, &err), -1);
+    assert_int_equal(err.code, ERR_TERMINAL);
+    assert_int_equal(tui_show(s, "map", 100000, 24, 0, out, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    fflush(out);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(tui_show(s, "help", 80, 24, 0, out, &err), 0);
+    fclose(out);
+    assert_non_null(strstr(text, "next bad tile"));
+    free(text);
+    FILE *full = fopen("/dev/full", "w");
+    if (full) {
+        assert_int_equal(tui_show(s, "help", 80, 24, 0, full, &err), -1);
+        assert_int_equal(err.code, ERR_SYSTEM);
+        fclose(full);
+    }
+    fixture_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failing_run),
+        cmocka_unit_test(other_places),
+        cmocka_unit_test(all_signs),
+        cmocka_unit_test(clean_and_suspicious),
+        cmocka_unit_test(scrolled),
+        cmocka_unit_test(no_run_yet),
+        cmocka_unit_test(crashed_run),
+        cmocka_unit_test(every_size),
+        cmocka_unit_test(ascii_is_seven_bits),
+        cmocka_unit_test(show_says_what_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
