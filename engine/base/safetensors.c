@@ -203,11 +203,12 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 
 static json_t *tensor_value(const struct safetensors_tensor *t)
 {
+    const uint64_t end = t->offset + t->bytes;
     json_t *shape = json_array();
     for (int i = 0; i < t->n_dims; i++)
         json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->dtype, "shape", shape, "data_offsets", (json_int_t)t->offset,
-                     (json_int_t)(t->offset + t->bytes));
+                     (json_int_t)end);
 }
 
 /* The header as a string; NULL where memory ran out or a text is not UTF-8. */
@@ -246,7 +247,7 @@ int safetensors_header(struct safetensors_tensor *tensors, size_t n_tensors, con
         for (int i = 0; i < 8; i++)
             bytes[i] = (unsigned char)((uint64_t)header_bytes >> 8 * i);
         memset(bytes + 8, ' ', header_bytes);
-        memcpy(bytes + 8, text, text_bytes);
+        memcpy(bytes + 8, text, text_bytes); // NOLINT(bugprone-not-null-terminated-result): a file has no NUL
     }
     free(text);
     if (header_bytes > SAFETENSORS_HEADER_MAX)

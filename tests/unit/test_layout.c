@@ -114,8 +114,8 @@ static void check_one(void)
     take_part(taken, &l, &l.lse, q * 4);
     take_part(taken, &l, &l.slots, (uint64_t)n_slots * 12);
     take_part(taken, &l, &l.slot_index, (uint64_t)all * 4);
-    take_part(taken, &l, &l.dropped, ASC_CHANNELS * 8);
-    take_part(taken, &l, &l.mistyped, ASC_CHANNELS * 8);
+    take_part(taken, &l, &l.dropped, ASC_CHANNELS * sizeof(uint64_t));
+    take_part(taken, &l, &l.mistyped, ASC_CHANNELS * sizeof(uint64_t));
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         assert_int_equal(l.channel[ch].dtype, types.channel[ch]);
         if (types.channel[ch] >= 0)
@@ -149,7 +149,8 @@ static void one_kv_tile_is_contiguous(void **state)
             assert_in_range(l.stamp[ch].offset, begin, begin + stride - 1);
             assert_int_equal(l.channel[ch].kv_stride, stride);
         }
-    assert_true(stride < 6u * 64 * 64 * 4); /* five tiles of 64 x 64, three columns of 64, eight stamps: no waste */
+    assert_true(stride <
+                UINT64_C(6) * 64 * 64 * 4); /* five tiles of 64 x 64, three columns of 64, eight stamps: no waste */
 }
 
 /* Tails: over all tiles, the valid rows and columns are exactly the problem's. */
@@ -201,7 +202,7 @@ static void impossible_numbers_are_refused(void **state)
     (void)state;
     const struct asc_problem good = {.batch = 1, .heads = 8, .kv_heads = 4, .q_len = 8, .kv_len = 8, .head_dim = 8};
     const struct asc_plan plan = {4, 4, 32};
-    struct asc_problem p;
+    struct asc_problem p = good;
     int32_t *const lengths[] = {&p.batch, &p.heads, &p.kv_heads, &p.q_len, &p.kv_len, &p.head_dim};
     static const char *const names[] = {"batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim"};
     for (int i = 0; i < 6; i++)

@@ -144,7 +144,7 @@ static int unwritten(const struct trace *t, enum asc_channel ch, int slot, int k
 {
     const struct tile tile = trace_tile(t, ch, slot, kv);
     int n = 0;
-    for (size_t i = 0; i < (size_t)(tile.rows * tile.cols); i++)
+    for (size_t i = 0; i < (size_t)tile.rows * (size_t)tile.cols; i++)
         n += dtype_is_unwritten(tile.dtype, tile.data, i);
     return n;
 }

@@ -20,7 +20,7 @@ static unsigned char *make_file(const char *header, size_t n_data, size_t *n_byt
     assert_non_null(file);
     for (int i = 0; i < 8; i++)
         file[i] = (unsigned char)((uint64_t)n >> 8 * i);
-    memcpy(file + 8, header, n);
+    memcpy(file + 8, header, n); // NOLINT(bugprone-not-null-terminated-result): a file has no NUL
     return file;
 }
 

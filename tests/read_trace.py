@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Reads a saved trace with nothing but the Python standard library and docs/trace-format.md, checks every rule of that
+page, and prints what it holds. An independent reader: it shares no code with attnscope. Exit 0: all rules hold."""
+import json
+import os
+import struct
+import sys
+
+CHANNELS = {  # name: (rows, cols, once per kv tile)
+    "q": ("br", "d", False), "k": ("bc", "d", True), "v": ("bc", "d", True), "s": ("br", "bc", True),
+    "m": ("br", "1", True), "alpha": ("br", "1", True), "p": ("br", "bc", True), "l": ("br", "1", True),
+    "u": ("br", "d", True), "o": ("br", "d", False), "lse": ("br", "1", False)}
+TYPES = {  # name in the metadata: (type in the file, bytes)
+    "f16": ("F16", 2), "bf16": ("BF16", 2), "f32": ("F32", 4), "f64": ("F64", 8), "e4m3": ("U8", 1), "e5m2": ("U8", 1),
+    "u8": ("U8", 1), "i32": ("I32", 4), "i64": ("I64", 8)}
+BYTES = dict(TYPES.values())
+STRUCT = {"F16": "e", "F32": "f", "F64": "d", "U8": "B", "I32": "i", "I64": "q"}
+
+
+def check(fact, words):
+    if not fact:
+        sys.exit(f"{sys.argv[1]}: {words}")
+
+
+def no_duplicates(pairs):
+    check(len(dict(pairs)) == len(pairs), "duplicate key in the header")
+    return dict(pairs)
+
+
+def product(shape):
+    n = 1
+    for length in shape:
+        n *= length
+    return n
+
+
+class Trace:
+    def __init__(self, path):
+        self.file = open(path, "rb")
+        size = os.fstat(self.file.fileno()).st_size
+        n, = struct.unpack("<Q", self.file.read(8))
+        check(n <= 100_000_000 and 8 + n <= size, "header length")
+        header = json.loads(self.file.read(n).decode("utf-8"), object_pairs_hook=no_duplicates)
+        self.begin = 8 + n
+        self.texts = header.pop("__metadata__")
+        check(all(isinstance(v, str) for v in self.texts.values()), "__metadata__ maps strings to strings")
+        self.tensors = header
+        end = 0
+        for name, t in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            check(t["data_offsets"][0] == end, f"hole or overlap before {name}")
+            end = t["data_offsets"][1]
+            check(end - t["data_offsets"][0] == product(t["shape"]) * BYTES[t["dtype"]], f"size of {name}")
+            check((self.begin + t["data_offsets"][0]) % BYTES[t["dtype"]] == 0, f"alignment of {name}")
+        check(self.begin + end == size, "the last tensor ends with the file")
+        for key in ("problem", "plan", "conventions", "types", "run", "sites", "events"):
+            setattr(self, key, json.loads(self.texts["attnscope." + key], object_pairs_hook=no_duplicates))
+
+    def values(self, name, first, count):
+        t = self.tensors[name]
+        check(0 <= first and first + count <= product(t["shape"]), f"{name} has no elements {first}, {count}")
+        self.file.seek(self.begin + t["data_offsets"][0] + first * BYTES[t["dtype"]])
+        raw = self.file.read(count * BYTES[t["dtype"]])
+        if t["dtype"] == "BF16":
+            return [struct.unpack("<f", b"\0\0" + raw[i:i + 2])[0] for i in range(0, len(raw), 2)]
+        return list(struct.unpack(f"<{count}{STRUCT[t['dtype']]}", raw))
+
+    def expect(self, name, dtype, shape):
+        t = self.tensors.get(name)
+        check(t is not None, f"{name} is missing")
+        check(t["dtype"] == dtype and t["shape"] == shape, f"{name} is {t['dtype']} {t['shape']}, not {dtype} {shape}")
+
+    def check_all(self):
+        p, plan = self.problem, self.plan
+        check(self.texts["attnscope.format"] == "1", "format")
+        matrix = lambda heads, rows: [p["batch"]] + ([heads, rows] if p["layout"] == "BHLD" else [rows, heads]) + [
+            p["head_dim"]]
+        input_type = TYPES[p["dtype"]][0]
+        self.expect("input.q", input_type, matrix(p["heads"], p["q_len"]))
+        self.expect("input.k", input_type, matrix(p["kv_heads"], p["kv_len"]))
+        self.expect("input.v", input_type, matrix(p["kv_heads"], p["kv_len"]))
+        self.expect("output.o", TYPES[self.types["o"]][0], matrix(p["heads"], p["q_len"]))
+        self.expect("output.lse", "F32", [p["batch"], p["heads"], p["q_len"]])
+        n_slots = self.tensors["slot"]["shape"][0]
+        self.expect("slot", "I32", [n_slots, 3])
+        self.expect("dropped", "I64", [len(CHANNELS)])
+        self.expect("mistyped", "I64", [len(CHANNELS)])
+        q_tiles, kv_tiles = -(-p["q_len"] // plan["br"]), -(-p["kv_len"] // plan["bc"])
+        size = {"br": plan["br"], "bc": plan["bc"], "d": p["head_dim"], "1": 1}
+        known = {"input.q", "input.k", "input.v", "output.o", "output.lse", "slot", "dropped", "mistyped"}
+        for channel, dtype in self.types["channels"].items():
+            rows, cols, per_kv = CHANNELS[channel]
+            tiles = [n_slots] + ([kv_tiles] if per_kv else [])
+            self.expect("channel." + channel, TYPES[dtype][0], tiles + [size[rows], size[cols]])
+            self.expect("stamp." + channel, "I64", tiles + [-(-plan["threads"] // 32)])
+            known |= {"channel." + channel, "stamp." + channel}
+        check(set(self.tensors) == known, f"unknown tensors {set(self.tensors) - known}")
+        places = self.values("slot", 0, 3 * n_slots)
+        places = [tuple(places[i:i + 3]) for i in range(0, len(places), 3)]
+        check(len(set(places)) == len(places), "a slot comes twice")
+        for b, h, q in places:
+            check(0 <= b < p["batch"] and 0 <= h < p["heads"] and 0 <= q < q_tiles, f"slot ({b}, {h}, {q})")
+        for site in self.sites:
+            check(site["channel"] in CHANNELS and site["line"] > 0, f"site {site}")
+        return places
+
+    def visited(self, channel):
+        """How many of a channel's tiles any warp stamped, of how many."""
+        shape = self.tensors["stamp." + channel]["shape"]
+        stamps = self.values("stamp." + channel, 0, product(shape))
+        warps = shape[-1]
+        return sum(any(stamps[i:i + warps]) for i in range(0, len(stamps), warps)), len(stamps) // max(warps, 1)
+
+
+def main():
+    if len(sys.argv) not in (2, 5):
+        sys.exit("usage: read_trace.py TRACE [TENSOR FIRST COUNT]")
+    trace = Trace(sys.argv[1])
+    places = trace.check_all()
+    if len(sys.argv) == 5:
+        print(*trace.values(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+        return
+    p = trace.problem
+    print("problem", *(p[k] for k in ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "causal", "dtype")))
+    print("run", trace.run["kernel"], trace.run["status"], "slots", len(places))
+    for channel in trace.types["channels"]:
+        visited, tiles = trace.visited(channel)
+        print("channel", channel, *trace.tensors["channel." + channel]["shape"], f"visited {visited} of {tiles}")
+
+
+main()
