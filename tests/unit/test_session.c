@@ -1,0 +1,265 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/session/session.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A session on tests/session/NAME.ini, run and judged to the end. */
+static struct session *run(const char *name)
+{
+    char path[600];
+    struct runner_paths paths;
+    struct session *s;
+    struct err err = {0};
+    assert_int_equal(runner_find_paths(&paths, &err), 0);
+    snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
+    if (session_open(path, &s, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(session_start(s), 0);
+    assert_int_equal(session_start(s), -1); /* one at a time */
+    session_finish(s, 0);
+    return s;
+}
+
+static int meets(const struct session *s, struct expect expect)
+{
+    char why[512];
+    int met = judgement_meets(s->judgement, s->trace, &expect, why, sizeof why);
+    print_message("%s\n", why);
+    return met;
+}
+
+static const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
+
+static void test_clean(void **state)
+{
+    (void)state;
+    struct session *s = run("small");
+    assert_int_equal(s->phase, PHASE_READY);
+    assert_string_equal(session_verdict_word(s), "CLEAN");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        assert_int_equal(s->judgement->summary.stage[ch].local, MARK_OK);
+        assert_int_equal(s->judgement->summary.stage[ch].global, MARK_OK);
+        assert_int_equal(trace_dropped(s->trace, ch) + trace_mistyped(s->trace, ch), 0);
+    }
+    /* Tails count: 2 heads of 100 rows, and 100 keys or 64 columns. */
+    assert_int_equal(s->judgement->summary.stage[asc_s].elements, 2 * 100 * 100);
+    assert_int_equal(s->judgement->summary.stage[asc_o].elements, 2 * 100 * 64);
+    assert_true(meets(s, nothing));
+    struct expect fails = nothing;
+    fails.verdict = EXPECT_FAIL;
+    assert_false(meets(s, fails));
+    assert_int_equal(session_go_first_bad(s), 0);
+    assert_int_equal(session_step_bad(s, 1), 0);
+    session_free(s);
+}
+
+static void test_nan(void **state)
+{
+    (void)state;
+    struct session *s = run("nan-row");
+    const struct summary *sum = &s->judgement->summary;
+    assert_string_equal(session_verdict_word(s), "FAIL");
+    assert_int_equal(sum->culprits, 1u << asc_s);
+    assert_int_equal(sum->first.channel, asc_s);
+    assert_int_equal(sum->first.kv, 1);
+    assert_memory_equal(trace_slot_place(s->trace, sum->first.slot), ((int32_t[]){0, 1, 1}), 3 * sizeof(int32_t));
+    assert_int_equal(sum->stage[asc_s].bad_local, 36); /* row 5 of kv tile 1: 100 - 64 keys */
+    assert_int_equal(sum->stage[asc_q].bad_global + sum->stage[asc_k].bad_global + sum->stage[asc_v].bad_global, 0);
+    /* The cursor went there by itself. */
+    assert_int_equal(s->cursor.head, 1);
+    assert_int_equal(s->cursor.q_tile, 1);
+    assert_int_equal(s->cursor.kv_tile, 1);
+    assert_int_equal(s->cursor.row, 5);
+    assert_int_equal(s->cursor.col, 0);
+    assert_int_equal(s->detail.class_local[5 * s->detail.cols], CLASS_NAN);
+    assert_int_equal(s->judgement->n_findings, 1);
+    assert_int_equal(s->judgement->findings[0].cause, CAUSE_NONE);
+    assert_int_equal(s->judgement->findings[0].row, 5);
+    session_free(s);
+}
+
+static void test_expectations(void **state)
+{
+    (void)state;
+    struct session *s = run("alpha-forgotten");
+    struct expect e = nothing;
+    assert_false(meets(s, e)); /* nothing expected: a clean run is */
+    e.verdict = EXPECT_FAIL;
+    assert_true(meets(s, e));
+    e.first_channel = asc_u;
+    e.culprits = 1u << asc_u;
+    assert_true(meets(s, e));
+    const struct expect right = e;
+    e.first_channel = asc_s;
+    assert_false(meets(s, e));
+    e = right;
+    e.culprits |= 1u << asc_o;
+    assert_false(meets(s, e));
+    e = right;
+    e.first[3] = 0; /* the first kv tile has nothing to rescale: the fault begins in the second */
+    assert_false(meets(s, e));
+    e.first[3] = 1;
+    assert_true(meets(s, e));
+    e = right;
+    snprintf(e.cause, sizeof e.cause, "scaled-twice");
+    assert_false(meets(s, e));
+    session_free(s);
+}
+
+static void test_hang_keeps_what_was_written(void **state)
+{
+    (void)state;
+    struct session *s = run("hang");
+    assert_int_equal(s->phase, PHASE_FAILED);
+    assert_int_equal(s->err.code, ERR_RUN);
+    assert_string_equal(session_verdict_word(s), "HUNG");
+    assert_non_null(s->trace);
+    /* What came before the loop is there and right; what never came is nobody's fault. */
+    int slot = trace_slot(s->trace, 0, 0, 1);
+    assert_true(trace_first_stamp(s->trace, asc_u, slot, 0) > 0);
+    assert_int_equal(trace_first_stamp(s->trace, asc_u, slot, 1), 0);
+    assert_int_equal(s->judgement->summary.culprits, 0);
+    assert_false(meets(s, nothing));
+    /* The next run works: a fresh child. */
+    assert_int_equal(session_start(s), 0);
+    session_finish(s, 0);
+    assert_string_equal(session_verdict_word(s), "HUNG");
+    assert_int_equal(s->run_number, 2);
+    session_free(s);
+}
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct session *s;
+    struct runner_paths paths;
+    struct err err;
+    char path[600];
+    assert_int_equal(runner_find_paths(&paths, &err), 0);
+    snprintf(path, sizeof path, "%s/tests/session/hang.ini", paths.root);
+    assert_int_equal(session_open(path, &s, &err), 0);
+    s->scenario.limit_s = 600;
+    assert_int_equal(session_start(s), 0);
+    while (s->phase != PHASE_RUNNING)
+        session_update(s);
+    session_cancel(s);
+    session_finish(s, 0);
+    assert_int_equal(s->err.code, ERR_CANCELLED);
+    assert_string_equal(session_verdict_word(s), "CANCELLED");
+    session_free(s);
+}
+
+static void test_stepping(void **state)
+{
+    (void)state;
+    struct session *s = run("alpha-forgotten");
+    session_go(s, (struct place){0, 0, asc_k});
+    assert_int_equal(session_go(s, (struct place){0, 0, asc_q}), 1);
+    assert_int_equal(session_step_stage(s, -1), 0);
+    assert_true(s->message[0] != '\0');
+    assert_int_equal(session_step_kv(s, 1), 0); /* Q exists once per q tile */
+    assert_int_equal(session_step_stage(s, 3), 1);
+    assert_int_equal(s->cursor.channel, asc_s);
+    assert_int_equal(session_step_kv(s, 1), 1);
+    assert_int_equal(session_step_kv(s, 1), 0);
+    assert_int_equal(session_step_col(s, 40), 1); /* a tail of 36 columns: stops at the last */
+    assert_int_equal(s->cursor.col, 35);
+    assert_int_equal(session_step_head(s, 1), 1);
+    assert_int_equal(session_step_head(s, 1), 0);
+    assert_int_equal(session_step_q(s, 1), 1);
+    assert_int_equal(session_step_row(s, 100), 1);
+    assert_int_equal(s->cursor.row, 35);
+    assert_int_equal(session_step_stage(s, 100), 0);
+
+    /* Every bad tile once, forward and back: U of the second kv tile in each of 2 heads x 2 q tiles. */
+    session_go(s, (struct place){0, 0, asc_q});
+    int n = 0;
+    while (session_step_bad(s, 1)) {
+        n++;
+        assert_int_equal(s->cursor.channel, asc_u);
+        assert_int_equal(s->cursor.kv_tile, 1);
+    }
+    assert_int_equal(n, 4);
+    while (session_step_bad(s, -1))
+        n--;
+    assert_int_equal(n, 1); /* it already stood on the last one */
+    session_free(s);
+}
+
+static void test_saved_is_judged_the_same(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/attnscope-test-XXXXXX";
+    struct session *s = run("alpha-forgotten"), *again;
+    struct err err;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(session_save(s, path, &err), 0);
+    assert_int_equal(session_open(path, &again, &err), 0);
+    assert_int_equal(again->has_scenario, 0);
+    assert_int_equal(session_start(again), 0);
+    assert_int_equal(session_finish(again, 0), 0);
+    const struct summary *a = &s->judgement->summary, *b = &again->judgement->summary;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        assert_int_equal(a->stage[ch].elements, b->stage[ch].elements);
+        assert_int_equal(a->stage[ch].bad_local, b->stage[ch].bad_local);
+        assert_int_equal(a->stage[ch].bad_global, b->stage[ch].bad_global);
+    }
+    assert_int_equal(a->first.slot, b->first.slot);
+    assert_int_equal(a->first.channel, b->first.channel);
+    assert_string_equal(s->judgement->findings[0].text, again->judgement->findings[0].text);
+    assert_int_equal(session_site(s)->line, session_site(again)->line);
+    assert_int_equal(session_start(again), -1); /* a saved trace can not be rerun */
+    unlink(path);
+    session_free(again);
+    session_free(s);
+}
+
+static void test_not_recorded_is_not_fine(void **state)
+{
+    (void)state;
+    struct session *s;
+    struct runner_paths paths;
+    struct err err;
+    char path[600];
+    assert_int_equal(runner_find_paths(&paths, &err), 0);
+    snprintf(path, sizeof path, "%s/tests/session/nan-row.ini", paths.root);
+    assert_int_equal(session_open(path, &s, &err), 0);
+    assert_int_equal(scenario_set(&s->scenario, "capture.channels", "q,k,v", &err), 0);
+    assert_int_equal(session_start(s), 0);
+    session_finish(s, 0);
+    assert_int_equal(s->judgement->summary.stage[asc_s].local, MARK_UNRECORDED);
+    assert_int_equal(trace_tile(s->trace, asc_s, 0, 0).data == NULL, 1);
+    session_free(s);
+
+    assert_int_equal(session_open(path, &s, &err), 0);
+    assert_int_equal(scenario_set(&s->scenario, "capture.mem", "1KiB", &err), 0);
+    assert_int_equal(session_start(s), 0);
+    assert_int_equal(session_finish(s, 0), -1);
+    assert_int_equal(s->err.code, ERR_INPUT);
+    session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_expectations),
+        cmocka_unit_test(test_hang_keeps_what_was_written),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_stepping),
+        cmocka_unit_test(test_saved_is_judged_the_same),
+        cmocka_unit_test(test_not_recorded_is_not_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
