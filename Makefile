@@ -10,7 +10,9 @@ else
 $(error MODE is release or asan, not '$(MODE)')
 endif
 
-CC ?= gcc
+# V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1)")
 # No contraction into FMA: input fills and verdicts are the same bits on every machine.
 # -Wno-format-truncation: titles and messages are cut to their place on purpose.
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -Wall -Wextra -Wpedantic -Werror -Wno-format-truncation \
@@ -59,26 +61,30 @@ setup-%:
 	@.ci/setup $*
 
 $(PROGRAM): $(CLI_OBJ) $(B)/libattnscope.a
-	$(CC) $(MODE_CFLAGS) -o $@ $(CLI_OBJ) $(B)/libattnscope.a $(LDLIBS)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(MODE_CFLAGS) -o $@ $(CLI_OBJ) $(B)/libattnscope.a $(LDLIBS)
 
 $(B)/libattnscope.a: $(OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $(OBJ)
+	$(Q)$(AR) rcs $@ $(OBJ)
 
 $(SIMT): $(SIMT_OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $(SIMT_OBJ)
+	$(Q)$(AR) rcs $@ $(SIMT_OBJ)
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
 build/simt/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(SIMT_CFLAGS) -c -o $@ $<
+	$(call say,CC $< (debuggee))
+	$(Q)$(CC) $(SIMT_CFLAGS) -c -o $@ $<
 
 $(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)
 
 -include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(UNIT:=.d)
