@@ -81,6 +81,14 @@ static void take_channel(unsigned char *taken, const struct layout *l, int ch)
         }
 }
 
+/* Where the last byte that belongs to anything lies. */
+static uint64_t last_taken(const unsigned char *taken, uint64_t n)
+{
+    while (n && !taken[n - 1])
+        n--;
+    return n;
+}
+
 static void check_one(void)
 {
     const struct asc_problem p = random_problem();
@@ -116,11 +124,21 @@ static void check_one(void)
     take_part(taken, &l, &l.slot_index, (uint64_t)all * 4);
     take_part(taken, &l, &l.dropped, ASC_CHANNELS * sizeof(uint64_t));
     take_part(taken, &l, &l.mistyped, ASC_CHANNELS * sizeof(uint64_t));
+    int recorded = 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        recorded += types.channel[ch] >= 0;
         assert_int_equal(l.channel[ch].dtype, types.channel[ch]);
         if (types.channel[ch] >= 0)
             take_channel(taken, &l, ch);
     }
+    /* No more is wasted than alignment takes: for each part, tile and group of stamps, and a slot is never empty. */
+    uint64_t waste = 0;
+    for (uint64_t i = 0; i < l.total_bytes; i++)
+        waste += !taken[i];
+    const int per_slot = 1 + ASC_CHANNELS + l.kv_tiles * (ASC_CHANNELS + 1);
+    assert_true(waste <= (uint64_t)ASC_ALIGN * (uint64_t)(10 + n_slots * per_slot));
+    if (n_slots)
+        assert_true(recorded == 0 || last_taken(taken, l.total_bytes) + ASC_ALIGN >= l.total_bytes);
     free(taken);
 }
 

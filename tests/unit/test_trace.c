@@ -222,7 +222,7 @@ static void fill_info(struct trace *t)
     strcpy(info->status_text, "cut in the middle of a letter: \xce");
     info->workers = 2;
     info->seconds = 0.25;
-    info->source = strdup("// latin-1 \xe4, utf-8 \xce\xb1\n");
+    info->source = strdup("// latin-1 \xe4, utf-8 \xce\xb1 \xf0\x9f\x99\x82\n");
     info->n_sites = 2;
     info->sites = calloc(2, sizeof *info->sites);
     info->sites[0] = (struct trace_site){asc_k, 12, "a.cu"};
@@ -254,7 +254,7 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_memory_equal(&t->conventions, &small_conventions, sizeof small_conventions);
     assert_string_equal(t->info.source_name, "my \"kernel\".cu");
     assert_string_equal(t->info.status_text, "cut in the middle of a letter: ?");
-    assert_string_equal(t->info.source, "// latin-1 ?, utf-8 \xce\xb1\n");
+    assert_string_equal(t->info.source, "// latin-1 ?, utf-8 \xce\xb1 \xf0\x9f\x99\x82\n");
     assert_null(t->info.scenario);
     assert_true(t->info.seconds == 0.25);
     assert_int_equal(t->info.workers, 2);
