@@ -153,9 +153,9 @@ int canvas_write_text(const struct canvas *c, FILE *out)
         while (end > 0 && line[end - 1].code == ' ')
             end--;
         for (int x = 0; x < end; x++) {
-            char bytes[4];
-            if (line[x].code != 0)
-                fwrite(bytes, 1, utf8_encode(line[x].code, bytes), out);
+            char bytes[4] = {0};
+            const size_t n = line[x].code != 0 ? utf8_encode(line[x].code, bytes) : 0;
+            fwrite(bytes, 1, n, out);
         }
         fputc('\n', out);
     }

@@ -39,7 +39,8 @@ static void find_range(const struct curve *k, double *low, double *high)
 {
     *low = INFINITY;
     *high = -INFINITY;
-    for (int wanted = 0; wanted <= (k->s->row_want[k->channel] != NULL); wanted++) {
+    const int kinds = k->s->row_want[k->channel] ? 2 : 1;
+    for (int wanted = 0; wanted < kinds; wanted++) {
         for (int kv = k->first; kv < k->first + k->n; kv++) {
             double value;
             if (point(k, kv, wanted, &value) == POINT_VALUE && isfinite(value)) {

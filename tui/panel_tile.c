@@ -79,7 +79,7 @@ void counts_draw(const struct session *s, struct canvas *c, struct rect area, in
     if (!v)
         return;
     static const char *const names[CLASS_COUNT] = {
-#define CLASS(id, name, utf8, ascii, meaning) [id] = name,
+#define CLASS(id, name, utf8, ascii, meaning) [id] = (name),
 #include "engine/oracle/classes.def"
 #undef CLASS
     };

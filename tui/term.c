@@ -154,29 +154,39 @@ static void stop_at_exit(void)
     term_stop();
 }
 
-int term_start(struct err *err)
+/* 0 if $TERM names a terminal that a screen can be drawn on. */
+static int check_terminal(struct err *err)
 {
-    static int registered;
     const char *name = getenv("TERM");
+    int found = 0;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return err_set(err, ERR_TERMINAL, "", "standard input and output must be a terminal");
     if (!name || !*name)
         return err_set(err, ERR_TERMINAL, "",
                        "TERM is not set: expected the name of a terminal, such as xterm-256color");
+    if (setupterm(name, STDOUT_FILENO, &found) != OK)
+        return err_set(err, ERR_TERMINAL, "", "TERM is '%s', which this system does not know: try TERM=xterm", name);
+    const int moves = cursor_address != NULL;
+    del_curterm(cur_term);
+    return moves ? 0 : err_set(err, ERR_TERMINAL, "", "terminal '%s' can not move its cursor: try TERM=xterm", name);
+}
+
+int term_start(struct err *err)
+{
+    static int registered;
+    if (check_terminal(err) != 0)
+        return -1;
     term_utf8();
     if (tcgetattr(STDIN_FILENO, &term.before) != 0)
         return err_errno(err, "", "the terminal can not be read");
     term.screen = newterm(NULL, stdout, stdin);
     if (!term.screen)
-        return err_set(err, ERR_TERMINAL, "",
-                       "TERM is '%s', which this system does not know or can not draw on: try TERM=xterm", name);
-    if (!cursor_address || take_signals() != 0) {
-        const int no_cursor = !cursor_address;
+        return err_set(err, ERR_TERMINAL, "", "the terminal can not be used");
+    if (take_signals() != 0) {
         endwin();
         delscreen(term.screen);
         term.screen = NULL;
-        return no_cursor ? err_set(err, ERR_TERMINAL, "", "terminal '%s' can not move its cursor", name)
-                         : err_errno(err, "", "no pipe for signals");
+        return err_errno(err, "", "no pipe for signals");
     }
     set_escdelay(25); /* an Esc alone waits this long, ms: sequences arrive in one piece even over ssh */
     raw();            /* Ctrl-C and Ctrl-Z are keys: no signal reaches a debuggee of ours */
@@ -262,15 +272,17 @@ static int read_signal(void)
 
 static int key_of_curses(wint_t code)
 {
-    switch (code) {
-#define KEY(id, name, curses)                                                                                          \
-    case (curses) ? (curses):                                                                                          \
-        (KEY_MAX + (id)) : return id;
+    static const struct {
+        int curses, id;
+    } keys[] = {
+#define KEY(id, name, curses) {curses, id},
 #include "tui/keys.def"
 #undef KEY
-    default:
-        return KEY_ID_NONE;
-    }
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].curses != 0 && (wint_t)keys[i].curses == code)
+            return keys[i].id;
+    return KEY_ID_NONE;
 }
 
 static int key_of_character(wint_t code)

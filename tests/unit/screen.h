@@ -127,7 +127,7 @@ static size_t screen_utf8(uint32_t code, char *out)
 }
 
 /* The screen as text: a line per row, trailing blanks removed. Valid until the next call. */
-static const char *screen_text(struct screen *s)
+static inline const char *screen_text(struct screen *s)
 {
     free(s->text);
     s->text = malloc((size_t)s->rows * ((size_t)s->cols * 4 + 1) + 1);

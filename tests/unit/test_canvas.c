@@ -122,8 +122,8 @@ static void numbers_fit_their_columns(void **state)
     assert_string_equal(number_signed(out, 9.999999999, 9), "+10.00000");
     for (int width = 7; width <= 12; width++) {
         for (int exponent = -300; exponent <= 300; exponent++) {
-            for (double mantissa = 1; mantissa < 10; mantissa += 0.9999999) {
-                number_signed(out, -mantissa * pow(10, exponent), width);
+            for (int digit = 1; digit <= 10; digit++) {
+                number_signed(out, -(digit - 1e-7) * pow(10, exponent), width);
                 if ((int)strlen(out) > width)
                     fail_msg("'%s' is wider than %d", out, width);
             }
