@@ -30,14 +30,14 @@ struct screen {
     char *text; /* owned: the last screen_text() */
 };
 
-static double screen_now(void)
+static inline double screen_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static int screen_property(VTermProp property, VTermValue *value, void *user)
+static inline int screen_property(VTermProp property, VTermValue *value, void *user)
 {
     if (property == VTERM_PROP_ALTSCREEN)
         ((struct screen *)user)->altscreen = value->boolean;
@@ -46,7 +46,7 @@ static int screen_property(VTermProp property, VTermValue *value, void *user)
 
 /* environment: NULL-terminated "NAME=value" (or "NAME" to unset), on top of this process's own and
    TERM=xterm-256color, LC_ALL=C.UTF-8. */
-static void screen_start(struct screen *s, int cols, int rows, const char *const *environment, char *const *argv)
+static inline void screen_start(struct screen *s, int cols, int rows, const char *const *environment, char *const *argv)
 {
     static const VTermScreenCallbacks callbacks = {.settermprop = screen_property};
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
@@ -78,7 +78,7 @@ static void screen_start(struct screen *s, int cols, int rows, const char *const
     vterm_screen_reset(s->cells, 1);
 }
 
-static void screen_send_bytes(struct screen *s, const char *bytes, size_t n)
+static inline void screen_send_bytes(struct screen *s, const char *bytes, size_t n)
 {
     while (n > 0) {
         ssize_t written = write(s->fd, bytes, n);
@@ -91,13 +91,13 @@ static void screen_send_bytes(struct screen *s, const char *bytes, size_t n)
     }
 }
 
-static void screen_send(struct screen *s, const char *keys)
+static inline void screen_send(struct screen *s, const char *keys)
 {
     screen_send_bytes(s, keys, strlen(keys));
 }
 
 /* Takes over what the program has written within `ms`; 0 once it has closed the terminal. */
-static int screen_pump(struct screen *s, int ms)
+static inline int screen_pump(struct screen *s, int ms)
 {
     char bytes[8192];
     struct pollfd fd = {.fd = s->fd, .events = POLLIN};
@@ -113,7 +113,7 @@ static int screen_pump(struct screen *s, int ms)
     return 1;
 }
 
-static size_t screen_utf8(uint32_t code, char *out)
+static inline size_t screen_utf8(uint32_t code, char *out)
 {
     if (code < 0x80) {
         out[0] = (char)code;
@@ -153,7 +153,7 @@ static inline const char *screen_text(struct screen *s)
 }
 
 /* 1 once the text is on the screen; 0 (and the screen on stderr) if that does not come. */
-static int screen_wait(struct screen *s, const char *text)
+static inline int screen_wait(struct screen *s, const char *text)
 {
     const double until = screen_now() + SCREEN_PATIENCE_MS;
     for (int open = 1; open && screen_now() < until;) {
@@ -168,7 +168,7 @@ static int screen_wait(struct screen *s, const char *text)
 }
 
 /* 1 once the text has left the screen. */
-static int screen_wait_gone(struct screen *s, const char *text)
+static inline int screen_wait_gone(struct screen *s, const char *text)
 {
     const double until = screen_now() + SCREEN_PATIENCE_MS;
     while (screen_now() < until) {
@@ -181,7 +181,7 @@ static int screen_wait_gone(struct screen *s, const char *text)
     return 0;
 }
 
-static void screen_resize(struct screen *s, int cols, int rows)
+static inline void screen_resize(struct screen *s, int cols, int rows)
 {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
     s->cols = cols;
@@ -191,7 +191,7 @@ static void screen_resize(struct screen *s, int cols, int rows)
 }
 
 /* 1 if the terminal is in the state a shell expects: lines, echo, signals. */
-static int screen_is_restored(struct screen *s)
+static inline int screen_is_restored(struct screen *s)
 {
     struct termios t;
     return tcgetattr(s->fd, &t) == 0 && (t.c_lflag & ICANON) && (t.c_lflag & ECHO) && (t.c_lflag & ISIG) &&
@@ -199,7 +199,7 @@ static int screen_is_restored(struct screen *s)
 }
 
 /* Waits for the program's end; its wait status, or -1 if it does not end. The terminal stays readable. */
-static int screen_wait_exit(struct screen *s)
+static inline int screen_wait_exit(struct screen *s)
 {
     const double until = screen_now() + SCREEN_PATIENCE_MS;
     while (!s->exited && screen_now() < until) {
@@ -215,7 +215,7 @@ static int screen_wait_exit(struct screen *s)
     return s->status;
 }
 
-static void screen_close(struct screen *s)
+static inline void screen_close(struct screen *s)
 {
     if (!s->exited) {
         kill(s->pid, SIGKILL);
