@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /* Stack of one CUDA thread; below it lies the guard, large so that a big local array lands in it. */
-#define FIBER_STACK_BYTES (256u * 1024u)
-#define FIBER_GUARD_BYTES (64u * 1024u)
+#define FIBER_STACK_BYTES ((size_t)256 * 1024)
+#define FIBER_GUARD_BYTES ((size_t)64 * 1024)
 #define FIBER_BYTES (FIBER_STACK_BYTES + FIBER_GUARD_BYTES)
 
 /* Saves the callee-saved registers on the running stack, its pointer in *from, and goes on at `to`. */

@@ -1,7 +1,18 @@
 #include "engine/runners/cpu/report.h"
 
-#include <backtrace.h>
 #include <string.h>
+
+/* libbacktrace's interface as of gcc 12 (backtrace.h, unchanged since 4.8); the header itself stands in gcc's private
+   folder, where other compilers and the analysers do not look. */
+struct backtrace_state;
+typedef void backtrace_error_fn(void *ctx, const char *message, int error);
+typedef int backtrace_frame_fn(void *ctx, uintptr_t pc, const char *file, int line, const char *function);
+struct backtrace_state *backtrace_create_state(const char *program, int threaded, backtrace_error_fn *on_error,
+                                               void *ctx);
+int backtrace_pcinfo(struct backtrace_state *state, uintptr_t pc, backtrace_frame_fn *on_frame,
+                     backtrace_error_fn *on_error, void *ctx);
+int backtrace_full(struct backtrace_state *state, int skip, backtrace_frame_fn *on_frame, backtrace_error_fn *on_error,
+                   void *ctx);
 
 struct found {
     uintptr_t from;   /* frames further in than this are the signal's; 0: past them */
@@ -23,7 +34,8 @@ int locate_is_foreign(const char *file)
 /* Code of the program, not of a library that was built with debug information of its own. */
 static int is_program(uintptr_t pc)
 {
-    extern const char __executable_start[], etext[]; /* from the linker */
+    /* From the linker. NOLINTNEXTLINE(bugprone-reserved-identifier) */
+    extern const char __executable_start[], etext[];
     return pc >= (uintptr_t)__executable_start && pc < (uintptr_t)etext;
 }
 

@@ -144,7 +144,7 @@ static void report_address(int signal, const siginfo_t *info, const ucontext_t *
     const uintptr_t address = (uintptr_t)info->si_addr;
     if (in_guard(simt_tls.worker, address))
         report_raise("address", 1, file, line, NULL,
-                     "stack overflow: the local variables of one thread take more than %u KB",
+                     "stack overflow: the local variables of one thread take more than %zu KB",
                      FIBER_STACK_BYTES / 1024);
     else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
         report_raise("address", 1, file, line, NULL, "invalid access through a pointer that is no address at all");

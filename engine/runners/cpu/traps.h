@@ -5,7 +5,7 @@
 #include "engine/runners/cpu/worker.h"
 
 /* Bytes of the stack that a worker's signal handlers run on: finding a source line reads debug information. */
-#define TRAPS_STACK_BYTES (256u * 1024u)
+#define TRAPS_STACK_BYTES ((size_t)256 * 1024)
 
 void traps_begin_launch(void); /* installs the handlers; every line may be reported again */
 void traps_on(void);           /* for the calling thread; does nothing on machines without traps */

@@ -24,9 +24,9 @@ static int same_meeting(const struct fiber *a, const struct fiber *b)
 }
 
 /* All of `need` wait: do they wait for each other? */
-static int all_meet(const struct worker *w, unsigned warp, uint32_t need)
+static int all_meet(struct worker *w, unsigned warp, uint32_t need)
 {
-    const struct fiber *lanes = &w->fiber[warp * 32];
+    const struct fiber *lanes = worker_lanes(w, warp);
     const struct fiber *first = &lanes[__builtin_ctz(need)];
     for (uint32_t rest = need & (need - 1); rest; rest &= rest - 1)
         if (!same_meeting(first, &lanes[__builtin_ctz(rest)]))
@@ -35,9 +35,9 @@ static int all_meet(const struct worker *w, unsigned warp, uint32_t need)
 }
 
 /* __syncwarp may be reached at different lines; of the others CUDA asks that the lanes execute the same intrinsic. */
-static void check_lines(const struct worker *w, unsigned warp, uint32_t need)
+static void check_lines(struct worker *w, unsigned warp, uint32_t need)
 {
-    const struct fiber *lanes = &w->fiber[warp * 32];
+    const struct fiber *lanes = worker_lanes(w, warp);
     const struct fiber *first = &lanes[__builtin_ctz(need)];
     if (first->op == SIMT_SYNCWARP)
         return;
@@ -120,7 +120,7 @@ void warp_lane_left(struct worker *w, unsigned warp)
 void warp_release_active(struct worker *w, unsigned warp)
 {
     struct warp *p = &w->warp[warp];
-    const struct fiber *lanes = &w->fiber[warp * 32], *first = &lanes[__builtin_ctz(p->active)];
+    const struct fiber *lanes = worker_lanes(w, warp), *first = &lanes[__builtin_ctz(p->active)];
     for (uint32_t rest = p->active; rest; rest &= rest - 1)
         if (lanes[__builtin_ctz(rest)].line < first->line)
             first = &lanes[__builtin_ctz(rest)];

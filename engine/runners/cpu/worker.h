@@ -64,6 +64,12 @@ struct simt_tls {
 };
 extern __thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
 
+/* The 32 lanes of a warp. */
+static inline struct fiber *worker_lanes(struct worker *w, unsigned warp)
+{
+    return w->fiber + (size_t)warp * 32;
+}
+
 /* scheduler.c: who runs next. */
 struct fiber *schedule_next(struct worker *w, unsigned warp); /* NULL: nobody can run */
 void schedule_wait(struct worker *w, struct fiber *self);     /* parks until made ready */
