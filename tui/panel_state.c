@@ -2,6 +2,7 @@
 #include "tui/panels.h"
 
 #include "tui/number.h"
+#include "tui/sign.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -11,7 +12,7 @@ struct curve {
     int slot, first, n; /* kv tiles first .. first + n - 1 */
 };
 
-enum point_kind { POINT_VALUE, POINT_ABSENT, POINT_UNWRITTEN };
+enum point_kind { POINT_VALUE, POINT_ABSENT, POINT_MASKED, POINT_UNWRITTEN };
 
 static enum point_kind captured(const struct curve *k, int kv, double *value)
 {
@@ -28,6 +29,9 @@ static enum point_kind captured(const struct curve *k, int kv, double *value)
 
 static enum point_kind point(const struct curve *k, int kv, int wanted, double *value)
 {
+    /* A tile without a key in reach is rightly never visited. */
+    if (sign_of_tile(k->s, (struct place){k->slot, kv, k->channel}) == SIGN_MASKED)
+        return POINT_MASKED;
     if (!wanted)
         return captured(k, kv, value);
     *value = k->s->row_want[k->channel][kv];
@@ -54,9 +58,11 @@ static void find_range(const struct curve *k, double *low, double *high)
 static const char *level(double value, double low, double high)
 {
     static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    if (!(high > low))
+    /* A curve shows its run, not rounding: what differs by less than a thousandth is level. */
+    const double least = 1e-3 * fmax(fabs(low), fabs(high)), span = fmax(high - low, least);
+    if (!(span > 0))
         return levels[0];
-    int i = (int)((value - low) / (high - low) * 7.0 + 0.5);
+    int i = (int)((value - low) / span * 7.0 + 0.5);
     return levels[i < 0 ? 0 : i > 7 ? 7 : i];
 }
 
@@ -70,6 +76,10 @@ static void curve_draw(const struct curve *k, struct canvas *c, struct rect area
         const char *glyph = " ";
         switch (point(k, kv, wanted, &value)) {
         case POINT_ABSENT:
+            break;
+        case POINT_MASKED:
+            glyph = sign_glyph(SIGN_MASKED);
+            style = STYLE_DIM;
             break;
         case POINT_UNWRITTEN:
             glyph = "?";

@@ -117,6 +117,8 @@ static void all_signs(void **state)
     s->activity_since = 1000;
     s->cursor.q_tile = 1;
     fixture_detail(s);
+    for (int kv = 5; kv < 8; kv++) /* the state's curves have nothing to say about masked tiles */
+        j->tiles[(1 * 8 + kv) * ASC_CHANNELS + asc_m].local.masked = 1;
     s->detail.class_local[1] = CLASS_NAN;
     s->detail.got[1] = NAN;
     s->detail.class_local[2] = CLASS_INF;
