@@ -77,6 +77,13 @@ __global__ void divide()
         sink[1] = 1.0f / zero; // at: divide
 }
 
+__global__ void divide_long()
+{
+    if (threadIdx.x == 3)
+        sink[1] = (float)(1.0L / (long double)zero); // at: divide-long
+    __syncthreads();
+}
+
 __global__ void overflow()
 {
     if (threadIdx.x == 7)
@@ -162,6 +169,7 @@ extern "C" int simt_case(const char *name)
     CASE("invalid", invalid, 2, 64)
     CASE("poison", poison, 1, 64)
     CASE("divide", divide, 2, 32)
+    CASE("divide-long", divide_long, 2, 32)
     CASE("overflow", overflow, 1, 32)
     CASE("quiet", quiet, 1, 64)
     CASE("null-write", null_write, dim3(1, 2), 32)

@@ -226,6 +226,7 @@ static const struct mistake mistakes[] = {
     {"invalid", "invalid", "fp-invalid", "block 1,0,0 thread 33,0,0", "NaN", 0, 0, 1, X86},
     {"poison", "poison", "fp-invalid", "block 0,0,0 thread 63,0,0", "shared memory that nobody wrote", 0, 0, 1, X86},
     {"divide", "divide", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
+    {"divide-long", "divide-long", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"overflow", "overflow", "fp-overflow", "block 0,0,0 thread 7,0,0", "overflow", 0, 0, 3, F16C},
     {"overflow", "overflow-libm", "fp-overflow", "block 0,0,0 thread 8,0,0", "overflow", 0, 0, 3, F16C},
     {"overflow", "overflow-half", "fp-overflow", "block 0,0,0 thread 9,0,0", "overflow", 0, 0, 3, F16C},

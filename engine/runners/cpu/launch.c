@@ -7,11 +7,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define WORKERS_MAX 256u
 /* Each stack and its guard are two mappings; Linux allows a process 65530 (vm.max_map_count). */
@@ -113,7 +113,8 @@ static struct worker *worker_get(unsigned i, unsigned threads)
 
 static unsigned worker_count(unsigned threads)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t usable;
+    const int cores = sched_getaffinity(0, sizeof usable, &usable) ? 0 : CPU_COUNT(&usable);
     uint64_t n = options.workers > 0 ? (uint64_t)options.workers : cores > 0 ? (uint64_t)cores : 1;
     const uint64_t limits[] = {WORKERS_MAX, STACKS_MAX / threads, now.n_blocks};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)

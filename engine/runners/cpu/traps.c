@@ -22,6 +22,8 @@
 #define TRAPS (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW)
 #define MXCSR_FLAGS 0x003Fu
 #define MXCSR_MASKS 0x1F80u
+#define X87_MASKS 0x003Fu
+#define X87_FLAGS 0x80BFu /* the exceptions, their summary, busy */
 
 void traps_on(void)
 {
@@ -102,7 +104,10 @@ static void on_float(int code, ucontext_t *context)
 {
     struct worker *w = simt_tls.worker;
     /* Go on with the instruction, now untrapped, and look again after the next wait. */
-    context->uc_mcontext.fpregs->mxcsr = (context->uc_mcontext.fpregs->mxcsr | MXCSR_MASKS) & ~MXCSR_FLAGS;
+    struct _libc_fpstate *unit = context->uc_mcontext.fpregs;
+    unit->mxcsr = (unit->mxcsr | MXCSR_MASKS) & ~MXCSR_FLAGS;
+    unit->cwd |= X87_MASKS; /* long double */
+    unit->swd &= (uint16_t)~X87_FLAGS;
     w->masked = 1;
     if (!pc_is_new(context_pc(context), code)) {
         w->stale++;
