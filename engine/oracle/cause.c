@@ -101,8 +101,9 @@ static void score_candidate(const struct oracle_case *c, struct judge_scratch *s
         return;
     }
     /* Keys beyond kv_len are zero rows of the tile: the sum ends with the keys there are. */
-    multiply(rows, cols, cols, mistake->factor, q, head_dim, k, head_dim, want, 0);
-    multiply(rows, cols, cols, fabs(mistake->factor) * relative, s->use_q, head_dim, s->use_k, head_dim, bound, 0);
+    matrix_multiply(rows, cols, cols, mistake->factor, q, head_dim, k, head_dim, want, 0);
+    matrix_multiply(rows, cols, cols, fabs(mistake->factor) * relative, s->use_q, head_dim, s->use_k, head_dim, bound,
+                    0);
     for (int r = 0; r < rows; r++) {
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;

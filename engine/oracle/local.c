@@ -34,10 +34,10 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
 {
     const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
     const double tiny = bound_score_tiny(head_dim) * fmax(1, fabs(product->factor));
-    multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
-                        product->want, 0);
-    multiply_transposed(rows, cols, head_dim, fabs(product->factor) * product->relative, product->size_q, head_dim,
-                        product->size_k, head_dim, product->bound, 0);
+    matrix_multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
+                               product->want, 0);
+    matrix_multiply_transposed(rows, cols, head_dim, fabs(product->factor) * product->relative, product->size_q,
+                               head_dim, product->size_k, head_dim, product->bound, 0);
     for (int r = 0; r < rows; r++) {
         double *want = product->want + (size_t)r * (size_t)cols;
         double *bound = product->bound + (size_t)r * (size_t)cols;
@@ -219,10 +219,10 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
     }
     for (size_t i = 0; i < (size_t)rows * (size_t)cols; i++)
         s->abs_p[i] = fabs(p->value[i]);
-    multiply(rows, head_dim, cols, 1, p->value, cols, v, head_dim, want, 1);
-    multiply(rows, head_dim, cols, 1, s->abs_p, cols, s->use_v, head_dim, size, 1);
+    matrix_multiply(rows, head_dim, cols, 1, p->value, cols, v, head_dim, want, 1);
+    matrix_multiply(rows, head_dim, cols, 1, s->abs_p, cols, s->use_v, head_dim, size, 1);
     if (!p->exact)
-        multiply(rows, head_dim, cols, 1, p->loose, cols, s->use_v, head_dim, bound, 1);
+        matrix_multiply(rows, head_dim, cols, 1, p->loose, cols, s->use_v, head_dim, bound, 1);
     const double relative = bound_accumulate(c->bc), tiny = (c->bc + 2) * BOUND_TINY;
     for (size_t i = 0; i < (size_t)rows * (size_t)head_dim; i++) {
         want[i] = statement(want[i]);

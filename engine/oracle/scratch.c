@@ -25,6 +25,7 @@ void judge_scratch_free(struct judge_scratch *s)
     if (!s)
         return;
     free(s->block);
+    free(s->indices);
     free(s);
 }
 
@@ -45,6 +46,28 @@ static size_t padded(size_t n)
 
 enum { ARRAYS_PER_STAGE = 2 + 2 * SIDES };
 
+/* What an earlier case needed is kept where it suffices. */
+static int reserve(struct judge_scratch *s, size_t doubles, size_t indices)
+{
+    if (doubles > s->room) {
+        double *block = NULL;
+        if (posix_memalign((void **)&block, 64, doubles * sizeof *block) != 0)
+            return -1;
+        free(s->block);
+        s->block = block;
+        s->room = doubles;
+    }
+    if (indices > s->index_room) {
+        int *more = malloc(indices * sizeof *more);
+        if (!more)
+            return -1;
+        free(s->indices);
+        s->indices = more;
+        s->index_room = indices;
+    }
+    return 0;
+}
+
 int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
 {
     const size_t R = (size_t)c->in_q.rows, C = (size_t)c->bc, D = (size_t)c->head_dim, K = (size_t)c->kv_len;
@@ -57,16 +80,8 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
         stage_shape(&s->stage[ch], ch, R, C, D);
         doubles += ARRAYS_PER_STAGE * padded((size_t)s->stage[ch].rows * (size_t)s->stage[ch].cols);
     }
-    const size_t bytes = (R + 2 * R * C) * sizeof(int) + (size_t)c->kv_tiles;
-    const size_t need = doubles + bytes / sizeof(double) + 1;
-    if (need > s->room) {
-        double *block = NULL;
-        if (posix_memalign((void **)&block, 64, need * sizeof *block) != 0)
-            return -1;
-        free(s->block);
-        s->block = block;
-        s->room = need;
-    }
+    if (reserve(s, doubles, R + 2 * R * C + (size_t)c->kv_tiles) != 0)
+        return -1;
     double *at = s->block;
 #define BUFFER(name, elements, meaning)                                                                                \
     s->name = at;                                                                                                      \
@@ -84,11 +99,11 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
         }
         at += ARRAYS_PER_STAGE * step;
     }
-    s->visible = (int *)at;
+    s->visible = s->indices;
     s->order = s->visible + R;
     s->shuffled = s->order + R * C;
-    s->seen = (uint8_t *)(s->shuffled + R * C);
-    memset(s->seen, 0, (size_t)c->kv_tiles);
+    s->seen = s->shuffled + R * C;
+    memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
     memset(s->zero, 0, (R > C ? R : C) * (C > D ? C : D) * sizeof(double));
     return 0;
 }
@@ -146,14 +161,14 @@ void scratch_expect(struct judge_scratch *s, enum asc_channel ch)
     stage->exact = 0;
 }
 
-void multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
-                         double *c, int add)
+void matrix_multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
+                                double *c, int add)
 {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, factor, a, lda, b, ldb, add, c, m);
 }
 
-void multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
-              int add)
+void matrix_multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
+                     int add)
 {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, m, k, factor, a, lda, b, ldb, add, c, m);
 }

@@ -21,16 +21,17 @@ struct stage {
 };
 
 struct judge_scratch {
-    double *block; /* owned */
-    size_t room;   /* doubles in block */
+    double *block; /* owned, room doubles: all arrays of float64 */
+    int *indices;  /* owned, index_room ints: all arrays of int */
+    size_t room, index_room;
     struct stage stage[ASC_CHANNELS];
 #define BUFFER(name, elements, meaning) double *name;
 #include "engine/oracle/buffers.def"
 #undef BUFFER
-    int *visible;  /* [R] columns of the tile that each row may see; behind the doubles of block */
-    int *order;    /* [R][C] elements of a score tile */
-    int *shuffled; /* [R][C] the same in another order */
-    uint8_t *seen; /* [kv_tiles] 1: judged already */
+    int *visible;                        /* [R] columns of the tile that each row may see */
+    int *order;                          /* [R][C] elements of a score tile */
+    int *shuffled;                       /* [R][C] the same in another order */
+    int *seen;                           /* [kv_tiles] 1: judged already */
     const double *use_q, *use_k, *use_v; /* magnitudes of the q, k and v that local formulas read */
     int kv;                              /* the tile at hand */
     int kv_cols;                         /* its columns */
@@ -56,9 +57,9 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
 void scratch_expect(struct judge_scratch *s, enum asc_channel ch);
 
 /* C = factor * A B' (or A B), A [n][k] with rows of lda, C [n][m] packed; add: C += it. */
-void multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
-                         double *c, int add);
-void multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
-              int add);
+void matrix_multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
+                                double *c, int add);
+void matrix_multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
+                     int add);
 
 #endif

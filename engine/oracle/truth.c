@@ -93,8 +93,10 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s)
     for (int i = 0; i < cols * head_dim; i++)
         s->spare_k[i] = fabs(product.k[i]);
     const double factor = fabs(product.factor);
-    multiply_transposed(rows, cols, head_dim, factor, s->size_q, head_dim, product.size_k, head_dim, s->sum_abs, 0);
-    multiply_transposed(rows, cols, head_dim, -factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs, 1);
+    matrix_multiply_transposed(rows, cols, head_dim, factor, s->size_q, head_dim, product.size_k, head_dim, s->sum_abs,
+                               0);
+    matrix_multiply_transposed(rows, cols, head_dim, -factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs,
+                               1);
     for (size_t i = 0; i < n; i++)
         if (product.want[i] != -INFINITY)
             product.bound[i] += s->sum_abs[i] * BOUND_SLACK;
@@ -228,14 +230,14 @@ static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
             s->out[i] *= decay;
         }
     }
-    multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, s->out, 1);
-    multiply(rows, head_dim, cols, 1, s->weight, cols, size_v, head_dim, s->out_size, 1);
-    multiply(rows, head_dim, cols, 1, s->weight_error, cols, size_v, head_dim, s->out_error, 1);
+    matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, s->out, 1);
+    matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, size_v, head_dim, s->out_size, 1);
+    matrix_multiply(rows, head_dim, cols, 1, s->weight_error, cols, size_v, head_dim, s->out_error, 1);
     if (s->lossy_v) {
         /* What converting V may have cost: w (size - |v|). */
         for (int i = 0; i < cols * head_dim; i++)
             s->spare_k[i] = size_v[i] - fabs(v[i]);
-        multiply(rows, head_dim, cols, BOUND_SLACK, s->weight, cols, s->spare_k, head_dim, s->out_error, 1);
+        matrix_multiply(rows, head_dim, cols, BOUND_SLACK, s->weight, cols, s->spare_k, head_dim, s->out_error, 1);
     }
     for (int r = 0; r < rows; r++) {
         const double shift = s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]), loose = s->frame_loose[r];

@@ -112,6 +112,24 @@ static void units_and_conventions(void **state)
     }
 }
 
+/* ex2.approx errs by up to 2^-22.73 either way. */
+static void approximate_exponentials(void **state)
+{
+    (void)state;
+    for (int shape = 0; shape < SHAPES; shape++) {
+        for (int sign = -1; sign <= 1; sign += 2) {
+            for (int fill = FILL_NORMAL; fill <= FILL_OUTLIERS; fill++) {
+                struct spec s = shapes[shape];
+                s.conventions = scaled;
+                s.p_dtype = DTYPE_F32;
+                s.fill = (enum fill)fill;
+                s.exp_error = sign * 0x1p-22 * 0.6;
+                expect_clean(&s);
+            }
+        }
+    }
+}
+
 /* Any set of channels may be unrecorded: expectations stand in, and nothing right becomes wrong. */
 static void unrecorded(void **state)
 {
@@ -215,9 +233,13 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schedule),   cmocka_unit_test(fills_orders_and_masks),
-        cmocka_unit_test(types),      cmocka_unit_test(units_and_conventions),
-        cmocka_unit_test(unrecorded), cmocka_unit_test(bounds_are_used),
+        cmocka_unit_test(schedule),
+        cmocka_unit_test(fills_orders_and_masks),
+        cmocka_unit_test(types),
+        cmocka_unit_test(units_and_conventions),
+        cmocka_unit_test(approximate_exponentials),
+        cmocka_unit_test(unrecorded),
+        cmocka_unit_test(bounds_are_used),
         cmocka_unit_test(empty_rows),
     };
     return cmocka_run_group_tests_name("oracle: correct kernels", tests, begin, end);

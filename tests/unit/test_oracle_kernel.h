@@ -63,6 +63,7 @@ struct spec {
     int reversed;        /* visits kv tiles from the last to the first */
     int visits_masked;   /* visits tiles that no row sees */
     int skip;            /* leaves out this many kv tiles at the end of its walk */
+    double exp_error;    /* relative error of every exponential, on top of expf's own */
     unsigned unrecorded; /* set of 1u << channel */
     enum mistake mistake;
     unsigned seed;
@@ -121,7 +122,8 @@ static inline void *test_fill(const struct spec *s, int rows, uint64_t seed)
     return data;
 }
 
-static inline float sum_products(const struct spec *s, const float *a, const float *b, int n, int stride_b, float start)
+static inline float sum_products(const struct spec *s, const float *a, const float *b, int n, ptrdiff_t stride_b,
+                                 float start)
 {
     float lanes[4] = {0};
     float sum = start;
@@ -158,7 +160,7 @@ static inline int run_keys(const struct spec *s, int row)
 static inline float run_score(const struct kernel_run *run, const float *q, const float *k, int row, int col, int kv)
 {
     const struct spec *s = &run->spec;
-    const int D = s->head_dim;
+    const ptrdiff_t D = s->head_dim;
     const float *a = q + row * D, *b = k + col * D;
     const int unit = s->conventions.s_unit;
     const float factor = unit == ASC_UNIT_RAW ? 1 : unit == ASC_UNIT_LOG2 ? run->scale * (float)M_LOG2E : run->scale;
@@ -218,9 +220,10 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
 static inline float run_exp(const struct kernel_run *run, float x, int unit, float y)
 {
     const float scale_log2 = run->scale * (float)M_LOG2E;
+    const double error = 1 + run->spec.exp_error;
     if (unit == ASC_UNIT_RAW)
-        return exp2f(x * scale_log2 - y * scale_log2);
-    return unit == ASC_UNIT_LOG2 ? exp2f(x - y) : expf(x - y);
+        return (float)(exp2((double)(x * scale_log2 - y * scale_log2)) * error);
+    return (float)((unit == ASC_UNIT_LOG2 ? exp2((double)(x - y)) : exp((double)(x - y))) * error);
 }
 
 static inline enum dtype run_dtype(const struct spec *s, enum asc_channel ch)
@@ -244,7 +247,8 @@ static inline void run_record(const struct kernel_run *run, enum asc_channel ch,
 static inline void run_tile(const struct kernel_run *run, int kv, const float *q, float *m, float *l, float *u)
 {
     const struct spec *s = &run->spec;
-    const int D = s->head_dim, br = s->br, bc = s->bc, first = kv * bc;
+    const ptrdiff_t D = s->head_dim;
+    const int br = s->br, bc = s->bc, first = kv * bc;
     const int valid = s->kv_len - first < bc ? s->kv_len - first : bc;
     float *k = calloc((size_t)bc * (size_t)D, sizeof *k), *v = calloc((size_t)bc * (size_t)D, sizeof *v);
     float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
@@ -267,7 +271,7 @@ static inline void run_tile(const struct kernel_run *run, int kv, const float *q
             const int masked = (c >= valid && s->mistake != S_TAIL_COUNTED) || (c >= visible && c < valid);
             score[c] = masked ? -INFINITY : run_score(run, q, k, r, c, kv);
             if (real_row)
-                run_record(run, asc_s, kv, (size_t)(r * bc + c), score[c]);
+                run_record(run, asc_s, kv, (size_t)r * (size_t)bc + (size_t)c, score[c]);
             float x = score[c];
             if (from_s == ASC_UNIT_RAW && to_m == ASC_UNIT_SCALED)
                 x *= run->scale;
@@ -287,7 +291,7 @@ static inline void run_tile(const struct kernel_run *run, int kv, const float *q
                 p[c] = exp2f(x - top);
             sum += p[c];
             if (real_row)
-                run_record(run, asc_p, kv, (size_t)(r * bc + c), p[c]);
+                run_record(run, asc_p, kv, (size_t)r * (size_t)bc + (size_t)c, p[c]);
         }
         const float l_alpha = s->mistake == L_ALPHA_FORGOTTEN ? 1 : s->mistake == L_ALPHA_TWICE ? alpha * alpha : alpha;
         const float u_alpha = s->mistake == U_ALPHA_FORGOTTEN ? 1 : s->mistake == U_ALPHA_TWICE ? alpha * alpha : alpha;
@@ -321,7 +325,7 @@ static inline float truncate_f16(float x)
 static inline void run_end(const struct kernel_run *run, const float *m, const float *l, const float *u)
 {
     const struct spec *s = &run->spec;
-    const int D = s->head_dim;
+    const ptrdiff_t D = s->head_dim;
     for (int r = 0; r < s->br && s->q_tile * s->br + r < s->q_len; r++) {
         const float inverse = l[r] > 0 ? 1 / l[r] : 0;
         const int unit = s->conventions.m_unit;
@@ -382,7 +386,8 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->q = test_fill(s, s->q_len, 1);
     run->k = test_fill(s, s->kv_len, 2);
     run->v = test_fill(s, s->kv_len, 3);
-    const int D = s->head_dim, tiles = (s->kv_len + s->bc - 1) / s->bc;
+    const ptrdiff_t D = s->head_dim;
+    const int tiles = (s->kv_len + s->bc - 1) / s->bc;
     const size_t size = dtype_bytes(s->dtype);
     const int rows = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
     run->c = (struct oracle_case){.scale = run->scale,
@@ -397,7 +402,8 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
                                   .conventions = s->conventions,
                                   .kv_tiles = tiles};
     run_arrays(run);
-    run->c.in_q = (struct matrix){(char *)run->q + (size_t)(s->q_tile * s->br * D) * size, s->dtype, D, rows, D};
+    run->c.in_q =
+        (struct matrix){(char *)run->q + (size_t)s->q_tile * (size_t)s->br * (size_t)D * size, s->dtype, D, rows, D};
     run->c.in_k = (struct matrix){run->k, s->dtype, D, s->kv_len, D};
     run->c.in_v = (struct matrix){run->v, s->dtype, D, s->kv_len, D};
     run->c.captured = run->captured;

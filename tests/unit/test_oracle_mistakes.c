@@ -131,7 +131,7 @@ static void nothing_unreal_passes(void **state)
                 const int kv = channel_per_kv(ch) ? at % 2 : 0;
                 const struct matrix *m = &run->captured[kv * ASC_CHANNELS + ch];
                 /* Column 0 is visible to every row. */
-                const size_t place = (size_t)((at == 0 ? 0 : m->rows - 1) * m->row_stride);
+                const size_t place = at == 0 ? 0 : (size_t)((m->rows - 1) * m->row_stride);
                 const uint32_t pattern = UNWRITTEN_32;
                 void *array = run_array(run, (enum asc_channel)ch, kv);
                 if (which == 3)
@@ -190,7 +190,7 @@ static void skipped_tiles(void **state)
     struct spec s = base;
     s.skip = 1;
     struct kernel_run *run = judged(&s);
-    const struct tile_verdicts *last = &run->out[2 * ASC_CHANNELS];
+    const struct tile_verdicts *last = &run->out[(size_t)2 * ASC_CHANNELS];
     const enum asc_channel per_tile[] = {asc_k, asc_v, asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
     for (size_t i = 0; i < sizeof per_tile / sizeof per_tile[0]; i++) {
         const struct verdict *v = &last[per_tile[i]].local;
@@ -232,7 +232,7 @@ static void odd_orders(void **state)
 
 static struct tile_detail detail_of(int ch, int kv)
 {
-    const size_t n = 64 * 64;
+    const size_t n = (size_t)64 * 64;
     struct tile_detail d = {.channel = ch, .kv = kv};
     d.got = calloc(n * 5, sizeof *d.got);
     d.want_local = d.got + n;
@@ -295,7 +295,7 @@ static void edge_of_the_bound(void **state)
     (void)state;
     struct kernel_run *run = kernel_run(&base);
     struct matrix *m = &run->captured[asc_s];
-    double *wide = calloc((size_t)(m->rows * m->cols), sizeof *wide);
+    double *wide = calloc((size_t)m->rows * (size_t)m->cols, sizeof *wide);
     for (int i = 0; i < m->rows * m->cols; i++)
         wide[i] = dtype_load(m->dtype, m->data, (size_t)i);
     *m = (struct matrix){wide, DTYPE_F64, m->cols, m->rows, m->cols};
@@ -326,6 +326,80 @@ static void edge_of_the_bound(void **state)
     }
     detail_free(&d);
     free(wide);
+    kernel_run_free(run);
+}
+
+/* A narrow channel passes from round(want - bound) to round(want + bound): one step further on either side is off. */
+static void edge_of_the_interval(void **state)
+{
+    (void)state;
+    struct kernel_run *run = kernel_run(&base);
+    struct tile_detail d = detail_of(asc_o, 0);
+    uint16_t *o = run_array(run, asc_o, 0);
+    for (int i = 0; i < 64 * 64; i += 61) {
+        assert_int_equal(judge_case(&run->c, scratch, run->out, &d), 0);
+        const uint16_t kept = o[i];
+        for (int step = -2; step <= 2; step++) {
+            o[i] = (uint16_t)(kept + step);
+            const double got = dtype_load(DTYPE_F16, o, (size_t)i), want = d.want_local[i], bound = d.bound_local[i];
+            double ends[2] = {want - bound, want + bound};
+            uint16_t codes[2] = {0, 0};
+            for (size_t end = 0; end < 2; end++) {
+                dtype_store(DTYPE_F16, codes, end, ends[end]);
+                ends[end] = dtype_load(DTYPE_F16, codes, end);
+            }
+            const int inside = got >= ends[0] && got <= ends[1];
+            assert_true(step != 0 || inside);
+            assert_true((step != 2 && step != -2) || !inside);
+            assert_int_equal(judge_case(&run->c, scratch, run->out, &d), 0);
+            assert_int_equal(d.class_local[i], inside ? CLASS_OK : CLASS_OFF);
+            assert_int_equal(run->out[asc_o].local.worst_ratio > 1, !inside);
+        }
+        o[i] = kept;
+    }
+    detail_free(&d);
+    kernel_run_free(run);
+}
+
+/* Of equally bad elements the first is named. */
+static void first_of_the_worst(void **state)
+{
+    (void)state;
+    struct kernel_run *run = kernel_run(&base);
+    float *score = run_array(run, asc_s, 1);
+    score[7 * 64 + 9] = NAN;
+    score[7 * 64 + 8] = INFINITY;
+    score[30 * 64 + 1] = NAN;
+    assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+    const struct verdict *v = &run->out[ASC_CHANNELS + asc_s].local;
+    assert_int_equal(v->worst_row, 7);
+    assert_int_equal(v->worst_col, 8);
+    assert_int_equal(v->count[CLASS_NAN], 2);
+    kernel_run_free(run);
+}
+
+/* A wrong maximum is m's fault alone: what stands on it is right in its own frame. */
+static void a_wrong_frame_is_only_a_frame(void **state)
+{
+    (void)state;
+    struct spec s = base;
+    s.mistake = M_PARTIAL;
+    struct kernel_run *run = judged(&s);
+    assert_int_equal(bad_stages(run, 1), SET(m) | SET(alpha));
+    kernel_run_free(run);
+}
+
+/* Keys beyond kv_len take part in this run's maximum if their scores do. */
+static void padding_counts_in_the_maximum(void **state)
+{
+    (void)state;
+    struct kernel_run *run = kernel_run(&base);
+    float *score = run_array(run, asc_s, 2);
+    score[5 * 64 + 63] = 100;
+    assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+    assert_int_equal(run->out[2 * ASC_CHANNELS + asc_s].local.count[CLASS_EXTRA], 1);
+    assert_int_equal(run->out[2 * ASC_CHANNELS + asc_m].local.count[CLASS_OFF], 1);
+    assert_int_equal(run->out[2 * ASC_CHANNELS + asc_m].global.count[CLASS_OFF], 0);
     kernel_run_free(run);
 }
 
@@ -364,10 +438,15 @@ static void input_is_the_origin(void **state)
         float *score = run_array(run, asc_s, 1);
         for (int r = 0; r < 64; r++)
             score[r * 64 + 6] = NAN;
+        /* A maximum may drop a NaN or pass it on. */
+        float *m = run_array(run, asc_m, 1);
+        m[0] = NAN;
         assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
         const struct tile_verdicts *tile = &run->out[ASC_CHANNELS];
         assert_int_equal(tile[asc_k].local.count[infinite ? CLASS_INF : CLASS_NAN], 1);
         assert_true(verdict_ok(&tile[asc_s].local));
+        assert_true(verdict_ok(&tile[asc_m].local));
+        assert_int_equal(tile[asc_m].global.count[CLASS_NAN], 1);
         assert_true(verdict_ok(&tile[asc_p].local));
         assert_int_equal(tile[asc_s].global.count[CLASS_NAN], 64);
         assert_false(verdict_ok(&run->out[asc_o].global));
@@ -402,6 +481,10 @@ int main(void)
         cmocka_unit_test(odd_orders),
         cmocka_unit_test(detail_agrees_with_verdict),
         cmocka_unit_test(edge_of_the_bound),
+        cmocka_unit_test(edge_of_the_interval),
+        cmocka_unit_test(first_of_the_worst),
+        cmocka_unit_test(a_wrong_frame_is_only_a_frame),
+        cmocka_unit_test(padding_counts_in_the_maximum),
         cmocka_unit_test(absurd_frames),
         cmocka_unit_test(input_is_the_origin),
     };
