@@ -57,6 +57,8 @@ struct spec {
     int q_len, kv_len, head_dim, br, bc, q_tile;
     enum asc_causal causal;
     enum dtype dtype, o_dtype, p_dtype; /* 0 is f16: inputs, output, recorded P */
+    int converts;                       /* 1: the kernel rounds its inputs to `used` first */
+    enum dtype used;
     struct asc_conventions conventions;
     enum fill fill;
     enum summing summing;
@@ -229,13 +231,20 @@ static inline float run_exp(const struct kernel_run *run, float x, int unit, flo
 static inline enum dtype run_dtype(const struct spec *s, enum asc_channel ch)
 {
     if (ch == asc_q || ch == asc_k || ch == asc_v)
-        return s->dtype;
+        return s->converts ? s->used : s->dtype;
     return ch == asc_o ? s->o_dtype : ch == asc_p ? s->p_dtype : DTYPE_F32;
 }
 
 static inline void *run_array(const struct kernel_run *run, enum asc_channel ch, int kv)
 {
     return run->arrays[(channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch];
+}
+
+/* An input as the kernel uses it. */
+static inline float run_input(const struct spec *s, const void *input, size_t i)
+{
+    const float x = (float)dtype_load(s->dtype, input, i);
+    return s->converts ? round_to(s->used, x) : x;
 }
 
 static inline void run_record(const struct kernel_run *run, enum asc_channel ch, int kv, size_t i, float x)
@@ -254,8 +263,8 @@ static inline void run_tile(const struct kernel_run *run, int kv, const float *q
     float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
     for (int i = 0; i < bc * D; i++) {
         const int from = s->mistake == K_ROW_SWAPPED && i / D < 2 ? first * D + i % D + (1 - i / D) * D : first * D + i;
-        k[i] = i / D < valid ? (float)dtype_load(s->dtype, run->k, (size_t)from) : 0;
-        v[i] = i / D < valid ? (float)dtype_load(s->dtype, run->v, (size_t)(first * D + i)) : 0;
+        k[i] = i / D < valid ? run_input(s, run->k, (size_t)from) : 0;
+        v[i] = i / D < valid ? run_input(s, run->v, (size_t)(first * D + i)) : 0;
         if (s->mistake == V_ELEMENT_LOST && i == 1)
             v[i] = 0;
         run_record(run, asc_k, kv, (size_t)i, k[i]);
@@ -415,7 +424,7 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
         m[r] = -INFINITY;
         for (int d = 0; d < D; d++) {
             const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
-            q[r * D + d] = r < rows ? (float)dtype_load(s->dtype, run->q, from) : 0;
+            q[r * D + d] = r < rows ? run_input(s, run->q, from) : 0;
             run_record(run, asc_q, 0, (size_t)(r * D + d), q[r * D + d]);
         }
     }
