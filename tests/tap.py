@@ -11,10 +11,11 @@ class TapResult(unittest.TestResult):
 
     def _line(self, test, word, detail="", comment=""):
         self.number += 1
+        name = test.id().split(".", 1)[-1]
+        print(f"{word} {self.number} - {name}{detail}")
         for line in comment.splitlines():
             print(f"# {line}")
-        name = test.id().split(".", 1)[-1]
-        print(f"{word} {self.number} - {name}{detail}", flush=True)
+        sys.stdout.flush()
 
     def addSuccess(self, test):
         super().addSuccess(test)

@@ -196,10 +196,11 @@ def main():
             wrong = run_case(Case(path), update)
         except CaseError as error:
             wrong = [str(error)]
+        failed += wrong is not None
+        print(f"{'not ok' if wrong else 'ok'} {number} - {path.stem}")
         for line in wrong or []:
             print(f"# {line}")
-        failed += wrong is not None
-        print(f"{'not ok' if wrong else 'ok'} {number} - {path.stem}", flush=True)
+        sys.stdout.flush()
     return 1 if failed else 0
 
 

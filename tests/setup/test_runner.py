@@ -42,6 +42,10 @@ class Runner(unittest.TestCase):
         self.assertEqual((status, last), (1, "1 passed, 1 failed"))
         self.assertIn("FAIL x/test_a: two\n     before\n     # after\n     err\n", out)
 
+    def test_comments_belong_to_the_failed_case_above(self):
+        self.script("a", "echo 1..2; echo not ok 1 - one; echo '# of one'; echo not ok 2 - two; echo '# of two'; exit 2")
+        self.assertIn("FAIL x/test_a: one\n     # of one\nFAIL x/test_a: two\n     # of two\n", self.run_tests()[1])
+
     def test_failed_case_counts_although_the_exit_status_is_zero(self):
         self.script("a", "echo 1..1; echo not ok 1 - one")
         self.assertEqual(self.run_tests()[0::2], (1, "0 passed, 1 failed"))
