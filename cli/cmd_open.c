@@ -1,9 +1,11 @@
 #include "cli/options.h"
 #include "cli/report.h"
+#include "tui/layout.h"
 #include "tui/loop.h"
 #include "tui/show.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static int usable_terminal(void)
@@ -49,9 +51,23 @@ static int print_first_screen(const struct options *o, struct session *s, struct
     return met ? 0 : 1;
 }
 
+static int big_enough(struct err *err)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+        return 0; /* curses knows better, or asks terminfo */
+    if (size.ws_col >= SCREEN_MIN_COLS && size.ws_row >= SCREEN_MIN_ROWS)
+        return 0;
+    return err_set(err, ERR_TERMINAL, "",
+                   "the terminal is too small (--text prints one screen): need %dx%d, have %dx%d", SCREEN_MIN_COLS,
+                   SCREEN_MIN_ROWS, size.ws_col, size.ws_row);
+}
+
 static int debug(const struct options *o, struct session *s, struct err *err)
 {
     const struct tui_options tui = {.ascii = o->ascii, .view = o->view};
+    if (big_enough(err) != 0)
+        return -1;
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
     if (tui_run(s, &tui, err) != 0)
@@ -82,6 +98,8 @@ int command_show(const struct options *o, struct err *err)
     if (view_named(o->view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
         return -1;
     int status = options_finish(s, err) != 0 || show(o, s, err) != 0 ? -1 : 0;
+    if (status == 0 && o->output)
+        status = session_save(s, o->output, err);
     session_free(s);
     return status;
 }

@@ -147,6 +147,12 @@ static int option_of(int code)
     return -1;
 }
 
+/* A word that is no command is a file; one that is no file either was meant as a command. */
+static int mistyped_command(const char *word)
+{
+    return !strpbrk(word, "./") && access(word, F_OK) != 0;
+}
+
 static int check_files(const struct options *o, const char *first, struct err *err)
 {
     const char *wanted = commands[o->command].arguments;
@@ -187,6 +193,9 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
     const char *first = optind < argc ? argv[optind] : NULL;
     int command = first ? command_of(first) : -1;
     out->command = command >= 0 ? (enum command)command : COMMAND_OPEN;
+    if (first && command < 0 && !out->help && !out->version && mistyped_command(first))
+        return err_set(err, ERR_USAGE, "", "'%s' is neither a command nor a file; attnscope --help lists the commands",
+                       first);
     optind += command >= 0;
     out->files = argv + optind;
     out->n_files = argc - optind;

@@ -152,8 +152,8 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
         return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD) or 1 (BLHD)", p->layout);
     if (!is_float(p->dtype))
         return err_set(err, ERR_INPUT, where, "dtype is %d; q, k and v must be of a floating-point type", p->dtype);
-    if (!isfinite(p->scale))
-        return err_set(err, ERR_INPUT, where, "scale is %g; it must be finite", (double)p->scale);
+    if (!(p->scale > 0 && isfinite(p->scale)))
+        return err_set(err, ERR_INPUT, where, "scale is %g; it must be positive and finite", (double)p->scale);
     struct size size = {0, 0};
     (void)tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, DTYPE_F64);
     (void)tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, DTYPE_F64);

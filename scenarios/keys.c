@@ -111,7 +111,7 @@ static int set_scale(struct scenario *s, enum scenario_key_id id, const char *va
         s->stated &= ~(UINT64_C(1) << id); /* so that it follows a head_dim set later */
         return 0;
     }
-    if (value_real(value, &v) != 0 || !isfinite((float)v))
+    if (value_real(value, &v) != 0 || !((float)v > 0 && isfinite((float)v)))
         return -1;
     s->problem.scale = (float)v;
     return 0;

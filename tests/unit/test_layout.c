@@ -235,6 +235,10 @@ static void impossible_numbers_are_refused(void **state)
     p = good;
     p.scale = (float)NAN;
     refuses(p, plan, 0, "scale");
+    p.scale = 0;
+    refuses(p, plan, 0, "scale");
+    p.scale = -1;
+    refuses(p, plan, 0, "scale");
     p = good;
     p.causal = 3;
     refuses(p, plan, 0, "causal");
