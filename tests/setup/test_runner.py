@@ -86,6 +86,12 @@ class Runner(unittest.TestCase):
         self.assertEqual((status, last), (1, "1 passed, 1 failed"))
         self.assertIn("exit status 7, yet no case failed", out)
 
+    def test_a_failed_group_fixture_is_a_failure_outside_the_plan(self):
+        self.script("a", "echo 1..1; echo ok 1 - one; echo 'not ok 0 - group [  FAILED  ] GROUP TEARDOWN'; exit 1")
+        status, out, last = self.run_tests()
+        self.assertEqual((status, last), (1, "1 passed, 1 failed"))
+        self.assertIn("FAIL x/test_a: group: group teardown\n", out)
+
     def test_groups_add_up(self):
         self.script("a", "echo 1..1; echo ok 1 - one; echo '# ok - group'; echo 1..1; echo ok 1 - two")
         self.assertEqual(self.run_tests()[0::2], (0, "2 passed, 0 failed"))
