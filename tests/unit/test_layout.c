@@ -218,7 +218,8 @@ static void refuses(struct asc_problem p, struct asc_plan plan, int n_slots, con
 static void impossible_numbers_are_refused(void **state)
 {
     (void)state;
-    const struct asc_problem good = {.batch = 1, .heads = 8, .kv_heads = 4, .q_len = 8, .kv_len = 8, .head_dim = 8};
+    const struct asc_problem good = {
+        .batch = 1, .heads = 8, .kv_heads = 4, .q_len = 8, .kv_len = 8, .head_dim = 8, .scale = 1};
     const struct asc_plan plan = {4, 4, 32};
     struct asc_problem p = good;
     int32_t *const lengths[] = {&p.batch, &p.heads, &p.kv_heads, &p.q_len, &p.kv_len, &p.head_dim};

@@ -228,7 +228,7 @@ static void test_everything_stated(void **state)
         "\tpatch: fix.patch\r\n"
         "limit = 2.5e0\r\n"
         "[shape] ; the problem\n"
-        "scale = -0.3\nhead_dim = 128\nkv_heads = 2\nheads = 6\nbatch = 3\nkv_len = 333\n"
+        "scale = 0.3\nhead_dim = 128\nkv_heads = 2\nheads = 6\nbatch = 3\nkv_len = 333\n"
         "q_len = 200\ncausal = bottom-right\nlayout = BLHD\ndtype = bf16\n"
         "[fill]\n"
         "k.kind = one-hot\nkind = uniform\nq.sigma = 0.5\nsigma = 2\nv.seed = 7\n"
@@ -259,7 +259,7 @@ static void test_everything_stated(void **state)
     assert_int_equal(p->causal, ASC_CAUSAL_BOTTOM_RIGHT);
     assert_int_equal(p->layout, ASC_BLHD);
     assert_int_equal(p->dtype, DTYPE_BF16);
-    assert_true(p->scale == -0.3F);
+    assert_true(p->scale == 0.3F);
     assert_int_equal(s.fill_q.kind, FILL_UNIFORM);
     assert_int_equal(s.fill_k.kind, FILL_ONE_HOT);
     assert_int_equal(s.fill_v.kind, FILL_UNIFORM);

@@ -79,7 +79,7 @@ static void test_nan(void **state)
     assert_int_equal(s->cursor.kv_tile, 1);
     assert_int_equal(s->cursor.row, 5);
     assert_int_equal(s->cursor.col, 0);
-    assert_int_equal(s->detail.class_local[5 * s->detail.cols], CLASS_NAN);
+    assert_int_equal(s->detail.class_local[(size_t)5 * (size_t)s->detail.cols], CLASS_NAN);
     assert_int_equal(s->judgement->n_findings, 1);
     assert_int_equal(s->judgement->findings[0].cause, CAUSE_NONE);
     assert_int_equal(s->judgement->findings[0].row, 5);
