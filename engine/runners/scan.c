@@ -47,15 +47,16 @@ const char *scan_gpu_only_header(const char *name)
 }
 
 /* # 12 "file" 1 3 */
-static void read_marker(struct reader *r, const char *text)
+static void read_marker(struct reader *r, const char *text, const char *end)
 {
-    char *rest, name[1024];
+    char marker[2048], *rest, name[1024];
     size_t n = 0;
-    long line = strtol(text, &rest, 10);
+    snprintf(marker, sizeof marker, "%.*s", (int)(end - text), text);
+    long line = strtol(marker, &rest, 10);
     const char *c = strchr(rest, '"');
     if (!c)
         return;
-    for (c++; *c && *c != '"' && *c != '\n'; c++) {
+    for (c++; *c && *c != '"'; c++) {
         if (*c == '\\' && (c[1] == '\\' || c[1] == '"'))
             c++;
         if (n + 1 < sizeof name)
@@ -63,7 +64,7 @@ static void read_marker(struct reader *r, const char *text)
     }
     name[n] = '\0';
     int system = 0;
-    for (; *c && *c != '\n'; c++)
+    for (; *c; c++)
         system |= *c == '3';
     r->line = (int)line;
     r->of_user = !system && name[0] != '<';
@@ -228,7 +229,7 @@ static int read_line(struct reader *r, const char *line, const char *end, struct
 {
     size_t n = (size_t)(end - line);
     if (!r->raw_end[0] && n > 2 && line[0] == '#' && line[1] == ' ' && isdigit((unsigned char)line[2])) {
-        read_marker(r, line + 2);
+        read_marker(r, line + 2, end);
         r->line--; /* it names the line that follows */
         return 0;
     }
@@ -255,10 +256,11 @@ int scan_preprocessed(struct scan *scan, const char *text, struct err *err)
     int failed = 0;
     scan->sites = NULL;
     scan->n_sites = 0;
-    while (*text && !failed) {
-        const char *end = strchr(text, '\n');
+    const char *stop = text + strlen(text);
+    while (text < stop && !failed) {
+        const char *end = memchr(text, '\n', (size_t)(stop - text));
         if (!end)
-            end = text + strlen(text);
+            end = stop;
         failed = read_line(&r, text, end, err);
         r.line++;
         text = *end ? end + 1 : end;
