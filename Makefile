@@ -2,7 +2,7 @@
 MODE ?= release
 ifeq ($(MODE),release)
 B := build
-MODE_CFLAGS := -O2
+MODE_CFLAGS := -O2 -D_FORTIFY_SOURCE=2
 else ifeq ($(MODE),asan)
 B := build/asan
 MODE_CFLAGS := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -51,7 +51,7 @@ lint: setup-lint
 bench: all
 	@tests/bench --build $(B)
 
-docs: all
+docs: setup-test all
 	@docs/generate --build $(B)
 
 clean:
@@ -72,17 +72,17 @@ $(SIMT): $(SIMT_OBJ)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(SIMT_OBJ)
 
-$(B)/obj/%.o: %.c
+$(B)/obj/%.o: %.c | setup-build
 	@mkdir -p $(@D)
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
-build/simt/%.o: %.c
+build/simt/%.o: %.c | setup-build
 	@mkdir -p $(@D)
 	$(call say,CC $< (debuggee))
 	$(Q)$(CC) $(SIMT_CFLAGS) -c -o $@ $<
 
-$(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a
+$(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a | setup-test
 	@mkdir -p $(@D)
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)

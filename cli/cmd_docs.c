@@ -49,6 +49,6 @@ int command_docs(const struct options *o, struct err *err)
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
         if (strcmp(o->files[0], pages[i].name) == 0)
             return pages[i].write(stdout) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
-    return err_set(err, ERR_USAGE, "docs", "expected keys, scenarios, commands, channels or causes, got '%s'",
+    return err_set(err, ERR_USAGE, "docs", "expected keys, scenarios, commands, channels or causes, found '%s'",
                    o->files[0]);
 }

@@ -24,7 +24,7 @@ static int view_named(const char *view, struct err *err)
             return 0;
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", *name);
     }
-    return err_set(err, ERR_USAGE, "--view", "expected one of %s, got '%s'", names, view);
+    return err_set(err, ERR_USAGE, "--view", "expected one of %s, found '%s'", names, view);
 }
 
 static int show(const struct options *o, struct session *s, struct err *err)

@@ -26,7 +26,7 @@ int command_run(const struct options *o, struct err *err)
     if (status == 0) {
         json_t *json = o->json ? report_json(s, o->files[0]) : NULL;
         if (o->json) {
-            json_dumpf(json, stdout, JSON_INDENT(2));
+            json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
             fputs("\n", stdout);
         } else {
             report_write(s, stdout);
@@ -56,7 +56,10 @@ static int check_one(const struct options *o, const char *path, json_t *results)
                 json_pack("{s:s, s:s, s:s}", "code", err_name(err.code), "where", err.where, "message", err.message));
         json_array_append_new(results, json);
     } else if (status < 0) {
-        printf("ERROR %s: %s%s%s\n", path, err.where, err.where[0] ? ": " : "", err.message);
+        /* Most errors name the file already. */
+        const int named = strncmp(err.where, path, strlen(path)) == 0;
+        printf("ERROR %s%s%s%s%s\n", named ? "" : path, named ? "" : ": ", err.where, err.where[0] ? ": " : "",
+               err.message);
     } else {
         report_meets(s, why, sizeof why);
         printf("%s %s: %s\n", status == 0 ? "ok   " : "FAIL ", path, why);
@@ -76,7 +79,7 @@ int command_check(const struct options *o, struct err *err)
         worst = status > worst ? status : worst;
     }
     if (o->json) {
-        json_dumpf(results, stdout, JSON_INDENT(2));
+        json_dumpf(results, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
         fputs("\n", stdout);
     }
     json_decref(results);

@@ -71,7 +71,7 @@ static int parse_size(const char *text, struct options *o, struct err *err)
     int end = 0;
     if (sscanf(text, "%dx%d%n", &o->cols, &o->rows, &end) != 2 || text[end] || o->cols < 1 || o->rows < 1 ||
         o->cols > 1000 || o->rows > 1000)
-        return err_set(err, ERR_USAGE, "--size", "expected COLSxROWS, each 1 to 1000, got '%s'", text);
+        return err_set(err, ERR_USAGE, "--size", "expected COLSxROWS, each 1 to 1000, found '%s'", text);
     return 0;
 }
 
@@ -85,7 +85,7 @@ static int take(enum option_id option, const char *value, struct options *o, str
         if (o->n_settings == MAX_SETTINGS)
             return err_set(err, ERR_USAGE, "--set", "at most %d times", MAX_SETTINGS);
         if (!strchr(value, '='))
-            return err_set(err, ERR_USAGE, "--set", "expected KEY=VALUE, got '%s'", value);
+            return err_set(err, ERR_USAGE, "--set", "expected KEY=VALUE, found '%s'", value);
         o->settings[o->n_settings++] = value;
         return 0;
     case OPTION_PATCH:
@@ -158,12 +158,12 @@ static int check_files(const struct options *o, const char *first, struct err *e
     const char *wanted = commands[o->command].arguments;
     int many = strstr(wanted, "...") != NULL;
     if (!*wanted && o->n_files)
-        return err_set(err, ERR_USAGE, commands[o->command].name, "takes no file, got '%s'", o->files[0]);
+        return err_set(err, ERR_USAGE, commands[o->command].name, "takes no file, found '%s'", o->files[0]);
     if (*wanted && !o->n_files)
         return err_set(err, ERR_USAGE, first ? commands[o->command].name : "",
                        "expected %s; attnscope --help lists commands and options", wanted);
     if (!many && o->n_files > 1)
-        return err_set(err, ERR_USAGE, commands[o->command].name, "takes one %s, got '%s' as well", wanted,
+        return err_set(err, ERR_USAGE, commands[o->command].name, "takes one %s, found '%s' as well", wanted,
                        o->files[1]);
     return 0;
 }

@@ -6,16 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Evidence over every tile of the channel that has a bad element. */
-static int collect(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct judge_scratch *scratch,
-                   struct cause_evidence evidence[CAUSE_COUNT])
+int judgement_collect(const struct judgement *j, const struct trace *t, unsigned culprits, int slot,
+                      struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT])
 {
-    int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
-    for (int slot = 0; slot < j->n_slots; slot++) {
-        struct slot_case c = {0};
-        int failed = 0, made = 0;
+    struct slot_case c = {0};
+    int failed = 0, made = 0;
+    for (int ch = 0; ch < ASC_CHANNELS && !failed; ch++) {
+        const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
         for (int kv = 0; kv < tiles && !failed; kv++) {
-            if (!judgement_tile_bad(j, (struct place){slot, kv, ch}, 0))
+            if (!(culprits & 1u << ch) || !judgement_tile_bad(j, (struct place){slot, kv, ch}, 0))
                 continue;
             if (!made)
                 failed = slot_case_make(t, slot, &c);
@@ -23,11 +22,22 @@ static int collect(const struct judgement *j, const struct trace *t, enum asc_ch
             if (!failed)
                 failed = cause_collect(&c.c, ch, kv, scratch, evidence);
         }
-        slot_case_free(&c);
-        if (failed)
-            return -1;
     }
-    return 0;
+    slot_case_free(&c);
+    return failed;
+}
+
+void judgement_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct cause_evidence from[CAUSE_COUNT])
+{
+    for (int c = 0; c < CAUSE_COUNT; c++) {
+        to[c].elements += from[c].elements;
+        to[c].explained += from[c].explained;
+        to[c].rounding += from[c].rounding;
+        to[c].discriminating += from[c].discriminating;
+        to[c].chance_tried += from[c].chance_tried;
+        to[c].chance_hit += from[c].chance_hit;
+        to[c].applicable |= from[c].applicable;
+    }
 }
 
 static void first_bad_element(const struct trace *t, struct judge_scratch *scratch, struct finding *f)
@@ -64,13 +74,10 @@ static void write_text(struct finding *f, const struct stage_summary *stage)
              percent(e->rounding, e->elements), cause_sentence(f->cause));
 }
 
-static int find_channel(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                        const struct stage_summary *stage, struct judge_scratch *scratch, struct finding *f)
+static void find_channel(const struct trace *t, enum asc_channel ch, const struct stage_summary *stage,
+                         const struct cause_evidence evidence[CAUSE_COUNT], struct judge_scratch *scratch,
+                         struct finding *f)
 {
-    struct cause_evidence evidence[CAUSE_COUNT];
-    memset(evidence, 0, sizeof evidence);
-    if (collect(j, t, ch, scratch, evidence) != 0)
-        return -1;
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
@@ -86,15 +93,15 @@ static int find_channel(const struct judgement *j, const struct trace *t, enum a
     }
     first_bad_element(t, scratch, f);
     write_text(f, stage);
-    return 0;
 }
 
-int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
-                   struct judge_scratch *scratch, struct finding findings[ASC_CHANNELS])
+int judgement_find(const struct trace *t, const struct summary *summary,
+                   const struct cause_evidence evidence[CAUSE_COUNT], struct judge_scratch *scratch,
+                   struct finding findings[ASC_CHANNELS])
 {
     int n = 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (summary->culprits & 1u << ch && find_channel(j, t, ch, &summary->stage[ch], scratch, &findings[n++]) != 0)
-            return -1;
+        if (summary->culprits & 1u << ch)
+            find_channel(t, ch, &summary->stage[ch], evidence, scratch, &findings[n++]);
     return n;
 }

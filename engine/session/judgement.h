@@ -61,9 +61,15 @@ void judgement_free(struct judgement *j);
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
 /* Adds up the slots done so far. */
 void judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out);
-/* Tests the causes of every culprit of a summary of all slots; returns the number of findings, -1 without memory. */
-int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
-                   struct judge_scratch *scratch, struct finding findings[ASC_CHANNELS]);
+/* Adds what the bad tiles of one slot say about every cause of the culprits (a set of 1u << enum asc_channel).
+   Thread-safe for different evidence. -1 without memory. */
+int judgement_collect(const struct judgement *j, const struct trace *t, unsigned culprits, int slot,
+                      struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
+void judgement_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct cause_evidence from[CAUSE_COUNT]);
+/* A finding for every culprit of a summary of all slots, from the evidence of all slots; returns how many. */
+int judgement_find(const struct trace *t, const struct summary *summary,
+                   const struct cause_evidence evidence[CAUSE_COUNT], struct judge_scratch *scratch,
+                   struct finding findings[ASC_CHANNELS]);
 /* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
 int judgement_detail(const struct trace *t, struct place place, struct judge_scratch *scratch, struct tile_detail *out);
 void judgement_detail_free(struct tile_detail *d);

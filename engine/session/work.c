@@ -29,6 +29,8 @@ struct work {
     struct judgement *judgement;
     atomic_uchar *taken; /* owned, [n_slots] */
     atomic_int next, preferred, judge_failed;
+    unsigned culprits;
+    struct cause_evidence (*evidence)[CAUSE_COUNT]; /* owned while causes are tested, [pool threads] */
 };
 
 double work_clock(void)
@@ -130,18 +132,41 @@ static int judge_step(void *ctx, int worker)
     return 1;
 }
 
+/* Evidence for the causes, one slot a step; each worker adds up its own. */
+static int collect_step(void *ctx, int worker)
+{
+    struct work *w = ctx;
+    const int slot = atomic_fetch_add(&w->next, 1);
+    if (slot >= w->judgement->n_slots || atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
+        return 0;
+    if (judgement_collect(w->judgement, w->trace, w->culprits, slot, w->scratch[worker], w->evidence[worker]) != 0)
+        atomic_store(&w->judge_failed, 1);
+    return 1;
+}
+
 static int find(struct work *w, struct err *err)
 {
     struct summary summary;
     struct finding *findings = calloc(ASC_CHANNELS, sizeof *findings);
-    int n = -1;
-    if (findings) {
-        judgement_summarise(w->judgement, w->trace, &summary);
-        n = judgement_find(w->judgement, w->trace, &summary, w->scratch[0], findings);
+    const int workers = pool_threads(w->pool);
+    judgement_summarise(w->judgement, w->trace, &summary);
+    w->culprits = summary.culprits;
+    w->evidence = calloc((size_t)workers, sizeof *w->evidence);
+    atomic_store(&w->next, 0);
+    if (w->evidence && w->culprits) {
+        pool_start(w->pool, collect_step, w);
+        pool_wait(w->pool);
+        for (int i = 1; i < workers; i++)
+            judgement_add_evidence(w->evidence[0], w->evidence[i]);
     }
-    if (n < 0) {
+    const int complete = findings && w->evidence && !atomic_load(&w->judge_failed) && !atomic_load(&w->cancel);
+    const int n = complete ? judgement_find(w->trace, &summary, w->evidence[0], w->scratch[0], findings) : 0;
+    free(w->evidence);
+    w->evidence = NULL;
+    if (!complete) {
         free(findings);
-        return err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
+        return atomic_load(&w->cancel) ? err_set(err, ERR_CANCELLED, "", "cancelled while looking for causes")
+                                       : err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
     }
     pthread_mutex_lock(&w->lock);
     w->mail.findings = findings;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static char self[512];
+static char self[4096]; /* PATH_MAX, as realpath() wants */
 
 /* ---- the program under test ---- */
 

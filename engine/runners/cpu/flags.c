@@ -8,6 +8,7 @@ const char *const simt_compile_flags[] = {
     "-std=c++17",
     "-O2",
     "-g",
+    "-fno-working-directory", /* the preprocessed text must not name the folder: it is hashed */
     "-fno-pie",
     "-fno-extern-tls-init",
     "-fno-strict-aliasing",
