@@ -25,7 +25,7 @@ enum vector_fill {
     VECTOR_NORMAL,   /* both signs, exponents as those of uniform values below 4 */
     VECTOR_POSITIVE, /* 0.5 to 4 */
     VECTOR_WIDE,     /* exponents over 31 binades and more, subnormals */
-    VECTOR_ZEROS,    /* +-0, some +-1: sums cancel, signed zeros meet */
+    VECTOR_ZEROS,    /* +-0, some +-1, some as VECTOR_WIDE: sums cancel, zeros meet large factors */
     VECTOR_TINY,     /* sums about the smallest normal f32 (bf16), or only an accumulator of that size (f16, e4m3) */
     VECTOR_HUGE,     /* sums about the largest f32 (bf16), or only an accumulator of that size */
     VECTOR_SPECIAL   /* some NaN, infinities and largest numbers among normal values */
@@ -70,20 +70,30 @@ static inline uint32_t vector_code(struct vector_format f, uint32_t fill, int ac
     const int top = f.special == 16 ? 15 : f.special - 1;
     uint32_t mantissa = (uint32_t)random & ((1u << f.mantissa) - 1);
     uint32_t sign = random >> 63 ? sign_bit : 0;
+    const int wide = (int)(pick >> 3) % (f.wide ? f.wide : 41) + (f.wide ? 0 : f.bias - 20);
     int field = f.bias + 1 - __builtin_ctz(pick | 0x100u);
     switch (fill) {
     case VECTOR_POSITIVE:
         field = f.bias - 1 + (int)(pick % 3);
         sign = 0;
         break;
+    case VECTOR_ZEROS:
+        if (pick % 8 > 1) {
+            field = 0;
+            mantissa = 0;
+            break;
+        }
+        if (pick % 8 == 1) {
+            field = f.bias;
+            mantissa = 0;
+            break;
+        }
+        field = wide;
+        break;
     case VECTOR_WIDE:
-        field = f.wide ? (int)(pick % (uint32_t)f.wide) : f.bias - 20 + (int)(pick % 41);
+        field = wide;
         if (!f.wide && (random >> 48 & 15) == 0)
             field = 0;
-        break;
-    case VECTOR_ZEROS:
-        field = pick % 4 == 0 ? f.bias : 0;
-        mantissa = 0;
         break;
     case VECTOR_TINY:
         field = accumulator ? (int)(pick % 8) : f.bias == 127 ? 127 - 70 + (int)(pick % 12) : 0;
