@@ -6,6 +6,7 @@
 #include "engine/oracle/local.h"
 #include "engine/oracle/operand.h"
 #include "engine/oracle/schedule.h"
+#include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
 #include "probes/layout.h"
@@ -100,63 +101,6 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
     write_detail(job, ch, 1, 1);
 }
 
-/* The captured values of a channel, or where this tile has none, the expected ones. */
-static void adopt(const struct job *job, enum asc_channel ch)
-{
-    const struct matrix *m = scratch_captured(job->s, job->c, ch);
-    if (m->data && (!job->s->masked || values_written(m)))
-        scratch_take(job->s, job->c, ch);
-    else
-        scratch_expect(job->s, ch);
-}
-
-static void take_padding(const struct job *job)
-{
-    struct judge_scratch *s = job->s;
-    const struct matrix *padding = job->c->s_padding ? &job->c->s_padding[s->kv] : NULL;
-    s->pad_cols = 0;
-    if (!s->stage[asc_s].recorded || !padding || !padding->data)
-        return;
-    values_load(padding, s->pad);
-    for (int r = 0; r < padding->rows; r++) {
-        for (int col = 0; col < padding->cols; col++) {
-            double *x = &s->pad[(size_t)r * (size_t)padding->cols + (size_t)col];
-            if (dtype_is_unwritten(padding->dtype, padding->data, (size_t)(r * padding->row_stride + col)))
-                *x = -INFINITY;
-            if (*x != -INFINITY)
-                s->pad_cols = padding->cols;
-        }
-    }
-}
-
-static const enum asc_channel computed[] = {asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
-enum { COMPUTED = sizeof computed / sizeof computed[0] };
-
-static void compute_local(const struct job *job)
-{
-    static void (*const formula[COMPUTED])(const struct oracle_case *, struct judge_scratch *) = {
-        local_s, local_m, local_alpha, local_p, local_l, local_u};
-    for (int i = 0; i < COMPUTED; i++) {
-        formula[i](job->c, job->s);
-        adopt(job, computed[i]);
-        if (computed[i] == asc_s)
-            take_padding(job);
-    }
-}
-
-/* A tile that no row sees and of which nothing was computed: the kernel left it after its loads. */
-static int left_early(const struct job *job)
-{
-    if (!job->s->masked)
-        return 0;
-    for (int i = 0; i < COMPUTED; i++) {
-        const struct matrix *m = scratch_captured(job->s, job->c, computed[i]);
-        if (m->data && values_written(m))
-            return 0;
-    }
-    return 1;
-}
-
 static int is_recorded(const struct job *job, enum asc_channel ch)
 {
     return scratch_captured(job->s, job->c, ch)->data != NULL;
@@ -180,14 +124,14 @@ static void judge_visited(const struct job *job, int kv)
     operand_take(job->c, s, asc_v);
     judge_operand(job, asc_k, s->masked);
     judge_operand(job, asc_v, s->masked);
-    const int left = left_early(job);
+    const int left = tile_left(job->c, s);
     if (!left) {
-        compute_local(job);
+        tile_local(job->c, s);
         truth_s(job->c, s);
         truth_tile(job->c, s);
     }
-    for (int i = 0; i < COMPUTED; i++) {
-        const enum asc_channel ch = computed[i];
+    for (int i = 0; i < TILE_STAGES; i++) {
+        const enum asc_channel ch = tile_stages[i];
         if (!is_recorded(job, ch))
             continue;
         if (s->stage[ch].recorded)

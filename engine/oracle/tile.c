@@ -1,0 +1,58 @@
+#include "engine/oracle/tile.h"
+
+#include "engine/oracle/local.h"
+#include "engine/oracle/values.h"
+#include <math.h>
+
+const enum asc_channel tile_stages[TILE_STAGES] = {asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
+
+int tile_left(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    if (!s->masked)
+        return 0;
+    for (int i = 0; i < TILE_STAGES; i++) {
+        const struct matrix *m = scratch_captured(s, c, tile_stages[i]);
+        if (m->data && values_written(m))
+            return 0;
+    }
+    return 1;
+}
+
+void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const struct matrix *m = scratch_captured(s, c, ch);
+    if (m->data && (!s->masked || values_written(m)))
+        scratch_take(s, c, ch);
+    else
+        scratch_expect(s, ch);
+}
+
+void tile_padding(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct matrix *padding = c->s_padding ? &c->s_padding[s->kv] : NULL;
+    s->pad_cols = 0;
+    if (!s->stage[asc_s].recorded || !padding || !padding->data)
+        return;
+    values_load(padding, s->pad);
+    for (int r = 0; r < padding->rows; r++) {
+        for (int col = 0; col < padding->cols; col++) {
+            double *x = &s->pad[(size_t)r * (size_t)padding->cols + (size_t)col];
+            if (dtype_is_unwritten(padding->dtype, padding->data, (size_t)(r * padding->row_stride + col)))
+                *x = -INFINITY;
+            if (*x != -INFINITY)
+                s->pad_cols = padding->cols;
+        }
+    }
+}
+
+void tile_local(const struct oracle_case *c, struct judge_scratch *s)
+{
+    static void (*const formula[TILE_STAGES])(const struct oracle_case *, struct judge_scratch *) = {
+        local_s, local_m, local_alpha, local_p, local_l, local_u};
+    for (int i = 0; i < TILE_STAGES; i++) {
+        formula[i](c, s);
+        tile_adopt(c, s, tile_stages[i]);
+        if (tile_stages[i] == asc_s)
+            tile_padding(c, s);
+    }
+}
