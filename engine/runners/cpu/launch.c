@@ -140,8 +140,12 @@ static int check(const struct simt_launch *l)
         report_raise("shared-memory", 1, NULL, 0, NULL,
                      "%s: %zu bytes of dynamic shared memory, at most %u are possible", name, l->shared_bytes,
                      SIMT_SHARED_MAX);
-    else
+    else {
+        if (options.planned_threads && (uint64_t)b.x * b.y * b.z != (uint64_t)options.planned_threads)
+            report_raise("launch", 0, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d", name,
+                         b.x * b.y * b.z, options.planned_threads);
         return 0;
+    }
     return -1;
 }
 

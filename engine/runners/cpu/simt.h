@@ -29,14 +29,24 @@ struct simt_report {
     int fatal; /* the process is about to end, or this launch has failed */
 };
 
+/* An array a kernel works on, so that reports of bad addresses can name it. */
+struct simt_region {
+    const char *name;
+    const void *begin;
+    size_t bytes;
+};
+
 struct simt_options {
-    int workers;    /* threads; 0: as many as cores */
-    int fp_traps;   /* report the first invalid, divide and overflow of each source line */
-    int lane_order; /* 0 ascending, 1 descending: which ready lane runs first */
+    int workers;         /* threads; 0: as many as cores */
+    int fp_traps;        /* report the first invalid, divide and overflow of each source line */
+    int planned_threads; /* per block; a launch with another number is reported. 0: any */
+    int lane_order;      /* 0 ascending, 1 descending: which ready lane runs first */
     /* Called from worker threads and from signal handlers, one at a time. May be NULL. */
     void (*report)(void *ctx, const struct simt_report *report);
     void (*progress)(void *ctx, uint64_t blocks_done, uint64_t blocks); /* after each block, one call at a time */
     void *ctx;
+    const struct simt_region *regions; /* borrowed while a launch runs */
+    int n_regions;
 };
 void simt_configure(const struct simt_options *options);
 

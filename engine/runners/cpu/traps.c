@@ -1,6 +1,7 @@
 #include "engine/runners/cpu/traps.h"
 
 #include "engine/runners/cpu/fiber.h"
+#include "engine/runners/cpu/launch.h"
 #include "engine/runners/cpu/report.h"
 
 #include <assert.h>
@@ -144,6 +145,31 @@ static int in_guard(const struct worker *w, uintptr_t address)
     return address - begin < FIBER_GUARD_BYTES;
 }
 
+/* An address within this distance of an array is a wrong index into it rather than a wild pointer. */
+#define NEAR_BYTES ((uintptr_t)1 << 20)
+
+/* "write to address 52 bytes behind the end of O"; 0 where no array is near. */
+static int report_near_array(uintptr_t address, const ucontext_t *context, const char *file, int line)
+{
+    const struct simt_options *options = launch_options();
+    for (int i = 0; i < options->n_regions; i++) {
+        const uintptr_t begin = (uintptr_t)options->regions[i].begin, end = begin + options->regions[i].bytes;
+        const char *name = options->regions[i].name;
+        if (address >= begin && address < end)
+            report_raise("address", 1, file, line, NULL, "write to %s, which is an input", name);
+        else if (address >= end && address - end < NEAR_BYTES)
+            report_raise("address", 1, file, line, NULL, "%s address %lu bytes behind the end of %s",
+                         access_word(context), (unsigned long)(address - end), name);
+        else if (address < begin && begin - address <= NEAR_BYTES)
+            report_raise("address", 1, file, line, NULL, "%s address %lu bytes before %s", access_word(context),
+                         (unsigned long)(begin - address), name);
+        else
+            continue;
+        return 1;
+    }
+    return 0;
+}
+
 static void report_address(int signal, const siginfo_t *info, const ucontext_t *context, const char *file, int line)
 {
     const uintptr_t address = (uintptr_t)info->si_addr;
@@ -153,7 +179,7 @@ static void report_address(int signal, const siginfo_t *info, const ucontext_t *
                      FIBER_STACK_BYTES / 1024);
     else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
         report_raise("address", 1, file, line, NULL, "invalid access through a pointer that is no address at all");
-    else
+    else if (!report_near_array(address, context, file, line))
         report_raise("address", 1, file, line, NULL, "invalid %s address 0x%lx%s", access_word(context),
                      (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
 }

@@ -1,0 +1,115 @@
+#include "engine/runners/debuggee/arrays.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Vector loads of 16 bytes are the widest a kernel may count on here; what is left to the page's end is canary. */
+#define ARRAY_ALIGN 16u
+/* On either side, never touched: takes addresses, no memory. An index that is wrong by some rows still lands here. */
+#define GUARD_BYTES ((size_t)1 << 20)
+#define CANARY 0xA5
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* The array ends where the guard zone begins, give or take its alignment. */
+static void *guarded(struct arrays *a, int i, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = round_up(bytes, page);
+    const size_t all = room + 2 * GUARD_BYTES;
+    unsigned char *base = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    a->mapping[i] = base;
+    a->mapping_bytes[i] = all;
+    if (mprotect(base + GUARD_BYTES, room, PROT_READ | PROT_WRITE) != 0)
+        return NULL;
+    memset(base + GUARD_BYTES, CANARY, room);
+    return base + GUARD_BYTES + room - round_up(bytes, ARRAY_ALIGN);
+}
+
+static int make(struct arrays *a, int i, const char *name, const void *from, size_t bytes, void **out, struct err *err)
+{
+    void *array = guarded(a, i, bytes);
+    if (!array)
+        return err_errno(err, "", "no memory for %s, %zu bytes", name, bytes);
+    a->region[i] = (struct simt_region){name, array, bytes};
+    if (from) {
+        memcpy(array, from, bytes);
+        const uintptr_t begin = (uintptr_t)a->mapping[i] + GUARD_BYTES;
+        mprotect((void *)begin, a->mapping_bytes[i] - 2 * GUARD_BYTES, PROT_READ);
+    } else {
+        const uint16_t unwritten = UNWRITTEN_16;
+        for (size_t at = 0; at + sizeof unwritten <= bytes; at += sizeof unwritten)
+            memcpy((unsigned char *)array + at, &unwritten, sizeof unwritten);
+    }
+    *out = array;
+    return 0;
+}
+
+int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err)
+{
+    const size_t element = dtype_bytes((enum dtype)problem->dtype);
+    const size_t rows = (size_t)problem->batch * (size_t)problem->heads * (size_t)problem->q_len;
+    const size_t keys = (size_t)problem->batch * (size_t)problem->kv_heads * (size_t)problem->kv_len;
+    const size_t q_bytes = rows * (size_t)problem->head_dim * element;
+    const size_t kv_bytes = keys * (size_t)problem->head_dim * element;
+    void *q, *k, *v, *o, *lse;
+    memset(a, 0, sizeof *a);
+    a->publish[0] = problem->o;
+    a->publish[1] = problem->lse;
+    if (make(a, ARRAY_Q, "Q", problem->q, q_bytes, &q, err) != 0 ||
+        make(a, ARRAY_K, "K", problem->k, kv_bytes, &k, err) != 0 ||
+        make(a, ARRAY_V, "V", problem->v, kv_bytes, &v, err) != 0 ||
+        make(a, ARRAY_O, "O", NULL, o_bytes, &o, err) != 0 ||
+        make(a, ARRAY_LSE, "LSE", NULL, rows * sizeof(float), &lse, err) != 0) {
+        arrays_free(a);
+        return -1;
+    }
+    problem->q = q;
+    problem->k = k;
+    problem->v = v;
+    problem->o = o;
+    problem->lse = lse;
+    return 0;
+}
+
+void arrays_publish(const struct arrays *a)
+{
+    memcpy(a->publish[0], a->region[ARRAY_O].begin, a->region[ARRAY_O].bytes);
+    memcpy(a->publish[1], a->region[ARRAY_LSE].begin, a->region[ARRAY_LSE].bytes);
+}
+
+static int canary_intact(const unsigned char *from, const unsigned char *to)
+{
+    for (; from < to; from++)
+        if (*from != CANARY)
+            return 0;
+    return 1;
+}
+
+int arrays_overrun(const struct arrays *a, const char **name)
+{
+    for (int i = ARRAY_O; i < ARRAYS; i++) {
+        const unsigned char *first = (const unsigned char *)a->mapping[i] + GUARD_BYTES;
+        const unsigned char *last = (const unsigned char *)a->mapping[i] + a->mapping_bytes[i] - GUARD_BYTES;
+        const unsigned char *begin = a->region[i].begin;
+        if (canary_intact(first, begin) && canary_intact(begin + a->region[i].bytes, last))
+            continue;
+        *name = a->region[i].name;
+        return 1;
+    }
+    return 0;
+}
+
+void arrays_free(struct arrays *a)
+{
+    for (int i = 0; i < ARRAYS; i++)
+        if (a->mapping[i])
+            munmap(a->mapping[i], a->mapping_bytes[i]);
+    memset(a, 0, sizeof *a);
+}

@@ -1,0 +1,27 @@
+/* The arrays a kernel computes on: inputs it may only read, outputs, each between two guard zones, so that an access
+   outside them ends at the line that made it. They are not the trace's: what a kernel does wrong can not hurt that. */
+#ifndef DEBUGGEE_ARRAYS_H
+#define DEBUGGEE_ARRAYS_H
+
+#include "engine/base/err.h"
+#include "engine/runners/cpu/simt.h"
+#include "probes/abi.h"
+
+enum { ARRAY_Q, ARRAY_K, ARRAY_V, ARRAY_O, ARRAY_LSE, ARRAYS };
+
+struct arrays {
+    struct simt_region region[ARRAYS]; /* name, begin, bytes */
+    void *mapping[ARRAYS];             /* owned */
+    size_t mapping_bytes[ARRAYS];
+    void *publish[2]; /* borrowed: where o and lse go in the trace */
+};
+
+/* Copies the inputs, marks every output element as never written, and points the problem to the copies. */
+int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err);
+/* Copies o and lse into the trace. */
+void arrays_publish(const struct arrays *a);
+/* 1 if the bytes between an output and the guard zone behind it were written; *name: which. */
+int arrays_overrun(const struct arrays *a, const char **name);
+void arrays_free(struct arrays *a);
+
+#endif
