@@ -1,7 +1,9 @@
 /* Reference pages out of the tables they describe; docs/generate writes them below docs/. */
 #include "cli/options.h"
+#include "probes/conventions.h"
 #include "tui/actions.h"
 
+#include <float.h>
 #include <string.h>
 
 static int write_channels(FILE *out)
@@ -12,6 +14,34 @@ static int write_channels(FILE *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "| `%s` | %s | %s | %s | %s |\n", channel_name(ch), channel_label(ch),
                 channel_per_kv(ch) ? "q tile and kv tile" : "q tile", channel_meaning(ch), channel_formula(ch));
+    return ferror(out) ? -1 : 0;
+}
+
+/* A cell of a table: '|' would end it. */
+static void write_cell(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fputs(*text == '|' ? "\\|" : (char[]){*text, '\0'}, out);
+}
+
+static int write_conventions(FILE *out)
+{
+    fputs("# Conventions\n\nWhat a kernel means by its values, declared in its registration as "
+          "`kernel.conventions.NAME`. A field that is not set is 0, which is what FlashAttention-2 does. A saved trace "
+          "names the choices as the third column does, 0 first.\n\n"
+          "| field | 0, the default | choices or range | otherwise |\n| --- | --- | --- | --- |\n",
+          out);
+    for (int i = 0; i < CONVENTIONS; i++) {
+        const struct convention *c = &conventions[i];
+        fprintf(out, "| `%s` | %s | ", c->name, c->by_default);
+        if (c->kind == CONVENTION_CHOICE)
+            write_cell(out, c->choices);
+        else if (c->high >= (double)FLT_MAX)
+            fputs("any finite number", out);
+        else
+            fprintf(out, "%g to %g", c->low, c->high);
+        fprintf(out, " | %s |\n", c->otherwise);
+    }
     return ferror(out) ? -1 : 0;
 }
 
@@ -41,7 +71,7 @@ static const struct {
     int (*write)(FILE *out);
 } pages[] = {
     {"keys", actions_write_docs}, {"scenarios", scenario_write_docs}, {"commands", write_commands},
-    {"channels", write_channels}, {"causes", write_causes},
+    {"channels", write_channels}, {"conventions", write_conventions}, {"causes", write_causes},
 };
 
 int command_docs(const struct options *o, struct err *err)
@@ -49,6 +79,6 @@ int command_docs(const struct options *o, struct err *err)
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
         if (strcmp(o->files[0], pages[i].name) == 0)
             return pages[i].write(stdout) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
-    return err_set(err, ERR_USAGE, "docs", "expected keys, scenarios, commands, channels or causes, found '%s'",
-                   o->files[0]);
+    return err_set(err, ERR_USAGE, "docs",
+                   "expected keys, scenarios, commands, channels, conventions or causes, found '%s'", o->files[0]);
 }

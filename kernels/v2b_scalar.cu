@@ -204,6 +204,10 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
         return "head_dim must be 64 or 128";
     if (problem->heads > 65535 || problem->batch > 65535)
         return "batch and heads are grid dimensions y and z: at most 65535 each";
+    if (problem->window_left >= 0 || problem->window_right >= 0)
+        return "there is no sliding window in this kernel: window must be none";
+    if (problem->softcap != 0)
+        return "there is no soft cap in this kernel: softcap must be 0";
     plan->br = BR;
     plan->bc = BC;
     plan->threads = THREADS;

@@ -6,7 +6,7 @@
 #include "engine/base/dtype.h"
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 1
+#define ASC_ABI_VERSION 2
 
 enum asc_channel {
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
@@ -33,7 +33,11 @@ struct asc_problem {
     int32_t causal; /* enum asc_causal */
     int32_t layout; /* enum asc_layout, of q, k, v and o */
     int32_t dtype;  /* enum dtype, of q, k and v */
+    /* Query i, whose diagonal key is i with ASC_CAUSAL_TOP_LEFT and i + kv_len - q_len otherwise, sees keys from
+       diagonal - window_left to diagonal + window_right; -1: no limit on this side. */
+    int32_t window_left, window_right;
     float scale;
+    float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
     const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
     const void *v; /* as k */
@@ -66,19 +70,48 @@ static inline struct asc_strides asc_strides_of(const struct asc_problem *proble
 struct asc_plan {
     int32_t br, bc;
     int32_t threads; /* per block, at most 1024 */
+    int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
 };
 
 /* In which unit scores and maxima are captured, relative to the dot product q.k: times 1, scale, scale * log2(e). */
 enum asc_unit { ASC_UNIT_RAW, ASC_UNIT_SCALED, ASC_UNIT_LOG2 };
 
-/* What a kernel means by its values, declared per channel and never guessed. Zero is FlashAttention-2's choice. */
-struct asc_conventions {
-    int32_t s_unit;             /* enum asc_unit; s is captured after masking, masked elements are -inf */
-    int32_t m_unit;             /* enum asc_unit; m of a row that has seen no key yet is -inf */
-    int32_t alpha_first;        /* alpha where m_prev is -inf: 0 (the formula) or 1 */
-    int32_t lse_base2;          /* 0: natural logarithm; 1: log2 of the sum of exp(scaled score) */
-    int32_t empty_lse_negative; /* lse of a row without any key: 0 +inf, 1 -inf; o of such a row is 0 */
+enum asc_s_at { ASC_S_MASKED, ASC_S_CAPPED, ASC_S_DOT };
+enum asc_s_masked { ASC_MASKED_INFINITE, ASC_MASKED_VALUE, ASC_MASKED_UNTOUCHED };
+enum asc_q_fold { ASC_FOLD_NONE, ASC_FOLD_SCALE, ASC_FOLD_LOG2 };
+enum asc_m_policy { ASC_M_RUNNING, ASC_M_LAGGING, ASC_M_FIXED };
+enum asc_m_empty { ASC_EMPTY_INFINITE, ASC_EMPTY_FINITE };
+enum asc_alpha_first { ASC_ALPHA_ZERO, ASC_ALPHA_ONE, ASC_ALPHA_ONE_FIRST };
+enum asc_max_nan { ASC_MAX_DROPS, ASC_MAX_PROPAGATES };
+enum asc_p_rounded { ASC_P_AS_RECORDED, ASC_P_F16, ASC_P_BF16, ASC_P_E4M3, ASC_P_E5M2 };
+enum asc_l_from { ASC_L_UNROUNDED, ASC_L_ROUNDED };
+enum asc_u_phase { ASC_U_AFTER_PV, ASC_U_RESCALED };
+enum asc_empty_row { ASC_EMPTY_GUARDED, ASC_EMPTY_COMPUTED };
+enum asc_kv_head_map { ASC_HEADS_GROUPED, ASC_HEADS_INTERLEAVED };
+enum asc_accumulator {
+    ASC_ACC_F32, /* scalar f32 in any order */
+    ASC_ACC_MMA_F16,
+    ASC_ACC_MMA_BF16,
+    ASC_ACC_MMA_F16_F16, /* with f16 accumulator */
+    ASC_ACC_MMA_E4M3,    /* sm_90: two HMMAs and an add */
+    ASC_ACC_ADA_E4M3,
+    ASC_ACC_WGMMA_E4M3
 };
+
+/* What a kernel means by its values, declared per channel and never guessed: each field, its choices and its default
+   are listed in conventions.def. Zero is FlashAttention-2's choice. */
+struct asc_conventions {
+#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) type name;
+#include "probes/conventions.def"
+#undef CONVENTION
+};
+
+/* The kv head that query head `head` reads. */
+static inline int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, int32_t kv_head_map)
+{
+    return kv_head_map == ASC_HEADS_INTERLEAVED ? head % problem->kv_heads
+                                                : head / (problem->heads / problem->kv_heads);
+}
 
 /* A registration: what ASC_KERNEL fills in. Only plan and launch must be set. */
 struct asc_kernel {

@@ -68,7 +68,7 @@ int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct 
     case COLS_ONE:
         break;
     }
-    return 1;
+    return ch == asc_l && plan->l_lanes > 1 ? plan->l_lanes : 1;
 }
 
 /* How many of the `tile` positions of tile number `index` lie below `length`. */
@@ -148,6 +148,12 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
         return err_set(err, ERR_INPUT, where, "heads (%d) must be a multiple of kv_heads (%d)", p->heads, p->kv_heads);
     if (p->causal < ASC_CAUSAL_NONE || p->causal > ASC_CAUSAL_BOTTOM_RIGHT)
         return err_set(err, ERR_INPUT, where, "causal is %d; it must be 0, 1 or 2", p->causal);
+    if (p->window_left < -1 || p->window_right < -1)
+        return err_set(err, ERR_INPUT, where, "the window is %d,%d; both must be -1 (no limit) or more", p->window_left,
+                       p->window_right);
+    if (!(p->softcap >= 0 && isfinite(p->softcap)))
+        return err_set(err, ERR_INPUT, where, "softcap is %g; it must be finite, and 0 (none) or more",
+                       (double)p->softcap);
     if (p->layout != ASC_BHLD && p->layout != ASC_BLHD)
         return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD) or 1 (BLHD)", p->layout);
     if (!is_float(p->dtype))
@@ -170,6 +176,8 @@ static int plan_check(const struct asc_plan *plan, const struct layout_types *ty
         return err_set(err, ERR_INPUT, "plan", "tiles of %d x %d; br and bc must be positive", plan->br, plan->bc);
     if (plan->threads <= 0 || plan->threads > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d threads; a block has 1 to 1024", plan->threads);
+    if (plan->l_lanes < 0 || plan->l_lanes > 1024)
+        return err_set(err, ERR_INPUT, "plan", "%d partial sums in a row of l; there are 0 to 1024", plan->l_lanes);
     if (!is_float(types->o))
         return err_set(err, ERR_INPUT, "plan", "type %d of o; it must be a floating-point type", types->o);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

@@ -220,8 +220,9 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
     t->problem.lse = NULL;
     t->plan = *plan;
     t->conventions = *conventions;
+    t->plan.l_lanes = conventions->l_lanes;
     if (conventions_check(conventions, "registration", err) != 0 ||
-        layout_make(&t->problem, plan, types, n_slots, &t->layout, err) != 0 ||
+        layout_make(&t->problem, &t->plan, types, n_slots, &t->layout, err) != 0 ||
         create(t, types, slots, q, k, v, err) != 0) {
         trace_free(t);
         return -1;

@@ -89,23 +89,6 @@ int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trac
     return n;
 }
 
-int conventions_check(const struct asc_conventions *c, const char *where, struct err *err)
-{
-    const struct {
-        const char *name;
-        int32_t value, choices;
-    } fields[] = {{"s_unit", c->s_unit, 3},
-                  {"m_unit", c->m_unit, 3},
-                  {"alpha_first", c->alpha_first, 2},
-                  {"lse_base2", c->lse_base2, 2},
-                  {"empty_lse_negative", c->empty_lse_negative, 2}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (fields[i].value < 0 || fields[i].value >= fields[i].choices)
-            return err_set(err, ERR_INPUT, where, "convention %s is %d; it must be 0 to %d", fields[i].name,
-                           fields[i].value, fields[i].choices - 1);
-    return 0;
-}
-
 int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const char *where, int32_t *index,
                       struct err *err)
 {

@@ -3,9 +3,10 @@
 #define PROBES_TRACE_FILE_H
 
 #include "engine/base/safetensors.h"
+#include "probes/conventions.h"
 #include "probes/trace.h"
 
-#define TRACE_FORMAT "1" /* metadata key attnscope.format; another one is refused */
+#define TRACE_FORMAT "2" /* metadata key attnscope.format; another one is refused */
 
 enum { TRACE_TENSORS_MAX = 8 + 2 * ASC_CHANNELS, TRACE_TEXTS_MAX = 16 };
 
@@ -24,9 +25,6 @@ struct trace_tensor_map {
 /* Lists the tensors of a trace with this layout, in the order a file holds them: falling element size, so that each is
    aligned. Returns how many. */
 int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trace_tensor_map out[TRACE_TENSORS_MAX]);
-
-/* Refuses a convention that has no such choice. */
-int conventions_check(const struct asc_conventions *c, const char *where, struct err *err);
 
 /* Fills index [batch][heads][q_tiles] from a slot table; refuses places that do not exist or come twice. */
 int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const char *where, int32_t *index,

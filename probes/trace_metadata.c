@@ -16,7 +16,6 @@ struct field {
 
 static const char *const causal_names[] = {"none", "top-left", "bottom-right", NULL};
 static const char *const layout_names[] = {"BHLD", "BLHD", NULL};
-static const char *const unit_names[] = {"raw", "scaled", "log2", NULL};
 
 #define FIELD(type, name, names)                                                                                       \
     {                                                                                                                  \
@@ -30,6 +29,8 @@ static const struct field problem_fields[] = {
     FIELD(asc_problem, kv_len, NULL),
     FIELD(asc_problem, head_dim, NULL),
     FIELD(asc_problem, causal, causal_names),
+    FIELD(asc_problem, window_left, NULL),
+    FIELD(asc_problem, window_right, NULL),
     FIELD(asc_problem, layout, layout_names),
     {0},
 };
@@ -38,11 +39,6 @@ static const struct field plan_fields[] = {
     FIELD(asc_plan, bc, NULL),
     FIELD(asc_plan, threads, NULL),
     {0},
-};
-static const struct field convention_fields[] = {
-    FIELD(asc_conventions, s_unit, unit_names),       FIELD(asc_conventions, m_unit, unit_names),
-    FIELD(asc_conventions, alpha_first, NULL),        FIELD(asc_conventions, lse_base2, NULL),
-    FIELD(asc_conventions, empty_lse_negative, NULL), {0},
 };
 static const struct field run_fields[] = {FIELD(trace_info, workers, NULL), {0}};
 static const struct field event_fields[] = {FIELD(trace_event, line, NULL), {0}};
@@ -114,6 +110,31 @@ static json_t *problem_value(const struct asc_problem *p)
     put_fields(value, problem_fields, p);
     json_object_set_new(value, "dtype", json_string(dtype_name((enum dtype)p->dtype)));
     json_object_set_new(value, "scale", json_real((double)p->scale));
+    json_object_set_new(value, "softcap", json_real((double)p->softcap));
+    return value;
+}
+
+static json_t *conventions_value(const struct asc_conventions *c)
+{
+    json_t *value = json_object();
+    char choice[32];
+    for (int i = 0; i < CONVENTIONS; i++) {
+        const double number = convention_get(c, i);
+        json_t *one = NULL;
+        switch (conventions[i].kind) {
+        case CONVENTION_CHOICE:
+            convention_choice(i, (int)number, choice, sizeof choice);
+            one = json_string(choice);
+            break;
+        case CONVENTION_COUNT:
+            one = json_integer((json_int_t)number);
+            break;
+        case CONVENTION_REAL:
+            one = json_real(number);
+            break;
+        }
+        json_object_set_new(value, conventions[i].name, one);
+    }
     return value;
 }
 
@@ -189,7 +210,7 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     int n = put_text(out, 0, "attnscope.format", TRACE_FORMAT);
     n = put_json(out, n, "attnscope.problem", problem_value(&t->problem));
     n = put_json(out, n, "attnscope.plan", fields_value(plan_fields, &t->plan));
-    n = put_json(out, n, "attnscope.conventions", fields_value(convention_fields, &t->conventions));
+    n = put_json(out, n, "attnscope.conventions", conventions_value(&t->conventions));
     n = put_json(out, n, "attnscope.types", types_value(&t->layout));
     n = put_json(out, n, "attnscope.run", run_value(&t->info));
     n = put_json(out, n, "attnscope.sites", sites_value(&t->info));
@@ -259,14 +280,20 @@ static int get_dtype(const struct entry *e, const json_t *from, const char *key,
     return *out < 0 ? refuse(e, key, "the name of an element type") : 0;
 }
 
+static int get_float(const struct entry *e, const json_t *from, const char *key, float *out)
+{
+    const json_t *value = json_object_get(from, key);
+    if (!json_is_number(value) || !(fabs(json_number_value(value)) <= FLT_MAX))
+        return refuse(e, key, "a finite number");
+    *out = (float)json_number_value(value);
+    return 0;
+}
+
 static int read_problem(const struct entry *e, const json_t *from, struct trace *t)
 {
-    const json_t *scale = json_object_get(from, "scale");
-    if (get_fields(e, from, problem_fields, &t->problem) != 0 || get_dtype(e, from, "dtype", &t->problem.dtype) != 0)
+    if (get_fields(e, from, problem_fields, &t->problem) != 0 || get_dtype(e, from, "dtype", &t->problem.dtype) != 0 ||
+        get_float(e, from, "scale", &t->problem.scale) != 0 || get_float(e, from, "softcap", &t->problem.softcap) != 0)
         return -1;
-    if (!json_is_number(scale) || !(fabs(json_number_value(scale)) <= FLT_MAX))
-        return refuse(e, "scale", "a finite number");
-    t->problem.scale = (float)json_number_value(scale);
     return problem_check(&t->problem, e->path, e->err);
 }
 
@@ -275,10 +302,39 @@ static int read_plan(const struct entry *e, const json_t *from, struct trace *t)
     return get_fields(e, from, plan_fields, &t->plan);
 }
 
+static int read_convention(const struct entry *e, const json_t *from, int i, struct asc_conventions *out)
+{
+    const char *name = conventions[i].name;
+    const json_t *value = json_object_get(from, name);
+    float real = 0;
+    int choice = -1;
+    switch (conventions[i].kind) {
+    case CONVENTION_CHOICE:
+        if (json_is_string(value))
+            choice = convention_from_choice(i, json_string_value(value));
+        if (choice < 0)
+            return refuse(e, name, "one of the names in docs/conventions.md");
+        convention_set(out, i, choice);
+        return 0;
+    case CONVENTION_COUNT:
+        if (!json_is_integer(value))
+            return refuse(e, name, "a whole number");
+        convention_set(out, i, (double)json_integer_value(value));
+        return 0;
+    case CONVENTION_REAL:
+        if (get_float(e, from, name, &real) != 0)
+            return -1;
+        convention_set(out, i, real);
+    }
+    return 0;
+}
+
 static int read_conventions(const struct entry *e, const json_t *from, struct trace *t)
 {
-    if (get_fields(e, from, convention_fields, &t->conventions) != 0)
-        return -1;
+    for (int i = 0; i < CONVENTIONS; i++)
+        if (read_convention(e, from, i, &t->conventions) != 0)
+            return -1;
+    t->plan.l_lanes = t->conventions.l_lanes;
     return conventions_check(&t->conventions, e->path, e->err);
 }
 

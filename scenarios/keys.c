@@ -103,6 +103,53 @@ static int set_causal(struct scenario *s, enum scenario_key_id id, const char *v
     return 0;
 }
 
+/* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
+ */
+static int take_word(const char **text, const char *ends, char *out, size_t n_bytes)
+{
+    const char *at = *text + strspn(*text, " \t");
+    const size_t n = strcspn(at, ends);
+    *text = at + n + strspn(at + n, " \t");
+    size_t kept = n;
+    while (kept > 0 && (at[kept - 1] == ' ' || at[kept - 1] == '\t'))
+        kept--;
+    if (kept == 0 || kept >= n_bytes)
+        return 0;
+    memcpy(out, at, kept);
+    out[kept] = '\0';
+    return 1;
+}
+
+/* "LEFT,RIGHT", each a whole number or -1. */
+static int set_window(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    int side[2] = {-1, -1};
+    char word[16];
+    if (strcmp(value, "none") != 0) {
+        for (int i = 0; i < 2; i++) {
+            if (!take_word(&value, ",", word, sizeof word) || (*value == ',') != (i == 0))
+                return -1;
+            if (strcmp(word, "-1") != 0 && value_integer(word, 0, VALUE_LENGTH_MAX, &side[i]) != 0)
+                return -1;
+            value += i == 0;
+        }
+    }
+    s->problem.window_left = side[0];
+    s->problem.window_right = side[1];
+    return 0;
+}
+
+static int set_softcap(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    double v;
+    if (value_real(value, &v) != 0 || !(v == 0 || ((float)v > 0 && isfinite((float)v))))
+        return -1;
+    s->problem.softcap = (float)v;
+    return 0;
+}
+
 static int set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     double v;
@@ -201,23 +248,6 @@ static int set_places(struct scenario *s, enum scenario_key_id id, const char *v
     *list = places;
     *n_list = n_places;
     return 0;
-}
-
-/* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
- */
-static int take_word(const char **text, const char *ends, char *out, size_t n_bytes)
-{
-    const char *at = *text + strspn(*text, " \t");
-    const size_t n = strcspn(at, ends);
-    *text = at + n + strspn(at + n, " \t");
-    size_t kept = n;
-    while (kept > 0 && (at[kept - 1] == ' ' || at[kept - 1] == '\t'))
-        kept--;
-    if (kept == 0 || kept >= n_bytes)
-        return 0;
-    memcpy(out, at, kept);
-    out[kept] = '\0';
-    return 1;
 }
 
 /* "s,l" as a set; -1: not such a list. */

@@ -14,6 +14,7 @@ void scenario_init(struct scenario *s)
     for (int i = 0; i < 4; i++)
         s->expect.first[i] = -1;
     s->problem.dtype = DTYPE_F16;
+    s->problem.window_left = s->problem.window_right = -1;
     s->capture.channels = (1u << ASC_CHANNELS) - 1;
     s->capture.mem_bytes = UINT64_C(2) << 30;
     s->limit_s = 30;

@@ -71,7 +71,7 @@ class Trace:
 
     def check_all(self):
         p, plan = self.problem, self.plan
-        check(self.texts["attnscope.format"] == "1", "format")
+        check(self.texts["attnscope.format"] == "2", "format")
         matrix = lambda heads, rows: [p["batch"]] + ([heads, rows] if p["layout"] == "BHLD" else [rows, heads]) + [
             p["head_dim"]]
         input_type = TYPES[p["dtype"]][0]

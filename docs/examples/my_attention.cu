@@ -105,6 +105,10 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
 {
     if (problem->head_dim != D)
         return "head_dim must be 64";
+    if (problem->window_left >= 0 || problem->window_right >= 0)
+        return "there is no sliding window in this kernel: window must be none";
+    if (problem->softcap != 0)
+        return "there is no soft cap in this kernel: softcap must be 0";
     plan->br = BR;
     plan->bc = BC;
     plan->threads = 32 * BR;

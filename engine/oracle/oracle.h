@@ -31,8 +31,10 @@ struct matrix {
 
 /* What a verdict is asked about: one (batch, head, q tile) of a run. */
 struct oracle_case {
-    double scale; /* as the float the kernel was given */
-    int causal;   /* enum asc_causal */
+    double scale;                  /* as the float the kernel was given */
+    double softcap;                /* 0: none */
+    int causal;                    /* enum asc_causal */
+    int window_left, window_right; /* keys beside the diagonal; -1: no limit */
     int q_len, kv_len, head_dim, br, bc;
     int q_tile;
     int o_dtype; /* enum dtype of the output */

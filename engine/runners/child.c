@@ -1,8 +1,10 @@
 #include "engine/runners/child.h"
 
 #include "engine/runners/process.h"
+#include "probes/conventions.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -127,9 +129,9 @@ static int await_message(struct child *c, const char *what, struct wire_message 
     }
 }
 
-static void read_hello(struct child_hello *hello, const json_t *json)
+static int read_hello(struct child_hello *hello, const json_t *json, struct err *err)
 {
-    const json_t *types = json_object_get(json, "channel_dtype"), *conventions = json_object_get(json, "conventions");
+    const json_t *types = json_object_get(json, "channel_dtype"), *fields = json_object_get(json, "conventions");
     snprintf(hello->kernel, sizeof hello->kernel, "%s", wire_text(json, "kernel"));
     snprintf(hello->backend, sizeof hello->backend, "%s", wire_text(json, "backend"));
     hello->dtypes = (uint32_t)wire_integer(json, "dtypes", 0, UINT32_MAX, 0);
@@ -140,9 +142,9 @@ static void read_hello(struct child_hello *hello, const json_t *json)
         json_int_t value = json_is_integer(type) ? json_integer_value(type) : -1;
         hello->channel_dtype[ch] = value >= 0 && value < DTYPE_COUNT ? (int32_t)value : -1;
     }
-#define CONVENTION(name) hello->conventions.name = (int32_t)wire_integer(conventions, #name, 0, INT32_MAX, 0);
-#include "engine/runners/fields.def"
-#undef CONVENTION
+    for (int i = 0; i < CONVENTIONS; i++)
+        convention_set(&hello->conventions, i, wire_number(fields, conventions[i].name, NAN));
+    return conventions_check(&hello->conventions, hello->kernel, err);
 }
 
 static int greet(struct child *c, struct err *err)
@@ -160,7 +162,7 @@ static int greet(struct child *c, struct err *err)
                          "the debuggee speaks ABI version %d, this attnscope version %d: build it again", c->hello.abi,
                          ASC_ABI_VERSION);
     else
-        read_hello(&c->hello, message.json);
+        failed = read_hello(&c->hello, message.json, err);
     json_decref(message.json);
     return failed;
 }
@@ -218,6 +220,7 @@ static json_t *problem_json(const struct asc_problem *p)
 #include "engine/runners/fields.def"
 #undef PROBLEM_INTEGER
     json_object_set_new(json, "scale", json_real((double)p->scale));
+    json_object_set_new(json, "softcap", json_real((double)p->softcap));
     return json;
 }
 
@@ -246,6 +249,7 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
         plan->br = (int32_t)wire_integer(message.json, "br", 1, 1024, 0);
         plan->bc = (int32_t)wire_integer(message.json, "bc", 1, 1024, 0);
         plan->threads = (int32_t)wire_integer(message.json, "threads", 1, 1024, 0);
+        plan->l_lanes = c->hello.conventions.l_lanes;
         if (message.kind != WIRE_PLAN || !plan->br || !plan->bc || !plan->threads) {
             child_end(c, 0);
             failed = err_set(err, ERR_RUN, c->program, "the debuggee did not answer with a plan");

@@ -47,7 +47,7 @@ static struct matrix input_rows(const struct trace *t, char which, int batch, in
     const int heads = is_q ? p->heads : p->kv_heads;
     const struct asc_strides strides = asc_strides_of(p, heads, is_q ? p->q_len : p->kv_len);
     if (!is_q)
-        head /= p->heads / p->kv_heads;
+        head = asc_kv_head(p, head, t->conventions.kv_head_map);
     struct matrix m = {.rows = rows, .cols = p->head_dim, .row_stride = strides.row};
     const unsigned char *data = trace_tensor(t, which, &m.dtype);
     if (data) {
@@ -93,7 +93,10 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
     }
     struct oracle_case *c = &out->c;
     c->scale = p->scale;
+    c->softcap = p->softcap;
     c->causal = p->causal;
+    c->window_left = p->window_left;
+    c->window_right = p->window_right;
     c->q_len = p->q_len;
     c->kv_len = p->kv_len;
     c->head_dim = p->head_dim;

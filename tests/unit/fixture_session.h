@@ -48,6 +48,8 @@ static struct trace *fixture_trace(const struct fixture_shape *shape, int n_slot
                             .kv_len = shape->kv_len,
                             .head_dim = shape->head_dim,
                             .dtype = DTYPE_F16,
+                            .window_left = -1,
+                            .window_right = -1,
                             .scale = 0.125f};
     const struct asc_plan plan = {.br = shape->tile, .bc = shape->tile, .threads = 128};
     const struct asc_conventions conventions = {0};
@@ -209,8 +211,15 @@ static struct session *fixture_new(void)
     s->has_scenario = 1;
     snprintf(s->title, sizeof s->title, "v2b_scalar + double-scale.patch");
     s->cursor.channel = asc_s;
-    s->scenario.problem = (struct asc_problem){
-        .batch = 1, .heads = 8, .kv_heads = 8, .q_len = 512, .kv_len = 512, .head_dim = 64, .dtype = DTYPE_F16};
+    s->scenario.problem = (struct asc_problem){.batch = 1,
+                                               .heads = 8,
+                                               .kv_heads = 8,
+                                               .q_len = 512,
+                                               .kv_len = 512,
+                                               .head_dim = 64,
+                                               .dtype = DTYPE_F16,
+                                               .window_left = -1,
+                                               .window_right = -1};
     return s;
 }
 

@@ -98,6 +98,8 @@ static struct asc_problem problem(int behaviour)
                                 .head_dim = D,
                                 .layout = ASC_BHLD,
                                 .dtype = DTYPE_F32,
+                                .window_left = -1,
+                                .window_right = -1,
                                 .scale = (float)behaviour};
 }
 

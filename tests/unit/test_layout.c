@@ -92,7 +92,7 @@ static uint64_t last_taken(const unsigned char *taken, uint64_t n)
 static void check_one(void)
 {
     const struct asc_problem p = random_problem();
-    const struct asc_plan plan = {1 + draw(8), 1 + draw(8), 1 + draw(300)};
+    const struct asc_plan plan = {.br = 1 + draw(8), .bc = 1 + draw(8), .threads = 1 + draw(300)};
     const struct layout_types types = random_types();
     struct err err;
     struct layout l;
@@ -153,8 +153,17 @@ static void parts_and_tiles_never_overlap(void **state)
 static void one_kv_tile_is_contiguous(void **state)
 {
     (void)state;
-    const struct asc_problem p = {1, 8, 8, 512, 512, 64, 0, ASC_BHLD, DTYPE_F16, 0.125f, NULL, NULL, NULL, NULL, NULL};
-    const struct asc_plan plan = {64, 64, 128};
+    const struct asc_problem p = {.batch = 1,
+                                  .heads = 8,
+                                  .kv_heads = 8,
+                                  .q_len = 512,
+                                  .kv_len = 512,
+                                  .head_dim = 64,
+                                  .dtype = DTYPE_F16,
+                                  .window_left = -1,
+                                  .window_right = -1,
+                                  .scale = 0.125f};
+    const struct asc_plan plan = {.br = 64, .bc = 64, .threads = 128};
     struct layout_types types = {.o = DTYPE_F16};
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
@@ -177,7 +186,7 @@ static void tails_sum_up(void **state)
     (void)state;
     for (int i = 0; i < 2000; i++) {
         const struct asc_problem p = random_problem();
-        const struct asc_plan plan = {1 + draw(8), 1 + draw(8), 32};
+        const struct asc_plan plan = {.br = 1 + draw(8), .bc = 1 + draw(8), .threads = 32};
         const int q_tiles = (p.q_len + plan.br - 1) / plan.br, kv_tiles = (p.kv_len + plan.bc - 1) / plan.bc;
         int q_rows = 0, k_rows = 0;
         int64_t scores = 0;
@@ -220,7 +229,7 @@ static void impossible_numbers_are_refused(void **state)
     (void)state;
     const struct asc_problem good = {
         .batch = 1, .heads = 8, .kv_heads = 4, .q_len = 8, .kv_len = 8, .head_dim = 8, .scale = 1};
-    const struct asc_plan plan = {4, 4, 32};
+    const struct asc_plan plan = {.br = 4, .bc = 4, .threads = 32};
     struct asc_problem p = good;
     int32_t *const lengths[] = {&p.batch, &p.heads, &p.kv_heads, &p.q_len, &p.kv_len, &p.head_dim};
     static const char *const names[] = {"batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim"};
@@ -244,6 +253,17 @@ static void impossible_numbers_are_refused(void **state)
     p.causal = 3;
     refuses(p, plan, 0, "causal");
     p = good;
+    p.window_left = -2;
+    refuses(p, plan, 0, "window");
+    p = good;
+    p.window_right = -2;
+    refuses(p, plan, 0, "window");
+    p = good;
+    p.softcap = -1;
+    refuses(p, plan, 0, "softcap");
+    p.softcap = NAN;
+    refuses(p, plan, 0, "softcap");
+    p = good;
     p.layout = -1;
     refuses(p, plan, 0, "layout");
     p = good;
@@ -253,17 +273,17 @@ static void impossible_numbers_are_refused(void **state)
     p.batch = p.q_len = p.head_dim = INT32_MAX;
     refuses(p, plan, 0, "2^63");
     p = good;
-    refuses(p, (struct asc_plan){0, 4, 32}, 0, "br and bc");
-    refuses(p, (struct asc_plan){4, -4, 32}, 0, "br and bc");
-    refuses(p, (struct asc_plan){4, 4, 0}, 0, "threads");
-    refuses(p, (struct asc_plan){4, 4, 1025}, 0, "threads");
+    refuses(p, (struct asc_plan){.br = 0, .bc = 4, .threads = 32}, 0, "br and bc");
+    refuses(p, (struct asc_plan){.br = 4, .bc = -4, .threads = 32}, 0, "br and bc");
+    refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 0}, 0, "threads");
+    refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 1025}, 0, "threads");
     refuses(p, plan, -1, "slots");
     refuses(p, plan, 17, "slots");
     p.head_dim = INT32_MAX / 2;
-    refuses(p, (struct asc_plan){INT32_MAX, INT32_MAX, 32}, 1, "2^63");
+    refuses(p, (struct asc_plan){.br = INT32_MAX, .bc = INT32_MAX, .threads = 32}, 1, "2^63");
     p.head_dim = 1 << 18;
     p.q_len = p.kv_len = 1 << 20;
-    refuses(p, (struct asc_plan){1, INT32_MAX, 32}, 1 << 21, "2^63");
+    refuses(p, (struct asc_plan){.br = 1, .bc = INT32_MAX, .threads = 32}, 1 << 21, "2^63");
 }
 
 static void channels_have_names(void **state)

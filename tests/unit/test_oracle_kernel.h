@@ -401,6 +401,8 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     const int rows = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
     run->c = (struct oracle_case){.scale = run->scale,
                                   .causal = (int)s->causal,
+                                  .window_left = -1,
+                                  .window_right = -1,
                                   .q_len = s->q_len,
                                   .kv_len = s->kv_len,
                                   .head_dim = D,

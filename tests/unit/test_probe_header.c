@@ -104,6 +104,8 @@ static struct trace *record(int lost)
                                   .kv_len = KV * BC,
                                   .head_dim = D,
                                   .dtype = DTYPE_F32,
+                                  .window_left = -1,
+                                  .window_right = -1,
                                   .scale = 1.0f};
     const int32_t slots[SLOTS][3] = {{0, 0, 0}, {0, 1, 1}};
     const struct asc_conventions conventions = {0};

@@ -215,7 +215,7 @@ static void test_documented_defaults(void **state)
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
-    assert_int_equal(values, 17);
+    assert_int_equal(values, 19);
 }
 
 static void test_everything_stated(void **state)

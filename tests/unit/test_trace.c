@@ -49,9 +49,18 @@ static const struct asc_problem small = {.batch = 1,
                                          .causal = ASC_CAUSAL_BOTTOM_RIGHT,
                                          .layout = ASC_BLHD,
                                          .dtype = DTYPE_F16,
-                                         .scale = 0.1f};
-static const struct asc_plan small_plan = {4, 8, 64};
-static const struct asc_conventions small_conventions = {ASC_UNIT_SCALED, ASC_UNIT_LOG2, 1, 1, 1};
+                                         .window_left = 5,
+                                         .window_right = -1,
+                                         .scale = 0.1f,
+                                         .softcap = 2.5f};
+static const struct asc_plan small_plan = {.br = 4, .bc = 8, .threads = 64};
+static const struct asc_conventions small_conventions = {.s_unit = ASC_UNIT_SCALED,
+                                                         .m_unit = ASC_UNIT_LOG2,
+                                                         .alpha_first = 1,
+                                                         .lse_base2 = 1,
+                                                         .empty_lse_negative = 1,
+                                                         .p_offset = -3,
+                                                         .m_lag = 7.5f};
 static const int32_t small_slots[2][3] = {{0, 3, 2}, {0, 1, 0}};
 
 static struct layout_types small_types(void)
@@ -248,6 +257,9 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_false(t->live);
     check_played(t);
     assert_int_equal(t->problem.causal, ASC_CAUSAL_BOTTOM_RIGHT);
+    assert_int_equal(t->problem.window_left, 5);
+    assert_int_equal(t->problem.window_right, -1);
+    assert_true(t->problem.softcap == 2.5f);
     assert_int_equal(t->problem.layout, ASC_BLHD);
     assert_true(t->problem.scale == 0.1f);
     assert_memory_equal(&t->plan, &small_plan, sizeof small_plan);

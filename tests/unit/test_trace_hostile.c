@@ -133,8 +133,8 @@ static void rewritten(const char *from, const char *to, const char *words)
 static void lies_are_named(void **state)
 {
     (void)state;
-    rewritten("\"attnscope.format\":\"1\"", "\"attnscope.format\":\"2\"", "is a trace of format 2");
-    rewritten("\"attnscope.format\":\"1\"", "\"attnscope.farmat\":\"1\"", "no attnscope trace");
+    rewritten("\"attnscope.format\":\"2\"", "\"attnscope.format\":\"1\"", "is a trace of format 1");
+    rewritten("\"attnscope.format\":\"2\"", "\"attnscope.farmat\":\"1\"", "no attnscope trace");
     rewritten("attnscope.plan", "attnscope.plam", "metadata attnscope.plan is missing");
     rewritten("channel.s", "channel.x", "tensor 'channel.s' is missing");
     rewritten("stamp.s", "stamp.x", "tensor 'stamp.s' is missing");
@@ -150,7 +150,11 @@ static void lies_are_named(void **state)
     rewritten("\\\"s\\\":\\\"f32\\\"", "\\\"y\\\":\\\"f32\\\"", "must be the names of channels");
     rewritten("\\\"workers\\\":3", "\\\"workers\\\":x", "is not valid JSON");
     rewritten("\\\"threads\\\":32", "\\\"threads\\\":64", "tensor 'stamp.");
-    rewritten("\\\"lse_base2\\\":0", "\\\"lse_base2\\\":7", "lse_base2 is 7; it must be 0 to 1");
+    rewritten("\\\"m_lag\\\":0.0", "\\\"m_lag\\\":99 ", "m_lag is 99; it must be 0 to 64");
+    rewritten("\\\"m_lag\\\":0.0", "\\\"m_lag\\\":[]", "m_lag must be a finite number");
+    rewritten("\\\"p_offset\\\":0", "\\\"p_offset\\\":{", "is not valid JSON");
+    rewritten("\\\"l_lanes\\\":0", "\\\"l_lanes\\\":2", "tensor 'channel.l' has shape");
+    rewritten("\\\"natural\\\"", "\\\"unusual\\\"", "lse_base2 must be one of the names");
 }
 
 static void slot_tables_are_checked(void **state)
@@ -218,8 +222,17 @@ static void what_is_no_file_is_refused(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    const struct asc_problem p = {1, 2, 1, 6, 6, 4, 0, ASC_BHLD, DTYPE_F16, 0.5f, NULL, NULL, NULL, NULL, NULL};
-    const struct asc_plan plan = {4, 4, 32};
+    const struct asc_problem p = {.batch = 1,
+                                  .heads = 2,
+                                  .kv_heads = 1,
+                                  .q_len = 6,
+                                  .kv_len = 6,
+                                  .head_dim = 4,
+                                  .dtype = DTYPE_F16,
+                                  .window_left = -1,
+                                  .window_right = -1,
+                                  .scale = 0.5f};
+    const struct asc_plan plan = {.br = 4, .bc = 4, .threads = 32};
     const struct asc_conventions conventions = {.s_unit = ASC_UNIT_SCALED};
     const int32_t slots[2][3] = {{0, 0, 1}, {0, 1, 1}};
     const uint16_t zeros[48] = {0};

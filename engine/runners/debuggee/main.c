@@ -1,6 +1,7 @@
 /* main() of every debuggee: says hello, then loads and runs what attnscope asks for until it says quit or is gone. */
 #include "engine/runners/debuggee/debuggee.h"
 #include "engine/runners/wire.h"
+#include "probes/conventions.h"
 #include "probes/live.h"
 
 #include <errno.h>
@@ -90,24 +91,24 @@ static json_t *words(const char *text)
 
 static int hello(const struct wire *wire, const struct asc_kernel *kernel)
 {
-    json_t *types = json_array(), *conventions = json_object();
+    json_t *types = json_array(), *fields = json_object();
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         json_array_append_new(types, json_integer(kernel->channel_dtype[ch]));
-#define CONVENTION(name) json_object_set_new(conventions, #name, json_integer(kernel->conventions.name));
-#include "engine/runners/fields.def"
-#undef CONVENTION
+    for (int i = 0; i < CONVENTIONS; i++)
+        json_object_set_new(fields, conventions[i].name, json_real(convention_get(&kernel->conventions, i)));
     return wire_send(wire, WIRE_HELLO,
                      json_pack("{s:i, s:o, s:s, s:I, s:I, s:i, s:o, s:o}", "abi", ASC_ABI_VERSION, "kernel",
                                words(kernel->name), "backend", "cpu", "dtypes", (json_int_t)kernel->dtypes, "layouts",
                                (json_int_t)kernel->layouts, "o_dtype", (int)kernel->o_dtype, "channel_dtype", types,
-                               "conventions", conventions),
+                               "conventions", fields),
                      -1, NULL);
 }
 
 static void answer_load(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id)
 {
     const json_t *fields = json_object_get(json, "problem");
-    struct asc_problem problem = {.scale = (float)wire_number(fields, "scale", 0)};
+    struct asc_problem problem = {.scale = (float)wire_number(fields, "scale", 0),
+                                  .softcap = (float)wire_number(fields, "softcap", 0)};
 #define PROBLEM_INTEGER(name) problem.name = (int32_t)wire_integer(fields, #name, INT32_MIN, INT32_MAX, -1);
 #include "engine/runners/fields.def"
 #undef PROBLEM_INTEGER

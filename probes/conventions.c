@@ -1,0 +1,84 @@
+#include "probes/conventions.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct convention conventions[CONVENTIONS] = {
+#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise)                                        \
+    {#name, CONVENTION_##kind, low, high, choices, by_default, otherwise},
+#include "probes/conventions.def"
+#undef CONVENTION
+};
+
+static const size_t offsets[CONVENTIONS] = {
+#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) offsetof(struct asc_conventions, name),
+#include "probes/conventions.def"
+#undef CONVENTION
+};
+
+double convention_get(const struct asc_conventions *c, int i)
+{
+    const char *at = (const char *)c + offsets[i];
+    int32_t number;
+    float real;
+    memcpy(&number, at, sizeof number);
+    memcpy(&real, at, sizeof real);
+    return conventions[i].kind == CONVENTION_REAL ? (double)real : number;
+}
+
+void convention_set(struct asc_conventions *c, int i, double value)
+{
+    char *at = (char *)c + offsets[i];
+    if (conventions[i].kind == CONVENTION_REAL) {
+        const float real = (float)value;
+        memcpy(at, &real, sizeof real);
+        return;
+    }
+    const int32_t number = !(value > INT32_MIN) ? INT32_MIN : value >= INT32_MAX ? INT32_MAX : (int32_t)value;
+    memcpy(at, &number, sizeof number);
+}
+
+/* Where choice `value` begins in the list, and its length in *n; NULL: there is none. */
+static const char *find_choice(int i, int value, size_t *n)
+{
+    const char *at = conventions[i].choices;
+    for (; value > 0 && *at; value--) {
+        at += strcspn(at, "|");
+        at += *at == '|';
+    }
+    *n = strcspn(at, "|");
+    return value == 0 && *n > 0 ? at : NULL;
+}
+
+void convention_choice(int i, int value, char *text, size_t n_bytes)
+{
+    size_t n = 0;
+    const char *at = find_choice(i, value, &n);
+    snprintf(text, n_bytes, "%.*s", at ? (int)n : 0, at ? at : "");
+}
+
+int convention_from_choice(int i, const char *name)
+{
+    for (int value = 0;; value++) {
+        size_t n = 0;
+        const char *at = find_choice(i, value, &n);
+        if (!at)
+            return -1;
+        if (strlen(name) == n && strncmp(at, name, n) == 0)
+            return value;
+    }
+}
+
+int conventions_check(const struct asc_conventions *c, const char *where, struct err *err)
+{
+    for (int i = 0; i < CONVENTIONS; i++) {
+        const struct convention *convention = &conventions[i];
+        const double value = convention_get(c, i);
+        if (!(value >= convention->low && value <= convention->high))
+            return err_set(err, ERR_INPUT, where, "convention %s is %g; it must be %g to %g", convention->name, value,
+                           convention->low, convention->high);
+    }
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* What is known of each field of struct asc_conventions (conventions.def), and access to it by number: readers, writers
+   and checks are loops. */
+#ifndef PROBES_CONVENTIONS_H
+#define PROBES_CONVENTIONS_H
+
+#include "engine/base/err.h"
+#include "probes/abi.h"
+
+enum convention_kind { CONVENTION_CHOICE, CONVENTION_COUNT, CONVENTION_REAL };
+
+struct convention {
+    const char *name;
+    enum convention_kind kind;
+    double low, high;
+    const char *choices;                /* "raw|scaled|log2", "" where it is a number */
+    const char *by_default, *otherwise; /* Markdown */
+};
+
+#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) +1
+enum {
+    CONVENTIONS =
+#include "probes/conventions.def"
+};
+#undef CONVENTION
+
+extern const struct convention conventions[CONVENTIONS];
+
+double convention_get(const struct asc_conventions *c, int i);
+/* Whole numbers are cut to the nearest one that an int32_t holds; NaN becomes the lowest. */
+void convention_set(struct asc_conventions *c, int i, double value);
+
+/* The name of choice `value` into text, "" where there is none; and the number of a name, or -1. */
+void convention_choice(int i, int value, char *text, size_t n_bytes);
+int convention_from_choice(int i, const char *name);
+
+/* Refuses a value outside its choices or range: ERR_INPUT names the convention. */
+int conventions_check(const struct asc_conventions *c, const char *where, struct err *err);
+
+#endif
