@@ -143,21 +143,21 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
             ASC_EACH(s, kt, 2, row, lane + 32 * i, s[i]);
 
             const float m_prev = sm[row];
-            const float m = fmaxf(m_prev, warp_max(fmaxf(s[0], s[1])));
+            float m = fmaxf(m_prev, warp_max(fmaxf(s[0], s[1])));
+            ASC_ROW_ALL(m, kt, row, lane == 0, m);
             const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
-            const float alpha = __expf(m_prev - base);
-            const float w[2] = {__expf(s[0] - base), __expf(s[1] - base)};
-            const float l = sl[row] * alpha + warp_sum(w[0] + w[1]);
+            float alpha = __expf(m_prev - base);
+            ASC_ROW_ALL(alpha, kt, row, lane == 0, alpha);
+            float w[2] = {__expf(s[0] - base), __expf(s[1] - base)};
+            ASC_EACH(p, kt, 2, row, lane + 32 * i, w[i]);
+            float l = sl[row] * alpha + warp_sum(w[0] + w[1]);
+            ASC_ROW_ALL(l, kt, row, lane == 0, l);
             sp[warp * BC + lane] = w[0];
             sp[warp * BC + lane + 32] = w[1];
-            ASC_EACH(p, kt, 2, row, lane + 32 * i, w[i]);
             __syncwarp(); // every lane has read m_prev and l_prev, and the row's weights are there
             if (lane == 0) {
                 sm[row] = m;
                 sl[row] = l;
-                ASC_ROW(m, kt, row, m);
-                ASC_ROW(alpha, kt, row, alpha);
-                ASC_ROW(l, kt, row, l);
             }
 
 #pragma unroll

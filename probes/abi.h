@@ -149,6 +149,10 @@ struct asc_device {
     const int32_t *slot;  /* [batch][heads][q_tiles] -> slot number, -1 = not recorded */
     uint64_t *dropped;    /* [ASC_CHANNELS] values that had no place in the trace */
     uint64_t *mistyped;   /* [ASC_CHANNELS] values whose C++ type is not the channel's declared type */
+    /* Feeding (ASC_MODE 2). */
+    const unsigned char *fed; /* a second trace of the same layout, as the device sees it; NULL: nothing is fed */
+    uint64_t *unfed;          /* [ASC_CHANNELS] values of fed channels that are const: not overwritten */
+    uint32_t feed;            /* set of 1u << enum asc_channel */
     int32_t batch, heads, q_tiles, warps;
     struct asc_channel_map channel[ASC_CHANNELS];
     struct asc_stamp_map stamp[ASC_CHANNELS];

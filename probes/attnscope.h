@@ -4,6 +4,7 @@
      ASC_TILE(b, h, qt);                              this block works on batch b, head h, q tile qt
      ASC_EACH(ch, kv_tile, n, row, col, value);       each thread has n values; the macro supplies i
      ASC_ROW(ch, kv_tile, row, value);                each thread has the value of one row
+     ASC_ROW_ALL(ch, kv_tile, row, records, value);   each thread has a copy of a row's value; one of them records it
      ASC_BLOCK(ch, kv_tile, rows, cols, value);       the block's threads share the work; the macro supplies r and c
 
    ch is a name of channels.def, bare: ASC_EACH(s, j, 4, row0 + i / 2, col0 + i % 2, acc[i]). row and col count within
@@ -14,14 +15,21 @@
    A persistent kernel writes ASC_TILE again for every work item, in the scope of that item; so does a device function
    that holds probes of its own.
 
-   Probes never synchronise: a probe with a barrier hides the missing barrier that it should show. ASC_BLOCK reads what
-   other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes the tile and
-   before the one that frees it.
+   Recording never synchronises: a probe with a barrier hides the missing barrier that it should show. ASC_BLOCK reads
+   what other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes the
+   tile and before the one that frees it.
 
    Whatever a probe is given, it writes nowhere but into its own tile of the trace: values beyond the tile are counted
    as dropped, values of another type than the channel's as mistyped.
 
-   ASC_MODE 0 (default): every probe is gone. ASC_MODE 1: probes record. */
+   ASC_MODE 0 (default): every probe is gone. ASC_MODE 1: probes record. ASC_MODE 2: probes record, and those of the
+   channels that are fed then overwrite `value` in place with that element of a second trace; an element that the second
+   trace does not hold, and a value that is const, stay as they are. The kernel must go on with `value` itself: a copy
+   made before the probe is not fed. Of a row's value that several threads hold, ASC_ROW_ALL feeds every copy.
+
+   Feeding, and nothing else, synchronises: in an ASC_BLOCK whose channel is fed all threads of the block pass two
+   __syncthreads(), before the tile changes and before it is used. The other probes change what the calling thread alone
+   has in hand; a value of theirs in shared memory is published by the kernel's own barrier behind the probe. */
 #ifndef PROBES_ATTNSCOPE_H
 #define PROBES_ATTNSCOPE_H
 
@@ -50,6 +58,7 @@
 #define ASC_TILE(...) ((void)0)
 #define ASC_EACH(...) ((void)0)
 #define ASC_ROW(...) ((void)0)
+#define ASC_ROW_ALL(...) ((void)0)
 #define ASC_BLOCK(...) ((void)0)
 #define ASC_TYPE(type, code)
 
@@ -77,9 +86,12 @@ extern "C" int asc_bind(const struct asc_device *)
 /* One per debuggee, which is one translation unit. */
 static ASC_CONSTANT struct asc_device asc_state;
 
-/* Hands the probes what they write through, before each launch. 0, or the CUDA error. */
+/* Hands the probes what they write through, before each launch. 0, or the CUDA error; -1 where probes that only record
+   are asked to feed. */
 extern "C" int asc_bind(const struct asc_device *device)
 {
+    if (ASC_MODE != 2 && device->feed)
+        return -1;
 #ifdef ASC_NVCC
     return static_cast<int>(cudaMemcpyToSymbol(asc_state, device, sizeof *device));
 #else
@@ -154,6 +166,10 @@ struct asc_visit {
     uint32_t rows, cols;      /* 0: no such tile, everything is dropped */
     int32_t dtype;            /* -1: nothing to record here */
     uint32_t dropped, mistyped;
+#if ASC_MODE == 2
+    const unsigned char *fed; /* [rows][cols] of dtype; NULL: this channel is not fed */
+    uint32_t unfed;
+#endif
 };
 
 template <int CH> ASC_DEVICE asc_visit asc_open(asc_place place, int32_t kv)
@@ -168,6 +184,10 @@ template <int CH> ASC_DEVICE asc_visit asc_open(asc_place place, int32_t kv)
     visit.values = asc_state.trace + map.offset + place.slot * map.slot_stride + kv * map.kv_stride;
     visit.rows = map.rows;
     visit.cols = map.cols;
+#if ASC_MODE == 2
+    if (asc_state.feed >> CH & 1u)
+        visit.fed = asc_state.fed + (visit.values - asc_state.trace);
+#endif
     const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
     if (warp < static_cast<uint32_t>(asc_state.warps)) {
         const asc_stamp_map &stamps = asc_state.stamp[CH];
@@ -178,7 +198,7 @@ template <int CH> ASC_DEVICE asc_visit asc_open(asc_place place, int32_t kv)
     return visit;
 }
 
-template <class T> ASC_DEVICE void asc_put(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
 {
     if (asc_type<T>::dtype != visit.dtype)
         visit.mistyped++;
@@ -187,6 +207,73 @@ template <class T> ASC_DEVICE void asc_put(asc_visit &visit, uint32_t row, uint3
     else
         reinterpret_cast<T *>(visit.values)[static_cast<size_t>(row) * visit.cols + col] = value;
 }
+
+#if ASC_MODE == 2
+/* Element i of a fed tile has a value: its bits are not the never-written pattern (the NaN code 7F where a type has no
+   room for one). */
+template <class T> ASC_DEVICE bool asc_holds(const unsigned char *fed, size_t i)
+{
+    constexpr int dtype = asc_type<T>::dtype;
+    if constexpr (dtype == DTYPE_U8 || dtype == DTYPE_I32 || dtype == DTYPE_I64)
+        return true;
+    else if constexpr (sizeof(T) == 1)
+        return fed[i] != 0x7F;
+    else if constexpr (sizeof(T) == 2)
+        return reinterpret_cast<const uint16_t *>(fed)[i] != UNWRITTEN_16;
+    else if constexpr (sizeof(T) == 4)
+        return reinterpret_cast<const uint32_t *>(fed)[i] != UNWRITTEN_32;
+    else
+        return reinterpret_cast<const uint64_t *>(fed)[i] != UNWRITTEN_64;
+}
+
+template <class T> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t row, uint32_t col, T &value)
+{
+    if (!visit.fed || asc_type<T>::dtype != visit.dtype || row >= visit.rows || col >= visit.cols)
+        return;
+    const size_t i = static_cast<size_t>(row) * visit.cols + col;
+    if (asc_holds<T>(visit.fed, i))
+        value = reinterpret_cast<const T *>(visit.fed)[i];
+}
+
+/* A const value, or a result that is stored nowhere. */
+template <class T> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t, uint32_t, const T &)
+{
+    visit.unfed += visit.fed != nullptr;
+}
+
+template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, T &value)
+{
+    asc_record(visit, row, col, value);
+    asc_feed(visit, row, col, value);
+}
+
+template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+{
+    asc_record(visit, row, col, value);
+    asc_feed(visit, row, col, value);
+}
+
+/* The block waits where a tile that its threads share is about to change, and again until it has. The tensor cores of
+   sm_90 read shared memory through another proxy, which a barrier alone does not order (PTX ISA, "Async proxy"). */
+ASC_DEVICE void asc_meet(const asc_visit &visit)
+{
+    if (!visit.fed)
+        return;
+#if defined(ASC_NVCC) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+    __syncthreads();
+}
+#else
+template <class T> ASC_DEVICE void asc_feed(asc_visit &, uint32_t, uint32_t, const T &) {}
+
+template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+{
+    asc_record(visit, row, col, value);
+}
+
+ASC_DEVICE void asc_meet(const asc_visit &) {}
+#endif
 
 ASC_DEVICE void asc_count(uint64_t *counter, uint32_t n)
 {
@@ -215,6 +302,10 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
         asc_count(asc_state.dropped + CH, visit.dropped);
     if (visit.mistyped)
         asc_count(asc_state.mistyped + CH, visit.mistyped);
+#if ASC_MODE == 2
+    if (visit.unfed)
+        asc_count(asc_state.unfed + CH, visit.unfed);
+#endif
     if (visit.stamp) {
 #ifdef ASC_NVCC
         /* One lane of those present; with several groups of a diverged warp any of them may win. */
@@ -236,7 +327,7 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
         asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                     \
         if (asc_now.dtype >= 0) {                                                                                      \
             const int asc_n = (n);                                                                                     \
-            ASC_UNROLL for (int i = 0; i < asc_n; i++) asc_put(asc_now, (row), (col), __VA_ARGS__);                    \
+            ASC_UNROLL for (int i = 0; i < asc_n; i++) asc_probe(asc_now, (row), (col), __VA_ARGS__);                  \
             asc_close<asc_ch>(asc_now);                                                                                \
         }                                                                                                              \
     } while (0)
@@ -246,8 +337,24 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                     \
         if (asc_now.dtype >= 0) {                                                                                      \
-            asc_put(asc_now, (row), 0, __VA_ARGS__);                                                                   \
+            asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                                 \
             asc_close<asc_ch>(asc_now);                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+/* Where nothing is fed, the copies have nothing to do. */
+#define ASC_ROW_ALL(ch, kv_tile, row, records, ...)                                                                    \
+    do {                                                                                                               \
+        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        const bool asc_records = (records);                                                                            \
+        if (asc_records || ASC_MODE == 2) {                                                                            \
+            asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                 \
+            if (asc_now.dtype >= 0 && asc_records) {                                                                   \
+                asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                             \
+                asc_close<asc_ch>(asc_now);                                                                            \
+            } else if (asc_now.dtype >= 0) {                                                                           \
+                asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                              \
+            }                                                                                                          \
         }                                                                                                              \
     } while (0)
 
@@ -256,13 +363,15 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                     \
         if (asc_now.dtype >= 0) {                                                                                      \
+            asc_meet(asc_now);                                                                                         \
             const int asc_rows = (rows), asc_cols = (cols), asc_step = blockDim.x * blockDim.y * blockDim.z;           \
             for (int asc_i = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);                      \
                  asc_i < asc_rows * asc_cols; asc_i += asc_step) {                                                     \
                 const int r = asc_i / asc_cols, c = asc_i % asc_cols;                                                  \
-                asc_put(asc_now, r, c, __VA_ARGS__);                                                                   \
+                asc_probe(asc_now, r, c, __VA_ARGS__);                                                                 \
             }                                                                                                          \
             asc_close<asc_ch>(asc_now);                                                                                \
+            asc_meet(asc_now);                                                                                         \
         }                                                                                                              \
     } while (0)
 

@@ -92,24 +92,41 @@ static int slots_check(const struct live_header *header, const unsigned char *tr
     return 0;
 }
 
-int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
-                 size_t *n_bytes, struct err *err)
+/* Maps all of a live trace and checks its header. */
+static unsigned char *map_checked(int fd, int protection, size_t *n_bytes, struct err *err)
 {
     struct stat status;
-    if (fstat(fd, &status) != 0)
-        return err_errno(err, "live trace", "file descriptor %d", fd);
-    if (status.st_size < (off_t)ASC_HEADER_BYTES)
-        return err_set(err, ERR_INPUT, "live trace", "holds %lld bytes, less than a header of %u",
-                       (long long)status.st_size, ASC_HEADER_BYTES);
+    if (fstat(fd, &status) != 0) {
+        err_errno(err, "live trace", "file descriptor %d", fd);
+        return NULL;
+    }
+    if (status.st_size < (off_t)ASC_HEADER_BYTES) {
+        err_set(err, ERR_INPUT, "live trace", "holds %lld bytes, less than a header of %u", (long long)status.st_size,
+                ASC_HEADER_BYTES);
+        return NULL;
+    }
     const size_t size = (size_t)status.st_size;
-    unsigned char *trace = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (trace == MAP_FAILED)
-        return err_errno(err, "live trace", "mapping %zu bytes", size);
+    unsigned char *trace = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+    if (trace == MAP_FAILED) {
+        err_errno(err, "live trace", "mapping %zu bytes", size);
+        return NULL;
+    }
     const struct live_header *header = (const struct live_header *)(void *)trace;
     if (header_check(header, size, err) != 0 || slots_check(header, trace, err) != 0) {
         munmap(trace, size);
-        return -1;
+        return NULL;
     }
+    *n_bytes = size;
+    return trace;
+}
+
+int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
+                 size_t *n_bytes, struct err *err)
+{
+    unsigned char *trace = map_checked(fd, PROT_READ | PROT_WRITE, n_bytes, err);
+    if (!trace)
+        return -1;
+    struct live_header *header = (struct live_header *)(void *)trace;
     const struct layout *l = &header->layout;
     *problem = header->problem;
     problem->q = trace + l->q.offset;
@@ -119,7 +136,27 @@ int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, str
     problem->lse = (float *)(void *)(trace + l->lse.offset);
     *plan = header->plan;
     live_device(l, problem, trace, device);
+    device->unfed = header->unfed;
     *mapping = trace;
-    *n_bytes = size;
+    return 0;
+}
+
+int live_feed(int fd, void *live, uint32_t channels, struct asc_device *device, void **mapping, size_t *n_bytes,
+              struct err *err)
+{
+    const struct live_header *own = live;
+    unsigned char *fed = map_checked(fd, PROT_READ, n_bytes, err);
+    if (!fed)
+        return -1;
+    const struct live_header *header = (const struct live_header *)(void *)fed;
+    const struct layout_part *slots = &own->layout.slots;
+    if (!same_layout(&own->layout, &header->layout) ||
+        memcmp((const unsigned char *)live + slots->offset, fed + slots->offset, slots->bytes) != 0) {
+        munmap(fed, *n_bytes);
+        return err_set(err, ERR_INPUT, "fed trace", "is not laid out as the trace of this run");
+    }
+    device->fed = fed;
+    device->feed = channels;
+    *mapping = fed;
     return 0;
 }

@@ -16,10 +16,15 @@ struct live_header {
     struct asc_plan plan;
     struct asc_conventions conventions;
     struct layout_types types;
-    struct layout layout; /* what layout_make() says for the four above */
+    struct layout layout;         /* what layout_make() says for the four above */
+    uint64_t unfed[ASC_CHANNELS]; /* the probes count here: const values of channels that were to be fed */
 };
 
-/* The child's side: trace_attach(), declared in trace.h. */
+/* The child's side: trace_attach(), declared in trace.h; and for a run that is fed, after it:
+   maps the fed trace behind fd read-only and hands it to the probes, which overwrite the values of `channels` (a set of
+   1u << enum asc_channel) with its own. It must be of the problem and layout of the live trace, mapped at `live`. */
+int live_feed(int fd, void *live, uint32_t channels, struct asc_device *device, void **mapping, size_t *n_bytes,
+              struct err *err);
 
 /* Sets a registration to the defaults of abi.h; the debuggee's main calls it, then asc_describe(). */
 void asc_kernel_defaults(struct asc_kernel *kernel);

@@ -1,5 +1,7 @@
 #include "probes/trace.h"
 
+#include "probes/live.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@ void trace_free(struct trace *t)
         close(t->fd);
     if (!t->live)
         free((void *)(uintptr_t)t->slot_index);
+    trace_free(t->fed);
     free(t->info.source);
     free(t->info.scenario);
     free(t->info.sites);
@@ -44,6 +47,13 @@ struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int
     tile.dtype = (enum dtype)map->dtype;
     tile.data = t->bytes + map->offset + (uint64_t)slot * map->slot_stride + (uint64_t)kv * map->kv_stride;
     return tile;
+}
+
+struct tile trace_fed_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    if (!t->fed || !(t->fed_channels & 1u << ch))
+        return (struct tile){0};
+    return trace_tile(t->fed, ch, slot, kv);
 }
 
 const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
@@ -119,6 +129,11 @@ uint64_t trace_dropped(const struct trace *t, enum asc_channel ch)
 uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch)
 {
     return counter(t, &t->layout.mistyped, ch);
+}
+
+uint64_t trace_unfed(const struct trace *t, enum asc_channel ch)
+{
+    return t->live ? ((const struct live_header *)(const void *)t->bytes)->unfed[ch] : 0;
 }
 
 const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch)

@@ -51,6 +51,10 @@ struct trace {
     const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; live: in the mapping, saved: owned */
     int fd;                    /* owned: memfd of a live trace, -1 for a saved one */
     int live;                  /* 1: memfd, 0: a file */
+    /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum
+       asc_channel) overwrote their values with, after recording them here. Owned; NULL: nothing was fed. */
+    struct trace *fed;
+    uint32_t fed_channels;
 };
 
 /* A live trace: makes a memfd of the layout's size, writes header, slot table and inputs (q, k, v: the caller's arrays
@@ -99,6 +103,12 @@ const int32_t *trace_slot_place(const struct trace *t, int slot); /* [3] batch, 
 
 uint64_t trace_dropped(const struct trace *t, enum asc_channel ch);  /* values without a place */
 uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch); /* values of another type than declared */
+
+/* Values of this fed channel that could not be overwritten, being const (live traces only). */
+uint64_t trace_unfed(const struct trace *t, enum asc_channel ch);
+/* What the kernel went on with after a probe of this tile: an element is the fed one where the fed trace holds it, else
+   the recorded one. data NULL: the tile was not fed. */
+struct tile trace_fed_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
 
 /* The probe line of a channel, or NULL. */
 const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch);

@@ -1,5 +1,5 @@
 // my_attention: a small attention kernel with probes, the example of docs/writing-a-kernel.md.
-// One warp computes one query; no shared memory, no barriers. f16 in and out, f32 in between, head_dim 64.
+// One warp computes one query, its Q in shared memory. f16 in and out, f32 in between, head_dim 64.
 
 #include <cuda_fp16.h>
 #include <math.h>
@@ -43,6 +43,7 @@ __global__ void my_attention(Params p)
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32;
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
     const int query = q_tile * BR + row;
+    __shared__ __half sq[BR][D];
     ASC_TILE(batch, head, q_tile);
     if (query >= p.q_len)
         return; // the whole warp
@@ -50,7 +51,10 @@ __global__ void my_attention(Params p)
     const __half *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head + query * p.q_strides.row;
     const __half *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     const __half *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
-    ASC_EACH(q, 0, COLS, row, lane + 32 * i, q[lane + 32 * i]);
+    for (int i = 0; i < COLS; i++)
+        sq[row][lane + 32 * i] = q[lane + 32 * i];
+    ASC_EACH(q, 0, COLS, row, lane + 32 * i, sq[row][lane + 32 * i]);
+    __syncwarp();
 
     float m = -INFINITY, l = 0.0f, u[COLS] = {};
     // The tile's last query decides how many kv tiles the block visits; the other rows find theirs masked.
@@ -62,22 +66,20 @@ __global__ void my_attention(Params p)
         if (key < p.kv_len && key <= query + p.reach) {
             s = 0.0f;
             for (int d = 0; d < D; d++)
-                s += __half2float(q[d]) * __half2float(k[key * p.kv_strides.row + d]);
+                s += __half2float(sq[row][d]) * __half2float(k[key * p.kv_strides.row + d]);
             s *= p.scale;
         }
         ASC_EACH(s, kv_tile, 1, row, lane, s);
 
         const float m_prev = m;
         m = fmaxf(m, warp_max(s));
+        ASC_ROW_ALL(m, kv_tile, row, lane == 0, m);   // every lane holds m, alpha and l
         const float base = m == -INFINITY ? 0.0f : m; // no key so far: -inf - -inf would be NaN
-        const float alpha = __expf(m_prev - base), weight = __expf(s - base);
-        l = l * alpha + warp_sum(weight);
+        float alpha = __expf(m_prev - base), weight = __expf(s - base);
+        ASC_ROW_ALL(alpha, kv_tile, row, lane == 0, alpha);
         ASC_EACH(p, kv_tile, 1, row, lane, weight);
-        if (lane == 0) { // every lane holds the same values
-            ASC_ROW(m, kv_tile, row, m);
-            ASC_ROW(alpha, kv_tile, row, alpha);
-            ASC_ROW(l, kv_tile, row, l);
-        }
+        l = l * alpha + warp_sum(weight);
+        ASC_ROW_ALL(l, kv_tile, row, lane == 0, l);
 
         for (int i = 0; i < COLS; i++)
             u[i] *= alpha;

@@ -139,7 +139,7 @@ static void judge_visited(const struct job *job, int kv)
         else
             judge_absent(job, ch, 1, 0);
     }
-    if (s->stage[asc_s].recorded && s->pad_cols)
+    if (s->stage[asc_s].recorded && s->pad_captured)
         element_judge_padding(&job->c->s_padding[kv], s->kv_cols, &verdicts_of(job, asc_s)->local);
     if (!left)
         local_advance(job->c, s);

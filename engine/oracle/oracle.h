@@ -47,7 +47,11 @@ struct oracle_case {
     const struct matrix *captured; /* [kv_tiles][ASC_CHANNELS] */
     /* Padding columns of s (keys >= kv_len) in valid rows: what stands there must be masked. data NULL: no padding. */
     const struct matrix *s_padding; /* [kv_tiles], or NULL: no tile has padding */
-    const int *order;               /* [n_visited] kv tiles in the order the kernel visited them */
+    /* What the kernel went on with where a probe overwrote its value after capturing it: an element is the fed one
+       where one was written, else the captured one. Same shapes, data NULL: not fed. NULL: nothing is. */
+    const struct matrix *fed;           /* [kv_tiles][ASC_CHANNELS] */
+    const struct matrix *fed_s_padding; /* [kv_tiles]; goes with fed */
+    const int *order;                   /* [n_visited] kv tiles in the order the kernel visited them */
     int n_visited;
 };
 

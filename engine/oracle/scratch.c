@@ -129,6 +129,12 @@ const struct matrix *scratch_captured(const struct judge_scratch *s, const struc
     return &c->captured[(channel_per_kv(ch) ? s->kv : 0) * ASC_CHANNELS + (int)ch];
 }
 
+const struct matrix *scratch_fed(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
+{
+    const struct matrix *m = c->fed ? &c->fed[(channel_per_kv(ch) ? s->kv : 0) * ASC_CHANNELS + (int)ch] : NULL;
+    return m && m->data ? m : NULL;
+}
+
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
     struct stage *stage = &s->stage[ch];
@@ -140,6 +146,12 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
     stage->value = stage->got;
     stage->loose = s->zero;
     stage->exact = 1;
+    const struct matrix *fed = scratch_fed(s, c, ch);
+    if (fed) {
+        values_overlay(fed, stage->got, stage->loose_room);
+        stage->value = stage->loose_room;
+        return;
+    }
     /* Q, K and V are used as they are captured. Any other channel in a narrow type is a rounded copy of the f32 that
        the kernel goes on with (or that very value): both have to be allowed for. */
     if (ch == asc_q || ch == asc_k || ch == asc_v || !bound_narrow(m->dtype, &unit, &half_tiny))

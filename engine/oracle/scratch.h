@@ -13,7 +13,7 @@ struct stage {
     double *got;
     double *want[SIDES]; /* NaN: its operands allow no statement; +-inf: exactly this infinity is expected */
     double *bound[SIDES];
-    double *loose_room;
+    double *loose_room; /* of loose; of a channel that was fed: the values the kernel went on with */
     /* What the local formulas downstream take for this channel: the captured values, or where there are none the
        expected ones; and how far the kernel's own values may lie from it (all zero for captured f32). */
     const double *value, *loose;
@@ -35,7 +35,8 @@ struct judge_scratch {
     const double *use_q, *use_k, *use_v; /* magnitudes of the q, k and v that local formulas read */
     int kv;                              /* the tile at hand */
     int kv_cols;                         /* its columns */
-    int pad_cols;                        /* padding columns of s that hold something else than -inf, or 0 */
+    int pad_cols;                        /* padding columns of s that went on as something else than -inf, or 0 */
+    int pad_captured;                    /* 1: something else than -inf was captured there */
     int masked;                          /* 1: no row sees any of it */
     int exact_q;                         /* 1: local formulas read the original Q */
     int exact_k;                         /* 1: local_s has worked on this tile and has read the original K */
@@ -51,7 +52,10 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv);
 /* The captured matrix of a channel at the tile at hand (or of the slot). */
 const struct matrix *scratch_captured(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch);
 
-/* Loads a captured channel and makes it the value that local formulas read. */
+/* The fed matrix of a channel at the tile at hand, or NULL: not fed. */
+const struct matrix *scratch_fed(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch);
+
+/* Loads a captured channel and makes it, or what it was fed with, the value that local formulas read. */
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch);
 /* Makes the locally expected values the ones that local formulas read: nothing was captured. */
 void scratch_expect(struct judge_scratch *s, enum asc_channel ch);

@@ -30,7 +30,9 @@ void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_c
 void tile_padding(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct matrix *padding = c->s_padding ? &c->s_padding[s->kv] : NULL;
+    const struct matrix *fed = padding && scratch_fed(s, c, asc_s) ? &c->fed_s_padding[s->kv] : NULL;
     s->pad_cols = 0;
+    s->pad_captured = 0;
     if (!s->stage[asc_s].recorded || !padding || !padding->data)
         return;
     values_load(padding, s->pad);
@@ -39,10 +41,14 @@ void tile_padding(const struct oracle_case *c, struct judge_scratch *s)
             double *x = &s->pad[(size_t)r * (size_t)padding->cols + (size_t)col];
             if (dtype_is_unwritten(padding->dtype, padding->data, (size_t)(r * padding->row_stride + col)))
                 *x = -INFINITY;
-            if (*x != -INFINITY)
-                s->pad_cols = padding->cols;
+            s->pad_captured |= *x != -INFINITY;
         }
     }
+    if (fed)
+        values_overlay(fed, s->pad, s->pad);
+    for (int i = 0; i < padding->rows * padding->cols; i++)
+        if (s->pad[i] != -INFINITY)
+            s->pad_cols = padding->cols;
 }
 
 void tile_local(const struct oracle_case *c, struct judge_scratch *s)

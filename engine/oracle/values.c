@@ -24,6 +24,23 @@ void values_load(const struct matrix *m, double *out)
     }
 }
 
+/* Written, as attnscope.h's probes decide it: types without the pattern start as the NaN code 7F, integers as 0. */
+static int element_written(const struct matrix *m, size_t i)
+{
+    if (m->dtype == DTYPE_E4M3 || m->dtype == DTYPE_E5M2)
+        return ((const uint8_t *)m->data)[i] != 0x7F;
+    return !dtype_is_unwritten(m->dtype, m->data, i);
+}
+
+void values_overlay(const struct matrix *m, const double *under, double *out)
+{
+    for (int r = 0; r < m->rows; r++)
+        for (int c = 0; c < m->cols; c++) {
+            const size_t at = (size_t)r * (size_t)m->cols + (size_t)c, i = (size_t)(r * m->row_stride + c);
+            out[at] = element_written(m, i) ? dtype_load(m->dtype, m->data, i) : under[at];
+        }
+}
+
 int values_written(const struct matrix *m)
 {
     if (!dtype_has_unwritten(m->dtype))

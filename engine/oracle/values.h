@@ -7,6 +7,9 @@
 /* Converts to out, [rows][cols] row-major; what was never written becomes a NaN. */
 void values_load(const struct matrix *m, double *out);
 
+/* out = m where an element of m was written, else `under`; both [rows][cols]. */
+void values_overlay(const struct matrix *m, const double *under, double *out);
+
 /* 1 if any element of the matrix was written; types without a never-written pattern count as written. */
 int values_written(const struct matrix *m);
 

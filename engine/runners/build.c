@@ -23,6 +23,7 @@
 struct job {
     const struct runner_paths *paths; /* borrowed */
     const char *kernel;               /* borrowed: as the user names it */
+    enum probes probes;
     const struct runner_progress *progress;
     struct build *out;
     const char *arguments[ARGUMENTS_MAX]; /* g++ and its flags, before -E or -c; borrowed from below and flags.h */
@@ -132,7 +133,7 @@ static void collect_arguments(struct job *job)
     if (simt_march_flag())
         add(job, simt_march_flag());
     add(job, "-fdiagnostics-color=never");
-    add(job, "-DASC_MODE=1");
+    add(job, job->probes == PROBES_FEED ? "-DASC_MODE=2" : "-DASC_MODE=1");
     add(job, "-iquote");
     add_path(job, "%.*s", n_folder ? n_folder : 1, n_folder ? job->kernel : ".");
     if (strcmp(job->out->source_path, job->kernel) != 0) {
@@ -312,7 +313,7 @@ static void set_names(struct job *job)
     snprintf(job->own[1], sizeof job->own[1], "%s/engine/", job->paths->root);
 }
 
-int build_debuggee(const struct runner_paths *paths, const char *kernel, const char *patch,
+int build_debuggee(const struct runner_paths *paths, const char *kernel, const char *patch, enum probes probes,
                    const struct runner_progress *progress, struct build *out, struct err *err)
 {
     *out = (struct build){0};
@@ -325,6 +326,7 @@ int build_debuggee(const struct runner_paths *paths, const char *kernel, const c
     }
     job->paths = paths;
     job->kernel = kernel;
+    job->probes = probes;
     job->progress = progress;
     job->out = out;
     set_names(job);

@@ -211,6 +211,17 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     return err_set(err, run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : ERR_RUN, where, "%s; %s", what, progress);
 }
 
+static int send_run(struct run *run)
+{
+    const struct trace *t = run->t;
+    const struct wire *wire = &run->c->wire;
+    if (t->fed && wire_send(wire, WIRE_FEED, json_pack("{s:I}", "channels", (json_int_t)t->fed_channels), t->fed->fd,
+                            &run->broke))
+        return -1;
+    json_t *fields = json_pack("{s:i, s:i}", "id", run->id, "workers", t->info.workers);
+    return wire_send(wire, WIRE_RUN, fields, t->fd, &run->broke);
+}
+
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress, struct err *err)
 {
     struct trace_info *info = &t->info;
@@ -227,8 +238,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     if (progress && progress->report)
         progress->report(progress->ctx, "running", 0, 0);
     run.id = ++c->last_id;
-    json_t *fields = json_pack("{s:i, s:i}", "id", run.id, "workers", info->workers);
-    if (wire_send(&c->wire, WIRE_RUN, fields, t->fd, &run.broke))
+    if (send_run(&run))
         run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;
     wait_for_outcome(&run, limit_s);
     if (run.outcome != OUTCOME_COMPLETE)

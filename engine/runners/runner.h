@@ -31,10 +31,13 @@ struct build {
     int from_cache;
 };
 
+/* What the probes of a build do: ASC_MODE of attnscope.h. */
+enum probes { PROBES_RECORD = 1, PROBES_FEED = 2 };
+
 /* Compiles kernel (a path; patch may be NULL or "") for the CPU executor. Cached by content: preprocessed source,
    flags, compiler, runtime and ABI version. ERR_BUILD carries the compiler's message at the user's line, ERR_GPU_ONLY
    the construct and its line, ERR_INPUT a missing file or a hunk that does not apply. */
-int build_debuggee(const struct runner_paths *paths, const char *kernel, const char *patch,
+int build_debuggee(const struct runner_paths *paths, const char *kernel, const char *patch, enum probes probes,
                    const struct runner_progress *progress, struct build *out, struct err *err);
 void build_free(struct build *b);
 
@@ -55,11 +58,11 @@ int child_start(const char *program, struct child **out, struct err *err); /* ER
 const struct child_hello *child_hello(const struct child *c);
 /* Asks the kernel for its plan. ERR_DECLINED carries the kernel's own sentence. */
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err);
-/* Launches into the live trace and waits, at most limit_s; t->info.workers threads (0: as many as cores). 0: complete,
-   t->info.events may hold traps and diverged barriers. -1 with ERR_RUN (crash, assert, deadlock, time limit: the text
-   says which, and where the last probe fired) or ERR_CANCELLED: the trace then holds what was written, its info the
-   status and the events, and the child is gone; start another. t->info.sites and source_name should be set before, so
-   that the text can name lines as the user does. */
+/* Launches into the live trace (fed from t->fed, where there is one) and waits, at most limit_s; t->info.workers
+   threads (0: as many as cores). 0: complete, t->info.events may hold traps and diverged barriers. -1 with ERR_RUN
+   (crash, assert, deadlock, time limit: the text says which, and where the last probe fired) or ERR_CANCELLED: the
+   trace then holds what was written, its info the status and the events, and the child is gone; start another.
+   t->info.sites and source_name should be set before, so that the text can name lines as the user does. */
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress,
               struct err *err);
 int child_alive(const struct child *c);

@@ -57,19 +57,36 @@ static struct matrix input_rows(const struct trace *t, char which, int batch, in
     return m;
 }
 
-static struct matrix captured_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
+static struct matrix valid_part(struct tile tile)
 {
-    struct tile tile = trace_tile(t, ch, slot, kv);
     return (struct matrix){tile.data, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
 }
 
-static struct matrix score_padding(const struct trace *t, int slot, int kv)
+static struct matrix padding_of(struct tile tile)
 {
-    struct tile tile = trace_tile(t, asc_s, slot, kv);
     if (!tile.data || tile.valid_cols >= tile.cols)
         return (struct matrix){0};
     const unsigned char *first = (const unsigned char *)tile.data + (size_t)tile.valid_cols * dtype_bytes(tile.dtype);
     return (struct matrix){first, tile.dtype, tile.cols, tile.valid_rows, tile.cols - tile.valid_cols};
+}
+
+/* All tiles of a slot: captured ones by trace_tile, fed ones by trace_fed_tile. */
+static int list_tiles(const struct trace *t, int slot,
+                      struct tile (*get)(const struct trace *t, enum asc_channel ch, int slot, int kv),
+                      struct matrix **tiles, struct matrix **padding)
+{
+    const int kv_tiles = t->layout.kv_tiles;
+    *tiles = calloc((size_t)kv_tiles * ASC_CHANNELS, sizeof **tiles);
+    *padding = calloc((size_t)kv_tiles, sizeof **padding);
+    if (!*tiles || !*padding)
+        return -1;
+    for (int kv = 0; kv < kv_tiles; kv++) {
+        (*padding)[kv] = padding_of(get(t, asc_s, slot, kv));
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            if (kv == 0 || channel_per_kv(ch))
+                (*tiles)[kv * ASC_CHANNELS + ch] = valid_part(get(t, ch, slot, kv));
+    }
+    return 0;
 }
 
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
@@ -78,18 +95,11 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
     const int32_t *place = trace_slot_place(t, slot);
     const int kv_tiles = t->layout.kv_tiles;
     memset(out, 0, sizeof *out);
-    out->captured = calloc((size_t)kv_tiles * ASC_CHANNELS, sizeof *out->captured);
-    out->padding = calloc((size_t)kv_tiles, sizeof *out->padding);
     out->order = calloc((size_t)kv_tiles, sizeof *out->order);
-    if (!out->captured || !out->padding || !out->order) {
+    if (!out->order || list_tiles(t, slot, trace_tile, &out->captured, &out->padding) != 0 ||
+        (t->fed && list_tiles(t, slot, trace_fed_tile, &out->fed, &out->fed_padding) != 0)) {
         slot_case_free(out);
         return -1;
-    }
-    for (int kv = 0; kv < kv_tiles; kv++) {
-        out->padding[kv] = score_padding(t, slot, kv);
-        for (int ch = 0; ch < ASC_CHANNELS; ch++)
-            if (kv == 0 || channel_per_kv(ch))
-                out->captured[kv * ASC_CHANNELS + ch] = captured_tile(t, ch, slot, kv);
     }
     struct oracle_case *c = &out->c;
     c->scale = p->scale;
@@ -114,6 +124,8 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
     c->kv_tiles = kv_tiles;
     c->captured = out->captured;
     c->s_padding = out->padding;
+    c->fed = out->fed;
+    c->fed_s_padding = out->fed_padding;
     c->order = out->order;
     c->n_visited = visiting_order(t, slot, out->order);
     return 0;
@@ -125,6 +137,8 @@ void slot_case_free(struct slot_case *s)
         return;
     free(s->captured);
     free(s->padding);
+    free(s->fed);
+    free(s->fed_padding);
     free(s->order);
     memset(s, 0, sizeof *s);
 }

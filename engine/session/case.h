@@ -7,9 +7,11 @@
 
 struct slot_case {
     struct oracle_case c;
-    struct matrix *captured; /* owned, [kv_tiles][ASC_CHANNELS] */
-    struct matrix *padding;  /* owned, [kv_tiles] */
-    int *order;              /* owned, [kv_tiles] */
+    struct matrix *captured;    /* owned, [kv_tiles][ASC_CHANNELS] */
+    struct matrix *padding;     /* owned, [kv_tiles] */
+    struct matrix *fed;         /* owned, as captured; NULL: not an isolated run */
+    struct matrix *fed_padding; /* owned, as padding */
+    int *order;                 /* owned, [kv_tiles] */
 };
 
 /* Borrows the trace's arrays; -1 where memory ran out. */

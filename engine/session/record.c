@@ -1,5 +1,7 @@
 #include "engine/session/record.h"
 
+#include "engine/session/feed.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +13,11 @@ static void report(const struct runner_progress *progress, const char *phase)
 }
 
 static int warm_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-                      const struct runner_progress *progress, struct err *err)
+                      enum probes probes, const struct runner_progress *progress, struct err *err)
 {
     struct build built = {0};
     report(progress, "compiling");
-    if (build_debuggee(paths, scenario->kernel, scenario->patch, progress, &built, err) != 0)
+    if (build_debuggee(paths, scenario->kernel, scenario->patch, probes, progress, &built, err) != 0)
         return -1;
     if (r->child && (!child_alive(r->child) || strcmp(built.program, r->build.program) != 0)) {
         child_stop(r->child);
@@ -198,7 +200,7 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
 {
     struct asc_plan plan;
     *out = NULL;
-    if (warm_child(r, paths, scenario, progress, err) != 0)
+    if (warm_child(r, paths, scenario, PROBES_RECORD, progress, err) != 0)
         return -1;
     if (child_load(r->child, &scenario->problem, &plan, err) != 0)
         return -1;
@@ -212,6 +214,45 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
     }
     report(progress, "running");
     return child_run(r->child, *out, scenario->limit_s, progress, err);
+}
+
+/* The kernel may have been edited since. */
+static int same_kernel(struct recorder *r, const struct scenario *scenario, const struct trace *run, struct err *err)
+{
+    struct asc_plan plan;
+    if (child_load(r->child, &scenario->problem, &plan, err) != 0)
+        return -1;
+    const struct asc_plan *before = &run->plan;
+    const struct asc_conventions *declared = &child_hello(r->child)->conventions;
+    if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
+        plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
+        memcmp(declared, &run->conventions, sizeof *declared) != 0)
+        return err_set(err, ERR_INPUT, scenario->kernel,
+                       "has changed since the run that is to be isolated: run it again");
+    return 0;
+}
+
+int record_fed(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+               const struct trace *run, struct trace *fed, uint32_t channels, const struct runner_progress *progress,
+               struct trace **out, struct err *err)
+{
+    struct trace *t = NULL;
+    *out = NULL;
+    if (warm_child(r, paths, scenario, PROBES_FEED, progress, err) != 0 || same_kernel(r, scenario, run, err) != 0 ||
+        feed_trace_like(run, &t, err) != 0 || describe(r, scenario, t, err) != 0) {
+        trace_free(t);
+        trace_free(fed);
+        return -1;
+    }
+    t->fed = fed;
+    t->fed_channels = channels;
+    report(progress, "running");
+    const int failed = child_run(r->child, t, scenario->limit_s, progress, err);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (trace_unfed(t, ch))
+            t->fed_channels &= ~(1u << ch);
+    *out = t;
+    return failed;
 }
 
 void recorder_free(struct recorder *r)

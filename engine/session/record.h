@@ -15,6 +15,14 @@ struct recorder {
  */
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err);
+
+/* The run of `run` once more, in a build whose probes feed: the same problem, slots and inputs, `channels` (a set of
+   1u << enum asc_channel) overwritten with the values of `fed`, a trace of the same layout that is taken over.
+   (*out)->fed is it, and fed_channels what did reach the kernel. ERR_INPUT where the kernel is not the one of `run` any
+   more. */
+int record_fed(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+               const struct trace *run, struct trace *fed, uint32_t channels, const struct runner_progress *progress,
+               struct trace **out, struct err *err);
 void recorder_free(struct recorder *r);
 
 #endif

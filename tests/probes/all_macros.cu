@@ -33,7 +33,8 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
         ASC_EACH(s, j, 4, warp * 4 + i, lane, acc[i]); // probe
         for (int e = 0; e < 4; e++)
             sum += acc[e];
-        ASC_ROW(l, j, threadIdx.x % 16, sum); // probe
+        ASC_ROW(l, j, threadIdx.x % 16, sum);                // probe
+        ASC_ROW_ALL(m, j, threadIdx.x % 16, warp == 0, sum); // probe
         __syncthreads();
     }
     out[(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x] = sum;

@@ -17,7 +17,12 @@ __global__ static void probes(int wrong)
     static float q[BR * D];
     for (int e = 0; e < BR * D; e++)
         q[e] = static_cast<float>(1000 * h + 100 * qt + e);
-    ASC_BLOCK(q, 77, BR, D, q[r * D + c]); // once per q tile: the kv tile is ignored
+    ASC_BLOCK(q, 77, BR, D, q[r * D + c]);  // once per q tile: the kv tile is ignored
+    float copy = static_cast<float>(1 + t); // of its own in each thread, to tell who records and who is fed
+    ASC_ROW_ALL(o, 0, t % BR, t < BR, copy);
+    const float seen = copy;
+    if (t < BR * (D - 1))
+        ASC_EACH(o, 0, 1, t % BR, 1 + t / BR, seen);
     for (int j = 0; j < KV; j++) {
         float s[4];
         for (int e = 0; e < 4; e++)

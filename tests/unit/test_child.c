@@ -74,7 +74,7 @@ static int setup(void **state)
     (void)state;
     struct runner_paths paths;
     struct err err = {0};
-    if (runner_find_paths(&paths, &err) || build_debuggee(&paths, KERNEL, NULL, NULL, &kernel, &err)) {
+    if (runner_find_paths(&paths, &err) || build_debuggee(&paths, KERNEL, NULL, PROBES_RECORD, NULL, &kernel, &err)) {
         print_message("%s: %s\n", err.where, err.message);
         return -1;
     }

@@ -45,39 +45,45 @@ static char *read_text(const char *name, size_t *n_bytes)
     return text;
 }
 
-/* The debuggee made of tests/probes/host_probes.cu. */
-static struct {
+/* The debuggees made of tests/probes/host_probes.cu: one that records, one that also feeds. */
+struct debuggee {
     void *library;
     int (*bind)(const struct asc_device *device);
     struct asc_kernel kernel;
-} debuggee;
+};
+static struct debuggee recording, feeding;
 
-static void load_debuggee(void)
+static void load_one(struct debuggee *d, const char *mode)
 {
     char path[256];
     void (*describe)(struct asc_kernel * kernel);
-    if (debuggee.library)
+    if (d->library)
         return;
-    runs("c++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I. -include tests/probes/one_thread.h -DASC_MODE=1 "
-         "-o %s/host_probes.so -x c++ tests/probes/host_probes.cu%s",
-         folder, "");
-    snprintf(path, sizeof path, "%s/host_probes.so", folder);
-    debuggee.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!debuggee.library)
+    snprintf(path, sizeof path, "%s/host_probes_%s.so", folder, mode);
+    runs("c++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I. -include tests/probes/one_thread.h -DASC_MODE=%s "
+         "-o %s -x c++ tests/probes/host_probes.cu",
+         mode, path);
+    d->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!d->library)
         fail_msg("%s", dlerror());
-    *(void **)&debuggee.bind = dlsym(debuggee.library, "asc_bind");
-    *(void **)&describe = dlsym(debuggee.library, "asc_describe");
-    assert_true(debuggee.bind && describe);
-    asc_kernel_defaults(&debuggee.kernel);
-    debuggee.kernel.name = dlsym(debuggee.library, "asc_kernel_name");
-    describe(&debuggee.kernel);
+    *(void **)&d->bind = dlsym(d->library, "asc_bind");
+    *(void **)&describe = dlsym(d->library, "asc_describe");
+    assert_true(d->bind && describe);
+    asc_kernel_defaults(&d->kernel);
+    d->kernel.name = dlsym(d->library, "asc_kernel_name");
+    describe(&d->kernel);
+}
+
+static void load_debuggee(void)
+{
+    load_one(&recording, "1");
 }
 
 static void registration_says_what_the_kernel_takes(void **state)
 {
     (void)state;
     load_debuggee();
-    const struct asc_kernel *k = &debuggee.kernel;
+    const struct asc_kernel *k = &recording.kernel;
     struct asc_problem p = {.head_dim = 7};
     struct asc_plan plan = {0};
     assert_string_equal(k->name, "host_probes");
@@ -94,8 +100,8 @@ static void registration_says_what_the_kernel_takes(void **state)
 
 enum { BR = 8, BC = 4, D = 6, KV = 3, SLOTS = 2 };
 
-/* A run of the debuggee: 2 heads x 2 q tiles, (head 0, q tile 0) and (head 1, q tile 1) recorded. */
-static struct trace *record(int lost)
+/* An empty trace of 2 heads x 2 q tiles, (head 0, q tile 0) and (head 1, q tile 1) recorded. */
+static struct trace *make_trace(void)
 {
     const struct asc_problem p = {.batch = 1,
                                   .heads = 2,
@@ -111,28 +117,47 @@ static struct trace *record(int lost)
     const struct asc_conventions conventions = {0};
     static const float zeros[2 * 2 * BR * D];
     struct layout_types types = {.o = DTYPE_F32};
-    struct asc_problem problem;
     struct asc_plan plan;
-    struct asc_device device;
     struct trace *t = NULL;
     struct err err = {0};
-    void *mapping = NULL;
-    size_t n_bytes = 0;
     load_debuggee();
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
     types.channel[asc_alpha] = DTYPE_E4M3;
     types.channel[asc_k] = -1;
-    assert_null(debuggee.kernel.plan(&p, &plan));
-    if (trace_create(&p, &plan, &conventions, &types, slots, SLOTS, zeros, zeros, zeros, &t, &err) != 0 ||
-        trace_attach(t->fd, &problem, &plan, &device, &mapping, &n_bytes, &err) != 0)
+    assert_null(recording.kernel.plan(&p, &plan));
+    if (trace_create(&p, &plan, &conventions, &types, slots, SLOTS, zeros, zeros, zeros, &t, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
-    assert_int_equal(debuggee.bind(&device), 0);
+    return t;
+}
+
+/* A run of a debuggee; fed: NULL, or the trace whose values the probes of `channels` take over. */
+static struct trace *run(struct debuggee *d, int lost, const struct trace *fed, uint32_t channels)
+{
+    struct trace *t = make_trace();
+    struct asc_problem problem;
+    struct asc_plan plan;
+    struct asc_device device;
+    struct err err = {0};
+    void *mapping = NULL, *fed_mapping = NULL;
+    size_t n_bytes = 0, fed_bytes = 0;
+    if (trace_attach(t->fd, &problem, &plan, &device, &mapping, &n_bytes, &err) != 0 ||
+        (fed && live_feed(fed->fd, mapping, channels, &device, &fed_mapping, &fed_bytes, &err) != 0))
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(d->bind(&device), 0);
     if (lost)
         problem.batch = -1; /* the kernel then believes to be somewhere else */
-    assert_null(debuggee.kernel.launch(&problem, NULL));
+    assert_null(d->kernel.launch(&problem, NULL));
     munmap(mapping, n_bytes);
+    if (fed)
+        munmap(fed_mapping, fed_bytes);
     return t;
+}
+
+static struct trace *record(int lost)
+{
+    load_debuggee();
+    return run(&recording, lost, NULL, 0);
 }
 
 static float value(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col)
@@ -233,12 +258,135 @@ static void a_lost_block_writes_nothing(void **state)
     trace_free(t);
 }
 
+/* A trace to feed from: element i of every tile is `base` + i, element 0 of each nobody has written. */
+static struct trace *make_fed(float base)
+{
+    struct trace *t = make_trace();
+    unsigned char *bytes = mmap(NULL, t->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+    assert_true(bytes != MAP_FAILED);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        for (int slot = 0; slot < SLOTS; slot++)
+            for (int kv = 0; kv < KV; kv++) {
+                const struct tile tile = trace_tile(t, ch, slot, kv);
+                for (int i = 1; tile.data && i < tile.rows * tile.cols; i++)
+                    dtype_store(tile.dtype, bytes + ((const unsigned char *)tile.data - t->bytes), (size_t)i,
+                                (double)base + i);
+            }
+    munmap(bytes, t->n_bytes);
+    return t;
+}
+
+static void feeding_records_first(void **state)
+{
+    (void)state;
+    load_one(&feeding, "2");
+    struct trace *fed = make_fed(5000), *t = run(&feeding, 0, fed, 1u << asc_s | 1u << asc_q);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const float base = slot ? 1100.0f : 0.0f;
+        for (int e = 0; e < BR * D; e++)
+            assert_true(value(t, asc_q, slot, 0, e / D, e % D) == base + (float)e);
+        for (int kv = 0; kv < KV; kv++)
+            for (int row = 0; row < BR; row++) {
+                for (int col = 0; col < BC; col++)
+                    assert_true(value(t, asc_s, slot, kv, row, col) == base + (float)(10 * kv + col));
+                /* m is made of s[0] behind the probe; that of row 0 the fed trace does not hold. */
+                const float own = base + (float)(10 * kv), want = row ? 5000.0f + (float)(row * BC) : own;
+                assert_true(value(t, asc_m, slot, kv, row, 0) == want);
+            }
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        assert_int_equal(trace_unfed(t, ch), 0);
+    trace_free(t);
+    trace_free(fed);
+}
+
+static void every_copy_is_fed(void **state)
+{
+    (void)state;
+    load_one(&feeding, "2");
+    struct trace *fed = make_fed(5000), *t = run(&feeding, 0, fed, 1u << asc_o), *ordinary = record(0);
+    for (int slot = 0; slot < SLOTS; slot++)
+        for (int row = 0; row < BR; row++) {
+            assert_true(value(t, asc_o, slot, 0, row, 0) == (float)(1 + row));
+            for (int col = 1; col < D; col++) {
+                const float own = (float)(1 + row + BR * (col - 1));
+                assert_true(value(ordinary, asc_o, slot, 0, row, col) == own);
+                assert_true(value(t, asc_o, slot, 0, row, col) == (row ? 5000.0f + (float)(row * D) : own));
+            }
+        }
+    trace_free(ordinary);
+    trace_free(t);
+    trace_free(fed);
+}
+
+static void const_values_are_counted(void **state)
+{
+    (void)state;
+    load_one(&feeding, "2");
+    struct trace *fed = make_fed(5000), *t = run(&feeding, 0, fed, 1u << asc_l | 1u << asc_o | 1u << asc_alpha);
+    assert_int_equal(trace_unfed(t, asc_l), SLOTS * KV * BR);
+    assert_int_equal(trace_unfed(t, asc_o), SLOTS * BR * (D - 1));
+    assert_int_equal(trace_unfed(t, asc_alpha), 0);
+    assert_int_equal(trace_unfed(t, asc_s), 0); /* not asked for */
+    trace_free(t);
+    trace_free(fed);
+}
+
+/* Without anything to feed, the two builds record the same. */
+static void feeding_nothing_is_recording(void **state)
+{
+    (void)state;
+    load_one(&feeding, "2");
+    struct trace *a = record(0), *b = run(&feeding, 0, NULL, 0);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        for (int slot = 0; slot < SLOTS; slot++)
+            for (int kv = 0; kv < KV; kv++) {
+                const struct tile x = trace_tile(a, ch, slot, kv), y = trace_tile(b, ch, slot, kv);
+                if (x.data)
+                    assert_memory_equal(x.data, y.data, (size_t)x.rows * (size_t)x.cols * dtype_bytes(x.dtype));
+                assert_int_equal(trace_dropped(a, ch), trace_dropped(b, ch));
+                assert_int_equal(trace_mistyped(a, ch), trace_mistyped(b, ch));
+            }
+    trace_free(a);
+    trace_free(b);
+}
+
+static void feeding_is_refused_where_it_can_not_be(void **state)
+{
+    (void)state;
+    load_debuggee();
+    struct trace *t = make_trace(), *fed = make_fed(1);
+    struct asc_problem problem;
+    struct asc_plan plan;
+    struct asc_device device;
+    struct err err = {0};
+    void *mapping = NULL, *other = NULL;
+    size_t n_bytes = 0, other_bytes = 0;
+    assert_int_equal(trace_attach(t->fd, &problem, &plan, &device, &mapping, &n_bytes, &err), 0);
+    /* Another slot table: its tiles are not those of this run. */
+    unsigned char *bytes = mmap(NULL, fed->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fed->fd, 0);
+    assert_true(bytes != MAP_FAILED);
+    ((int32_t *)(void *)(bytes + fed->layout.slots.offset))[2] = 1;
+    assert_int_equal(live_feed(fed->fd, mapping, 1u << asc_s, &device, &other, &other_bytes, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_null(device.fed);
+    ((int32_t *)(void *)(bytes + fed->layout.slots.offset))[2] = 0;
+    munmap(bytes, fed->n_bytes);
+    /* A build that only records. */
+    assert_int_equal(live_feed(fed->fd, mapping, 1u << asc_s, &device, &other, &other_bytes, &err), 0);
+    assert_int_not_equal(recording.bind(&device), 0);
+    munmap(other, other_bytes);
+    munmap(mapping, n_bytes);
+    trace_free(fed);
+    trace_free(t);
+}
+
 static void a_refused_launch_says_why(void **state)
 {
     (void)state;
     load_debuggee();
     const struct asc_problem p = {.batch = 2, .heads = 1, .q_len = 1};
-    assert_string_equal(debuggee.kernel.launch(&p, NULL), "too much shared memory");
+    assert_string_equal(recording.kernel.launch(&p, NULL), "too much shared memory");
 }
 
 static int line_of(const char *text, const char *what)
@@ -327,7 +475,8 @@ static void release_code_is_the_same_without_probes(void **state)
         "! grep -q ASC_TILE blank.txt || exit 1\n"
         "build with \"$root/tests/probes/all_macros.cu\" ''\n"
         "build without blank.txt ''\n"
-        "build recording \"$root/tests/probes/all_macros.cu\" -DASC_MODE=1%s",
+        "build recording \"$root/tests/probes/all_macros.cu\" -DASC_MODE=1\n"
+        "build feeding \"$root/tests/probes/all_macros.cu\" -DASC_MODE=2%s",
         folder, "");
     static const char *const archs[] = {"80", "89", "90"};
     for (int i = 0; i < 3; i++) {
@@ -338,14 +487,17 @@ static void release_code_is_the_same_without_probes(void **state)
         snprintf(name, sizeof name, "without_%s.cubin", archs[i]);
         char *without = read_text(name, &without_bytes);
         snprintf(name, sizeof name, "recording_%s.cubin", archs[i]);
-        char *recording = read_text(name, &recording_bytes);
+        char *recording_code = read_text(name, &recording_bytes);
         assert_true(with_bytes > 1000 && memcmp(with, "\177ELF", 4) == 0);
         assert_int_equal(with_bytes, without_bytes);
         assert_memory_equal(with, without, with_bytes);
         assert_true(recording_bytes > with_bytes); /* the comparison can tell */
         free(with);
         free(without);
-        free(recording);
+        snprintf(name, sizeof name, "feeding_%s.cubin", archs[i]);
+        free(read_text(name, &with_bytes));
+        assert_true(with_bytes > recording_bytes);
+        free(recording_code);
     }
 }
 
@@ -362,8 +514,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    if (debuggee.library)
-        dlclose(debuggee.library);
+    if (recording.library)
+        dlclose(recording.library);
+    if (feeding.library)
+        dlclose(feeding.library);
     runs("rm -r %s%s", folder, "");
     return 0;
 }
@@ -376,6 +530,11 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_counted),
         cmocka_unit_test(stamps_tell_warps_and_order),
         cmocka_unit_test(a_lost_block_writes_nothing),
+        cmocka_unit_test(feeding_records_first),
+        cmocka_unit_test(every_copy_is_fed),
+        cmocka_unit_test(const_values_are_counted),
+        cmocka_unit_test(feeding_nothing_is_recording),
+        cmocka_unit_test(feeding_is_refused_where_it_can_not_be),
         cmocka_unit_test(a_refused_launch_says_why),
         cmocka_unit_test(probe_lines_are_found),
         cmocka_unit_test(types_without_a_place_do_not_compile),

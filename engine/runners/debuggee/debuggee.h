@@ -12,8 +12,16 @@ struct launch_result {
     char text[512]; /* one sentence where it is not complete */
 };
 
-/* Runs the kernel into the live trace behind fd (closed here); events and progress go out on the socket. */
-void debuggee_launch(const struct asc_kernel *kernel, int socket, int fd, int workers, struct launch_result *result);
+struct launch_request {
+    int fd;                /* of the live trace; closed by the launch */
+    int feed_fd;           /* of the fed trace, or -1; closed by the launch */
+    uint32_t fed_channels; /* set of 1u << enum asc_channel */
+    int workers;
+};
+
+/* Runs the kernel into the live trace; events and progress go out on the socket. */
+void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct launch_request *request,
+                     struct launch_result *result);
 
 /* Before a launch: forget earlier cancels. From any thread: stop the launch under way. */
 void debuggee_arm(void);

@@ -97,19 +97,46 @@ static void launch(const struct asc_kernel *kernel, const struct asc_problem *pr
     }
 }
 
-void debuggee_launch(const struct asc_kernel *kernel, int socket, int fd, int workers, struct launch_result *result)
+/* The traces of a launch as they are mapped here. */
+struct mappings {
+    void *live, *fed; /* fed NULL: nothing is fed */
+    size_t live_bytes, fed_bytes;
+};
+
+static int map_traces(const struct launch_request *request, struct asc_problem *problem, struct asc_device *device,
+                      struct mappings *m, struct err *err)
+{
+    struct asc_plan plan;
+    *m = (struct mappings){0};
+    int failed = trace_attach(request->fd, problem, &plan, device, &m->live, &m->live_bytes, err);
+    if (!failed && request->feed_fd >= 0)
+        failed = live_feed(request->feed_fd, m->live, request->fed_channels, device, &m->fed, &m->fed_bytes, err);
+    close(request->fd);
+    if (request->feed_fd >= 0)
+        close(request->feed_fd);
+    return failed;
+}
+
+static void unmap_traces(const struct mappings *m)
+{
+    if (m->live)
+        munmap(m->live, m->live_bytes);
+    if (m->fed)
+        munmap(m->fed, m->fed_bytes);
+}
+
+void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct launch_request *request,
+                     struct launch_result *result)
 {
     struct asc_problem problem;
-    struct asc_plan plan;
     struct asc_device device;
+    struct mappings mappings;
     struct err err = {0};
-    void *mapping = NULL;
-    size_t n_bytes = 0;
-    *result = (struct launch_result){.status = "failed", .workers = workers > 0 ? workers : usable_cores()};
-    int failed = trace_attach(fd, &problem, &plan, &device, &mapping, &n_bytes, &err);
-    close(fd);
-    if (failed) {
+    *result =
+        (struct launch_result){.status = "failed", .workers = request->workers > 0 ? request->workers : usable_cores()};
+    if (map_traces(request, &problem, &device, &mappings, &err)) {
         snprintf(result->text, sizeof result->text, "%.80s: %.400s", err.where, err.message);
+        unmap_traces(&mappings);
         return;
     }
     struct listener listener = {.socket = socket};
@@ -123,5 +150,5 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, int fd, int wo
     else
         launch(kernel, &problem, &listener, result);
     simt_configure(&(struct simt_options){.workers = result->workers});
-    munmap(mapping, n_bytes);
+    unmap_traces(&mappings);
 }

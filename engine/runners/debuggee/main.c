@@ -22,7 +22,9 @@ struct inbox {
     pthread_cond_t filled;
     struct wire_message message; /* json NULL: empty */
     int fd;                      /* that came with it, or -1 */
-    struct wire wire;            /* read by the reader alone, written by main() alone */
+    int feed_fd;                 /* of a fed trace for the next run, or -1 */
+    uint32_t fed_channels;
+    struct wire wire; /* read by the reader alone, written by main() alone */
 };
 
 static void deliver(struct inbox *inbox, const struct wire_message *message)
@@ -35,6 +37,16 @@ static void deliver(struct inbox *inbox, const struct wire_message *message)
     inbox->message = *message;
     inbox->fd = wire_take_fd(&inbox->wire);
     pthread_cond_signal(&inbox->filled);
+    pthread_mutex_unlock(&inbox->lock);
+}
+
+static void keep_feed(struct inbox *inbox, const json_t *json)
+{
+    pthread_mutex_lock(&inbox->lock);
+    if (inbox->feed_fd >= 0)
+        close(inbox->feed_fd);
+    inbox->feed_fd = wire_take_fd(&inbox->wire);
+    inbox->fed_channels = (uint32_t)wire_integer(json, "channels", 0, UINT32_MAX, 0);
     pthread_mutex_unlock(&inbox->lock);
 }
 
@@ -56,19 +68,27 @@ static void *read_requests(void *argument)
             _exit(0);
         if (got == WIRE_MESSAGE && message.kind == WIRE_CANCEL)
             debuggee_cancel();
+        if (got == WIRE_MESSAGE && message.kind == WIRE_FEED)
+            keep_feed(inbox, message.json);
         if (got == WIRE_MESSAGE)
             json_decref(message.json);
     }
     return NULL;
 }
 
-static struct wire_message next_request(struct inbox *inbox, int *fd)
+/* request: the fds that came with the message, now the caller's. */
+static struct wire_message next_request(struct inbox *inbox, struct launch_request *request)
 {
     pthread_mutex_lock(&inbox->lock);
     while (!inbox->message.json)
         pthread_cond_wait(&inbox->filled, &inbox->lock);
     struct wire_message message = inbox->message;
-    *fd = inbox->fd;
+    *request = (struct launch_request){.fd = inbox->fd, .feed_fd = -1};
+    if (message.kind == WIRE_RUN) {
+        request->feed_fd = inbox->feed_fd;
+        request->fed_channels = inbox->fed_channels;
+        inbox->feed_fd = -1;
+    }
     inbox->message.json = NULL;
     inbox->fd = -1;
     pthread_mutex_unlock(&inbox->lock);
@@ -123,11 +143,15 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
                   -1, NULL);
 }
 
-static void answer_run(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id, int fd)
+static void answer_run(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id,
+                       struct launch_request *request)
 {
     struct launch_result result = {.status = "failed", .text = "no live trace came with the request"};
-    if (fd >= 0)
-        debuggee_launch(kernel, wire->fd, fd, (int)wire_integer(json, "workers", 0, 4096, 0), &result);
+    request->workers = (int)wire_integer(json, "workers", 0, 4096, 0);
+    if (request->fd >= 0)
+        debuggee_launch(kernel, wire->fd, request, &result);
+    else if (request->feed_fd >= 0)
+        close(request->feed_fd);
     fflush(NULL); /* what the kernel printed comes before its result */
     wire_send(wire, WIRE_RESULT,
               json_pack("{s:i, s:s, s:f, s:i, s:o}", "id", id, "status", result.status, "seconds", result.seconds,
@@ -150,7 +174,8 @@ static int start_reader(struct inbox *inbox)
 int debuggee_main(void);
 int debuggee_main(void)
 {
-    static struct inbox inbox = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .fd = -1};
+    static struct inbox inbox = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .fd = -1, .feed_fd = -1};
     struct asc_kernel kernel;
     int type = 0;
     socklen_t n = sizeof type;
@@ -170,15 +195,15 @@ int debuggee_main(void)
     if (hello(&inbox.wire, &kernel) || start_reader(&inbox))
         return 1;
     for (;;) {
-        int fd;
-        struct wire_message message = next_request(&inbox, &fd);
+        struct launch_request request;
+        struct wire_message message = next_request(&inbox, &request);
         int id = (int)wire_integer(message.json, "id", 1, INT32_MAX, 0);
         if (message.kind == WIRE_RUN) {
-            answer_run(&inbox.wire, &kernel, message.json, id, fd);
+            answer_run(&inbox.wire, &kernel, message.json, id, &request);
         } else {
             answer_load(&inbox.wire, &kernel, message.json, id);
-            if (fd >= 0)
-                close(fd);
+            if (request.fd >= 0)
+                close(request.fd);
         }
         json_decref(message.json);
     }

@@ -1,0 +1,106 @@
+#include "engine/oracle/reference.h"
+
+#include "engine/oracle/operand.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/tile.h"
+#include "engine/oracle/truth.h"
+#include "probes/layout.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+    const struct oracle_case *c;
+    struct judge_scratch *s;
+    const struct reference_tile *tiles;
+};
+
+static const struct reference_tile *tile_of(const struct job *job, enum asc_channel ch)
+{
+    return &job->tiles[(channel_per_kv(ch) ? job->s->kv : 0) * ASC_CHANNELS + (int)ch];
+}
+
+static void store(const struct reference_tile *tile, int row, int col, double value)
+{
+    if (!isnan(value))
+        dtype_store(tile->dtype, tile->data, (size_t)(row * tile->row_stride + col), value);
+}
+
+/* Columns beyond those of the truth are further lanes of a row sum: one lane has all of it, the others nothing. */
+static void write_stage(const struct job *job, enum asc_channel ch)
+{
+    const struct stage *stage = &job->s->stage[ch];
+    const struct reference_tile *tile = tile_of(job, ch);
+    if (!tile->data)
+        return;
+    for (int r = 0; r < tile->rows && r < stage->rows; r++)
+        for (int col = 0; col < tile->cols; col++)
+            store(tile, r, col,
+                  col < stage->cols ? stage->want[GLOBAL][(size_t)r * (size_t)stage->cols + (size_t)col] : 0);
+}
+
+/* Keys from kv_len on are masked like any other hidden key. */
+static void write_padding(const struct job *job, enum asc_channel ch, double value)
+{
+    const struct reference_tile *tile = tile_of(job, ch);
+    for (int r = 0; tile->data && r < tile->rows; r++)
+        for (int col = 0; col < tile->pad_cols; col++)
+            store(tile, r, tile->cols + col, value);
+}
+
+static void write_operand(const struct job *job, enum asc_channel ch)
+{
+    operand_take(job->c, job->s, ch);
+    write_stage(job, ch);
+}
+
+static void fill_tile(const struct job *job, int kv)
+{
+    struct judge_scratch *s = job->s;
+    scratch_tile(s, job->c, kv);
+    write_operand(job, asc_k);
+    write_operand(job, asc_v);
+    s->exact_q = s->exact_k = 0; /* truth_s then takes the inputs, not what local_s would have left */
+    truth_s(job->c, s);
+    truth_tile(job->c, s);
+    for (int i = 0; i < TILE_STAGES; i++)
+        write_stage(job, tile_stages[i]);
+    write_padding(job, asc_s, -INFINITY);
+    write_padding(job, asc_p, 0);
+}
+
+int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, const struct reference_tile *tiles)
+{
+    struct oracle_case own = *c;
+    const struct job job = {&own, scratch, tiles};
+    /* Nothing counts as captured but operands: the truth then stands on its own running maximum. */
+    struct matrix *captured = calloc((size_t)c->kv_tiles * ASC_CHANNELS, sizeof *captured);
+    if (!captured || scratch_prepare(scratch, c) != 0) {
+        free(captured);
+        return -1;
+    }
+    for (int i = 0; i < c->kv_tiles * ASC_CHANNELS; i++)
+        if (i % ASC_CHANNELS == asc_q || i % ASC_CHANNELS == asc_k || i % ASC_CHANNELS == asc_v)
+            captured[i] = c->captured[i];
+    own.captured = captured;
+    own.fed = NULL;
+    truth_inputs(&own, scratch);
+    scratch_tile(scratch, &own, 0);
+    write_operand(&job, asc_q);
+    truth_begin(&own, scratch);
+    for (int i = 0; i < c->n_visited; i++) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles || scratch->seen[kv])
+            continue;
+        scratch->seen[kv] = 1;
+        fill_tile(&job, kv);
+    }
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        if (!scratch->seen[kv])
+            fill_tile(&job, kv);
+    truth_end(&own, scratch);
+    write_stage(&job, asc_o);
+    write_stage(&job, asc_lse);
+    free(captured);
+    return 0;
+}
