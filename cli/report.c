@@ -21,6 +21,8 @@ static const char *mark_text(enum mark mark)
         return "bad";
     case MARK_UNRECORDED:
         return "-";
+    case MARK_PARTIAL:
+        return "part";
     case MARK_UNKNOWN:
         break;
     }
@@ -85,7 +87,7 @@ void report_write_findings(const struct session *s, FILE *out)
         fprintf(out, "%s is the first bad stage, from ", channel_label(j->summary.first.channel));
         write_place(s, j->summary.first, out);
         fputs(" on\n", out);
-    } else if (j->complete && !j->summary.suspicious) {
+    } else if (j->complete && !j->summary.suspicious && !j->summary.unvisited) {
         fputs(j->run_incomplete ? "what was recorded is within its bound\n"
                                 : "every recorded stage is within its bound\n",
               out);

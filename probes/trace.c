@@ -3,6 +3,7 @@
 #include "probes/live.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,14 +15,25 @@ void trace_free(struct trace *t)
         munmap((void *)(uintptr_t)t->bytes, t->n_bytes);
     if (t->fd >= 0)
         close(t->fd);
-    if (!t->live)
-        free((void *)(uintptr_t)t->slot_index);
+    free((void *)(uintptr_t)t->slot_index);
+    if (t->live)
+        free((void *)(uintptr_t)t->slots);
     trace_free(t->fed);
     free(t->info.source);
     free(t->info.scenario);
     free(t->info.sites);
     free(t->info.events);
     free(t);
+}
+
+int trace_complete(const struct trace *t)
+{
+    return strcmp(t->info.status, "complete") == 0;
+}
+
+int trace_has(const struct trace *t, enum asc_channel ch)
+{
+    return t->layout.channel[ch].dtype >= 0 || ((ch == asc_o || ch == asc_lse) && trace_complete(t));
 }
 
 /* 1: this tile of the channel exists in the problem and the slot is recorded. */
@@ -113,7 +125,7 @@ int trace_slot(const struct trace *t, int batch, int head, int q_tile)
 
 const int32_t *trace_slot_place(const struct trace *t, int slot)
 {
-    return (const int32_t *)(const void *)(t->bytes + t->layout.slots.offset) + (size_t)slot * 3;
+    return t->slots + (size_t)slot * 3;
 }
 
 static uint64_t counter(const struct trace *t, const struct layout_part *part, enum asc_channel ch)

@@ -48,7 +48,8 @@ struct trace {
     struct trace_info info;
     const unsigned char *bytes; /* owned: the mapping, read-only */
     size_t n_bytes;
-    const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; live: in the mapping, saved: owned */
+    const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; owned */
+    const int32_t *slots;      /* [n_slots][3] batch, head, q tile; live: owned, saved: in the mapping */
     int fd;                    /* owned: memfd of a live trace, -1 for a saved one */
     int live;                  /* 1: memfd, 0: a file */
     /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum
@@ -85,6 +86,11 @@ struct tile {
     int rows, cols;             /* as laid out, padding included; element (r, c) is data[r * cols + c] */
     int valid_rows, valid_cols; /* what exists in the problem */
 };
+
+/* 1 if the trace can say anything about a channel: a probe recorded it, or, for o and lse, the run completed and left
+   its output. */
+int trace_has(const struct trace *t, enum asc_channel ch);
+int trace_complete(const struct trace *t); /* 1: the run came to its end */
 
 /* kv is ignored for channels that exist once per slot. */
 struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);

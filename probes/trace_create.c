@@ -143,19 +143,20 @@ static int write_unwritten(int fd, const struct layout_part *part, struct err *e
     return 0;
 }
 
-static int write_index(int fd, const struct trace *t, const int32_t (*slots)[3], struct err *err)
+/* The tables that this process follows are its own copies: what lies in the mapping, a stray write can change. */
+static int write_index(int fd, struct trace *t, const int32_t (*slots)[3], struct err *err)
 {
     const struct layout *l = &t->layout;
-    int32_t *index = malloc(l->slot_index.bytes);
-    if (!index)
+    int32_t *index = malloc(l->slot_index.bytes), *places = malloc(l->slots.bytes);
+    t->slot_index = index;
+    t->slots = places;
+    if (!index || !places)
         return err_errno(err, "live trace", "no memory for the slot table");
-    int result = trace_index_slots(t, slots, "live trace", index, err);
-    if (result == 0)
-        result = write_at(fd, index, l->slot_index.bytes, l->slot_index.offset, err);
-    if (result == 0)
-        result = write_at(fd, slots, l->slots.bytes, l->slots.offset, err);
-    free(index);
-    return result;
+    memcpy(places, slots, l->slots.bytes);
+    if (trace_index_slots(t, slots, "live trace", index, err) != 0 ||
+        write_at(fd, index, l->slot_index.bytes, l->slot_index.offset, err) != 0)
+        return -1;
+    return write_at(fd, slots, l->slots.bytes, l->slots.offset, err);
 }
 
 static int write_header(int fd, const struct trace *t, const struct layout_types *types, struct err *err)
@@ -201,7 +202,6 @@ static int create(struct trace *t, const struct layout_types *types, const int32
     if (mapping == MAP_FAILED)
         return err_errno(err, "live trace", "mapping %zu bytes", t->n_bytes);
     t->bytes = mapping;
-    t->slot_index = (const int32_t *)(const void *)(t->bytes + l->slot_index.offset);
     return 0;
 }
 

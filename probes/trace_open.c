@@ -106,8 +106,8 @@ static int index_slots(const char *path, struct trace *t, struct err *err)
     if (!index)
         return err_errno(err, path, "no memory for its slot table");
     t->slot_index = index;
-    return trace_index_slots(t, (const int32_t(*)[3])(const void *)(t->bytes + t->layout.slots.offset), path, index,
-                             err);
+    t->slots = (const int32_t *)(const void *)(t->bytes + t->layout.slots.offset);
+    return trace_index_slots(t, (const int32_t(*)[3])(const void *)t->slots, path, index, err);
 }
 
 static int read_trace(const struct safetensors *file, const char *path, struct trace *t, struct err *err)

@@ -124,7 +124,7 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
     for (int i = 0; i < n; i++) {
         const struct curve k = {s, channels[i], slot, window_first(s->cursor.kv_tile, room, kv_tiles), room};
         const int has_want = s->row_want[k.channel] != NULL;
-        if (s->trace->layout.channel[k.channel].dtype < 0)
+        if (!trace_has(s->trace, k.channel))
             continue;
         canvas_printf(c, area, row, 0, STYLE_DIM, "%s", channel_label(k.channel));
         for (int wanted = 0; wanted <= has_want; wanted++, row++) {

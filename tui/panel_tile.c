@@ -62,7 +62,7 @@ static int absent_draw(const struct session *s, struct canvas *c, struct rect ar
         return 0;
     if (!s->trace)
         return 1;
-    if (s->trace->layout.channel[s->cursor.channel].dtype < 0)
+    if (!trace_has(s->trace, s->cursor.channel))
         canvas_printf(c, area, 1, 3, STYLE_DIM, "%s is not recorded by this kernel or scenario", label);
     else if (session_slot(s) < 0)
         canvas_printf(c, area, 1, 3, STYLE_DIM, "not recorded: h%d q%d is not in the capture selection", s->cursor.head,

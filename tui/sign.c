@@ -47,7 +47,7 @@ static enum sign worst_class(const struct verdict *v)
 
 static int recorded(const struct session *s, struct place place)
 {
-    return s->trace && s->judgement && place.slot >= 0 && s->trace->layout.channel[place.channel].dtype >= 0;
+    return s->trace && s->judgement && place.slot >= 0 && trace_has(s->trace, place.channel);
 }
 
 enum sign sign_of_tile(const struct session *s, struct place place)
@@ -120,6 +120,9 @@ const char *mark_text(enum mark mark, enum style *style)
     case MARK_UNRECORDED:
         *style = STYLE_DIM;
         return "-";
+    case MARK_PARTIAL:
+        *style = STYLE_WARNING;
+        return "part";
     case MARK_UNKNOWN:
         break;
     }

@@ -136,7 +136,7 @@ int session_failed_to_show(const struct session *s)
 const struct verdict *cursor_verdict(const struct session *s, int truth)
 {
     const struct place place = session_place(s);
-    if (!s->trace || !s->judgement || place.slot < 0 || s->trace->layout.channel[place.channel].dtype < 0 ||
+    if (!s->trace || !s->judgement || place.slot < 0 || !trace_has(s->trace, place.channel) ||
         !judgement_slot_done(s->judgement, place.slot))
         return NULL;
     const struct tile_verdicts *tile = judgement_tile(s->judgement, place);

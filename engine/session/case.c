@@ -62,6 +62,46 @@ static struct matrix valid_part(struct tile tile)
     return (struct matrix){tile.data, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
 }
 
+/* What a complete run left in its output: the rows of this q tile of o, or of lse. This is what the kernel's caller
+   gets, so it is judged rather than what a probe saw on its way there. */
+static struct matrix output_rows(const struct trace *t, enum asc_channel ch, const int32_t place[3])
+{
+    const struct asc_problem *p = &t->problem;
+    const int first = place[2] * t->plan.br;
+    struct matrix m = {.rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0)};
+    int64_t at;
+    if (ch == asc_o) {
+        const struct asc_strides strides = asc_strides_of(p, p->heads, p->q_len);
+        m.cols = p->head_dim;
+        m.row_stride = strides.row;
+        at = strides.batch * place[0] + strides.head * place[1] + strides.row * first;
+    } else {
+        m.cols = 1;
+        m.row_stride = 1;
+        at = ((int64_t)place[0] * p->heads + place[1]) * p->q_len + first;
+    }
+    const unsigned char *data = trace_tensor(t, ch == asc_o ? 'o' : 'L', &m.dtype);
+    m.data = data + (size_t)at * dtype_bytes(m.dtype);
+    return m;
+}
+
+int case_output_differs(const struct trace *t, enum asc_channel ch, int slot)
+{
+    const struct tile tile = trace_tile(t, ch, slot, 0);
+    if (!trace_complete(t) || !tile.data)
+        return 0;
+    const struct matrix m = output_rows(t, ch, trace_slot_place(t, slot));
+    if (m.dtype != tile.dtype)
+        return 0;
+    const size_t bytes = dtype_bytes(m.dtype);
+    int n = 0;
+    for (int r = 0; r < tile.valid_rows; r++)
+        for (int c = 0; c < tile.valid_cols; c++)
+            n += memcmp((const unsigned char *)tile.data + (size_t)(r * tile.cols + c) * bytes,
+                        (const unsigned char *)m.data + (size_t)(r * m.row_stride + c) * bytes, bytes) != 0;
+    return n;
+}
+
 static struct matrix padding_of(struct tile tile)
 {
     if (!tile.data || tile.valid_cols >= tile.cols)
@@ -100,6 +140,10 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
         (t->fed && list_tiles(t, slot, trace_fed_tile, &out->fed, &out->fed_padding) != 0)) {
         slot_case_free(out);
         return -1;
+    }
+    if (trace_complete(t)) {
+        out->captured[asc_o] = output_rows(t, asc_o, place);
+        out->captured[asc_lse] = output_rows(t, asc_lse, place);
     }
     struct oracle_case *c = &out->c;
     c->scale = p->scale;

@@ -18,6 +18,10 @@ struct slot_case {
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out);
 void slot_case_free(struct slot_case *s);
 
+/* How many elements of o or lse stand in the output otherwise than the probe recorded them; 0 where either is not there
+   to compare. */
+int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
+
 /* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many. order: [kv_tiles]. */
 int visiting_order(const struct trace *t, int slot, int *order);
 

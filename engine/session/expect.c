@@ -27,15 +27,6 @@ static int unmet(char *why, size_t bytes, const char *format, ...)
     return 0;
 }
 
-/* Something must have been judged: a run in which nothing was recorded is not clean. */
-static int anything_judged(const struct judgement *j)
-{
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (j->summary.stage[ch].elements)
-            return 1;
-    return 0;
-}
-
 static int meets_clean(const struct judgement *j, char *why, size_t bytes)
 {
     char names[128];
@@ -43,6 +34,9 @@ static int meets_clean(const struct judgement *j, char *why, size_t bytes)
         channel_set(j->summary.culprits, names, sizeof names);
         return unmet(why, bytes, "expected clean, found local faults in %s", names);
     }
+    if (j->summary.unvisited)
+        return unmet(why, bytes, "expected clean, found %llu kv tiles that were never visited",
+                     (unsigned long long)j->summary.unvisited);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.stage[ch].bad_global)
             return unmet(why, bytes, "expected clean, found %s off globally in %llu elements", channel_name(ch),
@@ -55,11 +49,15 @@ static int meets_first(const struct judgement *j, const struct trace *t, const s
                        size_t bytes)
 {
     static const char *const axis[4] = {"batch", "head", "q tile", "kv tile"};
-    if (e->first_channel >= 0 && (int)j->summary.first.channel != e->first_channel)
+    const struct place first = j->summary.first.slot >= 0 ? j->summary.first : j->summary.first_unvisited;
+    if (e->first_channel >= 0 && j->summary.first.slot < 0)
+        return unmet(why, bytes, "expected %s as the first bad stage, found only tiles that were never visited",
+                     channel_name(e->first_channel));
+    if (e->first_channel >= 0 && (int)first.channel != e->first_channel)
         return unmet(why, bytes, "expected %s as the first bad stage, found %s", channel_name(e->first_channel),
-                     channel_name(j->summary.first.channel));
-    const int32_t *place = trace_slot_place(t, j->summary.first.slot);
-    const int found[4] = {place[0], place[1], place[2], j->summary.first.kv};
+                     channel_name(first.channel));
+    const int32_t *place = trace_slot_place(t, first.slot);
+    const int found[4] = {place[0], place[1], place[2], first.kv};
     for (int i = 0; i < 4; i++)
         if (e->first[i] >= 0 && e->first[i] != found[i])
             return unmet(why, bytes, "expected the first bad tile at %s %d, found %s %d", axis[i], e->first[i], axis[i],
@@ -70,7 +68,7 @@ static int meets_first(const struct judgement *j, const struct trace *t, const s
 static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
 {
     char want[128], got[128];
-    if (j->summary.first.slot < 0)
+    if (j->summary.first.slot < 0 && !j->summary.unvisited)
         return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
     if (!meets_first(j, t, e, why, bytes))
         return 0;
@@ -81,7 +79,7 @@ static int meets_fail(const struct judgement *j, const struct trace *t, const st
     }
     if (e->cause[0]) {
         const struct finding *f = &j->findings[0];
-        const char *name = f->cause == CAUSE_NONE ? "no known cause" : cause_name(f->cause);
+        const char *name = !j->n_findings || f->cause == CAUSE_NONE ? "no known cause" : cause_name(f->cause);
         if (strcmp(name, e->cause) != 0)
             return unmet(why, bytes, "expected the cause %s, found %s", e->cause, name);
     }
@@ -96,7 +94,7 @@ int judgement_meets(const struct judgement *j, const struct trace *t, const stru
         return unmet(why, why_bytes, "not judged to the end");
     if (j->run_incomplete)
         return unmet(why, why_bytes, "the run did not complete: %s", t->info.status_text);
-    if (!anything_judged(j))
+    if (!judgement_any(j))
         return unmet(why, why_bytes, "nothing was recorded that could be judged");
     if (expect->verdict == EXPECT_FAIL)
         return meets_fail(j, t, expect, why, why_bytes);

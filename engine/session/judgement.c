@@ -57,6 +57,14 @@ int judgement_slot_done(const struct judgement *j, int slot)
     return slot >= 0 && slot < j->n_slots && atomic_load_explicit(&j->slot_done[slot], memory_order_acquire);
 }
 
+int judgement_any(const struct judgement *j)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (j->summary.stage[ch].elements)
+            return 1;
+    return 0;
+}
+
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place)
 {
     int kv = channel_per_kv(place.channel) ? place.kv : 0;

@@ -13,12 +13,20 @@ struct place {
 };
 
 /* One stage over all judged slots. */
-enum mark { MARK_UNKNOWN, MARK_OK, MARK_BAD, MARK_UNRECORDED };
+enum mark {
+    MARK_UNKNOWN, /* nothing of it is judged (yet) */
+    MARK_OK,
+    MARK_BAD,
+    MARK_UNRECORDED,
+    MARK_PARTIAL /* what was written is right, but the run ended before all of it was */
+};
 
 struct stage_summary {
     enum mark local, global;
-    uint64_t elements; /* judged locally */
+    uint64_t elements;  /* judged locally */
+    uint64_t unwritten; /* of a run that ended early: elements it never came to write; not in `elements` */
     uint64_t bad_local, bad_global;
+    uint64_t missing_local;   /* of bad_local: never written */
     struct place first_local; /* first bad tile in execution order; slot -1: none */
 };
 
@@ -33,13 +41,19 @@ struct finding {
     char text[256]; /* one line for the user, without the place */
 };
 
+#define MAX_FINDINGS (ASC_CHANNELS + 1)
+
 /* What the verdicts of the slots judged so far add up to. */
 struct summary {
     struct stage_summary stage[ASC_CHANNELS];
-    struct place first; /* first bad tile of all (local), in execution order; slot -1: none */
+    struct place first; /* first bad tile of all (local), slot by slot in execution order; slot -1: none */
     unsigned culprits;  /* set of 1u << enum asc_channel: stages with local faults */
-    unsigned
-        suspicious; /* stages off globally with no local fault at or before them: a bound or declaration is wrong */
+    /* kv tiles that hold something for some row and that the kernel left out: no stage's fault, but the loop's. */
+    uint64_t unvisited;
+    struct place first_unvisited; /* slot -1: none */
+    /* Stages off globally with no local fault at or before them and no tile left out: a bound or a declaration is
+       wrong. */
+    unsigned suspicious;
 };
 
 struct judgement {
@@ -50,7 +64,7 @@ struct judgement {
     int run_incomplete;          /* the run did not end well: missing values may be its doing */
     /* Below: the session's own thread writes them. */
     struct summary summary;
-    struct finding findings[ASC_CHANNELS]; /* one per culprit, first culprit first */
+    struct finding findings[MAX_FINDINGS]; /* one per culprit, first culprit first, then one for tiles left out */
     int n_findings;
     int complete; /* every slot is judged and every culprit's causes are tested */
 };
@@ -67,17 +81,20 @@ int judgement_collect(const struct judgement *j, const struct trace *t, unsigned
                       struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
 void judgement_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct cause_evidence from[CAUSE_COUNT]);
 /* A finding for every culprit of a summary of all slots, from the evidence of all slots; returns how many. */
-int judgement_find(const struct trace *t, const struct summary *summary,
+int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_evidence evidence[CAUSE_COUNT], struct judge_scratch *scratch,
-                   struct finding findings[ASC_CHANNELS]);
+                   struct finding findings[MAX_FINDINGS]);
 /* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
 int judgement_detail(const struct trace *t, struct place place, struct judge_scratch *scratch, struct tile_detail *out);
 void judgement_detail_free(struct tile_detail *d);
 
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place);
+int judgement_any(const struct judgement *j); /* 1: something is judged; a run of which nothing is, is not clean */
 int judgement_slot_done(const struct judgement *j, int slot);
 /* 1 if the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count. */
 int judgement_tile_bad(const struct judgement *j, struct place place, int global);
+/* 1 if the kernel should have come to this kv tile and, in a run that completed, did not. */
+int judgement_tile_unvisited(const struct judgement *j, struct place place);
 
 /* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then
    kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many.

@@ -224,25 +224,34 @@ static void append_log(struct session *s, char **lines, size_t n)
     free(lines);
 }
 
-/* A new run takes the place of the last one; the cursor stays where it points to something. */
+/* The recorded stage nearest to the cursor's, scores before all others. */
+static enum asc_channel nearest_stage(const struct trace *t, enum asc_channel from)
+{
+    for (int distance = 0; distance < ASC_CHANNELS; distance++)
+        for (int side = 1; side >= -1; side -= 2) {
+            const int ch = (int)from + side * distance;
+            if (ch >= 0 && ch < ASC_CHANNELS && trace_has(t, ch))
+                return (enum asc_channel)ch;
+        }
+    return from;
+}
+
+/* A new run takes the place of the last one; the cursor stays where it points to something that is recorded. */
 static void adopt_run(struct session *s, struct trace *t, struct judgement *j)
 {
-    const struct asc_problem *p = &t->problem;
     struct cursor *c = &s->cursor;
-    int had_run = s->run_number > 0;
+    s->follow_first = s->run_number == 0;
     drop_run(s);
     s->trace = t;
     s->judgement = j;
     s->run_number++;
-    s->follow_first = !had_run;
-    if (c->batch >= p->batch || c->head >= p->heads || c->q_tile >= t->layout.q_tiles ||
-        c->kv_tile >= t->layout.kv_tiles || t->layout.channel[c->channel].dtype < 0) {
+    if (session_slot(s) < 0 || c->kv_tile >= t->layout.kv_tiles) {
         const int32_t *place = trace_slot_place(t, 0);
-        *c = (struct cursor){.batch = place[0], .head = place[1], .q_tile = place[2], .channel = asc_s};
+        *c = (struct cursor){.batch = place[0], .head = place[1], .q_tile = place[2], .channel = c->channel};
         s->follow_first = 1;
     }
-    if (t->layout.channel[c->channel].dtype < 0)
-        session_step_stage(s, 1);
+    c->channel = nearest_stage(t, c->channel);
+    s->at_event = t->info.n_events > 0 && t->info.events[0].line > 0;
     work_prefer(s->work, session_slot(s));
 }
 
@@ -279,9 +288,11 @@ int session_update(struct session *s)
         s->phase = mail.err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     }
     /* The first screen shows where it begins: the cursor goes there once, unless the user has moved it. */
-    if (s->follow_first && s->judgement && s->judgement->summary.first.slot >= 0) {
+    if (s->follow_first && s->judgement && (s->judgement->summary.first.slot >= 0 || s->judgement->summary.unvisited)) {
+        const int at_event = s->at_event;
         session_go_first_bad(s);
         s->message[0] = '\0';
+        s->at_event = at_event;
         s->follow_first = !s->judgement->complete;
     } else {
         session_refresh_detail(s);
@@ -316,6 +327,11 @@ int session_save(const struct session *s, const char *path, struct err *err)
     return trace_save(s->trace, path, err);
 }
 
+const struct trace_event *session_event(const struct session *s)
+{
+    return s->trace && s->trace->info.n_events ? &s->trace->info.events[0] : NULL;
+}
+
 const char *session_verdict_word(const struct session *s)
 {
     if (session_busy(s))
@@ -328,9 +344,9 @@ const char *session_verdict_word(const struct session *s)
         return "HUNG";
     if (strcmp(s->trace->info.status, "cancelled") == 0)
         return "CANCELLED";
-    if (!s->judgement || !s->judgement->complete)
+    if (!s->judgement || !s->judgement->complete || !judgement_any(s->judgement))
         return "UNJUDGED";
-    if (s->judgement->summary.culprits)
+    if (s->judgement->summary.culprits || s->judgement->summary.unvisited)
         return "FAIL";
     return s->judgement->summary.suspicious ? "SUSPECT" : "CLEAN";
 }

@@ -51,6 +51,7 @@ struct session {
     double *row_want[ASC_CHANNELS];
     struct judge_scratch *scratch; /* owned: to make the detail with */
     int follow_first;              /* 1: the cursor still goes to the first bad tile by itself */
+    int at_event; /* 1: the run has an event with a line, and the source stands there until the cursor moves */
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
@@ -94,7 +95,8 @@ void session_drop_detail(struct session *s);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */
 struct place session_place(const struct session *s);
-const struct trace_site *session_site(const struct session *s); /* probe line of the cursor's channel, or NULL */
-const char *session_verdict_word(const struct session *s);      /* "FAIL", "CLEAN", "judging", "CRASHED", ... */
+const struct trace_site *session_site(const struct session *s);   /* probe line of the cursor's channel, or NULL */
+const struct trace_event *session_event(const struct session *s); /* the run's first event, or NULL */
+const char *session_verdict_word(const struct session *s);        /* "FAIL", "CLEAN", "judging", "CRASHED", ... */
 
 #endif

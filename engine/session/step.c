@@ -65,8 +65,7 @@ void session_refresh_detail(struct session *s)
         judgement_detail_free(&s->detail);
         drop_row_state(s);
         if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
-            s->trace->layout.channel[place.channel].dtype < 0 ||
-            judgement_detail(s->trace, place, s->scratch, &s->detail) != 0)
+            !trace_has(s->trace, place.channel) || judgement_detail(s->trace, place, s->scratch, &s->detail) != 0)
             return;
     }
     s->detail_place = place;
@@ -85,6 +84,7 @@ static int moved(struct session *s)
 {
     s->message[0] = '\0';
     s->follow_first = 0;
+    s->at_event = 0;
     if (s->trace) {
         struct tile tile = trace_tile(s->trace, s->cursor.channel, session_slot(s) < 0 ? 0 : session_slot(s), 0);
         if (s->cursor.row >= tile.rows)
@@ -129,7 +129,7 @@ int session_step_stage(struct session *s, int by)
         to += direction;
         if (to < 0 || to >= ASC_CHANNELS)
             return refuse(s, direction > 0 ? "this is the last stage" : "this is the first stage");
-        left -= s->trace->layout.channel[to].dtype >= 0;
+        left -= trace_has(s->trace, to);
     }
     s->cursor.channel = (enum asc_channel)to;
     return moved(s);
@@ -222,9 +222,13 @@ static void go_element(struct session *s, int worst)
 
 int session_go_first_bad(struct session *s)
 {
-    if (!s->judgement || s->judgement->summary.first.slot < 0)
+    if (!s->judgement)
+        return refuse(s, "nothing is judged yet");
+    const struct summary *summary = &s->judgement->summary;
+    const struct place first = summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+    if (first.slot < 0)
         return refuse(s, "no bad tile so far");
-    session_go(s, s->judgement->summary.first);
+    session_go(s, first);
     s->cursor.row = s->cursor.col = 0;
     go_element(s, 0);
     session_refresh_detail(s);

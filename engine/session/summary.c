@@ -4,13 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bad elements of one verdict. A run that did not end well is not blamed for what it never came to write. */
-static uint64_t bad_elements(const struct judgement *j, const struct verdict *v)
-{
-    uint64_t bad = verdict_bad(v);
-    return j->run_incomplete ? bad - v->count[CLASS_MISSING] : bad;
-}
-
 static uint64_t elements(const struct verdict *v)
 {
     uint64_t n = 0;
@@ -19,41 +12,78 @@ static uint64_t elements(const struct verdict *v)
     return n;
 }
 
+/* Elements nobody wrote because the run ended early, or because the kernel never came to this tile: not the stage's
+   fault. */
+static uint64_t excused(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    const int unvisited = channel_per_kv(place.channel) && !v->visited;
+    return j->run_incomplete || unvisited ? v->count[CLASS_MISSING] : 0;
+}
+
+static uint64_t bad_elements(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    return verdict_bad(v) - excused(j, place, v);
+}
+
 int judgement_tile_bad(const struct judgement *j, struct place place, int global)
 {
     const struct tile_verdicts *v = judgement_tile(j, place);
-    return bad_elements(j, global ? &v->global : &v->local) > 0;
+    return bad_elements(j, place, global ? &v->global : &v->local) > 0;
 }
 
-static enum mark mark_of(int recorded, uint64_t judged, uint64_t bad)
+int judgement_tile_unvisited(const struct judgement *j, struct place place)
+{
+    const struct verdict *v = &judgement_tile(j, place)->local;
+    return !j->run_incomplete && channel_per_kv(place.channel) && !v->visited && v->count[CLASS_MISSING] > 0;
+}
+
+static enum mark mark_of(int recorded, uint64_t judged, uint64_t bad, uint64_t unwritten)
 {
     if (!recorded)
         return MARK_UNRECORDED;
     if (bad)
         return MARK_BAD;
-    return judged ? MARK_OK : MARK_UNKNOWN;
+    if (!judged)
+        return MARK_UNKNOWN;
+    return unwritten ? MARK_PARTIAL : MARK_OK;
 }
 
-static void add_place(const struct judgement *j, struct place place, struct summary *out, uint64_t judged_global[])
+static int same_tile(struct place a, struct place b)
+{
+    return a.slot == b.slot && a.kv == b.kv;
+}
+
+static void add_place(const struct judgement *j, struct place place, struct summary *out, uint64_t judged_global[],
+                      struct place *last_unvisited)
 {
     const struct tile_verdicts *v = judgement_tile(j, place);
     struct stage_summary *stage = &out->stage[place.channel];
-    uint64_t bad = bad_elements(j, &v->local);
-    stage->elements += elements(&v->local);
+    const uint64_t bad = bad_elements(j, place, &v->local);
+    stage->elements += elements(&v->local) - excused(j, place, &v->local);
+    stage->unwritten += excused(j, place, &v->local);
     stage->bad_local += bad;
-    stage->bad_global += bad_elements(j, &v->global);
-    judged_global[place.channel] += elements(&v->global);
+    stage->missing_local += v->local.count[CLASS_MISSING] - excused(j, place, &v->local);
+    stage->bad_global += bad_elements(j, place, &v->global);
+    judged_global[place.channel] += elements(&v->global) - excused(j, place, &v->global);
     if (bad && stage->first_local.slot < 0)
         stage->first_local = place;
     if (bad && out->first.slot < 0)
         out->first = place;
+    /* A tile counts once, however many of its channels are recorded. */
+    if (judgement_tile_unvisited(j, place) && !same_tile(*last_unvisited, place)) {
+        *last_unvisited = place;
+        out->unvisited++;
+        if (out->first_unvisited.slot < 0)
+            out->first_unvisited = place;
+    }
 }
 
 void judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out)
 {
     uint64_t judged_global[ASC_CHANNELS] = {0};
     memset(out, 0, sizeof *out);
-    out->first.slot = -1;
+    struct place last_unvisited = {.slot = -1};
+    out->first.slot = out->first_unvisited.slot = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         out->stage[ch].first_local.slot = -1;
 
@@ -65,18 +95,18 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
             continue;
         int n = judgement_sequence(t, slot, places);
         for (int i = 0; i < n; i++)
-            add_place(j, places[i], out, judged_global);
+            add_place(j, places[i], out, judged_global, &last_unvisited);
     }
     free(places);
 
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         struct stage_summary *stage = &out->stage[ch];
-        int recorded = t->layout.channel[ch].dtype >= 0;
-        stage->local = mark_of(recorded, stage->elements, stage->bad_local);
-        stage->global = mark_of(recorded, judged_global[ch], stage->bad_global);
+        int recorded = trace_has(t, ch);
+        stage->local = mark_of(recorded, stage->elements, stage->bad_local, stage->unwritten);
+        stage->global = mark_of(recorded, judged_global[ch], stage->bad_global, stage->unwritten);
         if (stage->bad_local)
             out->culprits |= 1u << ch;
-        else if (stage->bad_global && !out->culprits)
+        else if (stage->bad_global && !out->culprits && !out->unvisited)
             out->suspicious |= 1u << ch;
     }
 }

@@ -17,6 +17,7 @@ struct work {
     int joinable;
     int event_fd;
     atomic_int busy, cancel;
+    atomic_int quit;      /* once set, everything ends */
     pthread_mutex_t lock; /* of mail */
     struct mail mail;
 
@@ -117,7 +118,7 @@ static int next_slot(struct work *w)
 static int judge_step(void *ctx, int worker)
 {
     struct work *w = ctx;
-    if (atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
+    if (atomic_load(&w->quit) || atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
         return 0;
     int slot = next_slot(w);
     if (slot < 0)
@@ -147,7 +148,7 @@ static int collect_step(void *ctx, int worker)
 static int find(struct work *w, struct err *err)
 {
     struct summary summary;
-    struct finding *findings = calloc(ASC_CHANNELS, sizeof *findings);
+    struct finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
     const int workers = pool_threads(w->pool);
     judgement_summarise(w->judgement, w->trace, &summary);
     w->culprits = summary.culprits;
@@ -160,7 +161,8 @@ static int find(struct work *w, struct err *err)
             judgement_add_evidence(w->evidence[0], w->evidence[i]);
     }
     const int complete = findings && w->evidence && !atomic_load(&w->judge_failed) && !atomic_load(&w->cancel);
-    const int n = complete ? judgement_find(w->trace, &summary, w->evidence[0], w->scratch[0], findings) : 0;
+    const int n =
+        complete ? judgement_find(w->judgement, w->trace, &summary, w->evidence[0], w->scratch[0], findings) : 0;
     free(w->evidence);
     w->evidence = NULL;
     if (!complete) {
@@ -214,8 +216,9 @@ static void *work_thread(void *ctx)
         record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err);
     /* A run that ended early has left a trace: it is shown, and judged as far as it goes. */
     if (w->trace) {
+        /* The cancel that ended the run is spent; another one, or quitting, ends the judging too. */
         if (err.code == ERR_CANCELLED)
-            atomic_store(&w->cancel, 0);
+            atomic_store(&w->cancel, atomic_load(&w->quit));
         judge(w, &judge_err);
         if (err.code == ERR_NONE)
             err = judge_err;
@@ -318,12 +321,14 @@ int work_new(struct work **out, struct err *err)
         return -1;
     }
     w->scratch = calloc((size_t)pool_threads(w->pool), sizeof(struct judge_scratch *));
-    for (int i = 0; w->scratch && i < pool_threads(w->pool); i++) {
+    int failed = !w->scratch;
+    for (int i = 0; !failed && i < pool_threads(w->pool); i++) {
         w->scratch[i] = judge_scratch_new();
-        if (!w->scratch[i]) {
-            work_free(w);
-            return err_errno(err, "", "no memory to judge with");
-        }
+        failed = !w->scratch[i];
+    }
+    if (failed) {
+        work_free(w);
+        return err_set(err, ERR_SYSTEM, "", "no memory to judge with");
     }
     *out = w;
     return 0;
@@ -343,6 +348,7 @@ void work_free(struct work *w)
 {
     if (!w)
         return;
+    atomic_store(&w->quit, 1);
     work_cancel(w);
     if (w->joinable)
         pthread_join(w->thread, NULL);

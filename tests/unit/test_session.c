@@ -194,6 +194,73 @@ static void test_stepping(void **state)
     session_free(s);
 }
 
+/* What leaves the kernel is judged, not only what its probes saw. */
+static void test_output_is_judged(void **state)
+{
+    (void)state;
+    struct session *s = run("o-wrong-column");
+    assert_string_equal(session_verdict_word(s), "FAIL");
+    assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
+    assert_non_null(strstr(s->judgement->findings[0].text, "memory does not hold what the probe saw"));
+    session_free(s);
+
+    s = run("lse-not-stored");
+    assert_int_equal(s->judgement->summary.culprits, 1u << asc_lse);
+    assert_int_equal(s->judgement->summary.stage[asc_lse].missing_local, 2 * 100);
+    assert_non_null(strstr(s->judgement->findings[0].text, "was never written"));
+    session_free(s);
+
+    /* Without any probe for them as well. */
+    struct err err;
+    char path[600];
+    struct runner_paths paths;
+    assert_int_equal(runner_find_paths(&paths, &err), 0);
+    snprintf(path, sizeof path, "%s/tests/session/o-wrong-column.ini", paths.root);
+    assert_int_equal(session_open(path, &s, &err), 0);
+    assert_int_equal(scenario_set(&s->scenario, "capture.channels", "l,u", &err), 0);
+    assert_int_equal(session_start(s), 0);
+    session_finish(s, 0);
+    assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
+    assert_int_equal(s->judgement->summary.stage[asc_lse].local, MARK_OK);
+    session_free(s);
+}
+
+static void test_accesses_outside_an_array_are_named(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"o-unguarded", "reads-behind-k"}, *const words[] = {"behind the end of O",
+                                                                                            "behind the end of"};
+    for (int i = 0; i < 2; i++) {
+        struct session *s = run(names[i]);
+        assert_string_equal(session_verdict_word(s), "CRASHED");
+        assert_non_null(session_event(s));
+        assert_string_equal(session_event(s)->kind, "address");
+        assert_non_null(strstr(session_event(s)->text, words[i]));
+        assert_true(session_event(s)->line > 0 && s->at_event);
+        /* What was not written is neither fine nor anybody's fault. */
+        assert_int_equal(s->judgement->summary.stage[asc_lse].local, MARK_PARTIAL);
+        assert_int_equal(s->judgement->summary.culprits, 0);
+        session_free(s);
+    }
+}
+
+static void test_tiles_left_out_are_nobodys_fault(void **state)
+{
+    (void)state;
+    struct session *s = run("last-tile-skipped");
+    assert_string_equal(session_verdict_word(s), "FAIL");
+    assert_int_equal(s->judgement->summary.culprits, 0);
+    assert_int_equal(s->judgement->summary.unvisited, 4); /* 2 heads x 2 q tiles, kv tile 1 */
+    assert_int_equal(s->judgement->summary.first_unvisited.kv, 1);
+    assert_int_equal(s->judgement->n_findings, 1);
+    assert_false(meets(s, nothing));
+    struct expect fails = nothing;
+    fails.verdict = EXPECT_FAIL;
+    fails.first[3] = 1;
+    assert_true(meets(s, fails));
+    session_free(s);
+}
+
 static void test_saved_is_judged_the_same(void **state)
 {
     (void)state;
@@ -257,6 +324,9 @@ int main(void)
         cmocka_unit_test(test_expectations),
         cmocka_unit_test(test_hang_keeps_what_was_written),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_output_is_judged),
+        cmocka_unit_test(test_accesses_outside_an_array_are_named),
+        cmocka_unit_test(test_tiles_left_out_are_nobodys_fault),
         cmocka_unit_test(test_stepping),
         cmocka_unit_test(test_saved_is_judged_the_same),
         cmocka_unit_test(test_not_recorded_is_not_fine),
