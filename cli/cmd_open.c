@@ -100,6 +100,11 @@ int command_show(const struct options *o, struct err *err)
     int status = options_finish(s, err) != 0 || show(o, s, err) != 0 ? -1 : 0;
     if (status == 0 && o->output)
         status = session_save(s, o->output, err);
+    if (status == 0 &&
+        s->err.code != ERR_NONE) { /* the screen shows what there was; the status says it did not end well */
+        *err = s->err;
+        status = -1;
+    }
     session_free(s);
     return status;
 }

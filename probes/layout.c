@@ -144,6 +144,8 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         if (lengths[i].value <= 0)
             return err_set(err, ERR_INPUT, where, "%s is %d; it must be positive", lengths[i].name, lengths[i].value);
+    if (p->head_dim > ASC_HEAD_DIM_MAX)
+        return err_set(err, ERR_INPUT, where, "head_dim is %d; at most %d is taken", p->head_dim, ASC_HEAD_DIM_MAX);
     if (p->heads % p->kv_heads)
         return err_set(err, ERR_INPUT, where, "heads (%d) must be a multiple of kv_heads (%d)", p->heads, p->kv_heads);
     if (p->causal < ASC_CAUSAL_NONE || p->causal > ASC_CAUSAL_BOTTOM_RIGHT)
@@ -172,8 +174,9 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
 
 static int plan_check(const struct asc_plan *plan, const struct layout_types *types, struct err *err)
 {
-    if (plan->br <= 0 || plan->bc <= 0)
-        return err_set(err, ERR_INPUT, "plan", "tiles of %d x %d; br and bc must be positive", plan->br, plan->bc);
+    if (plan->br < 1 || plan->bc < 1 || plan->br > ASC_TILE_MAX || plan->bc > ASC_TILE_MAX)
+        return err_set(err, ERR_INPUT, "plan", "tiles of %d x %d; br and bc are 1 to %d", plan->br, plan->bc,
+                       ASC_TILE_MAX);
     if (plan->threads <= 0 || plan->threads > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d threads; a block has 1 to 1024", plan->threads);
     if (plan->l_lanes < 0 || plan->l_lanes > 1024)

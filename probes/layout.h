@@ -13,6 +13,10 @@
 #include "probes/abi.h"
 
 #define ASC_ALIGN 128u
+
+/* No kernel holds more in shared memory and registers; the oracle's working memory is sized by them. */
+#define ASC_TILE_MAX 1024 /* rows of a q tile, keys of a kv tile */
+#define ASC_HEAD_DIM_MAX 16384
 #define ASC_HEADER_BYTES 4096u /* room for struct live_header */
 
 /* One tensor of the inputs or outputs: bytes at offset from the start of the trace. */

@@ -111,11 +111,29 @@ static int write_file(const struct trace *t, const char *path, const struct trac
     return 0;
 }
 
-int trace_save(const struct trace *t, const char *path, struct err *err)
+/* What may be replaced: nothing, an empty file, or a safetensors file (a length of 8 bytes, then JSON). A mistyped path
+   must not cost somebody a kernel. */
+static int may_replace(const char *path, struct err *err)
 {
     struct stat status;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    unsigned char head[9] = {0};
+    if (stat(path, &status) != 0)
+        return 0;
+    if (!S_ISREG(status.st_mode))
         return err_set(err, ERR_INPUT, path, "is no regular file; a trace would replace it");
+    if (status.st_size == 0)
+        return 0;
+    FILE *file = fopen(path, "rb");
+    const int is_trace = file && fread(head, 1, sizeof head, file) == sizeof head && head[8] == '{';
+    if (file)
+        fclose(file);
+    return is_trace ? 0 : err_set(err, ERR_INPUT, path, "exists and is no trace; it is not replaced");
+}
+
+int trace_save(const struct trace *t, const char *path, struct err *err)
+{
+    if (may_replace(path, err) != 0)
+        return -1;
     struct layout layout = t->layout;
     struct trace_tensor_map maps[TRACE_TENSORS_MAX];
     const int n_maps = trace_tensor_list(&t->problem, &layout, maps);

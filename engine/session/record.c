@@ -2,8 +2,10 @@
 
 #include "engine/session/feed.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void report(const struct runner_progress *progress, const char *phase)
@@ -125,6 +127,19 @@ static int choose_slots(const struct scenario *scenario, const struct asc_plan *
     return 0;
 }
 
+/* A fill that does not fit the type would make NaN out of a correct kernel. */
+static int check_finite(const struct scenario *scenario, int tensor, const void *data, struct err *err)
+{
+    static const char *const names[] = {"Q", "K", "V"};
+    const enum dtype dtype = (enum dtype)scenario->problem.dtype;
+    const size_t n = fill_tensor_bytes(&scenario->problem, tensor) / dtype_bytes(dtype);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(dtype_load(dtype, data, i)))
+            return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s holds values that do not fit %s",
+                           names[tensor], dtype_name(dtype));
+    return 0;
+}
+
 static int make_trace(const struct recorder *r, const struct scenario *scenario, const struct asc_plan *plan,
                       struct trace **out, struct err *err)
 {
@@ -144,6 +159,8 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
             goto done;
         }
         fill_tensor(p, i, fills[i], input[i]);
+        if (check_finite(scenario, i, input[i], err) != 0)
+            goto done;
     }
     result = trace_create(p, plan, &child_hello(r->child)->conventions, &types, (const int32_t(*)[3])slots, n_slots,
                           input[0], input[1], input[2], out, err);
@@ -195,6 +212,19 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     return 0;
 }
 
+/* A run that ended early could not say how long it took: then it is the time until its end was noticed. */
+static int timed_run(struct child *child, struct trace *t, double limit_s, const struct runner_progress *progress,
+                     struct err *err)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const int failed = child_run(child, t, limit_s, progress, err);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    if (failed)
+        t->info.seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    return failed;
+}
+
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err)
 {
@@ -213,7 +243,7 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
         return -1;
     }
     report(progress, "running");
-    return child_run(r->child, *out, scenario->limit_s, progress, err);
+    return timed_run(r->child, *out, scenario->limit_s, progress, err);
 }
 
 /* The kernel may have been edited since. */
@@ -247,7 +277,7 @@ int record_fed(struct recorder *r, const struct runner_paths *paths, const struc
     t->fed = fed;
     t->fed_channels = channels;
     report(progress, "running");
-    const int failed = child_run(r->child, t, scenario->limit_s, progress, err);
+    const int failed = timed_run(r->child, t, scenario->limit_s, progress, err);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (trace_unfed(t, ch))
             t->fed_channels &= ~(1u << ch);

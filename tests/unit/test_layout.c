@@ -270,7 +270,10 @@ static void impossible_numbers_are_refused(void **state)
     p.dtype = DTYPE_I32;
     refuses(p, plan, 0, "dtype");
     p = good;
-    p.batch = p.q_len = p.head_dim = INT32_MAX;
+    p.head_dim = ASC_HEAD_DIM_MAX + 1;
+    refuses(p, plan, 0, "head_dim");
+    p.batch = p.q_len = INT32_MAX;
+    p.head_dim = ASC_HEAD_DIM_MAX;
     refuses(p, plan, 0, "2^63");
     p = good;
     refuses(p, (struct asc_plan){.br = 0, .bc = 4, .threads = 32}, 0, "br and bc");
@@ -279,11 +282,12 @@ static void impossible_numbers_are_refused(void **state)
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 1025}, 0, "threads");
     refuses(p, plan, -1, "slots");
     refuses(p, plan, 17, "slots");
-    p.head_dim = INT32_MAX / 2;
-    refuses(p, (struct asc_plan){.br = INT32_MAX, .bc = INT32_MAX, .threads = 32}, 1, "2^63");
-    p.head_dim = 1 << 18;
-    p.q_len = p.kv_len = 1 << 20;
-    refuses(p, (struct asc_plan){.br = 1, .bc = INT32_MAX, .threads = 32}, 1 << 21, "2^63");
+    refuses(p, (struct asc_plan){.br = ASC_TILE_MAX + 1, .bc = 4, .threads = 32}, 0, "br and bc");
+    refuses(p, (struct asc_plan){.br = 4, .bc = INT32_MAX, .threads = 32}, 0, "br and bc");
+    p.head_dim = ASC_HEAD_DIM_MAX;
+    p.q_len = 1 << 21;
+    p.kv_len = INT32_MAX;
+    refuses(p, (struct asc_plan){.br = 1, .bc = 1, .threads = 32}, 1 << 21, "2^63");
 }
 
 static void channels_have_names(void **state)

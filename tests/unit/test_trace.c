@@ -418,7 +418,7 @@ static void a_failed_save_leaves_nothing_behind(void **state)
     snprintf(path, sizeof path, "%s/kept.safetensors", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("precious", file);
+    fputs("12345678{precious", file); /* looks like a trace, so it may be replaced, but not lost */
     fclose(file);
     const int files = files_in_folder();
 
@@ -426,12 +426,17 @@ static void a_failed_save_leaves_nothing_behind(void **state)
     save_fails(t, path, ERR_SYSTEM, "can not be written");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(files_in_folder(), files);
-    char text[16] = "";
+    char text[32] = "";
     file = fopen(path, "r");
     assert_non_null(file);
     assert_non_null(fgets(text, sizeof text, file));
     fclose(file);
-    assert_string_equal(text, "precious");
+    assert_string_equal(text, "12345678{precious");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("// a kernel", file);
+    fclose(file);
+    save_fails(t, path, ERR_INPUT, "is no trace");
     unlink(path);
 
     save_fails(t, "/nonexistent/folder/t.safetensors", ERR_SYSTEM, "No such file");
