@@ -477,7 +477,7 @@ static void a_child_refuses_a_header_that_lies(void **state)
     attach_refuses(FIELD_AT(total_bytes), ERR_INPUT, "its header says 4242");
     attach_refuses(FIELD_AT(problem.kv_heads), ERR_INPUT, "kv_heads");
     attach_refuses(FIELD_AT(problem.q_len), ERR_INPUT, "offsets");
-    attach_refuses(FIELD_AT(plan.bc), ERR_INPUT, "offsets");
+    attach_refuses(FIELD_AT(plan.bc), ERR_INPUT, "br and bc are 1 to 1024");
     attach_refuses(FIELD_AT(layout.k.offset), ERR_INPUT, "offsets");
     attach_refuses(FIELD_AT(layout.channel[asc_s].kv_stride), ERR_INPUT, "offsets");
     attach_refuses(FIELD_AT(layout.stamp[asc_lse].offset), ERR_INPUT, "offsets");

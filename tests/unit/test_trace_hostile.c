@@ -143,7 +143,7 @@ static void lies_are_named(void **state)
     rewritten("\\\"q_len\\\":6", "\\\"q_len\\\":8", "expected [1, 2, 8");
     rewritten("\\\"heads\\\":2", "\\\"heads\\\":0", "heads is 0");
     rewritten("\\\"bc\\\":4", "\\\"bc\\\":2", "expected [2, 3, ");
-    rewritten("\\\"br\\\":4", "\\\"br\\\":0", "br and bc must be positive");
+    rewritten("\\\"br\\\":4", "\\\"br\\\":0", "br and bc are 1 to 1024");
     rewritten("\\\"scaled\\\"", "\\\"sealed\\\"", "s_unit must be one of the names");
     rewritten("\\\"scale\\\":0.5", "\\\"scale\\\":[0]", "scale must be a finite number");
     rewritten("\\\"s\\\":\\\"f32\\\"", "\\\"s\\\":\\\"f16\\\"", "tensor 'channel.s' is of type F32; expected F16");
