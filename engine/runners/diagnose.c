@@ -1,6 +1,7 @@
 #include "engine/runners/diagnose.h"
 
 #include "engine/runners/scan.h"
+#include "probes/layout.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -103,6 +104,20 @@ static int missing_header(const char *message, const char *place, size_t n_place
     return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only", what);
 }
 
+/* Mistakes with the probe macros, in the macros' own words: what the compiler says of them names their insides. */
+static int probe_mistake(const char *message, const char *place, size_t n_place, struct err *err)
+{
+    char channel[32], names[128] = "", where[512];
+    snprintf(where, sizeof where, "%.*s", (int)n_place, place);
+    if (strncmp(message, "'asc_here' was not declared", 27) == 0)
+        return err_set(err, ERR_BUILD, where, "ASC_TILE(batch, head, q_tile) must stand before the first probe");
+    if (sscanf(message, "'asc_%31[a-z_0-9]' was not declared", channel) != 1 || !strstr(message, "' was not declared"))
+        return 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", ch ? ", " : "", channel_name(ch));
+    return err_set(err, ERR_BUILD, where, "'%s' is no channel; they are %s", channel, names);
+}
+
 static int compiler_error(const struct diagnose *d, const char *text, struct err *err)
 {
     const char *at = strstr(text, " error: "); /* "fatal error: " as well */
@@ -119,7 +134,10 @@ static int compiler_error(const struct diagnose *d, const char *text, struct err
             message = line;
         }
     }
-    return missing_header(at + strlen(" error: "), place, n_place, err) ? -1 : tell(place, n_place, message, err);
+    const char *words = at + strlen(" error: ");
+    if (missing_header(words, place, n_place, err) || probe_mistake(words, place, n_place, err))
+        return -1;
+    return tell(place, n_place, message, err);
 }
 
 int diagnose_compiler(const struct diagnose *d, const char *said, struct err *err)

@@ -269,6 +269,10 @@ static void test_refused(void **state)
     refused("cutlass.cu", NULL, ERR_GPU_ONLY, "cutlass.cu:2", "CUTLASS");
     write_changed("type.cu", KERNEL, "float s = x[0]", "int *s = (int *)x; //");
     refused("type.cu", NULL, ERR_BUILD, "type.cu:8", "attnscope can not record this type");
+    write_changed("tile.cu", KERNEL, "    ASC_TILE(0, 0, 0);\n", "\n");
+    refused("tile.cu", NULL, ERR_BUILD, "tile.cu:8", "ASC_TILE(batch, head, q_tile) must stand before");
+    write_changed("channel.cu", KERNEL, "ASC_ROW(m,", "ASC_ROW(mm,");
+    refused("channel.cu", NULL, ERR_BUILD, "channel.cu:8", "'mm' is no channel; they are q, k, v");
     write_changed("missing.cu", KERNEL, "{\n", "{\n extern float elsewhere(float *); x[0] = elsewhere(x);\n");
     refused("missing.cu", NULL, ERR_BUILD, "missing.cu:5", "undefined reference to `elsewhere(float*)'");
 }
