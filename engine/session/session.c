@@ -128,7 +128,10 @@ static int file_kind(const char *path, enum file_kind *kind, struct err *err)
             return -1;
         }
         fclose(file);
-        *kind = head[8] == '{' ? KIND_TRACE : KIND_SCENARIO;
+        if (head[8] != '{')
+            return err_set(err, ERR_INPUT, path,
+                           "expected a scenario (.ini), a kernel (.cu) or a saved trace (.safetensors)");
+        *kind = KIND_TRACE;
     }
     return 0;
 }
@@ -210,6 +213,7 @@ int session_busy(const struct session *s)
     return work_busy(s->work);
 }
 
+/* Takes the lines over; of a kernel that prints without end the newest LOG_LINES_MAX are kept. */
 static void append_log(struct session *s, char **lines, size_t n)
 {
     char **log = n ? realloc(s->log, (s->n_log + n) * sizeof *log) : NULL;
@@ -222,6 +226,13 @@ static void append_log(struct session *s, char **lines, size_t n)
             free(lines[i]);
     }
     free(lines);
+    if (s->n_log > LOG_LINES_MAX) {
+        const size_t gone = s->n_log - LOG_LINES_MAX;
+        for (size_t i = 0; i < gone; i++)
+            free(s->log[i]);
+        memmove(s->log, s->log + gone, LOG_LINES_MAX * sizeof *s->log);
+        s->n_log = LOG_LINES_MAX;
+    }
 }
 
 /* The recorded stage nearest to the cursor's, scores before all others. */

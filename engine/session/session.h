@@ -27,6 +27,8 @@ struct cursor {
     int row, col; /* element within the tile */
 };
 
+#define LOG_LINES_MAX 10000
+
 struct work;
 
 struct session {

@@ -89,6 +89,10 @@ static void on_log(void *ctx, const char *line)
 {
     struct work *w = ctx;
     pthread_mutex_lock(&w->lock);
+    if (w->mail.n_log >= LOG_LINES_MAX) { /* nobody has collected them for a while: the oldest goes */
+        free(w->mail.log[0]);
+        memmove(w->mail.log, w->mail.log + 1, --w->mail.n_log * sizeof *w->mail.log);
+    }
     char **log = realloc(w->mail.log, (w->mail.n_log + 1) * sizeof *log);
     if (log) {
         w->mail.log = log;
@@ -242,6 +246,7 @@ static int start(struct work *w)
     atomic_store(&w->busy, 1);
     if (pthread_create(&w->thread, NULL, work_thread, w) != 0) {
         atomic_store(&w->busy, 0);
+        enter_phase(w, PHASE_IDLE, "");
         return -1;
     }
     w->joinable = 1;
