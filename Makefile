@@ -35,15 +35,19 @@ SIMT_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -O2 -fno-strict-aliasing -Wall -Wex
 
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
+RANDOM_RUNS := $(B)/tests/random_runs
 
-.PHONY: all run test lint bench docs clean setup-%
+.PHONY: all run test acceptance lint bench docs clean setup-%
 all: setup-build $(PROGRAM) $(SIMT)
 
 run: all
 	@$(PROGRAM) scenarios/bugs/double-scale.ini
 
-test: setup-test $(PROGRAM) $(SIMT) $(UNIT)
+test: setup-test $(PROGRAM) $(SIMT) $(UNIT) $(RANDOM_RUNS)
 	@tests/run --build $(B)
+
+acceptance: setup-test $(PROGRAM) $(SIMT) $(RANDOM_RUNS)
+	@tests/acceptance --build $(B)
 
 lint: setup-lint
 	@tests/lint
@@ -87,4 +91,9 @@ $(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a | setup-test
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(UNIT:=.d)
+$(RANDOM_RUNS): tests/random/random_runs.c $(B)/libattnscope.a | setup-test
+	@mkdir -p $(@D)
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
+
+-include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(UNIT:=.d) $(RANDOM_RUNS).d

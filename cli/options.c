@@ -108,6 +108,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_JSON:
         o->json = 1;
         return 0;
+    case OPTION_JUNIT:
+        o->junit = value;
+        return 0;
     case OPTION_HELP:
         o->help = 1;
         return 0;

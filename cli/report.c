@@ -12,6 +12,65 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
     return judgement_meets(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, why, why_bytes);
 }
 
+/* "s,l" */
+static size_t write_channels(unsigned set, char *out, size_t bytes)
+{
+    size_t used = 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (set & 1u << ch && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", channel_name(ch));
+    return used;
+}
+
+/* "s b0 h0 q0 k0": what is not stated (negative) is left out. */
+static size_t write_first(int channel, const int at[4], char *out, size_t bytes)
+{
+    static const char axis[4] = {'b', 'h', 'q', 'k'};
+    size_t used = channel >= 0 ? (size_t)snprintf(out, bytes, " %s", channel_name(channel)) : 0;
+    for (int i = 0; i < 4 && used < bytes; i++)
+        if (at[i] >= 0)
+            used += (size_t)snprintf(out + used, bytes - used, " %c%d", axis[i], at[i]);
+    return used;
+}
+
+/* first may be empty (channel -1), as may culprits and cause. */
+static void write_words(int channel, const int at[4], unsigned culprits, const char *cause,
+                        char out[REPORT_WORDS_BYTES])
+{
+    char names[128] = "";
+    char first[96] = "";
+    write_first(channel, at, first, sizeof first);
+    write_channels(culprits, names, sizeof names);
+    snprintf(out, REPORT_WORDS_BYTES, "fail%s%s%s%s%s%s", first[0] ? ":" : "", first, names[0] ? "; culprits " : "",
+             names, cause[0] ? "; " : "", cause);
+}
+
+void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
+{
+    const struct expect *e = &s->scenario.expect;
+    if (!s->has_scenario || e->verdict != EXPECT_FAIL)
+        snprintf(out, REPORT_WORDS_BYTES, "clean");
+    else
+        write_words(e->first_channel, e->first, e->culprits, e->cause, out);
+}
+
+void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
+{
+    const struct judgement *j = s->judgement;
+    const struct place *first = j ? &j->summary.first : NULL;
+    if (!first || first->slot < 0 || j->run_incomplete || !j->complete) {
+        snprintf(out, REPORT_WORDS_BYTES, "%s", session_verdict_word(s));
+        for (char *c = out; *c; c++)
+            *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+        return;
+    }
+    const int32_t *place = trace_slot_place(s->trace, first->slot);
+    const int at[4] = {place[0], place[1], place[2], channel_per_kv(first->channel) ? first->kv : -1};
+    const enum cause cause = j->n_findings ? j->findings[0].cause : CAUSE_NONE;
+    write_words((int)first->channel, at, j->summary.culprits,
+                cause == CAUSE_NONE ? "no known cause" : cause_name(cause), out);
+}
+
 static const char *mark_text(enum mark mark)
 {
     switch (mark) {
@@ -125,63 +184,4 @@ void report_write(const struct session *s, FILE *out)
         fprintf(out, "%-6s", mark_text(s->judgement->summary.stage[ch].local));
     fputs("\n", out);
     report_write_findings(s, out);
-}
-
-static json_t *place_json(const struct session *s, struct place place)
-{
-    if (place.slot < 0)
-        return json_null();
-    const int32_t *at = trace_slot_place(s->trace, place.slot);
-    json_t *json = json_pack("{s:s, s:i, s:i, s:i}", "channel", channel_name(place.channel), "batch", at[0], "head",
-                             at[1], "q_tile", at[2]);
-    if (channel_per_kv(place.channel))
-        json_object_set_new(json, "kv_tile", json_integer(place.kv));
-    return json;
-}
-
-static json_t *finding_json(const struct session *s, const struct finding *f)
-{
-    const struct cause_evidence *e = &f->evidence;
-    const struct trace_site *site = trace_site(s->trace, f->channel);
-    json_t *json = json_pack("{s:s, s:o, s:i, s:i, s:s, s:s}", "channel", channel_name(f->channel), "first",
-                             place_json(s, f->first), "row", f->row, "col", f->col, "cause",
-                             f->cause == CAUSE_NONE ? "" : cause_name(f->cause), "text", f->text);
-    if (f->cause != CAUSE_NONE)
-        json_object_set_new(json, "evidence",
-                            json_pack("{s:I, s:I, s:I, s:I}", "elements", (json_int_t)e->elements, "explained",
-                                      (json_int_t)e->explained, "rounding", (json_int_t)e->rounding, "discriminating",
-                                      (json_int_t)e->discriminating));
-    if (site)
-        json_object_set_new(json, "site", json_pack("{s:s, s:i}", "file", site->file, "line", site->line));
-    return json;
-}
-
-json_t *report_json(const struct session *s, const char *path)
-{
-    char why[512];
-    const struct judgement *j = s->judgement;
-    int met = report_meets(s, why, sizeof why);
-    json_t *json = json_pack("{s:s, s:s, s:b, s:s, s:s}", "file", path, "title", s->title, "as_expected", met, "why",
-                             why, "verdict", session_verdict_word(s));
-    if (s->err.code != ERR_NONE)
-        json_object_set_new(json, "error",
-                            json_pack("{s:s, s:s, s:s}", "code", err_name(s->err.code), "where", s->err.where,
-                                      "message", s->err.message));
-    if (!j)
-        return json;
-    json_t *stages = json_object(), *findings = json_array();
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        const struct stage_summary *stage = &j->summary.stage[ch];
-        json_object_set_new(stages, channel_name(ch),
-                            json_pack("{s:s, s:s, s:I, s:I, s:I}", "local", mark_text(stage->local), "global",
-                                      mark_text(stage->global), "elements", (json_int_t)stage->elements, "bad_local",
-                                      (json_int_t)stage->bad_local, "bad_global", (json_int_t)stage->bad_global));
-    }
-    for (int i = 0; i < j->n_findings; i++)
-        json_array_append_new(findings, finding_json(s, &j->findings[i]));
-    json_object_set_new(json, "first", place_json(s, j->summary.first));
-    json_object_set_new(json, "stages", stages);
-    json_object_set_new(json, "findings", findings);
-    json_object_set_new(json, "seconds", json_real(s->trace->info.seconds));
-    return json;
 }

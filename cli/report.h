@@ -1,4 +1,4 @@
-/* What a run showed, in a few lines of text or as JSON. */
+/* What a run showed: a few lines of text, JSON, JUnit XML. */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
@@ -10,12 +10,44 @@
    nothing: a clean run. */
 int report_meets(const struct session *s, char *why, size_t why_bytes);
 
+/* What was expected and what was found, in the words of a scenario: "fail: s b0 h0 q0 k0; culprits s; scaled-twice". */
+#define REPORT_WORDS_BYTES 256
+void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES]);
+void report_found(const struct session *s, char out[REPORT_WORDS_BYTES]);
+
 /* "S is the first bad stage, from batch 0, head 0, ... on", the finding of each culprit with its probe line, events. */
 void report_write_findings(const struct session *s, FILE *out);
 
 /* Title, problem, a mark per stage, then the findings. */
 void report_write(const struct session *s, FILE *out);
 
-json_t *report_json(const struct session *s, const char *path); /* owned by the caller; NULL without memory */
+/* docs/check-json.md describes it, docs/check.schema.json defines it. s may be NULL: it could not be opened, err says
+   why; err may be NULL or hold ERR_NONE. Owned by the caller; NULL without memory. */
+json_t *report_json(const struct session *s, const char *path, const struct err *err);
+
+/* Writes JSON as one text with a newline; -1 with *err where it can not be written. json may be NULL (no memory). */
+int report_dump(const json_t *json, FILE *out, struct err *err);
+
+/* One scenario that `check` ran. */
+struct check_result {
+    const char *path; /* borrowed */
+    int status;       /* 0 as expected, 1 not, 2 and 3: it could not be run (exit statuses) */
+    char verdict[16];
+    char expected[REPORT_WORDS_BYTES], found[REPORT_WORDS_BYTES];
+    char why[512];
+    struct err err; /* where status is 2 or 3 */
+    char *details;  /* owned, or NULL: what report_write_findings() says */
+    double seconds; /* build, run and verdicts */
+};
+
+/* JUnit XML. junit_check() says before the first scenario that path can not be written, junit_write() replaces it as a
+   whole or leaves it alone. */
+int junit_check(const char *path, struct err *err);
+int junit_write(const char *path, const struct check_result *results, size_t n, struct err *err);
+
+/* text as it can stand in JSON (jansson escapes what is left), in XML or in an attribute's value there: bytes that are
+   no UTF-8, and in XML characters that it has no place for, become U+FFFD. Owned by the caller; NULL without memory. */
+enum text_use { TEXT_JSON, TEXT_XML, TEXT_ATTRIBUTE };
+char *report_text(const char *text, enum text_use use);
 
 #endif

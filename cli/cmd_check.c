@@ -1,0 +1,224 @@
+/* attnscope check: runs scenarios, compares with what each expects, and sums up. */
+#include "cli/options.h"
+#include "cli/report.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct paths {
+    char **path; /* owned, each owned */
+    size_t n;
+};
+
+static void paths_free(struct paths *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->path[i]);
+    free(p->path);
+    *p = (struct paths){0};
+}
+
+/* path is taken over. */
+static int add_path(struct paths *p, char *path, struct err *err)
+{
+    char **more = path ? realloc(p->path, (p->n + 1) * sizeof *more) : NULL;
+    if (!more) {
+        free(path);
+        return err_errno(err, "", "no memory for the list of scenarios");
+    }
+    p->path = more;
+    p->path[p->n++] = path;
+    return 0;
+}
+
+static int is_scenario(const struct dirent *entry)
+{
+    const size_t n = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && n > 4 && strcmp(entry->d_name + n - 4, ".ini") == 0;
+}
+
+/* Every .ini of a folder, in the order of their names. */
+static int add_folder(struct paths *p, const char *folder, struct err *err)
+{
+    struct dirent **entries;
+    size_t length = strlen(folder);
+    const int n = scandir(folder, &entries, is_scenario, alphasort);
+    if (n < 0)
+        return err_errno(err, folder, "can not be read");
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    int failed = 0;
+    for (int i = 0; i < n; i++) {
+        char *path = NULL;
+        if (!failed && asprintf(&path, "%.*s/%s", (int)length, folder, entries[i]->d_name) < 0)
+            path = NULL;
+        failed = failed || add_path(p, path, err);
+        free(entries[i]);
+    }
+    free(entries);
+    if (!failed && n == 0)
+        return err_set(err, ERR_INPUT, folder, "holds no scenario (*.ini)");
+    return failed;
+}
+
+static int list_paths(const struct options *o, struct paths *out, struct err *err)
+{
+    *out = (struct paths){0};
+    for (int i = 0; i < o->n_files; i++) {
+        struct stat status;
+        const int folder = stat(o->files[i], &status) == 0 && S_ISDIR(status.st_mode);
+        if (folder ? add_folder(out, o->files[i], err) : add_path(out, strdup(o->files[i]), err)) {
+            paths_free(out);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static char *findings_text(const struct session *s)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return NULL;
+    report_write_findings(s, out);
+    fclose(out);
+    return text;
+}
+
+/* One line on what came of it; an error names the file itself more often than not. */
+static void write_line(const struct check_result *r, FILE *out)
+{
+    if (r->status > 1) {
+        const int named = strncmp(r->err.where, r->path, strlen(r->path)) == 0;
+        fprintf(out, "ERROR %s%s%s%s%s\n", named ? "" : r->path, named ? "" : ": ", r->err.where,
+                r->err.where[0] ? ": " : "", r->err.message);
+    } else {
+        fprintf(out, "%s %s: %s\n", r->status == 0 ? "ok   " : "FAIL ", r->path, r->why);
+    }
+    fflush(out);
+}
+
+static void check_one(const struct options *o, struct check_result *r, json_t *results)
+{
+    struct session *s;
+    const double begin = now_s();
+    int failed = options_open(o, r->path, &s, &r->err);
+    if (!failed)
+        failed = options_finish(s, &r->err);
+    if (!failed && s->err.code != ERR_NONE) { /* a run that ended early has left what it recorded */
+        r->err = s->err;
+        failed = -1;
+    }
+    snprintf(r->verdict, sizeof r->verdict, "%s", s ? session_verdict_word(s) : "ERROR");
+    if (s) {
+        report_expected(s, r->expected);
+        report_found(s, r->found);
+        r->status = report_meets(s, r->why, sizeof r->why) ? 0 : 1;
+    } else {
+        snprintf(r->found, sizeof r->found, "nothing: %s", err_name(r->err.code));
+    }
+    if (failed)
+        r->status = err_exit_status(r->err.code);
+    if (s && s->judgement)
+        r->details = findings_text(s);
+    if (results)
+        json_array_append_new(results, report_json(s, r->path, &r->err));
+    session_free(s);
+    r->seconds = now_s() - begin;
+}
+
+enum { CELL_SCENARIO, CELL_EXPECTED, CELL_FOUND, CELL_VERDICT, CELLS };
+
+static const char *cell(const struct check_result *r, int column)
+{
+    switch (column) {
+    case CELL_SCENARIO:
+        return r->path;
+    case CELL_EXPECTED:
+        return r->expected;
+    case CELL_FOUND:
+        return r->found;
+    default:
+        return r->status == 0 ? "ok" : r->status == 1 ? "FAIL" : "ERROR";
+    }
+}
+
+static void write_table(const struct check_result *results, size_t n)
+{
+    static const char *const heads[CELLS] = {"scenario", "expected", "found", "verdict"};
+    int width[CELLS];
+    size_t met = 0;
+    for (int column = 0; column < CELLS; column++) {
+        size_t most = strlen(heads[column]);
+        for (size_t i = 0; i < n; i++)
+            if (strlen(cell(&results[i], column)) > most)
+                most = strlen(cell(&results[i], column));
+        width[column] = column == CELL_VERDICT ? 0 : (int)most + 2;
+    }
+    putchar('\n');
+    for (int column = 0; column < CELLS; column++)
+        printf("%-*s%s", width[column], heads[column], column == CELL_VERDICT ? "\n" : "");
+    for (size_t i = 0; i < n; i++) {
+        for (int column = 0; column < CELLS; column++)
+            printf("%-*s%s", width[column], cell(&results[i], column), column == CELL_VERDICT ? "\n" : "");
+        met += results[i].status == 0;
+    }
+    printf("%zu of %zu as expected\n", met, n);
+}
+
+static int check_all(const struct options *o, struct check_result *r, size_t n, struct err *err)
+{
+    json_t *results = o->json ? json_array() : NULL;
+    int worst = 0;
+    for (size_t i = 0; i < n; i++) {
+        check_one(o, &r[i], results);
+        worst = r[i].status > worst ? r[i].status : worst;
+        if (!o->json)
+            write_line(&r[i], stdout);
+        else if (isatty(STDERR_FILENO))
+            write_line(&r[i], stderr);
+    }
+    if (!o->json && n > 1)
+        write_table(r, n);
+    if (o->json && report_dump(results, stdout, err) != 0)
+        worst = -1;
+    json_decref(results);
+    return worst;
+}
+
+int command_check(const struct options *o, struct err *err)
+{
+    struct paths paths;
+    if (list_paths(o, &paths, err) != 0)
+        return -1;
+    int status = 0;
+    struct check_result *results = calloc(paths.n + 1, sizeof *results);
+    if (!results)
+        status = err_errno(err, "", "no memory for the results");
+    for (size_t i = 0; i < paths.n && results; i++)
+        results[i].path = paths.path[i];
+    if (status == 0 && o->junit)
+        status = junit_check(o->junit, err);
+    if (status == 0)
+        status = check_all(o, results, paths.n, err);
+    if (status >= 0 && o->junit && junit_write(o->junit, results, paths.n, err) != 0)
+        status = -1;
+    for (size_t i = 0; i < paths.n && results; i++)
+        free(results[i].details);
+    free(results);
+    paths_free(&paths);
+    return status;
+}

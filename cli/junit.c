@@ -1,0 +1,130 @@
+/* `check --junit FILE`: JUnit XML as CI systems read it; one test case for each scenario. */
+#include "cli/report.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int junit_check(const char *path, struct err *err)
+{
+    struct stat status;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return err_set(err, ERR_INPUT, path, "is no regular file; the report would replace it");
+    errno = ENAMETOOLONG;
+    if (n >= sizeof folder)
+        return err_errno(err, path, "can not be written");
+    memcpy(folder, path, n);
+    folder[n] = '\0';
+    return access(n ? folder : ".", W_OK | X_OK) == 0 ? 0 : err_errno(err, path, "can not be written");
+}
+
+static void write_text(FILE *out, const char *text, enum text_use use)
+{
+    char *clean = report_text(text, use);
+    if (clean)
+        fputs(clean, out);
+    free(clean);
+}
+
+static void write_attribute(FILE *out, const char *name, const char *value)
+{
+    fprintf(out, " %s=\"", name);
+    write_text(out, value, TEXT_ATTRIBUTE);
+    fputs("\"", out);
+}
+
+static void write_property(FILE *out, const char *name, const char *value)
+{
+    if (!value[0])
+        return;
+    fputs("        <property", out);
+    write_attribute(out, "name", name);
+    write_attribute(out, "value", value);
+    fputs("/>\n", out);
+}
+
+static void write_case(FILE *out, const struct check_result *r)
+{
+    fputs("    <testcase classname=\"attnscope.check\"", out);
+    write_attribute(out, "name", r->path);
+    fprintf(out, " time=\"%.3f\">\n      <properties>\n", r->seconds);
+    write_property(out, "verdict", r->verdict);
+    write_property(out, "expected", r->expected);
+    write_property(out, "found", r->found);
+    fputs("      </properties>\n", out);
+    if (r->status) {
+        const char *element = r->status == 1 ? "failure" : "error";
+        fprintf(out, "      <%s", element);
+        write_attribute(out, "type", r->status == 1 ? "not-as-expected" : err_name(r->err.code));
+        write_attribute(out, "message", r->status == 1 ? r->why : r->err.message);
+        fputs(">", out);
+        if (r->status != 1 && r->err.where[0]) {
+            write_text(out, r->err.where, TEXT_XML);
+            fputs(": ", out);
+            write_text(out, r->err.message, TEXT_XML);
+            fputs("\n", out);
+        }
+        write_text(out, r->details ? r->details : "", TEXT_XML);
+        fprintf(out, "</%s>\n", element);
+    }
+    fputs("    </testcase>\n", out);
+}
+
+static void write_counts(FILE *out, const struct check_result *results, size_t n)
+{
+    int failures = 0;
+    int errors = 0;
+    double seconds = 0;
+    for (size_t i = 0; i < n; i++) {
+        failures += results[i].status == 1;
+        errors += results[i].status > 1;
+        seconds += results[i].seconds;
+    }
+    fprintf(out, " name=\"attnscope check\" tests=\"%zu\" failures=\"%d\" errors=\"%d\" skipped=\"0\" time=\"%.3f\">\n",
+            n, failures, errors, seconds);
+}
+
+static void write_document(FILE *out, const struct check_result *results, size_t n)
+{
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", out);
+    write_counts(out, results, n);
+    fputs("  <testsuite", out);
+    write_counts(out, results, n);
+    fprintf(out, "    <properties>\n      <property name=\"oracle_version\" value=\"%d\"/>\n    </properties>\n",
+            ORACLE_VERSION);
+    for (size_t i = 0; i < n; i++)
+        write_case(out, &results[i]);
+    fputs("  </testsuite>\n</testsuites>\n", out);
+}
+
+int junit_write(const char *path, const struct check_result *results, size_t n, struct err *err)
+{
+    char name[PATH_MAX];
+    errno = ENAMETOOLONG;
+    FILE *out =
+        snprintf(name, sizeof name, "%s.partial-%ld", path, (long)getpid()) < PATH_MAX ? fopen(name, "wx") : NULL;
+    if (!out)
+        return err_errno(err, path, "can not be written");
+    write_document(out, results, n);
+    int failed = ferror(out) || fflush(out) != 0 || fsync(fileno(out)) != 0;
+    int why = errno;
+    if (fclose(out) != 0 && !failed) {
+        failed = 1;
+        why = errno;
+    }
+    if (!failed && rename(name, path) != 0) {
+        failed = 1;
+        why = errno;
+    }
+    if (!failed)
+        return 0;
+    unlink(name);
+    errno = why;
+    return err_errno(err, path, "can not be written");
+}

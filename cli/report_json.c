@@ -1,0 +1,231 @@
+/* `--json`: docs/check-json.md says what each key means, docs/check.schema.json what may stand there. */
+#include "cli/report.h"
+
+#include "probes/trace_file.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *text_json(const char *text)
+{
+    char *clean = report_text(text, TEXT_JSON);
+    json_t *json = clean ? json_string(clean) : NULL;
+    free(clean);
+    return json;
+}
+
+/* JSON has no infinity and no NaN. */
+static json_t *number_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *channels_json(unsigned set)
+{
+    json_t *json = json_array();
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (set & 1u << ch)
+            json_array_append_new(json, json_string(channel_name(ch)));
+    return json;
+}
+
+static json_t *place_json(const struct session *s, struct place place)
+{
+    if (place.slot < 0)
+        return json_null();
+    const int32_t *at = trace_slot_place(s->trace, place.slot);
+    json_t *json = json_pack("{s:s, s:i, s:i, s:i}", "channel", channel_name(place.channel), "batch", at[0], "head",
+                             at[1], "q_tile", at[2]);
+    if (channel_per_kv(place.channel))
+        json_object_set_new(json, "kv_tile", json_integer(place.kv));
+    return json;
+}
+
+static json_t *expect_json(const struct session *s)
+{
+    static const char *const axis[4] = {"batch", "head", "q_tile", "kv_tile"};
+    static const char *const verdict[] = {
+        [EXPECT_NOTHING] = "nothing", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail"};
+    const struct expect *e = &s->scenario.expect;
+    if (!s->has_scenario)
+        return json_pack("{s:s}", "verdict", verdict[EXPECT_NOTHING]);
+    json_t *json = json_pack("{s:s}", "verdict", verdict[e->verdict]), *first = json_object();
+    if (e->first_channel >= 0)
+        json_object_set_new(first, "channel", json_string(channel_name(e->first_channel)));
+    for (int i = 0; i < 4; i++)
+        if (e->first[i] >= 0)
+            json_object_set_new(first, axis[i], json_integer(e->first[i]));
+    if (json_object_size(first))
+        json_object_set(json, "first", first);
+    json_decref(first);
+    if (e->culprits)
+        json_object_set_new(json, "culprits", channels_json(e->culprits));
+    if (e->cause[0])
+        json_object_set_new(json, "cause", text_json(e->cause));
+    return json;
+}
+
+/* All verdicts on one channel, added up. */
+struct total {
+    uint64_t elements, count[CLASS_COUNT];
+    double worst; /* of error / bound */
+};
+
+static void add_verdict(struct total *t, const struct verdict *v)
+{
+    for (int class = 0; class < CLASS_COUNT; class ++) {
+        t->count[class] += v->count[class];
+        t->elements += v->count[class];
+    }
+    t->worst = fmax(t->worst, (double)v->worst_ratio);
+}
+
+static const char *mark_name(enum mark mark)
+{
+    static const char *const names[] = {
+        [MARK_UNKNOWN] = "unknown", [MARK_OK] = "ok", [MARK_BAD] = "bad", [MARK_UNRECORDED] = "unrecorded"};
+    return names[mark];
+}
+
+static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
+{
+    static const char *const names[CLASS_COUNT] = {
+#define CLASS(id, name, utf8, ascii, meaning) name,
+#include "engine/oracle/classes.def"
+#undef CLASS
+    };
+    json_t *counts = json_object();
+    for (int class = 0; class < CLASS_COUNT; class ++)
+        json_object_set_new(counts, names[class], json_integer((json_int_t)t->count[class]));
+    return json_pack("{s:s, s:I, s:I, s:o, s:o}", "mark", mark_name(mark), "elements", (json_int_t)t->elements, "bad",
+                     (json_int_t)bad, "classes", counts, "worst_ratio", number_json(t->worst));
+}
+
+static json_t *stage_json(const struct session *s, enum asc_channel ch)
+{
+    const struct judgement *j = s->judgement;
+    const struct stage_summary *stage = &j->summary.stage[ch];
+    struct total local = {0}, global = {0};
+    for (int slot = 0; slot < j->n_slots; slot++) {
+        if (!judgement_slot_done(j, slot))
+            continue;
+        for (int kv = 0; kv < (channel_per_kv(ch) ? j->kv_tiles : 1); kv++) {
+            const struct tile_verdicts *v = judgement_tile(j, (struct place){slot, kv, ch});
+            add_verdict(&local, &v->local);
+            add_verdict(&global, &v->global);
+        }
+    }
+    return json_pack("{s:o, s:o, s:o}", "local", total_json(&local, stage->local, stage->bad_local), "global",
+                     total_json(&global, stage->global, stage->bad_global), "first", place_json(s, stage->first_local));
+}
+
+static json_t *evidence_json(const struct cause_evidence *e)
+{
+    return json_pack("{s:I, s:I, s:I, s:I}", "elements", (json_int_t)e->elements, "explained", (json_int_t)e->explained,
+                     "rounding", (json_int_t)e->rounding, "discriminating", (json_int_t)e->discriminating);
+}
+
+static json_t *cause_json(enum cause cause, const struct cause_evidence *e)
+{
+    json_t *json = json_pack("{s:s, s:s, s:s}", "name", cause_name(cause), "sentence", cause_sentence(cause), "formula",
+                             cause_formula(cause));
+    if (e)
+        json_object_set_new(json, "evidence", evidence_json(e));
+    return json;
+}
+
+static json_t *finding_json(const struct session *s, const struct finding *f)
+{
+    const struct trace_site *site = trace_site(s->trace, f->channel);
+    json_t *causes = json_array();
+    if (f->cause != CAUSE_NONE)
+        json_array_append_new(causes, cause_json(f->cause, &f->evidence));
+    for (int i = 0; i < f->n_also; i++)
+        json_array_append_new(causes, cause_json(f->also[i], NULL));
+    json_t *json =
+        json_pack("{s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "channel", channel_name(f->channel), "first",
+                  place_json(s, f->first), "row", f->row, "col", f->col, "text", text_json(f->text), "cause",
+                  f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
+    if (site)
+        json_object_set_new(json, "site", json_pack("{s:o, s:i}", "file", text_json(site->file), "line", site->line));
+    return json;
+}
+
+/* Values that the kernel wrote and that the trace has no place for. */
+static json_t *lost_json(const struct trace *t)
+{
+    json_t *json = json_array();
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (trace_dropped(t, ch) || trace_mistyped(t, ch))
+            json_array_append_new(json, json_pack("{s:s, s:I, s:I}", "channel", channel_name(ch), "out_of_range",
+                                                  (json_int_t)trace_dropped(t, ch), "mistyped",
+                                                  (json_int_t)trace_mistyped(t, ch)));
+    return json;
+}
+
+static void put_judgement(json_t *json, const struct session *s)
+{
+    const struct judgement *j = s->judgement;
+    json_t *stages = json_object(), *findings = json_array();
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        json_object_set_new(stages, channel_name(ch), stage_json(s, (enum asc_channel)ch));
+    for (int i = 0; i < j->n_findings; i++)
+        json_array_append_new(findings, finding_json(s, &j->findings[i]));
+    json_object_set_new(json, "first", place_json(s, j->summary.first));
+    json_object_set_new(json, "culprits", channels_json(j->summary.culprits));
+    json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));
+    json_object_set_new(json, "stages", stages);
+    json_object_set_new(json, "findings", findings);
+}
+
+/* What a saved trace says of its run, under the same keys (docs/trace-format.md). */
+static void put_run(json_t *json, const struct trace *t)
+{
+    static const char *const keys[] = {"problem", "plan", "run", "events"};
+    struct safetensors_text texts[TRACE_TEXTS_MAX];
+    const int n = trace_metadata_write(t, texts, NULL);
+    for (int i = 0; i < n; i++) {
+        const char *dot = strchr(texts[i].key, '.');
+        for (size_t k = 0; dot && k < sizeof keys / sizeof *keys; k++)
+            if (strcmp(dot + 1, keys[k]) == 0)
+                json_object_set_new(json, keys[k], json_loads(texts[i].value, 0, NULL));
+    }
+    if (n > 0)
+        trace_metadata_free(texts, n);
+    const long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
+    json_object_set_new(json, "slots", json_pack("{s:i, s:I}", "recorded", t->layout.n_slots, "all", (json_int_t)all));
+    json_object_set_new(json, "lost", lost_json(t));
+}
+
+json_t *report_json(const struct session *s, const char *path, const struct err *err)
+{
+    char why[512];
+    const int met = s && report_meets(s, why, sizeof why);
+    if (!s || (err && err->code != ERR_NONE && !s->judgement))
+        snprintf(why, sizeof why, "it could not be run");
+    json_t *json = json_pack("{s:o, s:i, s:b, s:o}", "file", text_json(path), "oracle_version", ORACLE_VERSION,
+                             "as_expected", met && (!err || err->code == ERR_NONE), "why", text_json(why));
+    if (err && err->code != ERR_NONE)
+        json_object_set_new(json, "error",
+                            json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where", text_json(err->where),
+                                      "message", text_json(err->message)));
+    if (!s)
+        return json;
+    json_object_set_new(json, "title", text_json(s->title));
+    json_object_set_new(json, "verdict", json_string(session_verdict_word(s)));
+    json_object_set_new(json, "expect", expect_json(s));
+    if (s->trace)
+        put_run(json, s->trace);
+    if (s->judgement)
+        put_judgement(json, s);
+    return json;
+}
+
+int report_dump(const json_t *json, FILE *out, struct err *err)
+{
+    if (!json)
+        return err_set(err, ERR_SYSTEM, "", "no memory for the report");
+    if (json_dumpf(json, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0 || fputs("\n", out) < 0)
+        return err_errno(err, "", "standard output can not be written");
+    return 0;
+}

@@ -1,0 +1,188 @@
+/* random_runs RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on RUNS random problems and fails, in TAP, if the
+   oracle raises anything. A problem follows from (SEED, its number) alone; KEY=VALUE fixes what the kernel can not take
+   otherwise. One session serves all runs, so the kernel is built once and its process stays warm. A run that is not
+   clean is printed as the command that repeats it. */
+#include "engine/base/philox.h"
+#include "engine/session/session.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_KEYS = 32, MAX_SHOWN = 10 };
+
+/* The keys of one problem, as they would stand behind --set. */
+struct problem {
+    char setting[MAX_KEYS][64];
+    int n;
+};
+
+struct random {
+    uint64_t seed;
+    uint32_t run, drawn;
+};
+
+/* A number in [0, n). */
+static int draw(struct random *r, int n)
+{
+    const uint32_t counter[4] = {r->drawn++, r->run, 0, 0};
+    const uint32_t key[2] = {(uint32_t)r->seed, (uint32_t)(r->seed >> 32)};
+    uint32_t out[4];
+    philox4x32(counter, key, out);
+    return (int)(((uint64_t)out[0] * (uint64_t)n) >> 32);
+}
+
+static const char *choose(struct random *r, const char *const *words, int n)
+{
+    return words[draw(r, n)];
+}
+#define CHOOSE(r, ...)                                                                                                 \
+    choose(r, (const char *const[]){__VA_ARGS__},                                                                      \
+           (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)))
+
+static void add(struct problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct problem *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->setting[p->n++], sizeof p->setting[0], format, args);
+    va_end(args);
+}
+
+/* Lengths around a tile's edges as often as any other. */
+static int length(struct random *r, int most)
+{
+    static const int edges[] = {1, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192};
+    return draw(r, 2) ? edges[draw(r, (int)(sizeof edges / sizeof edges[0]))] : 1 + draw(r, most);
+}
+
+static void make_problem(struct random *r, struct problem *p)
+{
+    static const char *const operands[] = {"q", "k", "v"};
+    const int group = 1 + draw(r, 3), kv_heads = 1 + draw(r, 2);
+    p->n = 0;
+    add(p, "shape.batch=%d", 1 + draw(r, 2));
+    add(p, "shape.heads=%d", kv_heads * group);
+    add(p, "shape.kv_heads=%d", kv_heads);
+    add(p, "shape.q_len=%d", length(r, 150));
+    add(p, "shape.kv_len=%d", length(r, 300));
+    add(p, "shape.head_dim=%s", CHOOSE(r, "64", "64", "128"));
+    add(p, "shape.causal=%s", CHOOSE(r, "none", "top-left", "bottom-right"));
+    add(p, "shape.layout=%s", CHOOSE(r, "BHLD", "BLHD"));
+    add(p, "shape.dtype=%s", CHOOSE(r, "f16", "bf16"));
+    add(p, "shape.scale=%s", CHOOSE(r, "auto", "auto", "auto", "0.3", "1", "0.001"));
+    for (int i = 0; i < 3; i++) {
+        add(p, "fill.%s.kind=%s", operands[i],
+            CHOOSE(r, "normal", "normal", "normal", "uniform", "outliers", "large-logits", "one-hot", "arange",
+                   "zeros"));
+        add(p, "fill.%s.sigma=%s", operands[i], CHOOSE(r, "1", "1", "1", "0.01", "3"));
+    }
+    add(p, "fill.seed=%d", draw(r, 1 << 30));
+}
+
+static int set(struct scenario *s, const char *setting, struct err *err)
+{
+    char key[64];
+    const char *equals = strchr(setting, '=');
+    if (!equals || (size_t)(equals - setting) >= sizeof key)
+        return err_set(err, ERR_USAGE, setting, "expected KEY=VALUE");
+    memcpy(key, setting, (size_t)(equals - setting));
+    key[equals - setting] = '\0';
+    return scenario_set(s, key, equals + 1, err);
+}
+
+struct kernel {
+    const char *path;
+    char **fixed; /* [n_fixed] settings that win over the random ones */
+    int n_fixed;
+};
+
+/* 1: clean; why: one line. */
+static int run(struct session *s, const struct kernel *kernel, const struct problem *p, char *why, size_t why_bytes)
+{
+    static const struct expect clean = {.verdict = EXPECT_CLEAN, .first_channel = -1, .first = {-1, -1, -1, -1}};
+    struct err err = {0};
+    int failed = 0;
+    scenario_free(&s->scenario);
+    scenario_init(&s->scenario);
+    snprintf(s->scenario.kernel, sizeof s->scenario.kernel, "%s", kernel->path);
+    for (int i = 0; i < p->n && !failed; i++)
+        failed = set(&s->scenario, p->setting[i], &err);
+    for (int i = 0; i < kernel->n_fixed && !failed; i++)
+        failed = set(&s->scenario, kernel->fixed[i], &err);
+    failed = failed || scenario_check(&s->scenario, &err);
+    if (!failed && session_start(s) != 0)
+        failed = err_set(&err, ERR_SYSTEM, "", "no thread could be started");
+    if (!failed && session_finish(s, 0) != 0) {
+        err = s->err;
+        failed = -1;
+    }
+    if (failed) {
+        snprintf(why, why_bytes, "%s: %s", err.where, err.message);
+        return 0;
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (trace_dropped(s->trace, ch) || trace_mistyped(s->trace, ch)) {
+            snprintf(why, why_bytes, "values of %s had no place in the trace", channel_name(ch));
+            return 0;
+        }
+    }
+    if (s->trace->info.n_events) {
+        snprintf(why, why_bytes, "event %s: %s", s->trace->info.events[0].kind, s->trace->info.events[0].text);
+        return 0;
+    }
+    return judgement_meets(s->judgement, s->trace, &clean, why, why_bytes);
+}
+
+static void print_command(const struct kernel *kernel, const struct problem *p)
+{
+    printf("#   attnscope run %s", kernel->path);
+    for (int i = 0; i < p->n; i++)
+        printf(" --set %s", p->setting[i]);
+    for (int i = 0; i < kernel->n_fixed; i++)
+        printf(" --set %s", kernel->fixed[i]);
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    struct session *s;
+    struct err err = {0};
+    if (argc < 4) {
+        fprintf(stderr, "usage: random_runs RUNS SEED KERNEL [KEY=VALUE...]\n");
+        return 2;
+    }
+    const long runs = strtol(argv[1], NULL, 10);
+    const struct kernel kernel = {argv[3], argv + 4, argc - 4};
+    struct random r = {.seed = strtoull(argv[2], NULL, 10)};
+    printf("1..1\n");
+    if (session_open(kernel.path, &s, &err) != 0) {
+        printf("# %s: %s\nnot ok 1 - random runs of %s\n", err.where, err.message, kernel.path);
+        return 1;
+    }
+    long bad = 0;
+    uint64_t elements = 0;
+    for (long i = 0; i < runs; i++) {
+        struct problem p;
+        char why[4200];
+        r.run = (uint32_t)i;
+        r.drawn = 0;
+        make_problem(&r, &p);
+        if (!run(s, &kernel, &p, why, sizeof why)) {
+            if (bad++ < MAX_SHOWN) {
+                printf("# run %ld: %s\n", i, why);
+                print_command(&kernel, &p);
+                fflush(stdout);
+            }
+            continue;
+        }
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            elements += s->judgement->summary.stage[ch].elements;
+    }
+    session_free(s);
+    printf("# %ld runs with seed %s, %llu elements judged, %ld runs not clean\n", runs, argv[2],
+           (unsigned long long)elements, bad);
+    printf("%sok 1 - random runs of %s\n", bad || runs < 1 ? "not " : "", kernel.path);
+    return bad || runs < 1;
+}

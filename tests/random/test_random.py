@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Random runs of correct kernels raise nothing: a short form of what `make acceptance` does with 500 each."""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+RUNS = 60
+
+
+class Random(unittest.TestCase):
+    def run_it(self, *arguments, status=0):
+        done = subprocess.run([BUILD / "tests/random_runs", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True, timeout=1000, check=False)
+        self.assertEqual(done.returncode, status, done.stdout)
+        return done.stdout
+
+    def test_v2b_scalar(self):
+        self.run_it(str(RUNS), "11", "kernels/v2b_scalar.cu")
+
+    def test_my_attention(self):
+        self.run_it(str(RUNS), "12", "docs/examples/my_attention.cu", "shape.head_dim=64", "shape.dtype=f16",
+                    "shape.layout=BHLD")
+
+    def test_a_wrong_kernel_is_told_with_the_command_that_repeats_it(self):
+        patch = "scenario.patch=scenarios/bugs/not-scaled.patch"
+        text = self.run_it("2", "1", "kernels/v2b_scalar.cu", patch, "shape.scale=0.3", "shape.causal=none",
+                           "fill.q.kind=normal", "fill.k.kind=normal", status=1)
+        commands = re.findall(r"^# +attnscope (run .*)$", text, re.MULTILINE)
+        self.assertEqual((len(commands), "not ok 1" in text), (2, True), text)
+        again = subprocess.run([BUILD / "attnscope", *commands[0].split()], cwd=ROOT, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, text=True, timeout=100, check=False)
+        self.assertEqual(again.returncode, 1, again.stdout)
+        self.assertIn("S is the first bad stage", again.stdout)
+
+    def test_a_run_that_can_not_be_made_is_no_success(self):
+        self.run_it("1", "1", "kernels/v2b_scalar.cu", "shape.head_dim=32", status=1)
+        self.run_it("1", "1", "kernels/v2b_scalar.cu", "shape.q_len=0", status=1)
+        self.run_it("1", "1", "kernels/none.cu", status=1)
+        self.run_it("0", "1", "kernels/v2b_scalar.cu", status=1)
+
+
+if __name__ == "__main__":
+    tap.main()
