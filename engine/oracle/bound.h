@@ -11,6 +11,7 @@
 
 #include "engine/oracle/oracle.h"
 #include <math.h>
+#include <stdlib.h>
 
 #define BOUND_U 0x1p-24     /* unit roundoff of f32 */
 #define BOUND_EXP 0x1p-22   /* relative error of ex2.approx and expf: 2^-22.73 is the largest one measured */
@@ -41,6 +42,28 @@ static inline double bound_exp(double x, double folded)
     return (BOUND_EXP + BOUND_U + 3.25 * BOUND_U * fabs(x) + 2 * BOUND_U * folded) * BOUND_SLACK;
 }
 
+/* The same with the kernel's declared exponential. */
+static inline double bound_exp_declared(const struct oracle_case *c, double x, double folded)
+{
+    const double declared = (double)c->conventions.exp_error;
+    return bound_exp(x, folded) + (declared > 0 ? (declared - BOUND_EXP) * BOUND_SLACK : 0);
+}
+
+/* With P's offset, p = 2^k exp(x) is exp2(s c - (m c - k)): one more rounding, of u (|m c| + k ln 2), which `folded`
+   has room for if this is added to it. */
+static inline double bound_offset(const struct oracle_case *c)
+{
+    return abs(c->conventions.p_offset) * M_LN2;
+}
+
+/* tanh.approx.f32: PTX ISA, 2^-11 relative. The argument has been multiplied by a rounded scale / cap (3 u), which tanh
+   turns into at most as much, since x tanh'(x) <= tanh x; cap and log2 e cost 3 u more. */
+static inline double bound_tanh(const struct oracle_case *c)
+{
+    const double declared = (double)c->conventions.tanh_error;
+    return (declared > 0 ? declared : 0x1p-11) + 6 * BOUND_U;
+}
+
 /* Score in unit f = 1, c or c log2 e: |error| <= bound_score * |f| sum|q k| + bound_score_tiny.
    A dot product of D terms rounds each term D times at most (FMA or not, any order): gamma_D. Multiplying by f after
    the sum, or q by f before it, rounds once more: gamma_(D+1) covers both, as (1 + u) gamma_D + u <= gamma_(D+1).
@@ -48,6 +71,12 @@ static inline double bound_exp(double x, double folded)
 static inline double bound_score(int head_dim, int unit)
 {
     return bound_gamma(head_dim + 1 + (unit == ASC_UNIT_LOG2 ? 2 : 0));
+}
+
+/* What a factor adds to that where it is no normal number: it has been rounded by up to 2^-150, or flushed. */
+static inline double bound_factor(double factor)
+{
+    return fabs(factor) < BOUND_TINY ? 2 : 0;
 }
 
 static inline double bound_score_tiny(int head_dim)

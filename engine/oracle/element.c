@@ -169,14 +169,14 @@ void element_judge(const struct comparison *c, struct verdict *v, uint8_t *class
     judge_ratio(c, v);
 }
 
-void element_judge_padding(const struct matrix *padding, int first_col, struct verdict *v)
+void element_judge_padding(const struct matrix *padding, int first_col, double masked, struct verdict *v)
 {
     for (int row = 0; row < padding->rows; row++) {
         for (int col = 0; col < padding->cols; col++) {
             const size_t at = place(padding, row, col);
             const double got = dtype_load(padding->dtype, padding->data, at);
             enum element_class class = CLASS_EXTRA;
-            if (got == -INFINITY || dtype_is_unwritten(padding->dtype, padding->data, at))
+            if (got == -INFINITY || got == masked || dtype_is_unwritten(padding->dtype, padding->data, at))
                 continue;
             if (isnan(got))
                 class = CLASS_NAN;

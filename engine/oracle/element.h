@@ -21,8 +21,8 @@ enum element_class element_classify(const struct comparison *c, int row, int col
 /* Judges all elements; classes may be NULL, else [rows][cols]. */
 void element_judge(const struct comparison *c, struct verdict *v, uint8_t *classes);
 
-/* Adds columns that exist only as padding: -inf or never written is right, all else is counted as it deserves. Their
-   columns are numbered on from first_col. */
-void element_judge_padding(const struct matrix *padding, int first_col, struct verdict *v);
+/* Adds columns that exist only as padding: -inf, masked (what a masked key holds) or never written is right, all else
+   is counted as it deserves. Their columns are numbered on from first_col. */
+void element_judge_padding(const struct matrix *padding, int first_col, double masked, struct verdict *v);
 
 #endif

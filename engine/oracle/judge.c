@@ -87,6 +87,8 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
     v->global = v->local;
     struct comparison comparison = {
         .captured = scratch_captured(job->s, job->c, ch), .got = stage->got, .rows = stage->rows, .cols = stage->cols};
+    if (ch == asc_l && comparison.captured->cols > 1)
+        comparison.captured = &job->s->lanes;
     for (int side = 0; side < SIDES; side++) {
         struct verdict *verdict = side == LOCAL ? &v->local : &v->global;
         if (side == GLOBAL && same && !d) {
@@ -99,6 +101,18 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
         element_judge(&comparison, verdict, !d ? NULL : side == LOCAL ? d->class_local : d->class_global);
     }
     write_detail(job, ch, 1, 1);
+}
+
+/* 1: recorded after the next tile has rescaled it. */
+static int is_late(const struct job *job, enum asc_channel ch)
+{
+    return ch == asc_u && job->c->conventions.u_phase == ASC_U_RESCALED;
+}
+
+/* What a padding column of s may hold besides -inf. */
+static double padding_value(const struct oracle_case *c)
+{
+    return c->conventions.s_masked == ASC_MASKED_VALUE ? (double)c->conventions.s_masked_value : -INFINITY;
 }
 
 static int is_recorded(const struct job *job, enum asc_channel ch)
@@ -114,6 +128,27 @@ static void judge_operand(const struct job *job, enum asc_channel ch, int masked
         judge_absent(job, ch, 1, 0);
     else
         judge_recorded(job, ch, 1, 0);
+}
+
+/* u of an earlier tile, once a later one has rescaled it, or none will. */
+static void judge_late_u(const struct job *job)
+{
+    struct judge_scratch *s = job->s;
+    const struct stage u = s->stage[asc_u];
+    const int kv = s->kv, masked = s->masked;
+    if (s->late_kv < 0)
+        return;
+    s->stage[asc_u] = s->late;
+    s->kv = s->late_kv;
+    s->masked = s->late_masked;
+    if (s->late.recorded)
+        judge_recorded(job, asc_u, 0, 1);
+    else if (is_recorded(job, asc_u))
+        judge_absent(job, asc_u, 1, 0);
+    s->stage[asc_u] = u;
+    s->kv = kv;
+    s->masked = masked;
+    s->late_kv = -1;
 }
 
 static void judge_visited(const struct job *job, int kv)
@@ -132,7 +167,7 @@ static void judge_visited(const struct job *job, int kv)
     }
     for (int i = 0; i < TILE_STAGES; i++) {
         const enum asc_channel ch = tile_stages[i];
-        if (!is_recorded(job, ch))
+        if (!is_recorded(job, ch) || (!left && is_late(job, ch)))
             continue;
         if (s->stage[ch].recorded)
             judge_recorded(job, ch, ch == asc_s && s->exact_q && s->exact_k, 1);
@@ -140,9 +175,14 @@ static void judge_visited(const struct job *job, int kv)
             judge_absent(job, ch, 1, 0);
     }
     if (s->stage[asc_s].recorded && s->pad_captured)
-        element_judge_padding(&job->c->s_padding[kv], s->kv_cols, &verdicts_of(job, asc_s)->local);
-    if (!left)
-        local_advance(job->c, s);
+        element_judge_padding(&job->c->s_padding[kv], s->kv_cols, padding_value(job->c),
+                              &verdicts_of(job, asc_s)->local);
+    if (left)
+        return;
+    judge_late_u(job);
+    if (is_late(job, asc_u))
+        local_keep_u(job->c, s);
+    local_advance(job->c, s);
 }
 
 /* A tile the kernel did not visit still counts in the truth of o and lse. */
@@ -186,7 +226,7 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     truth_inputs(c, scratch);
     scratch_tile(scratch, c, 0);
     scratch->exact_q = operand_take(c, scratch, asc_q);
-    judge_operand(&job, asc_q, schedule_keys(c, c->in_q.rows - 1) == 0);
+    judge_operand(&job, asc_q, schedule_empty(c));
     local_begin(c, scratch);
     truth_begin(c, scratch);
     for (int i = 0; i < c->n_visited; i++) {
@@ -196,6 +236,7 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
         scratch->seen[kv] = 1;
         judge_visited(&job, kv);
     }
+    judge_late_u(&job);
     for (int kv = 0; kv < c->kv_tiles; kv++)
         if (!scratch->seen[kv])
             judge_unvisited(&job, kv);

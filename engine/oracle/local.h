@@ -14,6 +14,16 @@
 
 void local_begin(const struct oracle_case *c, struct judge_scratch *s);
 
+/* m before the first key, in its unit. */
+double local_m_start(const struct oracle_case *c);
+
+/* What m should be where the running maximum is top: of the values that the declared policy permits the one nearest to
+   the captured m (got; NULL: not recorded, then their middle, its uncertainty added to *bound). */
+double local_policy(const struct oracle_case *c, double top, const double *got, double *bound);
+
+/* 1 where alpha is what the conventions say, *alpha, whatever m has become; 0: exp(m_prev - m). */
+int local_alpha_declared(const struct oracle_case *c, const struct judge_scratch *s, double m_prev, double *alpha);
+
 /* Each fills want[LOCAL] and bound[LOCAL] of its stage for the tile at hand from the values of the stages before. */
 void local_s(const struct oracle_case *c, struct judge_scratch *s);
 void local_m(const struct oracle_case *c, struct judge_scratch *s);
@@ -21,6 +31,15 @@ void local_alpha(const struct oracle_case *c, struct judge_scratch *s);
 void local_p(const struct oracle_case *c, struct judge_scratch *s);
 void local_l(const struct oracle_case *c, struct judge_scratch *s);
 void local_u(const struct oracle_case *c, struct judge_scratch *s);
+
+/* Scores as m and P read them, weights as P.V and l take them: after s, and after p, have been adopted. */
+void local_use_scores(const struct oracle_case *c, struct judge_scratch *s);
+void local_use_weights(const struct oracle_case *c, struct judge_scratch *s);
+
+/* Where u is recorded after the next tile's rescaling: keeps u of this tile; and once alpha of the next is known,
+   applies it. */
+void local_keep_u(const struct oracle_case *c, struct judge_scratch *s);
+void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s);
 
 /* m, l and u of this tile become the ones before the next. */
 void local_advance(const struct oracle_case *c, struct judge_scratch *s);
@@ -37,6 +56,17 @@ struct score_product {
     double *want, *bound;
 };
 void local_score(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product);
+
+/* To bound what operands may be off by, beyond local_score. */
+void local_score_lossy(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product);
+
+/* Captured or expected scores and their uncertainties, [rows][kv_cols], behind the cap and the mask that come after the
+   capture; a cap leaves them in natural units. */
+struct score_view {
+    const double *value, *loose;
+    double *out, *out_loose;
+};
+void local_see_scores(const struct oracle_case *c, const struct judge_scratch *s, const struct score_view *view);
 
 /* |m c| where a kernel has to scale before it subtracts (raw scores, or score and maximum in different units). */
 double local_folded(const struct oracle_case *c, double m_natural);

@@ -53,8 +53,21 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     stage->exact = 1;
     stage->value = o.in;
     *o.use = o.in_size;
+    const double fold = ch == asc_q ? values_fold(c) : 1;
+    const double *in = o.in;
+    if (fold != 1) {
+        /* scale and log2 e make a constant that has been rounded up to twice, the product once. */
+        for (int i = 0; i < n; i++) {
+            s->folded_q[i] = o.in[i] * fold;
+            s->folded_bound[i] = bound_convert(s->folded_q[i]) + BOUND_TINY;
+            o.size[i] = o.in_size[i] * fabs(fold);
+        }
+        in = stage->value = s->folded_q;
+        *o.use = o.size;
+        s->folds_unseen = !captured->data;
+    }
     if (!captured->data)
-        return 1;
+        return fold == 1;
     scratch_take(s, c, ch);
     double unit = 0;
     double half_tiny = 0;
@@ -63,12 +76,14 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     const int same = used && all_finite(o.in, n);
     for (int i = 0; i < n; i++) {
         /* A NaN or an infinity in the input is where the trouble starts: it never counts as right. */
-        stage->want[LOCAL][i] = isfinite(o.in[i]) ? narrow ? bound_round(captured->dtype, o.in[i]) : o.in[i] : NAN;
+        stage->want[LOCAL][i] = !isfinite(in[i])      ? NAN
+                                : narrow && fold == 1 ? bound_round(captured->dtype, in[i])
+                                                      : in[i];
         o.size[i] = fabs(stage->value[i]);
     }
     stage->want[GLOBAL] = stage->want[LOCAL];
-    stage->bound[LOCAL] = s->zero;
-    stage->bound[GLOBAL] = s->zero;
+    stage->bound[LOCAL] = fold == 1 ? s->zero : s->folded_bound;
+    stage->bound[GLOBAL] = stage->bound[LOCAL];
     *o.use = o.size;
-    return same;
+    return same && fold == 1;
 }

@@ -5,17 +5,26 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-int schedule_keys(const struct oracle_case *c, int r)
+struct key_range schedule_range(const struct oracle_case *c, int r)
 {
     const int64_t row = (int64_t)c->q_tile * c->br + r;
-    switch (c->causal) {
-    case ASC_CAUSAL_TOP_LEFT:
-        return (int)clamp(row + 1, 0, c->kv_len);
-    case ASC_CAUSAL_BOTTOM_RIGHT:
-        return (int)clamp(row + 1 + c->kv_len - c->q_len, 0, c->kv_len);
-    default:
-        return c->kv_len;
-    }
+    const int64_t diagonal = c->causal == ASC_CAUSAL_TOP_LEFT ? row : row + c->kv_len - c->q_len;
+    int64_t first = 0;
+    int64_t last = c->kv_len;
+    if (c->window_left >= 0)
+        first = diagonal - c->window_left;
+    if (c->window_right >= 0)
+        last = diagonal + c->window_right + 1;
+    if (c->causal != ASC_CAUSAL_NONE && last > diagonal + 1)
+        last = diagonal + 1;
+    last = clamp(last, 0, c->kv_len);
+    return (struct key_range){(int)clamp(first, 0, last), (int)last};
+}
+
+int schedule_keys(const struct oracle_case *c, int r)
+{
+    const struct key_range keys = schedule_range(c, r);
+    return keys.last - keys.first;
 }
 
 int schedule_cols(const struct oracle_case *c, int kv)
@@ -25,11 +34,26 @@ int schedule_cols(const struct oracle_case *c, int kv)
 
 int schedule_visible(const struct oracle_case *c, int r, int kv)
 {
-    return (int)clamp(schedule_keys(c, r) - (int64_t)kv * c->bc, 0, c->bc);
+    return (int)clamp(schedule_range(c, r).last - (int64_t)kv * c->bc, 0, c->bc);
+}
+
+int schedule_hidden(const struct oracle_case *c, int r, int kv)
+{
+    return (int)clamp(schedule_range(c, r).first - (int64_t)kv * c->bc, 0, schedule_visible(c, r, kv));
 }
 
 int schedule_masked(const struct oracle_case *c, int kv)
 {
-    /* A later row never sees less than an earlier one. */
-    return c->in_q.rows < 1 || schedule_visible(c, c->in_q.rows - 1, kv) == 0;
+    for (int r = 0; r < c->in_q.rows; r++)
+        if (schedule_hidden(c, r, kv) < schedule_visible(c, r, kv))
+            return 0;
+    return 1;
+}
+
+int schedule_empty(const struct oracle_case *c)
+{
+    for (int r = 0; r < c->in_q.rows; r++)
+        if (schedule_keys(c, r) > 0)
+            return 0;
+    return 1;
 }

@@ -4,16 +4,29 @@
 
 #include "engine/oracle/oracle.h"
 
-/* How many keys row r of this q tile may see: keys 0 .. n - 1. 0: the row has no key at all. */
+/* Keys first .. last - 1; first == last: none. */
+struct key_range {
+    int first, last;
+};
+
+/* The keys row r of this q tile may see: the causal mask's and the window's, both counted from the row's diagonal. */
+struct key_range schedule_range(const struct oracle_case *c, int r);
+
+/* How many those are. 0: the row has no key at all. */
 int schedule_keys(const struct oracle_case *c, int r);
 
 /* Columns of kv tile `kv` that exist: keys below kv_len. */
 int schedule_cols(const struct oracle_case *c, int kv);
 
-/* How many columns of kv tile `kv` row r may see: columns 0 .. n - 1. */
+/* Of the columns of kv tile `kv` row r may see schedule_hidden .. schedule_visible - 1; both are equal where it may see
+   none. */
+int schedule_hidden(const struct oracle_case *c, int r, int kv);
 int schedule_visible(const struct oracle_case *c, int r, int kv);
 
 /* 1 if no row of this q tile sees any key of the tile: a kernel may visit it or skip it. */
 int schedule_masked(const struct oracle_case *c, int kv);
+
+/* 1 if no row of this q tile sees any key at all. */
+int schedule_empty(const struct oracle_case *c);
 
 #endif

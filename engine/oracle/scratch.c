@@ -80,7 +80,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
         stage_shape(&s->stage[ch], ch, R, C, D);
         doubles += ARRAYS_PER_STAGE * padded((size_t)s->stage[ch].rows * (size_t)s->stage[ch].cols);
     }
-    if (reserve(s, doubles, R + 2 * R * C + (size_t)c->kv_tiles) != 0)
+    if (reserve(s, doubles, 2 * R + 2 * R * C + (size_t)c->kv_tiles) != 0)
         return -1;
     double *at = s->block;
 #define BUFFER(name, elements, meaning)                                                                                \
@@ -99,11 +99,21 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
         }
         at += ARRAYS_PER_STAGE * step;
     }
-    s->visible = s->indices;
+    s->hidden = s->indices;
+    s->visible = s->hidden + R;
     s->order = s->visible + R;
     s->shuffled = s->order + R * C;
     s->seen = s->shuffled + R * C;
     memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
+    s->late = s->stage[asc_u];
+    s->late.got = s->late_got;
+    s->late.want[LOCAL] = s->late_want;
+    s->late.bound[LOCAL] = s->late_bound;
+    s->late.want[GLOBAL] = s->late_true;
+    s->late.bound[GLOBAL] = s->late_true_bound;
+    s->late_kv = -1;
+    s->tiles_seen = 0;
+    s->folds_unseen = 0;
     memset(s->zero, 0, (R > C ? R : C) * (C > D ? C : D) * sizeof(double));
     return 0;
 }
@@ -114,8 +124,9 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     s->kv = kv;
     s->kv_cols = cols;
     s->masked = schedule_masked(c, kv);
+    s->pad_cols = s->pad_captured = 0;
     for (int r = 0; r < c->in_q.rows; r++)
-        s->visible[r] = schedule_visible(c, r, kv);
+        s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (!channel_per_kv(ch))
             continue;
@@ -135,12 +146,46 @@ const struct matrix *scratch_fed(const struct judge_scratch *s, const struct ora
     return m && m->data ? m : NULL;
 }
 
+/* Partial sums in the lanes of a row are judged as what they add up to. Narrow ones have been rounded each. */
+static void take_lanes(struct judge_scratch *s, const struct matrix *m, struct stage *stage)
+{
+    const uint64_t pattern = UNWRITTEN_64;
+    double unit = 0;
+    double half_tiny = 0;
+    bound_narrow(m->dtype, &unit, &half_tiny);
+    for (int r = 0; r < m->rows; r++) {
+        double sum = 0;
+        double loose = 0;
+        int missing = 0;
+        for (int lane = 0; lane < m->cols; lane++) {
+            const size_t at = (size_t)(r * m->row_stride + lane);
+            const double x = dtype_load(m->dtype, m->data, at);
+            missing |= dtype_is_unwritten(m->dtype, m->data, at);
+            sum += x;
+            loose += unit * fabs(x) + half_tiny;
+        }
+        stage->got[r] = s->lane_sum[r] = sum;
+        stage->loose_room[r] = loose <= DBL_MAX ? loose : 0;
+        if (missing)
+            memcpy(&s->lane_sum[r], &pattern, sizeof pattern);
+    }
+    s->lanes = (struct matrix){s->lane_sum, DTYPE_F64, 1, m->rows, 1};
+    stage->recorded = 1;
+    stage->value = stage->got;
+    stage->loose = unit > 0 ? stage->loose_room : s->zero;
+    stage->exact = unit == 0;
+}
+
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
     struct stage *stage = &s->stage[ch];
     const struct matrix *m = scratch_captured(s, c, ch);
     double unit = 0;
     double half_tiny = 0;
+    if (ch == asc_l && m->cols > 1) {
+        take_lanes(s, m, stage);
+        return;
+    }
     values_load(m, stage->got);
     stage->recorded = 1;
     stage->value = stage->got;

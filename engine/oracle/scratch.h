@@ -28,19 +28,31 @@ struct judge_scratch {
 #define BUFFER(name, elements, meaning) double *name;
 #include "engine/oracle/buffers.def"
 #undef BUFFER
-    int *visible;                        /* [R] columns of the tile that each row may see */
+    struct matrix lanes;                 /* lane_sum as the captured l, where that has several lanes */
+    int *hidden, *visible;               /* [R] each row may see columns hidden .. visible - 1 of the tile */
     int *order;                          /* [R][C] elements of a score tile */
     int *shuffled;                       /* [R][C] the same in another order */
     int *seen;                           /* [kv_tiles] 1: judged already */
     const double *use_q, *use_k, *use_v; /* magnitudes of the q, k and v that local formulas read */
-    int kv;                              /* the tile at hand */
-    int kv_cols;                         /* its columns */
-    int pad_cols;                        /* padding columns of s that went on as something else than -inf, or 0 */
-    int pad_captured;                    /* 1: something else than -inf was captured there */
-    int masked;                          /* 1: no row sees any of it */
-    int exact_q;                         /* 1: local formulas read the original Q */
-    int exact_k;                         /* 1: local_s has worked on this tile and has read the original K */
-    int lossy_qk, lossy_v;               /* 1: converting the inputs to the captured type may have moved them */
+    /* Scores as m and P read them: capped and masked. use_s is in unit use_s_natural; loose as in struct stage. */
+    const double *use_s, *use_s_loose; /* [R][kv_cols] */
+    double use_s_natural;              /* 1 of it in natural units */
+    int use_s_direct;                  /* 1: m is the maximum of these very numbers */
+    /* P as P.V and as l take it; loose as in struct stage. */
+    const double *pv_p, *pv_p_loose, *l_p, *l_p_loose; /* [R][kv_cols] */
+    int pv_p_exact;                                    /* 1: pv_p_loose is all zero */
+    struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */
+    int late_kv, late_masked; /* which tile that is, or -1 */
+    int folds_unseen;         /* 1: Q is folded and rounded where no probe sees it */
+    int tiles_seen;           /* tiles of which something was computed, before this one */
+    int kv;                   /* the tile at hand */
+    int kv_cols;              /* its columns */
+    int pad_cols;             /* padding columns of s that went on as something else than -inf, or 0 */
+    int pad_captured;         /* 1: something else than -inf was captured there */
+    int masked;               /* 1: no row sees any of it */
+    int exact_q;              /* 1: local formulas read the original Q */
+    int exact_k;              /* 1: local_s has worked on this tile and has read the original K */
+    int lossy_qk, lossy_v;    /* 1: converting the inputs to the captured type may have moved them */
 };
 
 /* Makes room for the case and points all buffers into it. Returns -1 where memory ran out. */

@@ -33,7 +33,7 @@ void tile_padding(const struct oracle_case *c, struct judge_scratch *s)
     const struct matrix *fed = padding && scratch_fed(s, c, asc_s) ? &c->fed_s_padding[s->kv] : NULL;
     s->pad_cols = 0;
     s->pad_captured = 0;
-    if (!s->stage[asc_s].recorded || !padding || !padding->data)
+    if (values_mask_later(c) || !s->stage[asc_s].recorded || !padding || !padding->data)
         return;
     values_load(padding, s->pad);
     for (int r = 0; r < padding->rows; r++) {
@@ -58,7 +58,13 @@ void tile_local(const struct oracle_case *c, struct judge_scratch *s)
     for (int i = 0; i < TILE_STAGES; i++) {
         formula[i](c, s);
         tile_adopt(c, s, tile_stages[i]);
-        if (tile_stages[i] == asc_s)
+        if (tile_stages[i] == asc_s) {
             tile_padding(c, s);
+            local_use_scores(c, s);
+        }
+        if (tile_stages[i] == asc_alpha)
+            local_rescale_u(c, s);
+        if (tile_stages[i] == asc_p)
+            local_use_weights(c, s);
     }
 }

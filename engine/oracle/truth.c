@@ -8,6 +8,8 @@
 
 /* ln of the largest f32 is 88.7: frames further apart than this lose one another's values. */
 #define FRAME_REACH 80.0
+/* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
+#define FRAME_LOST 1e100
 
 /* Loads rows first .. first + rows - 1 of an input and their magnitudes, to the same rows of out and size. Where the
    kernel converts it to a narrower type before use, a correct one works on values up to half a step away: the magnitude
@@ -30,9 +32,21 @@ static int load_input(const struct matrix *input, const struct matrix *captured,
     return lossy;
 }
 
+/* Where a factor is folded into Q the result is rounded to the recorded type, or where none is recorded, to the type of
+   the input: a relative error that does not depend on the factor, and half a subnormal, which does. */
 static int load_q(const struct oracle_case *c, struct judge_scratch *s)
 {
-    return load_input(&c->in_q, &c->captured[asc_q], 0, c->in_q.rows, s->in_q, s->size_q);
+    const struct matrix *captured = &c->captured[asc_q];
+    const double fold = fabs(values_fold(c));
+    double unit = 0;
+    double half_tiny = 0;
+    const int lossy = load_input(&c->in_q, captured, 0, c->in_q.rows, s->in_q, s->size_q);
+    if (fold == 1)
+        return lossy;
+    bound_narrow(captured->data ? captured->dtype : c->in_q.dtype, &unit, &half_tiny);
+    for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
+        s->size_q[i] = fabs(s->in_q[i]) * (1 + unit) * (1 + 4 * BOUND_U) + (half_tiny + BOUND_TINY) / fold;
+    return 1;
 }
 
 void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
@@ -41,6 +55,11 @@ void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
     const int lossy_k = load_input(&c->in_k, &c->captured[asc_k], 0, c->kv_len, s->in_k, s->size_k);
     s->lossy_qk = lossy_q || lossy_k;
     s->lossy_v = load_input(&c->in_v, &c->captured[asc_v], 0, c->kv_len, s->in_v, s->size_v);
+    for (int d = 0; d < c->head_dim; d++) {
+        s->out_top[d] = 0;
+        for (int key = 0; key < c->kv_len; key++)
+            s->out_top[d] = fmax(s->out_top[d], s->size_v[(size_t)key * (size_t)c->head_dim + (size_t)d]);
+    }
 }
 
 void truth_tile_inputs(const struct oracle_case *c, struct judge_scratch *s)
@@ -54,7 +73,7 @@ void truth_begin(const struct oracle_case *c, struct judge_scratch *s)
     const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;
     for (size_t r = 0; r < rows; r++) {
         s->max[r] = -INFINITY;
-        s->frame[r] = -INFINITY;
+        s->frame[r] = local_m_start(c) * values_natural_m(c);
         s->max_bound[r] = 0;
         s->frame_loose[r] = 0;
         s->sum[r] = 0;
@@ -65,68 +84,83 @@ void truth_begin(const struct oracle_case *c, struct judge_scratch *s)
     memset(s->out_error, 0, values * sizeof(double));
 }
 
+static void true_product(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *stage = &s->stage[asc_s];
+    const int unit = c->conventions.s_unit, head_dim = c->head_dim;
+    const size_t first = (size_t)s->kv * (size_t)c->bc * (size_t)head_dim;
+    const struct score_product product = {.q = s->in_q,
+                                          .k = s->in_k + first,
+                                          .size_q = s->size_q,
+                                          .size_k = s->size_k + first,
+                                          .factor = values_factor(unit, c->scale),
+                                          .relative = bound_score(head_dim, unit),
+                                          .want = stage->want[GLOBAL],
+                                          .bound = stage->bound[GLOBAL]};
+    local_score(c, s, &product);
+    if (s->lossy_qk)
+        local_score_lossy(c, s, &product);
+}
+
 void truth_s(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_s];
-    const int unit = c->conventions.s_unit, rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
-    const size_t n = (size_t)rows * (size_t)cols, first = (size_t)s->kv * (size_t)c->bc * (size_t)head_dim;
+    const size_t n = (size_t)stage->rows * (size_t)stage->cols;
     if (s->exact_q && s->exact_k) {
         /* The captured operands are the inputs: local_s has computed this. */
         memcpy(stage->want[GLOBAL], stage->want[LOCAL], n * sizeof(double));
         memcpy(stage->bound[GLOBAL], stage->bound[LOCAL], n * sizeof(double));
-        return;
+    } else {
+        true_product(c, s);
     }
-    struct score_product product = {.q = s->in_q,
-                                    .k = s->in_k + first,
-                                    .size_q = s->size_q,
-                                    .size_k = s->size_k + first,
-                                    .factor = values_factor(unit, c->scale),
-                                    .relative = bound_score(head_dim, unit),
-                                    .want = stage->want[GLOBAL],
-                                    .bound = stage->bound[GLOBAL]};
-    local_score(c, s, &product);
-    if (!s->lossy_qk)
-        return;
-    /* Operands off by dq and dk move the product by at most sum (|q| + dq)(|k| + dk) - sum |q| |k|. */
-    for (int i = 0; i < rows * head_dim; i++)
-        s->spare_q[i] = fabs(s->in_q[i]);
-    for (int i = 0; i < cols * head_dim; i++)
-        s->spare_k[i] = fabs(product.k[i]);
-    const double factor = fabs(product.factor);
-    matrix_multiply_transposed(rows, cols, head_dim, factor, s->size_q, head_dim, product.size_k, head_dim, s->sum_abs,
-                               0);
-    matrix_multiply_transposed(rows, cols, head_dim, -factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs,
-                               1);
-    for (size_t i = 0; i < n; i++)
-        if (product.want[i] != -INFINITY)
-            product.bound[i] += s->sum_abs[i] * BOUND_SLACK;
+    local_see_scores(c, s,
+                     &(struct score_view){stage->want[GLOBAL], stage->bound[GLOBAL], s->true_scores, s->true_bound});
+    const double natural = values_capped_later(c) ? 1 : values_natural_s(c);
+    for (size_t i = 0; i < n; i++) {
+        s->true_scores[i] *= natural;
+        s->true_bound[i] *= fabs(natural);
+    }
+}
+
+/* How many padding keys take part like any other, each with the score of a masked one. */
+static int counted_padding(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    return c->conventions.s_masked == ASC_MASKED_VALUE ? s->pad_cols : 0;
+}
+
+static double masked_score(const struct oracle_case *c)
+{
+    return (double)c->conventions.s_masked_value * values_natural_s(c);
 }
 
 /* The running maximum of the true scores, and of their bounds; want and bound of m. */
 static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct stage *score = &s->stage[asc_s];
     struct stage *stage = &s->stage[asc_m];
-    const int cols = s->kv_cols, to = c->conventions.m_unit;
-    const double natural = values_natural(c->conventions.s_unit, c->scale), back = values_natural(to, c->scale);
+    const int cols = s->kv_cols, converts = c->conventions.s_unit != c->conventions.m_unit || values_capped_later(c);
+    const double back = values_natural_m(c), start = local_m_start(c);
     for (int r = 0; r < stage->rows; r++) {
-        const double *x = score->want[GLOBAL] + (size_t)r * (size_t)cols;
-        const double *bound = score->bound[GLOBAL] + (size_t)r * (size_t)cols;
+        const double *x = s->true_scores + (size_t)r * (size_t)cols;
+        const double *off = s->true_bound + (size_t)r * (size_t)cols;
         double top = s->max[r];
         double top_bound = s->max_bound[r];
         s->max_prev[r] = top;
         s->max_bound_prev[r] = top_bound;
-        for (int col = 0; col < s->visible[r]; col++) {
-            top = fmax(top, x[col] * natural);
-            top_bound = fmax(top_bound, bound[col] * fabs(natural));
+        for (int col = 0; col < cols; col++) {
+            top = fmax(top, x[col]);
+            top_bound = fmax(top_bound, off[col]);
         }
+        if (counted_padding(c, s))
+            top = fmax(top, masked_score(c));
         s->max[r] = top;
         s->max_bound[r] = top_bound;
         double want = top == -INFINITY ? top : top / back;
-        stage->want[GLOBAL][r] = want;
-        stage->bound[GLOBAL][r] = top == -INFINITY ? 0 : top_bound / fabs(back) + BOUND_SLACK * 0x1p-50 * fabs(want);
-        if (c->conventions.s_unit != to && top != -INFINITY)
-            stage->bound[GLOBAL][r] += bound_convert(want);
+        double bound = top == -INFINITY ? 0 : top_bound / fabs(back) + BOUND_SLACK * 0x1p-50 * fabs(want);
+        if (converts && top != -INFINITY)
+            bound += bound_convert(want);
+        want = fmax(want, start);
+        stage->want[GLOBAL][r] = local_policy(c, want, stage->recorded ? &stage->got[r] : NULL, &bound);
+        stage->bound[GLOBAL][r] = bound;
     }
 }
 
@@ -134,19 +168,25 @@ static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
 static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *stage = &s->stage[asc_m];
-    const double natural = values_natural(c->conventions.m_unit, c->scale);
+    const double natural = values_natural_m(c), lag = (double)c->conventions.m_lag * M_LN2;
     for (int r = 0; r < stage->rows; r++) {
-        const double top = s->max[r];
+        const double start = local_m_start(c) * natural, top = fmax(s->max[r], start);
         const double captured = stage->recorded ? stage->value[r] * natural : NAN;
         s->frame_prev[r] = s->frame[r];
         if (fabs(captured - top) <= FRAME_REACH) {
             s->frame[r] = captured;
-            s->frame_loose[r] = bound_expm1(stage->loose[r] * fabs(natural));
+            s->frame_loose[r] = fmin(bound_expm1(stage->loose[r] * fabs(natural)), FRAME_LOST);
         } else {
             /* Not recorded: a correct kernel's frame is its own maximum, within the bound of m. Absurd: the verdict on
                what stands on it need not be gentle. */
             s->frame[r] = top;
-            s->frame_loose[r] = stage->recorded ? 0 : bound_expm1(s->max_bound[r]);
+            s->frame_loose[r] = 0;
+            if (!stage->recorded && c->conventions.m_policy == ASC_M_LAGGING)
+                s->frame_loose[r] = fmin(bound_expm1(s->max_bound[r] + lag), FRAME_LOST);
+            else if (!stage->recorded && c->conventions.m_policy == ASC_M_RUNNING)
+                s->frame_loose[r] = fmin(bound_expm1(s->max_bound[r]), FRAME_LOST);
+            else if (!stage->recorded)
+                s->frame_loose[r] = FRAME_LOST;
         }
     }
 }
@@ -154,63 +194,138 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
 static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_alpha];
+    const double natural = values_natural_m(c);
+    const int running = c->conventions.m_policy == ASC_M_RUNNING;
     for (int r = 0; r < stage->rows; r++) {
-        double want = c->conventions.alpha_first;
+        const double start = local_m_start(c), prev = s->max_prev[r];
+        /* Where m may lag there is no true alpha but the one of this run's frames. */
+        const double from = running ? fmax(prev, start * natural) : s->frame_prev[r];
+        const double to = running ? fmax(s->max[r], start * natural) : s->frame[r];
+        const double unsure = running ? bound_expm1(s->max_bound_prev[r] + s->max_bound[r]) : s->frame_loose[r];
+        double want = 0;
         double bound = 0;
-        s->decay[r] = 0;
-        s->decay_error[r] = 0;
-        if (s->max_prev[r] != -INFINITY) {
-            const double x = s->max_prev[r] - s->max[r];
+        if (!local_alpha_declared(c, s, from == start * natural ? start : from / natural, &want)) {
+            const double x = from - to;
             want = exp(x);
-            bound = want * (bound_exp(x, local_folded(c, s->max[r])) +
-                            bound_expm1(s->max_bound_prev[r] + s->max_bound[r])) +
+            /* A factor of exp(m_prev - m) <= 1, however uncertain both are. */
+            bound = fmin(want * (bound_exp_declared(c, x, local_folded(c, to)) + unsure), running ? 1.001 : INFINITY) +
                     BOUND_TINY;
-            /* The alpha of this run goes from frame to frame; its underflow is seen from the frame of max. */
-            const double step = s->frame_prev[r] - s->frame[r];
-            s->decay[r] = want;
-            s->decay_error[r] = want * bound_exp(step, local_folded(c, s->frame[r])) +
-                                BOUND_TINY * exp(s->max_prev[r] - s->frame_prev[r] - (s->max[r] - s->frame[r]));
         }
         stage->want[GLOBAL][r] = want;
         stage->bound[GLOBAL][r] = bound;
+        s->decay[r] = 0;
+        s->decay_error[r] = 0;
+        if (prev != -INFINITY) {
+            /* The alpha of this run goes from frame to frame; its underflow is seen from the frame of max. */
+            const double step = s->frame_prev[r] - s->frame[r];
+            s->decay[r] = exp(prev - s->max[r]);
+            s->decay_error[r] = s->decay[r] * bound_exp_declared(c, step, local_folded(c, s->frame[r])) +
+                                BOUND_TINY * exp(prev - s->frame_prev[r] - (s->max[r] - s->frame[r]));
+        }
+    }
+}
+
+/* 2^k, the factor of P, l and U. */
+static double offset_factor(const struct oracle_case *c)
+{
+    return ldexp(1, c->conventions.p_offset);
+}
+
+/* A score is at most the maximum, so a kernel's exp(s - m) is at most 1, however uncertain s is; in a frame that may
+   lag, 2^lag. This is what a weight may err by at most, relative to max; a fixed frame sets no such limit. */
+static double weight_limit(const struct oracle_case *c, double shift)
+{
+    switch (c->conventions.m_policy) {
+    case ASC_M_RUNNING:
+        return 1.001 / shift + 1;
+    case ASC_M_LAGGING:
+        return 1.001 * exp2((double)c->conventions.m_lag) / shift + 1;
+    default:
+        return FRAME_LOST;
     }
 }
 
 /* Weights of the tile: w and its error relative to max, p in the frame; and the running sum. */
 static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct stage *score = &s->stage[asc_s];
     struct stage *p = &s->stage[asc_p], *l = &s->stage[asc_l];
-    const int cols = s->kv_cols;
-    const double natural = values_natural(c->conventions.s_unit, c->scale), relative = bound_sum(c->bc);
+    const int cols = s->kv_cols, padding = counted_padding(c, s);
+    const double relative = bound_sum(c->bc), factor = offset_factor(c);
+    enum dtype t;
+    double unit = 0;
+    double half_tiny = 0;
+    if (values_p_type(c, &t) && c->conventions.l_from == ASC_L_ROUNDED)
+        bound_narrow(t, &unit, &half_tiny);
     for (int r = 0; r < p->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;
         const double top = s->max[r], frame = s->frame[r], loose = s->frame_loose[r];
-        const double shift = top == -INFINITY ? 1 : exp(top - frame), folded = local_folded(c, frame);
-        const double tiny = BOUND_TINY / shift;
+        const double shift = top == -INFINITY ? 1 : exp(top - frame);
+        const double folded = local_folded(c, frame) + bound_offset(c), tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
+        const double limit = weight_limit(c, shift), step = half_tiny / (shift * factor);
         double sum = s->decay[r] * s->sum[r];
         double error = (s->decay[r] + s->decay_error[r]) * s->sum_error[r] + s->decay_error[r] * s->sum[r];
         for (int col = 0; col < cols; col++) {
             const size_t i = first + (size_t)col;
+            const double x = s->true_scores[i], off = s->true_bound[i];
             double weight = 0;
             double weight_error = 0;
-            if (col < s->visible[r]) {
-                const double x = score->want[GLOBAL][i] * natural, off = score->bound[GLOBAL][i] * fabs(natural);
+            if (x != -INFINITY) {
                 weight = exp(x - top);
-                weight_error = weight * bound_expm1(off + bound_exp(fabs(x - frame) + off, folded)) + tiny;
+                weight_error =
+                    fmin(weight * bound_expm1(off + bound_exp_declared(c, fabs(x - frame) + off, folded)), limit) +
+                    tiny;
             }
             s->weight[i] = weight;
             s->weight_error[i] = weight_error;
-            p->want[GLOBAL][i] = weight * shift;
-            p->bound[GLOBAL][i] = (weight_error + loose * weight) * shift;
+            p->want[GLOBAL][i] = factor * weight * shift;
+            p->bound[GLOBAL][i] = factor * (weight_error + loose * weight) * shift;
             sum += weight;
-            error += weight_error;
+            error += weight_error + unit * (weight + weight_error) + (x != -INFINITY ? step : 0);
+        }
+        if (padding) {
+            sum += padding * exp(masked_score(c) - top);
+            error += padding * exp(masked_score(c) - top) * bound_exp_declared(c, masked_score(c) - frame, folded);
         }
         error += relative * (sum + error);
         s->sum[r] = sum;
         s->sum_error[r] = error;
-        l->want[GLOBAL][r] = sum * shift;
-        l->bound[GLOBAL][r] = (error + loose * sum) * shift + c->bc * BOUND_TINY;
+        l->want[GLOBAL][r] = factor * sum * shift;
+        l->bound[GLOBAL][r] = factor * (error + loose * sum) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
+    }
+}
+
+/* What u of all tiles before this one is in this tile's frame, where it is recorded after its rescaling. */
+static void truth_late_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const int head_dim = c->head_dim;
+    const double factor = offset_factor(c);
+    if (s->late_kv < 0)
+        return;
+    for (int i = 0; i < c->in_q.rows * head_dim; i++) {
+        const int r = i / head_dim;
+        const double shift = factor * (s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]));
+        const double decay = s->decay[r], decay_error = s->decay_error[r];
+        const double error = (decay + decay_error) * s->out_error[i] + decay_error * s->out_size[i];
+        s->late.want[GLOBAL][i] = decay * s->out[i] * shift;
+        s->late.bound[GLOBAL][i] =
+            (error * (1 + BOUND_U) + (s->frame_loose[r] + BOUND_U) * decay * s->out_size[i]) * shift + BOUND_TINY;
+    }
+}
+
+/* P.V may take a rounded P: that much more each weight may err by. */
+static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
+{
+    enum dtype t;
+    double unit = 0;
+    double half_tiny = 0;
+    if (!values_p_type(c, &t))
+        return;
+    bound_narrow(t, &unit, &half_tiny);
+    for (int i = 0; i < c->in_q.rows * s->kv_cols; i++) {
+        const int r = i / s->kv_cols;
+        const double shift = offset_factor(c) * (s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]));
+        if (s->weight[i] > 0 || s->weight_error[i] > 0)
+            s->weight_error[i] += unit * (s->weight[i] + s->weight_error[i]) + half_tiny / shift;
     }
 }
 
@@ -220,7 +335,7 @@ static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
     const size_t first_key = (size_t)s->kv * (size_t)c->bc * (size_t)head_dim;
     const double *v = s->in_v + first_key, *size_v = s->size_v + first_key;
-    const double relative = bound_accumulate(c->bc);
+    const double relative = bound_accumulate(c->bc), factor = offset_factor(c);
     for (int r = 0; r < rows; r++) {
         const double decay = s->decay[r], decay_error = s->decay_error[r];
         const size_t first = (size_t)r * (size_t)head_dim;
@@ -232,6 +347,7 @@ static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
     }
     matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, s->out, 1);
     matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, size_v, head_dim, s->out_size, 1);
+    add_rounding(c, s);
     matrix_multiply(rows, head_dim, cols, 1, s->weight_error, cols, size_v, head_dim, s->out_error, 1);
     if (s->lossy_v) {
         /* What converting V may have cost: w (size - |v|). */
@@ -244,8 +360,9 @@ static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
         const size_t first = (size_t)r * (size_t)head_dim;
         for (size_t i = first; i < first + (size_t)head_dim; i++) {
             s->out_error[i] += relative * (s->out_size[i] + s->out_error[i]);
-            stage->want[GLOBAL][i] = s->out[i] * shift;
-            stage->bound[GLOBAL][i] = (s->out_error[i] + loose * s->out_size[i]) * shift + c->bc * BOUND_TINY;
+            stage->want[GLOBAL][i] = factor * s->out[i] * shift;
+            stage->bound[GLOBAL][i] =
+                factor * (s->out_error[i] + loose * s->out_size[i]) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
         }
     }
 }
@@ -255,33 +372,59 @@ void truth_tile(const struct oracle_case *c, struct judge_scratch *s)
     take_maximum(c, s);
     take_frame(c, s);
     truth_alpha(c, s);
+    truth_late_u(c, s);
     truth_p_l(c, s);
     truth_u(c, s);
+}
+
+/* A row without any key: nothing follows from the inputs but that both are what the registration says, or any number.
+ */
+static void truth_of_empty(const struct oracle_case *c, struct judge_scratch *s, int r)
+{
+    struct stage *o = &s->stage[asc_o], *lse = &s->stage[asc_lse];
+    const int computed = c->conventions.empty_row == ASC_EMPTY_COMPUTED;
+    const struct matrix *m = scratch_captured(s, c, asc_o);
+    for (int d = 0; d < o->cols; d++) {
+        const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
+        const double got = computed && m->data ? dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d)) : 0;
+        o->want[GLOBAL][i] = isfinite(got) ? got : 0;
+        o->bound[GLOBAL][i] = 0;
+    }
+    m = scratch_captured(s, c, asc_lse);
+    const double got = computed && m->data ? dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride)) : 0;
+    lse->want[GLOBAL][r] = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
+    if (computed)
+        lse->want[GLOBAL][r] = isfinite(got) ? got : 0;
+    lse->bound[GLOBAL][r] = 0;
 }
 
 void truth_end(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *o = &s->stage[asc_o], *lse = &s->stage[asc_lse];
-    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1;
+    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1, offset = c->conventions.p_offset * M_LN2;
+    const int lanes = c->conventions.l_lanes;
     for (int r = 0; r < o->rows; r++) {
-        const int empty = schedule_keys(c, r) == 0;
-        const double sum = s->sum[r], error = s->sum_error[r], least = sum - error;
-        for (int d = 0; d < o->cols; d++) {
-            const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
-            const double want = empty ? 0 : s->out[i] / sum;
-            const double moved = least > 0 ? (s->out_error[i] + fabs(want) * error) / least : INFINITY;
-            o->want[GLOBAL][i] = want;
-            o->bound[GLOBAL][i] = empty ? 0 : bound_divide(want) + moved;
-        }
-        if (empty) {
-            lse->want[GLOBAL][r] = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
-            lse->bound[GLOBAL][r] = 0;
+        const int keys = schedule_keys(c, r);
+        if (keys == 0) {
+            truth_of_empty(c, s, r);
             continue;
         }
+        const double sum = s->sum[r], error = s->sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+        const double least = sum - error;
+        for (int d = 0; d < o->cols; d++) {
+            const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
+            const double want = s->out[i] / sum;
+            const double moved = least > 0 ? (s->out_error[i] + fabs(want) * error) / least : INFINITY;
+            o->want[GLOBAL][i] = want;
+            /* However uncertain the weights, o is a mean of V with weights rounded by less than a half each way. */
+            o->bound[GLOBAL][i] = bound_divide(want) + fmin(moved, fabs(want) + 2 * s->out_top[d]);
+        }
         const double ln_sum = log(sum), frame = s->frame[r], want = s->max[r] + ln_sum;
-        const double own = bound_lse(frame, s->max[r] - frame + ln_sum, want);
+        const double own = bound_lse(fabs(frame) + fabs(offset), s->max[r] - frame + ln_sum + offset, want);
+        /* However uncertain the scores, lse lies between their maximum and ln(keys) above it. */
+        const double widest = s->max_bound[r] + log(keys);
         lse->want[GLOBAL][r] = want * unit;
-        lse->bound[GLOBAL][r] = (own + (least > 0 ? -log1p(-error / sum) : INFINITY)) * unit;
+        lse->bound[GLOBAL][r] = (own + fmin(least > 0 ? -log1p(-error / sum) : INFINITY, widest)) * unit;
         if (c->conventions.lse_base2)
             lse->bound[GLOBAL][r] += bound_convert(want * unit);
     }

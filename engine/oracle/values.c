@@ -74,3 +74,44 @@ double values_factor(int unit, double scale)
 {
     return unit == ASC_UNIT_RAW ? 1 : unit == ASC_UNIT_LOG2 ? scale * M_LOG2E : scale;
 }
+
+int values_capped_later(const struct oracle_case *c)
+{
+    return c->softcap > 0 && c->conventions.s_at == ASC_S_DOT;
+}
+
+int values_mask_later(const struct oracle_case *c)
+{
+    return c->conventions.s_at != ASC_S_MASKED || c->conventions.s_masked == ASC_MASKED_UNTOUCHED;
+}
+
+double values_natural_s(const struct oracle_case *c)
+{
+    const int capped = c->softcap > 0 && !values_capped_later(c);
+    return values_natural(c->conventions.s_unit, capped ? c->softcap : c->scale);
+}
+
+double values_natural_m(const struct oracle_case *c)
+{
+    return values_natural(c->conventions.m_unit, c->softcap > 0 ? c->softcap : c->scale);
+}
+
+double values_fold(const struct oracle_case *c)
+{
+    static const int units[] = {
+        [ASC_FOLD_NONE] = ASC_UNIT_RAW, [ASC_FOLD_SCALE] = ASC_UNIT_SCALED, [ASC_FOLD_LOG2] = ASC_UNIT_LOG2};
+    return values_factor(units[c->conventions.q_fold], c->scale);
+}
+
+int values_p_type(const struct oracle_case *c, enum dtype *t)
+{
+    static const enum dtype types[] = {[ASC_P_AS_RECORDED] = DTYPE_F32,
+                                       [ASC_P_F16] = DTYPE_F16,
+                                       [ASC_P_BF16] = DTYPE_BF16,
+                                       [ASC_P_E4M3] = DTYPE_E4M3,
+                                       [ASC_P_E5M2] = DTYPE_E5M2};
+    *t = types[c->conventions.p_rounded];
+    if (c->conventions.p_rounded == ASC_P_AS_RECORDED && c->captured[asc_p].data)
+        *t = c->captured[asc_p].dtype;
+    return *t == DTYPE_F16 || *t == DTYPE_BF16 || *t == DTYPE_E4M3 || *t == DTYPE_E5M2;
+}

@@ -21,4 +21,17 @@ double values_natural(int unit, double scale);
 /* The dot product q.k times this is a score in `unit`. */
 double values_factor(int unit, double scale);
 
+/* The same of what this run's conventions say: a captured score, or a captured m, of 1 is this many natural units. With
+   a soft cap, FlashAttention's raw unit is that of the tanh: 1 is the cap itself. */
+double values_natural_s(const struct oracle_case *c);
+double values_natural_m(const struct oracle_case *c);
+/* 1 if the soft cap comes after S was captured. */
+int values_capped_later(const struct oracle_case *c);
+/* 1 if masked keys hold what they would if they were not: whoever reads S leaves them out. */
+int values_mask_later(const struct oracle_case *c);
+/* What q is multiplied by before it is captured. */
+double values_fold(const struct oracle_case *c);
+/* The type in which P.V takes P; 1 if it is narrower than f32. */
+int values_p_type(const struct oracle_case *c, enum dtype *t);
+
 #endif

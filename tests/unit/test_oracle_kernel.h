@@ -9,7 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum fill { FILL_NORMAL, FILL_LARGE, FILL_OUTLIERS, FILL_ZEROS, FILL_ONE_HOT, FILL_CONSTANT, FILL_ARANGE };
+enum fill {
+    FILL_NORMAL,
+    FILL_LARGE,
+    FILL_OUTLIERS,
+    FILL_ZEROS,
+    FILL_ONE_HOT,
+    FILL_CONSTANT,
+    FILL_ARANGE,
+    FILL_POSITIVE,
+    FILL_COMMON_MEAN
+};
 enum summing { SUM_FORWARD, SUM_BACKWARD, SUM_LANES };
 
 enum mistake {
@@ -48,6 +58,9 @@ enum mistake {
     O_UNNORMALISED,
     O_TRUNCATED,
     LSE_BASE_2,
+    M_LEFT_BEHIND, /* P stands on the new maximum, m does not */
+    WINDOW_OFF_BY_ONE,
+    SOFTCAP_FORGOTTEN,
     K_ROW_SWAPPED,
     V_ELEMENT_LOST,
     MISTAKES
@@ -56,8 +69,11 @@ enum mistake {
 struct spec {
     int q_len, kv_len, head_dim, br, bc, q_tile;
     enum asc_causal causal;
-    enum dtype dtype, o_dtype, p_dtype; /* 0 is f16: inputs, output, recorded P */
-    int converts;                       /* 1: the kernel rounds its inputs to `used` first */
+    int has_window, window_left, window_right; /* has_window 0: no window */
+    float softcap, scale;                      /* scale 0: 1/sqrt(head_dim) */
+    double tanh_error;                         /* relative error of every tanh */
+    enum dtype dtype, o_dtype, p_dtype;        /* 0 is f16: inputs, output, recorded P */
+    int converts;                              /* 1: the kernel rounds its inputs to `used` first */
     enum dtype used;
     struct asc_conventions conventions;
     enum fill fill;
@@ -77,6 +93,7 @@ struct kernel_run {
     struct matrix *captured, *padding; /* owned */
     void **arrays;                     /* owned, [kv_tiles][ASC_CHANNELS]: full tiles, or NULL */
     int *order;                        /* owned */
+    int last_kv;                       /* the tile computed last, or -1 */
     void *q, *k, *v;                   /* owned, inputs: [q_len][D], [kv_len][D] */
     float scale;
     struct tile_verdicts *out; /* owned */
@@ -119,6 +136,10 @@ static inline void *test_fill(const struct spec *s, int rows, uint64_t seed)
             x = 0.5;
         else if (s->fill == FILL_ARANGE)
             x = ((double)(i % 251) - 125) / 128;
+        else if (s->fill == FILL_POSITIVE)
+            x = fabs(x);
+        else if (s->fill == FILL_COMMON_MEAN)
+            x += 3;
         dtype_store(s->dtype, data, i, x);
     }
     return data;
@@ -148,15 +169,50 @@ static inline float round_to(enum dtype t, float x)
     return (float)dtype_load(t, &room, 0);
 }
 
-static inline int run_keys(const struct spec *s, int row)
+/* The keys a row sees, from the definition: one after the other. */
+static inline int run_sees(const struct spec *s, int row, int key)
 {
     const int i = s->q_tile * s->br + row + (s->mistake == S_CAUSAL_OFF_BY_ONE);
-    int keys = s->kv_len;
-    if (s->causal == ASC_CAUSAL_TOP_LEFT)
-        keys = i + 1;
-    else if (s->causal == ASC_CAUSAL_BOTTOM_RIGHT)
-        keys = i + 1 + s->kv_len - s->q_len;
-    return keys < 0 ? 0 : keys > s->kv_len ? s->kv_len : keys;
+    const int diagonal = s->causal == ASC_CAUSAL_TOP_LEFT ? i : i + s->kv_len - s->q_len;
+    const int left = s->window_left + (s->mistake == WINDOW_OFF_BY_ONE);
+    if (key >= s->kv_len || (s->causal != ASC_CAUSAL_NONE && key > diagonal))
+        return 0;
+    return !s->has_window || ((s->window_left < 0 || key >= diagonal - left) &&
+                              (s->window_right < 0 || key <= diagonal + s->window_right));
+}
+
+static inline int run_tile_masked(const struct spec *s, int kv, int rows)
+{
+    for (int r = 0; r < rows; r++)
+        for (int col = 0; col < s->bc; col++)
+            if (run_sees(s, r, kv * s->bc + col))
+                return 0;
+    return 1;
+}
+
+/* A number of `unit` is this many natural ones; top: what a raw one is. */
+static inline float run_natural(int unit, float top)
+{
+    return unit == ASC_UNIT_RAW ? top : unit == ASC_UNIT_LOG2 ? (float)M_LN2 : 1;
+}
+
+static inline float run_fold(const struct kernel_run *run)
+{
+    const int fold = run->spec.conventions.q_fold;
+    return fold == ASC_FOLD_NONE ? 1 : fold == ASC_FOLD_SCALE ? run->scale : run->scale * (float)M_LOG2E;
+}
+
+/* A plain score, in the unit of S, behind the soft cap. */
+static inline float run_cap(const struct kernel_run *run, float score)
+{
+    const struct spec *s = &run->spec;
+    if (!(s->softcap > 0) || s->mistake == SOFTCAP_FORGOTTEN)
+        return score;
+    const float x = score * run_natural(s->conventions.s_unit, run->scale);
+    const float capped = (float)(tanh((double)(x / s->softcap)) * (1 + s->tanh_error));
+    if (s->conventions.s_unit == ASC_UNIT_RAW)
+        return capped;
+    return s->softcap * capped * (s->conventions.s_unit == ASC_UNIT_LOG2 ? (float)M_LOG2E : 1);
 }
 
 static inline float run_score(const struct kernel_run *run, const float *q, const float *k, int row, int col, int kv)
@@ -165,7 +221,10 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
     const ptrdiff_t D = s->head_dim;
     const float *a = q + row * D, *b = k + col * D;
     const int unit = s->conventions.s_unit;
-    const float factor = unit == ASC_UNIT_RAW ? 1 : unit == ASC_UNIT_LOG2 ? run->scale * (float)M_LOG2E : run->scale;
+    const float factor = (unit == ASC_UNIT_RAW    ? 1
+                          : unit == ASC_UNIT_LOG2 ? run->scale * (float)M_LOG2E
+                                                  : run->scale) /
+                         run_fold(run);
     float other[512];
     float dot = 0;
     switch (s->mistake) {
@@ -221,7 +280,7 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
 /* exp of a difference of two values in their units, the way kernels of that convention compute it. */
 static inline float run_exp(const struct kernel_run *run, float x, int unit, float y)
 {
-    const float scale_log2 = run->scale * (float)M_LOG2E;
+    const float scale_log2 = (run->spec.softcap > 0 ? run->spec.softcap : run->scale) * (float)M_LOG2E;
     const double error = 1 + run->spec.exp_error;
     if (unit == ASC_UNIT_RAW)
         return (float)(exp2((double)(x * scale_log2 - y * scale_log2)) * error);
@@ -253,14 +312,128 @@ static inline void run_record(const struct kernel_run *run, enum asc_channel ch,
         dtype_store(run_dtype(&run->spec, ch), run_array(run, ch, kv), i, x);
 }
 
-static inline void run_tile(const struct kernel_run *run, int kv, const float *q, float *m, float *l, float *u)
+/* The kernel's state between tiles. */
+struct state {
+    float *q, *m, *l, *u; /* [br][D], [br], [br][lanes], [br][D] */
+    int lanes;
+};
+
+static inline float run_max(const struct spec *s, float a, float b)
+{
+    if (s->conventions.max_nan == ASC_MAX_PROPAGATES && (isnan(a) || isnan(b)))
+        return NAN;
+    return fmaxf(a, b);
+}
+
+/* What m becomes, `top` being the maximum of the scores so far. */
+static inline float run_policy(const struct kernel_run *run, float before, float top)
+{
+    const struct spec *s = &run->spec;
+    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run->scale);
+    if (s->conventions.m_policy == ASC_M_FIXED)
+        return 5 / natural;
+    if (s->conventions.m_policy == ASC_M_LAGGING && isfinite(before) &&
+        (top - before) * natural * (float)M_LOG2E <= s->conventions.m_lag)
+        return before;
+    return top;
+}
+
+static inline float run_alpha(const struct kernel_run *run, float before, float top)
+{
+    const struct spec *s = &run->spec;
+    const struct asc_conventions *c = &s->conventions;
+    const float start = c->m_empty == ASC_EMPTY_FINITE ? c->m_start : -INFINITY;
+    if ((c->alpha_first == ASC_ALPHA_ONE && before == start) ||
+        (c->alpha_first == ASC_ALPHA_ONE_FIRST && run->last_kv < 0))
+        return 1;
+    if (before == -INFINITY)
+        return 0;
+    const float alpha = run_exp(run, before, c->m_unit, top);
+    return s->mistake == ALPHA_INVERTED ? 1 / alpha : alpha;
+}
+
+static inline enum dtype run_p_type(const struct spec *s)
+{
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
+    return s->conventions.p_rounded ? types[s->conventions.p_rounded] : s->p_dtype;
+}
+
+/* Row r of one tile: scores, their maximum, weights, sums. */
+static inline void run_row(const struct kernel_run *run, int kv, int r, const float *k, const float *v,
+                           struct state *at)
+{
+    const struct spec *s = &run->spec;
+    const struct asc_conventions *conventions = &s->conventions;
+    const ptrdiff_t D = s->head_dim;
+    const int bc = s->bc, first = kv * bc, valid = s->kv_len - first < bc ? s->kv_len - first : bc;
+    const int real_row = s->q_tile * s->br + r < s->q_len, to_m = conventions->m_unit;
+    const int later = conventions->s_at != ASC_S_MASKED || conventions->s_masked == ASC_MASKED_UNTOUCHED;
+    const float out = conventions->s_masked == ASC_MASKED_VALUE && !later ? conventions->s_masked_value : -INFINITY;
+    const float convert = to_m == conventions->s_unit
+                              ? 1
+                              : run_natural(conventions->s_unit, s->softcap > 0 ? s->softcap : run->scale) /
+                                    run_natural(to_m, s->softcap > 0 ? s->softcap : run->scale);
+    float *m = &at->m[r], *l = &at->l[r * at->lanes], *u = &at->u[r * D];
+    float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
+    float top = *m;
+    for (int c = 0; c < bc; c++) {
+        const int masked = c >= valid ? s->mistake != S_TAIL_COUNTED : !run_sees(s, r, first + c);
+        const float dot = run_score(run, at->q, k, r, c, kv), capped = run_cap(run, dot);
+        const float recorded = !later ? masked ? out : capped : conventions->s_at == ASC_S_DOT ? dot : capped;
+        if (real_row)
+            run_record(run, asc_s, kv, (size_t)r * (size_t)bc + (size_t)c, recorded);
+        score[c] = (masked ? out : capped) * convert;
+        if (!(s->mistake == M_PARTIAL && c < bc / 4))
+            top = run_max(s, top, score[c]);
+    }
+    const float frame = run_policy(run, *m, top), alpha = run_alpha(run, *m, frame);
+    const float stand = s->mistake == M_LEFT_BEHIND ? top : frame;
+    for (int c = 0; c < bc; c++) {
+        p[c] = stand == -INFINITY || score[c] == -INFINITY ? 0 : run_exp(run, score[c], to_m, stand);
+        if (s->mistake == P_BASE_2 && score[c] != -INFINITY)
+            p[c] = exp2f(score[c] - stand);
+        p[c] = ldexpf(p[c], conventions->p_offset);
+        if (real_row)
+            run_record(run, asc_p, kv, (size_t)r * (size_t)bc + (size_t)c, p[c]);
+    }
+    const float l_alpha = s->mistake == L_ALPHA_FORGOTTEN ? 1 : s->mistake == L_ALPHA_TWICE ? alpha * alpha : alpha;
+    const float u_alpha = s->mistake == U_ALPHA_FORGOTTEN ? 1 : s->mistake == U_ALPHA_TWICE ? alpha * alpha : alpha;
+    const int kept = s->mistake == L_PREVIOUS_KEPT && l[0] != 0;
+    float sums[64] = {0};
+    for (int c = 0; c < bc; c++)
+        sums[c % at->lanes] += conventions->l_from == ASC_L_ROUNDED ? round_to(run_p_type(s), p[c]) : p[c];
+    for (int lane = 0; lane < at->lanes; lane++)
+        l[lane] = l[lane] * l_alpha + (kept ? 0 : sums[lane]);
+    if (s->mistake == U_KEY_MISSING)
+        p[valid / 2] = 0;
+    for (int c = 0; c < bc; c++)
+        p[c] = round_to(run_p_type(s), p[c]);
+    for (int d = 0; d < D; d++) {
+        const float before = u[d] * u_alpha;
+        if (real_row && conventions->u_phase == ASC_U_RESCALED && run->last_kv >= 0)
+            run_record(run, asc_u, run->last_kv, (size_t)(r * D + d), before);
+        u[d] = sum_products(s, p, v + d, bc, D, before);
+        if (real_row)
+            run_record(run, asc_u, kv, (size_t)(r * D + d), u[d]);
+    }
+    *m = frame;
+    if (real_row) {
+        run_record(run, asc_m, kv, (size_t)r, frame);
+        run_record(run, asc_alpha, kv, (size_t)r, alpha);
+        for (int lane = 0; lane < at->lanes; lane++)
+            run_record(run, asc_l, kv, (size_t)(r * at->lanes + lane), l[lane]);
+    }
+    free(score);
+    free(p);
+}
+
+static inline void run_tile(struct kernel_run *run, int kv, struct state *at)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
-    const int br = s->br, bc = s->bc, first = kv * bc;
+    const int bc = s->bc, first = kv * bc;
     const int valid = s->kv_len - first < bc ? s->kv_len - first : bc;
     float *k = calloc((size_t)bc * (size_t)D, sizeof *k), *v = calloc((size_t)bc * (size_t)D, sizeof *v);
-    float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
     for (int i = 0; i < bc * D; i++) {
         const int from = s->mistake == K_ROW_SWAPPED && i / D < 2 ? first * D + i % D + (1 - i / D) * D : first * D + i;
         k[i] = i / D < valid ? run_input(s, run->k, (size_t)from) : 0;
@@ -270,59 +443,11 @@ static inline void run_tile(const struct kernel_run *run, int kv, const float *q
         run_record(run, asc_k, kv, (size_t)i, k[i]);
         run_record(run, asc_v, kv, (size_t)i, v[i]);
     }
-    const int to_m = s->conventions.m_unit, from_s = s->conventions.s_unit;
-    for (int r = 0; r < br; r++) {
-        const int visible = run_keys(s, r) - first;
-        const int real_row = s->q_tile * br + r < s->q_len;
-        float top = m[r];
-        float sum = 0;
-        for (int c = 0; c < bc; c++) {
-            const int masked = (c >= valid && s->mistake != S_TAIL_COUNTED) || (c >= visible && c < valid);
-            score[c] = masked ? -INFINITY : run_score(run, q, k, r, c, kv);
-            if (real_row)
-                run_record(run, asc_s, kv, (size_t)r * (size_t)bc + (size_t)c, score[c]);
-            float x = score[c];
-            if (from_s == ASC_UNIT_RAW && to_m == ASC_UNIT_SCALED)
-                x *= run->scale;
-            if (!(s->mistake == M_PARTIAL && c < bc / 4))
-                top = fmaxf(top, x);
-        }
-        const int none = top == -INFINITY;
-        float alpha = m[r] == -INFINITY ? (float)s->conventions.alpha_first : run_exp(run, m[r], to_m, top);
-        if (s->mistake == ALPHA_INVERTED && m[r] != -INFINITY)
-            alpha = 1 / alpha;
-        for (int c = 0; c < bc; c++) {
-            float x = score[c];
-            if (from_s == ASC_UNIT_RAW && to_m == ASC_UNIT_SCALED)
-                x *= run->scale;
-            p[c] = none || x == -INFINITY ? 0 : run_exp(run, x, to_m, top);
-            if (s->mistake == P_BASE_2 && x != -INFINITY)
-                p[c] = exp2f(x - top);
-            sum += p[c];
-            if (real_row)
-                run_record(run, asc_p, kv, (size_t)r * (size_t)bc + (size_t)c, p[c]);
-        }
-        const float l_alpha = s->mistake == L_ALPHA_FORGOTTEN ? 1 : s->mistake == L_ALPHA_TWICE ? alpha * alpha : alpha;
-        const float u_alpha = s->mistake == U_ALPHA_FORGOTTEN ? 1 : s->mistake == U_ALPHA_TWICE ? alpha * alpha : alpha;
-        const int kept = s->mistake == L_PREVIOUS_KEPT && l[r] != 0;
-        l[r] = kept ? l[r] * l_alpha : l[r] * l_alpha + sum;
-        if (s->mistake == U_KEY_MISSING)
-            p[valid / 2] = 0;
-        for (int d = 0; d < D; d++)
-            u[r * D + d] = sum_products(s, p, v + d, bc, D, u[r * D + d] * u_alpha);
-        m[r] = top;
-        if (!real_row)
-            continue;
-        run_record(run, asc_m, kv, (size_t)r, top);
-        run_record(run, asc_alpha, kv, (size_t)r, alpha);
-        run_record(run, asc_l, kv, (size_t)r, l[r]);
-        for (int d = 0; d < D; d++)
-            run_record(run, asc_u, kv, (size_t)(r * D + d), u[r * D + d]);
-    }
+    for (int r = 0; r < s->br; r++)
+        run_row(run, kv, r, k, v, at);
+    run->last_kv = kv;
     free(k);
     free(v);
-    free(score);
-    free(p);
 }
 
 static inline float truncate_f16(float x)
@@ -331,24 +456,26 @@ static inline float truncate_f16(float x)
     return fabsf(nearest) > fabsf(x) ? round_to(DTYPE_F16, nearest * (1 - 0x1p-11f)) : nearest;
 }
 
-static inline void run_end(const struct kernel_run *run, const float *m, const float *l, const float *u)
+static inline void run_end(const struct kernel_run *run, const struct state *at)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
+    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run->scale);
     for (int r = 0; r < s->br && s->q_tile * s->br + r < s->q_len; r++) {
-        const float inverse = l[r] > 0 ? 1 / l[r] : 0;
-        const int unit = s->conventions.m_unit;
-        float m_natural = m[r] * (unit == ASC_UNIT_RAW ? run->scale : unit == ASC_UNIT_LOG2 ? (float)M_LN2 : 1);
-        float lse = m_natural + logf(l[r]);
+        float l = 0;
+        for (int lane = 0; lane < at->lanes; lane++)
+            l += at->l[r * at->lanes + lane];
+        const float inverse = l > 0 ? 1 / l : 0, m_natural = at->m[r] * natural;
+        float lse = m_natural + logf(l) - (float)(s->conventions.p_offset * M_LN2);
         if (s->conventions.lse_base2)
             lse *= (float)M_LOG2E;
         if (s->mistake == LSE_BASE_2)
-            lse = m_natural + log2f(l[r]);
-        if (!(l[r] > 0))
+            lse = m_natural + log2f(l);
+        if (!(l > 0))
             lse = s->conventions.empty_lse_negative ? -INFINITY : INFINITY;
         run_record(run, asc_lse, 0, (size_t)r, lse);
         for (int d = 0; d < D; d++) {
-            float o = u[r * D + d] * (s->mistake == O_UNNORMALISED ? 1 : inverse);
+            float o = at->u[r * D + d] * (s->mistake == O_UNNORMALISED ? 1 : inverse);
             if (s->mistake == O_TRUNCATED)
                 o = truncate_f16(o);
             run_record(run, asc_o, 0, (size_t)(r * D + d), o);
@@ -359,7 +486,7 @@ static inline void run_end(const struct kernel_run *run, const float *m, const f
 static inline void run_arrays(struct kernel_run *run)
 {
     const struct spec *s = &run->spec;
-    const struct asc_plan plan = {.br = s->br, .bc = s->bc};
+    const struct asc_plan plan = {.br = s->br, .bc = s->bc, .l_lanes = s->conventions.l_lanes};
     const struct asc_problem problem = {.head_dim = s->head_dim, .q_len = s->q_len, .kv_len = s->kv_len};
     const int tiles = run->c.kv_tiles;
     run->captured = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->captured);
@@ -391,7 +518,8 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
 {
     struct kernel_run *run = calloc(1, sizeof *run);
     run->spec = *s;
-    run->scale = 1 / sqrtf((float)s->head_dim);
+    run->scale = s->scale != 0 ? s->scale : 1 / sqrtf((float)s->head_dim);
+    run->last_kv = -1;
     run->q = test_fill(s, s->q_len, 1);
     run->k = test_fill(s, s->kv_len, 2);
     run->v = test_fill(s, s->kv_len, 3);
@@ -401,8 +529,9 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     const int rows = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
     run->c = (struct oracle_case){.scale = run->scale,
                                   .causal = (int)s->causal,
-                                  .window_left = -1,
-                                  .window_right = -1,
+                                  .softcap = (double)s->softcap,
+                                  .window_left = s->has_window ? s->window_left : -1,
+                                  .window_right = s->has_window ? s->window_right : -1,
                                   .q_len = s->q_len,
                                   .kv_len = s->kv_len,
                                   .head_dim = D,
@@ -420,28 +549,33 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->c.captured = run->captured;
     run->c.s_padding = run->padding;
     run->c.order = run->order;
-    float *q = calloc((size_t)(s->br * D), sizeof *q), *u = calloc((size_t)(s->br * D), sizeof *u);
-    float *m = calloc((size_t)s->br, sizeof *m), *l = calloc((size_t)s->br, sizeof *l);
+    struct state at = {.lanes = s->conventions.l_lanes > 1 ? s->conventions.l_lanes : 1};
+    at.q = calloc((size_t)(s->br * D), sizeof *at.q);
+    at.u = calloc((size_t)(s->br * D), sizeof *at.u);
+    at.m = calloc((size_t)s->br, sizeof *at.m);
+    at.l = calloc((size_t)(s->br * at.lanes), sizeof *at.l);
     for (int r = 0; r < s->br; r++) {
-        m[r] = -INFINITY;
+        at.m[r] = s->conventions.m_empty == ASC_EMPTY_FINITE ? s->conventions.m_start : -INFINITY;
         for (int d = 0; d < D; d++) {
             const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
-            q[r * D + d] = r < rows ? run_input(s, run->q, from) : 0;
-            run_record(run, asc_q, 0, (size_t)(r * D + d), q[r * D + d]);
+            at.q[r * D + d] = r < rows ? run_input(s, run->q, from) : 0;
+            if (s->conventions.q_fold)
+                at.q[r * D + d] = round_to(run_dtype(s, asc_q), at.q[r * D + d] * run_fold(run));
+            run_record(run, asc_q, 0, (size_t)(r * D + d), at.q[r * D + d]);
         }
     }
     for (int i = 0; i < tiles - s->skip; i++) {
         const int kv = s->reversed ? tiles - 1 - i : i;
-        if (!s->visits_masked && run_keys(s, rows - 1) <= kv * s->bc)
+        if (!s->visits_masked && run_tile_masked(s, kv, rows))
             continue;
         run->order[run->c.n_visited++] = kv;
-        run_tile(run, kv, q, m, l, u);
+        run_tile(run, kv, &at);
     }
-    run_end(run, m, l, u);
-    free(q);
-    free(u);
-    free(m);
-    free(l);
+    run_end(run, &at);
+    free(at.q);
+    free(at.u);
+    free(at.m);
+    free(at.l);
     return run;
 }
 

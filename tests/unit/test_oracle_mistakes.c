@@ -438,14 +438,17 @@ static void input_is_the_origin(void **state)
         float *score = run_array(run, asc_s, 1);
         for (int r = 0; r < 64; r++)
             score[r * 64 + 6] = NAN;
-        /* A maximum may drop a NaN or pass it on. */
         float *m = run_array(run, asc_m, 1);
         m[0] = NAN;
+        run->c.conventions.max_nan = ASC_MAX_PROPAGATES;
         assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
         const struct tile_verdicts *tile = &run->out[ASC_CHANNELS];
         assert_int_equal(tile[asc_k].local.count[infinite ? CLASS_INF : CLASS_NAN], 1);
         assert_true(verdict_ok(&tile[asc_s].local));
         assert_true(verdict_ok(&tile[asc_m].local));
+        run->c.conventions.max_nan = ASC_MAX_DROPS;
+        assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+        assert_int_equal(tile[asc_m].local.count[CLASS_NAN], 1);
         assert_int_equal(tile[asc_m].global.count[CLASS_NAN], 1);
         assert_true(verdict_ok(&tile[asc_p].local));
         assert_int_equal(tile[asc_s].global.count[CLASS_NAN], 64);

@@ -1,0 +1,213 @@
+/* Row sums, products with V, and what follows from them after the last tile. */
+#include "engine/oracle/local.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include <string.h>
+
+/* A value that float64 arithmetic could not give from finite operands makes no statement. */
+static double statement(double x)
+{
+    return isfinite(x) ? x : NAN;
+}
+
+/* P is rounded after it was recorded, or was not recorded at all: from exact f32 values the rounded ones follow
+   exactly; from others, rounding may cost half a step more. */
+static void round_weights(const struct stage *p, enum dtype t, struct judge_scratch *s)
+{
+    const int n = p->rows * p->cols;
+    double unit = 0;
+    double half_tiny = 0;
+    bound_narrow(t, &unit, &half_tiny);
+    for (int i = 0; i < n; i++) {
+        const double x = p->value[i], loose = p->loose[i];
+        s->p_rounded[i] = p->exact && isfinite(x) ? bound_round(t, x) : x;
+        s->p_rounded_loose[i] = p->exact ? 0 : loose + unit * (fabs(x) + loose) + half_tiny;
+    }
+    s->pv_p = s->p_rounded;
+    s->pv_p_loose = p->exact ? s->zero : s->p_rounded_loose;
+}
+
+void local_use_weights(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *p = &s->stage[asc_p];
+    enum dtype t;
+    s->pv_p = s->l_p = p->value;
+    s->pv_p_loose = s->l_p_loose = p->loose;
+    s->pv_p_exact = p->exact;
+    if (!values_p_type(c, &t))
+        return;
+    if (p->recorded && scratch_captured(s, c, asc_p)->dtype == t) {
+        s->pv_p_loose = s->zero; /* what was recorded is what P.V takes */
+        s->pv_p_exact = 1;
+    } else {
+        round_weights(p, t, s);
+    }
+    if (c->conventions.l_from == ASC_L_ROUNDED) {
+        s->l_p = s->pv_p;
+        s->l_p_loose = s->pv_p_loose;
+    }
+}
+
+/* Padding columns that were not masked take part in the row sum: their weights are not captured, but follow from their
+   scores. Adds them to *sum and their uncertainty to *loose. */
+static void add_padding(const struct oracle_case *c, const struct judge_scratch *s, int r, double *sum, double *loose)
+{
+    const double s_natural = values_natural_s(c), m_natural = values_natural_m(c);
+    const double factor = ldexp(1, c->conventions.p_offset);
+    const struct stage *m = &s->stage[asc_m];
+    const double top = m->value[r] * m_natural, folded = local_folded(c, top) + bound_offset(c);
+    for (int col = 0; col < s->pad_cols; col++) {
+        const double value = s->pad[(size_t)r * (size_t)s->pad_cols + (size_t)col] * s_natural;
+        if (value == -INFINITY)
+            continue;
+        const double x = value - top, weight = factor * exp(x);
+        *sum += weight;
+        *loose += weight * (bound_exp_declared(c, x, folded) + bound_expm1(m->loose[r] * fabs(m_natural)));
+    }
+}
+
+/* l = alpha l_prev + sum p: (Bc + 6) roundings of the sum of magnitudes, and each operand's own uncertainty. With
+   partial sums in lanes the same holds for what they add up to. */
+void local_l(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *alpha = &s->stage[asc_alpha], *stage = &s->stage[asc_l];
+    const int cols = s->kv_cols;
+    for (int r = 0; r < stage->rows; r++) {
+        const size_t first = (size_t)r * (size_t)cols;
+        const double factor = alpha->value[r], factor_loose = alpha->loose[r], before = s->l_prev[r];
+        double want = factor * before;
+        double size = fabs(want);
+        double loose = factor_loose * fabs(before) + (fabs(factor) + factor_loose) * s->l_prev_loose[r];
+        for (int col = 0; col < cols; col++) {
+            const double weight = s->l_p[first + (size_t)col];
+            want += weight;
+            size += fabs(weight);
+            loose += s->l_p_loose[first + (size_t)col];
+        }
+        double beyond = 0;
+        add_padding(c, s, r, &beyond, &loose);
+        want += beyond;
+        size += beyond;
+        stage->want[LOCAL][r] = statement(want);
+        stage->bound[LOCAL][r] = bound_sum(c->bc) * (size + loose) + loose + (c->bc + 2) * BOUND_TINY;
+    }
+}
+
+/* u = alpha u_prev + p v; a u that is recorded after its rescaling holds alpha u_prev already. */
+void local_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *alpha = &s->stage[asc_alpha], *stage = &s->stage[asc_u];
+    const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
+    const int rescaled = c->conventions.u_phase == ASC_U_RESCALED;
+    const double *v = s->stage[asc_v].value;
+    double *want = stage->want[LOCAL], *bound = stage->bound[LOCAL], *size = s->sum_abs;
+    for (int r = 0; r < rows; r++) {
+        const double factor = rescaled ? 1 : alpha->value[r], factor_loose = rescaled ? 0 : alpha->loose[r];
+        const size_t first = (size_t)r * (size_t)head_dim;
+        for (size_t i = first; i < first + (size_t)head_dim; i++) {
+            const double before = s->u_prev[i];
+            want[i] = factor * before;
+            size[i] = fabs(want[i]);
+            bound[i] = factor_loose * fabs(before) + (fabs(factor) + factor_loose) * s->u_prev_loose[i];
+        }
+    }
+    for (size_t i = 0; i < (size_t)rows * (size_t)cols; i++)
+        s->abs_p[i] = fabs(s->pv_p[i]);
+    matrix_multiply(rows, head_dim, cols, 1, s->pv_p, cols, v, head_dim, want, 1);
+    matrix_multiply(rows, head_dim, cols, 1, s->abs_p, cols, s->use_v, head_dim, size, 1);
+    if (!s->pv_p_exact)
+        matrix_multiply(rows, head_dim, cols, 1, s->pv_p_loose, cols, s->use_v, head_dim, bound, 1);
+    const double relative = bound_accumulate(c->bc), tiny = (c->bc + 2) * BOUND_TINY;
+    for (size_t i = 0; i < (size_t)rows * (size_t)head_dim; i++) {
+        want[i] = statement(want[i]);
+        bound[i] += relative * (size[i] + bound[i]) + tiny;
+    }
+}
+
+void local_keep_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *u = &s->stage[asc_u];
+    const size_t bytes = (size_t)c->in_q.rows * (size_t)c->head_dim * sizeof(double);
+    s->late.rows = u->rows;
+    s->late.cols = u->cols;
+    s->late.recorded = u->recorded;
+    s->late_kv = s->kv;
+    s->late_masked = s->masked;
+    memcpy(s->late.got, u->got, bytes);
+    for (int side = 0; side < SIDES; side++) {
+        memcpy(s->late.want[side], u->want[side], bytes);
+        memcpy(s->late.bound[side], u->bound[side], bytes);
+    }
+}
+
+/* One rounding more, and alpha's own uncertainty. */
+void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *alpha = &s->stage[asc_alpha];
+    double *want = s->late.want[LOCAL], *bound = s->late.bound[LOCAL];
+    const int head_dim = c->head_dim;
+    if (s->late_kv < 0)
+        return;
+    for (int i = 0; i < c->in_q.rows * head_dim; i++) {
+        const double factor = alpha->value[i / head_dim], loose = alpha->loose[i / head_dim];
+        bound[i] = (fabs(factor) + loose) * bound[i] + loose * fabs(want[i]);
+        want[i] = statement(want[i] * factor);
+        bound[i] += BOUND_U * (fabs(want[i]) + bound[i]) * BOUND_SLACK + BOUND_TINY;
+        if (s->late.recorded)
+            continue;
+        s->u_prev[i] = want[i];
+        s->u_prev_loose[i] = bound[i];
+    }
+}
+
+/* The sum over the lanes that hold a part of l costs an addition each. */
+static double final_l_loose(const struct oracle_case *c, const struct judge_scratch *s, int r)
+{
+    const int lanes = c->conventions.l_lanes;
+    return s->l_prev_loose[r] + (lanes > 1 ? bound_gamma(lanes) * fabs(s->l_prev[r]) : 0);
+}
+
+/* o = u / l, zero in a row without any key. With operands uncertain by du and dl the quotient moves by at most
+   (du + |o| dl) / (|l| - dl). */
+void local_o(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *stage = &s->stage[asc_o];
+    for (int r = 0; r < stage->rows; r++) {
+        const double l = s->l_prev[r], l_loose = final_l_loose(c, s, r), least = fabs(l) - l_loose;
+        const int empty = schedule_keys(c, r) == 0 && l == 0;
+        for (int d = 0; d < stage->cols; d++) {
+            const size_t i = (size_t)r * (size_t)stage->cols + (size_t)d;
+            const double want = empty ? 0 : l != 0 ? statement(s->u_prev[i] / l) : NAN;
+            const double moved = least > 0 ? (s->u_prev_loose[i] + fabs(want) * l_loose) / least : INFINITY;
+            stage->want[LOCAL][i] = want;
+            stage->bound[LOCAL][i] = empty ? 0 : bound_divide(want) + moved;
+        }
+    }
+}
+
+/* lse = m + ln l - k ln 2, 2^k being P's factor; l uncertain by dl moves ln l by at most -ln(1 - dl / l). */
+void local_lse(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *stage = &s->stage[asc_lse];
+    const double natural = values_natural_m(c), offset = c->conventions.p_offset * M_LN2;
+    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1;
+    for (int r = 0; r < stage->rows; r++) {
+        const double l = s->l_prev[r], m = s->m_prev[r] * natural, moved = final_l_loose(c, s, r) / l;
+        double want = NAN;
+        double bound = 0;
+        if (schedule_keys(c, r) == 0 && l == 0) {
+            want = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
+        } else if (l > 0) {
+            const double ln_l = log(l);
+            want = statement(m + ln_l - offset);
+            bound = bound_lse(fabs(m) + fabs(offset), ln_l, want) + s->m_prev_loose[r] * fabs(natural);
+            bound += moved < 1 ? -log1p(-moved) : INFINITY;
+        }
+        stage->want[LOCAL][r] = want * unit;
+        stage->bound[LOCAL][r] = bound * unit;
+        if (c->conventions.lse_base2 && isfinite(want))
+            stage->bound[LOCAL][r] += bound_convert(want * unit);
+    }
+}

@@ -1,0 +1,136 @@
+/* Scores: their product, soft cap and mask, and what m and P read of them. */
+#include "engine/oracle/local.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/values.h"
+
+/* A value that float64 arithmetic could not give from finite operands makes no statement. */
+static double statement(double x)
+{
+    return isfinite(x) ? x : NAN;
+}
+
+/* x, in natural units and uncertain by *bound, behind the soft cap: x' = cap tanh(x / cap). tanh is steepest at the end
+   of the interval nearest 0, where its slope is 1 - tanh^2. */
+static double cap_score(const struct oracle_case *c, double x, double *bound)
+{
+    const double capped = c->softcap * tanh(x / c->softcap);
+    const double flat = tanh(fmax(0, fabs(x) - *bound) / c->softcap);
+    *bound = fmin((1 - flat * flat) * *bound, 2 * c->softcap) + bound_tanh(c) * fabs(capped) + 2 * BOUND_TINY;
+    return capped;
+}
+
+static void cap_product(const struct oracle_case *c, const struct score_product *product, size_t n)
+{
+    const double before = values_natural(c->conventions.s_unit, c->scale), after = values_natural_s(c);
+    for (size_t i = 0; i < n; i++) {
+        double bound = product->bound[i] * before;
+        product->want[i] = cap_score(c, product->want[i] * before, &bound) / after;
+        product->bound[i] = bound / after;
+    }
+}
+
+void local_score(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
+{
+    const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
+    const double tiny = bound_score_tiny(head_dim) * fmax(1, fabs(product->factor));
+    const double relative = product->relative + bound_factor(product->factor);
+    const int keeps_masked = values_mask_later(c), is_value = c->conventions.s_masked == ASC_MASKED_VALUE;
+    const double masked = is_value ? (double)c->conventions.s_masked_value : -INFINITY;
+    matrix_multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
+                               product->want, 0);
+    matrix_multiply_transposed(rows, cols, head_dim, fabs(product->factor) * relative, product->size_q, head_dim,
+                               product->size_k, head_dim, product->bound, 0);
+    if (c->softcap > 0 && !values_capped_later(c))
+        cap_product(c, product, (size_t)rows * (size_t)cols);
+    for (int r = 0; r < rows; r++) {
+        double *want = product->want + (size_t)r * (size_t)cols;
+        double *bound = product->bound + (size_t)r * (size_t)cols;
+        for (int col = 0; col < cols; col++) {
+            if (keeps_masked || (col >= s->hidden[r] && col < s->visible[r])) {
+                want[col] = statement(want[col]);
+                bound[col] += tiny;
+            } else {
+                want[col] = masked;
+                bound[col] = 0;
+            }
+        }
+    }
+}
+
+/* Operands off by dq and dk move the product by at most sum (|q| + dq)(|k| + dk) - sum |q| |k|; sizes include dq, dk.
+ */
+void local_score_lossy(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
+{
+    const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
+    const double factor = fabs(product->factor);
+    for (int i = 0; i < rows * head_dim; i++)
+        s->spare_q[i] = fabs(product->q[i]);
+    for (int i = 0; i < cols * head_dim; i++)
+        s->spare_k[i] = fabs(product->k[i]);
+    matrix_multiply_transposed(rows, cols, head_dim, factor, product->size_q, head_dim, product->size_k, head_dim,
+                               s->sum_abs, 0);
+    matrix_multiply_transposed(rows, cols, head_dim, -factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs,
+                               1);
+    /* Capping makes differences smaller, but for a change of unit. */
+    const double unit = values_natural(c->conventions.s_unit, c->scale) / values_natural_s(c);
+    for (int i = 0; i < rows * cols; i++)
+        if (product->bound[i] != 0)
+            product->bound[i] += s->sum_abs[i] * unit * BOUND_SLACK;
+}
+
+void local_s(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *stage = &s->stage[asc_s];
+    const int unit = c->conventions.s_unit;
+    const struct score_product product = {.q = s->stage[asc_q].value,
+                                          .k = s->stage[asc_k].value,
+                                          .size_q = s->use_q,
+                                          .size_k = s->use_k,
+                                          .factor = values_factor(unit, c->scale) / values_fold(c),
+                                          .relative = bound_score(c->head_dim, unit),
+                                          .want = stage->want[LOCAL],
+                                          .bound = stage->bound[LOCAL]};
+    local_score(c, s, &product);
+    if (s->folds_unseen)
+        local_score_lossy(c, s, &product);
+}
+
+void local_use_scores(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *stage = &s->stage[asc_s];
+    const int cap = values_capped_later(c), mask = values_mask_later(c);
+    s->use_s = stage->value;
+    s->use_s_loose = stage->loose;
+    s->use_s_natural = values_natural_s(c);
+    s->use_s_direct = c->conventions.s_unit == c->conventions.m_unit && !cap;
+    if (!cap && !mask)
+        return;
+    local_see_scores(c, s, &(struct score_view){stage->value, stage->loose, s->scores, s->scores_loose});
+    s->use_s = s->scores;
+    s->use_s_loose = s->scores_loose;
+    if (cap)
+        s->use_s_natural = 1;
+}
+
+void local_see_scores(const struct oracle_case *c, const struct judge_scratch *s, const struct score_view *view)
+{
+    const int cols = s->kv_cols, cap = values_capped_later(c), mask = values_mask_later(c);
+    const double natural = cap ? values_natural_s(c) : 1;
+    for (int r = 0; r < c->in_q.rows; r++) {
+        for (int col = 0; col < cols; col++) {
+            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
+            double x = view->value[i];
+            double loose = view->loose[i];
+            if (mask && (col < s->hidden[r] || col >= s->visible[r])) {
+                x = -INFINITY;
+                loose = 0;
+            } else if (cap && isfinite(x)) {
+                loose *= natural;
+                x = cap_score(c, x * natural, &loose);
+            }
+            view->out[i] = x;
+            view->out_loose[i] = loose;
+        }
+    }
+}
