@@ -1,0 +1,361 @@
+#include "engine/base/tensor_core.h"
+
+#include "engine/base/format.h"
+#include <math.h>
+
+enum { PANEL = 8, K_STEP = 32 };
+static const ptrdiff_t STEP = PANEL; /* from k to k */
+#define EXPONENT_ZERO (-8192)        /* of a zero: a product of one lies below half of it, all others above */
+
+#define F16_RESULT 10
+#define CANONICAL_NAN 0x7FFFFFFFu
+
+struct model {
+    const char *name;
+    uint32_t types;
+    int products, fraction, result, pair, parts;
+};
+
+static const struct model models[TENSOR_CORE_COUNT] = {
+#define TENSOR_CORE(id, name, types, products, fraction, result, pair, parts)                                          \
+    [id] = {name, types, products, fraction, result, pair, parts},
+#include "engine/base/tensor_core.def"
+#undef TENSOR_CORE
+};
+
+const char *tensor_core_name(enum tensor_core model)
+{
+    return models[model].name;
+}
+
+int tensor_core_from_name(const char *name)
+{
+    for (int i = 0; name && i < TENSOR_CORE_COUNT; i++)
+        if (strcmp(models[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int tensor_core_takes(enum tensor_core model, enum dtype t)
+{
+    return (models[model].types >> t & 1) != 0;
+}
+
+double tensor_core_bound(enum tensor_core model, int n)
+{
+    const struct model *m = &models[model];
+    if (model == TENSOR_CORE_F32)
+        return n * 0x1p-24;
+    const int chunks = (n + m->products - 1) / m->products;
+    const double roundings =
+        m->parts ? (chunks + m->parts - 1) / m->parts : 0; /* NOLINT(bugprone-integer-division): whole instructions */
+    const double chunk = ldexp(m->products + 1, -m->fraction) + ldexp(1, -m->result);
+    return chunks * chunk + roundings * 0x1p-24;
+}
+
+static int padded_k(int k)
+{
+    return (k + K_STEP - 1) / K_STEP * K_STEP;
+}
+
+static size_t panels_of(int rows)
+{
+    return (size_t)(rows + PANEL - 1) / PANEL;
+}
+
+size_t tensor_core_room(int rows, int k)
+{
+    const size_t panels = panels_of(rows), values = panels * (size_t)padded_k(k) * PANEL;
+    return (values * (sizeof(float) + sizeof(int16_t)) + panels * 2 * sizeof(int16_t) + 31) / 32 * 32;
+}
+
+/* The smallest exponent of a normal number. */
+static int least_exponent(enum dtype t)
+{
+    return t == DTYPE_BF16 ? -126 : t == DTYPE_E4M3 ? -6 : -14;
+}
+
+static float code_value(enum dtype t, const void *data, ptrdiff_t i)
+{
+    switch (t) {
+    case DTYPE_F16:
+        return f16_to_f32(((const uint16_t *)data)[i]);
+    case DTYPE_BF16:
+        return bf16_to_f32(((const uint16_t *)data)[i]);
+    case DTYPE_E4M3:
+        return e4m3_to_f32(((const uint8_t *)data)[i]);
+    default:
+        return e5m2_to_f32(((const uint8_t *)data)[i]);
+    }
+}
+
+void tensor_core_take(struct tensor_core_operand *o, void *room, enum dtype t, const void *data, int rows, int k,
+                      ptrdiff_t row_stride, ptrdiff_t k_stride)
+{
+    const size_t panels = panels_of(rows);
+    const int least = least_exponent(t);
+    o->rows = rows;
+    o->k = padded_k(k);
+    o->value = room;
+    void *after = o->value + panels * (size_t)o->k * PANEL;
+    o->exponent = after;
+    o->range = o->exponent + panels * (size_t)o->k * PANEL;
+    float *value = o->value;
+    int16_t *exponent = o->exponent;
+    for (size_t panel = 0; panel < panels; panel++) {
+        int low = 0;
+        int high = 0;
+        int special = 0;
+        for (int i = 0; i < o->k; i++) {
+            for (int row = (int)panel * PANEL; row < ((int)panel + 1) * PANEL; row++, value++, exponent++) {
+                *value = row < rows && i < k ? code_value(t, data, row * row_stride + i * k_stride) : 0;
+                *exponent = EXPONENT_ZERO;
+                const uint32_t magnitude = format_f32_bits(*value) & 0x7FFFFFFFu;
+                if (!magnitude)
+                    continue;
+                /* A subnormal bf16 is a subnormal f32: its true exponent is below what the shift says, and low makes
+                   tensor_core_product() take the careful path. */
+                const int true_exponent = (int)(magnitude >> 23) - 127;
+                *exponent = (int16_t)(true_exponent < least ? least : true_exponent);
+                special |= true_exponent == 128;
+                low = true_exponent < low ? true_exponent : low;
+                high = *exponent > high ? *exponent : high;
+            }
+        }
+        o->range[2 * panel] = (int16_t)(special ? INT16_MIN : low);
+        o->range[2 * panel + 1] = (int16_t)high;
+    }
+}
+
+/* Where one row of A and one panel of B lie; a steps by PANEL from k to k. */
+struct strip {
+    const float *a, *b;
+    const int16_t *a_exponent, *b_exponent;
+    int k;
+};
+
+/* The sum of a chunk as f32: cut toward zero, below the smallest normal number to multiples of 2^-149. */
+static float cut(double sum, int result)
+{
+    if (result == F16_RESULT)
+        return f16_to_f32(f16_from_f64(sum));
+    if (fabs(sum) >= 0x1p128)
+        return sum > 0 ? INFINITY : -INFINITY;
+    if (fabs(sum) < 0x1p-126)
+        return (float)(trunc(sum * 0x1p149) * 0x1p-149);
+    return (float)format_f64_of(format_f64_bits(sum) & ~((UINT64_C(1) << (52 - result)) - 1));
+}
+
+/* One chunk of one element, any operands. All steps are exact in float64: products have 22 bits, and an aligned term
+   stays below 2^(fraction + 2). */
+static float chunk_careful(const struct model *m, const struct strip *s, int first, int lane, float c)
+{
+    int largest = EXPONENT_ZERO;
+    double infinite = isinf(c) ? c : 0;
+    int undefined = isnan(c);
+    for (int t = 0; t < m->products; t++) {
+        const int at = (first + t / 2 * m->pair + t % 2) * STEP;
+        const double product = (double)s->a[at] * s->b[at + lane];
+        const int exponent = s->a_exponent[at] + s->b_exponent[at + lane];
+        largest = exponent > largest ? exponent : largest;
+        undefined |= isnan(product);
+        if (isinf(product)) {
+            undefined |= infinite == -product;
+            infinite = product;
+        }
+    }
+    if (undefined)
+        return format_f32_of(CANONICAL_NAN);
+    if (infinite != 0)
+        return (float)infinite;
+    if (c != 0) {
+        const int exponent = (int)(format_f32_bits(c) >> 23 & 0xFF) - 127;
+        largest = exponent > largest ? exponent : largest;
+        largest = largest < -126 ? -126 : largest;
+    }
+    if (largest < EXPONENT_ZERO / 2)
+        return 0;
+    const double up = ldexp(1, m->fraction - largest), down = ldexp(1, largest - m->fraction);
+    double sum = trunc(c * up);
+    for (int t = 0; t < m->products; t++) {
+        const ptrdiff_t at = (first + t / 2 * m->pair + t % 2) * STEP;
+        sum += trunc((double)s->a[at] * s->b[at + lane] * up);
+    }
+    return cut(sum * down, m->result);
+}
+
+static float add_f32(float a, float b)
+{
+    const float sum = a + b;
+    return isnan(sum) ? format_f32_of(CANONICAL_NAN) : sum;
+}
+
+static float element_careful(const struct model *m, const struct strip *s, int lane, float c)
+{
+    const int step = m->products * m->pair / 2;
+    for (int base = 0; base < s->k; base += step) {
+        float sum = m->parts ? 0 : c;
+        for (int part = 0; part < m->pair; part += 2)
+            sum = chunk_careful(m, s, base + part, lane, sum);
+        c = m->parts ? add_f32(c, sum) : sum;
+    }
+    return c;
+}
+
+static float element_fma(const struct strip *s, int lane, float c)
+{
+    for (ptrdiff_t at = 0; at < s->k * STEP; at += STEP)
+        c = fmaf(s->a[at], s->b[at + lane], c);
+    return isnan(c) ? format_f32_of(CANONICAL_NAN) : c;
+}
+
+/* The same for eight elements at a time, GNU vectors in place of int64. Lanes it can not vouch for are reported: then
+   the careful path does them over. */
+typedef float vector_f32 __attribute__((vector_size(32)));
+typedef int32_t vector_i32 __attribute__((vector_size(32)));
+typedef uint32_t vector_u32 __attribute__((vector_size(32))); /* wraps in lanes that are reported */
+typedef int16_t vector_i16 __attribute__((vector_size(16)));
+
+/* Outside of these exponents scaling by a power of two would leave the normal numbers. */
+enum { FAST_LOW = -100, FAST_HIGH = 120 };
+
+#define SELECT(mask, yes, no) (((yes) & (mask)) | ((no) & ~(mask)))
+
+static inline __attribute__((always_inline)) int strip_fast(const struct model *m, const struct strip *s,
+                                                            float c[PANEL])
+{
+    const int products = m->products, pair = m->pair, parts = m->parts, fraction = m->fraction;
+    const int step = products * pair / 2;
+    const uint32_t result_mask = ~((1u << (23 - m->result)) - 1);
+    const float *a = s->a;
+    const int16_t *a_exponent = s->a_exponent;
+    const vector_f32 *b = (const vector_f32 *)s->b;
+    const vector_i16 *b_exponent = (const vector_i16 *)s->b_exponent;
+    vector_f32 acc;
+    vector_i32 bad = {0};
+    memcpy(&acc, c, sizeof acc);
+    for (int base = 0; base < s->k; base += step) {
+        const vector_f32 before = acc;
+        if (parts)
+            acc = (vector_f32){0};
+        for (int part = 0; part < pair; part += 2) {
+            const int first = base + part;
+            vector_i16 top = {0};
+            top += EXPONENT_ZERO;
+            for (int t = 0; t < products; t++) {
+                const int at = first + t / 2 * pair + t % 2;
+                const vector_i16 exponent = b_exponent[at] + a_exponent[at * STEP];
+                top = SELECT(exponent > top, exponent, top);
+            }
+            vector_i32 largest = __builtin_convertvector(top, vector_i32);
+            const vector_i32 bits = (vector_i32)acc, field = bits >> 23 & 0xFF;
+            const vector_i32 none = (bits & 0x7FFFFFFF) == 0;
+            const vector_i32 acc_exponent = SELECT(none, (vector_i32){0} + EXPONENT_ZERO, field - 127);
+            largest = SELECT(acc_exponent > largest, acc_exponent, largest);
+            const vector_i32 zero = largest < EXPONENT_ZERO / 2;
+            bad |= ~zero & ((largest > FAST_HIGH) | (largest < FAST_LOW));
+            largest &= ~zero;
+            const vector_f32 up = (vector_f32)((vector_u32)(127 + fraction - largest) << 23);
+            const vector_f32 down = (vector_f32)((vector_u32)(127 - fraction + largest) << 23);
+            /* Two sums: each stays below 2^31. */
+            vector_u32 even = (vector_u32) __builtin_convertvector(acc * up, vector_i32), odd = {0};
+            for (int t = 0; t < products; t += 2) {
+                const int at = first + t / 2 * pair;
+                even += (vector_u32) __builtin_convertvector(b[at] * a[at * STEP] * up, vector_i32);
+                odd += (vector_u32) __builtin_convertvector(b[at + 1] * a[(at + 1) * STEP] * up, vector_i32);
+            }
+            const vector_u32 sum = even + odd;
+            bad |= (vector_i32)((even ^ sum) & (odd ^ sum)) < 0;
+            const vector_u32 minus = (vector_u32)((vector_i32)sum < 0);
+            const vector_i32 magnitude = (vector_i32)((sum ^ minus) - minus);
+            /* To f32 toward zero: the conversion rounds to nearest, so step back where it went up. */
+            const vector_f32 nearest = __builtin_convertvector(magnitude, vector_f32);
+            bad |= nearest >= 0x1p31f;
+            const vector_i32 above = __builtin_convertvector(nearest, vector_i32) > magnitude;
+            const vector_u32 cut_bits = (vector_u32)((vector_i32)nearest + above) & result_mask;
+            acc = (vector_f32)(cut_bits | (minus & 0x80000000u)) * down;
+        }
+        if (parts)
+            acc = before + acc;
+    }
+    memcpy(c, &acc, sizeof acc);
+    for (int lane = 0; lane < PANEL; lane++)
+        if (bad[lane])
+            return -1;
+    return 0;
+}
+
+static int strip_baseline(const struct model *m, const struct strip *s, float c[PANEL])
+{
+    return strip_fast(m, s, c);
+}
+
+#if defined __x86_64__ && defined __GNUC__
+__attribute__((target("avx2"))) static int strip_avx2(const struct model *m, const struct strip *s, float c[PANEL])
+{
+    return strip_fast(m, s, c);
+}
+
+static int (*strip_function(void))(const struct model *, const struct strip *, float[PANEL])
+{
+    return __builtin_cpu_supports("avx2") ? strip_avx2 : strip_baseline;
+}
+#else
+static int (*strip_function(void))(const struct model *, const struct strip *, float[PANEL])
+{
+    return strip_baseline;
+}
+#endif
+
+/* 1 if every product of two panels is zero or a normal f32 well inside the range. */
+static int moderate(const int16_t *a, const int16_t *b)
+{
+    return a[0] + b[0] >= FAST_LOW && a[1] + b[1] <= FAST_HIGH;
+}
+
+void tensor_core_product(enum tensor_core model, const struct tensor_core_operand *a,
+                         const struct tensor_core_operand *b, const float *c, ptrdiff_t ldc, float *d, ptrdiff_t ldd)
+{
+    const struct model *m = &models[model];
+    int (*const fast)(const struct model *, const struct strip *, float[PANEL]) = strip_function();
+    const int k = a->k < b->k ? a->k : b->k;
+    const ptrdiff_t panel_values = (ptrdiff_t)PANEL * k;
+    for (int panel = 0; panel * PANEL < b->rows; panel++) {
+        const int left = b->rows - panel * PANEL, cols = left < PANEL ? left : PANEL;
+        for (int row = 0; row < a->rows; row++) {
+            const ptrdiff_t at = row / PANEL * panel_values + row % PANEL;
+            const struct strip s = {a->value + at, b->value + panel * panel_values, a->exponent + at,
+                                    b->exponent + panel * panel_values, k};
+            const float *from = c ? c + row * ldc + panel * STEP : NULL;
+            float *to = d + row * ldd + panel * STEP;
+            float sum[PANEL] = {0};
+            if (from)
+                memcpy(sum, from, (size_t)cols * sizeof *sum);
+            if (model == TENSOR_CORE_F32) {
+                for (int lane = 0; lane < cols; lane++)
+                    to[lane] = element_fma(&s, lane, sum[lane]);
+                continue;
+            }
+            float start[PANEL];
+            memcpy(start, sum, sizeof start);
+            if (m->result == F16_RESULT ||
+                !moderate(a->range + row / PANEL * (ptrdiff_t)2, b->range + panel * (ptrdiff_t)2) ||
+                fast(m, &s, sum) != 0)
+                for (int lane = 0; lane < cols; lane++)
+                    sum[lane] = element_careful(m, &s, lane, start[lane]);
+            memcpy(to, sum, (size_t)cols * sizeof *sum);
+        }
+    }
+}
+
+void tensor_core_mma(enum tensor_core model, enum dtype t, int m, int n, int k, const void *a, const void *b,
+                     const float *c, float *d)
+{
+    enum { ROWS = 16, K = 32 };
+    _Alignas(32) unsigned char room[2][(size_t)ROWS * K * (sizeof(float) + sizeof(int16_t)) + 32] = {0};
+    struct tensor_core_operand left;
+    struct tensor_core_operand right;
+    tensor_core_take(&left, room[0], t, a, m, k, k, 1);
+    tensor_core_take(&right, room[1], t, b, n, k, k, 1);
+    tensor_core_product(model, &left, &right, c, n, d, n);
+}
