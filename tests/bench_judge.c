@@ -1,0 +1,171 @@
+/* How long verdicts take beside the products they stand on: bench_judge KERNEL B,H,L,D [KEY=VALUE...]. The kernel runs
+   once, so that every round judges the same trace. The products are S = Q K' and P V of every recorded tile by plain
+   cblas_dgemm, one call for each, operands as float64 beforehand, on as many threads as the verdicts. */
+#include "engine/base/pool.h"
+#include "engine/session/session.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUNDS = 3, THREADS = 2 };
+
+struct job {
+    struct session *session;
+    struct judgement *judgement;
+    struct judge_scratch *scratch[THREADS];
+    double *room[THREADS]; /* operands and results of dgemm */
+    atomic_int next;
+    double begin_ms, first_ms;
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double ms[ROUNDS])
+{
+    qsort(ms, ROUNDS, sizeof ms[0], ascending);
+    return ms[ROUNDS / 2];
+}
+
+/* The slot under the cursor is judged first, as the session's queue does it. */
+static int slot_of_turn(const struct job *job, int turn)
+{
+    const int cursor = job->judgement->n_slots / 2;
+    return turn == 0 ? cursor : turn <= cursor ? turn - 1 : turn;
+}
+
+static int judge_step(void *ctx, int worker)
+{
+    struct job *job = ctx;
+    const int turn = atomic_fetch_add(&job->next, 1);
+    if (turn >= job->judgement->n_slots)
+        return 0;
+    judgement_slot(job->judgement, job->session->trace, slot_of_turn(job, turn), job->scratch[worker]);
+    if (turn == 0)
+        job->first_ms = now_ms() - job->begin_ms;
+    return 1;
+}
+
+static int multiply_step(void *ctx, int worker)
+{
+    struct job *job = ctx;
+    const struct trace *t = job->session->trace;
+    const int R = t->plan.br, C = t->plan.bc, D = t->problem.head_dim;
+    const ptrdiff_t q_values = (ptrdiff_t)R * D, k_values = (ptrdiff_t)C * D, scores = (ptrdiff_t)R * C;
+    const int slot = atomic_fetch_add(&job->next, 1);
+    double *q = job->room[worker], *k = q + q_values, *v = k + k_values, *p = v + k_values, *s = p + scores,
+           *u = s + scores;
+    if (slot >= t->layout.n_slots)
+        return 0;
+    for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
+        if (!trace_first_stamp(t, asc_s, slot, kv))
+            continue;
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, R, C, D, t->problem.scale, q, D, k, D, 0, s, C);
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, R, D, C, 1, p, C, v, D, 1, u, D);
+    }
+    return 1;
+}
+
+static double time_steps(struct job *job, struct pool *pool, int (*step)(void *, int))
+{
+    atomic_store(&job->next, 0);
+    job->begin_ms = now_ms();
+    pool_start(pool, step, job);
+    pool_wait(pool);
+    return now_ms() - job->begin_ms;
+}
+
+static int measure(struct job *job, struct pool *pool)
+{
+    double judge_ms[ROUNDS], first_ms[ROUNDS], multiply_ms[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        if (judgement_new(job->session->trace, &job->judgement) != 0)
+            return -1;
+        judge_ms[i] = time_steps(job, pool, judge_step);
+        first_ms[i] = job->first_ms;
+        const int all = atomic_load(&job->judgement->n_done) == job->judgement->n_slots;
+        judgement_free(job->judgement);
+        if (!all)
+            return -1;
+        multiply_ms[i] = time_steps(job, pool, multiply_step);
+    }
+    const double judge = median(judge_ms), multiply = median(multiply_ms);
+    printf("  judge every recorded tile               %9.0f ms\n", judge);
+    printf("  the tile under the cursor, with its row %9.1f ms\n", median(first_ms));
+    printf("  plain cblas_dgemm of the same products  %9.0f ms\n", multiply);
+    printf("  judging / products                      %9.2f    aim: at most 2\n", judge / multiply);
+    return 0;
+}
+
+static int record(struct session *s, int argc, char **argv, struct err *err)
+{
+    if (scenario_parse_shape(argv[2], &s->scenario.problem, err) != 0)
+        return -1;
+    for (int i = 3; i < argc; i++) {
+        char *equals = strchr(argv[i], '=');
+        if (!equals)
+            return err_set(err, ERR_USAGE, argv[i], "expected KEY=VALUE");
+        *equals = '\0';
+        if (scenario_set(&s->scenario, argv[i], equals + 1, err) != 0)
+            return -1;
+    }
+    s->scenario.limit_s = 600;
+    if (scenario_check(&s->scenario, err) != 0)
+        return -1;
+    if (session_start(s) != 0)
+        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
+    if (session_finish(s, 0) != 0) {
+        *err = s->err;
+        return -1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = {0};
+    struct job job = {0};
+    struct pool *pool = NULL;
+    if (argc < 3) {
+        fprintf(stderr, "usage: bench_judge KERNEL B,H,L,D [KEY=VALUE...]\n");
+        return 2;
+    }
+    int failed = session_open(argv[1], &job.session, &err) != 0 || record(job.session, argc, argv, &err) != 0 ||
+                 pool_new(THREADS, &pool, &err) != 0;
+    if (!failed) {
+        const struct trace *t = job.session->trace;
+        const size_t R = (size_t)t->plan.br, C = (size_t)t->plan.bc, D = (size_t)t->problem.head_dim;
+        for (int i = 0; i < THREADS && !failed; i++) {
+            job.scratch[i] = judge_scratch_new();
+            job.room[i] = calloc(2 * R * D + 2 * C * D + 2 * R * C, sizeof(double));
+            failed = !job.scratch[i] || !job.room[i];
+            for (size_t x = 0; !failed && x < 2 * R * D + 2 * C * D + 2 * R * C; x++)
+                job.room[i][x] = (double)(x % 251) / 251;
+        }
+        printf("%s (%s), %d threads, %d slots of %d kv tiles, median of %d\n", argv[1], argv[2], THREADS,
+               t->layout.n_slots, t->layout.kv_tiles, ROUNDS);
+        failed = failed || measure(&job, pool) != 0;
+    }
+    if (failed)
+        fprintf(stderr, "bench_judge: %s: %s\n", err.where, err.code == ERR_NONE ? "no memory" : err.message);
+    pool_free(pool);
+    for (int i = 0; i < THREADS; i++) {
+        judge_scratch_free(job.scratch[i]);
+        free(job.room[i]);
+    }
+    session_free(job.session);
+    return failed ? 3 : 0;
+}
