@@ -188,7 +188,9 @@ void local_p(const struct oracle_case *c, struct judge_scratch *s)
                 want = NAN;
             } else if (value != -INFINITY) {
                 const double x = value - top;
-                const double loose = s->use_s_loose[first + (size_t)col] * fabs(s_natural) + top_loose;
+                double loose = s->use_s_loose[first + (size_t)col] * fabs(s_natural) + top_loose;
+                if (!s->use_s_direct)
+                    loose += bound_convert(value);
                 want = isfinite(x) ? statement(factor * exp(x)) : NAN;
                 bound = want * (bound_exp_declared(c, x, folded) + bound_expm1(loose)) + tiny;
             }

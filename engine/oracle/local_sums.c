@@ -66,6 +66,11 @@ static void add_padding(const struct oracle_case *c, const struct judge_scratch 
         *sum += weight;
         *loose += weight * (bound_exp_declared(c, x, folded) + bound_expm1(m->loose[r] * fabs(m_natural)));
     }
+    /* Where no probe shows it, padding with a value for its score may count or not. */
+    const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols);
+    if (unseen)
+        *loose += unseen * factor *
+                  exp((double)c->conventions.s_masked_value * s_natural - top + m->loose[r] * fabs(m_natural));
 }
 
 /* l = alpha l_prev + sum p: (Bc + 6) roundings of the sum of magnitudes, and each operand's own uncertainty. With

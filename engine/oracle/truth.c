@@ -122,6 +122,12 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+/* 1 if m is no maximum of scores as they were captured: these change their unit first. */
+static int scores_convert(const struct oracle_case *c)
+{
+    return c->conventions.s_unit != c->conventions.m_unit || values_capped_later(c);
+}
+
 /* How many padding keys take part like any other, each with the score of a masked one. */
 static int counted_padding(const struct oracle_case *c, const struct judge_scratch *s)
 {
@@ -137,7 +143,7 @@ static double masked_score(const struct oracle_case *c)
 static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_m];
-    const int cols = s->kv_cols, converts = c->conventions.s_unit != c->conventions.m_unit || values_capped_later(c);
+    const int cols = s->kv_cols, converts = scores_convert(c);
     const double back = values_natural_m(c), start = local_m_start(c);
     for (int r = 0; r < stage->rows; r++) {
         const double *x = s->true_scores + (size_t)r * (size_t)cols;
@@ -173,7 +179,7 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
         const double start = local_m_start(c) * natural, top = fmax(s->max[r], start);
         const double captured = stage->recorded ? stage->value[r] * natural : NAN;
         s->frame_prev[r] = s->frame[r];
-        if (fabs(captured - top) <= FRAME_REACH) {
+        if (fabs(captured - top) <= FRAME_REACH || (s->max[r] == -INFINITY && isfinite(captured))) {
             s->frame[r] = captured;
             s->frame_loose[r] = fmin(bound_expm1(stage->loose[r] * fabs(natural)), FRAME_LOST);
         } else {
@@ -249,7 +255,8 @@ static double weight_limit(const struct oracle_case *c, double shift)
 static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *p = &s->stage[asc_p], *l = &s->stage[asc_l];
-    const int cols = s->kv_cols, padding = counted_padding(c, s);
+    const int cols = s->kv_cols, padding = counted_padding(c, s), converts = scores_convert(c);
+    const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols);
     const double relative = bound_sum(c->bc), factor = offset_factor(c);
     enum dtype t;
     double unit = 0;
@@ -266,7 +273,8 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
         double error = (s->decay[r] + s->decay_error[r]) * s->sum_error[r] + s->decay_error[r] * s->sum[r];
         for (int col = 0; col < cols; col++) {
             const size_t i = first + (size_t)col;
-            const double x = s->true_scores[i], off = s->true_bound[i];
+            const double x = s->true_scores[i];
+            const double off = s->true_bound[i] + (converts && isfinite(x) ? bound_convert(x) : 0);
             double weight = 0;
             double weight_error = 0;
             if (x != -INFINITY) {
@@ -282,6 +290,7 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
             sum += weight;
             error += weight_error + unit * (weight + weight_error) + (x != -INFINITY ? step : 0);
         }
+        error += unseen ? unseen * fmin(exp(masked_score(c) - top), limit) : 0;
         if (padding) {
             sum += padding * exp(masked_score(c) - top);
             error += padding * exp(masked_score(c) - top) * bound_exp_declared(c, masked_score(c) - frame, folded);

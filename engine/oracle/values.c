@@ -85,6 +85,12 @@ int values_mask_later(const struct oracle_case *c)
     return c->conventions.s_at != ASC_S_MASKED || c->conventions.s_masked == ASC_MASKED_UNTOUCHED;
 }
 
+int values_unseen_padding(const struct oracle_case *c, int recorded, int kv_cols)
+{
+    const int is_value = c->conventions.s_masked == ASC_MASKED_VALUE && !values_mask_later(c);
+    return is_value && !recorded ? c->bc - kv_cols : 0;
+}
+
 double values_natural_s(const struct oracle_case *c)
 {
     const int capped = c->softcap > 0 && !values_capped_later(c);

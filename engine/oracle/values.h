@@ -29,6 +29,8 @@ double values_natural_m(const struct oracle_case *c);
 int values_capped_later(const struct oracle_case *c);
 /* 1 if masked keys hold what they would if they were not: whoever reads S leaves them out. */
 int values_mask_later(const struct oracle_case *c);
+/* How many padding keys may take part with the score of a masked key, unseen: S is not recorded (`recorded` 0). */
+int values_unseen_padding(const struct oracle_case *c, int recorded, int kv_cols);
 /* What q is multiplied by before it is captured. */
 double values_fold(const struct oracle_case *c);
 /* The type in which P.V takes P; 1 if it is narrower than f32. */
