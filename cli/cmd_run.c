@@ -1,6 +1,8 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
+#include <unistd.h>
+
 /* The run's own failure is said behind what was recorded. */
 static int status_of(const struct session *s, struct err *err)
 {
@@ -12,24 +14,49 @@ static int status_of(const struct session *s, struct err *err)
     return report_meets(s, why, sizeof why) ? 0 : 1;
 }
 
+/* Runs it once more, isolated, and says what that shows; the ordinary run has ended well. */
+static int isolate(struct session *s, const struct isolation_request *request, json_t *json, struct err *err)
+{
+    if (session_isolate(s, request) != 0)
+        return err_set(err, ERR_INPUT, "--isolate", "%s", s->message);
+    if (session_finish(s, isatty(STDERR_FILENO)) != 0) {
+        *err = s->err;
+        return -1;
+    }
+    if (json)
+        json_object_set_new(json, "isolation", report_json_isolation(s));
+    else
+        report_write_isolation(s, stdout);
+    return 0;
+}
+
+/* The exit status is the ordinary run's. */
+static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
+{
+    json_t *json = o->json ? report_json(s, o->files[0], &s->err) : NULL;
+    if (!o->json)
+        report_write(s, stdout);
+    int status = status_of(s, err);
+    if (status >= 0 && o->isolate && isolate(s, request, json, err) != 0)
+        status = -1;
+    if (o->json && report_dump(json, stdout, status < 0 ? NULL : err) != 0)
+        status = -1;
+    json_decref(json);
+    return status;
+}
+
 int command_run(const struct options *o, struct err *err)
 {
     struct session *s;
-    if (options_open(o, o->files[0], &s, err) != 0)
+    struct isolation_request request;
+    if ((o->isolate && isolation_parse(o->isolate, o->feed, &request, err) != 0) ||
+        options_open(o, o->files[0], &s, err) != 0)
         return -1;
     int status = options_finish(s, err);
     if (status == 0 && o->output)
         status = session_save(s, o->output, err);
-    if (status == 0) {
-        json_t *json = o->json ? report_json(s, o->files[0], &s->err) : NULL;
-        if (o->json)
-            status = report_dump(json, stdout, err);
-        else
-            report_write(s, stdout);
-        json_decref(json);
-    }
     if (status == 0)
-        status = status_of(s, err);
+        status = report(o, s, &request, err);
     session_free(s);
     return status;
 }

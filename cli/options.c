@@ -91,6 +91,12 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_PATCH:
         o->patch = value;
         return 0;
+    case OPTION_ISOLATE:
+        o->isolate = value;
+        return 0;
+    case OPTION_FEED:
+        o->feed = value;
+        return 0;
     case OPTION_OUTPUT:
         o->output = value;
         return 0;
@@ -208,6 +214,8 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
         if (given & 1u << i && !(options[i].commands & IN(out->command)))
             return err_set(err, ERR_USAGE, "", "option --%s does not belong to %s", options[i].name,
                            commands[out->command].name);
+    if (out->feed && !out->isolate)
+        return err_set(err, ERR_USAGE, "--feed", "goes with --isolate STAGE");
     return check_files(out, first, err);
 }
 

@@ -50,4 +50,8 @@ int junit_write(const char *path, const struct check_result *results, size_t n, 
 enum text_use { TEXT_JSON, TEXT_XML, TEXT_ATTRIBUTE };
 char *report_text(const char *text, enum text_use use);
 
+/* The isolated run that is shown beside the ordinary one: a line per stage, then what follows from it. */
+void report_write_isolation(const struct session *s, FILE *out);
+json_t *report_json_isolation(const struct session *s); /* as report_json() */
+
 #endif

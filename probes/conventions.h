@@ -33,6 +33,8 @@ void convention_set(struct asc_conventions *c, int i, double value);
 void convention_choice(int i, int value, char *text, size_t n_bytes);
 int convention_from_choice(int i, const char *name);
 
+int conventions_same(const struct asc_conventions *a, const struct asc_conventions *b);
+
 /* Refuses a value outside its choices or range: ERR_INPUT names the convention. */
 int conventions_check(const struct asc_conventions *c, const char *where, struct err *err);
 

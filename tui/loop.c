@@ -98,6 +98,16 @@ static void rerun(struct loop *l)
         say(l, "a run is under way: x stops it");
 }
 
+static void isolate(struct loop *l)
+{
+    struct isolation_request request;
+    isolation_of_stage(l->s->cursor.channel, &request);
+    if (l->saver.active)
+        say(l, "a save is under way");
+    else
+        session_isolate(l->s, &request); /* says itself why not */
+}
+
 /* Keys that scroll views of text; 1 if this was one. */
 static int scroll(struct loop *l, enum action a)
 {
@@ -246,6 +256,9 @@ static void command(struct loop *l, enum action a)
         break;
     case ACTION_RERUN:
         rerun(l);
+        break;
+    case ACTION_ISOLATE:
+        isolate(l);
         break;
     case ACTION_CANCEL:
         cancel(l);

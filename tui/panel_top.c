@@ -249,14 +249,31 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     }
 }
 
+/* What the isolated run shows takes the finding's place. */
+static void isolation_draw(const struct isolation_result *r, struct canvas *c, struct rect area)
+{
+    char line[256];
+    isolation_line(r, line, sizeof line);
+    const int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "isolated %s: ", r->asked->name);
+    const int used = canvas_put(c, area, 0, col, r->after->culprits ? STYLE_BAD : STYLE_OK, line);
+    static const char *const back = "r runs the kernel as it is";
+    if (area.rows > 1)
+        canvas_printf(c, area, 1, 0, STYLE_DIM, "the marks above are the isolated run's; %s", back);
+    else if (col + used + 2 + text_columns(back) <= area.cols)
+        text_right(c, area, 0, STYLE_DIM, back);
+}
+
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
+    struct isolation_result isolated;
     if (s->phase == PHASE_BUILDING || s->phase == PHASE_RUNNING || s->phase == PHASE_JUDGING) {
         activity_draw(s, c, area, vs);
     } else if (s->phase == PHASE_FAILED) {
         error_line_draw(s, c, area);
     } else if (!s->judgement) {
         canvas_put(c, area, 0, 0, STYLE_TEXT, "no run yet: press r");
+    } else if (session_isolated(s, &isolated)) {
+        isolation_draw(&isolated, c, area);
     } else if (s->finding) {
         char words[256], site[300];
         site_words(s, s->finding->channel, site, sizeof site);

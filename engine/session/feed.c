@@ -2,6 +2,7 @@
 
 #include "engine/oracle/reference.h"
 #include "engine/session/case.h"
+#include "probes/conventions.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,7 +48,7 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
     if (a->br != b->br || a->bc != b->bc || a->l_lanes != b->l_lanes)
         return err_set(err, ERR_INPUT, path, "can not feed this run: its tiles are %d x %d, the kernel's %d x %d",
                        b->br, b->bc, a->br, a->bc);
-    if (memcmp(&run->conventions, &from->conventions, sizeof run->conventions) != 0)
+    if (!conventions_same(&run->conventions, &from->conventions))
         return err_set(err, ERR_INPUT, path, "can not feed this run: its kernel declares other conventions");
     if (!same_tensor(run, from, 'q') || !same_tensor(run, from, 'k') || !same_tensor(run, from, 'v'))
         return err_set(err, ERR_INPUT, path, "can not feed this run: its Q, K or V are not this run's inputs");

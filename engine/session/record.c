@@ -1,6 +1,7 @@
 #include "engine/session/record.h"
 
 #include "engine/session/feed.h"
+#include "probes/conventions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -256,7 +257,7 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
     const struct asc_conventions *declared = &child_hello(r->child)->conventions;
     if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
         plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
-        memcmp(declared, &run->conventions, sizeof *declared) != 0)
+        !conventions_same(declared, &run->conventions))
         return err_set(err, ERR_INPUT, scenario->kernel,
                        "has changed since the run that is to be isolated: run it again");
     return 0;

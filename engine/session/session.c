@@ -24,6 +24,10 @@ static void make_title(struct session *s)
         snprintf(s->title, sizeof s->title, "%s + %s", kernel, base_name(s->scenario.patch));
     else
         snprintf(s->title, sizeof s->title, "%s", kernel);
+    if (s->isolation.trace) {
+        const size_t used = strlen(s->title);
+        snprintf(s->title + used, sizeof s->title - used, ", %s isolated", s->isolation.asked.name);
+    }
 }
 
 static int new_session(struct session **out, struct err *err)
@@ -152,6 +156,13 @@ int session_open(const char *path, struct session **out, struct err *err)
     return session_open_adhoc(&adhoc, out, err);
 }
 
+static void drop_ordinary(struct session *s)
+{
+    judgement_free(s->isolation.judgement);
+    trace_free(s->isolation.trace);
+    s->isolation = (struct isolation){0};
+}
+
 static void drop_run(struct session *s)
 {
     session_drop_detail(s);
@@ -168,6 +179,7 @@ void session_free(struct session *s)
         return;
     work_free(s->work);
     drop_run(s);
+    drop_ordinary(s);
     trace_free(s->opened);
     judge_scratch_free(s->scratch);
     scenario_free(&s->scenario);
@@ -175,6 +187,12 @@ void session_free(struct session *s)
         free(s->log[i]);
     free(s->log);
     free(s);
+}
+
+static int refuse(struct session *s, const char *why)
+{
+    snprintf(s->message, sizeof s->message, "%s", why);
+    return -1;
 }
 
 int session_start(struct session *s)
@@ -196,6 +214,36 @@ int session_start(struct session *s)
         s->message[0] = '\0';
     }
     return started;
+}
+
+int session_isolate(struct session *s, const struct isolation_request *request)
+{
+    const struct trace *run = s->isolation.trace ? s->isolation.trace : s->trace;
+    const struct judgement *j = s->isolation.trace ? s->isolation.judgement : s->judgement;
+    if (session_busy(s))
+        return refuse(s, "a run is under way: x stops it");
+    if (!s->has_scenario)
+        return refuse(s, "a saved trace can not be rerun: open its scenario");
+    if (!run || !j || !j->complete || !trace_complete(run))
+        return refuse(s, "there is no complete run to isolate a stage of");
+    if (!isolation_channels(request->stages, run))
+        return refuse(s, "nothing up to this stage is recorded: there is nothing to feed");
+    s->isolating = *request;
+    if (work_isolate(s->work, &s->paths, &s->scenario, run, &s->isolating) != 0)
+        return refuse(s, "no thread could be started");
+    s->phase = PHASE_BUILDING;
+    s->err = (struct err){0};
+    s->message[0] = '\0';
+    return 0;
+}
+
+int session_isolated(const struct session *s, struct isolation_result *out)
+{
+    const struct isolation *i = &s->isolation;
+    if (!i->trace || !s->judgement || !s->judgement->complete)
+        return 0;
+    *out = (struct isolation_result){&i->asked, &i->judgement->summary, &s->judgement->summary, s->trace};
+    return 1;
 }
 
 void session_cancel(struct session *s)
@@ -247,15 +295,32 @@ static enum asc_channel nearest_stage(const struct trace *t, enum asc_channel fr
     return from;
 }
 
+/* An isolated run is compared with the ordinary one before it. */
+static void keep_ordinary(struct session *s)
+{
+    s->isolation.trace = s->trace;
+    s->isolation.judgement = s->judgement;
+    s->trace = NULL;
+    s->judgement = NULL;
+}
+
 /* A new run takes the place of the last one; the cursor stays where it points to something that is recorded. */
 static void adopt_run(struct session *s, struct trace *t, struct judgement *j)
 {
     struct cursor *c = &s->cursor;
     s->follow_first = s->run_number == 0;
+    if (t->fed && !s->isolation.trace)
+        keep_ordinary(s);
     drop_run(s);
+    if (t->fed)
+        s->isolation.asked = s->isolating;
+    else
+        drop_ordinary(s);
     s->trace = t;
     s->judgement = j;
     s->run_number++;
+    if (s->has_scenario)
+        make_title(s);
     if (session_slot(s) < 0 || c->kv_tile >= t->layout.kv_tiles) {
         const int32_t *place = trace_slot_place(t, 0);
         *c = (struct cursor){.batch = place[0], .head = place[1], .q_tile = place[2], .channel = c->channel};
@@ -335,6 +400,8 @@ int session_save(const struct session *s, const char *path, struct err *err)
 {
     if (!s->trace)
         return err_set(err, ERR_INPUT, path, "there is no run to save yet");
+    if (s->isolation.trace)
+        return err_set(err, ERR_INPUT, path, "an isolated run is not saved: its values are not the kernel's own");
     return trace_save(s->trace, path, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/base/err.h"
 #include "engine/runners/runner.h"
+#include "engine/session/isolation.h"
 #include "engine/session/judgement.h"
 #include "scenarios/scenario.h"
 
@@ -37,13 +38,15 @@ struct session {
     int has_scenario; /* 0: a saved trace */
     char title[192];  /* "v2b_scalar + double-scale.patch", or the trace's file name */
     enum phase phase;
-    struct err err;              /* why PHASE_FAILED */
-    char activity[64];           /* "compiling v2b_scalar.cu", "running" */
-    double done, total;          /* of the activity; total 0: unknown */
-    double activity_since;       /* monotonic seconds */
-    struct trace *trace;         /* owned; NULL before the first run */
-    struct judgement *judgement; /* owned; NULL without a trace */
-    int run_number;              /* 1 for the first run */
+    struct err err;                     /* why PHASE_FAILED */
+    char activity[64];                  /* "compiling v2b_scalar.cu", "running" */
+    double done, total;                 /* of the activity; total 0: unknown */
+    double activity_since;              /* monotonic seconds */
+    struct trace *trace;                /* owned; NULL before the first run */
+    struct judgement *judgement;        /* owned; NULL without a trace */
+    int run_number;                     /* 1 for the first run */
+    struct isolation isolation;         /* of an isolated run that is shown */
+    struct isolation_request isolating; /* the one that was asked for last */
     struct cursor cursor;
     enum shown shown;
     struct tile_detail detail; /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
@@ -69,7 +72,12 @@ int session_open_trace(const char *path, struct session **out, struct err *err);
 int session_open(const char *path, struct session **out, struct err *err);
 void session_free(struct session *s); /* stops everything; NULL is legal */
 
-int session_start(struct session *s);    /* builds, runs, judges in the background; a running one is left alone: -1 */
+int session_start(struct session *s); /* builds, runs, judges in the background; a running one is left alone: -1 */
+/* Runs the shown run once more with everything up to the request's stages fed, and judges it; it then takes the place
+   of the ordinary run, which is kept beside it until session_start(). -1: s->message says why not. */
+int session_isolate(struct session *s, const struct isolation_request *request);
+/* The isolated run that is shown, set beside the ordinary one. 0: it is an ordinary run that is shown. */
+int session_isolated(const struct session *s, struct isolation_result *out);
 void session_cancel(struct session *s);  /* stops what is under way; what was recorded is kept */
 int session_fd(const struct session *s); /* readable when session_update() has something to do */
 int session_update(struct session *s);   /* takes over what the threads have done; 1 if anything changed */

@@ -1,6 +1,7 @@
 #include "engine/session/work.h"
 
 #include "engine/base/pool.h"
+#include "engine/session/feed.h"
 #include "engine/session/record.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -24,6 +25,12 @@ struct work {
     struct recorder recorder;
     const struct runner_paths *paths; /* borrowed while busy */
     const struct scenario *scenario;  /* borrowed while busy; NULL: judge only */
+
+    /* An isolated run. */
+    const struct trace *run;                 /* borrowed while busy: the ordinary one; NULL: not an isolated run */
+    const struct isolation_request *request; /* borrowed while busy */
+    struct recorder feed_recorder;
+    struct feed feed;
 
     /* The judge queue: every slot once, the preferred one first. */
     struct trace *trace;
@@ -155,7 +162,7 @@ static int find(struct work *w, struct err *err)
     struct finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
     const int workers = pool_threads(w->pool);
     judgement_summarise(w->judgement, w->trace, &summary);
-    w->culprits = summary.culprits;
+    w->culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
     w->evidence = calloc((size_t)workers, sizeof *w->evidence);
     atomic_store(&w->next, 0);
     if (w->evidence && w->culprits) {
@@ -211,12 +218,56 @@ static int judge(struct work *w, struct err *err)
     return find(w, err);
 }
 
+/* Fills the fed trace, one slot a step. */
+static int feed_step(void *ctx, int worker)
+{
+    struct work *w = ctx;
+    const int slot = atomic_fetch_add(&w->next, 1);
+    if (slot >= w->run->layout.n_slots || atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
+        return 0;
+    if (feed_slot(&w->feed, slot, w->scratch[worker]) != 0)
+        atomic_store(&w->judge_failed, 1);
+    return 1;
+}
+
+static int fill_feed(struct work *w, const struct trace *from, uint32_t channels, struct err *err)
+{
+    if (feed_open(&w->feed, w->run, from, channels, err) != 0)
+        return -1;
+    atomic_store(&w->next, 0);
+    atomic_store(&w->judge_failed, 0);
+    pool_start(w->pool, feed_step, w);
+    pool_wait(w->pool);
+    if (!atomic_load(&w->cancel) && !atomic_load(&w->judge_failed))
+        return 0;
+    feed_close(&w->feed);
+    return atomic_load(&w->cancel) ? err_set(err, ERR_CANCELLED, "", "cancelled before the isolated run")
+                                   : err_set(err, ERR_SYSTEM, "", "no memory for the fed values");
+}
+
+static int isolate(struct work *w, const struct runner_progress *progress, struct err *err)
+{
+    const char *path = w->request->feed;
+    const uint32_t channels = isolation_channels(w->request->stages, w->run);
+    struct trace *from = NULL;
+    on_report(w, path[0] ? "reading what is fed" : "computing the reference", 0, 0);
+    int failed = path[0] && (trace_open(path, &from, err) != 0 || feed_check(w->run, from, path, channels, err) != 0);
+    failed = failed || fill_feed(w, from, channels, err) != 0;
+    trace_free(from);
+    if (failed)
+        return -1;
+    return record_fed(&w->feed_recorder, w->paths, w->scenario, w->run, feed_finish(&w->feed), channels, progress,
+                      &w->trace, err);
+}
+
 static void *work_thread(void *ctx)
 {
     struct work *w = ctx;
     struct err err = {0}, judge_err = {0};
     struct runner_progress progress = {.report = on_report, .log = on_log, .ctx = w, .cancel = &w->cancel};
-    if (w->scenario)
+    if (w->run)
+        isolate(w, &progress, &err);
+    else if (w->scenario)
         record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err);
     /* A run that ended early has left a trace: it is shown, and judged as far as it goes. */
     if (w->trace) {
@@ -259,6 +310,7 @@ int work_run(struct work *w, const struct runner_paths *paths, const struct scen
         return -1;
     w->paths = paths;
     w->scenario = scenario;
+    w->run = NULL;
     w->trace = NULL;
     w->judgement = NULL;
     enter_phase(w, PHASE_BUILDING, "compiling");
@@ -270,9 +322,25 @@ int work_judge(struct work *w, struct trace *t)
     if (work_busy(w))
         return -1;
     w->scenario = NULL;
+    w->run = NULL;
     w->trace = t;
     w->judgement = NULL;
     enter_phase(w, PHASE_JUDGING, "judging");
+    return start(w);
+}
+
+int work_isolate(struct work *w, const struct runner_paths *paths, const struct scenario *scenario,
+                 const struct trace *run, const struct isolation_request *request)
+{
+    if (work_busy(w))
+        return -1;
+    w->paths = paths;
+    w->scenario = scenario;
+    w->run = run;
+    w->request = request;
+    w->trace = NULL;
+    w->judgement = NULL;
+    enter_phase(w, PHASE_BUILDING, "isolating");
     return start(w);
 }
 
@@ -363,6 +431,7 @@ void work_free(struct work *w)
     free(w->scratch);
     pool_free(w->pool);
     recorder_free(&w->recorder);
+    recorder_free(&w->feed_recorder);
     free(w->taken);
     if (w->event_fd >= 0)
         close(w->event_fd);

@@ -33,6 +33,9 @@ int work_busy(const struct work *w);
    by whoever collects the mail). -1: busy, or no thread could be made. */
 int work_run(struct work *w, const struct runner_paths *paths, const struct scenario *scenario);
 int work_judge(struct work *w, struct trace *t);
+/* Starts `run` (of this scenario; borrowed until finished, as the request) once more, isolated. */
+int work_isolate(struct work *w, const struct runner_paths *paths, const struct scenario *scenario,
+                 const struct trace *run, const struct isolation_request *request);
 void work_cancel(struct work *w);
 void work_prefer(struct work *w, int slot);          /* judge this slot next */
 int work_collect(struct work *w, struct mail *mail); /* 1: there was some */

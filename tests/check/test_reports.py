@@ -188,6 +188,16 @@ class Reports(unittest.TestCase):
         self.assertNotEqual(schema.faults([{**good, "more": 1}], SCHEMA), [])
         self.assertNotEqual(schema.faults(good, SCHEMA), [])
 
+    def test_isolation_is_what_the_schema_says(self):
+        path = self.scenario(b"a.ini", SMALL)
+        done = subprocess.run([BUILD / "attnscope", "run", "--json", "--isolate", "softmax", path], cwd=ROOT,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=100, check=True)
+        result = json.loads(done.stdout)
+        self.assertEqual(schema.faults([result], SCHEMA), [])
+        self.assertEqual(result["isolation"]["isolated"], ["m", "alpha", "p", "l"])
+        result["isolation"]["fed"].append("x")
+        self.assertNotEqual(schema.faults([result], SCHEMA), [])
+
 
 if __name__ == "__main__":
     tap.main()

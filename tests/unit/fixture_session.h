@@ -14,7 +14,7 @@
 
 /* What the stand-in verbs were asked to do. */
 static struct {
-    int started, cancelled, saved, busy, fd;
+    int started, cancelled, saved, isolated, busy, fd;
     char saved_path[256];
 } fixture;
 
@@ -260,6 +260,8 @@ static void fixture_free(struct session *s)
     free(s->log);
     judgement_free(s->judgement);
     trace_free(s->trace);
+    judgement_free(s->isolation.judgement);
+    trace_free(s->isolation.trace);
     free(s);
     close(fixture.fd);
 }
@@ -369,6 +371,22 @@ int session_start(struct session *s)
     s->phase = PHASE_RUNNING;
     snprintf(s->activity, sizeof s->activity, "running");
     return 0;
+}
+
+int session_isolate(struct session *s, const struct isolation_request *request)
+{
+    fixture.isolated++;
+    snprintf(s->message, sizeof s->message, "isolating %s", request->name);
+    return 0;
+}
+
+int session_isolated(const struct session *s, struct isolation_result *out)
+{
+    if (!s->isolation.trace)
+        return 0;
+    *out = (struct isolation_result){&s->isolation.asked, &s->isolation.judgement->summary, &s->judgement->summary,
+                                     s->trace};
+    return 1;
 }
 
 void session_cancel(struct session *s)

@@ -11,6 +11,7 @@
 #include "engine/runners/process.h"
 #include "engine/runners/runner.h"
 #include "engine/runners/stamps.h"
+#include "probes/live.h"
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -181,6 +182,30 @@ static void first_tiles_are_there(const struct trace *t)
         want += (double)((D + d) % 3) * ((double)((2 * D + d) % 5) / 8);
     assert_true(s_of(t, 0, 0, 1, 2) == want);
     assert_true(trace_first_stamp(t, asc_s, 0, 2) > trace_last_stamp(t, asc_s, 0, 1) - 1);
+}
+
+/* A fed trace that is not laid out as the live one, and a build that does not feed: no launch, and words that say so.
+ */
+static void test_feeding_is_refused(void **state)
+{
+    (void)state;
+    for (int same = 0; same < 2; same++) {
+        struct child *c = start();
+        struct trace *t = make_trace(c, FINE), *fed = make_trace(c, FINE);
+        struct err err = {0};
+        if (!same) {
+            uint32_t other = ASC_ABI_VERSION + 1;
+            assert_int_equal(pwrite(fed->fd, &other, sizeof other, offsetof(struct live_header, abi)), sizeof other);
+        }
+        t->fed = fed;
+        t->fed_channels = 1u << asc_s;
+        assert_int_equal(child_run(c, t, 10, NULL, &err), -1);
+        assert_int_equal(err.code, ERR_RUN);
+        has(err.message, same ? "could not be bound" : "ABI version");
+        assert_int_equal(trace_first_stamp(t, asc_s, 0, 0), 0);
+        trace_free(t);
+        child_stop(c);
+    }
 }
 
 static void test_hello(void **state)
@@ -522,6 +547,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_feeding_is_refused),
         cmocka_unit_test(test_two_runs_in_one_child),
         cmocka_unit_test(test_declines),
         cmocka_unit_test(test_null_pointer),

@@ -116,6 +116,8 @@ static void keys_step_and_zoom(void **state)
     screen_send(&s, "vvl");
     assert_true(screen_wait(&s, "difference ─"));
     assert_true(screen_wait(&s, "r1 c3"));
+    screen_send(&s, "i");
+    assert_true(screen_wait(&s, "isolating "));
     screen_send(&s, "t");
     assert_true(screen_wait(&s, "difference, truth"));
     screen_send(&s, "\r");

@@ -147,6 +147,28 @@ static void clean_and_suspicious(void **state)
     fixture_free(s);
 }
 
+/* The culprit stays wrong on exact inputs, what follows heals: the same places, other marks. */
+static void isolated_run(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail(), *healed = fixture_run(&fixture_mission, 64, -1, 64);
+    snprintf(s->title, sizeof s->title, "v2b_scalar + double-scale.patch, S isolated");
+    s->isolation.trace = healed->trace; /* that it is there says enough; its marks are those of the bad run */
+    s->isolation.judgement = healed->judgement;
+    healed->trace = NULL;
+    healed->judgement = NULL;
+    isolation_of_stage(asc_s, &s->isolation.asked);
+    s->trace->fed_channels = 1u << asc_q | 1u << asc_k | 1u << asc_v | 1u << asc_s;
+    s->isolation.judgement->summary = s->judgement->summary;
+    for (int ch = asc_m; ch < ASC_CHANNELS; ch++) {
+        s->judgement->summary.stage[ch].global = MARK_OK;
+        s->judgement->summary.stage[ch].bad_global = 0;
+    }
+    check(s, VIEW_OVERVIEW, "isolated");
+    fixture_free(healed);
+    fixture_free(s);
+}
+
 /* More tiles and heads than a screen holds. */
 static void scrolled(void **state)
 {
@@ -279,6 +301,7 @@ int main(void)
         cmocka_unit_test(other_places),
         cmocka_unit_test(all_signs),
         cmocka_unit_test(clean_and_suspicious),
+        cmocka_unit_test(isolated_run),
         cmocka_unit_test(scrolled),
         cmocka_unit_test(no_run_yet),
         cmocka_unit_test(crashed_run),
