@@ -3,6 +3,7 @@
 #include "engine/oracle/bound.h"
 #include <float.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A comparison whose captured type may round: then the pass condition is an interval. */
 struct judging {
@@ -97,10 +98,50 @@ static void note_worst(struct judging *j, double ratio, int row, int col)
     }
 }
 
+enum { LANES = 8 }; /* side by side: a constant number, so that compilers use the vector unit */
+
+/* 1 if every element of the row is within its bound and none is worse than the worst so far, as in nearly all rows of
+   nearly all runs; their errors are then added up. */
+static int judge_quiet_row(struct judging *j, size_t first)
+{
+    const struct comparison *c = j->c;
+    const double *got = c->got + first, *want = c->want + first, *bound = c->bound + first, worst = j->worst;
+    double sum[LANES] = {0};
+    int64_t loud[LANES] = {0}, any = 0;
+    int col = 0;
+    for (; col + LANES <= c->cols; col += LANES) {
+        for (int lane = 0; lane < LANES; lane++) {
+            const double error = got[col + lane] - want[col + lane], size = fabs(error), limit = bound[col + lane];
+            sum[lane] += error;
+            loud[lane] |=
+                -(int64_t) !(size <= limit) | -(int64_t) !(size <= DBL_MAX) | -(int64_t)(size > worst * limit);
+        }
+    }
+    for (; col < c->cols; col++) {
+        const double error = got[col] - want[col], size = fabs(error);
+        sum[0] += error;
+        any |= !(size <= bound[col]) | !(size <= DBL_MAX) | (size > worst * bound[col]);
+    }
+    for (int lane = 0; lane < LANES; lane++)
+        any |= loud[lane];
+    if (any)
+        return 0;
+    for (int lane = 0; lane < LANES; lane++)
+        j->sum_error += sum[lane];
+    j->n_errors += (uint32_t)c->cols;
+    j->v->count[CLASS_OK] += (uint32_t)c->cols;
+    return 1;
+}
+
 static void judge_row(struct judging *j, int row, uint8_t *classes)
 {
     const struct comparison *c = j->c;
     const size_t first = (size_t)row * (size_t)c->cols;
+    if (judge_quiet_row(j, first)) {
+        if (classes)
+            memset(classes + first, CLASS_OK, (size_t)c->cols);
+        return;
+    }
     for (int col = 0; col < c->cols; col++) {
         const size_t i = first + (size_t)col;
         const double error = c->got[i] - c->want[i], size = fabs(error), bound = c->bound[i];
