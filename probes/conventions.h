@@ -16,12 +16,12 @@ struct convention {
     const char *by_default, *otherwise; /* Markdown */
 };
 
-#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) +1
 enum {
-    CONVENTIONS =
+#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) CONVENTION_OF_##name,
 #include "probes/conventions.def"
-};
 #undef CONVENTION
+    CONVENTIONS
+};
 
 extern const struct convention conventions[CONVENTIONS];
 

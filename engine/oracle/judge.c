@@ -54,6 +54,23 @@ static void write_detail(const struct job *job, enum asc_channel ch, int has_loc
     fill(d->bound_global, has_global ? stage->bound[GLOBAL] : NULL, n);
 }
 
+/* Lanes of l are judged by what they add up to: each shows its own value, no expectation, and the class of the sum. */
+static void spread_lanes(const struct job *job, const struct matrix *captured)
+{
+    struct tile_detail *d = wanted_detail(job, asc_l);
+    const int lanes = captured->cols;
+    if (!d)
+        return;
+    for (int i = d->rows * lanes - 1; i >= 0; i--) {
+        const int r = i / lanes, lane = i % lanes;
+        d->class_local[i] = d->class_local[r];
+        d->class_global[i] = d->class_global[r];
+        d->got[i] = dtype_load(captured->dtype, captured->data, (size_t)(r * captured->row_stride + lane));
+        d->want_local[i] = d->bound_local[i] = d->want_global[i] = d->bound_global[i] = NAN;
+    }
+    d->cols = lanes;
+}
+
 /* Nothing was recorded here: right if no element may contribute, else all of it is missing. */
 static void judge_absent(const struct job *job, enum asc_channel ch, int masked, int has_global)
 {
@@ -101,6 +118,8 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
         element_judge(&comparison, verdict, !d ? NULL : side == LOCAL ? d->class_local : d->class_global);
     }
     write_detail(job, ch, 1, 1);
+    if (comparison.captured == &job->s->lanes)
+        spread_lanes(job, scratch_captured(job->s, job->c, ch));
 }
 
 /* 1: recorded after the next tile has rescaled it. */

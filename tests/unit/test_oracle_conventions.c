@@ -364,6 +364,38 @@ static void nothing_unreal_passes(void **state)
     }
 }
 
+/* Lanes of l show their own values, and the class of their sum. */
+static void lanes_in_detail(void **state)
+{
+    (void)state;
+    struct spec s = spec_of(&cases[0]);
+    s.conventions = (struct asc_conventions){BASE, .l_lanes = 4};
+    struct kernel_run *run = kernel_run(&s);
+    float *l = run_array(run, asc_l, 1);
+    l[5 * 4 + 2] += 100;
+    double room[5][128];
+    uint8_t classes[2][128];
+    struct tile_detail d = {.channel = asc_l,
+                            .kv = 1,
+                            .got = room[0],
+                            .want_local = room[1],
+                            .bound_local = room[2],
+                            .want_global = room[3],
+                            .bound_global = room[4],
+                            .class_local = classes[0],
+                            .class_global = classes[1]};
+    assert_int_equal(judge_case(&run->c, scratch, run->out, &d), 0);
+    assert_int_equal(d.rows, 32);
+    assert_int_equal(d.cols, 4);
+    for (int i = 0; i < 128; i++) {
+        assert_true(room[0][i] == (double)l[i] && isnan(room[1][i]));
+        assert_int_equal(classes[0][i], i / 4 == 5 ? CLASS_OFF : CLASS_OK);
+        assert_int_equal(classes[1][i], i / 4 == 5 ? CLASS_OFF : CLASS_OK);
+    }
+    assert_int_equal(run->out[ASC_CHANNELS + asc_l].local.count[CLASS_OFF], 1);
+    kernel_run_free(run);
+}
+
 /* Inputs so large that nothing is certain: o and lse still have finite bounds, and a correct kernel is still right. */
 static void bounds_stay_finite(void **state)
 {
@@ -488,6 +520,7 @@ int main(void)
         cmocka_unit_test(windows_and_caps),
         cmocka_unit_test(a_left_frame_is_found),
         cmocka_unit_test(nothing_unreal_passes),
+        cmocka_unit_test(lanes_in_detail),
         cmocka_unit_test(bounds_stay_finite),
         cmocka_unit_test(row_state),
     };

@@ -212,7 +212,8 @@ static void empty_rows(void **state)
 static void schedule(void **state)
 {
     (void)state;
-    struct oracle_case c = {.q_len = 5, .kv_len = 3, .br = 2, .bc = 2, .q_tile = 1, .kv_tiles = 2, .window_left = -1, .window_right = -1};
+    struct oracle_case c = {
+        .q_len = 5, .kv_len = 3, .br = 2, .bc = 2, .q_tile = 1, .kv_tiles = 2, .window_left = -1, .window_right = -1};
     c.in_q.rows = 2;
     assert_int_equal(schedule_cols(&c, 0), 2);
     assert_int_equal(schedule_cols(&c, 1), 1);

@@ -373,7 +373,7 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
                               ? 1
                               : run_natural(conventions->s_unit, s->softcap > 0 ? s->softcap : run->scale) /
                                     run_natural(to_m, s->softcap > 0 ? s->softcap : run->scale);
-    float *m = &at->m[r], *l = &at->l[r * at->lanes], *u = &at->u[r * D];
+    float *m = &at->m[r], *l = &at->l[(ptrdiff_t)r * at->lanes], *u = &at->u[r * D];
     float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
     float top = *m;
     for (int c = 0; c < bc; c++) {
@@ -421,7 +421,7 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         run_record(run, asc_m, kv, (size_t)r, frame);
         run_record(run, asc_alpha, kv, (size_t)r, alpha);
         for (int lane = 0; lane < at->lanes; lane++)
-            run_record(run, asc_l, kv, (size_t)(r * at->lanes + lane), l[lane]);
+            run_record(run, asc_l, kv, (size_t)r * (size_t)at->lanes + (size_t)lane, l[lane]);
     }
     free(score);
     free(p);
@@ -464,7 +464,7 @@ static inline void run_end(const struct kernel_run *run, const struct state *at)
     for (int r = 0; r < s->br && s->q_tile * s->br + r < s->q_len; r++) {
         float l = 0;
         for (int lane = 0; lane < at->lanes; lane++)
-            l += at->l[r * at->lanes + lane];
+            l += at->l[(ptrdiff_t)r * at->lanes + lane];
         const float inverse = l > 0 ? 1 / l : 0, m_natural = at->m[r] * natural;
         float lse = m_natural + logf(l) - (float)(s->conventions.p_offset * M_LN2);
         if (s->conventions.lse_base2)
@@ -553,7 +553,7 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     at.q = calloc((size_t)(s->br * D), sizeof *at.q);
     at.u = calloc((size_t)(s->br * D), sizeof *at.u);
     at.m = calloc((size_t)s->br, sizeof *at.m);
-    at.l = calloc((size_t)(s->br * at.lanes), sizeof *at.l);
+    at.l = calloc((size_t)s->br * (size_t)at.lanes, sizeof *at.l);
     for (int r = 0; r < s->br; r++) {
         at.m[r] = s->conventions.m_empty == ASC_EMPTY_FINITE ? s->conventions.m_start : -INFINITY;
         for (int d = 0; d < D; d++) {
