@@ -1,9 +1,11 @@
 #include "engine/oracle/reference.h"
 
+#include "engine/oracle/local.h"
 #include "engine/oracle/operand.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
+#include "engine/oracle/values.h"
 #include "probes/layout.h"
 #include <math.h>
 #include <stdlib.h>
@@ -39,19 +41,56 @@ static void write_stage(const struct job *job, enum asc_channel ch)
                   col < stage->cols ? stage->want[GLOBAL][(size_t)r * (size_t)stage->cols + (size_t)col] : 0);
 }
 
-/* Keys from kv_len on are masked like any other hidden key. */
-static void write_padding(const struct job *job, enum asc_channel ch, double value)
+static void fill_columns(const struct reference_tile *tile, double value)
 {
-    const struct reference_tile *tile = tile_of(job, ch);
     for (int r = 0; tile->data && r < tile->rows; r++)
         for (int col = 0; col < tile->pad_cols; col++)
             store(tile, r, tile->cols + col, value);
+}
+
+/* Keys from kv_len on are masked like any other hidden key; what they hold where the mask comes after S, and what a
+   finite mask makes of their weights, the kernel knows itself. */
+static void write_padding(const struct job *job)
+{
+    const struct asc_conventions *conventions = &job->c->conventions;
+    const int is_value = conventions->s_masked == ASC_MASKED_VALUE;
+    if (!values_mask_later(job->c))
+        fill_columns(tile_of(job, asc_s), is_value ? (double)conventions->s_masked_value : -INFINITY);
+    if (!is_value)
+        fill_columns(tile_of(job, asc_p), 0);
+}
+
+/* u of the tile before, which is recorded once this one has rescaled it. */
+static void write_late_u(const struct job *job)
+{
+    struct judge_scratch *s = job->s;
+    const struct stage own = s->stage[asc_u];
+    const int kv = s->kv;
+    if (s->late_kv < 0)
+        return;
+    s->stage[asc_u] = s->late;
+    s->kv = s->late_kv;
+    write_stage(job, asc_u);
+    s->stage[asc_u] = own;
+    s->kv = kv;
+    s->late_kv = -1;
 }
 
 static void write_operand(const struct job *job, enum asc_channel ch)
 {
     operand_take(job->c, job->s, ch);
     write_stage(job, ch);
+}
+
+/* Where a kernel may choose m, the reference's is the one that its P, l and U stand on. */
+static void choose_m(const struct job *job)
+{
+    struct judge_scratch *s = job->s;
+    const struct stage *m = &s->stage[asc_m];
+    if (job->c->conventions.m_policy == ASC_M_RUNNING)
+        return;
+    for (int r = 0; r < m->rows; r++)
+        m->want[GLOBAL][r] = s->frame[r] / values_natural_m(job->c);
 }
 
 static void fill_tile(const struct job *job, int kv)
@@ -63,10 +102,14 @@ static void fill_tile(const struct job *job, int kv)
     s->exact_q = s->exact_k = 0; /* truth_s then takes the inputs, not what local_s would have left */
     truth_s(job->c, s);
     truth_tile(job->c, s);
+    choose_m(job);
     for (int i = 0; i < TILE_STAGES; i++)
         write_stage(job, tile_stages[i]);
-    write_padding(job, asc_s, -INFINITY);
-    write_padding(job, asc_p, 0);
+    write_padding(job);
+    write_late_u(job);
+    if (job->c->conventions.u_phase == ASC_U_RESCALED)
+        local_keep_u(job->c, s);
+    s->tiles_seen++;
 }
 
 int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, const struct reference_tile *tiles)

@@ -176,14 +176,31 @@ static void take_lanes(struct judge_scratch *s, const struct matrix *m, struct s
     stage->exact = unit == 0;
 }
 
+/* What the kernel goes on with after each lane's part was overwritten. */
+static void feed_lanes(const struct judge_scratch *s, const struct matrix *m, const struct matrix *fed,
+                       struct stage *stage)
+{
+    for (int r = 0; r < m->rows; r++) {
+        stage->loose_room[r] = 0;
+        for (int lane = 0; lane < m->cols; lane++)
+            stage->loose_room[r] += values_overlaid(fed, m, r, lane);
+    }
+    stage->value = stage->loose_room;
+    stage->loose = s->zero;
+    stage->exact = 1;
+}
+
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
     struct stage *stage = &s->stage[ch];
     const struct matrix *m = scratch_captured(s, c, ch);
     double unit = 0;
     double half_tiny = 0;
+    const struct matrix *fed = scratch_fed(s, c, ch);
     if (ch == asc_l && m->cols > 1) {
         take_lanes(s, m, stage);
+        if (fed)
+            feed_lanes(s, m, fed, stage);
         return;
     }
     values_load(m, stage->got);
@@ -191,7 +208,6 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
     stage->value = stage->got;
     stage->loose = s->zero;
     stage->exact = 1;
-    const struct matrix *fed = scratch_fed(s, c, ch);
     if (fed) {
         values_overlay(fed, stage->got, stage->loose_room);
         stage->value = stage->loose_room;

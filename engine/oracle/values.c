@@ -32,6 +32,12 @@ static int element_written(const struct matrix *m, size_t i)
     return !dtype_is_unwritten(m->dtype, m->data, i);
 }
 
+double values_overlaid(const struct matrix *m, const struct matrix *under, int row, int col)
+{
+    const size_t i = (size_t)(row * m->row_stride + col), j = (size_t)(row * under->row_stride + col);
+    return element_written(m, i) ? dtype_load(m->dtype, m->data, i) : dtype_load(under->dtype, under->data, j);
+}
+
 void values_overlay(const struct matrix *m, const double *under, double *out)
 {
     for (int r = 0; r < m->rows; r++)

@@ -9,6 +9,8 @@ void values_load(const struct matrix *m, double *out);
 
 /* out = m where an element of m was written, else `under`; both [rows][cols]. */
 void values_overlay(const struct matrix *m, const double *under, double *out);
+/* One element of that; `under` as a matrix. */
+double values_overlaid(const struct matrix *m, const struct matrix *under, int row, int col);
 
 /* 1 if any element of the matrix was written; types without a never-written pattern count as written. */
 int values_written(const struct matrix *m);
