@@ -202,13 +202,6 @@ static float element_careful(const struct model *m, const struct strip *s, int l
     return c;
 }
 
-static float element_fma(const struct strip *s, int lane, float c)
-{
-    for (ptrdiff_t at = 0; at < s->k * STEP; at += STEP)
-        c = fmaf(s->a[at], s->b[at + lane], c);
-    return isnan(c) ? format_f32_of(CANONICAL_NAN) : c;
-}
-
 /* The same for eight elements at a time, GNU vectors in place of int64. Lanes it can not vouch for are reported: then
    the careful path does them over. */
 typedef float vector_f32 __attribute__((vector_size(32)));
@@ -285,23 +278,45 @@ static inline __attribute__((always_inline)) int strip_fast(const struct model *
     return 0;
 }
 
+static inline __attribute__((always_inline)) void strip_fma(const struct strip *s, float c[PANEL])
+{
+    float acc[PANEL];
+    memcpy(acc, c, sizeof acc);
+    for (ptrdiff_t at = 0; at < s->k * STEP; at += STEP)
+        for (int lane = 0; lane < PANEL; lane++)
+            acc[lane] = __builtin_fmaf(s->a[at], s->b[at + lane], acc[lane]);
+    for (int lane = 0; lane < PANEL; lane++)
+        c[lane] = isnan(acc[lane]) ? format_f32_of(CANONICAL_NAN) : acc[lane];
+}
+
+/* A strip as fast as the processor can: 0, or -1 where the careful path has to do it. */
+static inline __attribute__((always_inline)) int strip_any(const struct model *m, const struct strip *s, float c[PANEL])
+{
+    if (m != &models[TENSOR_CORE_F32])
+        return strip_fast(m, s, c);
+    strip_fma(s, c);
+    return 0;
+}
+
+typedef int strip_function(const struct model *m, const struct strip *s, float c[PANEL]);
+
 static int strip_baseline(const struct model *m, const struct strip *s, float c[PANEL])
 {
-    return strip_fast(m, s, c);
+    return strip_any(m, s, c);
 }
 
 #if defined __x86_64__ && defined __GNUC__
-__attribute__((target("avx2"))) static int strip_avx2(const struct model *m, const struct strip *s, float c[PANEL])
+__attribute__((target("avx2,fma"))) static int strip_avx2(const struct model *m, const struct strip *s, float c[PANEL])
 {
-    return strip_fast(m, s, c);
+    return strip_any(m, s, c);
 }
 
-static int (*strip_function(void))(const struct model *, const struct strip *, float[PANEL])
+static strip_function *choose_strip(void)
 {
-    return __builtin_cpu_supports("avx2") ? strip_avx2 : strip_baseline;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? strip_avx2 : strip_baseline;
 }
 #else
-static int (*strip_function(void))(const struct model *, const struct strip *, float[PANEL])
+static strip_function *choose_strip(void)
 {
     return strip_baseline;
 }
@@ -317,7 +332,8 @@ void tensor_core_product(enum tensor_core model, const struct tensor_core_operan
                          const struct tensor_core_operand *b, const float *c, ptrdiff_t ldc, float *d, ptrdiff_t ldd)
 {
     const struct model *m = &models[model];
-    int (*const fast)(const struct model *, const struct strip *, float[PANEL]) = strip_function();
+    strip_function *const fast = choose_strip();
+    const int any_value = model == TENSOR_CORE_F32, careful = m->result == F16_RESULT;
     const int k = a->k < b->k ? a->k : b->k;
     const ptrdiff_t panel_values = (ptrdiff_t)PANEL * k;
     for (int panel = 0; panel * PANEL < b->rows; panel++) {
@@ -331,16 +347,11 @@ void tensor_core_product(enum tensor_core model, const struct tensor_core_operan
             float sum[PANEL] = {0};
             if (from)
                 memcpy(sum, from, (size_t)cols * sizeof *sum);
-            if (model == TENSOR_CORE_F32) {
-                for (int lane = 0; lane < cols; lane++)
-                    to[lane] = element_fma(&s, lane, sum[lane]);
-                continue;
-            }
             float start[PANEL];
             memcpy(start, sum, sizeof start);
-            if (m->result == F16_RESULT ||
-                !moderate(a->range + row / PANEL * (ptrdiff_t)2, b->range + panel * (ptrdiff_t)2) ||
-                fast(m, &s, sum) != 0)
+            const int in_range =
+                any_value || moderate(a->range + row / PANEL * (ptrdiff_t)2, b->range + panel * (ptrdiff_t)2);
+            if (careful || !in_range || fast(m, &s, sum) != 0)
                 for (int lane = 0; lane < cols; lane++)
                     sum[lane] = element_careful(m, &s, lane, start[lane]);
             memcpy(to, sum, (size_t)cols * sizeof *sum);
