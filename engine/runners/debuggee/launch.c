@@ -1,4 +1,5 @@
 #include "engine/runners/cpu/simt.h"
+#include "engine/runners/debuggee/arrays.h"
 #include "engine/runners/debuggee/debuggee.h"
 #include "engine/runners/debuggee/say.h"
 #include "probes/live.h"
@@ -103,12 +104,11 @@ struct mappings {
     size_t live_bytes, fed_bytes;
 };
 
-static int map_traces(const struct launch_request *request, struct asc_problem *problem, struct asc_device *device,
-                      struct mappings *m, struct err *err)
+static int map_traces(const struct launch_request *request, struct asc_problem *problem, struct asc_plan *plan,
+                      struct asc_device *device, struct mappings *m, struct err *err)
 {
-    struct asc_plan plan;
     *m = (struct mappings){0};
-    int failed = trace_attach(request->fd, problem, &plan, device, &m->live, &m->live_bytes, err);
+    int failed = trace_attach(request->fd, problem, plan, device, &m->live, &m->live_bytes, err);
     if (!failed && request->feed_fd >= 0)
         failed = live_feed(request->feed_fd, m->live, request->fed_channels, device, &m->fed, &m->fed_bytes, err);
     close(request->fd);
@@ -125,23 +125,61 @@ static void unmap_traces(const struct mappings *m)
         munmap(m->fed, m->fed_bytes);
 }
 
+static size_t output_bytes(const struct asc_kernel *kernel, const struct asc_problem *problem)
+{
+    const int dtype = kernel->o_dtype >= 0 ? kernel->o_dtype : problem->dtype;
+    return (size_t)problem->batch * (size_t)problem->heads * (size_t)problem->q_len * (size_t)problem->head_dim *
+           dtype_bytes((enum dtype)dtype);
+}
+
+static void finish_arrays(struct arrays *arrays, int socket)
+{
+    const char *name;
+    arrays_publish(arrays);
+    if (arrays_overrun(arrays, &name)) {
+        struct say s;
+        char text[64];
+        snprintf(text, sizeof text, "the kernel wrote outside %s", name);
+        say_begin(&s, WIRE_EVENT);
+        say_text(&s, "kind", "address");
+        say_integer(&s, "line", 0);
+        say_text(&s, "file", NULL);
+        say_text(&s, "text", text);
+        say_end(&s, socket);
+    }
+    arrays_free(arrays);
+}
+
 void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct launch_request *request,
                      struct launch_result *result)
 {
     struct asc_problem problem;
+    struct asc_plan plan;
     struct asc_device device;
     struct mappings mappings;
     struct err err = {0};
     *result =
         (struct launch_result){.status = "failed", .workers = request->workers > 0 ? request->workers : usable_cores()};
-    if (map_traces(request, &problem, &device, &mappings, &err)) {
+    if (map_traces(request, &problem, &plan, &device, &mappings, &err)) {
         snprintf(result->text, sizeof result->text, "%.80s: %.400s", err.where, err.message);
         unmap_traces(&mappings);
         return;
     }
+    struct arrays arrays;
+    if (arrays_make(&arrays, &problem, output_bytes(kernel, &problem), &err) != 0) {
+        snprintf(result->text, sizeof result->text, "%.400s", err.message);
+        unmap_traces(&mappings);
+        return;
+    }
     struct listener listener = {.socket = socket};
-    const struct simt_options options = {
-        .workers = result->workers, .fp_traps = 1, .report = on_report, .progress = on_progress, .ctx = &listener};
+    const struct simt_options options = {.workers = result->workers,
+                                         .fp_traps = 1,
+                                         .report = on_report,
+                                         .progress = on_progress,
+                                         .ctx = &listener,
+                                         .planned_threads = plan.threads,
+                                         .regions = arrays.region,
+                                         .n_regions = ARRAYS};
     simt_configure(&options);
     if (asc_bind(&device))
         snprintf(result->text, sizeof result->text, "the probes could not be bound to the trace");
@@ -150,5 +188,6 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     else
         launch(kernel, &problem, &listener, result);
     simt_configure(&(struct simt_options){.workers = result->workers});
+    finish_arrays(&arrays, socket);
     unmap_traces(&mappings);
 }
