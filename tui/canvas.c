@@ -122,6 +122,18 @@ int canvas_printf(struct canvas *c, struct rect area, int row, int col, enum sty
     return canvas_put(c, area, row, col, style, text);
 }
 
+int canvas_put_cut(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8)
+{
+    const char *sign = c->ascii ? ".." : "…";
+    const int room = area.cols - col, sign_cols = c->ascii ? 2 : 1;
+    if (text_columns(utf8) <= room || room < sign_cols)
+        return canvas_put(c, area, row, col, style, utf8);
+    const struct rect head = {area.row, area.col, area.rows, area.cols - sign_cols};
+    canvas_put(c, head, row, col, style, utf8);
+    canvas_put(c, area, row, area.cols - sign_cols, STYLE_DIM, sign);
+    return room;
+}
+
 void canvas_fill(struct canvas *c, struct rect area, enum style style, const char *glyph)
 {
     struct bounds b = visible(c, area);

@@ -38,6 +38,8 @@ int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style 
 int canvas_printf(struct canvas *c, struct rect area, int row, int col, enum style style, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 void canvas_fill(struct canvas *c, struct rect area, enum style style, const char *glyph);
+/* The same, but a text without room ends with a sign that it goes on. */
+int canvas_put_cut(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8);
 int text_columns(const char *utf8); /* columns a text takes */
 /* The canvas as text: a line per row, trailing spaces removed. */
 int canvas_write_text(const struct canvas *c, FILE *out);

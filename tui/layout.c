@@ -21,7 +21,7 @@ int screen_layout(int cols, int rows, struct screen_layout *out)
     if (cols < SCREEN_MIN_COLS || rows < SCREEN_MIN_ROWS)
         return -1;
     const int roomy = cols >= ROOMY_COLS && rows >= ROOMY_ROWS;
-    const int finding_rows = roomy ? 1 : 2;
+    const int finding_rows = 2;
     out->roomy = roomy;
     out->header = rect(0, 0, 1, cols);
     out->strip = rect(1, 0, 3, roomy ? STRIP_COLS_ROOMY : STRIP_COLS_COMPACT);

@@ -3,6 +3,7 @@
 
 #include "tui/actions.h"
 #include "tui/clock.h"
+#include "tui/panels.h"
 #include "tui/save.h"
 #include "tui/term.h"
 #include "tui/view.h"
@@ -23,6 +24,9 @@ struct loop {
     enum view_id view, back[MAX_BACK];
     int n_back;
     struct view_state vs;
+    int source_line;    /* where the source view stands */
+    int rerun;          /* 1: a run is under way that takes the place of another */
+    struct place first; /* where the run before it began to go wrong; slot -1: nowhere */
     int quit;
 };
 
@@ -90,12 +94,46 @@ static void take_saved(struct loop *l)
         snprintf(l->s->message, sizeof l->s->message, "not saved: %.200s", err.message);
 }
 
+static struct place first_bad(const struct session *s)
+{
+    if (!s->judgement)
+        return (struct place){.slot = -1};
+    const struct summary *summary = &s->judgement->summary;
+    return summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+}
+
+static int same_place(struct place a, struct place b)
+{
+    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
+}
+
 static void rerun(struct loop *l)
 {
-    if (l->saver.active)
+    const struct place first = first_bad(l->s);
+    const int had_run = l->s->judgement != NULL;
+    if (l->saver.active) {
         say(l, "a save is under way");
-    else if (session_start(l->s) != 0 && !l->s->message[0])
+    } else if (session_start(l->s) == 0) {
+        l->rerun = had_run;
+        l->first = first;
+    } else if (!l->s->message[0]) {
         say(l, "a run is under way: x stops it");
+    }
+}
+
+/* The cursor stays where it is when a run takes the place of another: where that one goes wrong is said instead. */
+static void take_rerun(struct loop *l)
+{
+    struct session *s = l->s;
+    const struct place first = first_bad(s);
+    char words[64];
+    if (!l->rerun || session_busy(s))
+        return;
+    l->rerun = 0;
+    if (s->message[0] || first.slot < 0 || same_place(first, l->first) || same_place(first, session_place(s)))
+        return;
+    place_words(s, first, words, sizeof words);
+    snprintf(s->message, sizeof s->message, "first bad %s: g", words);
 }
 
 static void isolate(struct loop *l)
@@ -294,11 +332,8 @@ static void act(struct loop *l, int key)
         return;
     if (l->view == VIEW_TILE)
         a = within_tile(a);
-    const enum asc_channel before = l->s->cursor.channel;
     if (!step(l, a))
         command(l, a);
-    else if (l->view == VIEW_SOURCE && before != l->s->cursor.channel)
-        l->vs.top = view_start_top(l->view, l->s, l->cols, l->rows);
 }
 
 static int fit_canvas(struct loop *l, struct err *err)
@@ -316,6 +351,10 @@ static int draw(struct loop *l, struct err *err)
 {
     if (fit_canvas(l, err) != 0)
         return -1;
+    const int line = source_line(l->s);
+    if (l->view == VIEW_SOURCE && line != l->source_line)
+        l->vs.top = view_start_top(l->view, l->s, l->cols, l->rows);
+    l->source_line = line;
     l->vs.now = clock_seconds();
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top);
     view_draw(l->view, l->s, &l->canvas, &l->vs);
@@ -360,8 +399,10 @@ static int turn(struct loop *l, struct err *err)
         return -1;
     if (l->saver.active && fds[2].revents)
         take_saved(l);
-    if (!l->saver.active)
+    if (!l->saver.active) {
         session_update(l->s);
+        take_rerun(l);
+    }
     return 0;
 }
 

@@ -29,7 +29,9 @@ static struct window make_window(const struct session *s, struct rect area, int 
     const int longest = l->q_tiles > w.kv_tiles ? l->q_tiles : w.kv_tiles;
     if (longest > 100) /* "q99 ", "q999 ", "q99999 " */
         w.label_cols = longest > 1000 ? 7 : 5;
-    const int room = area.cols - w.label_cols;
+    int room = area.cols - w.label_cols;
+    if (w.kv_tiles > room)
+        room--; /* for the sign that there are more */
     if (zoom && w.kv_tiles * 6 <= room)
         w.step = 6;
     else if ((zoom || area.cols >= 24) && w.kv_tiles * 2 <= room)
@@ -56,6 +58,8 @@ static void columns_draw(struct canvas *c, struct rect area, const struct window
         else
             canvas_printf(c, area, 0, w->label_cols + i * w->step, STYLE_DIM, "%d", (w->first_kv + i) % 10);
     }
+    if (w->kv_tiles > 1 && w->first_kv + w->kv < w->kv_tiles)
+        canvas_put(c, area, 0, w->label_cols + (w->kv - 1) * w->step + 1, STYLE_DIM, "→");
 }
 
 /* "100", " 12", " <1": the share of a tile's elements that are bad by the local verdict. */
@@ -82,7 +86,10 @@ static void tiles_draw(const struct session *s, struct canvas *c, struct rect ar
     const struct cursor *cur = &s->cursor;
     for (int r = 0; r < w->q; r++) {
         const int q = w->first_q + r, slot = trace_slot(s->trace, cur->batch, cur->head, q);
-        canvas_printf(c, area, 1 + r, 0, STYLE_DIM, "q%d", q);
+        const int used = canvas_printf(c, area, 1 + r, 0, STYLE_DIM, "q%d", q);
+        const char *more = r == 0 && q > 0 ? "↑" : r + 1 == w->q && q + 1 < s->trace->layout.q_tiles ? "↓" : "";
+        if (used < w->label_cols)
+            canvas_put(c, area, 1 + r, used, STYLE_DIM, more);
         for (int i = 0; i < w->kv; i++) {
             const struct place place = {slot, w->kv_tiles > 1 ? w->first_kv + i : 0, cur->channel};
             const int col = w->label_cols + i * w->step;
@@ -98,19 +105,25 @@ static void tiles_draw(const struct session *s, struct canvas *c, struct rect ar
     }
 }
 
-/* "heads 0✗1✗2·", or one glyph each where that has no room. */
+/* "heads 0✗1✗2·", or one glyph each where that has no room; arrows where there are more. */
 static void heads_draw(const struct session *s, struct canvas *c, struct rect area, int row)
 {
     const struct asc_problem *p = &s->trace->problem;
     const int n = p->batch * p->heads, at = s->cursor.batch * p->heads + s->cursor.head;
     const int digits = n > 100 ? 3 : n > 10 ? 2 : 1;
     const int numbered = area.cols >= 24;
-    const int start = numbered ? 6 : 4, step = numbered ? digits + (digits > 1 ? 2 : 1) : 1;
+    const int start = 6, step = numbered ? digits + (digits > 1 ? 2 : 1) : 1;
     int visible = (area.cols - start) / step;
-    if (visible > n)
+    if (visible >= n)
         visible = n;
+    else
+        visible = (area.cols - start - 1) / step;
     const int first = window_first(at, visible, n);
-    canvas_put(c, area, row, 0, STYLE_DIM, numbered ? "heads" : "hd");
+    canvas_put(c, area, row, 0, STYLE_DIM, "heads");
+    if (first > 0)
+        canvas_put(c, area, row, start - 1, STYLE_DIM, "←");
+    if (first + visible < n)
+        canvas_put(c, area, row, start + visible * step, STYLE_DIM, "→");
     for (int i = 0; i < visible; i++) {
         const int head = first + i, col = start + i * step;
         const enum sign sign = sign_of_head(s, head / p->heads, head % p->heads);

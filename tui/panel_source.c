@@ -1,13 +1,32 @@
-/* The kernel's text around the probe of the cursor's stage. */
+/* The kernel's text around an event, or around the probe of the cursor's stage. */
 #include "tui/panels.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+
+/* The event that the source stands at: one in the text that there is. */
+static const struct trace_event *standing_event(const struct session *s)
+{
+    const struct trace_event *e = s->at_event ? session_event(s) : NULL;
+    return e && e->line > 0 && strcmp(e->file, s->trace->info.source_name) == 0 ? e : NULL;
+}
 
 int source_line(const struct session *s)
 {
+    const struct trace_event *e = standing_event(s);
     const struct trace_site *site = session_site(s);
-    return site ? site->line : 0;
+    return e ? e->line : site ? site->line : 0;
+}
+
+void source_words(const struct session *s, char *out, size_t bytes)
+{
+    const struct trace_event *e = standing_event(s);
+    out[0] = '\0';
+    if (e)
+        snprintf(out, bytes, "%s, line %d", e->kind, e->line);
+    else if (session_site(s))
+        snprintf(out, bytes, "probe of %s", channel_label(s->cursor.channel));
 }
 
 int source_count(const struct session *s)
@@ -25,7 +44,7 @@ int source_count(const struct session *s)
 int source_window(const struct session *s, int rows)
 {
     const int line = source_line(s) > 0 ? source_line(s) : 1;
-    /* A little more above the probe than below: what made the value stands there. */
+    /* A little more above the line than below: what made the value stands there. */
     int first = line - (rows + 1) / 2;
     if (first + rows > source_count(s) + 1)
         first = source_count(s) + 1 - rows;
@@ -47,16 +66,16 @@ static void expand(const char *text, size_t length, char *out, size_t bytes)
     out[used] = '\0';
 }
 
-/* Blanks that every line of the window begins with: a narrow panel does not spend columns on them. */
+/* Blanks that every line of the window begins with, directives apart: a narrow panel does not spend columns on them. */
 static size_t common_indent(const char *text, int first, int rows)
 {
     size_t least = SIZE_MAX;
     for (int line = 1; *text && line < first + rows; line++) {
         const size_t length = strcspn(text, "\n");
-        char shown[512];
+        char shown[2048];
         expand(text, length, shown, sizeof shown);
         const size_t indent = strspn(shown, " ");
-        if (line >= first && shown[indent] && indent < least)
+        if (line >= first && shown[indent] && shown[0] != '#' && indent < least)
             least = indent;
         text += length;
         text += *text == '\n';
@@ -71,20 +90,21 @@ void source_draw(const struct session *s, struct canvas *c, struct rect area, in
         canvas_put(c, area, 0, 1, STYLE_DIM, s->trace ? "the source of this run is not known" : "");
         return;
     }
-    const int probe = source_line(s), count = source_count(s);
+    const int marked = source_line(s), count = source_count(s);
     const size_t indent = dedent ? common_indent(text, first, area.rows) : 0;
     const int digits = count >= 10000 ? 6 : count >= 1000 ? 4 : 3;
     for (int line = 1; *text && line < first + area.rows; line++) {
         const size_t length = strcspn(text, "\n");
         if (line >= first) {
-            char shown[512];
-            const int here = line == probe, row = line - first;
+            char shown[2048];
+            const int here = line == marked, row = line - first;
             expand(text, length, shown, sizeof shown);
+            const size_t own = strspn(shown, " ");
             if (here)
                 canvas_put(c, area, row, 0, STYLE_CURSOR, "◆");
             canvas_printf(c, area, row, 1, here ? STYLE_STRONG : STYLE_DIM, "%*d", digits, line);
-            canvas_put(c, area, row, digits + 3, here ? STYLE_STRONG : STYLE_TEXT,
-                       strlen(shown) > indent ? shown + indent : "");
+            canvas_put_cut(c, area, row, digits + 3, here ? STYLE_STRONG : STYLE_TEXT,
+                           shown + (own < indent ? own : indent));
         }
         text += length;
         text += *text == '\n';

@@ -35,7 +35,7 @@ static enum point_kind point(const struct curve *k, int kv, int wanted, double *
     if (!wanted)
         return captured(k, kv, value);
     *value = k->s->row_want[k->channel][kv];
-    return POINT_VALUE;
+    return isnan(*value) ? POINT_ABSENT : POINT_VALUE; /* a tile never visited changes nothing */
 }
 
 /* Captured and wanted share one scale. */
@@ -64,6 +64,15 @@ static const char *level(double value, double low, double high)
         return levels[0];
     int i = (int)((value - low) / span * 7.0 + 0.5);
     return levels[i < 0 ? 0 : i > 7 ? 7 : i];
+}
+
+/* A window on more kv tiles than there is room for says so at its ends. */
+static void ends_draw(const struct curve *k, struct canvas *c, struct rect area, int row, int col)
+{
+    if (k->first > 0)
+        canvas_put(c, area, row, col - 1, STYLE_DIM, "←");
+    if (k->first + k->n < k->s->trace->layout.kv_tiles)
+        canvas_put(c, area, row, col + k->n, STYLE_DIM, "→");
 }
 
 static void curve_draw(const struct curve *k, struct canvas *c, struct rect area, int row, int col, int wanted)
@@ -118,8 +127,10 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
         return;
     const int kv_tiles = s->trace->layout.kv_tiles;
     int room = area.cols - label_cols - (roomy ? 9 : 0);
-    if (room > kv_tiles)
+    if (room >= kv_tiles)
         room = kv_tiles;
+    else
+        room--; /* for the sign that there are more */
     int row = 0;
     for (int i = 0; i < n; i++) {
         const struct curve k = {s, channels[i], slot, window_first(s->cursor.kv_tile, room, kv_tiles), room};
@@ -130,8 +141,9 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
         for (int wanted = 0; wanted <= has_want; wanted++, row++) {
             canvas_put(c, area, row, wanted ? 2 : 3, STYLE_DIM, wanted ? "want" : "got");
             curve_draw(&k, c, area, row, label_cols, wanted);
+            ends_draw(&k, c, area, row, label_cols);
             if (roomy)
-                value_draw(&k, c, area, row, label_cols + room, wanted);
+                value_draw(&k, c, area, row, label_cols + room + (room < kv_tiles), wanted);
         }
     }
 }

@@ -35,9 +35,59 @@ static double ratio_of(const struct element *e)
     return error / e->bound;
 }
 
+/* Texts of an element. Nothing is said of what was not written; a wanted value that is NaN is no statement. */
+static const char *got_text(char out[NUMBER_BYTES], const struct element *e, int width)
+{
+    if (!e->missing)
+        return number_signed(out, e->got, width);
+    snprintf(out, NUMBER_BYTES, "%s", width >= 9 ? "unwritten" : "?");
+    return out;
+}
+
+static const char *nothing(char out[NUMBER_BYTES])
+{
+    snprintf(out, NUMBER_BYTES, "-");
+    return out;
+}
+
+static const char *want_text(char out[NUMBER_BYTES], const struct element *e, int width)
+{
+    return isnan(e->want) ? nothing(out) : number_signed(out, e->want, width);
+}
+
+static const char *diff_text(char out[NUMBER_BYTES], const struct element *e, int width)
+{
+    if (e->missing || isnan(e->want))
+        return nothing(out);
+    return number_signed(out, e->got == e->want ? 0 : e->got - e->want, width);
+}
+
+static const char *ratio_text(char out[NUMBER_BYTES], const struct element *e)
+{
+    return e->missing || isnan(e->want) ? nothing(out) : number_ratio(out, ratio_of(e));
+}
+
 static int limited(int value, int count)
 {
     return value < 0 ? 0 : value >= count ? count - 1 : value;
+}
+
+int shown_by_truth(const struct session *s, const struct view_state *vs)
+{
+    const struct verdict *v = cursor_verdict(s, 0);
+    if (vs->truth || !v || !cursor_has_detail(s))
+        return vs->truth;
+    const struct tile_detail *d = &s->detail;
+    const size_t n = (size_t)d->rows * (size_t)d->cols;
+    if (v->count[CLASS_MISSING] < n || !d->want_global)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(d->want_local[i]))
+            return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(d->want_global[i]))
+            return 1;
+    return 0;
 }
 
 void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes)
@@ -50,8 +100,10 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
         snprintf(kv, sizeof kv, ",k%d", cur->kv_tile);
     if (with_row)
         snprintf(row, sizeof row, " row %d", cur->row);
+    /* A list shows all four numbers of each element. */
+    const int listed = with_row || (cursor_has_detail(s) && s->detail.cols == 1);
     snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
-             with_row ? "" : " ", with_row ? "" : shown_words[s->shown], vs->truth ? ", truth" : "");
+             listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_by_truth(s, vs) ? ", truth" : "");
 }
 
 /* Why there is nothing to see; returns 1 if so. */
@@ -89,14 +141,6 @@ void counts_draw(const struct session *s, struct canvas *c, struct rect area, in
                                      v->count[i]);
 }
 
-static const char *got_text(char out[NUMBER_BYTES], const struct element *e, int width)
-{
-    if (!e->missing)
-        return number_signed(out, e->got, width);
-    snprintf(out, NUMBER_BYTES, "%s", width >= 9 ? "unwritten" : "?");
-    return out;
-}
-
 void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
     if (absent_draw(s, c, area))
@@ -105,24 +149,19 @@ void tile_list_draw(const struct session *s, struct canvas *c, struct rect area,
     /* One value per row: the list runs down the rows; else along the cursor's row. */
     const int down = d->cols == 1, n = down ? d->rows : d->cols, visible = area.rows - 2;
     const int row = limited(s->cursor.row, d->rows), at = limited(down ? s->cursor.row : s->cursor.col, n);
-    const int first = window_first(at, visible, n);
+    const int first = window_first(at, visible, n), truth = shown_by_truth(s, vs);
     canvas_printf(c, area, 0, 0, STYLE_DIM, "%4s %10s %10s %10s  %9s", down ? "r" : "c", "got", "want", "diff",
                   "err/bound");
     for (int i = 0; i < visible && first + i < n; i++) {
         const int index = first + i;
-        const struct element e = element_at(d, down ? index : row, down ? 0 : index, vs->truth);
+        const struct element e = element_at(d, down ? index : row, down ? 0 : index, truth);
         char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES];
         const enum style style = sign_style(e.sign);
-        got_text(got, &e, 9);
-        number_signed(want, e.want, 9);
-        number_signed(diff, e.got == e.want ? 0 : e.got - e.want, 9);
-        number_ratio(ratio, ratio_of(&e));
-        if (e.missing)
-            snprintf(diff, sizeof diff, "-");
         if (index == at)
             canvas_put(c, area, 1 + i, 0, STYLE_CURSOR, "▶");
         canvas_printf(c, area, 1 + i, 1, index == at ? STYLE_CURSOR : STYLE_DIM, "%3d", index);
-        canvas_printf(c, area, 1 + i, 4, STYLE_TEXT, " %10s %10s %10s  %9s", got, want, diff, ratio);
+        canvas_printf(c, area, 1 + i, 4, STYLE_TEXT, " %10s %10s %10s  %9s", got_text(got, &e, 9),
+                      want_text(want, &e, 9), diff_text(diff, &e, 9), ratio_text(ratio, &e));
         canvas_put(c, area, 1 + i, 50, style, sign_glyph(e.sign));
     }
     counts_draw(s, c, area, area.rows - 1, vs);
@@ -135,16 +174,29 @@ static void cell_draw(struct canvas *c, struct rect area, int row, int col, cons
 {
     char text[NUMBER_BYTES];
     if (shown == SHOW_RATIO)
-        number_ratio(text, ratio_of(e));
+        ratio_text(text, e);
     else if (shown == SHOW_WANT)
-        number_signed(text, e->want, 7);
+        want_text(text, e, 7);
     else if (shown == SHOW_DIFF)
-        number_signed(text, e->got == e->want ? 0 : e->got - e->want, 7);
+        diff_text(text, e, 7);
     else
         got_text(text, e, 7);
     const int bad = (int)e->sign != CLASS_OK;
     canvas_printf(c, area, row, col, here ? STYLE_CURSOR : bad ? sign_style(e->sign) : STYLE_TEXT, "%7s", text);
     canvas_put(c, area, row, col + 7, bad ? sign_style(e->sign) : STYLE_TEXT, bad ? sign_glyph(e->sign) : " ");
+}
+
+/* "64x64  v [captured] wanted difference err/bound": the shape, and which number is shown. */
+static void shown_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    const int row = area.rows - 1;
+    int col = canvas_printf(c, area, row, 0, STYLE_DIM, "%dx%d   ", s->detail.rows, s->detail.cols);
+    col += canvas_put(c, area, row, col, STYLE_KEY, "v");
+    for (int i = 0; i < SHOW_COUNT; i++) {
+        const int here = i == (int)s->shown;
+        col +=
+            canvas_printf(c, area, row, col, here ? STYLE_STRONG : STYLE_DIM, here ? " [%s]" : " %s", shown_words[i]);
+    }
 }
 
 void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
@@ -156,7 +208,8 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         tile_list_draw(s, c, area, vs);
         return;
     }
-    const int label_cols = 5, rows = area.rows - 2, cols = (area.cols - label_cols) / CELL_COLS;
+    const int label_cols = 5, truth = shown_by_truth(s, vs), rows = area.rows - 2,
+              cols = (area.cols - label_cols) / CELL_COLS;
     const int at_row = limited(s->cursor.row, d->rows), at_col = limited(s->cursor.col, d->cols);
     const int first_row = window_first(at_row, rows, d->rows), first_col = window_first(at_col, cols, d->cols);
     for (int i = 0; i < cols && first_col + i < d->cols; i++) {
@@ -169,13 +222,22 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         const int row = first_row + r;
         canvas_printf(c, area, 1 + r, 0, row == at_row ? STYLE_STRONG : STYLE_DIM, "r%d", row);
         for (int i = 0; i < cols && first_col + i < d->cols; i++) {
-            const struct element e = element_at(d, row, first_col + i, vs->truth);
+            const struct element e = element_at(d, row, first_col + i, truth);
             cell_draw(c, area, 1 + r, label_cols + i * CELL_COLS, &e, s->shown,
                       row == at_row && first_col + i == at_col);
         }
     }
-    canvas_printf(c, area, area.rows - 1, 0, STYLE_DIM, "%dx%d   v captured/wanted/difference/err÷bound", d->rows,
-                  d->cols);
+    shown_draw(s, c, area);
+}
+
+void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes)
+{
+    const enum asc_channel ch = s->cursor.channel;
+    out[0] = '\0';
+    if (!cursor_has_detail(s))
+        return;
+    snprintf(out, bytes, "%s: %s = %s", shown_by_truth(s, vs) ? "truth" : "local", channel_label(ch),
+             channel_formula(ch));
 }
 
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
@@ -183,23 +245,16 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
     if (!cursor_has_detail(s))
         return;
     const struct tile_detail *d = &s->detail;
-    const struct element e = element_at(d, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), vs->truth);
-    char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES];
-    got_text(got, &e, 12);
-    number_signed(want, e.want, 12);
-    number_signed(diff, e.got == e.want ? 0 : e.got - e.want, 12);
-    number_ratio(ratio, ratio_of(&e));
-    /* The bound moves down a line where the first has no room for it. */
-    const int second = area.cols < 94;
-    int col =
-        canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s   ", got, want, e.missing ? "-" : diff);
-    if (second)
-        col = 0;
-    col += canvas_printf(c, area, second, col, STYLE_TEXT, "bound %.2g   err/bound %s  ", e.bound, ratio);
-    col += canvas_put(c, area, second, col, sign_style(e.sign), sign_glyph(e.sign));
-    col += canvas_printf(c, area, second, col, STYLE_DIM, " %s   ", sign_word(e.sign));
-    canvas_printf(c, area, 1, second ? col : 0, STYLE_TEXT, "%s  %s", vs->truth ? "true formula" : "local formula",
-                  channel_formula(s->cursor.channel));
+    const struct element e =
+        element_at(d, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_by_truth(s, vs));
+    char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES] = "-";
+    if (!isnan(e.want) && !isnan(e.bound))
+        snprintf(bound, sizeof bound, "%.2g", e.bound);
+    canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s", got_text(got, &e, 12),
+                  want_text(want, &e, 12), diff_text(diff, &e, 12));
+    int col = canvas_printf(c, area, 1, 0, STYLE_TEXT, "bound %s   err/bound %s   ", bound, ratio_text(ratio, &e));
+    col += canvas_put(c, area, 1, col, sign_style(e.sign), sign_glyph(e.sign));
+    canvas_printf(c, area, 1, col, STYLE_DIM, " %s: %s", sign_word(e.sign), sign_meaning(e.sign));
     const struct verdict *v = cursor_verdict(s, vs->truth);
     if (v) {
         char median[NUMBER_BYTES] = "-", spread[NUMBER_BYTES] = "-", mean[NUMBER_BYTES];

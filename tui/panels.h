@@ -9,12 +9,13 @@ void rule_draw(struct canvas *c, struct rect area, const char *title, const char
 void text_right(struct canvas *c, struct rect area, int row, enum style style, const char *text);
 
 void header_draw(const struct session *s, struct canvas *c, struct rect area);
-void keys_draw(struct canvas *c, struct rect area);
+void keys_draw(struct canvas *c, struct rect area, enum view_id view);
 /* The line above the keys: what the last command said. */
 void message_draw(const struct session *s, struct canvas *c, struct rect area);
 void strip_draw(const struct session *s, struct canvas *c, struct rect area);
 void facts_draw(const struct session *s, struct canvas *c, struct rect area);
-void finding_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
+/* Two rows that answer first. roomy: the facts stand elsewhere on the screen. */
+void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs);
 void legend_draw(struct canvas *c, struct rect area);
 
 /* Tiles of the cursor's stage and head, and below them the heads. zoom: as wide as there is room, with the share of
@@ -24,19 +25,27 @@ void map_title(const struct session *s, char *out, size_t bytes);
 
 void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
+/* 1 where wanted values and bounds are the truth's: the user wants so, or nothing was written here and what would
+   follow from upstream is not known either. */
+int shown_by_truth(const struct session *s, const struct view_state *vs);
 void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes);
+/* "local: S = scale * ..." */
+void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes);
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs);
 
 /* m, alpha and l of the cursor's row over the kv tiles. */
 void state_draw(const struct session *s, struct canvas *c, struct rect area, int roomy);
 
-/* The kernel's text from line `first` (1 is the top) on, the probe's line marked. dedent: without the blanks that all
+/* The kernel's text from line `first` (1 is the top) on, source_line() marked. dedent: without the blanks that all
    visible lines begin with. */
 void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent);
 int source_count(const struct session *s); /* lines */
-int source_line(const struct session *s);  /* of the probe of the cursor's stage; 0: unknown */
-/* The first line of a window of `rows` lines around the probe. */
+/* Where the source stands: at the event of a run that has one, until the cursor moves, then at the probe of the
+   cursor's stage; 0: unknown. And what is there: "barrier, line 53", "probe of S". */
+int source_line(const struct session *s);
+void source_words(const struct session *s, char *out, size_t bytes);
+/* The first line of a window of `rows` lines around that. */
 int source_window(const struct session *s, int rows);
 
 /* Facts that several panels need. */
@@ -46,6 +55,10 @@ const struct verdict *cursor_verdict(const struct session *s, int truth); /* of 
 int cursor_has_detail(const struct session *s);
 /* First index of a window of `visible` out of `n` that shows `at`. */
 int window_first(int at, int visible, int n);
+void tile_words(const struct session *s, struct place place, char *out, size_t bytes);  /* "h0 q0 k0" */
 void place_words(const struct session *s, struct place place, char *out, size_t bytes); /* "S h0 q0 k0" */
+void stage_list(unsigned stages, char *out, size_t bytes);                              /* "S, l" */
+void culprit_words(unsigned culprits, char *out, size_t bytes);                         /* "S alone", "S, l" */
+const char *path_base(const char *path);
 
 #endif

@@ -1,13 +1,13 @@
 #include "tui/sign.h"
 
 static const struct {
-    const char *glyph, *word;
+    const char *glyph, *word, *meaning;
     enum style style;
 } signs[SIGN_COUNT] = {
-#define CLASS(id, name, utf8, ascii, meaning) [id] = {utf8, name, STYLE_BAD},
+#define CLASS(id, name, utf8, ascii, meaning) [id] = {utf8, name, meaning, STYLE_BAD},
 #include "engine/oracle/classes.def"
 #undef CLASS
-#define SIGN(id, glyph, style, word) [id] = {glyph, word, style},
+#define SIGN(id, glyph, style, word, meaning) [id] = {glyph, word, meaning, style},
 #include "tui/signs.def"
 #undef SIGN
 };
@@ -20,6 +20,11 @@ const char *sign_glyph(enum sign sign)
 const char *sign_word(enum sign sign)
 {
     return signs[sign].word;
+}
+
+const char *sign_meaning(enum sign sign)
+{
+    return signs[sign].meaning;
 }
 
 enum style sign_style(enum sign sign)
@@ -63,16 +68,20 @@ enum sign sign_of_tile(const struct session *s, struct place place)
         return SIGN_MASKED;
     if (v->global.judged && judgement_tile_bad(s->judgement, place, 1))
         return v->local.judged ? SIGN_UPSTREAM : worst_class(&v->global);
-    /* Not bad, yet not every element is fine: a run that ended early never wrote here. */
     const struct verdict *judged = v->local.judged ? &v->local : &v->global;
-    return verdict_ok(judged) ? (enum sign)CLASS_OK : SIGN_UNRECORDED;
+    if (!judged->judged)
+        return SIGN_WAITING;
+    if (verdict_ok(judged))
+        return (enum sign)CLASS_OK;
+    /* Not bad, yet not every element is fine: the kernel left the tile out, or the run ended early. */
+    return judgement_tile_unvisited(s->judgement, place) ? (enum sign)CLASS_MISSING : SIGN_UNWRITTEN;
 }
 
 static int severity(enum sign sign)
 {
     if ((int)sign < CLASS_COUNT)
         return sign == (enum sign)CLASS_OK ? 2 : 5;
-    return sign == SIGN_UPSTREAM ? 4 : sign == SIGN_WAITING ? 3 : sign == SIGN_MASKED ? 1 : 0;
+    return sign == SIGN_UPSTREAM || sign == SIGN_UNWRITTEN ? 4 : sign == SIGN_WAITING ? 3 : sign == SIGN_MASKED ? 1 : 0;
 }
 
 enum sign sign_of_head(const struct session *s, int batch, int head)
@@ -90,8 +99,8 @@ enum sign sign_of_head(const struct session *s, int batch, int head)
                 worst = sign;
             if (severity(worst) == 5)
                 return worst;
-            if (sign == SIGN_UNRECORDED || sign == SIGN_WAITING)
-                break; /* the slot as a whole */
+            if (!judgement_slot_done(s->judgement, place.slot))
+                break; /* nor is any other tile of it */
         }
     }
     return worst;

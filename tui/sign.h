@@ -8,7 +8,7 @@
 /* The first CLASS_COUNT signs are the element classes. */
 enum sign {
     SIGN_LAST_CLASS = CLASS_COUNT - 1,
-#define SIGN(id, glyph, style, word) id,
+#define SIGN(id, glyph, style, word, meaning) id,
 #include "tui/signs.def"
 #undef SIGN
     SIGN_COUNT
@@ -16,6 +16,7 @@ enum sign {
 
 const char *sign_glyph(enum sign sign);
 const char *sign_word(enum sign sign);
+const char *sign_meaning(enum sign sign);
 enum style sign_style(enum sign sign);
 
 /* The tile at a place (slot -1: not recorded). Blame is local: what is wrong only because of what came in is

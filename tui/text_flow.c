@@ -15,6 +15,8 @@ static size_t fitting(const char *text, size_t length, int cols)
         if (bytes == 0 || bytes > length - used)
             break;
         columns += utf8_width(code);
+        if (columns > cols && code == ' ') /* it ends with a word: the blank falls away */
+            return used + bytes;
         if (columns > cols)
             break;
         used += bytes;
@@ -53,4 +55,24 @@ void flow_put(struct text_flow *f, enum style style, const char *text)
         else
             break;
     } while (*text);
+}
+
+int flow_fit(struct canvas *c, struct rect area, enum style style, const char *text, const char *where)
+{
+    size_t length = strlen(text);
+    int row = 0;
+    for (; row < area.rows && length > 0; row++) {
+        const size_t n = fitting(text, length, area.cols);
+        if (row + 1 < area.rows || n == length) {
+            canvas_printf(c, area, row, 0, style, "%.*s", (int)n, text);
+        } else {
+            const int where_cols = text_columns(where);
+            const struct rect rest = {area.row, area.col, area.rows, area.cols - where_cols - 1};
+            canvas_put_cut(c, rest, row, 0, style, text);
+            canvas_put(c, area, row, area.cols - where_cols, STYLE_KEY, where);
+        }
+        text += n;
+        length -= n;
+    }
+    return row;
 }

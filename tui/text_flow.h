@@ -15,4 +15,8 @@ struct text_flow {
    two columns. An empty text is an empty line. */
 void flow_put(struct text_flow *f, enum style style, const char *text);
 
+/* Wraps text into the area. Where its rows do not suffice, the last one is cut with a sign and ends with `where`, the
+   place to read on. Returns the rows used. */
+int flow_fit(struct canvas *c, struct rect area, enum style style, const char *text, const char *where);
+
 #endif

@@ -1,6 +1,5 @@
 #include "tui/view.h"
 
-#include "tui/actions.h"
 #include "tui/layout.h"
 #include "tui/panels.h"
 #include <stdio.h>
@@ -60,56 +59,27 @@ void text_right(struct canvas *c, struct rect area, int row, enum style style, c
 
 void rule_draw(struct canvas *c, struct rect area, const char *title, const char *right)
 {
+    /* A corner and a blank at each end; three columns between the texts. */
+    const int room = area.cols - 4;
+    int title_cols = title ? text_columns(title) : 0, right_cols = right ? text_columns(right) : 0;
+    if (right_cols && title_cols + 3 + right_cols > room) {
+        const int least = room / 2 < right_cols ? room / 2 : right_cols;
+        right_cols = room - 3 - title_cols > least ? room - 3 - title_cols : least;
+        title_cols = room - 3 - right_cols;
+    }
+    if (title_cols > room)
+        title_cols = room;
     canvas_fill(c, area, STYLE_RULE, "─");
-    if (title && *title) {
+    if (title_cols > 0) {
         canvas_put(c, area, 0, 1, STYLE_RULE, " ");
-        int used = canvas_put(c, area, 0, 2, STYLE_STRONG, title);
-        canvas_put(c, area, 0, 2 + used, STYLE_RULE, " ");
+        canvas_put_cut(c, (struct rect){area.row, area.col, 1, 2 + title_cols}, 0, 2, STYLE_STRONG, title);
+        canvas_put(c, area, 0, 2 + title_cols, STYLE_RULE, " ");
     }
-    if (right && *right) {
-        int col = area.cols - 2 - text_columns(right);
+    if (right_cols > 0) {
+        const int col = area.cols - 2 - right_cols;
         canvas_put(c, area, 0, col - 1, STYLE_RULE, " ");
-        canvas_put(c, area, 0, col, STYLE_TEXT, right);
+        canvas_put_cut(c, (struct rect){area.row, area.col, 1, area.cols - 2}, 0, col, STYLE_TEXT, right);
         canvas_put(c, area, 0, area.cols - 2, STYLE_RULE, " ");
-    }
-}
-
-/* "n/N bad": keys before the last blank, what they do after it. */
-static int hint_draw(struct canvas *c, struct rect area, int col, const char *hint)
-{
-    const char *what = strrchr(hint, ' ');
-    int used = canvas_printf(c, area, 0, col, STYLE_KEY, "%.*s", what ? (int)(what - hint) : 0, hint);
-    return used + canvas_put(c, area, 0, col + used, STYLE_TEXT, what ? what : hint);
-}
-
-void keys_draw(struct canvas *c, struct rect area)
-{
-    int last = area.cols, col = 0;
-    for (int a = ACTION_COUNT; a-- > 0;) {
-        const char *hint = action_text(a)->hint;
-        if (hint[0] != '!')
-            continue;
-        last -= text_columns(hint + 1);
-        hint_draw(c, area, last, hint + 1);
-        last -= 2;
-    }
-    for (int a = 0; a < ACTION_COUNT; a++) {
-        const char *hint = action_text(a)->hint;
-        if (!hint[0] || hint[0] == '!')
-            continue;
-        if (col + text_columns(hint) > last)
-            break;
-        col += hint_draw(c, area, col, hint) + 2;
-    }
-}
-
-void message_draw(const struct session *s, struct canvas *c, struct rect area)
-{
-    rule_draw(c, area, NULL, NULL);
-    if (s->message[0]) {
-        canvas_put(c, area, 0, 1, STYLE_RULE, " ");
-        int used = canvas_put(c, area, 0, 2, STYLE_WARNING, s->message);
-        canvas_put(c, area, 0, 2 + used, STYLE_RULE, " ");
     }
 }
 
@@ -151,18 +121,29 @@ int cursor_has_detail(const struct session *s)
            (!channel_per_kv(s->cursor.channel) || d->kv == s->cursor.kv_tile);
 }
 
-void place_words(const struct session *s, struct place place, char *out, size_t bytes)
+void tile_words(const struct session *s, struct place place, char *out, size_t bytes)
 {
-    const char *label = channel_label(place.channel);
-    if (!s->trace || place.slot < 0) {
-        snprintf(out, bytes, "%s", label);
-        return;
-    }
-    const int32_t *at = trace_slot_place(s->trace, place.slot);
     char batch[16] = "", kv[16] = "";
+    out[0] = '\0';
+    if (!s->trace || place.slot < 0)
+        return;
+    const int32_t *at = trace_slot_place(s->trace, place.slot);
     if (s->trace->problem.batch > 1)
-        snprintf(batch, sizeof batch, " b%d", (int)at[0]);
+        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
     if (channel_per_kv(place.channel))
         snprintf(kv, sizeof kv, " k%d", place.kv);
-    snprintf(out, bytes, "%s%s h%d q%d%s", label, batch, (int)at[1], (int)at[2], kv);
+    snprintf(out, bytes, "%sh%d q%d%s", batch, (int)at[1], (int)at[2], kv);
+}
+
+void place_words(const struct session *s, struct place place, char *out, size_t bytes)
+{
+    char tile[64];
+    tile_words(s, place, tile, sizeof tile);
+    snprintf(out, bytes, "%s%s%s", channel_label(place.channel), tile[0] ? " " : "", tile);
+}
+
+const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }

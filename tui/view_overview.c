@@ -30,13 +30,6 @@ static void divider_draw(const struct session *s, struct canvas *c, const struct
         canvas_put(c, all, l->state_rule.row, col, STYLE_RULE, "┤");
 }
 
-static const char *source_name(const struct session *s)
-{
-    const char *name = s->trace->info.source_name;
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
 static void left_draw(const struct session *s, struct canvas *c, const struct screen_layout *l)
 {
     char title[96];
@@ -52,18 +45,27 @@ static void left_draw(const struct session *s, struct canvas *c, const struct sc
 static void right_draw(const struct session *s, struct canvas *c, const struct screen_layout *l,
                        const struct view_state *vs)
 {
-    char title[64];
+    char title[64], right[96];
     if (l->roomy) {
         tile_matrix_draw(s, c, l->tile, vs);
         snprintf(title, sizeof title, "cursor r%d,c%d", s->cursor.row, s->cursor.col);
-        rule_draw(c, l->element_rule, title, NULL);
+        formula_words(s, vs, right, sizeof right);
+        rule_draw(c, l->element_rule, title, right);
         element_draw(s, c, l->element, vs);
     } else {
         tile_list_draw(s, c, l->tile, vs);
     }
-    rule_draw(c, l->source_rule, source_name(s), NULL);
+    source_words(s, right, sizeof right);
+    rule_draw(c, l->source_rule, path_base(s->trace->info.source_name), right);
     source_draw(s, c, l->source, source_window(s, l->source.rows), 1);
     legend_draw(c, l->legend);
+}
+
+/* 1 if got and want differ by about the same factor everywhere. Two roundings to e4m3, 2^-4 each, spread it by at most
+   an eighth; what lies further apart no factor explains. */
+static int one_factor(const struct verdict *v)
+{
+    return !isnan(v->ratio_median) && v->ratio_spread <= fabsf(v->ratio_median) / 8;
 }
 
 static void titles_draw(const struct session *s, struct canvas *c, const struct screen_layout *l,
@@ -75,8 +77,8 @@ static void titles_draw(const struct session *s, struct canvas *c, const struct 
     tile_title(s, !l->roomy, vs, right, sizeof right);
     if (v && sign_of_tile(s, session_place(s)) == SIGN_UPSTREAM && !vs->truth)
         snprintf(ratio, sizeof ratio, "right by what came in, t: truth");
-    else if (v && !isnan(v->ratio_median))
-        snprintf(ratio, sizeof ratio, "got/want %s", number_signed(number, (double)v->ratio_median, 7));
+    else if (v && one_factor(v))
+        snprintf(ratio, sizeof ratio, "median got/want %s", number_signed(number, (double)v->ratio_median, 7));
     struct rect side = l->top_rule;
     side.cols = l->divider.col;
     rule_draw(c, side, left, NULL);
@@ -93,9 +95,9 @@ void view_overview_draw(const struct session *s, struct canvas *c, const struct 
     strip_draw(s, c, l.strip);
     if (l.facts.rows)
         facts_draw(s, c, l.facts);
-    finding_draw(s, c, l.finding, vs);
+    finding_draw(s, c, l.finding, l.roomy, vs);
     message_draw(s, c, l.bottom_rule);
-    keys_draw(c, l.keys);
+    keys_draw(c, l.keys, VIEW_OVERVIEW);
     const struct rect body = {l.divider.row, 0, l.divider.rows, c->cols};
     if (session_failed_to_show(s)) {
         rule_draw(c, l.top_rule, NULL, NULL);

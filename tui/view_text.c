@@ -3,6 +3,7 @@
 
 #include "tui/actions.h"
 #include "tui/panels.h"
+#include "tui/sign.h"
 #include "tui/text_flow.h"
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +17,22 @@ static enum style error_line_style(const char *line, size_t length)
     return STYLE_TEXT;
 }
 
+void error_title(const struct session *s, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s%s", err_name(s->err.code), s->err.code == ERR_CANCELLED ? "" : " error");
+}
+
 static void error_flow(const struct session *s, struct text_flow *f)
 {
-    char line[1024];
+    char line[1024], title[64];
     if (s->err.code == ERR_NONE)
         return;
-    snprintf(line, sizeof line, "%s error%s%s", err_name(s->err.code), s->err.where[0] ? ": " : "", s->err.where);
-    flow_put(f, STYLE_BAD, line);
-    flow_put(f, STYLE_TEXT, "");
+    error_title(s, title, sizeof title);
+    snprintf(line, sizeof line, "%s%s%s", title, s->err.where[0] ? ": " : "", s->err.where);
+    if (strncmp(s->err.message, title, strlen(title)) != 0) { /* "cancelled; ..." says it itself */
+        flow_put(f, STYLE_BAD, line);
+        flow_put(f, STYLE_TEXT, "");
+    }
     for (const char *text = s->err.message; *text;) {
         const size_t length = strcspn(text, "\n");
         snprintf(line, sizeof line, "%.*s", (int)length, text);
@@ -44,6 +53,22 @@ void error_draw(const struct session *s, struct canvas *c, struct rect area)
                    s->has_scenario ? "r tries again, 5 shows the log" : "5 shows the log");
 }
 
+static void findings_flow(const struct session *s, struct text_flow *f)
+{
+    for (int i = 0; s->judgement && i < s->judgement->n_findings; i++) {
+        const struct finding *found = &s->judgement->findings[i];
+        char line[512], place[64];
+        place_words(s, found->first, place, sizeof place);
+        snprintf(line, sizeof line, "first bad %s: %s", place, found->text);
+        flow_put(f, STYLE_BAD, line);
+        for (int k = 0; k < found->n_also; k++) {
+            snprintf(line, sizeof line, "  as well explained by %s: %s", cause_formula(found->also[k]),
+                     cause_sentence(found->also[k]));
+            flow_put(f, STYLE_TEXT, line);
+        }
+    }
+}
+
 static void log_flow(const struct session *s, struct text_flow *f)
 {
     if (s->phase == PHASE_FAILED) {
@@ -53,7 +78,7 @@ static void log_flow(const struct session *s, struct text_flow *f)
     if (s->trace) {
         const struct trace_info *info = &s->trace->info;
         char line[1024];
-        if (info->status_text[0])
+        if (info->status_text[0] && !strstr(s->err.message, info->status_text))
             flow_put(f, STYLE_WARNING, info->status_text);
         for (size_t i = 0; i < info->n_events; i++) {
             const struct trace_event *e = &info->events[i];
@@ -64,6 +89,7 @@ static void log_flow(const struct session *s, struct text_flow *f)
             flow_put(f, STYLE_WARNING, line);
         }
     }
+    findings_flow(s, f);
     for (size_t i = 0; i < s->n_log; i++)
         flow_put(f, error_line_style(s->log[i], strlen(s->log[i])), s->log[i]);
     if (f->line == 0)
@@ -79,7 +105,16 @@ static void help_flow(struct text_flow *f)
         flow_put(f, STYLE_TEXT, line);
     }
     flow_put(f, STYLE_TEXT, "");
+    flow_put(f, STYLE_STRONG, "signs of tiles, heads and elements");
+    for (int sign = 0; sign < SIGN_COUNT; sign++) {
+        snprintf(line, sizeof line, "%s  %-13s %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));
+        flow_put(f, STYLE_TEXT, line);
+    }
+    flow_put(f, STYLE_TEXT, "");
     flow_put(f, STYLE_STRONG, "stages");
+    flow_put(f, STYLE_TEXT,
+             "ok: every element is within its bound. ✗: some are not. part: right as far as it was written, but tiles "
+             "were left out or the run ended before. -: not recorded. …: not judged (yet).");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         /* Padding by columns, not by bytes: α takes two bytes. */
         const char *label = channel_label(ch);
@@ -110,7 +145,7 @@ static struct text_flow counter(int cols)
 void view_log_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct text_flow f = flow_on(c, vs);
-    view_frame_draw(s, c, "log", NULL);
+    view_frame_draw(s, c, VIEW_LOG, "log", NULL);
     log_flow(s, &f);
 }
 
@@ -121,10 +156,10 @@ int view_log_lines(const struct session *s, int cols)
     return f.line;
 }
 
-/* The newest lines, unless an error stands at the top. */
+/* The newest lines, unless an error or an event stands at the top. */
 int view_log_start(const struct session *s, int cols, int rows)
 {
-    return s->phase == PHASE_FAILED ? 0 : view_log_lines(s, cols) - view_body(cols, rows).rows;
+    return s->phase == PHASE_FAILED || session_event(s) ? 0 : view_log_lines(s, cols) - view_body(cols, rows).rows;
 }
 
 void view_help_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
@@ -133,7 +168,7 @@ void view_help_draw(const struct session *s, struct canvas *c, const struct view
     char right[64];
     const int lines = view_help_lines(s, c->cols);
     snprintf(right, sizeof right, "line %d of %d", vs->top + 1, lines);
-    view_frame_draw(s, c, "keys", lines > f.area.rows ? right : NULL);
+    view_frame_draw(s, c, VIEW_HELP, "keys", lines > f.area.rows ? right : NULL);
     help_flow(&f);
 }
 

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <stdio.h>
 
-void view_frame_draw(const struct session *s, struct canvas *c, const char *title, const char *right)
+void view_frame_draw(const struct session *s, struct canvas *c, enum view_id view, const char *title, const char *right)
 {
     header_draw(s, c, (struct rect){0, 0, 1, c->cols});
     rule_draw(c, (struct rect){1, 0, 1, c->cols}, title, right);
     message_draw(s, c, (struct rect){c->rows - 2, 0, 1, c->cols});
-    keys_draw(c, (struct rect){c->rows - 1, 0, 1, c->cols});
+    keys_draw(c, (struct rect){c->rows - 1, 0, 1, c->cols}, view);
 }
 
 void view_map_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
@@ -20,7 +20,7 @@ void view_map_draw(const struct session *s, struct canvas *c, const struct view_
     struct rect body = view_body(c->cols, c->rows);
     (void)vs;
     map_title(s, title, sizeof title);
-    view_frame_draw(s, c, title, channel_meaning(s->cursor.channel));
+    view_frame_draw(s, c, VIEW_MAP, title, channel_meaning(s->cursor.channel));
     legend_draw(c, (struct rect){body.row + body.rows - 1, 1, 1, body.cols - 2});
     body.rows--;
     map_draw(s, c, body, 1);
@@ -28,14 +28,15 @@ void view_map_draw(const struct session *s, struct canvas *c, const struct view_
 
 void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    char title[96], right[64];
+    char title[96], right[96];
     struct rect body = view_body(c->cols, c->rows);
     tile_title(s, 0, vs, title, sizeof title);
     snprintf(right, sizeof right, "r%d c%d", s->cursor.row, s->cursor.col);
-    view_frame_draw(s, c, title, right);
+    view_frame_draw(s, c, VIEW_TILE, title, right);
     if (c->rows >= 20) {
         const struct rect element = {body.row + body.rows - 4, 1, 4, body.cols - 2};
-        rule_draw(c, (struct rect){element.row - 1, 0, 1, c->cols}, "cursor", NULL);
+        formula_words(s, vs, right, sizeof right);
+        rule_draw(c, (struct rect){element.row - 1, 0, 1, c->cols}, "cursor", right);
         element_draw(s, c, element, vs);
         body.rows -= 5;
     }
@@ -44,10 +45,9 @@ void view_tile_draw(const struct session *s, struct canvas *c, const struct view
 
 void view_source_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    char right[64];
-    const struct trace_site *site = session_site(s);
-    snprintf(right, sizeof right, "probe of %s", channel_label(s->cursor.channel));
-    view_frame_draw(s, c, s->trace ? s->trace->info.source_name : "source", site ? right : NULL);
+    char right[96];
+    source_words(s, right, sizeof right);
+    view_frame_draw(s, c, VIEW_SOURCE, s->trace ? s->trace->info.source_name : "source", right);
     source_draw(s, c, view_body(c->cols, c->rows), vs->top + 1, 0);
 }
 

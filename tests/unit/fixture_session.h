@@ -15,6 +15,7 @@
 /* What the stand-in verbs were asked to do. */
 static struct {
     int started, cancelled, saved, isolated, busy, fd;
+    int rerun; /* 1: a started run is over at once and U is off in it */
     char saved_path[256];
 } fixture;
 
@@ -248,6 +249,18 @@ static struct session *fixture_fail(void)
     return s;
 }
 
+static void fixture_event(struct session *s, const char *kind, const char *text, const char *file, int line)
+{
+    struct trace_info *info = &s->trace->info;
+    info->events = realloc(info->events, (info->n_events + 1) * sizeof *info->events);
+    struct trace_event *e = &info->events[info->n_events++];
+    *e = (struct trace_event){.line = line};
+    snprintf(e->kind, sizeof e->kind, "%s", kind);
+    snprintf(e->text, sizeof e->text, "%s", text);
+    snprintf(e->file, sizeof e->file, "%s", file);
+    s->at_event = info->events[0].line > 0;
+}
+
 static void fixture_free(struct session *s)
 {
     if (!s)
@@ -283,15 +296,22 @@ const struct trace_site *session_site(const struct session *s)
     return s->trace ? trace_site(s->trace, s->cursor.channel) : NULL;
 }
 
+const struct trace_event *session_event(const struct session *s)
+{
+    return s->trace && s->trace->info.n_events ? &s->trace->info.events[0] : NULL;
+}
+
 const char *session_verdict_word(const struct session *s)
 {
     if (s->phase == PHASE_FAILED)
-        return s->trace ? "CRASHED" : "ERROR";
+        return s->err.code == ERR_CANCELLED ? "CANCELLED" : s->trace ? "CRASHED" : "ERROR";
     if (!s->judgement)
         return "no run";
     if (!s->judgement->complete)
         return "judging";
-    return s->judgement->summary.culprits ? "FAIL" : s->judgement->summary.suspicious ? "SUSPECT" : "CLEAN";
+    return s->judgement->summary.culprits || s->judgement->summary.unvisited ? "FAIL"
+           : s->judgement->summary.suspicious                                ? "SUSPECT"
+                                                                             : "CLEAN";
 }
 
 static int fixture_step(struct session *s, int *value, int by, int count)
@@ -302,6 +322,7 @@ static int fixture_step(struct session *s, int *value, int by, int count)
         return 0;
     }
     s->message[0] = '\0';
+    s->at_event = 0;
     *value = to;
     fixture_detail(s);
     return 1;
@@ -370,6 +391,9 @@ int session_start(struct session *s)
     fixture.busy = 1;
     s->phase = PHASE_RUNNING;
     snprintf(s->activity, sizeof s->activity, "running");
+    const uint64_t one = 1;
+    if (fixture.rerun && write(fixture.fd, &one, sizeof one) < 0)
+        abort();
     return 0;
 }
 
@@ -408,8 +432,14 @@ int session_fd(const struct session *s)
 int session_update(struct session *s)
 {
     uint64_t count;
-    (void)s;
-    return read(fixture.fd, &count, sizeof count) == (ssize_t)sizeof count;
+    if (read(fixture.fd, &count, sizeof count) != (ssize_t)sizeof count)
+        return 0;
+    if (fixture.rerun && fixture.busy) {
+        fixture.busy = 0;
+        s->phase = PHASE_READY;
+        fixture_judge(s, asc_u, s->judgement->n_slots);
+    }
+    return 1;
 }
 
 int session_busy(const struct session *s)

@@ -155,6 +155,45 @@ static void flow_counts_what_it_draws(void **state)
     canvas_free(&c);
 }
 
+static void cut_text_says_so(void **state)
+{
+    (void)state;
+    struct canvas c;
+    const struct rect area = {0, 1, 1, 6};
+    assert_int_equal(canvas_init(&c, 8, 1, 0), 0);
+    assert_int_equal(canvas_put_cut(&c, area, 0, 1, STYLE_TEXT, "abcde"), 5);
+    assert_string_equal(text_of(&c), "  abcde\n");
+    assert_int_equal(canvas_put_cut(&c, area, 0, 1, STYLE_TEXT, "abcdef"), 5);
+    assert_string_equal(text_of(&c), "  abcd…\n");
+    canvas_clear(&c);
+    canvas_put_cut(&c, area, 0, 0, STYLE_TEXT, "注意注意"); /* no half of the third one */
+    assert_string_equal(text_of(&c), " 注意 …\n");
+    canvas_clear(&c);
+    c.ascii = 1;
+    canvas_put_cut(&c, area, 0, 0, STYLE_TEXT, "abcdefg");
+    assert_string_equal(text_of(&c), " abcd..\n");
+    canvas_put_cut(&c, area, 0, 6, STYLE_TEXT, "no room"); /* nor a place for the sign */
+    assert_string_equal(text_of(&c), " abcd..\n");
+    canvas_free(&c);
+}
+
+static void flow_fits_or_says_where_to_read_on(void **state)
+{
+    (void)state;
+    struct canvas c;
+    const struct rect area = {0, 0, 2, 16};
+    assert_int_equal(canvas_init(&c, 16, 3, 0), 0);
+    assert_int_equal(flow_fit(&c, area, STYLE_TEXT, "", "5 log"), 0);
+    assert_int_equal(flow_fit(&c, area, STYLE_TEXT, "one row", "5 log"), 1);
+    assert_string_equal(text_of(&c), "one row\n\n\n");
+    assert_int_equal(flow_fit(&c, area, STYLE_TEXT, "a kernel crashed in block three", "5 log"), 2);
+    assert_string_equal(text_of(&c), "a kernel crashed\nin block three\n\n");
+    canvas_clear(&c);
+    assert_int_equal(flow_fit(&c, area, STYLE_TEXT, "the kernel has crashed in block three", "5 log"), 2);
+    assert_string_equal(text_of(&c), "the kernel has\ncrashed i… 5 log\n\n");
+    canvas_free(&c);
+}
+
 static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
@@ -230,6 +269,8 @@ int main(void)
         cmocka_unit_test(utf8_round_trips),
         cmocka_unit_test(numbers_fit_their_columns),
         cmocka_unit_test(flow_counts_what_it_draws),
+        cmocka_unit_test(cut_text_says_so),
+        cmocka_unit_test(flow_fits_or_says_where_to_read_on),
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(colours_are_a_choice),
         cmocka_unit_test(every_key_has_one_action),

@@ -31,6 +31,7 @@ static void check(int cols, int rows)
     assert_true(l.tile.rows >= 5 && l.tile.cols >= 60);
     assert_true(l.source.rows >= 3);
     assert_true(l.state.rows >= 4);
+    assert_int_equal(l.finding.rows, 2);
     assert_int_equal(l.keys.rows, 1);
 }
 

@@ -14,8 +14,11 @@ static char self[4096]; /* PATH_MAX, as realpath() wants */
 
 static int child(const char *mode)
 {
-    struct session *s = fixture_fail();
+    struct session *s = strcmp(mode, "clean") == 0 ? fixture_run(&fixture_mission, 64, -1, 64) : fixture_fail();
     struct err err = {0};
+    fixture.rerun = strcmp(mode, "clean") == 0;
+    if (strcmp(mode, "event") == 0)
+        fixture_event(s, "barrier", "threads of one block meet at different __syncthreads", "kernels/v2b_scalar.cu", 9);
     const struct tui_options options = {.ascii = strcmp(mode, "ascii") == 0};
     if (strcmp(mode, "busy") == 0)
         session_start(s);
@@ -112,6 +115,7 @@ static void keys_step_and_zoom(void **state)
     screen_send(&s, "J>>");
     assert_true(screen_wait(&s, "▶  2"));
     screen_send(&s, "\r");
+    assert_true(screen_wait(&s, "h j k l element"));
     assert_true(screen_wait(&s, "─ cursor ─"));
     screen_send(&s, "vvl");
     assert_true(screen_wait(&s, "difference ─"));
@@ -161,6 +165,44 @@ static int colour_of_first_bad(struct screen *s)
     vterm_screen_get_cell(s->cells, (VTermPos){2, 26}, &cell); /* the mark below S */
     assert_int_equal(cell.chars[0], 0x2717);
     return VTERM_COLOR_IS_INDEXED(&cell.fg) ? cell.fg.indexed.idx % 8 : -1;
+}
+
+/* The cursor stays; where the new run goes wrong is one key away. */
+static void rerun_says_where_it_went_wrong(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "clean", NULL);
+    assert_true(screen_wait(&s, "within its bound"));
+    screen_send(&s, "ll");
+    assert_true(screen_wait(&s, "S[h0,q0,k2]"));
+    screen_send(&s, "r");
+    assert_true(screen_wait(&s, "first bad U h0 q0 k0: g"));
+    assert_true(screen_wait(&s, "S[h0,q0,k2]"));
+    screen_send(&s, "l");
+    assert_true(screen_wait_gone(&s, "first bad U h0 q0 k0: g"));
+    screen_send(&s, "r"); /* goes wrong where it did before */
+    screen_send(&s, "l");
+    assert_true(screen_wait(&s, "S[h0,q0,k4]"));
+    assert_null(strstr(screen_text(&s), ": g"));
+    quit(&s);
+}
+
+/* The source stands at what happened until the cursor moves. */
+static void source_stands_at_the_event(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "event", NULL);
+    assert_true(screen_wait(&s, "barrier, line 9"));
+    assert_true(screen_wait(&s, "◆  9"));
+    screen_send(&s, "4");
+    assert_true(screen_wait(&s, "─ kernels/v2b_scalar.cu ─"));
+    assert_true(screen_wait(&s, "barrier, line 9"));
+    screen_send(&s, "l");
+    assert_true(screen_wait(&s, "probe of S"));
+    assert_true(screen_wait(&s, "◆ 13"));
+    quit(&s);
 }
 
 static void colour_and_none(void **state)
@@ -310,6 +352,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(first_screen),
         cmocka_unit_test(keys_step_and_zoom),
         cmocka_unit_test(resize_and_recover),
+        cmocka_unit_test(rerun_says_where_it_went_wrong),
+        cmocka_unit_test(source_stands_at_the_event),
         cmocka_unit_test(colour_and_none),
         cmocka_unit_test(ascii_where_the_locale_is),
         cmocka_unit_test(no_usable_terminal),

@@ -218,6 +218,165 @@ static void crashed_run(void **state)
     err_set(&s->err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s", "SIGSEGV in block 3, thread 17\nlast stamp: S h0 q3 k2");
     check(s, VIEW_OVERVIEW, "crashed");
     check(s, VIEW_LOG, "crashed-log");
+    err_set(&s->err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s",
+            "the kernel crashed: invalid read of address 0x40 (a null pointer) in block (0,1,0), thread (30,0,0); the "
+            "last probe that fired: U at batch 0, head 1, q tile 0, kv tile 1 (kernels/v2b_scalar.cu:14)");
+    fixture_event(s, "address", "invalid read of address 0x40 (a null pointer) in block (0,1,0), thread (30,0,0)",
+                  "kernels/v2b_scalar.cu", 9);
+    check(s, VIEW_OVERVIEW, "crashed-wrapped");
+    fixture_free(s);
+}
+
+/* Nobody wrote this tile, nor did the kernel come here. */
+static void unwritten(struct session *s, struct place place)
+{
+    struct tile_verdicts *v =
+        &s->judgement->tiles[((size_t)place.slot * (size_t)s->judgement->kv_tiles + (size_t)place.kv) * ASC_CHANNELS +
+                             (size_t)place.channel];
+    fixture_verdict(&v->local, CLASS_MISSING, 4096, 4096);
+    v->local.visited = 0;
+    v->local.ratio_median = NAN;
+    v->global = v->local;
+}
+
+/* A run that was stopped: how long it ran, no word twice, what was not written is missing. */
+static void cancelled_run(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
+    s->judgement->run_incomplete = 1;
+    for (int kv = 3; kv < 8; kv++)
+        unwritten(s, (struct place){0, kv, asc_s});
+    judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
+    s->phase = PHASE_FAILED;
+    s->trace->info.seconds = 12.5;
+    snprintf(s->trace->info.status, sizeof s->trace->info.status, "cancelled");
+    snprintf(s->trace->info.status_text, sizeof s->trace->info.status_text, "cancelled");
+    err_set(&s->err, ERR_CANCELLED, "",
+            "cancelled; the last probe that fired: U at batch 0, head 0, q tile 0, kv tile 2");
+    check(s, VIEW_OVERVIEW, "cancelled");
+    for (int v = VIEW_OVERVIEW; v < VIEW_COUNT; v++) {
+        char *text = draw(s, v, 120, 40, 0, 0);
+        const char *first = strstr(text, "cancelled");
+        assert_true(v == VIEW_HELP || !first || !strstr(first + 1, "cancelled"));
+        free(text);
+    }
+    /* Nobody took the time of this one. */
+    s->trace->info.seconds = 0;
+    char *text = draw(s, VIEW_OVERVIEW, 80, 24, 0, 0);
+    assert_null(strstr(text, "0.00s"));
+    free(text);
+    /* Before anything ran. */
+    judgement_free(s->judgement);
+    trace_free(s->trace);
+    s->judgement = NULL;
+    s->trace = NULL;
+    err_set(&s->err, ERR_CANCELLED, "", "cancelled");
+    check(s, VIEW_OVERVIEW, "cancelled-early");
+    fixture_free(s);
+}
+
+/* What happened during the run stands on the first screen, and the source at its line. */
+static void events(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    fixture_event(s, "barrier",
+                  "threads of one block meet at different __syncthreads (the other one: line 175) in block (1,0,0), "
+                  "thread (94,0,0)",
+                  "kernels/v2b_scalar.cu", 9);
+    fixture_event(s, "barrier", "__syncthreads is reached by 224 of 256 threads", "kernels/v2b_scalar.cu", 11);
+    fixture_event(s, "address", "the kernel wrote outside O", "", 0);
+    check(s, VIEW_OVERVIEW, "event");
+    check(s, VIEW_SOURCE, "event-source");
+    check(s, VIEW_LOG, "event-log");
+    s->at_event = 0; /* the cursor has moved */
+    char *text = draw(s, VIEW_OVERVIEW, 120, 40, 0, 0);
+    assert_non_null(strstr(text, "EVENT    barrier: "));
+    assert_non_null(strstr(text, "probe of S"));
+    assert_non_null(strstr(text, "◆ 13"));
+    free(text);
+    /* In another file than the one that is shown. */
+    s->at_event = 1;
+    snprintf(s->trace->info.events[0].file, sizeof s->trace->info.events[0].file, "kernels/tile.cuh");
+    text = draw(s, VIEW_OVERVIEW, 120, 40, 0, 0);
+    assert_non_null(strstr(text, "tile.cuh:9, 2 more: 5 log"));
+    assert_non_null(strstr(text, "probe of S"));
+    free(text);
+    fixture_free(s);
+}
+
+static void event_of_a_clean_run(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
+    fixture_event(s, "launch", "v2b_scalar: launched with 64 threads a block, the plan says 128", "", 0);
+    check(s, VIEW_OVERVIEW, "event-clean");
+    fixture_free(s);
+}
+
+static void several_culprits(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    struct judgement *j = s->judgement;
+    for (int i = 1; i < 3; i++) {
+        j->findings[i] = (struct finding){.channel = i == 1 ? asc_u : asc_lse, .first = j->summary.first};
+        snprintf(j->findings[i].text, sizeof j->findings[i].text,
+                 "%s is wrong in 800 of 25600 elements: no known cause", channel_label(j->findings[i].channel));
+    }
+    j->n_findings = 3;
+    j->summary.culprits |= 1u << asc_u | 1u << asc_lse;
+    check(s, VIEW_OVERVIEW, "several-culprits");
+    fixture_free(s);
+}
+
+/* Tiles that the kernel never came to: missing, and what should stand there. */
+static void tiles_left_out(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
+    struct judgement *j = s->judgement;
+    for (int slot = 0; slot < 64; slot++)
+        for (int ch = asc_k; ch <= asc_u; ch++)
+            unwritten(s, (struct place){slot, 7, ch});
+    judgement_summarise(j, s->trace, &j->summary);
+    j->findings[0] = (struct finding){.channel = asc_k, .first = j->summary.first_unvisited};
+    snprintf(j->findings[0].text, sizeof j->findings[0].text, "64 kv tiles that rows should see were never visited");
+    j->n_findings = 1;
+    s->finding = j->findings;
+    s->cursor = (struct cursor){.kv_tile = 7, .channel = asc_s};
+    fixture_detail(s);
+    for (int i = 0; i < s->detail.rows * s->detail.cols; i++) {
+        s->detail.got[i] = s->detail.want_local[i] = s->detail.bound_local[i] = NAN;
+        s->detail.class_local[i] = CLASS_MISSING;
+    }
+    check(s, VIEW_OVERVIEW, "left-out");
+    check(s, VIEW_TILE, "left-out-tile");
+    fixture_free(s);
+}
+
+/* What is said of a tile must be true of all of it. */
+static void titles_promise_nothing_else(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    char *text = draw(s, VIEW_OVERVIEW, 120, 40, 0, 0);
+    assert_non_null(strstr(text, "median got/want +0.1250"));
+    free(text);
+    s->judgement->tiles[asc_s].local.ratio_spread = 0.02f; /* 0.0156 is an eighth of the median */
+    text = draw(s, VIEW_OVERVIEW, 120, 40, 0, 0);
+    assert_null(strstr(text, "median got/want +0.1250 "));
+    free(text);
+    /* One value per row: all four numbers are listed. */
+    s->shown = SHOW_DIFF;
+    s->cursor.channel = asc_m;
+    fixture_detail(s);
+    for (int v = VIEW_OVERVIEW; v <= VIEW_TILE; v++) {
+        text = draw(s, v, 120, 40, 0, 0);
+        assert_null(strstr(text, "difference"));
+        free(text);
+    }
     fixture_free(s);
 }
 
@@ -230,6 +389,7 @@ static void every_size(void **state)
     err_set(&sessions[1]->err, ERR_BUILD, "a.cu:1", "%s", "no\nsuch thing");
     sessions[0]->cursor = (struct cursor){.head = 7, .q_tile = 7, .kv_tile = 7, .channel = asc_u, .row = 63, .col = 63};
     fixture_detail(sessions[0]);
+    fixture_event(sessions[0], "barrier", "met by some", "kernels/v2b_scalar.cu", 9);
     for (int i = 0; i < 2; i++) {
         for (int rows = 1; rows <= 70; rows += rows < 30 ? 1 : 5) {
             for (int cols = 1; cols <= 220; cols += cols >= 78 && cols < 124 ? 2 : 9) {
@@ -305,6 +465,12 @@ int main(void)
         cmocka_unit_test(scrolled),
         cmocka_unit_test(no_run_yet),
         cmocka_unit_test(crashed_run),
+        cmocka_unit_test(cancelled_run),
+        cmocka_unit_test(events),
+        cmocka_unit_test(event_of_a_clean_run),
+        cmocka_unit_test(several_culprits),
+        cmocka_unit_test(tiles_left_out),
+        cmocka_unit_test(titles_promise_nothing_else),
         cmocka_unit_test(every_size),
         cmocka_unit_test(ascii_is_seven_bits),
         cmocka_unit_test(show_says_what_is_wrong),

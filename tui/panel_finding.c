@@ -1,0 +1,237 @@
+/* The two rows that answer first: what is wrong, and what happened during the run. */
+#include "tui/panels.h"
+
+#include "tui/text_flow.h"
+#include "tui/view_text.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WORDS_BYTES 640 /* an event's kind and text */
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/* The finding's own line, or a shorter one of the same facts: first without the count, then without what rounding
+   explains. */
+static void finding_words(const struct finding *f, int cols, char *out, size_t bytes)
+{
+    const struct cause_evidence *e = &f->evidence;
+    const char *label = channel_label(f->channel);
+    snprintf(out, bytes, "%s", f->text);
+    if (text_columns(out) <= cols || f->cause == CAUSE_NONE)
+        return;
+    const double share = percent(e->explained, e->elements);
+    snprintf(out, bytes, "%s = %s explains %.4g%% (rounding %.2g%%): %s", label, cause_formula(f->cause), share,
+             percent(e->rounding, e->elements), cause_sentence(f->cause));
+    if (text_columns(out) > cols)
+        snprintf(out, bytes, "%s = %s explains %.4g%%: %s", label, cause_formula(f->cause), share,
+                 cause_sentence(f->cause));
+}
+
+/* "v2b_scalar.cu:143" */
+static void site_words(const struct session *s, enum asc_channel ch, char *out, size_t bytes)
+{
+    const struct trace_site *site = s->trace ? trace_site(s->trace, ch) : NULL;
+    out[0] = '\0';
+    if (site)
+        snprintf(out, bytes, "%s:%d", path_base(site->file), site->line);
+}
+
+/* ", 7 more: 5 log" behind a place, or "" */
+static void add_more(size_t more, char *out, size_t bytes)
+{
+    const size_t used = strlen(out);
+    if (more)
+        snprintf(out + used, bytes - used, "%s%zu more: 5 log", used ? ", " : "", more);
+}
+
+/* Words on the left, cut where they have to be, and a place at the right end. */
+static void row_draw(struct canvas *c, struct rect area, int row, enum style style, const char *words,
+                     const char *where)
+{
+    const int where_cols = text_columns(where);
+    const struct rect left = {area.row, area.col, area.rows, area.cols - (where_cols ? where_cols + 1 : 0)};
+    canvas_put_cut(c, left, row, 0, style, words);
+    text_right(c, area, row, STYLE_STRONG, where);
+}
+
+static void first_bad_draw(const struct session *s, struct canvas *c, struct rect area, int row, const char *so_far,
+                           const char *where)
+{
+    const struct summary *summary = &s->judgement->summary;
+    char place[64], culprits[64], words[192];
+    if (summary->first.slot >= 0) {
+        place_words(s, summary->first, place, sizeof place);
+        culprit_words(summary->culprits, culprits, sizeof culprits);
+        snprintf(words, sizeof words, "first bad%s %s   culprit %s", so_far, place, culprits);
+    } else if (summary->first_unvisited.slot >= 0) {
+        tile_words(s, summary->first_unvisited, place, sizeof place);
+        snprintf(words, sizeof words, "first left out%s %s", so_far, place);
+    } else {
+        return;
+    }
+    row_draw(c, area, row, STYLE_TEXT, words, where);
+}
+
+/* The run's first event: "barrier: ...            my.cu:53, 7 more: 5 log". */
+static void event_draw(const struct session *s, struct canvas *c, struct rect area, int row)
+{
+    const struct trace_event *e = session_event(s);
+    char words[WORDS_BYTES], where[320] = "";
+    snprintf(words, sizeof words, "%s: %.*s", e->kind, (int)strcspn(e->text, "\n"), e->text);
+    if (e->line > 0)
+        snprintf(where, sizeof where, "%s:%d", path_base(e->file), e->line);
+    add_more(s->trace->info.n_events - 1, where, sizeof where);
+    row_draw(c, area, row, STYLE_WARNING, words, where);
+}
+
+static void activity_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
+{
+    const double seconds = vs->now > s->activity_since ? vs->now - s->activity_since : 0;
+    int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", s->activity, seconds) + 2;
+    if (s->total > 0) {
+        const int bar_cols = 20;
+        const double share = s->done < 0 ? 0 : s->done > s->total ? 1 : s->done / s->total;
+        const int filled = (int)lround(share * bar_cols);
+        for (int i = 0; i < bar_cols; i++)
+            canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
+        canvas_printf(c, area, 0, col + bar_cols + 1, STYLE_TEXT, "%.0f of %.0f  (x stops)", s->done, s->total);
+    } else {
+        canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
+    }
+    if (s->judgement && s->phase == PHASE_JUDGING && session_event(s))
+        event_draw(s, c, area, 1);
+    else if (s->judgement)
+        first_bad_draw(s, c, area, 1, " so far", "");
+}
+
+static void error_draw_rows(const struct session *s, struct canvas *c, struct rect area)
+{
+    char words[700], title[64];
+    if (session_failed_to_show(s)) { /* the panels give way to the whole text */
+        error_title(s, title, sizeof title);
+        canvas_printf(c, area, 0, 0, STYLE_BAD, "%s%s", title,
+                      s->trace ? "; the run before it is still in views 2, 3 and 4" : ": nothing was run");
+        return;
+    }
+    /* The verdict says that it is the run's error. */
+    const char *where = path_base(s->err.where);
+    snprintf(words, sizeof words, "%s%s%.*s", where, *where ? ": " : "", (int)strcspn(s->err.message, "\n"),
+             s->err.message);
+    const int used = flow_fit(c, area, STYLE_BAD, words, "5 log");
+    const struct trace_event *e = session_event(s);
+    if (used >= area.rows)
+        return;
+    if (e && !strstr(s->err.message, e->text))
+        event_draw(s, c, area, used);
+    else
+        first_bad_draw(s, c, area, used, " of what was recorded", "");
+}
+
+static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    const struct summary *summary = &s->judgement->summary;
+    uint64_t elements = 0;
+    unsigned unknown = 0;
+    char list[64];
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        elements += summary->stage[ch].elements;
+        if (summary->stage[ch].local == MARK_UNKNOWN)
+            unknown |= 1u << ch;
+    }
+    if (summary->culprits) {
+        stage_list(summary->culprits, list, sizeof list);
+        canvas_printf(c, area, 0, 0, STYLE_BAD, "%s: outside the bound", list);
+    } else if (summary->suspicious) {
+        stage_list(summary->suspicious, list, sizeof list);
+        canvas_printf(c, area, 0, 0, STYLE_WARNING, "%s: off by the truth, while every local check passes", list);
+    } else if (s->judgement->complete && elements > 0) {
+        const int complete = strcmp(s->trace->info.status, "complete") == 0;
+        int col = canvas_printf(c, area, 0, 0, complete ? STYLE_OK : STYLE_WARNING,
+                                "%s is within its bound: %llu elements judged",
+                                complete ? "every recorded stage" : "what was recorded", (unsigned long long)elements);
+        stage_list(unknown, list, sizeof list);
+        if (unknown)
+            canvas_printf(c, area, 0, col, STYLE_WARNING, ", %s not judged", list);
+    } else {
+        canvas_put(c, area, 0, 0, STYLE_WARNING, "nothing is judged");
+    }
+    if (session_event(s))
+        event_draw(s, c, area, 1);
+    else if (summary->suspicious && !summary->culprits)
+        canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
+    else
+        first_bad_draw(s, c, area, 1, "", "");
+}
+
+/* A finding in one row, its probe's line at the end if asked for. */
+static void finding_row_draw(struct canvas *c, struct rect area, int row, const struct finding *f, const char *where)
+{
+    char words[sizeof f->text + 64];
+    const int where_cols = text_columns(where);
+    finding_words(f, area.cols - (where_cols ? where_cols + 1 : 0), words, sizeof words);
+    row_draw(c, area, row, STYLE_BAD, words, where);
+}
+
+/* The second row in the order of need: what happened during the run, another culprit, where it begins. */
+static void findings_draw(const struct session *s, struct canvas *c, struct rect area, int roomy)
+{
+    const struct judgement *j = s->judgement;
+    const struct trace_event *event = session_event(s);
+    char site[320], words[256];
+    struct rect text = area;
+    if (roomy) {
+        const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
+        canvas_put(c, area, 1, 0, STYLE_STRONG, event ? "EVENT" : j->n_findings > 1 ? "FINDING" : "");
+        text.col += lead;
+        text.cols -= lead;
+    }
+    site_words(s, s->finding->channel, site, sizeof site);
+    const int with_place = !roomy && !event && j->n_findings < 2;
+    finding_row_draw(c, text, 0, s->finding, with_place ? "" : site);
+    if (event) {
+        event_draw(s, c, text, 1);
+    } else if (j->n_findings > 1) {
+        site_words(s, j->findings[1].channel, site, sizeof site);
+        add_more((size_t)j->n_findings - 2, site, sizeof site);
+        finding_row_draw(c, text, 1, &j->findings[1], site);
+    } else if (!roomy) {
+        first_bad_draw(s, c, area, 1, "", site);
+    } else if (s->finding->n_also > 0) {
+        const enum cause also = s->finding->also[0];
+        snprintf(words, sizeof words, "as well explained by %s: %s", cause_formula(also), cause_sentence(also));
+        site[0] = '\0';
+        add_more((size_t)s->finding->n_also - 1, site, sizeof site);
+        row_draw(c, text, 1, STYLE_TEXT, words, site);
+    }
+}
+
+/* What the isolated run shows takes the finding's place. */
+static void isolation_draw(const struct isolation_result *r, struct canvas *c, struct rect area)
+{
+    char line[256];
+    isolation_line(r, line, sizeof line);
+    const int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "isolated %s: ", r->asked->name);
+    canvas_put_cut(c, area, 0, col, r->after->culprits ? STYLE_BAD : STYLE_OK, line);
+    canvas_put(c, area, 1, 0, STYLE_DIM, "the marks above are the isolated run's; r runs the kernel as it is");
+}
+
+void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs)
+{
+    struct isolation_result isolated;
+    if (s->phase == PHASE_BUILDING || s->phase == PHASE_RUNNING || s->phase == PHASE_JUDGING)
+        activity_draw(s, c, area, vs);
+    else if (s->phase == PHASE_FAILED)
+        error_draw_rows(s, c, area);
+    else if (!s->judgement)
+        canvas_put(c, area, 0, 0, STYLE_TEXT, "no run yet: press r");
+    else if (session_isolated(s, &isolated))
+        isolation_draw(&isolated, c, area);
+    else if (s->finding)
+        findings_draw(s, c, area, roomy);
+    else
+        quiet_draw(s, c, area);
+}
