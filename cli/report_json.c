@@ -82,9 +82,19 @@ static void add_verdict(struct total *t, const struct verdict *v)
 
 static const char *mark_name(enum mark mark)
 {
-    static const char *const names[] = {
-        [MARK_UNKNOWN] = "unknown", [MARK_OK] = "ok", [MARK_BAD] = "bad", [MARK_UNRECORDED] = "unrecorded"};
-    return names[mark];
+    switch (mark) {
+    case MARK_OK:
+        return "ok";
+    case MARK_BAD:
+        return "bad";
+    case MARK_UNRECORDED:
+        return "unrecorded";
+    case MARK_PARTIAL:
+        return "partial";
+    case MARK_UNKNOWN:
+        break;
+    }
+    return "unknown";
 }
 
 static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
