@@ -14,6 +14,15 @@ static int write_channels(FILE *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "| `%s` | %s | %s | %s | %s |\n", channel_name(ch), channel_label(ch),
                 channel_per_kv(ch) ? "q tile and kv tile" : "q tile", channel_meaning(ch), channel_formula(ch));
+    fputs("\nGroups, for `attnscope run --isolate`:\n\n| group | channels | meaning |\n| --- | --- | --- |\n", out);
+    const struct isolation_group *group;
+    for (int i = 0; (group = isolation_group(i)); i++) {
+        fprintf(out, "| `%s` |", group->name);
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            if (group->stages & 1u << ch)
+                fprintf(out, " `%s`", channel_name(ch));
+        fprintf(out, " | %s |\n", group->meaning);
+    }
     return ferror(out) ? -1 : 0;
 }
 

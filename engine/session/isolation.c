@@ -6,15 +6,17 @@
 
 #define IN(ch) (1u << asc_##ch)
 
-static const struct {
-    const char *name;
-    unsigned stages;
-} groups[] = {
-#define GROUP(name, stages, meaning) {name, stages},
+static const struct isolation_group groups[] = {
+#define GROUP(name, stages, meaning) {name, meaning, stages},
 #include "engine/session/groups.def"
 #undef GROUP
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
+
+const struct isolation_group *isolation_group(int i)
+{
+    return i >= 0 && i < GROUPS ? &groups[i] : NULL;
+}
 
 /* What a stage is computed from in one step. */
 static const unsigned inputs[ASC_CHANNELS] = {

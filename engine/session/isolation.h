@@ -23,6 +23,12 @@ struct isolation {
 int isolation_parse(const char *stage, const char *feed, struct isolation_request *out, struct err *err);
 void isolation_of_stage(enum asc_channel ch, struct isolation_request *out);
 
+struct isolation_group {
+    const char *name, *meaning;
+    unsigned stages;
+};
+const struct isolation_group *isolation_group(int i); /* of groups.def, from 0; NULL behind the last */
+
 /* What has to be fed to isolate these stages in a run like t: every recorded channel up to the last of them; O and LSE,
    which nothing follows, never. */
 uint32_t isolation_channels(unsigned stages, const struct trace *t);
