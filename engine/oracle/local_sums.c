@@ -2,6 +2,7 @@
 #include "engine/oracle/local.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include <string.h>
@@ -105,7 +106,7 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *alpha = &s->stage[asc_alpha], *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
-    const int rescaled = c->conventions.u_phase == ASC_U_RESCALED;
+    const int rescaled = c->conventions.u_phase == ASC_U_RESCALED, accumulator = c->conventions.acc_u;
     const double *v = s->stage[asc_v].value;
     double *want = stage->want[LOCAL], *bound = stage->bound[LOCAL], *size = s->sum_abs;
     for (int r = 0; r < rows; r++) {
@@ -119,12 +120,13 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
         }
     }
     for (size_t i = 0; i < (size_t)rows * (size_t)cols; i++)
-        s->abs_p[i] = fabs(s->pv_p[i]);
+        s->abs_p[i] = product_size(accumulator, s->pv_p[i]);
     matrix_multiply(rows, head_dim, cols, 1, s->pv_p, cols, v, head_dim, want, 1);
-    matrix_multiply(rows, head_dim, cols, 1, s->abs_p, cols, s->use_v, head_dim, size, 1);
+    matrix_multiply(rows, head_dim, cols, 1, s->abs_p, cols,
+                    product_sizes(accumulator, s->use_v, cols * head_dim, s->spare_k), head_dim, size, 1);
     if (!s->pv_p_exact)
         matrix_multiply(rows, head_dim, cols, 1, s->pv_p_loose, cols, s->use_v, head_dim, bound, 1);
-    const double relative = bound_accumulate(c->bc), tiny = (c->bc + 2) * BOUND_TINY;
+    const double relative = product_accumulate(c), tiny = product_tiny(accumulator, c->bc + 2);
     for (size_t i = 0; i < (size_t)rows * (size_t)head_dim; i++) {
         want[i] = statement(want[i]);
         bound[i] += relative * (size[i] + bound[i]) + tiny;

@@ -53,6 +53,7 @@ struct oracle_case {
     const struct matrix *fed_s_padding; /* [kv_tiles]; goes with fed */
     const int *order;                   /* [n_visited] kv tiles in the order the kernel visited them */
     int n_visited;
+    const struct fingerprint *fingerprint; /* which tensor core the run used (fingerprint.h); NULL: bounds decide */
 };
 
 /* One channel of one tile, judged one way (locally or globally). */
@@ -61,6 +62,8 @@ struct verdict {
     uint8_t judged;  /* 0: not recorded or nothing to judge it by */
     uint8_t visited; /* the kernel recorded here */
     uint8_t masked;  /* no element of this tile may contribute: nothing is expected here */
+    /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
+    uint8_t exact;
     /* Of the first element with the largest error/bound (non-finite ones count as inf). In s, a column at or beyond the
        valid ones is padding that holds something. */
     int16_t worst_row, worst_col;

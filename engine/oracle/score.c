@@ -2,6 +2,7 @@
 #include "engine/oracle/local.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
 
 /* A value that float64 arithmetic could not give from finite operands makes no statement. */
@@ -33,14 +34,17 @@ static void cap_product(const struct oracle_case *c, const struct score_product 
 void local_score(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
 {
     const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
-    const double tiny = bound_score_tiny(head_dim) * fmax(1, fabs(product->factor));
+    const int accumulator = c->conventions.acc_s;
+    const double tiny = product_tiny(accumulator, head_dim + 1) * fmax(1, fabs(product->factor));
+    const double *size_q = product_sizes(accumulator, product->size_q, rows * head_dim, s->spare_q);
+    const double *size_k = product_sizes(accumulator, product->size_k, cols * head_dim, s->spare_k);
     const double relative = product->relative + bound_factor(product->factor);
     const int keeps_masked = values_mask_later(c), is_value = c->conventions.s_masked == ASC_MASKED_VALUE;
     const double masked = is_value ? (double)c->conventions.s_masked_value : -INFINITY;
     matrix_multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
                                product->want, 0);
-    matrix_multiply_transposed(rows, cols, head_dim, fabs(product->factor) * relative, product->size_q, head_dim,
-                               product->size_k, head_dim, product->bound, 0);
+    matrix_multiply_transposed(rows, cols, head_dim, fabs(product->factor) * relative, size_q, head_dim, size_k,
+                               head_dim, product->bound, 0);
     if (c->softcap > 0 && !values_capped_later(c))
         cap_product(c, product, (size_t)rows * (size_t)cols);
     for (int r = 0; r < rows; r++) {
@@ -88,7 +92,7 @@ void local_s(const struct oracle_case *c, struct judge_scratch *s)
                                           .size_q = s->use_q,
                                           .size_k = s->use_k,
                                           .factor = values_factor(unit, c->scale) / values_fold(c),
-                                          .relative = bound_score(c->head_dim, unit),
+                                          .relative = product_score(c),
                                           .want = stage->want[LOCAL],
                                           .bound = stage->bound[LOCAL]};
     local_score(c, s, &product);

@@ -1,5 +1,6 @@
 #include "engine/oracle/scratch.h"
 
+#include "engine/base/tensor_core.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"

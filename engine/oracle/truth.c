@@ -2,6 +2,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include <string.h>
@@ -94,7 +95,7 @@ static void true_product(const struct oracle_case *c, struct judge_scratch *s)
                                           .size_q = s->size_q,
                                           .size_k = s->size_k + first,
                                           .factor = values_factor(unit, c->scale),
-                                          .relative = bound_score(head_dim, unit),
+                                          .relative = product_score(c),
                                           .want = stage->want[GLOBAL],
                                           .bound = stage->bound[GLOBAL]};
     local_score(c, s, &product);
@@ -338,13 +339,33 @@ static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+/* A tensor core aligns a subnormal p like the smallest normal one, t, and a subnormal v likewise: both enter the bound
+   with up to t more, p's in the kernel's frame. */
+static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, double relative)
+{
+    const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
+    const double least = product_size(c->conventions.acc_u, BOUND_TINY);
+    if (least <= BOUND_TINY)
+        return;
+    for (int r = 0; r < rows; r++) {
+        const double shift = offset_factor(c) * (s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]));
+        for (int col = 0; col < cols; col++) {
+            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
+            if (s->weight[i] > 0 && s->weight[i] * shift < least)
+                s->weight_error[i] += relative * least / shift;
+        }
+        for (int d = 0; d < head_dim; d++)
+            s->out_error[(size_t)r * (size_t)head_dim + (size_t)d] += relative * least * (s->sum[r] + cols / shift);
+    }
+}
+
 static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
     const size_t first_key = (size_t)s->kv * (size_t)c->bc * (size_t)head_dim;
     const double *v = s->in_v + first_key, *size_v = s->size_v + first_key;
-    const double relative = bound_accumulate(c->bc), factor = offset_factor(c);
+    const double relative = product_accumulate(c), factor = offset_factor(c);
     for (int r = 0; r < rows; r++) {
         const double decay = s->decay[r], decay_error = s->decay_error[r];
         const size_t first = (size_t)r * (size_t)head_dim;
@@ -357,6 +378,7 @@ static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
     matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, s->out, 1);
     matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, size_v, head_dim, s->out_size, 1);
     add_rounding(c, s);
+    add_subnormal(c, s, relative);
     matrix_multiply(rows, head_dim, cols, 1, s->weight_error, cols, size_v, head_dim, s->out_error, 1);
     if (s->lossy_v) {
         /* What converting V may have cost: w (size - |v|). */

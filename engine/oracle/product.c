@@ -1,0 +1,235 @@
+#include "engine/oracle/product.h"
+
+#include "engine/base/format.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/values.h"
+
+static const enum tensor_core half[] = {TENSOR_CORE_H100, TENSOR_CORE_A100, TENSOR_CORE_V100, TENSOR_CORE_F32};
+static const enum tensor_core bfloat[] = {TENSOR_CORE_H100, TENSOR_CORE_A100, TENSOR_CORE_F32};
+static const enum tensor_core half_half[] = {TENSOR_CORE_H100_F16};
+static const enum tensor_core mma_e4m3[] = {TENSOR_CORE_MMA_E4M3, TENSOR_CORE_ADA_E4M3, TENSOR_CORE_F32};
+static const enum tensor_core ada_e4m3[] = {TENSOR_CORE_ADA_E4M3};
+static const enum tensor_core wgmma_e4m3[] = {TENSOR_CORE_WGMMA_E4M3};
+
+/* What a declaration covers. A kernel for mma.sync runs on whatever GPU there is, or on the CPU in f32. */
+static const struct declared {
+    enum dtype type;
+    const enum tensor_core *models;
+    int n;
+} declared[] = {
+#define MODELS(list) list, sizeof(list) / sizeof((list)[0])
+    [ASC_ACC_F32] = {DTYPE_F32, NULL, 0},
+    [ASC_ACC_MMA_F16] = {DTYPE_F16, MODELS(half)},
+    [ASC_ACC_MMA_BF16] = {DTYPE_BF16, MODELS(bfloat)},
+    [ASC_ACC_MMA_F16_F16] = {DTYPE_F16, MODELS(half_half)},
+    [ASC_ACC_MMA_E4M3] = {DTYPE_E4M3, MODELS(mma_e4m3)},
+    [ASC_ACC_ADA_E4M3] = {DTYPE_E4M3, MODELS(ada_e4m3)},
+    [ASC_ACC_WGMMA_E4M3] = {DTYPE_E4M3, MODELS(wgmma_e4m3)},
+#undef MODELS
+};
+
+int product_type(int accumulator, enum dtype *t)
+{
+    *t = declared[accumulator].type;
+    return declared[accumulator].n > 0;
+}
+
+/* 2^-10: what the errors of earlier chunks add to later accumulators, (L + 1) 2^-F of a bound at most and below that
+   even with 13 bits; in the f16 accumulator the chunks' errors of 2^-10 compound, (1 + 2^-10)^chunks. */
+double product_bound(int accumulator, int n)
+{
+    const struct declared *d = &declared[accumulator];
+    double most = bound_gamma(n);
+    for (int i = 0; i < d->n; i++)
+        most = fmax(most, tensor_core_bound(d->models[i], n));
+    return d->n ? most * (1 + 0x1p-10) * (1 + most) : most;
+}
+
+double product_size(int accumulator, double x)
+{
+    const enum dtype t = declared[accumulator].type;
+    const double size = fabs(x), least = t == DTYPE_F16 ? 0x1p-14 : t == DTYPE_E4M3 ? 0x1p-6 : BOUND_TINY;
+    return declared[accumulator].n && size > 0 && size < least ? least : size;
+}
+
+const double *product_sizes(int accumulator, const double *x, int n, double *room)
+{
+    int same = 1;
+    for (int i = 0; i < n && declared[accumulator].n; i++) {
+        room[i] = product_size(accumulator, x[i]);
+        same &= room[i] == x[i];
+    }
+    return same ? x : room;
+}
+
+/* One operation around the product, relative. */
+static double rounding(int accumulator)
+{
+    return accumulator == ASC_ACC_MMA_F16_F16 ? 0x1p-11 : BOUND_U;
+}
+
+double product_score(const struct oracle_case *c)
+{
+    const int accumulator = c->conventions.acc_s, unit = c->conventions.s_unit;
+    if (!declared[accumulator].n)
+        return bound_score(c->head_dim, unit);
+    const double bound = product_bound(accumulator, c->head_dim);
+    return bound + (1 + bound) * (unit == ASC_UNIT_LOG2 ? 3 : 1) * rounding(accumulator);
+}
+
+double product_accumulate(const struct oracle_case *c)
+{
+    const int accumulator = c->conventions.acc_u;
+    if (!declared[accumulator].n)
+        return bound_accumulate(c->bc);
+    const double bound = product_bound(accumulator, c->bc);
+    return bound + (1 + bound) * 2 * rounding(accumulator);
+}
+
+double product_tiny(int accumulator, int n)
+{
+    /* Half the smallest subnormal f16, once for each instruction and the two operations around them. */
+    const double half_tiny = accumulator == ASC_ACC_MMA_F16_F16 ? 0x1p-25 : 0;
+    return n * BOUND_TINY + (n / 16 + 3) * half_tiny; /* NOLINT(bugprone-integer-division): 16 to an instruction */
+}
+
+/* The factors between the dot product and S; returns how many pairs. */
+static int score_factors(const struct oracle_case *c, float factors[3][2])
+{
+    const struct asc_conventions *conventions = &c->conventions;
+    const int unit = conventions->s_unit, fold = conventions->q_fold;
+    const float scale = (float)c->scale, log2_e = (float)M_LOG2E;
+    if (c->softcap > 0 && !values_capped_later(c))
+        return 0;
+    factors[0][0] = factors[0][1] = 1;
+    if ((unit == ASC_UNIT_RAW && fold == ASC_FOLD_NONE) || (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_SCALE) ||
+        (unit == ASC_UNIT_LOG2 && fold == ASC_FOLD_LOG2))
+        return 1;
+    if (conventions->acc_s == ASC_ACC_MMA_F16_F16)
+        return 0;
+    factors[0][0] = unit == ASC_UNIT_LOG2 && fold == ASC_FOLD_SCALE ? log2_e : scale;
+    if (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_NONE)
+        return 1;
+    if (unit != ASC_UNIT_LOG2 || fold == ASC_FOLD_LOG2)
+        return 0;
+    if (fold == ASC_FOLD_SCALE)
+        return 1;
+    factors[0][1] = log2_e;
+    factors[1][0] = (float)(c->scale * M_LOG2E);
+    factors[2][0] = scale * log2_e;
+    factors[1][1] = factors[2][1] = 1;
+    return 3;
+}
+
+int product_ways(const struct oracle_case *c, enum asc_channel ch, struct product_way ways[PRODUCT_WAYS])
+{
+    const int accumulator = ch == asc_s ? c->conventions.acc_s : c->conventions.acc_u;
+    const struct declared *d = &declared[accumulator];
+    float factors[3][2] = {{1, 1}};
+    int finishes = PRODUCT_FMA + 1;
+    int n = 0;
+    if (ch == asc_s)
+        finishes = score_factors(c, factors);
+    else if (c->conventions.u_phase == ASC_U_RESCALED || accumulator == ASC_ACC_MMA_F16_F16)
+        finishes = 0;
+    for (int i = 0; i < d->n; i++)
+        for (int finish = 0; finish < finishes; finish++)
+            ways[n++] =
+                ch == asc_s
+                    ? (struct product_way){d->models[i], {factors[finish][0], factors[finish][1]}, PRODUCT_CARRIES}
+                    : (struct product_way){d->models[i], {1, 1}, finish};
+    return n;
+}
+
+/* How values become an operand: [rows][k] by these strides, all of them in a dense array. */
+struct operand_shape {
+    int rows, k;
+    ptrdiff_t row_stride, k_stride;
+    int rounds; /* 0: they must be of the type already */
+};
+
+static int take(struct judge_scratch *s, void *room, enum dtype t, const double *x, const struct operand_shape *shape,
+                struct tensor_core_operand *out)
+{
+    const size_t n = (size_t)shape->rows * (size_t)shape->k;
+    for (size_t i = 0; i < n; i++) {
+        dtype_store(t, s->product_codes, i, x[i]);
+        if (!shape->rounds && !isnan(x[i]) && dtype_load(t, s->product_codes, i) != x[i])
+            return -1;
+    }
+    tensor_core_take(out, room, t, s->product_codes, shape->rows, shape->k, shape->row_stride, shape->k_stride);
+    return 0;
+}
+
+static int take_s(const struct oracle_case *c, struct judge_scratch *s, struct product *out)
+{
+    const int rows = c->in_q.rows, cols = s->kv_cols, D = c->head_dim;
+    enum dtype t;
+    if (s->folds_unseen || !product_type(c->conventions.acc_s, &t) ||
+        take(s, s->product_a, t, s->stage[asc_q].value, &(struct operand_shape){rows, D, D, 1, 0}, &out->a) != 0)
+        return -1;
+    return take(s, s->product_b, t, s->stage[asc_k].value, &(struct operand_shape){cols, D, D, 1, 0}, &out->b);
+}
+
+static int all_zero(const double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[i] != 0)
+            return 0;
+    return 1;
+}
+
+static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct product *out)
+{
+    const int rows = c->in_q.rows, keys = s->kv_cols, D = c->head_dim;
+    const struct stage *alpha = &s->stage[asc_alpha];
+    enum dtype t;
+    if (!s->stage[asc_p].recorded || !s->pv_p_exact || !alpha->recorded || !alpha->exact ||
+        !all_zero(s->u_prev_loose, (size_t)rows * (size_t)D) || !product_type(c->conventions.acc_u, &t) ||
+        take(s, s->product_a, t, s->pv_p, &(struct operand_shape){rows, keys, keys, 1, 1}, &out->a) != 0)
+        return -1;
+    return take(s, s->product_b, t, s->stage[asc_v].value, &(struct operand_shape){D, keys, 1, D, 0}, &out->b);
+}
+
+int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, struct product *out)
+{
+    out->ch = ch;
+    return ch == asc_s ? take_s(c, s, out) : take_u(c, s, out);
+}
+
+/* alpha u_prev of element i of U, rounded. */
+static float rescaled(const struct judge_scratch *s, int i)
+{
+    return (float)s->stage[asc_alpha].value[i / s->stage[asc_u].cols] * (float)s->u_prev[i];
+}
+
+void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+                 float *sums)
+{
+    const struct stage *stage = &s->stage[product->ch];
+    const int carries = product->ch == asc_u && way->join == PRODUCT_CARRIES;
+    for (int i = 0; carries && i < stage->rows * stage->cols; i++)
+        sums[i] = rescaled(s, i);
+    tensor_core_product(way->model, &product->a, &product->b, carries ? sums : NULL, stage->cols, sums, stage->cols);
+}
+
+void product_finish(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+                    const float *sums, float *out)
+{
+    const struct stage *stage = &s->stage[product->ch];
+    for (int i = 0; i < stage->rows * stage->cols; i++) {
+        if (product->ch == asc_s)
+            out[i] = sums[i] * way->factor[0] * way->factor[1];
+        else if (way->join == PRODUCT_CARRIES)
+            out[i] = sums[i];
+        else if (way->join == PRODUCT_ADDS)
+            out[i] = rescaled(s, i) + sums[i];
+        else
+            out[i] = fmaf((float)s->stage[asc_alpha].value[i / stage->cols], (float)s->u_prev[i], sums[i]);
+    }
+}
+
+int product_shares(const struct product_way *a, const struct product_way *b)
+{
+    return a->model == b->model && (a->join == PRODUCT_CARRIES) == (b->join == PRODUCT_CARRIES);
+}

@@ -1,0 +1,62 @@
+/* S and U as a tensor core computes them, bit for bit, and how far tensor cores may lie from float64 arithmetic. */
+#ifndef ORACLE_PRODUCT_H
+#define ORACLE_PRODUCT_H
+
+#include "engine/base/tensor_core.h"
+#include "engine/oracle/scratch.h"
+
+/* The type in which a declared accumulator (enum asc_accumulator) takes its operands. 0: it is no tensor core. */
+int product_type(int accumulator, enum dtype *t);
+
+/* Relative to the sum of magnitudes of n products (sizes by product_size): the largest error of any tensor core that
+   the declaration covers, the products in any order; f32: gamma_n. */
+double product_bound(int accumulator, int n);
+
+/* The magnitude with which a factor enters that sum: tensor cores align subnormal factors like the smallest normal
+   number of their type. */
+double product_size(int accumulator, double x);
+/* The same for n magnitudes: x itself where nothing is subnormal, else room. */
+const double *product_sizes(int accumulator, const double *x, int n, double *room);
+
+/* What n products may lose below the smallest normal number of the accumulator's type, absolutely. */
+double product_tiny(int accumulator, int n);
+
+/* The declared bound of S, relative to |factor| sum |q k|, and of U, relative to |alpha u_prev| + sum |p v|: where no
+   tensor core is declared, bound_score and bound_accumulate, else the product's and the same roundings around it. */
+double product_score(const struct oracle_case *c);
+double product_accumulate(const struct oracle_case *c);
+
+/* One way in which a captured S or U may have come about: the tensor core, and what was done with its result.
+   S: multiplied by two factors, one after the other, each time rounded. U: see enum product_join. */
+struct product_way {
+    enum tensor_core model;
+    float factor[2];
+    int join;
+};
+enum product_join {
+    PRODUCT_CARRIES, /* the accumulator starts at alpha u_prev, rounded */
+    PRODUCT_ADDS,    /* it starts at zero; alpha u_prev is rounded, then added */
+    PRODUCT_FMA      /* it starts at zero, then fma(alpha, u_prev, it) */
+};
+enum { PRODUCT_WAYS = 16 };
+
+/* All ways that the conventions leave open for S or U; 0: what happens to the product is not known to the bit. */
+int product_ways(const struct oracle_case *c, enum asc_channel ch, struct product_way ways[PRODUCT_WAYS]);
+
+/* The operands of S or U of the tile at hand, as captured (tile_local has run, local_advance has not), in the scratch.
+   -1: they were not captured, or are not of the type the tensor core takes. */
+struct product {
+    enum asc_channel ch;
+    struct tensor_core_operand a, b;
+};
+int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, struct product *out);
+
+/* What the tensor core gives, and what the kernel makes of it; both [rows][cols] of the channel. Ways that
+   product_shares finds have the same sums. */
+void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+                 float *sums);
+void product_finish(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+                    const float *sums, float *out);
+int product_shares(const struct product_way *a, const struct product_way *b);
+
+#endif
