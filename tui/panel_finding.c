@@ -102,9 +102,13 @@ static void activity_draw(const struct session *s, struct canvas *c, struct rect
     } else {
         canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
     }
-    if (s->judgement && s->phase == PHASE_JUDGING && session_event(s))
+    if (!s->judgement)
+        return;
+    if (s->phase != PHASE_JUDGING)
+        canvas_put(c, area, 1, 0, STYLE_DIM, "what is shown is the run before this one");
+    else if (session_event(s))
         event_draw(s, c, area, 1);
-    else if (s->judgement)
+    else
         first_bad_draw(s, c, area, 1, " so far", "");
 }
 

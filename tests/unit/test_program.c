@@ -122,7 +122,7 @@ int main(int argc, char **argv)
     char *slash = realpath(argv[0], program) ? strrchr(program, '/') : NULL;
     if (!slash || runner_find_paths(&paths, &err) != 0)
         return 1;
-    strcpy(slash, "/../attnscope");
+    memcpy(slash, "/../attnscope", sizeof "/../attnscope");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_screen_answers),
         cmocka_unit_test(test_stepping_and_rerun),

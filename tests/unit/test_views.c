@@ -276,6 +276,28 @@ static void cancelled_run(void **state)
     fixture_free(s);
 }
 
+/* While a run is under way, what is shown belongs to the one before it. */
+static void rerun_under_way(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    s->phase = PHASE_RUNNING;
+    snprintf(s->activity, sizeof s->activity, "running");
+    char *text = draw(s, VIEW_OVERVIEW, 80, 24, 0, 0);
+    assert_non_null(strstr(text, "the run before this one"));
+    assert_null(strstr(text, "so far"));
+    free(text);
+    s->phase = PHASE_JUDGING;
+    text = draw(s, VIEW_OVERVIEW, 80, 24, 0, 0);
+    assert_non_null(strstr(text, "first bad so far S h0 q0 k0"));
+    free(text);
+    fixture_event(s, "launch", "launched with 64 threads", "", 0);
+    text = draw(s, VIEW_OVERVIEW, 80, 24, 0, 0);
+    assert_non_null(strstr(text, "launch: launched with 64 threads"));
+    free(text);
+    fixture_free(s);
+}
+
 /* What happened during the run stands on the first screen, and the source at its line. */
 static void events(void **state)
 {
@@ -466,6 +488,7 @@ int main(void)
         cmocka_unit_test(no_run_yet),
         cmocka_unit_test(crashed_run),
         cmocka_unit_test(cancelled_run),
+        cmocka_unit_test(rerun_under_way),
         cmocka_unit_test(events),
         cmocka_unit_test(event_of_a_clean_run),
         cmocka_unit_test(several_culprits),
