@@ -48,7 +48,7 @@ static void first_bad_element(const struct judgement *j, const struct trace *t, 
     struct tile_detail d;
     f->row = v->worst_row;
     f->col = v->worst_col;
-    if (judgement_detail(t, f->first, scratch, &d) != 0)
+    if (judgement_detail(j, t, f->first, scratch, &d) != 0)
         return;
     for (int i = 0; i < d.rows * d.cols; i++) {
         if (d.class_local[i] != CLASS_OK) {

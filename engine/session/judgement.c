@@ -1,5 +1,6 @@
 #include "engine/session/judgement.h"
 
+#include "engine/oracle/fingerprint.h"
 #include "engine/session/case.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ int judgement_new(const struct trace *t, struct judgement **out)
     j->run_incomplete = strcmp(t->info.status, "complete") != 0;
     j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
     j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
-    if (!j->tiles || !j->slot_done) {
+    j->fingerprint = calloc(1, sizeof *j->fingerprint);
+    if (!j->tiles || !j->slot_done || !j->fingerprint) {
         judgement_free(j);
         return -1;
     }
@@ -30,6 +32,7 @@ void judgement_free(struct judgement *j)
         return;
     free(j->tiles);
     free(j->slot_done);
+    free(j->fingerprint);
     free(j);
 }
 
@@ -38,11 +41,31 @@ static struct tile_verdicts *slot_tiles(const struct judgement *j, int slot)
     return j->tiles + (size_t)slot * (size_t)j->kv_tiles * ASC_CHANNELS;
 }
 
+/* Slots far apart, so that what is wrong in one head or q tile does not make up the sample. */
+int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch)
+{
+    const struct asc_conventions *conventions = &t->conventions;
+    const int slots = j->n_slots < FINGERPRINT_BLOCKS / 2 ? j->n_slots : FINGERPRINT_BLOCKS / 2;
+    if (conventions->acc_s == ASC_ACC_F32 && conventions->acc_u == ASC_ACC_F32)
+        return 0;
+    for (int i = 0; i < slots; i++) {
+        struct slot_case c;
+        if (slot_case_make(t, (int)((int64_t)i * j->n_slots / slots), &c) != 0)
+            return -1;
+        const int failed = fingerprint_add(j->fingerprint, &c.c, scratch, FINGERPRINT_BLOCKS / slots);
+        slot_case_free(&c);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch)
 {
     struct slot_case c;
     if (slot_case_make(t, slot, &c) != 0)
         return -1;
+    c.c.fingerprint = j->fingerprint;
     int failed = judge_case(&c.c, scratch, slot_tiles(j, slot), NULL);
     slot_case_free(&c);
     if (failed)
@@ -100,7 +123,8 @@ int judgement_sequence(const struct trace *t, int slot, struct place *places)
     return n;
 }
 
-int judgement_detail(const struct trace *t, struct place place, struct judge_scratch *scratch, struct tile_detail *out)
+int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
+                     struct judge_scratch *scratch, struct tile_detail *out)
 {
     memset(out, 0, sizeof *out);
     size_t n =
@@ -120,6 +144,7 @@ int judgement_detail(const struct trace *t, struct place place, struct judge_scr
                                     .bound_global = numbers + 4 * n,
                                     .class_local = classes,
                                     .class_global = classes + n};
+        c.c.fingerprint = j->fingerprint;
         failed = judge_case(&c.c, scratch, tiles, out);
     }
     slot_case_free(&c);

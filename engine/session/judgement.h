@@ -58,10 +58,11 @@ struct summary {
 
 struct judgement {
     int n_slots, kv_tiles;
-    struct tile_verdicts *tiles; /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
-    atomic_uchar *slot_done;     /* owned, [n_slots]; acquire before reading tiles of that slot */
-    atomic_int n_done;           /* slots judged */
-    int run_incomplete;          /* the run did not end well: missing values may be its doing */
+    struct tile_verdicts *tiles;     /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
+    atomic_uchar *slot_done;         /* owned, [n_slots]; acquire before reading tiles of that slot */
+    atomic_int n_done;               /* slots judged */
+    int run_incomplete;              /* the run did not end well: missing values may be its doing */
+    struct fingerprint *fingerprint; /* owned: which tensor core the run used; set before the first slot is judged */
     /* Below: the session's own thread writes them. */
     struct summary summary;
     struct finding findings[MAX_FINDINGS]; /* one per culprit, first culprit first, then one for tiles left out */
@@ -71,6 +72,8 @@ struct judgement {
 
 int judgement_new(const struct trace *t, struct judgement **out);
 void judgement_free(struct judgement *j);
+/* Finds out which tensor core the run used, from a sample of its slots; before that, and without it, bounds decide. */
+int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch);
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
 /* Adds up the slots done so far. */
@@ -85,7 +88,8 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
                    const struct cause_evidence evidence[CAUSE_COUNT], struct judge_scratch *scratch,
                    struct finding findings[MAX_FINDINGS]);
 /* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
-int judgement_detail(const struct trace *t, struct place place, struct judge_scratch *scratch, struct tile_detail *out);
+int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
+                     struct judge_scratch *scratch, struct tile_detail *out);
 void judgement_detail_free(struct tile_detail *d);
 
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place);

@@ -65,7 +65,8 @@ void session_refresh_detail(struct session *s)
         judgement_detail_free(&s->detail);
         drop_row_state(s);
         if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
-            !trace_has(s->trace, place.channel) || judgement_detail(s->trace, place, s->scratch, &s->detail) != 0)
+            !trace_has(s->trace, place.channel) ||
+            judgement_detail(s->judgement, s->trace, place, s->scratch, &s->detail) != 0)
             return;
     }
     s->detail_place = place;

@@ -195,7 +195,10 @@ static int judge(struct work *w, struct err *err)
 {
     free(w->taken);
     w->taken = calloc((size_t)w->trace->layout.n_slots, sizeof *w->taken);
-    if (!w->taken || judgement_new(w->trace, &w->judgement) != 0) {
+    if (!w->taken || judgement_new(w->trace, &w->judgement) != 0 ||
+        judgement_fingerprint(w->judgement, w->trace, w->scratch[0]) != 0) {
+        judgement_free(w->judgement);
+        w->judgement = NULL;
         trace_free(w->trace);
         w->trace = NULL;
         return err_errno(err, "", "no memory for the verdicts");

@@ -135,7 +135,7 @@ static float scale_score(const struct setup *s, float dot, float scale, int tile
         return s->join == 1 ? dot * scale * (float)M_LOG2E : dot * (scale * (float)M_LOG2E);
     if (fault == S_QUARTER_ULP || fault == S_ALL_QUARTER_ULP) {
         const double exact = (double)dot * (double)scale;
-        return (float)(exact + ldexp(0.25, ilogb(exact) - 23));
+        return exact != 0 ? (float)(exact + ldexp(0.25, ilogb(exact) - 23)) : dot;
     }
     return fault == S_TRUNCATED_SCALE ? toward_zero((double)dot * (double)scale) : dot * scale;
 }
