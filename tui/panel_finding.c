@@ -140,7 +140,7 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     const struct summary *summary = &s->judgement->summary;
     uint64_t elements = 0;
     unsigned unknown = 0;
-    char list[64];
+    char list[64], words[192];
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         elements += summary->stage[ch].elements;
         if (summary->stage[ch].local == MARK_UNKNOWN)
@@ -148,18 +148,21 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     }
     if (summary->culprits) {
         stage_list(summary->culprits, list, sizeof list);
-        canvas_printf(c, area, 0, 0, STYLE_BAD, "%s: outside the bound", list);
+        snprintf(words, sizeof words, "%s: outside the bound", list);
+        canvas_put_cut(c, area, 0, 0, STYLE_BAD, words);
     } else if (summary->suspicious) {
         stage_list(summary->suspicious, list, sizeof list);
-        canvas_printf(c, area, 0, 0, STYLE_WARNING, "%s: off by the truth, while every local check passes", list);
+        snprintf(words, sizeof words, "%s: off by the truth, while every local check passes", list);
+        canvas_put_cut(c, area, 0, 0, STYLE_WARNING, words);
     } else if (s->judgement->complete && elements > 0) {
         const int complete = strcmp(s->trace->info.status, "complete") == 0;
         int col = canvas_printf(c, area, 0, 0, complete ? STYLE_OK : STYLE_WARNING,
                                 "%s is within its bound: %llu elements judged",
                                 complete ? "every recorded stage" : "what was recorded", (unsigned long long)elements);
         stage_list(unknown, list, sizeof list);
+        snprintf(words, sizeof words, ", not judged: %s", list);
         if (unknown)
-            canvas_printf(c, area, 0, col, STYLE_WARNING, ", %s not judged", list);
+            canvas_put_cut(c, area, 0, col, STYLE_WARNING, words);
     } else {
         canvas_put(c, area, 0, 0, STYLE_WARNING, "nothing is judged");
     }

@@ -150,8 +150,8 @@ void tile_list_draw(const struct session *s, struct canvas *c, struct rect area,
     const int down = d->cols == 1, n = down ? d->rows : d->cols, visible = area.rows - 2;
     const int row = limited(s->cursor.row, d->rows), at = limited(down ? s->cursor.row : s->cursor.col, n);
     const int first = window_first(at, visible, n), truth = shown_by_truth(s, vs);
-    canvas_printf(c, area, 0, 0, STYLE_DIM, "%4s %10s %10s %10s  %9s", down ? "r" : "c", "got", "want", "diff",
-                  "err/bound");
+    canvas_printf(c, area, 0, 0, STYLE_DIM, "%4s %10s %10s %10s  %9s   %dx%d", down ? "r" : "c", "got", "want", "diff",
+                  "err/bound", d->rows, d->cols);
     for (int i = 0; i < visible && first + i < n; i++) {
         const int index = first + i;
         const struct element e = element_at(d, down ? index : row, down ? 0 : index, truth);
