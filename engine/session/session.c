@@ -365,9 +365,12 @@ int session_update(struct session *s)
     }
     /* The first screen shows where it begins: the cursor goes there once, unless the user has moved it. */
     if (s->follow_first && s->judgement && (s->judgement->summary.first.slot >= 0 || s->judgement->summary.unvisited)) {
+        /* Nobody has moved: the source stays where it stands, and so does what the last command said. */
         const int at_event = s->at_event;
+        char message[sizeof s->message];
+        memcpy(message, s->message, sizeof message);
         session_go_first_bad(s);
-        s->message[0] = '\0';
+        memcpy(s->message, message, sizeof message);
         s->at_event = at_event;
         s->follow_first = !s->judgement->complete;
     } else {
