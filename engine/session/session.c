@@ -327,7 +327,8 @@ static void adopt_run(struct session *s, struct trace *t, struct judgement *j)
         s->follow_first = 1;
     }
     c->channel = nearest_stage(t, c->channel);
-    s->at_event = t->info.n_events > 0 && t->info.events[0].line > 0;
+    /* A trap on a NaN or an infinity mostly tells of a consequence: where it begins is for the verdicts to say. */
+    s->at_event = t->info.n_events > 0 && t->info.events[0].line > 0 && strncmp(t->info.events[0].kind, "fp-", 3) != 0;
     work_prefer(s->work, session_slot(s));
 }
 
