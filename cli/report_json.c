@@ -67,7 +67,7 @@ static json_t *expect_json(const struct session *s)
 
 /* All verdicts on one channel, added up. */
 struct total {
-    uint64_t elements, count[CLASS_COUNT];
+    uint64_t elements, unjudged, count[CLASS_COUNT];
     double worst; /* of error / bound */
 };
 
@@ -77,6 +77,7 @@ static void add_verdict(struct total *t, const struct verdict *v)
         t->count[class] += v->count[class];
         t->elements += v->count[class];
     }
+    t->unjudged += v->unjudged;
     t->worst = fmax(t->worst, (double)v->worst_ratio);
 }
 
@@ -107,8 +108,9 @@ static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
     json_t *counts = json_object();
     for (int class = 0; class < CLASS_COUNT; class ++)
         json_object_set_new(counts, names[class], json_integer((json_int_t)t->count[class]));
-    return json_pack("{s:s, s:I, s:I, s:o, s:o}", "mark", mark_name(mark), "elements", (json_int_t)t->elements, "bad",
-                     (json_int_t)bad, "classes", counts, "worst_ratio", number_json(t->worst));
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "mark", mark_name(mark), "elements", (json_int_t)t->elements,
+                     "unjudged", (json_int_t)t->unjudged, "bad", (json_int_t)bad, "classes", counts, "worst_ratio",
+                     number_json(t->worst));
 }
 
 static json_t *stage_json(const struct session *s, enum asc_channel ch)

@@ -67,7 +67,7 @@ enum sign sign_of_tile(const struct session *s, struct place place)
     if (v->local.masked)
         return SIGN_MASKED;
     if (v->global.judged && judgement_tile_bad(s->judgement, place, 1))
-        return v->local.judged ? SIGN_UPSTREAM : worst_class(&v->global);
+        return v->local.visited ? SIGN_UPSTREAM : worst_class(&v->global);
     const struct verdict *judged = v->local.judged ? &v->local : &v->global;
     if (!judged->judged)
         return SIGN_WAITING;
@@ -110,10 +110,12 @@ enum sign sign_of_element(const struct tile_detail *d, int row, int col)
 {
     const size_t i = (size_t)row * (size_t)d->cols + (size_t)col;
     const uint8_t *local = d->class_local, *global = d->class_global;
-    if (local && local[i] != CLASS_OK && local[i] < CLASS_COUNT)
+    if (local && class_bad(local[i]))
         return (enum sign)local[i];
-    if (global && global[i] != CLASS_OK && global[i] < CLASS_COUNT)
+    if (global && class_bad(global[i]))
         return SIGN_UPSTREAM;
+    if (local && local[i] == CLASS_UNJUDGED && (!global || global[i] == CLASS_UNJUDGED))
+        return SIGN_WAITING;
     return (enum sign)CLASS_OK;
 }
 

@@ -45,9 +45,9 @@ const char *bound_formula(enum asc_channel ch)
     case asc_m:
         return "0: a maximum rounds nothing";
     case asc_alpha:
-        return "α (2⁻²² + u + 3.25 u |m_prev - m|) + 2⁻¹²⁶";
+        return "α (2⁻²² + u + 3.25 u |m_prev - m| + 2 u |m|) + 2⁻¹²⁶; in log2 units without 2 u |m|";
     case asc_p:
-        return "p (2⁻²² + u + 3.25 u |s - m|) + 2⁻¹²⁶";
+        return "p (2⁻²² + u + 3.25 u |s - m| + 2 u |m|) + 2⁻¹²⁶; in log2 units without 2 u |m|";
     case asc_l:
         return "γ(Bc+6) (α l_prev + Σp)";
     case asc_u:
@@ -55,7 +55,7 @@ const char *bound_formula(enum asc_channel ch)
     case asc_o:
         return "4 u |o|, then between both ends rounded to the output's type";
     case asc_lse:
-        return "3.6e-7 + 4 u |ln l| + 2 u |m| + u |lse|";
+        return "3.6e-7 + 6 u |ln l| + 2 u |m| + u |lse|";
     default:
         return "";
     }

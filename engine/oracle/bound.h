@@ -34,7 +34,7 @@ static inline double bound_expm1(double x)
 
 /* Relative error of exp(x) computed as exp2(x log2 e), x a difference of two f32: the subtraction errs by u |x|, the
    f32 constant and the product by at most another 2.25 u |x|, which exp turns into relative errors; exp2 itself by
-   BOUND_EXP, the result's own rounding by u. `folded` is |m| where the kernel has to multiply score and maximum by a
+   BOUND_EXP, the result's own rounding by u. `folded` is |m| where the kernel may multiply score and maximum by a
    constant before it subtracts: s c and m c are then rounded each, 2 u |m c| beyond what u |x| covers (one of the two
    where an FMA takes s c unrounded). */
 static inline double bound_exp(double x, double folded)
@@ -42,7 +42,15 @@ static inline double bound_exp(double x, double folded)
     return (BOUND_EXP + BOUND_U + 3.25 * BOUND_U * fabs(x) + 2 * BOUND_U * folded) * BOUND_SLACK;
 }
 
-/* The same with the kernel's declared exponential. */
+/* How far factor exp(x') may lie from want = factor exp(x), x' being within `loose` of x: want expm1(loose). Where
+   loose is large it is put into the exponent, so that a want of 0 and a factor beyond any number do not make a NaN. An
+   error of the exponential, relative to its result, is as good as one of its argument and belongs to `loose`. */
+static inline double bound_exp_moved(double want, double factor, double x, double loose)
+{
+    return loose <= 1 ? want * bound_expm1(loose) : factor * exp(x + loose);
+}
+
+/* bound_exp with the kernel's declared exponential. */
 static inline double bound_exp_declared(const struct oracle_case *c, double x, double folded)
 {
     const double declared = (double)c->conventions.exp_error;
@@ -103,11 +111,12 @@ static inline double bound_divide(double o)
     return (4 * BOUND_U * fabs(o) + 2 * BOUND_TINY) * BOUND_SLACK;
 }
 
-/* lse = m + ln l: lg2.approx errs by 3.6e-7 absolutely near 1 and by an ulp elsewhere, its scaling by ln 2 by 2 u more;
-   m scaled to the unit of lse by 2 u; the addition by u. In base 2 all of it is multiplied by log2 e, rounded twice. */
+/* lse = m + ln l: __logf errs by 2^-21.41 = 3.6e-7 absolutely in [0.5, 2] and by 3 ulp elsewhere (CUDA C++ Programming
+   Guide), an ulp being up to 2 u of the value: 6 u, which has room for lg2.approx and its scaling by ln 2 as well; m
+   scaled to the unit of lse by 2 u; the addition by u. In base 2 all of it is multiplied by log2 e, rounded twice. */
 static inline double bound_lse(double m, double ln_l, double lse)
 {
-    return (3.6e-7 + BOUND_U * (4 * fabs(ln_l) + 2 * fabs(m) + fabs(lse))) * BOUND_SLACK;
+    return (3.6e-7 + BOUND_U * (6 * fabs(ln_l) + 2 * fabs(m) + fabs(lse))) * BOUND_SLACK;
 }
 
 /* Change of unit of a score or maximum that passes the kernel's hands: the constant is rounded twice, the product once.

@@ -36,6 +36,20 @@ int element_within(enum dtype t, double got, double want, double bound)
     return isfinite(got) && bound_narrow(t, &unit, &half_tiny) && within_rounded(t, got, want, bound, &reach);
 }
 
+/* 1 if arithmetic within bound of want may leave the range of type t, or that of the f32 it is done in, on the side of
+   the infinity got: exp(100) is no f32, and a correct kernel gives +inf for it. */
+static int overflows(enum dtype t, double got, double want, double bound)
+{
+    const double end = got > 0 ? want + bound : want - bound;
+    return got == bound_round(t, end) || got == bound_round(DTYPE_F32, end);
+}
+
+/* A kernel computes in f32: within a larger bound than its numbers are large, every one of them passes. */
+static int can_fail(double want, double bound)
+{
+    return bound <= FLT_MAX || bound < fabs(want);
+}
+
 static enum element_class classify(const struct comparison *c, int narrow, size_t i, size_t at, double *ratio)
 {
     const double got = c->got[i], want = c->want[i], bound = c->bound[i];
@@ -44,14 +58,19 @@ static enum element_class classify(const struct comparison *c, int narrow, size_
         return CLASS_MISSING;
     if (isnan(want) && c->lenient) {
         *ratio = 0;
-        return CLASS_OK;
+        return CLASS_UNJUDGED;
     }
     if (isnan(got))
         return CLASS_NAN;
+    if (isfinite(want) && !can_fail(want, bound)) {
+        *ratio = 0;
+        return CLASS_UNJUDGED;
+    }
     if (isinf(got)) {
-        if (got == want)
+        const int right = got == want || (isfinite(want) && overflows(c->captured->dtype, got, want, bound));
+        if (right)
             *ratio = 0;
-        return got == want ? CLASS_OK : CLASS_INF;
+        return right ? CLASS_OK : CLASS_INF;
     }
     if (isinf(want))
         return CLASS_EXTRA;
@@ -114,13 +133,13 @@ static int judge_quiet_row(struct judging *j, size_t first)
             const double error = got[col + lane] - want[col + lane], size = fabs(error), limit = bound[col + lane];
             sum[lane] += error;
             loud[lane] |=
-                -(int64_t) !(size <= limit) | -(int64_t) !(size <= DBL_MAX) | -(int64_t)(size > worst * limit);
+                -(int64_t) !(size <= limit) | -(int64_t) !(limit <= FLT_MAX) | -(int64_t)(size > worst * limit);
         }
     }
     for (; col < c->cols; col++) {
         const double error = got[col] - want[col], size = fabs(error);
         sum[0] += error;
-        any |= !(size <= bound[col]) | !(size <= DBL_MAX) | (size > worst * bound[col]);
+        any |= !(size <= bound[col]) | !(bound[col] <= FLT_MAX) | (size > worst * bound[col]);
     }
     for (int lane = 0; lane < LANES; lane++)
         any |= loud[lane];
@@ -146,8 +165,9 @@ static void judge_row(struct judging *j, int row, uint8_t *classes)
         const size_t i = first + (size_t)col;
         const double error = c->got[i] - c->want[i], size = fabs(error), bound = c->bound[i];
         enum element_class class = CLASS_OK;
-        /* Nearly all elements of nearly all runs; NaN and infinities fail both comparisons. */
-        if (size <= bound && size <= DBL_MAX) {
+        /* Nearly all elements of nearly all runs; a NaN fails the first comparison, a bound that can not fail the
+           second. */
+        if (size <= bound && bound <= FLT_MAX) {
             if (size > j->worst * bound)
                 note_worst(j, size / bound, row, col);
         } else {
@@ -155,11 +175,14 @@ static void judge_row(struct judging *j, int row, uint8_t *classes)
             class = classify(c, j->narrow, i, place(c->captured, row, col), &ratio);
             note_worst(j, ratio, row, col);
         }
-        if (size <= DBL_MAX) {
+        if (size <= DBL_MAX && class != CLASS_UNJUDGED) {
             j->sum_error += error;
             j->n_errors++;
         }
-        j->v->count[class]++;
+        if (class == CLASS_UNJUDGED)
+            j->v->unjudged++;
+        else
+            j->v->count[class]++;
         if (classes)
             classes[i] = (uint8_t) class;
     }
@@ -202,9 +225,9 @@ void element_judge(const struct comparison *c, struct verdict *v, uint8_t *class
     double unit = 0;
     double half_tiny = 0;
     struct judging j = {.c = c, .v = v, .narrow = bound_narrow(c->captured->dtype, &unit, &half_tiny)};
-    v->judged = 1;
     for (int row = 0; row < c->rows; row++)
         judge_row(&j, row, classes);
+    v->judged = v->unjudged < (uint32_t)c->rows * (uint32_t)c->cols;
     v->worst_ratio = (float)j.worst;
     v->mean_error = j.n_errors ? (float)(j.sum_error / j.n_errors) : 0;
     judge_ratio(c, v);
@@ -224,6 +247,7 @@ void element_judge_padding(const struct matrix *padding, int first_col, double m
             else if (isinf(got))
                 class = CLASS_INF;
             v->count[class]++;
+            v->judged = 1;
             if (!(v->worst_ratio == INFINITY)) {
                 v->worst_ratio = INFINITY;
                 v->worst_row = (int16_t)row;
@@ -236,6 +260,11 @@ void element_judge_padding(const struct matrix *padding, int first_col, double m
 int verdict_ok(const struct verdict *v)
 {
     return v->judged && verdict_bad(v) == 0;
+}
+
+int class_bad(int element_class)
+{
+    return element_class != CLASS_OK && element_class != CLASS_UNJUDGED;
 }
 
 uint32_t verdict_bad(const struct verdict *v)

@@ -4,18 +4,20 @@
 
 #include "engine/oracle/scratch.h"
 
-/* What is compared. want: NaN says nothing (see `lenient`), an infinity is expected exactly. */
+/* What is compared. want: NaN says nothing (see `lenient`), an infinity is expected exactly. bound: one that is
+   infinite or NaN can not fail, so where want is finite it says nothing either. */
 struct comparison {
     const struct matrix *captured;
     const double *got, *want, *bound; /* [rows][cols]; got is captured as float64 */
     int rows, cols;
-    int lenient; /* 1: where want is NaN whatever was written passes: the fault lies upstream (a local verdict) */
+    int lenient; /* 1: where want is NaN what was written is not judged: the fault lies upstream (a local verdict) */
 };
 
 /* 1 if a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */
 int element_within(enum dtype t, double got, double want, double bound);
 
-/* The class of one element; bound is that of the arithmetic, before rounding to the captured type. */
+/* The class of one element, or CLASS_UNJUDGED; bound is that of the arithmetic, before rounding to the captured type.
+ */
 enum element_class element_classify(const struct comparison *c, int row, int col);
 
 /* Judges all elements; classes may be NULL, else [rows][cols]. */

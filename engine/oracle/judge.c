@@ -222,15 +222,41 @@ static void judge_unvisited(const struct job *job, int kv)
             judge_absent(job, ch, s->masked, !s->masked && ch != asc_k && ch != asc_v);
 }
 
+/* 1 where no channel was recorded that a visit would show in: then all tiles that hold something were visited, as far
+   as anybody knows, one after the other. */
+static int visits_unseen(const struct oracle_case *c)
+{
+    for (int i = 0; i < c->kv_tiles * ASC_CHANNELS; i++)
+        if (channel_per_kv((enum asc_channel)(i % ASC_CHANNELS)) && c->captured[i].data)
+            return 0;
+    return 1;
+}
+
+/* 1 where o and lse follow from nothing that was captured but the inputs: the truth, whose bounds are the narrower
+   ones, is then what they should be by any account. */
+static int end_follows_from_inputs(const struct job *job)
+{
+    const struct verdict *q = &verdicts_of(job, asc_q)->local;
+    if (!visits_unseen(job->c))
+        return 0;
+    return !is_recorded(job, asc_q) || (verdict_ok(q) && q->unjudged == 0 && !scratch_fed(job->s, job->c, asc_q));
+}
+
 static void judge_end(const struct job *job)
 {
+    const int from_inputs = end_follows_from_inputs(job);
     local_o(job->c, job->s);
     local_lse(job->c, job->s);
     truth_end(job->c, job->s);
     const enum asc_channel ends[] = {asc_o, asc_lse};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct stage *stage = &job->s->stage[ends[i]];
         if (!is_recorded(job, ends[i]))
             continue;
+        if (from_inputs) {
+            stage->want[LOCAL] = stage->want[GLOBAL];
+            stage->bound[LOCAL] = stage->bound[GLOBAL];
+        }
         scratch_take(job->s, job->c, ends[i]);
         judge_recorded(job, ends[i], 0, 1);
     }
@@ -254,6 +280,13 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     for (int i = 0; i < c->n_visited; i++) {
         const int kv = c->order[i];
         if (kv < 0 || kv >= c->kv_tiles || scratch->seen[kv])
+            continue;
+        scratch->seen[kv] = 1;
+        judge_visited(&job, kv);
+    }
+    const int unseen = visits_unseen(c);
+    for (int kv = 0; kv < c->kv_tiles && unseen; kv++) {
+        if (scratch->seen[kv] || schedule_masked(c, kv))
             continue;
         scratch->seen[kv] = 1;
         judge_visited(&job, kv);

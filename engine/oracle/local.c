@@ -26,7 +26,7 @@ double local_folded(const struct oracle_case *c, double m_natural)
 {
     const struct asc_conventions *conventions = &c->conventions;
     const int direct =
-        conventions->s_unit == conventions->m_unit && conventions->s_unit != ASC_UNIT_RAW && !values_capped_later(c);
+        conventions->s_unit == ASC_UNIT_LOG2 && conventions->m_unit == ASC_UNIT_LOG2 && !values_capped_later(c);
     return direct || !isfinite(m_natural) ? 0 : fabs(m_natural);
 }
 
@@ -162,8 +162,9 @@ void local_alpha(const struct oracle_case *c, struct judge_scratch *s)
             const double x = (s->m_prev[r] - m->value[r]) * natural;
             const double loose = (s->m_prev_loose[r] + m->loose[r]) * fabs(natural);
             want = isfinite(x) ? statement(exp(x)) : NAN;
-            bound = want * (bound_exp_declared(c, x, local_folded(c, m->value[r] * natural)) + bound_expm1(loose)) +
-                    BOUND_TINY;
+            bound =
+                bound_exp_moved(want, 1, x, loose + bound_exp_declared(c, x, local_folded(c, m->value[r] * natural))) +
+                BOUND_TINY;
         }
         stage->want[LOCAL][r] = want;
         stage->bound[LOCAL][r] = bound;
@@ -192,7 +193,7 @@ void local_p(const struct oracle_case *c, struct judge_scratch *s)
                 if (!s->use_s_direct)
                     loose += bound_convert(value);
                 want = isfinite(x) ? statement(factor * exp(x)) : NAN;
-                bound = want * (bound_exp_declared(c, x, folded) + bound_expm1(loose)) + tiny;
+                bound = bound_exp_moved(want, factor, x, loose + bound_exp_declared(c, x, folded)) + tiny;
             }
             stage->want[LOCAL][first + (size_t)col] = want;
             stage->bound[LOCAL][first + (size_t)col] = bound;

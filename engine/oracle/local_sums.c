@@ -5,6 +5,7 @@
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include <float.h>
 #include <string.h>
 
 /* A value that float64 arithmetic could not give from finite operands makes no statement. */
@@ -65,13 +66,19 @@ static void add_padding(const struct oracle_case *c, const struct judge_scratch 
             continue;
         const double x = value - top, weight = factor * exp(x);
         *sum += weight;
-        *loose += weight * (bound_exp_declared(c, x, folded) + bound_expm1(m->loose[r] * fabs(m_natural)));
+        *loose += bound_exp_moved(weight, factor, x, m->loose[r] * fabs(m_natural) + bound_exp_declared(c, x, folded));
     }
     /* Where no probe shows it, padding with a value for its score may count or not. */
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols);
     if (unseen)
         *loose += unseen * factor *
                   exp((double)c->conventions.s_masked_value * s_natural - top + m->loose[r] * fabs(m_natural));
+}
+
+/* An alpha of which nothing is known is a finite number all the same: what was 0 before it stays 0. */
+static double alpha_loose(const struct stage *alpha, int r)
+{
+    return fmin(alpha->loose[r], FLT_MAX);
 }
 
 /* l = alpha l_prev + sum p: (Bc + 6) roundings of the sum of magnitudes, and each operand's own uncertainty. With
@@ -82,7 +89,7 @@ void local_l(const struct oracle_case *c, struct judge_scratch *s)
     const int cols = s->kv_cols;
     for (int r = 0; r < stage->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;
-        const double factor = alpha->value[r], factor_loose = alpha->loose[r], before = s->l_prev[r];
+        const double factor = alpha->value[r], factor_loose = alpha_loose(alpha, r), before = s->l_prev[r];
         double want = factor * before;
         double size = fabs(want);
         double loose = factor_loose * fabs(before) + (fabs(factor) + factor_loose) * s->l_prev_loose[r];
@@ -110,7 +117,7 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
     const double *v = s->stage[asc_v].value;
     double *want = stage->want[LOCAL], *bound = stage->bound[LOCAL], *size = s->sum_abs;
     for (int r = 0; r < rows; r++) {
-        const double factor = rescaled ? 1 : alpha->value[r], factor_loose = rescaled ? 0 : alpha->loose[r];
+        const double factor = rescaled ? 1 : alpha->value[r], factor_loose = rescaled ? 0 : alpha_loose(alpha, r);
         const size_t first = (size_t)r * (size_t)head_dim;
         for (size_t i = first; i < first + (size_t)head_dim; i++) {
             const double before = s->u_prev[i];
@@ -158,7 +165,7 @@ void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s)
     if (s->late_kv < 0)
         return;
     for (int i = 0; i < c->in_q.rows * head_dim; i++) {
-        const double factor = alpha->value[i / head_dim], loose = alpha->loose[i / head_dim];
+        const double factor = alpha->value[i / head_dim], loose = alpha_loose(alpha, i / head_dim);
         bound[i] = (fabs(factor) + loose) * bound[i] + loose * fabs(want[i]);
         want[i] = statement(want[i] * factor);
         bound[i] += BOUND_U * (fabs(want[i]) + bound[i]) * BOUND_SLACK + BOUND_TINY;

@@ -18,7 +18,8 @@ enum element_class {
 #define CLASS(id, name, utf8, ascii, meaning) id,
 #include "engine/oracle/classes.def"
 #undef CLASS
-    CLASS_COUNT
+    CLASS_COUNT,
+    CLASS_UNJUDGED = CLASS_COUNT /* none of them: nothing follows for this element, or any number would pass */
 };
 
 /* A matrix in memory: element (r, c) is data[r * row_stride + c], strides in elements. */
@@ -59,9 +60,10 @@ struct oracle_case {
 /* One channel of one tile, judged one way (locally or globally). */
 struct verdict {
     uint32_t count[CLASS_COUNT];
-    uint8_t judged;  /* 0: not recorded or nothing to judge it by */
-    uint8_t visited; /* the kernel recorded here */
-    uint8_t masked;  /* no element of this tile may contribute: nothing is expected here */
+    uint32_t unjudged; /* elements of no class: CLASS_UNJUDGED */
+    uint8_t judged;    /* 0: not recorded, or no element of it can be judged */
+    uint8_t visited;   /* the kernel recorded here */
+    uint8_t masked;    /* no element of this tile may contribute: nothing is expected here */
     /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
     uint8_t exact;
     /* Of the first element with the largest error/bound (non-finite ones count as inf). In s, a column at or beyond the
@@ -73,8 +75,9 @@ struct verdict {
     float ratio_median, ratio_spread;
 };
 
-int verdict_ok(const struct verdict *v); /* 1: judged and every element is CLASS_OK */
+int verdict_ok(const struct verdict *v); /* 1: judged, and every element that could be is CLASS_OK */
 uint32_t verdict_bad(const struct verdict *v);
+int class_bad(int element_class); /* 1: judged, and not CLASS_OK */
 
 struct tile_verdicts {
     struct verdict local, global;
@@ -85,7 +88,7 @@ struct tile_detail {
     int channel, kv; /* in: which tile */
     int rows, cols;  /* out */
     double *got, *want_local, *bound_local, *want_global, *bound_global;
-    uint8_t *class_local, *class_global; /* enum element_class */
+    uint8_t *class_local, *class_global; /* enum element_class, or CLASS_UNJUDGED */
 };
 
 /* Once per program, before the first verdict: keeps the matrix products on the calling thread. */

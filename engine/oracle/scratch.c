@@ -7,6 +7,7 @@
 #include "probes/layout.h"
 #include <cblas.h>
 #include <float.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +70,29 @@ static int reserve(struct judge_scratch *s, size_t doubles, size_t indices)
     return 0;
 }
 
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* 1 if no size wraps: there are fewer than 256 arrays, and none has more elements than the longest side of anything
+   times the longest row, both rounded up to what a cache line or a tensor core's operand is padded to. The elements of a
+   tile are counted in int. */
+static int sizes_fit(const struct oracle_case *c)
+{
+    const int row = larger(c->bc, c->head_dim), column = larger(c->bc, c->in_q.rows);
+    size_t all = 0;
+    if (c->in_q.rows < 0 || c->bc < 0 || c->head_dim < 0 || c->kv_len < 0 || c->kv_tiles < 0)
+        return 0;
+    return column <= INT_MAX / larger(row, 1) && c->kv_tiles <= INT_MAX / ASC_CHANNELS &&
+           !__builtin_mul_overflow((size_t)larger(larger(column, row), c->kv_len) + 64, (size_t)row + 64, &all) &&
+           !__builtin_mul_overflow(all, 256 * sizeof(double), &all);
+}
+
 int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
 {
+    if (!sizes_fit(c))
+        return -1;
     const size_t R = (size_t)c->in_q.rows, C = (size_t)c->bc, D = (size_t)c->head_dim, K = (size_t)c->kv_len;
     size_t doubles = 0;
 #define BUFFER(name, elements, meaning) doubles += padded(elements);

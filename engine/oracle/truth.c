@@ -198,6 +198,13 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+/* The largest exp(s - m) with s <= m: 1, but for its rounding; and where both are multiplied by a constant before they
+   are subtracted, the same product rounded once and not at all may differ. */
+static double most_weight(const struct oracle_case *c, double folded)
+{
+    return 1.001 * exp(bound_exp_declared(c, 0, folded));
+}
+
 static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_alpha];
@@ -208,14 +215,16 @@ static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
         /* Where m may lag there is no true alpha but the one of this run's frames. */
         const double from = running ? fmax(prev, start * natural) : s->frame_prev[r];
         const double to = running ? fmax(s->max[r], start * natural) : s->frame[r];
-        const double unsure = running ? bound_expm1(s->max_bound_prev[r] + s->max_bound[r]) : s->frame_loose[r];
+        const double loose = running ? s->max_bound_prev[r] + s->max_bound[r] : log1p(s->frame_loose[r]);
         double want = 0;
         double bound = 0;
         if (!local_alpha_declared(c, s, from == start * natural ? start : from / natural, &want)) {
             const double x = from - to;
+            const double folded = local_folded(c, to);
             want = exp(x);
             /* A factor of exp(m_prev - m) <= 1, however uncertain both are. */
-            bound = fmin(want * (bound_exp_declared(c, x, local_folded(c, to)) + unsure), running ? 1.001 : INFINITY) +
+            bound = fmin(bound_exp_moved(want, 1, x, loose + bound_exp_declared(c, x, folded)),
+                         running ? most_weight(c, folded) : INFINITY) +
                     BOUND_TINY;
         }
         stage->want[GLOBAL][r] = want;
@@ -226,7 +235,8 @@ static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
             /* The alpha of this run goes from frame to frame; its underflow is seen from the frame of max. */
             const double step = s->frame_prev[r] - s->frame[r];
             s->decay[r] = exp(prev - s->max[r]);
-            s->decay_error[r] = s->decay[r] * bound_exp_declared(c, step, local_folded(c, s->frame[r])) +
+            s->decay_error[r] = bound_exp_moved(s->decay[r], 1, prev - s->max[r],
+                                                bound_exp_declared(c, step, local_folded(c, s->frame[r]))) +
                                 BOUND_TINY * exp(prev - s->frame_prev[r] - (s->max[r] - s->frame[r]));
         }
     }
@@ -240,13 +250,13 @@ static double offset_factor(const struct oracle_case *c)
 
 /* A score is at most the maximum, so a kernel's exp(s - m) is at most 1, however uncertain s is; in a frame that may
    lag, 2^lag. This is what a weight may err by at most, relative to max; a fixed frame sets no such limit. */
-static double weight_limit(const struct oracle_case *c, double shift)
+static double weight_limit(const struct oracle_case *c, double shift, double folded)
 {
     switch (c->conventions.m_policy) {
     case ASC_M_RUNNING:
-        return 1.001 / shift + 1;
+        return most_weight(c, folded) / shift + 1;
     case ASC_M_LAGGING:
-        return 1.001 * exp2((double)c->conventions.m_lag) / shift + 1;
+        return most_weight(c, folded) * exp2((double)c->conventions.m_lag) / shift + 1;
     default:
         return FRAME_LOST;
     }
@@ -269,7 +279,7 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
         const double top = s->max[r], frame = s->frame[r], loose = s->frame_loose[r];
         const double shift = top == -INFINITY ? 1 : exp(top - frame);
         const double folded = local_folded(c, frame) + bound_offset(c), tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
-        const double limit = weight_limit(c, shift), step = half_tiny / (shift * factor);
+        const double limit = weight_limit(c, shift, folded), step = half_tiny / (shift * factor);
         double sum = s->decay[r] * s->sum[r];
         double error = (s->decay[r] + s->decay_error[r]) * s->sum_error[r] + s->decay_error[r] * s->sum[r];
         for (int col = 0; col < cols; col++) {
@@ -280,9 +290,8 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
             double weight_error = 0;
             if (x != -INFINITY) {
                 weight = exp(x - top);
-                weight_error =
-                    fmin(weight * bound_expm1(off + bound_exp_declared(c, fabs(x - frame) + off, folded)), limit) +
-                    tiny;
+                const double loose_x = off + bound_exp_declared(c, fabs(x - frame) + off, folded);
+                weight_error = fmin(bound_exp_moved(weight, 1, x - top, loose_x), limit) + tiny;
             }
             s->weight[i] = weight;
             s->weight_error[i] = weight_error;

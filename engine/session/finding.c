@@ -51,7 +51,7 @@ static void first_bad_element(const struct judgement *j, const struct trace *t, 
     if (judgement_detail(j, t, f->first, scratch, &d) != 0)
         return;
     for (int i = 0; i < d.rows * d.cols; i++) {
-        if (d.class_local[i] != CLASS_OK) {
+        if (class_bad(d.class_local[i])) {
             f->row = i / d.cols;
             f->col = i % d.cols;
             break;

@@ -83,7 +83,7 @@ int judgement_slot_done(const struct judgement *j, int slot)
 int judgement_any(const struct judgement *j)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (j->summary.stage[ch].elements)
+        if (j->summary.stage[ch].elements || j->summary.stage[ch].judged_global)
             return 1;
     return 0;
 }

@@ -208,7 +208,7 @@ static void go_element(struct session *s, int worst)
     for (int i = 0; d->got && i < d->rows * d->cols; i++) {
         double error = d->got[i] - d->want_local[i];
         double ratio = d->bound_local[i] > 0 ? (error < 0 ? -error : error) / d->bound_local[i] : 0;
-        int bad = d->class_local[i] != CLASS_OK;
+        int bad = class_bad(d->class_local[i]);
         if (!(ratio <= 1e300) || (bad && ratio <= 1))
             ratio = bad ? 1e300 : 0;
         if (ratio > best && (worst || bad)) {

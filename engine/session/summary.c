@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Those that were judged. */
 static uint64_t elements(const struct verdict *v)
 {
     uint64_t n = 0;
@@ -53,8 +54,7 @@ static int same_tile(struct place a, struct place b)
     return a.slot == b.slot && a.kv == b.kv;
 }
 
-static void add_place(const struct judgement *j, struct place place, struct summary *out, uint64_t judged_global[],
-                      struct place *last_unvisited)
+static void add_place(const struct judgement *j, struct place place, struct summary *out, struct place *last_unvisited)
 {
     const struct tile_verdicts *v = judgement_tile(j, place);
     struct stage_summary *stage = &out->stage[place.channel];
@@ -64,7 +64,7 @@ static void add_place(const struct judgement *j, struct place place, struct summ
     stage->bad_local += bad;
     stage->missing_local += v->local.count[CLASS_MISSING] - excused(j, place, &v->local);
     stage->bad_global += bad_elements(j, place, &v->global);
-    judged_global[place.channel] += elements(&v->global) - excused(j, place, &v->global);
+    stage->judged_global += elements(&v->global) - excused(j, place, &v->global);
     if (bad && stage->first_local.slot < 0)
         stage->first_local = place;
     if (bad && out->first.slot < 0)
@@ -80,7 +80,6 @@ static void add_place(const struct judgement *j, struct place place, struct summ
 
 void judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out)
 {
-    uint64_t judged_global[ASC_CHANNELS] = {0};
     memset(out, 0, sizeof *out);
     struct place last_unvisited = {.slot = -1};
     out->first.slot = out->first_unvisited.slot = -1;
@@ -95,7 +94,7 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
             continue;
         int n = judgement_sequence(t, slot, places);
         for (int i = 0; i < n; i++)
-            add_place(j, places[i], out, judged_global, &last_unvisited);
+            add_place(j, places[i], out, &last_unvisited);
     }
     free(places);
 
@@ -103,7 +102,7 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
         struct stage_summary *stage = &out->stage[ch];
         int recorded = trace_has(t, ch);
         stage->local = mark_of(recorded, stage->elements, stage->bad_local, stage->unwritten);
-        stage->global = mark_of(recorded, judged_global[ch], stage->bad_global, stage->unwritten);
+        stage->global = mark_of(recorded, stage->judged_global, stage->bad_global, stage->unwritten);
         if (stage->bad_local)
             out->culprits |= 1u << ch;
         else if (stage->bad_global && !out->culprits && !out->unvisited)

@@ -59,6 +59,7 @@ enum mistake {
     O_TRUNCATED,
     LSE_BASE_2,
     M_LEFT_BEHIND, /* P stands on the new maximum, m does not */
+    M_TOO_LOW,     /* by 100 on the first tile */
     WINDOW_OFF_BY_ONE,
     SOFTCAP_FORGOTTEN,
     K_ROW_SWAPPED,
@@ -81,6 +82,7 @@ struct spec {
     int reversed;        /* visits kv tiles from the last to the first */
     int visits_masked;   /* visits tiles that no row sees */
     int skip;            /* leaves out this many kv tiles at the end of its walk */
+    int folded;          /* natural units: exp2(fma(s, log2 e, -m log2 e)) */
     double exp_error;    /* relative error of every exponential, on top of expf's own */
     unsigned unrecorded; /* set of 1u << channel */
     enum mistake mistake;
@@ -284,6 +286,8 @@ static inline float run_exp(const struct kernel_run *run, float x, int unit, flo
     const double error = 1 + run->spec.exp_error;
     if (unit == ASC_UNIT_RAW)
         return (float)(exp2((double)(x * scale_log2 - y * scale_log2)) * error);
+    if (unit == ASC_UNIT_SCALED && run->spec.folded)
+        return exp2f(fmaf(x, (float)M_LOG2E, -(y * (float)M_LOG2E)));
     return (float)((unit == ASC_UNIT_LOG2 ? exp2((double)(x - y)) : exp((double)(x - y))) * error);
 }
 
@@ -386,7 +390,8 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         if (!(s->mistake == M_PARTIAL && c < bc / 4))
             top = run_max(s, top, score[c]);
     }
-    const float frame = run_policy(run, *m, top), alpha = run_alpha(run, *m, frame);
+    const int low = s->mistake == M_TOO_LOW && run->last_kv < 0;
+    const float frame = run_policy(run, *m, top) - (low ? 100 : 0), alpha = run_alpha(run, *m, frame);
     const float stand = s->mistake == M_LEFT_BEHIND ? top : frame;
     for (int c = 0; c < bc; c++) {
         p[c] = stand == -INFINITY || score[c] == -INFINITY ? 0 : run_exp(run, score[c], to_m, stand);

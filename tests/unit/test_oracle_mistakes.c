@@ -445,7 +445,9 @@ static void input_is_the_origin(void **state)
         const struct tile_verdicts *tile = &run->out[ASC_CHANNELS];
         assert_int_equal(tile[asc_k].local.count[infinite ? CLASS_INF : CLASS_NAN], 1);
         assert_true(verdict_ok(&tile[asc_s].local));
-        assert_true(verdict_ok(&tile[asc_m].local));
+        /* Nothing follows from a NaN: that is no ok, and no fault either. */
+        assert_int_equal(tile[asc_m].local.unjudged, 64);
+        assert_false(tile[asc_m].local.judged || verdict_bad(&tile[asc_m].local));
         run->c.conventions.max_nan = ASC_MAX_DROPS;
         assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
         assert_int_equal(tile[asc_m].local.count[CLASS_NAN], 1);

@@ -225,6 +225,72 @@ static void test_output_is_judged(void **state)
     session_free(s);
 }
 
+/* A run of a scenario of which only some channels are recorded. */
+static struct session *run_recording(const char *scenario, const char *channels)
+{
+    char path[600];
+    struct runner_paths paths;
+    struct session *s;
+    struct err err;
+    assert_int_equal(runner_find_paths(&paths, &err), 0);
+    snprintf(path, sizeof path, "%s/%s.ini", paths.root, scenario);
+    assert_int_equal(session_open(path, &s, &err), 0);
+    assert_int_equal(scenario_set(&s->scenario, "capture.channels", channels, &err), 0);
+    assert_int_equal(session_start(s), 0);
+    session_finish(s, 0);
+    return s;
+}
+
+/* Whatever is recorded, a right kernel is clean; and what is recorded is judged, with nothing upstream as well. */
+static void test_few_channels(void **state)
+{
+    (void)state;
+    static const char *const right[] = {"o", "lse", "q,o", "o,lse", "s", "m", "p", "l", "u", "alpha"};
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        struct session *s = run_recording("tests/session/small", right[i]);
+        assert_string_equal(session_verdict_word(s), "CLEAN");
+        assert_true(meets(s, nothing));
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            if (trace_has(s->trace, ch)) {
+                assert_int_equal(s->judgement->summary.stage[ch].local, MARK_OK);
+                assert_int_equal(s->judgement->summary.stage[ch].global, MARK_OK);
+            }
+        session_free(s);
+    }
+    static const char *const wrong[] = {"tests/session/o-nan", "scenarios/bugs/o-not-divided",
+                                        "scenarios/bugs/double-scale"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct session *s = run_recording(wrong[i], "o");
+        assert_string_equal(session_verdict_word(s), "FAIL");
+        assert_true(s->judgement->summary.culprits & 1u << asc_o);
+        session_free(s);
+    }
+}
+
+/* A stage of which no element can be judged is not known to be right, and a run of such stages is not clean. */
+static void test_unjudged_is_not_clean(void **state)
+{
+    (void)state;
+    struct session *s = run("small");
+    for (int i = 0; i < s->judgement->n_slots * s->judgement->kv_tiles * ASC_CHANNELS; i++) {
+        struct tile_verdicts *v = &s->judgement->tiles[i];
+        const int hide = i % ASC_CHANNELS == asc_p;
+        if (hide)
+            v->local = v->global = (struct verdict){.unjudged = v->local.count[CLASS_OK], .visited = 1};
+    }
+    judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
+    assert_int_equal(s->judgement->summary.stage[asc_p].local, MARK_UNKNOWN);
+    assert_int_equal(s->judgement->summary.stage[asc_p].global, MARK_UNKNOWN);
+    assert_int_equal(s->judgement->summary.stage[asc_p].elements, 0);
+    assert_string_equal(session_verdict_word(s), "CLEAN");
+    for (int i = 0; i < s->judgement->n_slots * s->judgement->kv_tiles * ASC_CHANNELS; i++)
+        s->judgement->tiles[i] = (struct tile_verdicts){{.unjudged = 1, .visited = 1}, {.unjudged = 1, .visited = 1}};
+    judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
+    assert_string_equal(session_verdict_word(s), "UNJUDGED");
+    assert_false(meets(s, nothing));
+    session_free(s);
+}
+
 static void test_accesses_outside_an_array_are_named(void **state)
 {
     (void)state;
@@ -325,6 +391,8 @@ int main(void)
         cmocka_unit_test(test_hang_keeps_what_was_written),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_output_is_judged),
+        cmocka_unit_test(test_few_channels),
+        cmocka_unit_test(test_unjudged_is_not_clean),
         cmocka_unit_test(test_accesses_outside_an_array_are_named),
         cmocka_unit_test(test_tiles_left_out_are_nobodys_fault),
         cmocka_unit_test(test_stepping),
