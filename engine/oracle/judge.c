@@ -6,6 +6,7 @@
 #include "engine/oracle/fingerprint.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/operand.h"
+#include "engine/oracle/padding.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
@@ -182,6 +183,7 @@ static void judge_visited(const struct job *job, int kv)
     const int left = tile_left(job->c, s);
     if (!left) {
         tile_local(job->c, s);
+        padding_excuse(job->c, s);
         truth_s(job->c, s);
         truth_tile(job->c, s);
     }
@@ -201,6 +203,10 @@ static void judge_visited(const struct job *job, int kv)
                               &verdicts_of(job, asc_s)->local);
     if (left)
         return;
+    if (s->stage[asc_p].recorded)
+        padding_judge_p(job->c, s, &verdicts_of(job, asc_p)->local);
+    if (s->stage[asc_v].recorded)
+        padding_judge_v(job->c, s, &verdicts_of(job, asc_v)->local);
     judge_late_u(job);
     if (is_late(job, asc_u))
         local_keep_u(job->c, s);

@@ -48,6 +48,8 @@ struct oracle_case {
     const struct matrix *captured; /* [kv_tiles][ASC_CHANNELS] */
     /* Padding columns of s (keys >= kv_len) in valid rows: what stands there must be masked. data NULL: no padding. */
     const struct matrix *s_padding; /* [kv_tiles], or NULL: no tile has padding */
+    /* The same of p: no weight may stand there. And the padding rows of v: what is not finite there makes U so. */
+    const struct matrix *p_padding, *v_padding; /* [kv_tiles], or NULL: not looked at */
     /* What the kernel went on with where a probe overwrote its value after capturing it: an element is the fed one
        where one was written, else the captured one. Same shapes, data NULL: not fed. NULL: nothing is. */
     const struct matrix *fed;           /* [kv_tiles][ASC_CHANNELS] */
@@ -66,8 +68,8 @@ struct verdict {
     uint8_t masked;    /* no element of this tile may contribute: nothing is expected here */
     /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
     uint8_t exact;
-    /* Of the first element with the largest error/bound (non-finite ones count as inf). In s, a column at or beyond the
-       valid ones is padding that holds something. */
+    /* Of the first element with the largest error/bound (non-finite ones count as inf). In s and p, a column at or
+       beyond the valid ones is padding that holds something; in v, a row. */
     int16_t worst_row, worst_col;
     float worst_ratio; /* error / bound there */
     float mean_error;  /* signed mean of got - want over finite pairs */

@@ -76,8 +76,8 @@ static int larger(int a, int b)
 }
 
 /* 1 if no size wraps: there are fewer than 256 arrays, and none has more elements than the longest side of anything
-   times the longest row, both rounded up to what a cache line or a tensor core's operand is padded to. The elements of a
-   tile are counted in int. */
+   times the longest row, both rounded up to what a cache line or a tensor core's operand is padded to. The elements of
+   a tile are counted in int. */
 static int sizes_fit(const struct oracle_case *c)
 {
     const int row = larger(c->bc, c->head_dim), column = larger(c->bc, c->in_q.rows);
@@ -103,7 +103,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
         stage_shape(&s->stage[ch], ch, R, C, D);
         doubles += ARRAYS_PER_STAGE * padded((size_t)s->stage[ch].rows * (size_t)s->stage[ch].cols);
     }
-    if (reserve(s, doubles, 2 * R + 2 * R * C + (size_t)c->kv_tiles) != 0)
+    if (reserve(s, doubles, 2 * R + 2 * R * C + D + (size_t)c->kv_tiles) != 0)
         return -1;
     double *at = s->block;
 #define BUFFER(name, elements, meaning)                                                                                \
@@ -126,7 +126,8 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     s->visible = s->hidden + R;
     s->order = s->visible + R;
     s->shuffled = s->order + R * C;
-    s->seen = s->shuffled + R * C;
+    s->unreal_v = s->shuffled + R * C;
+    s->seen = s->unreal_v + D;
     memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
     s->late = s->stage[asc_u];
     s->late.got = s->late_got;

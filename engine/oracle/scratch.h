@@ -32,6 +32,7 @@ struct judge_scratch {
     int *hidden, *visible;               /* [R] each row may see columns hidden .. visible - 1 of the tile */
     int *order;                          /* [R][C] elements of a score tile */
     int *shuffled;                       /* [R][C] the same in another order */
+    int *unreal_v;                       /* [D] 1: V's padding made this column of U NaN or infinite */
     int *seen;                           /* [kv_tiles] 1: judged already */
     const double *use_q, *use_k, *use_v; /* magnitudes of the q, k and v that local formulas read */
     /* Scores as m and P read them: capped and masked. use_s is in unit use_s_natural; loose as in struct stage. */

@@ -24,8 +24,7 @@ void values_load(const struct matrix *m, double *out)
     }
 }
 
-/* Written, as attnscope.h's probes decide it: types without the pattern start as the NaN code 7F, integers as 0. */
-static int element_written(const struct matrix *m, size_t i)
+int values_element_written(const struct matrix *m, size_t i)
 {
     if (m->dtype == DTYPE_E4M3 || m->dtype == DTYPE_E5M2)
         return ((const uint8_t *)m->data)[i] != 0x7F;
@@ -35,7 +34,7 @@ static int element_written(const struct matrix *m, size_t i)
 double values_overlaid(const struct matrix *m, const struct matrix *under, int row, int col)
 {
     const size_t i = (size_t)(row * m->row_stride + col), j = (size_t)(row * under->row_stride + col);
-    return element_written(m, i) ? dtype_load(m->dtype, m->data, i) : dtype_load(under->dtype, under->data, j);
+    return values_element_written(m, i) ? dtype_load(m->dtype, m->data, i) : dtype_load(under->dtype, under->data, j);
 }
 
 void values_overlay(const struct matrix *m, const double *under, double *out)
@@ -43,7 +42,7 @@ void values_overlay(const struct matrix *m, const double *under, double *out)
     for (int r = 0; r < m->rows; r++)
         for (int c = 0; c < m->cols; c++) {
             const size_t at = (size_t)r * (size_t)m->cols + (size_t)c, i = (size_t)(r * m->row_stride + c);
-            out[at] = element_written(m, i) ? dtype_load(m->dtype, m->data, i) : under[at];
+            out[at] = values_element_written(m, i) ? dtype_load(m->dtype, m->data, i) : under[at];
         }
 }
 

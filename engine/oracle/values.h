@@ -12,6 +12,9 @@ void values_overlay(const struct matrix *m, const double *under, double *out);
 /* One element of that; `under` as a matrix. */
 double values_overlaid(const struct matrix *m, const struct matrix *under, int row, int col);
 
+/* 1 if element i was written, as attnscope.h's probes decide it: types without the pattern start as the NaN code 7F. */
+int values_element_written(const struct matrix *m, size_t i);
+
 /* 1 if any element of the matrix was written; types without a never-written pattern count as written. */
 int values_written(const struct matrix *m);
 

@@ -110,6 +110,15 @@ static struct matrix padding_of(struct tile tile)
     return (struct matrix){first, tile.dtype, tile.cols, tile.valid_rows, tile.cols - tile.valid_cols};
 }
 
+static struct matrix padding_rows_of(struct tile tile)
+{
+    if (!tile.data || tile.valid_rows >= tile.rows)
+        return (struct matrix){0};
+    const size_t first = (size_t)tile.valid_rows * (size_t)tile.cols * dtype_bytes(tile.dtype);
+    return (struct matrix){(const unsigned char *)tile.data + first, tile.dtype, tile.cols, tile.rows - tile.valid_rows,
+                           tile.valid_cols};
+}
+
 /* All tiles of a slot: captured ones by trace_tile, fed ones by trace_fed_tile. */
 static int list_tiles(const struct trace *t, int slot,
                       struct tile (*get)(const struct trace *t, enum asc_channel ch, int slot, int kv),
@@ -117,11 +126,13 @@ static int list_tiles(const struct trace *t, int slot,
 {
     const int kv_tiles = t->layout.kv_tiles;
     *tiles = calloc((size_t)kv_tiles * ASC_CHANNELS, sizeof **tiles);
-    *padding = calloc((size_t)kv_tiles, sizeof **padding);
+    *padding = calloc((size_t)kv_tiles * 3, sizeof **padding);
     if (!*tiles || !*padding)
         return -1;
     for (int kv = 0; kv < kv_tiles; kv++) {
         (*padding)[kv] = padding_of(get(t, asc_s, slot, kv));
+        (*padding)[kv_tiles + kv] = padding_of(get(t, asc_p, slot, kv));
+        (*padding)[2 * kv_tiles + kv] = padding_rows_of(get(t, asc_v, slot, kv));
         for (int ch = 0; ch < ASC_CHANNELS; ch++)
             if (kv == 0 || channel_per_kv(ch))
                 (*tiles)[kv * ASC_CHANNELS + ch] = valid_part(get(t, ch, slot, kv));
@@ -168,6 +179,8 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
     c->kv_tiles = kv_tiles;
     c->captured = out->captured;
     c->s_padding = out->padding;
+    c->p_padding = out->padding + kv_tiles;
+    c->v_padding = out->padding + (ptrdiff_t)2 * kv_tiles;
     c->fed = out->fed;
     c->fed_s_padding = out->fed_padding;
     c->order = out->order;

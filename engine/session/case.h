@@ -8,7 +8,7 @@
 struct slot_case {
     struct oracle_case c;
     struct matrix *captured;    /* owned, [kv_tiles][ASC_CHANNELS] */
-    struct matrix *padding;     /* owned, [kv_tiles] */
+    struct matrix *padding;     /* owned, [3][kv_tiles]: of s, p and v */
     struct matrix *fed;         /* owned, as captured; NULL: not an isolated run */
     struct matrix *fed_padding; /* owned, as padding */
     int *order;                 /* owned, [kv_tiles] */

@@ -45,6 +45,7 @@ enum mistake {
     S_SQUARED,
     S_CAUSAL_OFF_BY_ONE,
     S_TAIL_COUNTED,
+    P_TAIL_COUNTED, /* S is masked there, P is 0.5 */
     /* later stages */
     M_PARTIAL,
     ALPHA_INVERTED,
@@ -83,6 +84,8 @@ struct spec {
     int visits_masked;   /* visits tiles that no row sees */
     int skip;            /* leaves out this many kv tiles at the end of its walk */
     int folded;          /* natural units: exp2(fma(s, log2 e, -m log2 e)) */
+    int v_padding_nan;   /* V's rows beyond kv_len are NaN instead of 0 */
+    int skips_padding;   /* and P.V leaves them out */
     double exp_error;    /* relative error of every exponential, on top of expf's own */
     unsigned unrecorded; /* set of 1u << channel */
     enum mistake mistake;
@@ -398,6 +401,8 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         if (s->mistake == P_BASE_2 && score[c] != -INFINITY)
             p[c] = exp2f(score[c] - stand);
         p[c] = ldexpf(p[c], conventions->p_offset);
+        if (s->mistake == P_TAIL_COUNTED && c >= valid)
+            p[c] = 0.5f;
         if (real_row)
             run_record(run, asc_p, kv, (size_t)r * (size_t)bc + (size_t)c, p[c]);
     }
@@ -417,7 +422,7 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         const float before = u[d] * u_alpha;
         if (real_row && conventions->u_phase == ASC_U_RESCALED && run->last_kv >= 0)
             run_record(run, asc_u, run->last_kv, (size_t)(r * D + d), before);
-        u[d] = sum_products(s, p, v + d, bc, D, before);
+        u[d] = sum_products(s, p, v + d, s->skips_padding ? valid : bc, D, before);
         if (real_row)
             run_record(run, asc_u, kv, (size_t)(r * D + d), u[d]);
     }
@@ -442,7 +447,7 @@ static inline void run_tile(struct kernel_run *run, int kv, struct state *at)
     for (int i = 0; i < bc * D; i++) {
         const int from = s->mistake == K_ROW_SWAPPED && i / D < 2 ? first * D + i % D + (1 - i / D) * D : first * D + i;
         k[i] = i / D < valid ? run_input(s, run->k, (size_t)from) : 0;
-        v[i] = i / D < valid ? run_input(s, run->v, (size_t)(first * D + i)) : 0;
+        v[i] = i / D < valid ? run_input(s, run->v, (size_t)(first * D + i)) : s->v_padding_nan ? NAN : 0;
         if (s->mistake == V_ELEMENT_LOST && i == 1)
             v[i] = 0;
         run_record(run, asc_k, kv, (size_t)i, k[i]);
@@ -495,7 +500,7 @@ static inline void run_arrays(struct kernel_run *run)
     const struct asc_problem problem = {.head_dim = s->head_dim, .q_len = s->q_len, .kv_len = s->kv_len};
     const int tiles = run->c.kv_tiles;
     run->captured = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->captured);
-    run->padding = calloc((size_t)tiles, sizeof *run->padding);
+    run->padding = calloc((size_t)tiles * 3, sizeof *run->padding);
     run->arrays = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->arrays);
     run->order = calloc((size_t)tiles, sizeof *run->order);
     run->out = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->out);
@@ -516,6 +521,12 @@ static inline void run_arrays(struct kernel_run *run)
                                            ch == asc_s || ch == asc_p ? left : cols};
         if (ch == asc_s && left < s->bc)
             run->padding[kv] = (struct matrix){(float *)run->arrays[i] + left, t, cols, rows_left, s->bc - left};
+        if (ch == asc_p && left < s->bc)
+            run->padding[tiles + kv] = (struct matrix){(char *)run->arrays[i] + (size_t)left * dtype_bytes(t), t, cols,
+                                                       rows_left, s->bc - left};
+        if (ch == asc_v && left < s->bc)
+            run->padding[2 * tiles + kv] = (struct matrix){
+                (char *)run->arrays[i] + (size_t)left * (size_t)cols * dtype_bytes(t), t, cols, s->bc - left, cols};
     }
 }
 
@@ -553,6 +564,8 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->c.in_v = (struct matrix){run->v, s->dtype, D, s->kv_len, D};
     run->c.captured = run->captured;
     run->c.s_padding = run->padding;
+    run->c.p_padding = run->padding + tiles;
+    run->c.v_padding = run->padding + (ptrdiff_t)2 * tiles;
     run->c.order = run->order;
     struct state at = {.lanes = s->conventions.l_lanes > 1 ? s->conventions.l_lanes : 1};
     at.q = calloc((size_t)(s->br * D), sizeof *at.q);

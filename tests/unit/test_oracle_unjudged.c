@@ -261,6 +261,61 @@ static void folded_exponential_is_right(void **state)
     kernel_run_free(run);
 }
 
+/* Weights of keys that do not exist are P's fault: l and U only add up what is there. */
+static void padding_of_p(void **state)
+{
+    (void)state;
+    for (int hidden = 0; hidden < 2; hidden++) {
+        for (int narrow = 0; narrow < 2; narrow++) {
+            struct spec s = base;
+            s.mistake = P_TAIL_COUNTED;
+            s.p_dtype = narrow ? DTYPE_E4M3 : DTYPE_F32;
+            s.unrecorded = hidden ? SET(s) : 0;
+            struct kernel_run *run = judged(&s);
+            assert_int_equal(bad_stages(run, 0), SET(p));
+            const struct verdict *v = &run->out[2 * ASC_CHANNELS + asc_p].local;
+            assert_int_equal(v->count[CLASS_EXTRA], 64 * (3 * 64 - 150));
+            assert_int_equal(v->worst_col, 150 - 2 * 64);
+            kernel_run_free(run);
+        }
+    }
+    /* Scores that were not masked are S's fault: P follows from them. */
+    struct spec s = base;
+    s.mistake = S_TAIL_COUNTED;
+    struct kernel_run *run = judged(&s);
+    assert_int_equal(bad_stages(run, 0), SET(s));
+    /* Nobody has to write padding. */
+    s.mistake = RIGHT;
+    kernel_run_free(run);
+    run = kernel_run(&s);
+    const uint32_t pattern = UNWRITTEN_32;
+    memcpy((float *)run_array(run, asc_p, 2) + 60, &pattern, sizeof pattern);
+    judge(run);
+    assert_int_equal(bad_stages(run, 0) | bad_stages(run, 1), 0);
+    kernel_run_free(run);
+}
+
+/* 0 NaN = NaN: V is where it begins. Who leaves the padding out may have anything there. */
+static void padding_of_v(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        for (int skips = 0; skips < 2; skips++) {
+            struct spec s = base;
+            s.conventions.u_phase = late ? ASC_U_RESCALED : ASC_U_AFTER_PV;
+            s.v_padding_nan = 1;
+            s.skips_padding = skips;
+            struct kernel_run *run = judged(&s);
+            assert_int_equal(bad_stages(run, 0), skips ? 0 : SET(v));
+            const struct verdict *v = &run->out[2 * ASC_CHANNELS + asc_v].local;
+            assert_int_equal(v->count[CLASS_NAN], skips ? 0 : 64 * (3 * 64 - 150));
+            if (!skips)
+                assert_int_equal(v->worst_row, 150 - 2 * 64);
+            kernel_run_free(run);
+        }
+    }
+}
+
 /* Just above ln l = 8 an ulp is 16 u; __logf may err by three of them. */
 static void logarithm_may_err_by_three_ulp(void **state)
 {
@@ -320,6 +375,8 @@ int main(void)
         cmocka_unit_test(overflow_is_the_fault_of_m),
         cmocka_unit_test(large_scores_are_no_fault),
         cmocka_unit_test(folded_exponential_is_right),
+        cmocka_unit_test(padding_of_p),
+        cmocka_unit_test(padding_of_v),
         cmocka_unit_test(logarithm_may_err_by_three_ulp),
         cmocka_unit_test(sizes_that_wrap),
     };
