@@ -23,7 +23,7 @@ enum mark {
 
 struct stage_summary {
     enum mark local, global;
-    uint64_t elements;  /* judged locally */
+    uint64_t elements; /* judged locally */
     uint64_t judged_global;
     uint64_t unwritten; /* of a run that ended early: elements it never came to write; not in `elements` */
     uint64_t bad_local, bad_global;

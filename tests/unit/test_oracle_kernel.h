@@ -5,6 +5,7 @@
 
 #include "engine/oracle/oracle.h"
 #include "probes/layout.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -476,7 +477,7 @@ static inline void run_end(const struct kernel_run *run, const struct state *at)
         for (int lane = 0; lane < at->lanes; lane++)
             l += at->l[(ptrdiff_t)r * at->lanes + lane];
         const float inverse = l > 0 ? 1 / l : 0, m_natural = at->m[r] * natural;
-        float lse = m_natural + logf(l) - (float)(s->conventions.p_offset * M_LN2);
+        float lse = m_natural + logf(fmaxf(l, FLT_TRUE_MIN)) - (float)(s->conventions.p_offset * M_LN2);
         if (s->conventions.lse_base2)
             lse *= (float)M_LOG2E;
         if (s->mistake == LSE_BASE_2)

@@ -9,7 +9,7 @@ const char *const simt_compile_flags[] = {
     "-O2",
     "-g",
     "-ftrack-macro-expansion=0", /* an error in a probe stands at the probe's line, not inside its macro */
-    "-fno-working-directory", /* the preprocessed text must not name the folder: it is hashed */
+    "-fno-working-directory",    /* the preprocessed text must not name the folder: it is hashed */
     "-fno-pie",
     "-fno-extern-tls-init",
     "-fno-strict-aliasing",
