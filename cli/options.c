@@ -54,7 +54,8 @@ void options_write_help(FILE *out)
         }
         fputs("\n", out);
     }
-    fputs("\nExit status: 0 as expected, 1 not as expected, 2 a mistake in what was asked, 3 it could not be run.\n",
+    fputs("\nExit status: 0 as expected, 1 not as expected, 2 a mistake in what was asked, 3 it could not be run.\n"
+          "A debugger that is left with q has asked nothing and returns 0.\n",
           out);
 }
 
