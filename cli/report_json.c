@@ -137,23 +137,25 @@ static json_t *evidence_json(const struct cause_evidence *e)
                      "rounding", (json_int_t)e->rounding, "discriminating", (json_int_t)e->discriminating);
 }
 
-static json_t *cause_json(enum cause cause, const struct cause_evidence *e)
+static json_t *cause_json(enum cause cause)
 {
-    json_t *json = json_pack("{s:s, s:s, s:s}", "name", cause_name(cause), "sentence", cause_sentence(cause), "formula",
-                             cause_formula(cause));
-    if (e)
-        json_object_set_new(json, "evidence", evidence_json(e));
-    return json;
+    return json_pack("{s:s, s:s, s:s, s:b}", "name", cause_name(cause), "sentence", cause_sentence(cause), "formula",
+                     cause_formula(cause), "declaration", cause_is_declaration(cause));
 }
 
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
     const struct trace_site *site = trace_site(s->trace, f->channel);
     json_t *causes = json_array();
-    if (f->cause != CAUSE_NONE)
-        json_array_append_new(causes, cause_json(f->cause, &f->evidence));
+    if (f->cause != CAUSE_NONE) {
+        json_t *named = cause_json(f->cause);
+        json_object_set_new(named, "evidence", evidence_json(&f->evidence));
+        if (f->detail[0])
+            json_object_set_new(named, "detail", text_json(f->detail));
+        json_array_append_new(causes, named);
+    }
     for (int i = 0; i < f->n_also; i++)
-        json_array_append_new(causes, cause_json(f->also[i], NULL));
+        json_array_append_new(causes, cause_json(f->also[i]));
     json_t *json =
         json_pack("{s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "channel", channel_name(f->channel), "first",
                   place_json(s, f->first), "row", f->row, "col", f->col, "text", text_json(f->text), "cause",

@@ -1,26 +1,22 @@
-/* Causes: a formula of a known mistake, evaluated in float64 on the operands this run captured, set against what it
-   captured of the result. It is named only where it explains (almost) everything, where enough elements tell it from
-   plain rounding, and where that can not be chance. */
-#include "engine/oracle/oracle.h"
+/* The list of causes, and what their formulas have in common. */
+#include "engine/oracle/cause.h"
 
-#include "engine/oracle/bound.h"
-#include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
-#include "engine/oracle/operand.h"
-#include "engine/oracle/schedule.h"
-#include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
-#include <math.h>
 #include <string.h>
 
 struct cause_facts {
     const char *name, *sentence, *formula;
     enum asc_channel channel;
+    enum cause_kind kind;
+    const struct cause_parameter *parameter;
+    int (*fill)(struct candidate *k);
 };
 
 static const struct cause_facts facts[CAUSE_COUNT] = {
-    [CAUSE_NONE] = {"none", "no known cause", "", ASC_CHANNELS},
-#define CAUSE(id, name, channel, sentence, formula) [id] = {name, sentence, formula, channel},
+    [CAUSE_NONE] = {"none", "no known cause", "", ASC_CHANNELS, MISTAKE, &parameter_none, NULL},
+#define CAUSE(id, name, channel, kind, parameter, sentence, formula)                                                   \
+    [CAUSE_##id] = {name, sentence, formula, channel, kind, &parameter_##parameter, cause_##id},
 #include "engine/oracle/causes.def"
 #undef CAUSE
 };
@@ -45,6 +41,11 @@ enum asc_channel cause_channel(enum cause c)
     return facts[c].channel;
 }
 
+int cause_is_declaration(enum cause c)
+{
+    return facts[c].kind == DECLARATION;
+}
+
 int cause_from_name(const char *name)
 {
     for (int c = 0; c < CAUSE_COUNT; c++)
@@ -53,168 +54,157 @@ int cause_from_name(const char *name)
     return -1;
 }
 
-/* What a score would be under a mistake: factor times q.k, or factor times q[r,:] k[:,c] with K as it lies in memory.
- */
-struct score_mistake {
-    int applicable;
-    int transposed; /* 1: K has been left untransposed */
-    double factor;
-};
-
-static struct score_mistake score_mistake(const struct oracle_case *c, enum cause cause)
+void cause_detail(enum cause cause, const struct oracle_case *c, double parameter, char *text, size_t bytes)
 {
-    const double right = values_factor(c->conventions.s_unit, c->scale);
-    const double natural = values_natural(c->conventions.s_unit, c->scale);
-    switch (cause) {
-    case CAUSE_SCALED_TWICE:
-        /* The formulas name natural scores: a raw one has been scaled twice where it carries the scale's square. */
-        return (struct score_mistake){1, 0,
-                                      c->conventions.s_unit == ASC_UNIT_RAW ? c->scale * c->scale : right * c->scale};
-    case CAUSE_NOT_SCALED:
-        return (struct score_mistake){c->conventions.s_unit != ASC_UNIT_RAW, 0, 1 / natural};
-    case CAUSE_K_NOT_TRANSPOSED:
-        /* Key c as row and d as column trade places: that stays inside the tile where it is square. */
-        return (struct score_mistake){c->bc == c->head_dim, 1, right};
-    default:
-        return (struct score_mistake){0};
+    text[0] = '\0';
+    if (facts[cause].parameter->describe && !isnan(parameter))
+        facts[cause].parameter->describe(c, parameter, text, bytes);
+}
+
+const struct cause_parameter *cause_parameter(enum cause c)
+{
+    return facts[c].parameter;
+}
+
+int cause_fill(enum cause c, struct candidate *k)
+{
+    k->row_padding = k->row_padding_bound = NULL;
+    k->rival = NULL;
+    k->rounds = DTYPE_COUNT;
+    k->truncates = 0;
+    return facts[c].fill(k);
+}
+
+struct judge_scratch cause_altered(const struct candidate *k)
+{
+    struct judge_scratch s = *k->tile->s;
+    s.stage[k->channel].want[LOCAL] = k->want;
+    s.stage[k->channel].bound[LOCAL] = k->bound;
+    return s;
+}
+
+static size_t elements(const struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[k->channel];
+    return (size_t)stage->rows * (size_t)stage->cols;
+}
+
+void cause_right(const struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[k->channel];
+    memcpy(k->want, stage->want[LOCAL], elements(k) * sizeof(double));
+    memcpy(k->bound, stage->bound[LOCAL], elements(k) * sizeof(double));
+}
+
+void cause_loosen(const struct candidate *k, int n)
+{
+    for (size_t i = 0; i < elements(k); i++)
+        if (isfinite(k->want[i]))
+            k->bound[i] += n * BOUND_U * BOUND_SLACK * fabs(k->want[i]);
+}
+
+double *cause_copy(const struct candidate *k, const double *values, enum asc_channel shape)
+{
+    const struct stage *stage = &k->tile->s->stage[shape];
+    memcpy(k->tile->s->cause_operand, values, (size_t)stage->rows * (size_t)stage->cols * sizeof(double));
+    return k->tile->s->cause_operand;
+}
+
+int cause_permuted(double parameter, int i, int n)
+{
+    const int by = (int)parameter;
+    return by < n ? (i + by) % n : i ^ (by - n);
+}
+
+void cause_permute_operand(const struct candidate *k, enum asc_channel ch)
+{
+    const struct stage *stage = &k->tile->s->stage[ch];
+    const int bc = k->tile->c->bc;
+    const size_t D = (size_t)k->tile->c->head_dim;
+    double *to = k->tile->s->cause_operand;
+    memset(to, 0, (size_t)bc * D * sizeof *to);
+    for (int row = 0; row < bc; row++) {
+        const int from = cause_permuted(k->parameter, row, bc);
+        if (from < stage->rows)
+            memcpy(to + (size_t)row * D, stage->value + (size_t)from * D, D * sizeof *to);
     }
 }
 
-/* Candidate scores and their bounds into s->weight and s->weight_error. The mistake may cost two roundings more than
-   the right formula: a constant rounded and applied once more. */
-static void score_candidate(const struct oracle_case *c, struct judge_scratch *s, const struct score_mistake *mistake)
+void cause_power_of_alpha(const struct candidate *k, double power, struct judge_scratch *s)
 {
-    const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
-    const double *q = s->stage[asc_q].value, *k = s->stage[asc_k].value;
-    const double relative = bound_gamma(head_dim + 5), tiny = bound_score_tiny(head_dim);
-    double *want = s->weight, *bound = s->weight_error;
-    if (!mistake->transposed) {
-        local_score(c, s,
-                    &(struct score_product){.q = q,
-                                            .k = k,
-                                            .size_q = s->use_q,
-                                            .size_k = s->use_k,
-                                            .factor = mistake->factor,
-                                            .relative = relative,
-                                            .want = want,
-                                            .bound = bound});
-        return;
+    const struct stage *alpha = &k->tile->s->stage[asc_alpha];
+    double *to = s->cause_alpha, *loose = to + alpha->rows;
+    for (int r = 0; r < alpha->rows; r++) {
+        const double x = alpha->value[r];
+        double declared = 0;
+        const int first = local_alpha_declared(k->tile->c, s, s->m_prev[r], &declared);
+        to[r] = first ? x : pow(x, power);
+        loose[r] = alpha->loose[r] > 0 ? fabs(power * pow(x, power - 1)) * alpha->loose[r] : 0;
     }
-    /* Keys beyond kv_len are zero rows of the tile: the sum ends with the keys there are. */
-    matrix_multiply(rows, cols, cols, mistake->factor, q, head_dim, k, head_dim, want, 0);
-    matrix_multiply(rows, cols, cols, fabs(mistake->factor) * relative, s->use_q, head_dim, s->use_k, head_dim, bound,
-                    0);
-    for (int r = 0; r < rows; r++) {
-        for (int col = 0; col < cols; col++) {
-            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
-            const int masked = col >= s->visible[r];
-            want[i] = masked ? -INFINITY : isfinite(want[i]) ? want[i] : NAN;
-            bound[i] = masked ? 0 : bound[i] + tiny;
-        }
-    }
+    s->stage[asc_alpha].value = to;
+    s->stage[asc_alpha].loose = loose;
 }
 
-/* Fills s->order with the visible elements of the score tile; returns how many. */
-static int list_visible(struct judge_scratch *s, int rows)
+enum dtype cause_type(double parameter)
 {
-    int n = 0;
-    for (int r = 0; r < rows; r++)
-        for (int col = 0; col < s->visible[r] && col < s->kv_cols; col++)
-            s->order[n++] = r * s->kv_cols + col;
-    return n;
+    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
+    return types[(int)parameter];
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014): a fixed stream, so that evidence is the same on every machine. */
-static uint64_t next_random(uint64_t *state)
+const double *cause_sizes(const struct candidate *k, const double *x)
 {
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
+    const size_t n = (size_t)k->tile->c->bc * (size_t)k->tile->c->head_dim;
+    for (size_t i = 0; i < n; i++)
+        k->tile->s->cause_size[i] = fabs(x[i]);
+    return k->tile->s->cause_size;
 }
 
-/* How often would the candidate agree with values that have nothing to do with it? Tried on the captured values of the
-   same tile in another order, one in which no value keeps its place (Sattolo's cycle). */
-static void collect_chance(const struct judge_scratch *s, enum dtype t, const int *shuffled, const int *places, int n,
-                           const double *right, const double *right_bound, struct cause_evidence *e)
+/* Rows first .. of an input, in the type the kernel works in. */
+static int load_rows(const struct candidate *k, enum asc_channel ch, const struct matrix *from, int first, double *out)
 {
-    const double *got = s->stage[asc_s].got, *want = s->weight, *bound = s->weight_error;
-    for (int j = 0; j < n; j++) {
-        const int i = places[j];
-        if (!(fabs(want[i] - right[i]) > bound[i] + right_bound[i]))
-            continue;
-        e->chance_tried++;
-        e->chance_hit += (uint64_t)element_within(t, got[shuffled[j]], want[i], bound[i]);
-    }
-}
-
-static void collect(const struct oracle_case *c, struct judge_scratch *s, const struct matrix *captured,
-                    struct cause_evidence *e)
-{
-    const struct stage *stage = &s->stage[asc_s];
-    const double *right = stage->want[LOCAL], *right_bound = stage->bound[LOCAL];
-    const struct comparison to_right = {captured, stage->got, right, right_bound, stage->rows, stage->cols, 0};
-    const struct comparison to_candidate = {captured,    stage->got,  s->weight, s->weight_error,
-                                            stage->rows, stage->cols, 0};
-    for (int r = 0; r < stage->rows; r++) {
-        for (int col = 0; col < stage->cols; col++) {
-            const size_t i = (size_t)r * (size_t)stage->cols + (size_t)col;
-            e->elements++;
-            e->rounding += element_classify(&to_right, r, col) == CLASS_OK;
-            if (element_classify(&to_candidate, r, col) != CLASS_OK)
-                continue;
-            e->explained++;
-            e->discriminating += fabs(s->weight[i] - right[i]) > s->weight_error[i] + right_bound[i];
-        }
-    }
-    const int n = list_visible(s, stage->rows);
-    int *places = s->order, *shuffled = s->shuffled;
-    uint64_t state = (uint64_t)s->kv << 32 | (uint32_t)c->q_tile;
-    memcpy(shuffled, places, (size_t)n * sizeof *shuffled);
-    for (int j = n - 1; j > 0; j--) {
-        const int other = (int)(next_random(&state) % (uint64_t)j), kept = shuffled[j];
-        shuffled[j] = shuffled[other];
-        shuffled[other] = kept;
-    }
-    collect_chance(s, captured->dtype, shuffled, places, n, right, right_bound, e);
-}
-
-int cause_collect(const struct oracle_case *c, enum asc_channel ch, int kv, struct judge_scratch *scratch,
-                  struct cause_evidence evidence[CAUSE_COUNT])
-{
-    /* All known causes are mistakes of scores. */
-    if (ch != asc_s || kv < 0 || kv >= c->kv_tiles)
+    const struct oracle_case *c = k->tile->c;
+    const struct matrix *captured = scratch_captured(k->tile->s, c, ch);
+    struct matrix part = *from;
+    double unit = 0;
+    double half_tiny = 0;
+    memset(out, 0, (size_t)c->bc * (size_t)c->head_dim * sizeof *out);
+    part.rows = from->rows - first < c->bc ? from->rows - first : c->bc;
+    if (!from->data || part.rows <= 0)
         return 0;
-    const struct matrix *captured = &c->captured[kv * ASC_CHANNELS + (int)asc_s];
-    if (!captured->data)
-        return 0;
-    if (scratch_prepare(scratch, c) != 0)
-        return -1;
-    scratch_tile(scratch, c, kv);
-    truth_tile_inputs(c, scratch);
-    operand_take(c, scratch, asc_q);
-    operand_take(c, scratch, asc_k);
-    local_s(c, scratch);
-    scratch_take(scratch, c, asc_s);
-    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
-        const struct score_mistake mistake = score_mistake(c, cause);
-        if (!mistake.applicable)
-            continue;
-        evidence[cause].applicable = 1;
-        score_candidate(c, scratch, &mistake);
-        collect(c, scratch, captured, &evidence[cause]);
-    }
-    return 0;
+    part.data = (const unsigned char *)from->data + (size_t)(first * from->row_stride) * dtype_bytes(from->dtype);
+    values_load(&part, out);
+    if (captured->data && captured->dtype != from->dtype && bound_narrow(captured->dtype, &unit, &half_tiny))
+        for (int i = 0; i < part.rows * part.cols; i++)
+            out[i] = bound_round(captured->dtype, out[i]);
+    return 1;
 }
 
-/* Three conditions, from the study of numerics (0 wrong names and 0 of 127 unlisted mistakes named): it explains 99.99
-   % of all elements of tiles with a fault; 16 elements at least lie beyond both bounds from what the right formula
-   wants; and n such agreements by chance, each of probability pi, have ln(pi^n) <= -30. pi is estimated on shuffled
-   values, never below 1 / (tried + 1): what was not seen in `tried` attempts may still happen. */
-int cause_named(const struct cause_evidence *e)
+int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv, double *out)
 {
-    if (!e->applicable || e->elements == 0 || e->discriminating < 16)
+    const struct oracle_case *c = k->tile->c;
+    if (kv < 0)
         return 0;
-    const double chance = (double)(e->chance_hit + 1) / (double)(e->chance_tried + 1);
-    return (double)e->explained >= 0.9999 * (double)e->elements && (double)e->discriminating * -log(chance) >= 30;
+    const struct matrix *captured = &c->captured[kv * ASC_CHANNELS + (int)ch];
+    if (captured->data && k->channel != ch)
+        return load_rows(k, ch, captured, 0, out);
+    return load_rows(k, ch, ch == asc_k ? &c->in_k : &c->in_v, kv * c->bc, out);
+}
+
+int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double parameter, double *out)
+{
+    const struct oracle_case *c = k->tile->c;
+    const struct matrix *heads = ch == asc_k ? c->other_k : c->other_v;
+    return load_rows(k, ch, &heads[(int)parameter], k->tile->s->kv * c->bc, out);
+}
+
+int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s)
+{
+    const int s_unit = (int)k->parameter / 3, m_unit = (int)k->parameter % 3;
+    if ((s_unit == c->conventions.s_unit && m_unit == c->conventions.m_unit) || values_capped_later(c))
+        return 0;
+    c->conventions.s_unit = s_unit;
+    c->conventions.m_unit = m_unit;
+    s->use_s_natural = values_natural_s(c);
+    s->use_s_direct = s_unit == m_unit;
+    return 1;
 }

@@ -30,6 +30,10 @@ struct matrix {
     int rows, cols;
 };
 
+/* Kv heads that a kernel may take for the right one: its neighbours in memory, head % kv_heads, head / kv_heads, the
+   first. */
+enum { OTHER_PREVIOUS, OTHER_NEXT, OTHER_MODULO, OTHER_QUOTIENT, OTHER_FIRST, OTHER_HEADS };
+
 /* What a verdict is asked about: one (batch, head, q tile) of a run. */
 struct oracle_case {
     double scale;                  /* as the float the kernel was given */
@@ -42,6 +46,7 @@ struct oracle_case {
     struct asc_conventions conventions;
     struct matrix in_q;       /* [valid rows of this q tile][head_dim], the original input */
     struct matrix in_k, in_v; /* [kv_len][head_dim], of the kv head this head reads */
+    struct matrix other_k[OTHER_HEADS], other_v[OTHER_HEADS]; /* as in_k, of other kv heads; data NULL: there is none */
     int kv_tiles;
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
        captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */
@@ -113,10 +118,10 @@ int oracle_row_state(const struct oracle_case *c, int row, double *m, double *al
 /* The bound's derivation, for a channel, in one line (shown beside a value). */
 const char *bound_formula(enum asc_channel ch);
 
-/* A cause: a formula that explains wrong values. CAUSE(id, name, channel, sentence, formula) in causes.def. */
+/* A cause: a formula that explains wrong values (causes.def). */
 enum cause {
     CAUSE_NONE,
-#define CAUSE(id, name, channel, sentence, formula) id,
+#define CAUSE(id, ...) CAUSE_##id,
 #include "engine/oracle/causes.def"
 #undef CAUSE
     CAUSE_COUNT
@@ -125,21 +130,43 @@ const char *cause_name(enum cause c);     /* "scaled-twice" */
 const char *cause_sentence(enum cause c); /* "scores are scaled twice" */
 const char *cause_formula(enum cause c);  /* "scale² · q kᵀ" */
 enum asc_channel cause_channel(enum cause c);
+/* 1: no mistake of the kernel: its values are right under another convention than the declared one. */
+int cause_is_declaration(enum cause c);
 int cause_from_name(const char *name); /* enum cause, or -1 */
+/* What a formula with a parameter was found to have: "n = 48 of 64"; "" without one. */
+void cause_detail(enum cause cause, const struct oracle_case *c, double parameter, char *text, size_t bytes);
 
-/* Evidence for one candidate, summed over the tiles that hold any bad element (cause_collect on each, any order). */
+/* What is settled before evidence is collected. */
+struct cause_plan {
+    unsigned culprits;               /* set of 1u << enum asc_channel */
+    double parameter[CAUSE_COUNT];   /* of formulas that have one; NaN: none fits */
+    uint64_t elements[ASC_CHANNELS]; /* in all tiles with a bad one: a cause that leaves more than 1 in 10,000 of them
+                                        unexplained is given up. 0: none is */
+};
+void cause_plan_begin(struct cause_plan *plan, unsigned culprits);
+
+/* Evidence for one candidate, summed over the tiles that hold any bad element; for a declaration, which has to hold
+   everywhere, over all tiles. A formula with a parameter is weighed on the half of the elements that had no say in
+   choosing it. */
 struct cause_evidence {
     uint64_t elements;                 /* judged elements in those tiles */
     uint64_t explained;                /* within the bound of the candidate formula */
     uint64_t rounding;                 /* within the bound of the right formula: what plain rounding explains */
     uint64_t discriminating;           /* explained, and beyond both bounds from what the right formula wants */
-    uint64_t chance_tried, chance_hit; /* the candidate against shuffled captured values */
+    uint64_t chance_tried, chance_hit; /* the candidate against the captured values of other elements */
+    uint64_t chance_seen;              /* elements it could have been tried on */
     int applicable;                    /* 0: the formula has no meaning for this shape */
+    int given_up;                      /* 1: can not be named any more; the rest was not looked at */
 };
+void cause_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct cause_evidence from[CAUSE_COUNT]);
 
-/* Adds tile kv of the case to evidence[CAUSE_COUNT] for every cause of channel ch. */
-int cause_collect(const struct oracle_case *c, enum asc_channel ch, int kv, struct judge_scratch *scratch,
-                  struct cause_evidence evidence[CAUSE_COUNT]);
+/* bad: [kv_tiles] sets of 1u << enum asc_channel: tiles of culprits with bad elements; channels that exist once per
+   slot stand at kv 0. cause_choose sets the parameters of the causes of these channels, from half of the elements; one
+   tile is enough. cause_collect adds what the slot says to evidence[CAUSE_COUNT]. -1 where memory ran out. */
+int cause_choose(const struct oracle_case *c, const uint32_t *bad, struct judge_scratch *scratch,
+                 struct cause_plan *plan);
+int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct cause_plan *plan,
+                  struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
 /* The rule of DESIGN.md: explains >= 99.99 % of all elements, >= 16 discriminate, n ln(1/pi) >= 30. */
 int cause_named(const struct cause_evidence *e);
 

@@ -103,7 +103,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
         stage_shape(&s->stage[ch], ch, R, C, D);
         doubles += ARRAYS_PER_STAGE * padded((size_t)s->stage[ch].rows * (size_t)s->stage[ch].cols);
     }
-    if (reserve(s, doubles, 2 * R + 2 * R * C + D + (size_t)c->kv_tiles) != 0)
+    if (reserve(s, doubles, 4 * R + D + (size_t)c->kv_tiles) != 0)
         return -1;
     double *at = s->block;
 #define BUFFER(name, elements, meaning)                                                                                \
@@ -124,9 +124,9 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     }
     s->hidden = s->indices;
     s->visible = s->hidden + R;
-    s->order = s->visible + R;
-    s->shuffled = s->order + R * C;
-    s->unreal_v = s->shuffled + R * C;
+    s->cause_hidden = s->visible + R;
+    s->cause_visible = s->cause_hidden + R;
+    s->unreal_v = s->cause_visible + R;
     s->seen = s->unreal_v + D;
     memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
     s->late = s->stage[asc_u];

@@ -30,8 +30,7 @@ struct judge_scratch {
 #undef BUFFER
     struct matrix lanes;                 /* lane_sum as the captured l, where that has several lanes */
     int *hidden, *visible;               /* [R] each row may see columns hidden .. visible - 1 of the tile */
-    int *order;                          /* [R][C] elements of a score tile */
-    int *shuffled;                       /* [R][C] the same in another order */
+    int *cause_hidden, *cause_visible;   /* [R] the same under the mask of a mistake */
     int *unreal_v;                       /* [D] 1: V's padding made this column of U NaN or infinite */
     int *seen;                           /* [kv_tiles] 1: judged already */
     const double *use_q, *use_k, *use_v; /* magnitudes of the q, k and v that local formulas read */

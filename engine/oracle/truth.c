@@ -63,12 +63,6 @@ void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-void truth_tile_inputs(const struct oracle_case *c, struct judge_scratch *s)
-{
-    const int lossy_q = load_q(c, s);
-    s->lossy_qk = load_input(&c->in_k, &c->captured[asc_k], s->kv * c->bc, s->kv_cols, s->in_k, s->size_k) || lossy_q;
-}
-
 void truth_begin(const struct oracle_case *c, struct judge_scratch *s)
 {
     const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;

@@ -22,8 +22,6 @@
 
 /* Loads the inputs as float64. */
 void truth_inputs(const struct oracle_case *c, struct judge_scratch *s);
-/* Only Q and the K of the tile at hand. */
-void truth_tile_inputs(const struct oracle_case *c, struct judge_scratch *s);
 void truth_begin(const struct oracle_case *c, struct judge_scratch *s);
 
 /* Scores of the tile at hand: want[GLOBAL] and bound[GLOBAL] of s. */

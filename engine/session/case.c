@@ -39,15 +39,13 @@ int visiting_order(const struct trace *t, int slot, int *order)
     return n;
 }
 
-/* Rows first .. first + rows - 1 of one head of q (which 'q'), k or v. */
+/* Rows first .. first + rows - 1 of one head of q (which 'q'), or kv head of k or v. */
 static struct matrix input_rows(const struct trace *t, char which, int batch, int head, int first, int rows)
 {
     const struct asc_problem *p = &t->problem;
     const int is_q = which == 'q';
     const int heads = is_q ? p->heads : p->kv_heads;
     const struct asc_strides strides = asc_strides_of(p, heads, is_q ? p->q_len : p->kv_len);
-    if (!is_q)
-        head = asc_kv_head(p, head, t->conventions.kv_head_map);
     struct matrix m = {.rows = rows, .cols = p->head_dim, .row_stride = strides.row};
     const unsigned char *data = trace_tensor(t, which, &m.dtype);
     if (data) {
@@ -140,6 +138,27 @@ static int list_tiles(const struct trace *t, int slot,
     return 0;
 }
 
+/* The kv heads beside the one that this head reads, counted through the batches as they lie in memory, and those that
+   other ways of counting lead to. */
+static void list_other_heads(const struct trace *t, const int32_t place[3], struct oracle_case *c)
+{
+    const struct asc_problem *p = &t->problem;
+    const int all = p->batch * p->kv_heads, first = place[0] * p->kv_heads, head = place[1];
+    const int own = first + asc_kv_head(p, head, t->conventions.kv_head_map);
+    const int others[OTHER_HEADS] = {[OTHER_PREVIOUS] = (own + all - 1) % all,
+                                     [OTHER_NEXT] = (own + 1) % all,
+                                     [OTHER_MODULO] = first + head % p->kv_heads,
+                                     [OTHER_QUOTIENT] = first + head / p->kv_heads % p->kv_heads,
+                                     [OTHER_FIRST] = first};
+    for (int i = 0; i < OTHER_HEADS; i++) {
+        if (others[i] == own)
+            continue;
+        const int batch = others[i] / p->kv_heads, kv_head = others[i] % p->kv_heads;
+        c->other_k[i] = input_rows(t, 'k', batch, kv_head, 0, p->kv_len);
+        c->other_v[i] = input_rows(t, 'v', batch, kv_head, 0, p->kv_len);
+    }
+}
+
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
 {
     const struct asc_problem *p = &t->problem;
@@ -174,8 +193,10 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
     c->conventions = t->conventions;
     int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);
     c->in_q = input_rows(t, 'q', place[0], place[1], place[2] * t->plan.br, rows);
-    c->in_k = input_rows(t, 'k', place[0], place[1], 0, p->kv_len);
-    c->in_v = input_rows(t, 'v', place[0], place[1], 0, p->kv_len);
+    const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
+    c->in_k = input_rows(t, 'k', place[0], kv_head, 0, p->kv_len);
+    c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
+    list_other_heads(t, place, c);
     c->kv_tiles = kv_tiles;
     c->captured = out->captured;
     c->s_padding = out->padding;

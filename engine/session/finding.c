@@ -6,38 +6,90 @@
 #include <stdlib.h>
 #include <string.h>
 
-int judgement_collect(const struct judgement *j, const struct trace *t, unsigned culprits, int slot,
+static uint64_t elements_of(const struct verdict *v)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < CLASS_COUNT; i++)
+        n += v->count[i];
+    return n;
+}
+
+static int is_bad(const struct judgement *j, const struct cause_plan *plan, struct place place)
+{
+    return plan->culprits & 1u << place.channel && (channel_per_kv(place.channel) || place.kv == 0) &&
+           judgement_tile_bad(j, place, 0);
+}
+
+/* Sets of culprits with bad elements at each kv tile of a slot; NULL without memory. */
+static uint32_t *bad_tiles(const struct judgement *j, const struct cause_plan *plan, int slot)
+{
+    uint32_t *bad = calloc((size_t)j->kv_tiles, sizeof *bad);
+    for (int kv = 0; bad && kv < j->kv_tiles; kv++)
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            if (is_bad(j, plan, (struct place){slot, kv, ch}))
+                bad[kv] |= 1u << ch;
+    return bad;
+}
+
+/* The tile to choose parameters on: most bad elements, over most keys. Counts the elements of all bad tiles. */
+static struct place best_tile(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                              struct cause_plan *plan)
+{
+    struct place best = {.slot = -1, .channel = ch};
+    uint64_t most = 0;
+    for (int slot = 0; slot < j->n_slots; slot++) {
+        for (int kv = 0; kv < j->kv_tiles; kv++) {
+            const struct place place = {slot, kv, ch};
+            if (!judgement_slot_done(j, slot) || !is_bad(j, plan, place))
+                continue;
+            const struct verdict *v = &judgement_tile(j, place)->local;
+            const int keys = channel_valid_rows(asc_k, &t->problem, &t->plan, 0, kv);
+            const uint64_t weight = verdict_bad(v) * (uint64_t)keys;
+            plan->elements[ch] += elements_of(v);
+            if (weight < most)
+                continue;
+            most = weight;
+            best = place;
+        }
+    }
+    return best;
+}
+
+int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
+                   struct cause_plan *plan)
+{
+    int failed = 0;
+    uint32_t *one = calloc((size_t)j->kv_tiles, sizeof *one);
+    cause_plan_begin(plan, culprits);
+    for (int ch = 0; ch < ASC_CHANNELS && one && !failed; ch++) {
+        struct slot_case c;
+        const struct place at = best_tile(j, t, ch, plan);
+        if (at.slot < 0)
+            continue;
+        failed = slot_case_make(t, at.slot, &c);
+        if (failed)
+            break;
+        one[at.kv] = 1u << ch;
+        failed = cause_choose(&c.c, one, scratch, plan);
+        one[at.kv] = 0;
+        slot_case_free(&c);
+    }
+    failed |= !one;
+    free(one);
+    return failed ? -1 : 0;
+}
+
+int judgement_collect(const struct judgement *j, const struct trace *t, const struct cause_plan *plan, int slot,
                       struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT])
 {
     struct slot_case c = {0};
-    int failed = 0, made = 0;
-    for (int ch = 0; ch < ASC_CHANNELS && !failed; ch++) {
-        const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
-        for (int kv = 0; kv < tiles && !failed; kv++) {
-            if (!(culprits & 1u << ch) || !judgement_tile_bad(j, (struct place){slot, kv, ch}, 0))
-                continue;
-            if (!made)
-                failed = slot_case_make(t, slot, &c);
-            made = 1;
-            if (!failed)
-                failed = cause_collect(&c.c, ch, kv, scratch, evidence);
-        }
-    }
+    uint32_t *bad = bad_tiles(j, plan, slot);
+    int failed = !bad || slot_case_make(t, slot, &c) != 0;
+    if (!failed)
+        failed = cause_collect(&c.c, bad, plan, scratch, evidence);
     slot_case_free(&c);
-    return failed;
-}
-
-void judgement_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct cause_evidence from[CAUSE_COUNT])
-{
-    for (int c = 0; c < CAUSE_COUNT; c++) {
-        to[c].elements += from[c].elements;
-        to[c].explained += from[c].explained;
-        to[c].rounding += from[c].rounding;
-        to[c].discriminating += from[c].discriminating;
-        to[c].chance_tried += from[c].chance_tried;
-        to[c].chance_hit += from[c].chance_hit;
-        to[c].applicable |= from[c].applicable;
-    }
+    free(bad);
+    return failed ? -1 : 0;
 }
 
 /* In row order; where only padding is bad, what the verdict says. */
@@ -96,30 +148,58 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: no known cause", label, bad, all);
         return;
     }
-    snprintf(f->text, sizeof f->text, "%s = %s explains %.4g%% of %llu (rounding %.2g%%): %s", label,
+    const int detailed = f->detail[0] != 0;
+    snprintf(f->text, sizeof f->text, "%s = %s explains %.4g%% of %llu (rounding %.2g%%): %s%s%s%s", label,
              cause_formula(f->cause), percent(e->explained, e->elements), (unsigned long long)e->elements,
-             percent(e->rounding, e->elements), cause_sentence(f->cause));
+             percent(e->rounding, e->elements), cause_sentence(f->cause), detailed ? " (" : "", f->detail,
+             detailed ? ")" : "");
 }
 
-static void find_channel(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                         const struct stage_summary *stage, const struct cause_evidence evidence[CAUSE_COUNT],
-                         struct judge_scratch *scratch, struct finding *f)
+/* Another declaration is believed where the output is right whatever was declared; in a run with a wrong output, a
+   mistake of the same formula comes first: a missing scale looks like a wrong unit. */
+static int declarations_first(const struct summary *summary)
 {
+    return summary->stage[asc_o].global == MARK_OK;
+}
+
+struct testing {
+    const struct judgement *j;
+    const struct trace *t;
+    const struct summary *summary;
+    const struct cause_plan *plan;
+    const struct cause_evidence *evidence; /* [CAUSE_COUNT] */
+    struct judge_scratch *scratch;
+};
+
+static void take_cause(const struct testing *testing, enum cause cause, struct finding *f)
+{
+    struct slot_case c;
+    if (f->cause != CAUSE_NONE) {
+        f->also[f->n_also++] = cause;
+        return;
+    }
+    f->cause = cause;
+    f->evidence = testing->evidence[cause];
+    if (slot_case_make(testing->t, f->first.slot, &c) != 0)
+        return;
+    cause_detail(cause, &c.c, testing->plan->parameter[cause], f->detail, sizeof f->detail);
+    slot_case_free(&c);
+}
+
+static void find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
+{
+    const struct stage_summary *stage = &testing->summary->stage[ch];
+    const int first = declarations_first(testing->summary);
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
-    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
-        if (cause_channel(cause) != ch || !cause_named(&evidence[cause]))
-            continue;
-        if (f->cause == CAUSE_NONE) {
-            f->cause = cause;
-            f->evidence = evidence[cause];
-        } else {
-            f->also[f->n_also++] = cause;
-        }
-    }
-    first_bad_element(j, t, scratch, f);
-    write_text(f, t, stage);
+    for (int pass = 0; pass < 2; pass++)
+        for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+            if (cause_channel(cause) == ch && cause_is_declaration(cause) == (pass == 0 ? first : !first) &&
+                cause_named(&testing->evidence[cause]))
+                take_cause(testing, cause, f);
+    first_bad_element(testing->j, testing->t, testing->scratch, f);
+    write_text(f, testing->t, stage);
 }
 
 static void tiles_left_out(const struct summary *summary, struct finding *f)
@@ -133,13 +213,14 @@ static void tiles_left_out(const struct summary *summary, struct finding *f)
 }
 
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
-                   const struct cause_evidence evidence[CAUSE_COUNT], struct judge_scratch *scratch,
-                   struct finding findings[MAX_FINDINGS])
+                   const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
+                   struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS])
 {
+    const struct testing testing = {j, t, summary, plan, evidence, scratch};
     int n = 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (summary->culprits & 1u << ch)
-            find_channel(j, t, ch, &summary->stage[ch], evidence, scratch, &findings[n++]);
+            find_channel(&testing, ch, &findings[n++]);
     if (summary->unvisited)
         tiles_left_out(summary, &findings[n++]);
     return n;

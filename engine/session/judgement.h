@@ -39,7 +39,8 @@ struct finding {
     struct cause_evidence evidence; /* of the named cause; zeros for none */
     enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
     int n_also;
-    char text[256]; /* one line for the user, without the place */
+    char detail[64]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
+    char text[256];  /* one line for the user, without the place */
 };
 
 #define MAX_FINDINGS (ASC_CHANNELS + 1)
@@ -79,15 +80,16 @@ int judgement_fingerprint(struct judgement *j, const struct trace *t, struct jud
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
 /* Adds up the slots done so far. */
 void judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out);
-/* Adds what the bad tiles of one slot say about every cause of the culprits (a set of 1u << enum asc_channel).
-   Thread-safe for different evidence. -1 without memory. */
-int judgement_collect(const struct judgement *j, const struct trace *t, unsigned culprits, int slot,
+/* Settles what the causes of the culprits (a set of 1u << enum asc_channel) are tested with. -1 without memory. */
+int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
+                   struct cause_plan *plan);
+/* Adds what one slot says about every cause of the culprits. Thread-safe for different evidence. -1 without memory. */
+int judgement_collect(const struct judgement *j, const struct trace *t, const struct cause_plan *plan, int slot,
                       struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
-void judgement_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct cause_evidence from[CAUSE_COUNT]);
 /* A finding for every culprit of a summary of all slots, from the evidence of all slots; returns how many. */
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
-                   const struct cause_evidence evidence[CAUSE_COUNT], struct judge_scratch *scratch,
-                   struct finding findings[MAX_FINDINGS]);
+                   const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
+                   struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS]);
 /* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
                      struct judge_scratch *scratch, struct tile_detail *out);

@@ -37,7 +37,7 @@ struct work {
     struct judgement *judgement;
     atomic_uchar *taken; /* owned, [n_slots] */
     atomic_int next, preferred, judge_failed;
-    unsigned culprits;
+    struct cause_plan plan;
     struct cause_evidence (*evidence)[CAUSE_COUNT]; /* owned while causes are tested, [pool threads] */
 };
 
@@ -151,7 +151,7 @@ static int collect_step(void *ctx, int worker)
     const int slot = atomic_fetch_add(&w->next, 1);
     if (slot >= w->judgement->n_slots || atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
         return 0;
-    if (judgement_collect(w->judgement, w->trace, w->culprits, slot, w->scratch[worker], w->evidence[worker]) != 0)
+    if (judgement_collect(w->judgement, w->trace, &w->plan, slot, w->scratch[worker], w->evidence[worker]) != 0)
         atomic_store(&w->judge_failed, 1);
     return 1;
 }
@@ -162,18 +162,21 @@ static int find(struct work *w, struct err *err)
     struct finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
     const int workers = pool_threads(w->pool);
     judgement_summarise(w->judgement, w->trace, &summary);
-    w->culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
+    const unsigned culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
+    if (judgement_plan(w->judgement, w->trace, culprits, w->scratch[0], &w->plan) != 0)
+        atomic_store(&w->judge_failed, 1);
     w->evidence = calloc((size_t)workers, sizeof *w->evidence);
     atomic_store(&w->next, 0);
-    if (w->evidence && w->culprits) {
+    if (w->evidence && culprits) {
         pool_start(w->pool, collect_step, w);
         pool_wait(w->pool);
         for (int i = 1; i < workers; i++)
-            judgement_add_evidence(w->evidence[0], w->evidence[i]);
+            cause_add_evidence(w->evidence[0], w->evidence[i]);
     }
     const int complete = findings && w->evidence && !atomic_load(&w->judge_failed) && !atomic_load(&w->cancel);
     const int n =
-        complete ? judgement_find(w->judgement, w->trace, &summary, w->evidence[0], w->scratch[0], findings) : 0;
+        complete ? judgement_find(w->judgement, w->trace, &summary, &w->plan, w->evidence[0], w->scratch[0], findings)
+                 : 0;
     free(w->evidence);
     w->evidence = NULL;
     if (!complete) {

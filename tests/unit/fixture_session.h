@@ -130,7 +130,7 @@ static void fixture_judge(struct session *s, int culprit, int n_done)
 static void fixture_find(struct session *s)
 {
     struct finding *f = &s->judgement->findings[0];
-    *f = (struct finding){.channel = asc_s, .first = s->judgement->summary.first, .cause = CAUSE_SCALED_TWICE};
+    *f = (struct finding){.channel = asc_s, .first = s->judgement->summary.first, .cause = CAUSE_s_scaled_twice};
     f->evidence = (struct cause_evidence){
         .elements = 2097152, .explained = 2097152, .rounding = 63, .discriminating = 2097089, .applicable = 1};
     snprintf(f->text, sizeof f->text,

@@ -1,0 +1,104 @@
+/* Causes from within: a formula of one mistake, evaluated for one tile. It reads what this run captured upstream, as
+   the right formula does, and says what the stage would hold if the kernel had made the mistake, with its bound.
+
+   Most are the right formula (local.h) on operands that the mistake has altered. The working memory is a set of
+   pointers: a formula takes a copy of the set (cause_altered), points some of it at values of its own, and calls the
+   local formula, which writes to want and bound of the candidate. */
+#ifndef ORACLE_CAUSE_H
+#define ORACLE_CAUSE_H
+
+#include "engine/base/format.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/scratch.h"
+#include <math.h>
+
+enum cause_kind { MISTAKE, DECLARATION };
+
+/* The tile that a formula is evaluated for: stage s to u hold captured values and right expectations. */
+struct cause_tile {
+    const struct oracle_case *c;
+    struct judge_scratch *s;
+    int visited[2]; /* kv tiles visited just before this one and before that, or -1 */
+};
+
+struct candidate {
+    const struct cause_tile *tile;
+    enum asc_channel channel;
+    double parameter;
+    double *want, *bound; /* out, [rows][cols] of the stage */
+    const double *rival;  /* out, may be NULL: what a simpler formula wants; equal to it, an element tells nothing */
+    /* out, [rows]: what stands in columns of s or p beyond kv_len that are not masked, in row_padding; NULL: all are.
+     */
+    const double *row_padding, *row_padding_bound;
+    enum dtype rounds; /* out: the value is rounded to this type on top; DTYPE_COUNT: it is not */
+    int truncates;     /* out: conversion to the captured type cuts off instead of rounding */
+};
+
+/* Each cause_<id>() fills the candidate. Returns 0 where the formula has no meaning for this case. */
+#define CAUSE(id, ...) int cause_##id(struct candidate *k);
+#include "engine/oracle/causes.def"
+#undef CAUSE
+
+/* What a formula has a choice of. value: the i-th value it may take on this tile, NaN behind the last one. describe: in
+   words for the user, "n = 48"; NULL: nothing to say. */
+struct cause_parameter {
+    double (*value)(const struct cause_tile *tile, int i);
+    void (*describe)(const struct oracle_case *c, double value, char *text, size_t bytes);
+};
+extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_m_unit, parameter_unit_pair,
+    parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
+    parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
+    parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v;
+
+const struct cause_parameter *cause_parameter(enum cause c);
+
+/* Calls the formula of a cause. */
+int cause_fill(enum cause c, struct candidate *k);
+
+/* A copy of the tile's pointers whose stage `k->channel` is the candidate. */
+struct judge_scratch cause_altered(const struct candidate *k);
+/* Adds what n more roundings may cost to the bound. */
+void cause_loosen(const struct candidate *k, int n);
+/* want and bound of the right formula, copied. */
+void cause_right(const struct candidate *k);
+/* A copy of values in the shape of a stage, in cause_operand. */
+double *cause_copy(const struct candidate *k, const double *values, enum asc_channel shape);
+/* Row or column i of n under a permutation parameter. */
+int cause_permuted(double parameter, int i, int n);
+/* K or V with its rows permuted as the parameter says, in cause_operand. */
+void cause_permute_operand(const struct candidate *k, enum asc_channel ch);
+/* 1 if column col of row r belongs to the part of a row that a parameter names. */
+int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col);
+/* The type that a narrow_type parameter names. */
+enum dtype cause_type(double parameter);
+/* Rows of K or V (ch) of another tile, or of another kv head at this tile, as the kernel would use them: out is
+   [Bc][head_dim], zeros beyond its last row. 0 where there is no such data. */
+int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv, double *out);
+int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double parameter, double *out);
+/* |x| of a K or V operand, for bounds, in cause_size. */
+const double *cause_sizes(const struct candidate *k, const double *x);
+/* alpha to this power where there is something to rescale. */
+void cause_power_of_alpha(const struct candidate *k, double power, struct judge_scratch *s);
+
+/* The units of a unit_pair parameter in c and s; 0 where they are the declared ones. */
+int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s);
+
+/* Masks. */
+int cause_has_mask(const struct oracle_case *c);
+struct oracle_case cause_without_mask(const struct oracle_case *c);
+/* 1 if row r may see column col of the tile. */
+int cause_sees(const struct cause_tile *tile, int r, int col);
+/* Lets s see what `mask` allows, each row as far as the row `by` below it. */
+void cause_see(const struct oracle_case *mask, int by, struct judge_scratch *s);
+/* The weight of a key beyond kv_len, a row of zeros, in row r: exp(0 - m). */
+double cause_padding_weight(const struct cause_tile *tile, int r, double *bound);
+/* Makes s read the expected scores where captured ones are masked. */
+void cause_unmasked_scores(const struct candidate *k, struct judge_scratch *s);
+
+/* Evidence: sets the candidate against what was captured, over the half of the elements that `half` names (0: those
+   that choose a parameter, 1: those that confirm it, -1: all). Stops early where more than `most_failed` can not be
+   explained. */
+int cause_half(int row, int col);
+void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, struct cause_evidence *e);
+
+#endif

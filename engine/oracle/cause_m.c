@@ -1,0 +1,134 @@
+/* Causes of a wrong running maximum and of a wrong rescale factor. */
+#include "engine/oracle/cause.h"
+
+#include "engine/oracle/local.h"
+#include "engine/oracle/values.h"
+#include <string.h>
+
+int cause_m_part_of_row(struct candidate *k)
+{
+    const struct cause_tile *tile = k->tile;
+    const struct stage *score = &tile->s->stage[asc_s];
+    struct judge_scratch s = cause_altered(k);
+    double *part = cause_copy(k, tile->s->use_s, asc_s);
+    for (int r = 0; r < score->rows; r++)
+        for (int col = 0; col < score->cols; col++)
+            if (!cause_in_part(tile, k->parameter, r, col))
+                part[(size_t)r * (size_t)score->cols + (size_t)col] = -INFINITY;
+    s.use_s = part;
+    s.pad_cols = 0;
+    local_m(tile->c, &s);
+    k->rival = tile->s->m_prev;
+    return 1;
+}
+
+int cause_m_not_carried(struct candidate *k)
+{
+    struct judge_scratch s = cause_altered(k);
+    for (int r = 0; r < s.stage[asc_m].rows; r++)
+        s.cause_operand[r] = local_m_start(k->tile->c);
+    s.m_prev = s.cause_operand;
+    s.m_prev_loose = s.zero;
+    local_m(k->tile->c, &s);
+    return 1;
+}
+
+int cause_m_not_updated(struct candidate *k)
+{
+    const struct judge_scratch *s = k->tile->s;
+    const size_t bytes = (size_t)s->stage[asc_m].rows * sizeof(double);
+    memcpy(k->want, s->m_prev, bytes);
+    memcpy(k->bound, s->m_prev_loose, bytes);
+    return 1;
+}
+
+int cause_m_before_mask(struct candidate *k)
+{
+    struct judge_scratch s = cause_altered(k);
+    cause_unmasked_scores(k, &s);
+    local_m(k->tile->c, &s);
+    return 1;
+}
+
+int cause_m_guard_kept(struct candidate *k)
+{
+    cause_right(k);
+    for (int r = 0; r < k->tile->s->stage[asc_m].rows; r++)
+        if (k->want[r] == -INFINITY)
+            k->want[r] = 0;
+    return 1;
+}
+
+int cause_m_unit(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if (!cause_declare_pair(k, &c, &s))
+        return 0;
+    local_m(&c, &s);
+    cause_loosen(k, 3);
+    return 1;
+}
+
+int cause_alpha_inverted(struct candidate *k)
+{
+    const struct judge_scratch *s = k->tile->s;
+    cause_right(k);
+    for (int r = 0; r < s->stage[asc_alpha].rows; r++) {
+        const double alpha = k->want[r];
+        double declared = 0;
+        if (local_alpha_declared(k->tile->c, s, s->m_prev[r], &declared))
+            continue;
+        k->want[r] = 1 / alpha;
+        k->bound[r] = k->bound[r] / (alpha * alpha);
+        if (!isfinite(k->want[r]) || !isfinite(k->bound[r]))
+            k->want[r] = INFINITY;
+    }
+    cause_loosen(k, 4);
+    return 1;
+}
+
+static int alpha_as(const struct candidate *k, int unit)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    c.conventions.m_unit = unit;
+    local_alpha(&c, &s);
+    return 1;
+}
+
+int cause_alpha_base_2(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if (c.conventions.m_unit == ASC_UNIT_LOG2)
+        return 0;
+    c.scale = values_natural_m(&c) * M_LN2;
+    c.softcap = 0;
+    c.conventions.m_unit = ASC_UNIT_RAW;
+    local_alpha(&c, &s);
+    return 1;
+}
+
+int cause_alpha_base_e(struct candidate *k)
+{
+    return k->tile->c->conventions.m_unit == ASC_UNIT_LOG2 && alpha_as(k, ASC_UNIT_SCALED);
+}
+
+int cause_alpha_first(struct candidate *k)
+{
+    const struct judge_scratch *s = k->tile->s;
+    cause_right(k);
+    for (int r = 0; r < s->stage[asc_alpha].rows; r++) {
+        if (s->m_prev[r] != -INFINITY)
+            continue;
+        k->want[r] = k->parameter;
+        k->bound[r] = 0;
+    }
+    return 1;
+}
+
+int cause_alpha_unit(struct candidate *k)
+{
+    return (int)k->parameter != k->tile->c->conventions.m_unit && alpha_as(k, (int)k->parameter);
+}

@@ -1,0 +1,321 @@
+/* What formulas have a choice of. */
+#include "engine/oracle/cause.h"
+
+#include "engine/oracle/values.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static double below(int i, int n)
+{
+    return i < n ? i : NAN;
+}
+
+const struct cause_parameter parameter_none = {NULL, NULL};
+
+static const char *const unit_names[] = {"raw", "scaled", "log2"};
+
+static double unit_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 3);
+}
+
+static void s_unit_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "s_unit declared %s, looks %s", unit_names[c->conventions.s_unit], unit_names[(int)value]);
+}
+
+static void m_unit_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "m_unit declared %s, looks %s", unit_names[c->conventions.m_unit], unit_names[(int)value]);
+}
+
+const struct cause_parameter parameter_s_unit = {unit_value, s_unit_describe};
+const struct cause_parameter parameter_m_unit = {unit_value, m_unit_describe};
+
+/* Unit of s, unit of m: 3 times the first plus the second. */
+static double unit_pair_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 9);
+}
+
+static void unit_pair_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "s_unit, m_unit declared %s, %s, look %s, %s", unit_names[c->conventions.s_unit],
+             unit_names[c->conventions.m_unit], unit_names[(int)value / 3], unit_names[(int)value % 3]);
+}
+
+const struct cause_parameter parameter_unit_pair = {unit_pair_value, unit_pair_describe};
+
+/* A maximum of scores tells of their units only how they differ. */
+static void m_unit_pair_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    if ((int)value / 3 == (int)value % 3)
+        snprintf(text, bytes, "m_unit looks the same as s_unit");
+    else
+        unit_pair_describe(c, value, text, bytes);
+}
+
+const struct cause_parameter parameter_m_unit_pair = {unit_pair_value, m_unit_pair_describe};
+
+static void fold_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    static const char *const names[] = {"none", "scale", "scale-log2e"};
+    (void)c;
+    snprintf(text, bytes, "q_fold looks like %s", names[(int)value]);
+}
+
+const struct cause_parameter parameter_fold = {unit_value, fold_describe};
+
+static double alpha_first_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 2);
+}
+
+static void alpha_first_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "alpha_first looks like %s", (int)value ? "one" : "zero");
+}
+
+const struct cause_parameter parameter_alpha_first = {alpha_first_value, alpha_first_describe};
+
+static void s_at_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    static const char *const names[] = {"masked", "capped", "dot"};
+    (void)c;
+    snprintf(text, bytes, "s_at looks like %s", names[(int)value]);
+}
+
+const struct cause_parameter parameter_s_at = {unit_value, s_at_describe};
+
+/* 0: the tile visited just before, 1: the one before that (two buffers in turn). */
+static double tiles_back_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 2);
+}
+
+static void tiles_back_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "%d back", (int)value + 1);
+}
+
+const struct cause_parameter parameter_tiles_back = {tiles_back_value, tiles_back_describe};
+
+static double other_head_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, OTHER_HEADS);
+}
+
+static void other_head_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    static const char *const names[OTHER_HEADS] = {"the one before", "the next", "head % kv_heads", "head / kv_heads",
+                                                   "the first"};
+    (void)c;
+    snprintf(text, bytes, "%s", names[(int)value]);
+}
+
+const struct cause_parameter parameter_other_head = {other_head_value, other_head_describe};
+
+/* 1 .. n - 1: places move on by so much, around the end; n + 1 .. : bits of the index are flipped, which swaps
+   neighbours, pairs, halves, or reverses the order. */
+static double permutation(int i, int n)
+{
+    const int flips = (n & (n - 1)) == 0;
+    if (i < n - 1)
+        return i + 1;
+    return flips && i - (n - 1) < n - 1 ? n + 1 + i - (n - 1) : NAN;
+}
+
+static void describe_permutation(double value, int n, char *text, size_t bytes)
+{
+    if (value < n)
+        snprintf(text, bytes, "moved by %d of %d", (int)value, n);
+    else
+        snprintf(text, bytes, "i takes i ^ %d", (int)value - n);
+}
+
+static double permutation_q_value(const struct cause_tile *tile, int i)
+{
+    return permutation(i, tile->c->br);
+}
+
+static void permutation_q_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    describe_permutation(value, c->br, text, bytes);
+}
+
+const struct cause_parameter parameter_permutation_q = {permutation_q_value, permutation_q_describe};
+
+static double permutation_kv_value(const struct cause_tile *tile, int i)
+{
+    return permutation(i, tile->c->bc);
+}
+
+static void permutation_kv_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    describe_permutation(value, c->bc, text, bytes);
+}
+
+const struct cause_parameter parameter_permutation_kv = {permutation_kv_value, permutation_kv_describe};
+
+static double head_dim_value(const struct cause_tile *tile, int i)
+{
+    return i + 1 < tile->c->head_dim ? i + 1 : NAN;
+}
+
+static void head_dim_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "n = %d of %d", (int)value, c->head_dim);
+}
+
+const struct cause_parameter parameter_head_dim = {head_dim_value, head_dim_describe};
+
+static double narrow_type_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 4);
+}
+
+static void narrow_type_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "to %s", dtype_name(cause_type(value)));
+}
+
+const struct cause_parameter parameter_narrow_type = {narrow_type_value, narrow_type_describe};
+
+/* 0: one rounding per step (FMA), 1: product and sum rounded each. */
+static double f16_sum_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 2);
+}
+
+const struct cause_parameter parameter_f16_sum = {f16_sum_value, NULL};
+
+/* A row's columns in n parts, n = 2, 4 .. Bc: as n pieces, or every n-th column, for each of the n; or every n-th
+   beginning with the row's own number. */
+struct part {
+    int kind, n, which;
+};
+
+enum { PIECE, EVERY_NTH, OWN_NTH };
+
+static struct part part_of(int bc, int i)
+{
+    for (int n = 2; n <= bc; n *= 2) {
+        if (i < n)
+            return (struct part){PIECE, n, i};
+        i -= n;
+        if (i < n)
+            return (struct part){EVERY_NTH, n, i};
+        i -= n;
+        if (i < 1)
+            return (struct part){OWN_NTH, n, 0};
+        i -= 1;
+    }
+    return (struct part){PIECE, 0, 0};
+}
+
+int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col)
+{
+    const int bc = tile->c->bc;
+    const struct part part = part_of(bc, (int)parameter);
+    switch (part.kind) {
+    case PIECE:
+        return col / (bc / part.n) == part.which;
+    case EVERY_NTH:
+        return col % part.n == part.which;
+    default:
+        return col % part.n == r % part.n;
+    }
+}
+
+static double part_value(const struct cause_tile *tile, int i)
+{
+    return part_of(tile->c->bc, i).n ? i : NAN;
+}
+
+static void part_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    const struct part part = part_of(c->bc, (int)value);
+    const int width = part.n ? c->bc / part.n : 0;
+    if (part.kind == PIECE)
+        snprintf(text, bytes, "columns %d..%d", part.which * width, part.which * width + width - 1);
+    else if (part.kind == EVERY_NTH)
+        snprintf(text, bytes, "columns %d, %d, ...", part.which, part.which + part.n);
+    else
+        snprintf(text, bytes, "every %dth column from the row's own", part.n);
+}
+
+const struct cause_parameter parameter_part = {part_value, part_describe};
+
+static double key_value(const struct cause_tile *tile, int i)
+{
+    return i < tile->s->kv_cols ? i : NAN;
+}
+
+static void key_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "n = %d", (int)value);
+}
+
+const struct cause_parameter parameter_key = {key_value, key_describe};
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of (got - want) / weight over the elements that choose a parameter; weight: one per row, or NULL. */
+static double median_shift(const struct cause_tile *tile, enum asc_channel ch, const double *weight)
+{
+    const struct stage *stage = &tile->s->stage[ch];
+    double *shift = tile->s->cause_operand;
+    size_t n = 0;
+    for (int r = 0; r < stage->rows; r++) {
+        for (int col = 0; col < stage->cols; col++) {
+            const size_t i = (size_t)r * (size_t)stage->cols + (size_t)col;
+            const double x = (stage->got[i] - stage->want[LOCAL][i]) / (weight ? weight[r] : 1);
+            if (cause_half(r, col) == 0 && isfinite(x))
+                shift[n++] = x;
+        }
+    }
+    qsort(shift, n, sizeof *shift, compare);
+    return n && shift[n / 2] != 0 ? shift[n / 2] : NAN;
+}
+
+static double zero_point_of_u_value(const struct cause_tile *tile, int i)
+{
+    const struct stage *p = &tile->s->stage[asc_p];
+    double *weight = tile->s->cause_size;
+    for (int r = 0; r < p->rows; r++) {
+        weight[r] = 0;
+        for (int col = 0; col < p->cols; col++)
+            weight[r] += p->value[(size_t)r * (size_t)p->cols + (size_t)col];
+    }
+    return i == 0 ? median_shift(tile, asc_u, weight) : NAN;
+}
+
+static double zero_point_of_v_value(const struct cause_tile *tile, int i)
+{
+    return i == 0 ? median_shift(tile, asc_v, NULL) : NAN;
+}
+
+static void zero_point_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "z = %.4g", value);
+}
+
+const struct cause_parameter parameter_zero_point_of_u = {zero_point_of_u_value, zero_point_describe};
+const struct cause_parameter parameter_zero_point_of_v = {zero_point_of_v_value, zero_point_describe};

@@ -1,0 +1,150 @@
+/* Causes of a wrong unnormalised output. */
+#include "engine/oracle/cause.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/local.h"
+#include <string.h>
+
+static int with_alpha(const struct candidate *k, double power)
+{
+    struct judge_scratch s = cause_altered(k);
+    cause_power_of_alpha(k, power, &s);
+    local_u(k->tile->c, &s);
+    cause_loosen(k, 4);
+    return 1;
+}
+
+int cause_u_not_rescaled(struct candidate *k)
+{
+    return with_alpha(k, 0);
+}
+
+int cause_u_rescaled_twice(struct candidate *k)
+{
+    return with_alpha(k, 2);
+}
+
+int cause_u_rescaled_inverse(struct candidate *k)
+{
+    return with_alpha(k, -1);
+}
+
+int cause_u_previous_dropped(struct candidate *k)
+{
+    struct judge_scratch s = cause_altered(k);
+    s.u_prev = s.cause_operand;
+    s.u_prev_loose = s.cause_operand;
+    memset(s.cause_operand, 0, (size_t)k->tile->c->in_q.rows * (size_t)k->tile->c->head_dim * sizeof(double));
+    local_u(k->tile->c, &s);
+    return 1;
+}
+
+static int with_v(const struct candidate *k, const double *v)
+{
+    struct judge_scratch s = cause_altered(k);
+    s.stage[asc_v].value = v;
+    s.use_v = cause_sizes(k, v);
+    local_u(k->tile->c, &s);
+    return 1;
+}
+
+static int with_p(const struct candidate *k, const double *p)
+{
+    struct judge_scratch s = cause_altered(k);
+    s.pv_p = p;
+    local_u(k->tile->c, &s);
+    return 1;
+}
+
+int cause_u_tile_dropped(struct candidate *k)
+{
+    struct judge_scratch s = cause_altered(k);
+    s.pv_p = s.zero;
+    s.pv_p_exact = 1;
+    local_u(k->tile->c, &s);
+    return 1;
+}
+
+int cause_u_v_previous_tile(struct candidate *k)
+{
+    double *other = k->tile->s->cause_operand;
+    const int kv = k->tile->visited[(int)k->parameter];
+    cause_right(k); /* before the first tile there was nothing */
+    return kv < 0 || (cause_operand_of_tile(k, asc_v, kv, other) && with_v(k, other));
+}
+
+int cause_u_v_wrong_head(struct candidate *k)
+{
+    double *other = k->tile->s->cause_operand;
+    return cause_operand_of_head(k, asc_v, k->parameter, other) && with_v(k, other);
+}
+
+/* Stays inside the tile where it is square. */
+int cause_u_v_not_transposed(struct candidate *k)
+{
+    const int n = k->tile->c->head_dim, rows = k->tile->s->kv_cols;
+    const double *from = k->tile->s->stage[asc_v].value;
+    double *to = k->tile->s->cause_operand;
+    if (k->tile->c->bc != n)
+        return 0;
+    for (int key = 0; key < n; key++)
+        for (int d = 0; d < n; d++)
+            to[key * n + d] = d < rows ? from[d * n + key] : 0;
+    return with_v(k, to);
+}
+
+/* Half of the elements have voted for the constant, each within its own bound: it is off by no more than one. */
+int cause_u_v_zero_point(struct candidate *k)
+{
+    const struct stage *u = &k->tile->s->stage[asc_u], *stage = &k->tile->s->stage[asc_v];
+    double *v = cause_copy(k, k->tile->s->stage[asc_v].value, asc_v);
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        v[i] += k->parameter;
+    with_v(k, v);
+    for (int i = 0; i < u->rows * u->cols; i++)
+        k->bound[i] += u->bound[LOCAL][i];
+    return 1;
+}
+
+int cause_u_keys_permuted(struct candidate *k)
+{
+    cause_permute_operand(k, asc_v);
+    return with_v(k, k->tile->s->cause_operand);
+}
+
+int cause_u_key_dropped(struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[asc_p];
+    const int key = (int)k->parameter;
+    double *p = cause_copy(k, k->tile->s->pv_p, asc_p);
+    for (int r = 0; r < stage->rows && key < stage->cols; r++)
+        p[(size_t)r * (size_t)stage->cols + (size_t)key] = 0;
+    return with_p(k, p);
+}
+
+int cause_u_p_saturated(struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[asc_p];
+    double *p = cause_copy(k, k->tile->s->pv_p, asc_p);
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        p[i] = fmin(p[i], E4M3_MAX);
+    return with_p(k, p);
+}
+
+int cause_u_v_saturated(struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[asc_v];
+    double *v = cause_copy(k, k->tile->s->stage[asc_v].value, asc_v);
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        v[i] = fmax(fmin(v[i], E4M3_MAX), -E4M3_MAX);
+    return with_v(k, v);
+}
+
+int cause_u_p_rounded(struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[asc_p];
+    double *p = cause_copy(k, k->tile->s->pv_p, asc_p);
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        p[i] = bound_round(cause_type(k->parameter), p[i]);
+    return with_p(k, p);
+}

@@ -1,0 +1,711 @@
+/* The test kernel's arithmetic, one function per stage, with its mistakes. */
+#ifndef TEST_CAUSE_MISTAKES_H
+#define TEST_CAUSE_MISTAKES_H
+
+#define ZERO_POINT 0.375f
+
+static inline float unit_factor(const struct run *run)
+{
+    const float log2_e = 1.44269504f;
+    return run->spec.unit == ASC_UNIT_RAW ? 1 : run->spec.unit == ASC_UNIT_LOG2 ? run->scale * log2_e : run->scale;
+}
+
+/* exp(x - y) of two values in the run's unit. */
+static inline float exponential(const struct run *run, float x, float y)
+{
+    const float scale_log2 = run->scale * 1.44269504f;
+    if (run->spec.unit == ASC_UNIT_RAW)
+        return exp2f(x * scale_log2 - y * scale_log2);
+    return run->spec.unit == ASC_UNIT_LOG2 ? exp2f(x - y) : expf(x - y);
+}
+
+static inline int one_in(struct run *run, unsigned n)
+{
+    return test_random(&run->random) % n == 0;
+}
+
+static inline float noise(struct run *run)
+{
+    return (float)test_uniform(&run->random) - 0.5f;
+}
+
+static inline int odd(int i)
+{
+    return i & 1;
+}
+
+static inline void mistaken_tile(const struct run *run, struct tile *t)
+{
+    const struct spec *s = &run->spec;
+    const int n = s->bc * s->head_dim;
+    load_tile(run, run->k, OWN_HEAD, t->first, t->other);
+    switch (s->mistake) {
+    case K_PREVIOUS_TILE:
+        load_tile(run, run->k, OWN_HEAD, (t->before >= 0 ? t->before : t->kv) * s->bc, t->k);
+        break;
+    case K_WRONG_HEAD:
+        load_tile(run, run->k, OWN_HEAD + 1, t->first, t->k);
+        break;
+    case K_ROTATED:
+        rotate_rows(run, t->k, t->other, 3);
+        break;
+    case V_PREVIOUS_TILE:
+        load_tile(run, run->v, OWN_HEAD, (t->before >= 0 ? t->before : t->kv) * s->bc, t->v);
+        break;
+    case V_WRONG_HEAD:
+        load_tile(run, run->v, OWN_HEAD - 1, t->first, t->v);
+        break;
+    case V_ROTATED:
+        rotate_rows(run, t->v, t->other, 1);
+        break;
+    case V_ZERO_POINT:
+        for (int i = 0; i < n; i++)
+            t->v[i] = round_to(DTYPE_F16, t->v[i] - ZERO_POINT);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The K, then the V, that the products read where it is not the recorded one; in t->other. */
+static inline const float *other_k(const struct run *run, const struct tile *t)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim, n = s->bc * D;
+    memcpy(t->other, t->k, (size_t)n * sizeof(float));
+    switch (s->mistake) {
+    case S_K_PREVIOUS_TILE:
+        if (t->before >= 0)
+            load_tile(run, run->k, OWN_HEAD, t->before * s->bc, t->other);
+        break;
+    case S_K_TWO_BACK:
+        if (t->before2 >= 0)
+            load_tile(run, run->k, OWN_HEAD, t->before2 * s->bc, t->other);
+        break;
+    case S_NEXT_TILE:
+        load_tile(run, run->k, OWN_HEAD, t->first + s->bc, t->other);
+        break;
+    case S_K_WRONG_HEAD:
+        load_tile(run, run->k, OWN_HEAD - 1, t->first, t->other);
+        break;
+    case S_K_OTHER_HEAD:
+        load_tile(run, run->k, 3, t->first, t->other);
+        break;
+    case S_K_NOT_TRANSPOSED:
+        for (int i = 0; i < n; i++)
+            t->other[i] = t->k[i % D * D + i / D];
+        break;
+    case S_NEXT_KEY:
+        for (int i = 0; i < n; i++)
+            t->other[i] = t->k[(i / D + 1) % s->bc * D + i % D];
+        break;
+    case S_HALVES_SWAPPED:
+        for (int i = 0; i < n; i++)
+            t->other[i] = t->k[(i / D + s->bc / 2) % s->bc * D + i % D];
+        break;
+    default:
+        break;
+    }
+    return t->other;
+}
+
+static inline float sum_f16(const float *a, const float *b, int n)
+{
+    float sum = 0;
+    for (int i = 0; i < n; i++)
+        sum = round_f64_to(DTYPE_F16, (double)sum + (double)a[i] * (double)b[i]); /* one rounding, as HFMA */
+    return sum;
+}
+
+static inline float sum_products(const struct run *run, const float *a, const float *b, int n)
+{
+    float sum = 0;
+    for (int i = 0; i < n; i++) {
+        const int at = run->spec.backward ? n - 1 - i : i;
+        sum += a[at] * b[at];
+    }
+    return sum;
+}
+
+static inline float dot_product(struct run *run, const struct state *st, const struct tile *t, int r, int c)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim;
+    const float *k = c == 0 && r == 0 ? other_k(run, t) : t->other;
+    const float *a = st->q + r * D, *b = k + c * D;
+    float q[512], kept[512];
+    memcpy(kept, b, (size_t)D * sizeof *kept);
+    memcpy(q, a, (size_t)D * sizeof *q);
+    switch (s->mistake) {
+    case S_NEXT_ROW:
+        return sum_products(run, st->q + (r + 1) % s->br * D, b, (int)D);
+    case S_ROWS_SWAPPED:
+        return sum_products(run, st->q + (r ^ 8) * D, b, (int)D);
+    case S_LAST_PRODUCT:
+        return sum_products(run, a, b, (int)D - 1);
+    case S_HALF_OF_D:
+        return sum_products(run, a, b, (int)D / 2);
+    case S_F16_ACCUMULATOR:
+        return sum_f16(a, b, (int)D);
+    case S_RESULT_TRANSPOSED:
+        return sum_products(run, st->q + c % s->br * D, k + r % s->bc * D, (int)D);
+    case S_Q_ROUNDED_BF16:
+        for (int d = 0; d < D; d++)
+            q[d] = round_to(DTYPE_BF16, q[d]);
+        break;
+    case S_Q_ROUNDED_E4M3:
+        for (int d = 0; d < D; d++)
+            q[d] = round_to(DTYPE_E4M3, q[d]);
+        break;
+    case S_LAST_PRODUCT_TWICE:
+        q[D - 1] *= 2;
+        break;
+    case S_MIDDLE_PRODUCT:
+        q[D / 2 - 3] = 0;
+        break;
+    case S_EVEN_PRODUCTS:
+        for (int d = 1; d < D; d += 2)
+            q[d] = 0;
+        break;
+    case S_TWO_D_SWAPPED:
+        q[3] = a[5];
+        q[5] = a[3];
+        break;
+    case S_CUT_IN_ODD_ROWS:
+        return sum_products(run, a, b, (int)(odd(r) ? D / 2 : D));
+    case S_TWICE_AND_CUT:
+        return run->scale * sum_products(run, a, b, (int)D / 2);
+    case S_PREVIOUS_TILE_AT_TIMES:
+        for (int d = 0; t->before >= 0 && d < D && (d > 0 || one_in(run, 5)); d++)
+            kept[d] = (float)dtype_load(DTYPE_F16, run->k,
+                                        (size_t)((OWN_HEAD * s->kv_len + t->before * s->bc + c % t->valid) * D + d));
+        b = kept;
+        break;
+    case S_XOR_IN_HALF_THE_ROWS:
+        return sum_products(run, a, k + (r < s->br / 2 ? c ^ 8 : c) * D, (int)D);
+    case S_ROW_7_TWICE:
+        return sum_products(run, st->q + (r % 16 == 7 ? r - 1 : r) * D, b, (int)D);
+    default:
+        break;
+    }
+    return sum_products(run, q, b, (int)D);
+}
+
+static inline int keys_seen(const struct spec *s, int row, enum asc_causal causal)
+{
+    int keys = s->kv_len;
+    if (causal == ASC_CAUSAL_TOP_LEFT)
+        keys = row + 1;
+    else if (causal == ASC_CAUSAL_BOTTOM_RIGHT)
+        keys = row + 1 + s->kv_len - s->q_len;
+    return keys < 0 ? 0 : keys > s->kv_len ? s->kv_len : keys;
+}
+
+static inline int is_masked(const struct run *run, int row, int key, enum mistake mistake)
+{
+    const struct spec *s = &run->spec;
+    enum asc_causal causal = s->causal;
+    int moved = 0;
+    if (key >= s->kv_len)
+        return mistake != S_TAIL_NOT_MASKED;
+    switch (mistake) {
+    case S_MASK_MISSING:
+    case P_MASKED_LATE:
+        return 0;
+    case S_MASK_IN_EVEN_ROWS:
+        if (odd(row))
+            return 0;
+        break;
+    case S_CAUSAL_ONE_MORE:
+        moved = 1;
+        break;
+    case S_CAUSAL_ONE_LESS:
+        moved = -1;
+        break;
+    case S_CAUSAL_TWO_MORE:
+        moved = 2;
+        break;
+    case S_TOP_LEFT:
+        causal = ASC_CAUSAL_TOP_LEFT;
+        break;
+    case S_BOTTOM_RIGHT:
+        causal = ASC_CAUSAL_BOTTOM_RIGHT;
+        break;
+    default:
+        break;
+    }
+    return key >= keys_seen(s, row + moved, causal);
+}
+
+static inline float mistaken_score(struct run *run, const struct state *st, const struct tile *t, int r, int c)
+{
+    const struct spec *s = &run->spec;
+    const float factor = unit_factor(run), dot = dot_product(run, st, t, r, c), x = dot * factor;
+    if (is_masked(run, st->row0 + r, t->first + c, s->mistake))
+        return -INFINITY;
+    switch (s->mistake) {
+    case S_SCALED_TWICE:
+        return s->unit == ASC_UNIT_RAW ? x * run->scale * run->scale : x * run->scale;
+    case S_NOT_SCALED:
+        return s->unit == ASC_UNIT_LOG2 ? dot * 1.44269504f : dot;
+    case S_ROUNDED_F16:
+        return round_to(DTYPE_F16, x);
+    case S_ROUNDED_BF16:
+        return round_to(DTYPE_BF16, x);
+    case S_TIMES_1_5:
+        return x * 1.5f;
+    case S_TIMES_HALF:
+        return x * 0.5f;
+    case S_TIMES_1_001:
+        return x * 1.001f;
+    case S_TIMES_0_999:
+        return x * 0.999f;
+    case S_PLUS_MILLI:
+        return x + 1e-3f;
+    case S_MINUS_MILLI:
+        return x - 1e-3f;
+    case S_PLUS_HALF:
+        return x + 0.5f;
+    case S_SIGN:
+        return -x;
+    case S_ABSOLUTE:
+        return fabsf(x) + 1e-3f;
+    case S_SQUARED:
+        return x * x;
+    case S_SIGN_OF_ODD_COLUMNS:
+        return odd(c) ? -x : x;
+    case S_NOISE:
+        return x + 1e-3f * noise(run);
+    case S_NOISE_RELATIVE:
+        return x * (1 + 1e-2f * noise(run));
+    case S_RANDOM_SWAPS:
+        return one_in(run, 50) ? -x + 0.25f : x;
+    case S_RANDOM_ZEROS:
+        return one_in(run, 100) ? 0 : x;
+    case S_TWICE_IN_ODD_ROWS:
+        return odd(r) ? x * run->scale : x;
+    case S_SCALED_THRICE:
+        return x * run->scale * run->scale * (s->unit == ASC_UNIT_RAW ? run->scale : 1);
+    case S_ROOT_OF_SCALE:
+        return x * sqrtf(run->scale);
+    case S_TANH:
+        return tanhf(x) * 1.01f;
+    case S_RELU:
+        return x > 0 ? x : 0;
+    case S_CLAMPED:
+        return fminf(fmaxf(x, -1), 1);
+    case S_GRID:
+        return roundf(x * 64) / 64 + 0.001f;
+    case S_LAST_QUARTER_CONSTANT:
+        return c >= s->bc * 3 / 4 ? 0.125f : x;
+    case S_NAN_AT_TIMES:
+        return one_in(run, 200) ? NAN : x;
+    case S_SCALED_BY_ROW:
+        return x * (1 + (float)r / 64);
+    case S_TILE_NUMBER_ADDED:
+        return x + (float)t->kv + 0.25f;
+    case S_ONE_ELEMENT:
+        return r == 3 && c == 5 ? x + 1 : x;
+    default:
+        return x;
+    }
+}
+
+static inline int in_part(const struct spec *s, enum asc_channel ch, int r, int c)
+{
+    const int of_l = s->mistake == L_FIRST_HALF || s->mistake == L_OWN_LANE;
+    if (of_l != (ch == asc_l))
+        return 1;
+    switch (s->mistake) {
+    case M_FIRST_HALF:
+    case L_FIRST_HALF:
+        return c < s->bc / 2;
+    case M_SECOND_HALF:
+        return c >= s->bc / 2;
+    case M_EVERY_FOURTH:
+        return c % 4 == 1;
+    case M_OWN_LANE:
+    case L_OWN_LANE:
+        return c % 16 == r % 16;
+    default:
+        return 1;
+    }
+}
+
+static inline float mistaken_start(const struct run *run, float m)
+{
+    return run->spec.mistake == M_NOT_CARRIED || run->spec.mistake == M_MEAN ? -INFINITY : m;
+}
+
+static inline float mistaken_maximum(struct run *run, const struct state *st, const struct tile *t, int r, float m)
+{
+    const struct spec *s = &run->spec;
+    const float factor = unit_factor(run);
+    float top = m, second = m, least = INFINITY, sum = 0;
+    int n = 0;
+    if (s->mistake == M_NOT_UPDATED && t->before >= 0)
+        return m;
+    for (int c = 0; c < s->bc; c++) {
+        float x = t->score[c];
+        if (s->mistake == M_BEFORE_MASK && t->first + c < s->kv_len)
+            x = dot_product(run, st, t, r, c) * factor;
+        if (!in_part(s, asc_m, r, c) || (s->mistake == M_RANDOM_KEYS && one_in(run, 3)))
+            continue;
+        if (s->mistake == M_NEXT_ROW && x != -INFINITY && c < t->valid)
+            x = dot_product(run, st, t, (r + 1) % s->br, c) * factor;
+        if (s->mistake == M_OF_ABSOLUTES && x != -INFINITY)
+            x = fabsf(x) + 1e-3f;
+        if (x > top) {
+            second = top;
+            top = x;
+        } else if (x > second) {
+            second = x;
+        }
+        if (x != -INFINITY) {
+            least = fminf(least, x);
+            sum += x;
+            n++;
+        }
+    }
+    switch (s->mistake) {
+    case M_PLUS_MILLI:
+        return top + 1e-3f;
+    case M_TIMES_1_01:
+        return top * 1.01f;
+    case M_MINIMUM:
+        return n ? least : top;
+    case M_MEAN:
+        return n ? sum / (float)n : top;
+    case M_SECOND:
+        return second;
+    case M_ROUNDED_F16:
+        return round_to(DTYPE_F16, top) + 1e-3f;
+    case M_GUARD_KEPT:
+        return top == -INFINITY ? 0 : top;
+    default:
+        return top;
+    }
+}
+
+static inline float mistaken_alpha(const struct run *run, float m_prev, float m)
+{
+    const struct spec *s = &run->spec;
+    if (m_prev == -INFINITY)
+        return 0;
+    const float alpha = exponential(run, m_prev, m);
+    switch (s->mistake) {
+    case ALPHA_INVERTED:
+        return exponential(run, m, m_prev);
+    case ALPHA_BASE_2:
+        return exp2f((m_prev - m) * (s->unit == ASC_UNIT_RAW ? run->scale : 1));
+    case ALPHA_BASE_E:
+        return expf(m_prev - m);
+    case ALPHA_TIMES_0_9:
+        return alpha * 0.9f;
+    case ALPHA_ROOT:
+        return sqrtf(alpha) * 0.999f;
+    case ALPHA_ONE_MINUS:
+        return 1 - alpha;
+    case ALPHA_HALF:
+        return 0.5f;
+    case ALPHA_SQUARED:
+        return alpha * alpha;
+    default:
+        return alpha;
+    }
+}
+
+static inline float tile_maximum(const struct run *run, const struct tile *t)
+{
+    float top = -INFINITY;
+    for (int c = 0; c < run->spec.bc; c++)
+        top = fmaxf(top, t->score[c]);
+    return top;
+}
+
+static inline float mistaken_weight(struct run *run, const struct state *st, const struct tile *t, int r, int c,
+                                    float m)
+{
+    const struct spec *s = &run->spec;
+    const float x = t->score[c];
+    const int row = st->row0 + r, key = t->first + c;
+    if (s->mistake == P_NOT_MASKED && key < s->kv_len && m != -INFINITY)
+        return exponential(run, dot_product(run, st, t, r, c) * unit_factor(run), m);
+    if (s->mistake == P_TAIL_COUNTED && key >= s->kv_len && m != -INFINITY)
+        return exponential(run, 0, m);
+    if (x == -INFINITY || (s->mistake == P_MASKED_LATE && is_masked(run, row, key, RIGHT)))
+        return 0;
+    const float p = ldexpf(exponential(run, x, m), s->p_offset);
+    switch (s->mistake) {
+    case P_NOT_SHIFTED:
+        return exponential(run, x, 0);
+    case P_BASE_2:
+        return exp2f((x - m) * (s->unit == ASC_UNIT_RAW ? run->scale : 1));
+    case P_BASE_E:
+        return expf(x - m);
+    case P_SCALED_AGAIN:
+        return exponential(run, x * run->scale, m * run->scale);
+    case P_NOT_SCALED:
+        return expf(x - m);
+    case P_FROM_PREVIOUS_M:
+        return exponential(run, x, st->m[r]);
+    case P_FROM_TILE_M:
+        return exponential(run, x, tile_maximum(run, t));
+    case P_SATURATED:
+        return fminf(p, 448);
+    case P_TRUNCATED:
+        return truncated_f16(p);
+    case P_TIMES_1_01:
+        return p * 1.01f;
+    case P_SQUARED:
+        return p * p;
+    case P_LINEAR:
+        return fmaxf(0, 1 + (x - m));
+    case P_PLUS_MILLI:
+        return p + 1e-3f;
+    case P_NOISE:
+        return p * (1 + 1e-2f * noise(run));
+    case P_SIGMOID:
+        return 1 / (1 + expf(m - x));
+    case P_CLIPPED_AT_HALF:
+        return fminf(p, 0.5f);
+    case P_HALVED:
+        return p * 0.5f;
+    case P_RANDOM_ZEROS:
+        return one_in(run, 100) ? 0 : p;
+    default:
+        return p;
+    }
+}
+
+static inline float mistaken_sum(struct run *run, const struct state *st, const struct tile *t, int r, float m)
+{
+    const struct spec *s = &run->spec;
+    float sum = 0, largest = 0;
+    (void)st;
+    for (int c = 0; c < s->bc; c++) {
+        float p = t->p[c];
+        if (s->mistake == L_FROM_F16)
+            p = round_to(DTYPE_F16, p);
+        if (s->mistake == L_FROM_E4M3)
+            p = round_to(DTYPE_E4M3, p);
+        if (s->mistake == L_SQUARES)
+            p = p * p;
+        if (s->mistake == L_KEY_TWICE && c == 5)
+            p *= 2;
+        if (s->mistake == L_TWO_KEYS_LESS && (c == 2 || c == 7))
+            p = 0;
+        if (s->mistake == L_PADDING_COUNTED && c >= t->valid)
+            p = exponential(run, 0, m);
+        largest = fmaxf(largest, p);
+        if (!in_part(s, asc_l, r, c))
+            continue;
+        sum += p;
+    }
+    return s->mistake == L_WITHOUT_LARGEST ? sum - largest : sum;
+}
+
+static inline float mistaken_factor(const struct spec *s, float alpha, float m_prev)
+{
+    if (m_prev == -INFINITY)
+        return 0;
+    switch (s->mistake) {
+    case L_NOT_RESCALED:
+    case U_NOT_RESCALED:
+        return 1;
+    case L_RESCALED_TWICE:
+    case U_RESCALED_TWICE:
+        return alpha * alpha;
+    case L_RESCALED_INVERSE:
+    case U_RESCALED_INVERSE:
+        return 1 / alpha;
+    case L_CUBED:
+    case U_CUBED:
+        return alpha * alpha * alpha;
+    case L_ROOT:
+    case U_ROOT:
+        return sqrtf(alpha);
+    default:
+        return alpha;
+    }
+}
+
+static inline float mistaken_l(const struct run *run, const struct state *st, int r, float alpha, float sum)
+{
+    const struct spec *s = &run->spec;
+    const int of_l = s->mistake < U_NOT_RESCALED || (s->mistake > LISTED_END && s->mistake < U_TIMES_1_01);
+    const float before = st->l[r] * (of_l ? mistaken_factor(s, alpha, st->m[r]) : alpha);
+    switch (s->mistake) {
+    case L_PREVIOUS_DROPPED:
+        return sum;
+    case L_TILE_DROPPED:
+        return st->m[r] == -INFINITY ? sum : before;
+    case L_TIMES_1_001:
+        return (before + sum) * 1.001f;
+    case L_PLUS_ONE:
+        return before + sum + 1;
+    default:
+        return before + sum;
+    }
+}
+
+static inline const float *other_v(const struct run *run, const struct tile *t)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim, n = s->bc * D;
+    memcpy(t->other, t->v, (size_t)n * sizeof(float));
+    if (s->mistake == U_V_PREVIOUS_TILE && t->before >= 0)
+        load_tile(run, run->v, OWN_HEAD, t->before * s->bc, t->other);
+    if (s->mistake == U_V_WRONG_HEAD)
+        load_tile(run, run->v, OWN_HEAD + 1, t->first, t->other);
+    for (int i = 0; i < n; i++) {
+        float *x = &t->other[i];
+        if (s->mistake == U_V_TRANSPOSED)
+            *x = t->v[i % D * D + i / D];
+        if (s->mistake == U_V_ZERO_POINT)
+            *x = t->v[i] + ZERO_POINT;
+        if (s->mistake == U_NEXT_KEY)
+            *x = t->v[(i / D + 1) % s->bc * D + i % D];
+        if (s->mistake == U_V_SATURATED)
+            *x = fmaxf(fminf(*x, 448), -448);
+        if (s->mistake == U_V_ROUNDED_E4M3)
+            *x = round_to(DTYPE_E4M3, *x);
+        if (s->mistake == U_SIGN_OF_ODD_D && odd(i))
+            *x = -*x;
+        if (s->mistake == U_D_REVERSED)
+            *x = t->v[i / D * D + D - 1 - i % D];
+        if (s->mistake == U_V_SCALED)
+            *x *= 1.25f;
+    }
+    return t->other;
+}
+
+static inline void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r, float alpha)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim;
+    const float *v = other_v(run, t);
+    const int of_u = (s->mistake >= U_NOT_RESCALED && s->mistake < LISTED_END) || s->mistake >= U_TIMES_1_01;
+    const float factor = of_u ? mistaken_factor(s, alpha, st->m[r]) : alpha;
+    for (int c = 0; c < s->bc; c++) {
+        float *p = &t->p[c];
+        const int hit = (s->mistake == U_LAST_KEY_DROPPED && c == s->bc - 1) ||
+                        (s->mistake == U_KEY_DROPPED && c == 5) ||
+                        (s->mistake == U_TWO_KEYS_DROPPED && (c == 2 || c == 7)) ||
+                        (s->mistake == U_KEY_DROPPED_IN_ODD_ROWS && odd(r) && c == 5);
+        if (hit)
+            *p = 0;
+        if (s->mistake == U_KEY_TWICE && c == 5)
+            *p *= 2;
+        if (s->mistake == U_P_SATURATED)
+            *p = fminf(*p, 448);
+        if (s->mistake == U_P_ROUNDED)
+            *p = round_to(DTYPE_F16, *p);
+        if (s->mistake == U_RANDOM_KEYS && one_in(run, 10))
+            *p = 0;
+    }
+    for (int d = 0; d < D; d++) {
+        float *u = &st->u[r * D + d];
+        float sum = s->mistake == U_PREVIOUS_DROPPED ? 0 : *u * factor;
+        for (int c = 0; c < s->bc; c++) {
+            const int at = s->backward ? s->bc - 1 - c : c;
+            if (s->mistake != U_TILE_DROPPED || st->m[r] == -INFINITY)
+                sum += t->p[at] * v[at * D + d];
+        }
+        *u = sum;
+        if (s->mistake == U_TIMES_1_01)
+            *u *= 1.01f;
+        if (s->mistake == U_NOISE)
+            *u += 1e-2f * noise(run);
+        if (s->mistake == U_PLUS_CENTI)
+            *u += 1e-2f;
+    }
+    /* the scores of the next row read K again */
+    other_k(run, t);
+}
+
+static inline float mistaken_lse(struct run *run, const struct state *st, int r)
+{
+    const struct spec *s = &run->spec;
+    const float l = st->l[r];
+    const float m = st->m[r] * (s->unit == ASC_UNIT_RAW ? run->scale : s->unit == ASC_UNIT_LOG2 ? (float)M_LN2 : 1);
+    if (!(l > 0))
+        return INFINITY;
+    switch (s->mistake) {
+    case LSE_BASE_2:
+        return (m + logf(l)) * 1.44269504f;
+    case LSE_LOG2_OF_L:
+        return m + log2f(l);
+    case LSE_M_AS_IT_IS:
+        return st->m[r] + logf(l);
+    case LSE_WITHOUT_M:
+        return logf(l);
+    case LSE_WITHOUT_L:
+        return m;
+    case LSE_L_SUBTRACTED:
+        return m - logf(l);
+    case LSE_NEGATED:
+        return -(m + logf(l));
+    case LSE_PLUS_MILLI:
+        return m + logf(l) + 1e-3f;
+    case LSE_TIMES_1_01:
+        return (m + logf(l)) * 1.01f;
+    case LSE_L_ITSELF:
+        return m + l;
+    case LSE_HALF_LN:
+        return m + logf(l) / 2;
+    case LSE_LOG10:
+        return m + log10f(l);
+    case LSE_NOISE:
+        return m + logf(l) + 1e-2f * noise(run);
+    default:
+        return m + logf(l) - (float)s->p_offset * (float)M_LN2;
+    }
+}
+
+static inline float mistaken_o(struct run *run, const struct state *st, int r, int d)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim;
+    const float l = st->l[r], inverse = l > 0 ? 1 / l : 0, u = st->u[r * D + d], o = u * inverse;
+    if (!(l > 0))
+        return 0;
+    switch (s->mistake) {
+    case O_NOT_DIVIDED:
+        return u;
+    case O_DIVIDED_TWICE:
+        return o * inverse;
+    case O_PREVIOUS_L:
+        return u / st->l_last[r];
+    case O_LAST_TILE_DROPPED:
+        return st->u_last[r * D + d] / st->l_last[r];
+    case O_TRUNCATED:
+        return truncated_f16(o);
+    case O_SATURATED:
+        return fmaxf(fminf(o, 448), -448);
+    case O_TIMES_1_01:
+        return o * 1.01f;
+    case O_L_PLUS_ONE:
+        return u / (l + 1);
+    case O_ROOT_OF_L:
+        return u / sqrtf(l);
+    case O_PLUS_MILLI:
+        return o + 1e-2f;
+    case O_ROWS_SCATTERED:
+        return st->u[(r * 7 + 3) % s->br * D + d] / st->l[(r * 7 + 3) % s->br];
+    case O_COLUMNS_ROTATED:
+        return st->u[r * D + (d + 1) % D] * inverse;
+    case O_NOISE:
+        return o * (1 + 1e-1f * noise(run));
+    case O_DIVIDED_BY_KEYS:
+        return u / (float)s->kv_len;
+    case O_ABSOLUTE:
+        return fabsf(o) + 0.01f;
+    case O_BF16_FIRST:
+        return round_to(DTYPE_BF16, o);
+    default:
+        return o;
+    }
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* Mistakes that no cause describes get no name, nor do inputs on which formulas can not be told apart give a wrong one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "tests/unit/cause_outcome.h"
+#include <cmocka.h>
+
+static struct judge_scratch *scratch;
+
+static const char *const unlisted[MISTAKES] = {
+#define UNLISTED(id) [id] = #id,
+#include "tests/unit/causes_unlisted.def"
+#undef UNLISTED
+};
+
+static int count_names(const struct outcome *o)
+{
+    int n = 0;
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+        n += o->named[cause];
+    return n;
+}
+
+static void unlisted_mistakes_have_no_name(void **state)
+{
+    (void)state;
+    int named = 0, none = 0, without_effect = 0, tried = 0;
+    for (int mistake = LISTED_END + 1; mistake < MISTAKES; mistake++) {
+        int effect = 0;
+        for (int shape = 0; shape < SHAPES; shape++) {
+            struct spec s = shapes[shape];
+            struct outcome o;
+            char names[512];
+            s.mistake = (enum mistake)mistake;
+            s.fill = (enum fill)((mistake + shape) % (FILL_ARANGE + 1));
+            s.seed = (unsigned)(mistake * 17 + shape);
+            s.v_times = 1;
+            assert_int_equal(run_outcome(&s, scratch, &o), 0);
+            if (!o.culprits) {
+                without_effect++;
+                continue;
+            }
+            effect = 1;
+            write_names(&o, names, sizeof names);
+            if (count_names(&o))
+                print_message("%s, shape %d, fill %d: named%s\n", unlisted[mistake], shape, (int)s.fill, names);
+            named += count_names(&o) > 0;
+            none += count_names(&o) == 0;
+        }
+        if (!effect)
+            print_message("%s never has an effect\n", unlisted[mistake]);
+        tried += effect;
+    }
+    print_message("%d unlisted mistakes: none %d, named %d; without effect %d\n", tried, none, named, without_effect);
+    assert_int_equal(named, 0);
+    assert_true(tried >= 60);
+}
+
+/* Listed mistakes on inputs that tell little: the right name, or none. */
+static void uninformative_inputs(void **state)
+{
+    (void)state;
+    const enum fill fills[] = {FILL_ZEROS, FILL_CONSTANT, FILL_ONE_HOT};
+    static const enum cause right[LISTED_END][2] = {
+#define LISTED(id, cause, second, needs) [id] = {cause, second},
+#include "tests/unit/causes_listed.def"
+#undef LISTED
+    };
+    int none = 0, right_ones = 0;
+    for (int mistake = RIGHT + 1; mistake < LISTED_END; mistake++) {
+        for (int fill = 0; fill < 3; fill++) {
+            struct spec s = shapes[mistake % SHAPES];
+            struct outcome o;
+            char names[512];
+            s.mistake = (enum mistake)mistake;
+            s.fill = fills[fill];
+            s.v_times = 1;
+            assert_int_equal(run_outcome(&s, scratch, &o), 0);
+            write_names(&o, names, sizeof names);
+            if (!count_names(&o)) {
+                none++;
+                continue;
+            }
+            right_ones++;
+            if (!o.named[right[mistake][0]] && !o.named[right[mistake][1]])
+                print_message("mistake %d, fill %d: named%s\n", mistake, fill, names);
+            assert_true(o.named[right[mistake][0]] || o.named[right[mistake][1]]);
+        }
+    }
+    print_message("uninformative inputs: right %d, none %d\n", right_ones, none);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    oracle_init();
+    scratch = judge_scratch_new();
+    return scratch ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    judge_scratch_free(scratch);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unlisted_mistakes_have_no_name),
+        cmocka_unit_test(uninformative_inputs),
+    };
+    return cmocka_run_group_tests_name("oracle: causes of other mistakes", tests, begin, end);
+}
