@@ -1,0 +1,326 @@
+/* The test kernel's arithmetic from the rescale factor on, with its mistakes. */
+#ifndef TEST_CAUSE_MISTAKES_SUMS_H
+#define TEST_CAUSE_MISTAKES_SUMS_H
+
+static inline float mistaken_alpha(const struct run *run, float m_prev, float m)
+{
+    const struct spec *s = &run->spec;
+    if (m_prev == -INFINITY)
+        return 0;
+    const float alpha = exponential(run, m_prev, m);
+    switch (s->mistake) {
+    case ALPHA_INVERTED:
+        return exponential(run, m, m_prev);
+    case ALPHA_BASE_2:
+        return exp2f((m_prev - m) * (s->unit == ASC_UNIT_RAW ? run->scale : 1));
+    case ALPHA_BASE_E:
+        return expf(m_prev - m);
+    case ALPHA_TIMES_0_9:
+        return alpha * 0.9f;
+    case ALPHA_ROOT:
+        return sqrtf(alpha) * 0.999f;
+    case ALPHA_ONE_MINUS:
+        return 1 - alpha;
+    case ALPHA_HALF:
+        return 0.5f;
+    case ALPHA_SQUARED:
+        return alpha * alpha;
+    default:
+        return alpha;
+    }
+}
+
+static inline float tile_maximum(const struct run *run, const struct tile *t)
+{
+    float top = -INFINITY;
+    for (int c = 0; c < run->spec.bc; c++)
+        top = fmaxf(top, t->score[c]);
+    return top;
+}
+
+static inline float mistaken_weight(struct run *run, const struct state *st, const struct tile *t, int r, int c,
+                                    float m)
+{
+    const struct spec *s = &run->spec;
+    const float x = t->score[c];
+    const int row = st->row0 + r, key = t->first + c;
+    if (s->mistake == P_NOT_MASKED && key < s->kv_len && m != -INFINITY)
+        return exponential(run, dot_product(run, st, t, r, c) * unit_factor(run), m);
+    if (s->mistake == P_TAIL_COUNTED && key >= s->kv_len && m != -INFINITY)
+        return exponential(run, 0, m);
+    if (x == -INFINITY || (s->mistake == P_MASKED_LATE && is_masked(run, row, key, RIGHT)))
+        return 0;
+    const float p = ldexpf(exponential(run, x, m), s->p_offset);
+    switch (s->mistake) {
+    case P_NOT_SHIFTED:
+        return exponential(run, x, 0);
+    case P_BASE_2:
+        return exp2f((x - m) * (s->unit == ASC_UNIT_RAW ? run->scale : 1));
+    case P_BASE_E:
+        return expf(x - m);
+    case P_SCALED_AGAIN:
+        return exponential(run, x * run->scale, m * run->scale);
+    case P_NOT_SCALED:
+        return expf(x - m);
+    case P_FROM_PREVIOUS_M:
+        return exponential(run, x, st->m[r]);
+    case P_FROM_TILE_M:
+        return exponential(run, x, tile_maximum(run, t));
+    case P_SATURATED:
+        return fminf(p, 448);
+    case P_TRUNCATED:
+        return truncated_f16(p);
+    case P_TIMES_1_01:
+        return p * 1.01f;
+    case P_SQUARED:
+        return p * p;
+    case P_LINEAR:
+        return fmaxf(0, 1 + (x - m));
+    case P_PLUS_MILLI:
+        return p + 1e-3f;
+    case P_NOISE:
+        return p * (1 + 1e-2f * noise(run));
+    case P_SIGMOID:
+        return 1 / (1 + expf(m - x));
+    case P_CLIPPED_AT_HALF:
+        return fminf(p, 0.5f);
+    case P_HALVED:
+        return p * 0.5f;
+    case P_RANDOM_ZEROS:
+        return one_in(run, 100) ? 0 : p;
+    default:
+        return p;
+    }
+}
+
+static inline float mistaken_sum(struct run *run, const struct state *st, const struct tile *t, int r, float m)
+{
+    const struct spec *s = &run->spec;
+    float sum = 0, largest = 0;
+    (void)st;
+    for (int c = 0; c < s->bc; c++) {
+        float p = t->p[c];
+        if (s->mistake == L_FROM_F16)
+            p = round_to(DTYPE_F16, p);
+        if (s->mistake == L_FROM_E4M3)
+            p = round_to(DTYPE_E4M3, p);
+        if (s->mistake == L_SQUARES)
+            p = p * p;
+        if (s->mistake == L_KEY_TWICE && c == 5)
+            p *= 2;
+        if (s->mistake == L_TWO_KEYS_LESS && (c == 2 || c == 7))
+            p = 0;
+        if (s->mistake == L_PADDING_COUNTED && c >= t->valid)
+            p = exponential(run, 0, m);
+        largest = fmaxf(largest, p);
+        if (!in_part(s, asc_l, r, c))
+            continue;
+        sum += p;
+    }
+    return s->mistake == L_WITHOUT_LARGEST ? sum - largest : sum;
+}
+
+static inline float mistaken_factor(const struct spec *s, float alpha, float m_prev)
+{
+    if (m_prev == -INFINITY)
+        return 0;
+    switch (s->mistake) {
+    case L_NOT_RESCALED:
+    case U_NOT_RESCALED:
+        return 1;
+    case L_RESCALED_TWICE:
+    case U_RESCALED_TWICE:
+        return alpha * alpha;
+    case L_RESCALED_INVERSE:
+    case U_RESCALED_INVERSE:
+        return 1 / alpha;
+    case L_CUBED:
+    case U_CUBED:
+        return alpha * alpha * alpha;
+    case L_ROOT:
+    case U_ROOT:
+        return sqrtf(alpha);
+    default:
+        return alpha;
+    }
+}
+
+static inline float mistaken_l(const struct run *run, const struct state *st, int r, float alpha, float sum)
+{
+    const struct spec *s = &run->spec;
+    const int of_l = s->mistake < U_NOT_RESCALED || (s->mistake > LISTED_END && s->mistake < U_TIMES_1_01);
+    const float before = st->l[r] * (of_l ? mistaken_factor(s, alpha, st->m[r]) : alpha);
+    switch (s->mistake) {
+    case L_PREVIOUS_DROPPED:
+        return sum;
+    case L_TILE_DROPPED:
+        return st->m[r] == -INFINITY ? sum : before;
+    case L_TIMES_1_001:
+        return (before + sum) * 1.001f;
+    case L_PLUS_ONE:
+        return before + sum + 1;
+    default:
+        return before + sum;
+    }
+}
+
+static inline const float *other_v(const struct run *run, const struct tile *t)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim, n = s->bc * D;
+    memcpy(t->other, t->v, (size_t)n * sizeof(float));
+    if (s->mistake == U_V_PREVIOUS_TILE && t->before >= 0)
+        load_tile(run, run->v, OWN_HEAD, t->before * s->bc, t->other);
+    if (s->mistake == U_V_WRONG_HEAD)
+        load_tile(run, run->v, OWN_HEAD + 1, t->first, t->other);
+    for (int i = 0; i < n; i++) {
+        float *x = &t->other[i];
+        if (s->mistake == U_V_TRANSPOSED)
+            *x = t->v[i % D * D + i / D];
+        if (s->mistake == U_V_ZERO_POINT)
+            *x = t->v[i] + ZERO_POINT;
+        if (s->mistake == U_NEXT_KEY)
+            *x = t->v[(i / D + 1) % s->bc * D + i % D];
+        if (s->mistake == U_V_SATURATED)
+            *x = fmaxf(fminf(*x, 448), -448);
+        if (s->mistake == U_V_ROUNDED_E4M3)
+            *x = round_to(DTYPE_E4M3, *x);
+        if (s->mistake == U_SIGN_OF_ODD_D && odd(i))
+            *x = -*x;
+        if (s->mistake == U_D_REVERSED)
+            *x = t->v[i / D * D + D - 1 - i % D];
+        if (s->mistake == U_V_SCALED)
+            *x *= 1.25f;
+    }
+    return t->other;
+}
+
+static inline void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r, float alpha)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim;
+    const float *v = other_v(run, t);
+    const int of_u = (s->mistake >= U_NOT_RESCALED && s->mistake < LISTED_END) || s->mistake >= U_TIMES_1_01;
+    const float factor = of_u ? mistaken_factor(s, alpha, st->m[r]) : alpha;
+    for (int c = 0; c < s->bc; c++) {
+        float *p = &t->p[c];
+        const int hit = (s->mistake == U_LAST_KEY_DROPPED && c == s->bc - 1) ||
+                        (s->mistake == U_KEY_DROPPED && c == 5) ||
+                        (s->mistake == U_TWO_KEYS_DROPPED && (c == 2 || c == 7)) ||
+                        (s->mistake == U_KEY_DROPPED_IN_ODD_ROWS && odd(r) && c == 5);
+        if (hit)
+            *p = 0;
+        if (s->mistake == U_KEY_TWICE && c == 5)
+            *p *= 2;
+        if (s->mistake == U_P_SATURATED)
+            *p = fminf(*p, 448);
+        if (s->mistake == U_P_ROUNDED)
+            *p = round_to(DTYPE_F16, *p);
+        if (s->mistake == U_RANDOM_KEYS && one_in(run, 10))
+            *p = 0;
+    }
+    for (int d = 0; d < D; d++) {
+        float *u = &st->u[r * D + d];
+        float sum = s->mistake == U_PREVIOUS_DROPPED ? 0 : *u * factor;
+        for (int c = 0; c < s->bc; c++) {
+            const int at = s->backward ? s->bc - 1 - c : c;
+            if (s->mistake != U_TILE_DROPPED || st->m[r] == -INFINITY)
+                sum += t->p[at] * v[at * D + d];
+        }
+        *u = sum;
+        if (s->mistake == U_TIMES_1_01)
+            *u *= 1.01f;
+        if (s->mistake == U_NOISE)
+            *u += 1e-2f * noise(run);
+        if (s->mistake == U_PLUS_CENTI)
+            *u += 1e-2f;
+    }
+    /* the scores of the next row read K again */
+    other_k(run, t);
+}
+
+static inline float mistaken_lse(struct run *run, const struct state *st, int r)
+{
+    const struct spec *s = &run->spec;
+    const float l = st->l[r];
+    const float m = st->m[r] * (s->unit == ASC_UNIT_RAW ? run->scale : s->unit == ASC_UNIT_LOG2 ? (float)M_LN2 : 1);
+    if (!(l > 0))
+        return INFINITY;
+    switch (s->mistake) {
+    case LSE_BASE_2:
+        return (m + logf(l)) * 1.44269504f;
+    case LSE_LOG2_OF_L:
+        return m + log2f(l);
+    case LSE_M_AS_IT_IS:
+        return st->m[r] + logf(l);
+    case LSE_WITHOUT_M:
+        return logf(l);
+    case LSE_WITHOUT_L:
+        return m;
+    case LSE_L_SUBTRACTED:
+        return m - logf(l);
+    case LSE_NEGATED:
+        return -(m + logf(l));
+    case LSE_PLUS_MILLI:
+        return m + logf(l) + 1e-3f;
+    case LSE_TIMES_1_01:
+        return (m + logf(l)) * 1.01f;
+    case LSE_L_ITSELF:
+        return m + l;
+    case LSE_HALF_LN:
+        return m + logf(l) / 2;
+    case LSE_LOG10:
+        return m + log10f(l);
+    case LSE_NOISE:
+        return m + logf(l) + 1e-2f * noise(run);
+    default:
+        return m + logf(l) - (float)s->p_offset * (float)M_LN2;
+    }
+}
+
+static inline float mistaken_o(struct run *run, const struct state *st, int r, int d)
+{
+    const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim;
+    const float l = st->l[r], inverse = l > 0 ? 1 / l : 0, u = st->u[r * D + d], o = u * inverse;
+    if (!(l > 0))
+        return 0;
+    switch (s->mistake) {
+    case O_NOT_DIVIDED:
+        return u;
+    case O_DIVIDED_TWICE:
+        return o * inverse;
+    case O_PREVIOUS_L:
+        return u / st->l_last[r];
+    case O_LAST_TILE_DROPPED:
+        return st->u_last[r * D + d] / st->l_last[r];
+    case O_TRUNCATED:
+        return truncated_f16(o);
+    case O_SATURATED:
+        return fmaxf(fminf(o, 448), -448);
+    case O_TIMES_1_01:
+        return o * 1.01f;
+    case O_L_PLUS_ONE:
+        return u / (l + 1);
+    case O_ROOT_OF_L:
+        return u / sqrtf(l);
+    case O_PLUS_MILLI:
+        return o + 1e-2f;
+    case O_ROWS_SCATTERED:
+        return st->u[(r * 7 + 3) % s->br * D + d] / st->l[(r * 7 + 3) % s->br];
+    case O_COLUMNS_ROTATED:
+        return st->u[r * D + (d + 1) % D] * inverse;
+    case O_NOISE:
+        return o * (1 + 1e-1f * noise(run));
+    case O_DIVIDED_BY_KEYS:
+        return u / (float)s->kv_len;
+    case O_ABSOLUTE:
+        return fabsf(o) + 0.01f;
+    case O_BF16_FIRST:
+        return round_to(DTYPE_BF16, o);
+    default:
+        return o;
+    }
+}
+
+#endif
