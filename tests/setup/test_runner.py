@@ -29,8 +29,9 @@ class Runner(unittest.TestCase):
         path.chmod(0o755)
 
     def run_tests(self, *arguments):
+        environment = {name: value for name, value in os.environ.items() if name != "MODE"}  # it stretches the limits
         done = subprocess.run([self.tree / "tests/run", *arguments], capture_output=True, text=True, timeout=60,
-                              check=False)
+                              check=False, env=environment)
         return done.returncode, done.stdout, done.stdout.splitlines()[-1]
 
     def test_pass(self):
