@@ -41,9 +41,8 @@ static int print_first_screen(const struct options *o, struct session *s, struct
         return -1;
     fputs("\n", stdout);
     report_write_findings(s, stdout);
+    report_write_expectation(s, stdout);
     int met = report_meets(s, why, sizeof why);
-    if (s->has_scenario && s->scenario.expect.verdict != EXPECT_NOTHING)
-        printf("expectation: %s\n", why);
     if (s->err.code != ERR_NONE) {
         *err = s->err;
         return -1;

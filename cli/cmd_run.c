@@ -34,8 +34,12 @@ static int isolate(struct session *s, const struct isolation_request *request, j
 static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
 {
     json_t *json = o->json ? report_json(s, o->files[0], &s->err) : NULL;
-    if (!o->json)
+    if (!o->json) {
+        for (size_t i = 0; i < s->n_log; i++) /* what compiler and kernel printed */
+            puts(s->log[i]);
         report_write(s, stdout);
+        report_write_expectation(s, stdout);
+    }
     int status = status_of(s, err);
     if (status >= 0 && o->isolate && isolate(s, request, json, err) != 0)
         status = -1;

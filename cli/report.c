@@ -12,6 +12,15 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
     return judgement_meets(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, why, why_bytes);
 }
 
+void report_write_expectation(const struct session *s, FILE *out)
+{
+    char why[512];
+    const int met = report_meets(s, why, sizeof why);
+    const int stated = s->has_scenario && s->scenario.expect.verdict != EXPECT_NOTHING;
+    if (stated || (!met && s->err.code == ERR_NONE && s->judgement && !judgement_any(s->judgement)))
+        fprintf(out, "expectation: %s\n", why);
+}
+
 /* "s,l" */
 static size_t write_channels(unsigned set, char *out, size_t bytes)
 {

@@ -18,6 +18,9 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES]);
 /* "S is the first bad stage, from batch 0, head 0, ... on", the finding of each culprit with its probe line, events. */
 void report_write_findings(const struct session *s, FILE *out);
 
+/* "expectation: ..." where the scenario states one, or where nothing could be judged; nothing otherwise. */
+void report_write_expectation(const struct session *s, FILE *out);
+
 /* Title, problem, a mark per stage, then the findings. */
 void report_write(const struct session *s, FILE *out);
 

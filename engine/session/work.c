@@ -126,10 +126,16 @@ static int next_slot(struct work *w)
     return -1;
 }
 
+/* A run's cancel is spent with the run; quitting is for good. */
+static int stopped(struct work *w)
+{
+    return atomic_load(&w->quit) || atomic_load(&w->cancel);
+}
+
 static int judge_step(void *ctx, int worker)
 {
     struct work *w = ctx;
-    if (atomic_load(&w->quit) || atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
+    if (stopped(w) || atomic_load(&w->judge_failed))
         return 0;
     int slot = next_slot(w);
     if (slot < 0)
@@ -149,7 +155,7 @@ static int collect_step(void *ctx, int worker)
 {
     struct work *w = ctx;
     const int slot = atomic_fetch_add(&w->next, 1);
-    if (slot >= w->judgement->n_slots || atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
+    if (slot >= w->judgement->n_slots || stopped(w) || atomic_load(&w->judge_failed))
         return 0;
     if (judgement_collect(w->judgement, w->trace, &w->plan, slot, w->scratch[worker], w->evidence[worker]) != 0)
         atomic_store(&w->judge_failed, 1);
@@ -173,7 +179,7 @@ static int find(struct work *w, struct err *err)
         for (int i = 1; i < workers; i++)
             cause_add_evidence(w->evidence[0], w->evidence[i]);
     }
-    const int complete = findings && w->evidence && !atomic_load(&w->judge_failed) && !atomic_load(&w->cancel);
+    const int complete = findings && w->evidence && !atomic_load(&w->judge_failed) && !stopped(w);
     const int n =
         complete ? judgement_find(w->judgement, w->trace, &summary, &w->plan, w->evidence[0], w->scratch[0], findings)
                  : 0;
@@ -181,8 +187,8 @@ static int find(struct work *w, struct err *err)
     w->evidence = NULL;
     if (!complete) {
         free(findings);
-        return atomic_load(&w->cancel) ? err_set(err, ERR_CANCELLED, "", "cancelled while looking for causes")
-                                       : err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
+        return stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled while looking for causes")
+                          : err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
     }
     pthread_mutex_lock(&w->lock);
     w->mail.findings = findings;
@@ -217,7 +223,7 @@ static int judge(struct work *w, struct err *err)
 
     pool_start(w->pool, judge_step, w);
     pool_wait(w->pool);
-    if (atomic_load(&w->cancel))
+    if (stopped(w))
         return err_set(err, ERR_CANCELLED, "", "cancelled while judging");
     if (atomic_load(&w->judge_failed))
         return err_set(err, ERR_SYSTEM, "", "no memory to judge with");
@@ -229,7 +235,7 @@ static int feed_step(void *ctx, int worker)
 {
     struct work *w = ctx;
     const int slot = atomic_fetch_add(&w->next, 1);
-    if (slot >= w->run->layout.n_slots || atomic_load(&w->cancel) || atomic_load(&w->judge_failed))
+    if (slot >= w->run->layout.n_slots || stopped(w) || atomic_load(&w->judge_failed))
         return 0;
     if (feed_slot(&w->feed, slot, w->scratch[worker]) != 0)
         atomic_store(&w->judge_failed, 1);
@@ -244,11 +250,11 @@ static int fill_feed(struct work *w, const struct trace *from, uint32_t channels
     atomic_store(&w->judge_failed, 0);
     pool_start(w->pool, feed_step, w);
     pool_wait(w->pool);
-    if (!atomic_load(&w->cancel) && !atomic_load(&w->judge_failed))
+    if (!stopped(w) && !atomic_load(&w->judge_failed))
         return 0;
     feed_close(&w->feed);
-    return atomic_load(&w->cancel) ? err_set(err, ERR_CANCELLED, "", "cancelled before the isolated run")
-                                   : err_set(err, ERR_SYSTEM, "", "no memory for the fed values");
+    return stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled before the isolated run")
+                      : err_set(err, ERR_SYSTEM, "", "no memory for the fed values");
 }
 
 static int isolate(struct work *w, const struct runner_progress *progress, struct err *err)
@@ -279,7 +285,7 @@ static void *work_thread(void *ctx)
     if (w->trace) {
         /* The cancel that ended the run is spent; another one, or quitting, ends the judging too. */
         if (err.code == ERR_CANCELLED)
-            atomic_store(&w->cancel, atomic_load(&w->quit));
+            atomic_store(&w->cancel, 0);
         judge(w, &judge_err);
         if (err.code == ERR_NONE)
             err = judge_err;
