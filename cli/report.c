@@ -1,5 +1,8 @@
 #include "cli/report.h"
 
+#include "engine/runners/stamps.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 int report_meets(const struct session *s, char *why, size_t why_bytes)
@@ -146,6 +149,32 @@ static void write_events(const struct trace *t, FILE *out)
     }
 }
 
+#define STAMP_LINES_MAX 16
+
+/* How far each block came in a run that ended early: those that had begun and were not at their end. */
+static void write_last_stamps(const struct session *s, FILE *out)
+{
+    const struct trace *t = s->trace;
+    struct last_stamp *last = calloc((size_t)t->layout.n_slots, sizeof *last);
+    int begun = 0, finished = 0, shown = 0;
+    if (!last)
+        return;
+    begun = runner_last_stamps(t, last);
+    for (int slot = 0; slot < t->layout.n_slots; slot++) {
+        finished += last[slot].clock && last[slot].finished;
+        if (!last[slot].clock || last[slot].finished || shown++ >= STAMP_LINES_MAX)
+            continue;
+        fprintf(out, "last probe: %s at ", channel_label(last[slot].channel));
+        write_place(s, (struct place){slot, last[slot].kv, last[slot].channel}, out);
+        fputs("\n", out);
+    }
+    fprintf(out, "of %d recorded q tiles %d had begun, %d were at their end", t->layout.n_slots, begun, finished);
+    if (shown > STAMP_LINES_MAX)
+        fprintf(out, "; %d of those in between are not listed", shown - STAMP_LINES_MAX);
+    fputs("\n", out);
+    free(last);
+}
+
 void report_write_findings(const struct session *s, FILE *out)
 {
     const struct judgement *j = s->judgement;
@@ -170,6 +199,8 @@ void report_write_findings(const struct session *s, FILE *out)
                     channel_label(ch));
     write_warnings(s->trace, out);
     write_events(s->trace, out);
+    if (!trace_complete(s->trace))
+        write_last_stamps(s, out);
 }
 
 void report_write(const struct session *s, FILE *out)
