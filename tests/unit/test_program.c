@@ -52,6 +52,7 @@ static void test_stepping_and_rerun(void **state)
     start(&s, "tests/session/nan-row.ini", 120, 40);
     assert_true(screen_wait(&s, "S[h1,q1,k1]")); /* the cursor went to the first bad tile by itself */
     assert_true(screen_wait(&s, "nan 36"));
+    assert_true(screen_wait(&s, "FAIL")); /* judged to the end: a run under way would not be started again */
     screen_send(&s, "h");
     assert_true(screen_wait(&s, "S[h1,q1,k0]"));
     screen_send(&s, "n");
