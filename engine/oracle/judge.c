@@ -19,7 +19,7 @@ struct job {
     const struct oracle_case *c;
     struct judge_scratch *s;
     struct tile_verdicts *out;
-    struct tile_detail *detail; /* NULL unless the tile at hand is the one asked for; see wanted_detail */
+    struct tile_detail *detail; /* may be NULL; see wanted_detail */
 };
 
 static struct tile_verdicts *verdicts_of(const struct job *job, enum asc_channel ch)
@@ -30,6 +30,11 @@ static struct tile_verdicts *verdicts_of(const struct job *job, enum asc_channel
 static struct tile_detail *wanted_detail(const struct job *job, enum asc_channel ch)
 {
     struct tile_detail *d = job->detail;
+    if (d && d->each) {
+        d->channel = (int)ch;
+        d->kv = channel_per_kv(ch) ? job->s->kv : 0;
+        return d;
+    }
     return d && d->channel == (int)ch && (!channel_per_kv(ch) || d->kv == job->s->kv) ? d : NULL;
 }
 
@@ -91,6 +96,8 @@ static void judge_absent(const struct job *job, enum asc_channel ch, int masked,
     if (d) {
         memset(d->class_local, masked ? CLASS_OK : CLASS_MISSING, n);
         memset(d->class_global, masked ? CLASS_OK : CLASS_MISSING, n);
+        if (d->each)
+            d->each(d->ctx, d);
     }
 }
 
@@ -120,7 +127,9 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
         element_judge(&comparison, verdict, !d ? NULL : side == LOCAL ? d->class_local : d->class_global);
     }
     write_detail(job, ch, 1, 1);
-    if (comparison.captured == &job->s->lanes)
+    if (d && d->each)
+        d->each(d->ctx, d);
+    else if (comparison.captured == &job->s->lanes)
         spread_lanes(job, scratch_captured(job->s, job->c, ch));
 }
 
@@ -220,6 +229,8 @@ static void judge_unvisited(const struct job *job, int kv)
     scratch_tile(s, job->c, kv);
     s->exact_k = 0;
     if (!s->masked) {
+        truth_load(job->c, s, asc_k);
+        truth_load(job->c, s, asc_v);
         truth_s(job->c, s);
         truth_tile(job->c, s);
     }

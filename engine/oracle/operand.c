@@ -1,6 +1,7 @@
 #include "engine/oracle/operand.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
 #include <float.h>
 
@@ -15,14 +16,13 @@ struct operand {
 static struct operand operand_of(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
     const int first = s->kv * c->bc;
-    const size_t at = (size_t)first * (size_t)c->head_dim;
     switch (ch) {
     case asc_q:
         return (struct operand){&c->in_q, s->in_q, s->size_q, s->abs_q, &s->use_q, 0};
     case asc_k:
-        return (struct operand){&c->in_k, s->in_k + at, s->size_k + at, s->abs_k, &s->use_k, first};
+        return (struct operand){&c->in_k, s->in_k, s->size_k, s->abs_k, &s->use_k, first};
     default:
-        return (struct operand){&c->in_v, s->in_v + at, s->size_v + at, s->abs_v, &s->use_v, first};
+        return (struct operand){&c->in_v, s->in_v, s->size_v, s->abs_v, &s->use_v, first};
     }
 }
 
@@ -48,6 +48,8 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     const struct matrix *captured = scratch_captured(s, c, ch);
     struct stage *stage = &s->stage[ch];
     const int n = stage->rows * stage->cols;
+    if (ch != asc_q)
+        truth_load(c, s, ch);
     stage->recorded = 0;
     stage->loose = s->zero;
     stage->exact = 1;

@@ -51,6 +51,8 @@ struct oracle_case {
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
        captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */
     const struct matrix *captured; /* [kv_tiles][ASC_CHANNELS] */
+    /* The types of the channels whether they are captured here or not: enum dtype, -1: unknown. NULL: all are. */
+    const int32_t *types; /* [ASC_CHANNELS] */
     /* Padding columns of s (keys >= kv_len) in valid rows: what stands there must be masked. data NULL: no padding. */
     const struct matrix *s_padding; /* [kv_tiles], or NULL: no tile has padding */
     /* The same of p: no weight may stand there. And the padding rows of v: what is not finite there makes U so. */
@@ -90,10 +92,15 @@ struct tile_verdicts {
     struct verdict local, global;
 };
 
-/* Every element of one tile, for a view. Arrays are [rows][cols] of the channel's valid region, owned by the caller. */
+/* Every element of one tile, for a view; or of one tile after the other, for `each`. Arrays are [rows][cols] of the
+   channel's valid region, owned by the caller. */
 struct tile_detail {
-    int channel, kv; /* in: which tile */
-    int rows, cols;  /* out */
+    int channel, kv; /* in: which tile; with `each`, out */
+    /* NULL: that tile alone. Else called for every tile that is judged, as soon as it is; the arrays have room for the
+       largest. l of several lanes comes as what they add up to. */
+    void (*each)(void *ctx, const struct tile_detail *d);
+    void *ctx;
+    int rows, cols; /* out */
     double *got, *want_local, *bound_local, *want_global, *bound_global;
     uint8_t *class_local, *class_global; /* enum element_class, or CLASS_UNJUDGED */
 };

@@ -85,7 +85,7 @@ static int sizes_fit(const struct oracle_case *c)
     if (c->in_q.rows < 0 || c->bc < 0 || c->head_dim < 0 || c->kv_len < 0 || c->kv_tiles < 0)
         return 0;
     return column <= INT_MAX / larger(row, 1) && c->kv_tiles <= INT_MAX / ASC_CHANNELS &&
-           !__builtin_mul_overflow((size_t)larger(larger(column, row), c->kv_len) + 64, (size_t)row + 64, &all) &&
+           !__builtin_mul_overflow((size_t)larger(column, row) + 64, (size_t)row + 64, &all) &&
            !__builtin_mul_overflow(all, 256 * sizeof(double), &all);
 }
 
@@ -93,7 +93,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
 {
     if (!sizes_fit(c))
         return -1;
-    const size_t R = (size_t)c->in_q.rows, C = (size_t)c->bc, D = (size_t)c->head_dim, K = (size_t)c->kv_len;
+    const size_t R = (size_t)c->in_q.rows, C = (size_t)c->bc, D = (size_t)c->head_dim;
     size_t doubles = 0;
 #define BUFFER(name, elements, meaning) doubles += padded(elements);
 #include "engine/oracle/buffers.def"

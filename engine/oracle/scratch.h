@@ -52,7 +52,8 @@ struct judge_scratch {
     int masked;               /* 1: no row sees any of it */
     int exact_q;              /* 1: local formulas read the original Q */
     int exact_k;              /* 1: local_s has worked on this tile and has read the original K */
-    int lossy_qk, lossy_v;    /* 1: converting the inputs to the captured type may have moved them */
+    /* 1: converting the inputs to the type that the kernel takes them in may have moved them; k and v: of the tile */
+    int lossy_q, lossy_k, lossy_v;
 };
 
 /* Makes room for the case and points all buffers into it. Returns -1 where memory ran out. */

@@ -12,23 +12,22 @@
 /* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
 #define FRAME_LOST 1e100
 
-/* Loads rows first .. first + rows - 1 of an input and their magnitudes, to the same rows of out and size. Where the
-   kernel converts it to a narrower type before use, a correct one works on values up to half a step away: the magnitude
-   includes that. Returns 1 if so. */
-static int load_input(const struct matrix *input, const struct matrix *captured, int first, int rows, double *out,
-                      double *size)
+/* Loads rows first .. first + rows - 1 of an input and their magnitudes. Where the kernel converts it to a narrower
+   type before use, a correct one works on values up to half a step away: the magnitude includes that. Returns 1 if so.
+ */
+static int load_input(const struct matrix *input, int used_type, int first, int rows, double *out, double *size)
 {
     double unit = 0;
     double half_tiny = 0;
     const int lossy =
-        captured->data && captured->dtype != input->dtype && bound_narrow(captured->dtype, &unit, &half_tiny);
+        used_type >= 0 && used_type != (int)input->dtype && bound_narrow((enum dtype)used_type, &unit, &half_tiny);
     const double grown = lossy ? 1 + unit : 1, more = lossy ? half_tiny : 0;
-    const size_t at = (size_t)first * (size_t)input->cols, n = (size_t)rows * (size_t)input->cols;
+    const size_t n = (size_t)rows * (size_t)input->cols;
     struct matrix part = *input;
     part.rows = rows;
     part.data = (const unsigned char *)input->data + (size_t)(first * input->row_stride) * dtype_bytes(input->dtype);
-    values_load(&part, out + at);
-    for (size_t i = at; i < at + n; i++)
+    values_load(&part, out);
+    for (size_t i = 0; i < n; i++)
         size[i] = fabs(out[i]) * grown + more;
     return lossy;
 }
@@ -37,30 +36,32 @@ static int load_input(const struct matrix *input, const struct matrix *captured,
    the input: a relative error that does not depend on the factor, and half a subnormal, which does. */
 static int load_q(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct matrix *captured = &c->captured[asc_q];
+    const int used = values_type(c, asc_q);
     const double fold = fabs(values_fold(c));
     double unit = 0;
     double half_tiny = 0;
-    const int lossy = load_input(&c->in_q, captured, 0, c->in_q.rows, s->in_q, s->size_q);
+    const int lossy = load_input(&c->in_q, used, 0, c->in_q.rows, s->in_q, s->size_q);
     if (fold == 1)
         return lossy;
-    bound_narrow(captured->data ? captured->dtype : c->in_q.dtype, &unit, &half_tiny);
+    bound_narrow(used >= 0 ? (enum dtype)used : c->in_q.dtype, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
         s->size_q[i] = fabs(s->in_q[i]) * (1 + unit) * (1 + 4 * BOUND_U) + (half_tiny + BOUND_TINY) / fold;
     return 1;
 }
 
+void truth_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const int first = s->kv * c->bc, used = values_type(c, ch);
+    if (ch == asc_k)
+        s->lossy_k = load_input(&c->in_k, used, first, s->kv_cols, s->in_k, s->size_k);
+    else
+        s->lossy_v = load_input(&c->in_v, used, first, s->kv_cols, s->in_v, s->size_v);
+}
+
 void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const int lossy_q = load_q(c, s);
-    const int lossy_k = load_input(&c->in_k, &c->captured[asc_k], 0, c->kv_len, s->in_k, s->size_k);
-    s->lossy_qk = lossy_q || lossy_k;
-    s->lossy_v = load_input(&c->in_v, &c->captured[asc_v], 0, c->kv_len, s->in_v, s->size_v);
-    for (int d = 0; d < c->head_dim; d++) {
-        s->out_top[d] = 0;
-        for (int key = 0; key < c->kv_len; key++)
-            s->out_top[d] = fmax(s->out_top[d], s->size_v[(size_t)key * (size_t)c->head_dim + (size_t)d]);
-    }
+    s->lossy_q = load_q(c, s);
+    memset(s->out_top, 0, (size_t)c->head_dim * sizeof *s->out_top);
 }
 
 void truth_begin(const struct oracle_case *c, struct judge_scratch *s)
@@ -82,18 +83,17 @@ void truth_begin(const struct oracle_case *c, struct judge_scratch *s)
 static void true_product(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_s];
-    const int unit = c->conventions.s_unit, head_dim = c->head_dim;
-    const size_t first = (size_t)s->kv * (size_t)c->bc * (size_t)head_dim;
+    const int unit = c->conventions.s_unit;
     const struct score_product product = {.q = s->in_q,
-                                          .k = s->in_k + first,
+                                          .k = s->in_k,
                                           .size_q = s->size_q,
-                                          .size_k = s->size_k + first,
+                                          .size_k = s->size_k,
                                           .factor = values_factor(unit, c->scale),
                                           .relative = product_score(c),
                                           .want = stage->want[GLOBAL],
                                           .bound = stage->bound[GLOBAL]};
     local_score(c, s, &product);
-    if (s->lossy_qk)
+    if (s->lossy_q || s->lossy_k)
         local_score_lossy(c, s, &product);
 }
 
@@ -366,8 +366,7 @@ static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
-    const size_t first_key = (size_t)s->kv * (size_t)c->bc * (size_t)head_dim;
-    const double *v = s->in_v + first_key, *size_v = s->size_v + first_key;
+    const double *v = s->in_v, *size_v = s->size_v;
     const double relative = product_accumulate(c), factor = offset_factor(c);
     for (int r = 0; r < rows; r++) {
         const double decay = s->decay[r], decay_error = s->decay_error[r];
@@ -378,6 +377,8 @@ static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
             s->out[i] *= decay;
         }
     }
+    for (int i = 0; i < cols * head_dim; i++)
+        s->out_top[i % head_dim] = fmax(s->out_top[i % head_dim], size_v[i]);
     matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, s->out, 1);
     matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, size_v, head_dim, s->out_size, 1);
     add_rounding(c, s);

@@ -20,7 +20,8 @@
 
 #include "engine/oracle/scratch.h"
 
-/* Loads the inputs as float64. */
+/* Loads Q as float64; and of the tile at hand K or V, which operand_take() does. */
+void truth_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
 void truth_inputs(const struct oracle_case *c, struct judge_scratch *s);
 void truth_begin(const struct oracle_case *c, struct judge_scratch *s);
 

@@ -114,6 +114,13 @@ double values_fold(const struct oracle_case *c)
     return values_factor(units[c->conventions.q_fold], c->scale);
 }
 
+int values_type(const struct oracle_case *c, enum asc_channel ch)
+{
+    if (c->captured[ch].data)
+        return (int)c->captured[ch].dtype;
+    return c->types ? c->types[ch] : -1;
+}
+
 int values_p_type(const struct oracle_case *c, enum dtype *t)
 {
     static const enum dtype types[] = {[ASC_P_AS_RECORDED] = DTYPE_F32,
@@ -122,7 +129,8 @@ int values_p_type(const struct oracle_case *c, enum dtype *t)
                                        [ASC_P_E4M3] = DTYPE_E4M3,
                                        [ASC_P_E5M2] = DTYPE_E5M2};
     *t = types[c->conventions.p_rounded];
-    if (c->conventions.p_rounded == ASC_P_AS_RECORDED && c->captured[asc_p].data)
-        *t = c->captured[asc_p].dtype;
+    const int recorded = values_type(c, asc_p);
+    if (c->conventions.p_rounded == ASC_P_AS_RECORDED && recorded >= 0)
+        *t = (enum dtype)recorded;
     return *t == DTYPE_F16 || *t == DTYPE_BF16 || *t == DTYPE_E4M3 || *t == DTYPE_E5M2;
 }

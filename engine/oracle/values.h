@@ -38,6 +38,8 @@ int values_mask_later(const struct oracle_case *c);
 int values_unseen_padding(const struct oracle_case *c, int recorded, int kv_cols);
 /* What q is multiplied by before it is captured. */
 double values_fold(const struct oracle_case *c);
+/* The type in which the kernel has a channel: the captured one, or what the case says of it; -1: unknown. */
+int values_type(const struct oracle_case *c, enum asc_channel ch);
 /* The type in which P.V takes P; 1 if it is narrower than f32. */
 int values_p_type(const struct oracle_case *c, enum dtype *t);
 
