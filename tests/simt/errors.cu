@@ -1,6 +1,8 @@
 // One mistake per kernel; the test knows what must be reported, and finds the line by its comment "at: CASE".
 #include <assert.h>
 #include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <mma.h>
 #include <string.h>
 
 __device__ float sink[1024];
@@ -154,6 +156,65 @@ __global__ void int_divide()
         sink[0] = (float)(7 / int_zero); // at: int-divide
 }
 
+__global__ void copy_misaligned(const float *in)
+{
+    __shared__ float to[64];
+    __pipeline_memcpy_async(&to[0], in + threadIdx.x, 16); // at: copy-misaligned
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+}
+
+__global__ void copy_bytes(const float *in)
+{
+    __shared__ float to[64];
+    __pipeline_memcpy_async(&to[0], in, 12); // at: copy-bytes
+}
+
+__global__ void copy_wild(const float *in)
+{
+    __shared__ float4 to;
+    __pipeline_memcpy_async(&to, in, 16, 16); // nothing is read
+    if (threadIdx.x == 2)
+        __pipeline_memcpy_async(&to, in, 16); // at: copy-wild
+}
+
+template <class T> using sum = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, T>;
+
+__global__ void matrix_misaligned()
+{
+    __shared__ __align__(128) float tile[512];
+    sum<float> f;
+    nvcuda::wmma::fill_fragment(f, 1.0f);
+    nvcuda::wmma::store_matrix_sync(tile + 4, f, 16, nvcuda::wmma::mem_row_major); // at: matrix-misaligned
+    nvcuda::wmma::store_matrix_sync(tile, f, 17, nvcuda::wmma::mem_row_major);     // at: matrix-ldm
+    nvcuda::wmma::load_matrix_sync(f, tile + threadIdx.x / 16 * 256, 16,           // at: matrix-two
+                                   nvcuda::wmma::mem_row_major);
+}
+
+__global__ void matrix_apart()
+{
+    __shared__ __align__(128) float tile[256];
+    sum<float> f;
+    nvcuda::wmma::fill_fragment(f, 1.0f);
+    if (threadIdx.x < 20)
+        nvcuda::wmma::store_matrix_sync(tile, f, 16, nvcuda::wmma::mem_row_major); // at: matrix-apart
+}
+
+__global__ void matrix_overflow()
+{
+    using namespace nvcuda;
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major> b;
+    sum<__half> s;
+    wmma::fill_fragment(a, 256.0f);
+    wmma::fill_fragment(b, 64.0f);
+    wmma::fill_fragment(s, 0.0f);
+    wmma::mma_sync(s, a, b, s); // at: matrix-overflow
+    wmma::fill_fragment(a, -256.0f);
+    wmma::mma_sync(s, a, b, s); // what comes in infinite is no news
+    sink[threadIdx.x] = __half2float(s.x[0]);
+}
+
 #define CASE(text, kernel, grid, block, ...)                                                                           \
     if (!strcmp(name, text))                                                                                           \
         return simt_launch_kernel(text, kernel, grid, block, 0, ##__VA_ARGS__);
@@ -177,6 +238,12 @@ extern "C" int simt_case(const char *name)
     CASE("assertion", assertion, 1, dim3(2, 3))
     CASE("trap", trap, 1, 64)
     CASE("int-divide", int_divide, 1, 32)
+    CASE("copy-misaligned", copy_misaligned, 1, 32, sink)
+    CASE("copy-bytes", copy_bytes, 1, 32, sink)
+    CASE("copy-wild", copy_wild, 1, 32, (const float *)nullptr)
+    CASE("matrix-misaligned", matrix_misaligned, 1, 32)
+    CASE("matrix-apart", matrix_apart, 1, 32)
+    CASE("matrix-overflow", matrix_overflow, 1, 32)
     int *end = nullptr;
     cudaMalloc(&end, 4096);
     CASE("far-read", far_read, 1, 32, (const int *)(((uintptr_t)end & 0xFFFFFFFFu) | (uintptr_t)0x10000000000))

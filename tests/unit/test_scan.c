@@ -76,8 +76,10 @@ static void test_gpu_only(void **state)
     construct("asm volatile(\"wgmma.fence;\");", "inline PTX");
     construct("  __asm__ (\"x\");", "inline PTX");
     construct("#include <cutlass/gemm/kernel.h>", "CUTLASS");
-    construct("#include <mma.h>", "mma.h");
-    construct("#include <mma.hpp>", "");
+    construct("#include <cuda/ptx>", "cuda::ptx");
+    construct("#include <cuda/ptxx>", "");
+    construct("#include <mma.h>", "");
+    construct("wmma::precision::tf32 x;", "TF32");
     construct("k<<<grid, block>>>(x);", "<<<...>>>");
     construct("__cluster_dims__(2) int x;", "cluster");
     construct("CUtensorMap_st x;", "TMA");

@@ -20,7 +20,7 @@
 #define RUNTIME "build/libdebuggee_cpu.a"
 #define INCLUDE "engine/runners/cpu/include"
 
-static const char *const programs[] = {"features", "types", "errors"};
+static const char *const programs[] = {"features", "types", "errors", "tensor"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
 static const char *missing; /* why the programs can not be built on this machine, or NULL */
@@ -83,7 +83,8 @@ static int build_programs(void **state)
                  " -include " INCLUDE "/simt_device.h -c tests/simt/%s.cu -o " DIR "/%s.o & p%zu=$!; ",
                  flags, programs[i], programs[i], i);
     snprintf(command + strlen(command), sizeof command - strlen(command), "%s",
-             "gcc -D_GNU_SOURCE -I. -c tests/simt/host.c -o " DIR "/host.o && wait $p0 && wait $p1 && wait $p2) 2>&1");
+             "gcc -D_GNU_SOURCE -I. -c tests/simt/host.c -o " DIR
+             "/host.o && wait $p0 && wait $p1 && wait $p2 && wait $p3) 2>&1");
     must_run(command);
     join(link, sizeof link, simt_link_flags);
     for (size_t i = 0; i < PROGRAMS; i++) {
@@ -140,6 +141,20 @@ static void test_types(void **state)
 {
     (void)state;
     runs_clean("types", "all");
+}
+
+static void test_tensor_cores(void **state)
+{
+    (void)state;
+    runs_clean("tensor", "wmma 1 1");
+    runs_clean("tensor", "wmma 1 0 1");
+}
+
+static void test_asynchronous_copies(void **state)
+{
+    (void)state;
+    runs_clean("tensor", "copies 1 1");
+    runs_clean("tensor", "copies 3 1 1");
 }
 
 static void test_clock_is_the_same_everywhere(void **state)
@@ -229,6 +244,14 @@ static const struct mistake mistakes[] = {
     {"divide-long", "divide-long", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"overflow", "overflow", "fp-overflow", "block 0,0,0 thread 7,0,0", "overflow", 0, 0, 3, F16C},
     {"overflow", "overflow-libm", "fp-overflow", "block 0,0,0 thread 8,0,0", "overflow", 0, 0, 3, F16C},
+    {"copy-misaligned", "copy-misaligned", "address", "block 0,0,0 thread 1,0,0", "misaligned address: cp.async of 16 bytes from 0x", 1, 3, 1, ANYWHERE},
+    {"copy-bytes", "copy-bytes", "address", "block 0,0,0 thread 0,0,0", "cp.async of 12 bytes", 1, 3, 1, ANYWHERE},
+    {"copy-wild", "copy-wild", "address", "block 0,0,0 thread 2,0,0", "a null pointer", 1, 3, 1, ANYWHERE},
+    {"matrix-misaligned", "matrix-misaligned", "matrix", "block 0,0,0 thread 31,0,0", "wmma::store_matrix_sync: its address is no multiple of 32 bytes", 0, 0, 3, ANYWHERE},
+    {"matrix-misaligned", "matrix-ldm", "matrix", "block 0,0,0 thread 30,0,0", "its ldm is no multiple of 16 bytes", 0, 0, 3, ANYWHERE},
+    {"matrix-misaligned", "matrix-two", "matrix", "block 0,0,0 thread 31,0,0", "do not name one matrix", 0, 0, 3, ANYWHERE},
+    {"matrix-apart", "matrix-apart", "matrix", "block 0,0,0 thread 31,0,0", "do not name one matrix", 0, 0, 1, ANYWHERE},
+    {"matrix-overflow", "matrix-overflow", "fp-overflow", "block 0,0,0 thread 31,0,0", "overflow in a matrix product", 0, 0, 1, X86},
     {"overflow", "overflow-half", "fp-overflow", "block 0,0,0 thread 9,0,0", "overflow", 0, 0, 3, F16C},
 };
 /* clang-format on */
@@ -410,6 +433,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features),
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_tensor_cores),
+        cmocka_unit_test(test_asynchronous_copies),
         cmocka_unit_test(test_clock_is_the_same_everywhere),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cancel),

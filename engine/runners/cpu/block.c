@@ -178,6 +178,7 @@ static void block_begin(struct worker *w, uint64_t number)
     w->ready_warps = 0;
     w->clock = 0;
     w->failed = w->masked = 0;
+    copies_begin_block(w);
     memset(w->warp, 0, sizeof w->warp);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
         const unsigned left = w->n_threads - i * 32;

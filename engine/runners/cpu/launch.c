@@ -86,6 +86,7 @@ static void worker_free(struct worker *w)
         return;
     fiber_stacks_unmap(w->stacks, w->n_stacks);
     free(w->signal_stack);
+    copies_free(w);
     free(w);
 }
 

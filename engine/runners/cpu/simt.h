@@ -21,7 +21,7 @@ struct simt_dim {
 /* Something a GPU would have hidden or died of. */
 struct simt_report {
     const char *kind; /* "fp-invalid", "fp-divide", "fp-overflow", "barrier", "deadlock", "assert", "trap", "address",
-                         "shuffle", "shared-memory", "launch" */
+                         "shuffle", "matrix", "shared-memory", "launch" */
     const char *text; /* one sentence; a deadlock's listing has a line per group of threads */
     const char *file; /* NULL: unknown */
     int line;

@@ -231,13 +231,18 @@ void traps_begin_launch(void)
         sigaction(signals[i], &action, NULL);
 }
 
+void traps_end(void)
+{
+    fflush(stdout);
+    _exit(EXIT_FATAL);
+}
+
 void simt_trap(const char *file, int line)
 {
     if (!simt_tls.self)
         abort();
     report_raise("trap", 1, file, line, NULL, "__trap()");
-    fflush(stdout);
-    _exit(EXIT_FATAL);
+    traps_end();
 }
 
 /* glibc's assert() ends here; the program's definition wins over the library's. */

@@ -13,5 +13,6 @@ void traps_off(void);
 void traps_rearm(struct worker *w); /* after a hit, at the next wait */
 int traps_pause(void);              /* for code of ours in the midst of a kernel; the value is for traps_resume */
 void traps_resume(int paused);
+void traps_end(void) __attribute__((noreturn)); /* the process, after a fatal report */
 
 #endif

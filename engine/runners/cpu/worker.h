@@ -2,6 +2,7 @@
 #ifndef CPU_WORKER_H
 #define CPU_WORKER_H
 
+#include "engine/runners/cpu/copies.h"
 #include "engine/runners/cpu/include/simt_runtime.h"
 
 #define SIMT_THREADS_MAX 1024u /* per block (CUDA C++ Programming Guide, technical specifications) */
@@ -52,6 +53,8 @@ struct worker {
     unsigned char *stacks; /* owned, [n_stacks] */
     unsigned n_stacks;
     unsigned char *signal_stack; /* owned */
+    int copying;                 /* a thread of this block has used cp.async */
+    struct copies copies[SIMT_THREADS_MAX];
     struct fiber fiber[SIMT_THREADS_MAX];
 };
 

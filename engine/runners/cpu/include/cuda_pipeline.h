@@ -1,1 +1,7 @@
-/* GPU only: gpu_only.def tells the builder to say so at the line that includes this. */
+/* The primitives alone; the classes of nvcuda::experimental are GPU only. */
+#ifndef SIMT_CUDA_PIPELINE_H
+#define SIMT_CUDA_PIPELINE_H
+
+#include "cuda_pipeline_primitives.h"
+
+#endif

@@ -43,6 +43,29 @@ void simt_shuffle_report(int lane, int source);
 void simt_spin(void);
 void simt_yield(void);
 
+/* cp.async of the calling thread. A wait makes every copy of the committed groups but the last `groups_left`. */
+void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, const char *file, int line);
+void simt_copy_commit(void);
+void simt_copy_wait(size_t groups_left);
+
+/* A matrix product of a warp: d = c + a b', as the tensor cores of an H100 compute it. m and n are multiples of 8 up to
+   32, k is at most 32. */
+enum simt_mma_type { SIMT_MMA_F16, SIMT_MMA_BF16 };
+struct simt_mma {
+    enum simt_mma_type type; /* of a and b */
+    int f16_accumulator;     /* c and d hold f16 values */
+    int m, n, k;
+    const uint16_t *a; /* [m][k] */
+    const uint16_t *b; /* [n][k] */
+    const float *c;    /* [m][n] */
+    const char *file;
+    int line;
+};
+void simt_tensor_product(const struct simt_mma *mma, float *d); /* d [m][n]; from a combine function */
+
+/* Called from a combine function: a warp passes a matrix in a way that CUDA leaves undefined. */
+void simt_matrix_report(const char *file, int line, const char *what, const char *why);
+
 void simt_trap(const char *file, int line) __attribute__((noreturn));
 
 #ifdef __cplusplus

@@ -1,0 +1,19 @@
+/* cp.async: the copies that the CUDA threads of a worker have under way. */
+#ifndef CPU_COPIES_H
+#define CPU_COPIES_H
+
+#include <stddef.h>
+
+struct worker;
+
+/* Copies of one thread, oldest first. */
+struct copies {
+    struct copy *copy; /* owned, [capacity]; first .. n - 1 are under way */
+    unsigned first, n, capacity;
+    unsigned group; /* that the next copy belongs to: how often the thread has committed */
+};
+
+void copies_begin_block(struct worker *w); /* drops what nobody waited for */
+void copies_free(struct worker *w);
+
+#endif

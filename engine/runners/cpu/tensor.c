@@ -1,0 +1,75 @@
+#include "engine/base/tensor_core.h"
+#include "engine/runners/cpu/report.h"
+#include "engine/runners/cpu/traps.h"
+#include "engine/runners/cpu/worker.h"
+
+#include <math.h>
+
+/* tensor_core_mma takes no more than this. */
+enum { SIDE_MAX = 16 };
+
+static int all_numbers(enum dtype t, const void *codes, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!isfinite(dtype_load(t, codes, (size_t)i)))
+            return 0;
+    return 1;
+}
+
+static int finds(const float *x, int n, int (*what)(float))
+{
+    for (int i = 0; i < n; i++)
+        if (what(x[i]))
+            return 1;
+    return 0;
+}
+
+static int is_nan(float x)
+{
+    return isnan(x) != 0;
+}
+
+static int is_infinite(float x)
+{
+    return isinf(x) != 0;
+}
+
+/* What the traps would report of scalar arithmetic: a result that is no number though every operand is one. */
+static void report_new(const struct simt_mma *mma, enum dtype t, const float *d)
+{
+    const int n = mma->m * mma->n, nan = finds(d, n, is_nan);
+    if ((!nan && !finds(d, n, is_infinite)) || finds(mma->c, n, is_nan) || finds(mma->c, n, is_infinite) ||
+        !all_numbers(t, mma->a, mma->m * mma->k) || !all_numbers(t, mma->b, mma->n * mma->k))
+        return;
+    report_raise(nan ? "fp-invalid" : "fp-overflow", 0, mma->file, mma->line, NULL,
+                 nan ? "inf - inf in a matrix product: NaN" : "overflow in a matrix product: the result is infinite");
+}
+
+void simt_matrix_report(const char *file, int line, const char *what, const char *why)
+{
+    report_raise("matrix", 0, file, line, NULL, "%s: %s: undefined on a GPU", what, why);
+}
+
+void simt_tensor_product(const struct simt_mma *mma, float *d)
+{
+    static const enum dtype types[] = {[SIMT_MMA_F16] = DTYPE_F16, [SIMT_MMA_BF16] = DTYPE_BF16};
+    const enum dtype t = types[mma->type];
+    const enum tensor_core model = mma->f16_accumulator ? TENSOR_CORE_H100_F16 : TENSOR_CORE_H100;
+    const uint16_t *a = mma->a, *b = mma->b;
+    const int paused = traps_pause();
+    for (int i = 0; i < mma->m; i += SIDE_MAX)
+        for (int j = 0; j < mma->n; j += SIDE_MAX) {
+            const int m = mma->m - i < SIDE_MAX ? mma->m - i : SIDE_MAX;
+            const int n = mma->n - j < SIDE_MAX ? mma->n - j : SIDE_MAX;
+            float part[SIDE_MAX * SIDE_MAX];
+            for (int e = 0; e < m * n; e++)
+                part[e] = mma->c[(i + e / n) * mma->n + j + e % n];
+            tensor_core_mma(model, t, m, n, mma->k, a + (size_t)i * (size_t)mma->k, b + (size_t)j * (size_t)mma->k,
+                            part, part);
+            for (int e = 0; e < m * n; e++)
+                d[(i + e / n) * mma->n + j + e % n] = part[e];
+        }
+    if (simt_tls.worker->traps)
+        report_new(mma, t, d);
+    traps_resume(paused);
+}
