@@ -1,6 +1,7 @@
 #include "engine/oracle/fingerprint.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/operand.h"
 #include "engine/oracle/tile.h"
@@ -90,6 +91,7 @@ static void add_block(struct fingerprint_stage *f, const struct oracle_case *c, 
     struct product product;
     if (product_take(c, s, ch, &product) != 0)
         return;
+    f->blocks++;
     for (int w = 0; w < f->n; w++) {
         const float *out = way_values(s, &product, f, w, w - 1);
         for (int i = 0; i < b.rows * b.cols; i++)
@@ -109,17 +111,23 @@ static void add_block(struct fingerprint_stage *f, const struct oracle_case *c, 
     }
 }
 
-/* Which of the visited tiles block number `block` lies in. */
-static int block_tile(const struct oracle_case *c, int block)
+static uint64_t block_seed(int sample, int block)
 {
-    return scatter((uint64_t)c->q_tile << 32 | (uint64_t)block << 8 | 1, c->n_visited);
+    return (uint64_t)sample << 32 | (uint64_t)block << 8;
 }
 
-static void add_tile(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *s, int visit, int blocks)
+/* Which of the visited tiles block number `block` lies in. */
+static int block_tile(const struct oracle_case *c, int sample, int block)
+{
+    return scatter(block_seed(sample, block) | 1, c->n_visited);
+}
+
+static void add_tile(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *s, int visit, int sample,
+                     int blocks)
 {
     for (int block = 0; block < blocks; block++) {
-        const uint64_t seed = (uint64_t)c->q_tile << 32 | (uint64_t)block << 8;
-        if (block_tile(c, block) != visit)
+        const uint64_t seed = block_seed(sample, block);
+        if (block_tile(c, sample, block) != visit)
             continue;
         if (s->stage[asc_s].recorded)
             add_block(&f->s, c, s, asc_s, seed + 2);
@@ -128,13 +136,14 @@ static void add_tile(struct fingerprint *f, const struct oracle_case *c, struct 
     }
 }
 
-int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int blocks)
+int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int sample,
+                    int blocks)
 {
     f->s.n = product_ways(c, asc_s, f->s.way);
     f->u.n = product_ways(c, asc_u, f->u.way);
     int last = -1;
     for (int block = 0; block < blocks && c->n_visited > 0 && f->s.n + f->u.n > 0; block++)
-        last = block_tile(c, block) > last ? block_tile(c, block) : last;
+        last = block_tile(c, sample, block) > last ? block_tile(c, sample, block) : last;
     if (last < 0)
         return 0;
     if (scratch_prepare(scratch, c) != 0)
@@ -154,7 +163,7 @@ int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct j
         if (tile_left(c, scratch))
             continue;
         tile_local(c, scratch);
-        add_tile(f, c, scratch, visit, blocks);
+        add_tile(f, c, scratch, visit, sample, blocks);
         local_advance(c, scratch);
     }
     return 0;
@@ -174,14 +183,126 @@ uint32_t fingerprint_fits(const struct fingerprint_stage *stage)
     return fits;
 }
 
-int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+uint32_t fingerprint_models(const struct fingerprint_stage *stage)
+{
+    const uint32_t fits = fingerprint_fits(stage);
+    uint32_t models = 0;
+    for (int w = 0; w < stage->n; w++)
+        if (fits >> w & 1)
+            models |= 1u << stage->way[w].model;
+    return models;
+}
+
+/* A block's elements that tell arithmetic apart: what was captured, what the tensor core gives and the exact sum are
+   not all the same. */
+struct equality {
+    uint32_t tells;
+    uint32_t unequal; /* of these: not what the tensor core gives */
+    uint32_t far;     /* of those: by more than one step of the captured type */
+    uint32_t outside; /* of those: beyond the bound of f32 */
+};
+
+/* More than a rounding apart. Of a type narrower than f32 one step is as much as two ways of summing can differ by. */
+static int is_far(enum dtype t, double a, double b)
+{
+    return t != DTYPE_F32 || fabs(a - b) > 0x1p-23 * fmax(fabs(a), fabs(b));
+}
+
+/* What f32 in any order may err by, relative to the declared accumulator's bound. */
+static double share_of_f32(const struct oracle_case *c, enum asc_channel ch)
+{
+    if (ch == asc_s)
+        return fmin(1, bound_score(c->head_dim, c->conventions.s_unit) / product_score(c));
+    return fmin(1, bound_accumulate(c->bc) / product_accumulate(c));
+}
+
+static struct equality compare_block(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch,
+                                     const struct block *b)
+{
+    const struct stage *stage = &s->stage[ch];
+    const enum dtype t = scratch_captured(s, c, ch)->dtype;
+    const double share = share_of_f32(c, ch), tiny = product_tiny(ASC_ACC_F32, (ch == asc_s ? c->head_dim : c->bc) + 2);
+    struct equality e = {0};
+    for (int row = b->row; row < b->row + b->rows; row++) {
+        for (int col = b->col; col < b->col + b->cols; col++) {
+            const size_t i = (size_t)row * (size_t)stage->cols + (size_t)col;
+            const double model = s->product_model[i], got = stage->got[i], want = stage->want[LOCAL][i];
+            if (isnan(model))
+                continue;
+            if (got == model) {
+                e.tells += model != as_captured(t, (float)want);
+                continue;
+            }
+            e.tells++;
+            e.unequal++;
+            e.far += is_far(t, got, model);
+            e.outside += !element_within(t, got, want, stage->bound[LOCAL][i] * share + tiny);
+        }
+    }
+    return e;
+}
+
+/* Another order of summing leaves fewer elements equal than a mistake in the last bits: one tensor core's values equal
+   another's in 63 % of all elements at most (study of numerics), f32's in fewer; `part` has room for data whose sums
+   are nearly exact. And some of them are several steps away, since roundings add up and cancel; a result that was cut
+   or nudged after the sum is one step away at most. */
+static int another_way(const struct equality *e, int part)
+{
+    return e->unequal > 0 && part * (uint64_t)e->unequal >= e->tells && 32 * (uint64_t)e->far >= e->unequal;
+}
+
+static void expect_bits(struct judge_scratch *s, enum asc_channel ch, const struct block *b)
+{
+    struct stage *stage = &s->stage[ch];
+    for (int row = b->row; row < b->row + b->rows; row++) {
+        for (int col = b->col; col < b->col + b->cols; col++) {
+            const size_t i = (size_t)row * (size_t)stage->cols + (size_t)col;
+            if (isnan(s->product_model[i]))
+                continue;
+            stage->want[LOCAL][i] = s->product_model[i];
+            stage->bound[LOCAL][i] = 0;
+        }
+    }
+}
+
+/* Asks every fragment for the tensor core's bits but those that were computed in another way, as a kernel may do with a
+   tail: of these, wholly within the bound of f32 in any order, that bound is all that can be asked.
+   Returns how many elements differ there. */
+static uint32_t expect_fragments(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    enum { ROWS = 16, COLS = 8, ENOUGH = 16 }; /* what one mma.sync writes; elements that decide for their fragment */
+    const struct stage *stage = &s->stage[ch];
+    const struct block all = {0, 0, stage->rows, stage->cols};
+    const struct equality tile = compare_block(c, s, ch, &all);
+    uint32_t unequal = 0;
+    if (tile.unequal == 0) {
+        expect_bits(s, ch, &all);
+        return 0;
+    }
+    for (int row = 0; row < stage->rows; row += ROWS) {
+        for (int col = 0; col < stage->cols; col += COLS) {
+            const struct block b = {row, col, stage->rows - row < ROWS ? stage->rows - row : ROWS,
+                                    stage->cols - col < COLS ? stage->cols - col : COLS};
+            const struct equality e = compare_block(c, s, ch, &b);
+            const int told = another_way(&tile, 8) || (e.tells >= ENOUGH && another_way(&e, 4));
+            if (told && e.outside == 0 && e.unequal > 0)
+                unequal += e.unequal;
+            else
+                expect_bits(s, ch, &b);
+        }
+    }
+    return unequal;
+}
+
+int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, uint32_t *unequal)
 {
     const struct fingerprint_stage *f = !c->fingerprint ? NULL : ch == asc_s ? &c->fingerprint->s : &c->fingerprint->u;
-    struct stage *stage = &s->stage[ch];
+    const struct stage *stage = &s->stage[ch];
     const uint32_t fits = f && stage->recorded ? fingerprint_fits(f) : 0;
     const enum dtype t = scratch_captured(s, c, ch)->dtype;
     struct product product;
     int model = -1;
+    *unequal = 0;
     if (!fits || product_take(c, s, ch, &product) != 0)
         return -1;
     for (int w = 0, last = -1; w < f->n; w++) {
@@ -191,14 +312,15 @@ int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enu
         last = w;
         for (int i = 0; i < stage->rows * stage->cols; i++) {
             const double value = as_captured(t, out[i]);
-            if (!is_product(c, s, ch, i / stage->cols, i % stage->cols) || !isfinite(value) ||
-                (model >= 0 && value != stage->got[i]))
-                continue;
-            stage->want[LOCAL][i] = value;
-            stage->bound[LOCAL][i] = 0;
+            if (model < 0)
+                s->product_model[i] =
+                    is_product(c, s, ch, i / stage->cols, i % stage->cols) && isfinite(value) ? value : NAN;
+            else if (!isnan(s->product_model[i]) && value == stage->got[i])
+                s->product_model[i] = value;
         }
         if (model < 0)
             model = (int)f->way[w].model;
     }
+    *unequal = expect_fragments(c, s, ch);
     return model;
 }

@@ -9,7 +9,8 @@
 enum { FINGERPRINT_BLOCKS = 16, FINGERPRINT_SIDE = 16 };
 
 struct fingerprint_stage {
-    int n; /* ways that are open */
+    int n;      /* ways that are open */
+    int blocks; /* whose operands were captured */
     struct product_way way[PRODUCT_WAYS];
     int told[PRODUCT_WAYS];  /* blocks that tell this way from rounding the exact sum, or from another tensor core */
     int equal[PRODUCT_WAYS]; /* of these, how many it equals in every element */
@@ -20,17 +21,26 @@ struct fingerprint {
     struct fingerprint_stage s, u;
 };
 
-/* Adds up to `blocks` blocks of each of S and U of one case, where their accumulators are declared as tensor cores.
-   -1 without memory. */
-int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int blocks);
+/* Adds up to `blocks` blocks of each of S and U of one case, where their accumulators are declared as tensor cores;
+   `sample` numbers the cases, so that each gives other blocks. -1 without memory. */
+int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int sample,
+                    int blocks);
 
 /* The ways that fit, as a set of 1u << index. A fault may lie in the sample as well as anywhere, so a way fits if it
    equals more than half of the blocks that can tell, and at least two; of several the ones that equal most.
    0: none, bounds decide. */
 uint32_t fingerprint_fits(const struct fingerprint_stage *stage);
 
+/* The tensor cores of the ways that fit, as a set of 1u << enum tensor_core. */
+uint32_t fingerprint_models(const struct fingerprint_stage *stage);
+
 /* Where a way fits, makes it what the verdict on the recorded S or U of the tile at hand expects locally, with a bound
-   of zero. Returns the tensor core, or -1: the bound stays. An element passes if any way that fits gives it. */
-int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
+   of zero: an element passes if any way that fits gives it. Fragments of 16 x 8 that were evidently computed in another
+   way (a correct kernel may use scalar code for its tails) keep their bound; *unequal is how many elements are not
+   bit-equal there. Returns the tensor core, or -1: the bound stays everywhere.
+   A mistake can hide there only if it stays within the rounding of f32, changes an eighth at least of what tells a
+   tile's arithmetic or a quarter of a fragment's, and moves some of it by more than a step; it is counted all the same.
+ */
+int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, uint32_t *unequal);
 
 #endif

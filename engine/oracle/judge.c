@@ -200,12 +200,14 @@ static void judge_visited(const struct job *job, int kv)
         const enum asc_channel ch = tile_stages[i];
         if (!is_recorded(job, ch) || (!left && is_late(job, ch)))
             continue;
-        const int model = !left && (ch == asc_s || ch == asc_u) ? fingerprint_expect(job->c, s, ch) : -1;
+        uint32_t unequal = 0;
+        const int model = !left && (ch == asc_s || ch == asc_u) ? fingerprint_expect(job->c, s, ch, &unequal) : -1;
         if (s->stage[ch].recorded)
             judge_recorded(job, ch, ch == asc_s && s->exact_q && s->exact_k && model < 0, 1);
         else
             judge_absent(job, ch, 1, 0);
         verdicts_of(job, ch)->local.exact = (uint8_t)(model + 1);
+        verdicts_of(job, ch)->local.unequal = unequal;
     }
     if (s->stage[asc_s].recorded && s->pad_captured)
         element_judge_padding(&job->c->s_padding[kv], s->kv_cols, padding_value(job->c),

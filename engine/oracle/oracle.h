@@ -75,6 +75,7 @@ struct verdict {
     uint8_t masked;    /* no element of this tile may contribute: nothing is expected here */
     /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
     uint8_t exact;
+    uint32_t unequal; /* elements that do not and were not blamed: they are within the bound, and so are all around */
     /* Of the first element with the largest error/bound (non-finite ones count as inf). In s and p, a column at or
        beyond the valid ones is padding that holds something; in v, a row. */
     int16_t worst_row, worst_col;

@@ -41,18 +41,26 @@ static struct tile_verdicts *slot_tiles(const struct judgement *j, int slot)
     return j->tiles + (size_t)slot * (size_t)j->kv_tiles * ASC_CHANNELS;
 }
 
-/* Slots far apart, so that what is wrong in one head or q tile does not make up the sample. */
+/* The slots of the sample lie far apart, so that what is wrong in one head or q tile does not make it up; not evenly,
+   or they could be the same q tile of every head. */
+static int sample_slot(int sample, int samples, int n_slots)
+{
+    const int first = (int)((int64_t)sample * n_slots / samples),
+              next = (int)((int64_t)(sample + 1) * n_slots / samples);
+    return first + sample * 5 % (next - first);
+}
+
 int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch)
 {
     const struct asc_conventions *conventions = &t->conventions;
-    const int slots = j->n_slots < FINGERPRINT_BLOCKS / 2 ? j->n_slots : FINGERPRINT_BLOCKS / 2;
+    const int samples = j->n_slots < FINGERPRINT_BLOCKS / 2 ? j->n_slots : FINGERPRINT_BLOCKS / 2;
     if (conventions->acc_s == ASC_ACC_F32 && conventions->acc_u == ASC_ACC_F32)
         return 0;
-    for (int i = 0; i < slots; i++) {
+    for (int i = 0; i < samples; i++) {
         struct slot_case c;
-        if (slot_case_make(t, (int)((int64_t)i * j->n_slots / slots), &c) != 0)
+        if (slot_case_make(t, sample_slot(i, samples, j->n_slots), &c) != 0)
             return -1;
-        const int failed = fingerprint_add(j->fingerprint, &c.c, scratch, FINGERPRINT_BLOCKS / slots);
+        const int failed = fingerprint_add(j->fingerprint, &c.c, scratch, i, FINGERPRINT_BLOCKS / samples);
         slot_case_free(&c);
         if (failed)
             return -1;
