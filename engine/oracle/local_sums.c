@@ -156,24 +156,28 @@ void local_keep_u(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-/* One rounding more, and alpha's own uncertainty. */
-void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s)
+void local_rescale(const struct oracle_case *c, const double *alpha, const double *alpha_loose, double *want,
+                   double *bound)
 {
-    const struct stage *alpha = &s->stage[asc_alpha];
-    double *want = s->late.want[LOCAL], *bound = s->late.bound[LOCAL];
-    const int head_dim = c->head_dim;
-    if (s->late_kv < 0)
-        return;
-    for (int i = 0; i < c->in_q.rows * head_dim; i++) {
-        const double factor = alpha->value[i / head_dim], loose = alpha_loose(alpha, i / head_dim);
+    for (int i = 0; i < c->in_q.rows * c->head_dim; i++) {
+        const double factor = alpha[i / c->head_dim], loose = fmin(alpha_loose[i / c->head_dim], FLT_MAX);
         bound[i] = (fabs(factor) + loose) * bound[i] + loose * fabs(want[i]);
         want[i] = statement(want[i] * factor);
         bound[i] += BOUND_U * (fabs(want[i]) + bound[i]) * BOUND_SLACK + BOUND_TINY;
-        if (s->late.recorded)
-            continue;
-        s->u_prev[i] = want[i];
-        s->u_prev_loose[i] = bound[i];
     }
+}
+
+void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *alpha = &s->stage[asc_alpha];
+    const size_t bytes = (size_t)c->in_q.rows * (size_t)c->head_dim * sizeof(double);
+    if (s->late_kv < 0)
+        return;
+    local_rescale(c, alpha->value, alpha->loose, s->late.want[LOCAL], s->late.bound[LOCAL]);
+    if (s->late.recorded)
+        return;
+    memcpy(s->u_prev, s->late.want[LOCAL], bytes);
+    memcpy(s->u_prev_loose, s->late.bound[LOCAL], bytes);
 }
 
 /* The sum over the lanes that hold a part of l costs an addition each. */
