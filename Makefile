@@ -28,25 +28,37 @@ CLI_OBJ := $(CLI:%.c=$(B)/obj/%.o)
 PROGRAM := $(B)/attnscope
 
 # What a debuggee links on the CPU; never sanitized (it switches stacks), so shared by every MODE.
-SIMT_SRC := $(wildcard engine/runners/cpu/*.c engine/runners/debuggee/*.c) engine/runners/wire.c engine/base/dtype.c probes/layout.c probes/conventions.c probes/live.c engine/base/err.c engine/base/tensor_core.c
+DEBUGGEE_SRC := $(wildcard engine/runners/debuggee/*.c) engine/runners/wire.c engine/base/dtype.c probes/layout.c probes/conventions.c probes/live.c engine/base/err.c
+SIMT_SRC := $(wildcard engine/runners/cpu/*.c) $(DEBUGGEE_SRC) engine/base/tensor_core.c
 SIMT_OBJ := $(SIMT_SRC:%.c=build/simt/%.o)
 SIMT := build/libdebuggee_cpu.a
+# A debuggee links the static jansson where there is one, so that it starts without the package.
+JANSSON := $(wildcard $(shell $(CC) -print-file-name=libjansson.a))
 SIMT_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -O2 -fno-strict-aliasing -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -MMD -MP
+
+# What a debuggee links on a GPU, where the CUDA Toolkit is: CUDA_HOME, else that of the nvcc on PATH.
+CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))),/usr/local/cuda)
+CUDA_INCLUDE := $(firstword $(dir $(wildcard $(addsuffix /cuda_runtime_api.h,$(CUDA_HOME)/include $(CUDA_HOME)/targets/*/include /usr/include))))
+GPU_OBJ := $(patsubst %.c,build/gpu/%.o,$(filter-out %_main.c,$(wildcard engine/runners/gpu/*.c)))
+GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
+DEVICE := build/attnscope-device
+DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
 RANDOM_RUNS := $(B)/tests/random_runs
 
 .PHONY: all run test acceptance lint bench docs clean setup-%
-all: setup-build $(PROGRAM) $(SIMT)
+all: setup-build $(PROGRAM) $(DEBUGGEES)
+	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
 run: all
 	@$(PROGRAM) scenarios/bugs/double-scale.ini
 
-test: setup-test $(PROGRAM) $(SIMT) $(UNIT) $(RANDOM_RUNS)
+test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS)
 	@tests/run --build $(B)
 
-acceptance: setup-test $(PROGRAM) $(SIMT) $(RANDOM_RUNS)
+acceptance: setup-test $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS)
 	@tests/acceptance --build $(B)
 
 lint: setup-lint
@@ -81,6 +93,23 @@ $(B)/obj/%.o: %.c | setup-build
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
+build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+build/libjansson.a: $(JANSSON)
+	$(Q)cp $< $@
+
+$(DEVICE): engine/runners/gpu/device_main.c | setup-build
+	@mkdir -p $(@D)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(SIMT_CFLAGS) -MF build/device_main.d -o $@ $< -ldl
+
+build/gpu/%.o: %.c | setup-build
+	@mkdir -p $(@D)
+	$(call say,CC $< (debuggee on a GPU))
+	$(Q)$(CC) $(SIMT_CFLAGS) -isystem $(CUDA_INCLUDE) -c -o $@ $<
+
 build/simt/%.o: %.c | setup-build
 	@mkdir -p $(@D)
 	$(call say,CC $< (debuggee))
@@ -96,4 +125,4 @@ $(RANDOM_RUNS): tests/random/random_runs.c $(B)/libattnscope.a | setup-test
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(UNIT:=.d) $(RANDOM_RUNS).d
+-include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d

@@ -1,5 +1,6 @@
 #include "cli/report.h"
 
+#include "engine/base/units.h"
 #include "engine/runners/stamps.h"
 
 #include <stdlib.h>
@@ -212,8 +213,11 @@ void report_write(const struct session *s, FILE *out)
         fprintf(out, "%d,%d,%d)", p->q_len, p->kv_len, p->head_dim);
     else
         fprintf(out, "%d,%d)", p->q_len, p->head_dim);
-    fprintf(out, " %s%s  %s %.2f s  %s\n        ", dtype_name(p->dtype), causal[p->causal], s->trace->info.backend,
-            s->trace->info.seconds, session_verdict_word(s));
+    const struct trace_info *info = &s->trace->info;
+    char seconds[32];
+    units_seconds(info->seconds, seconds, sizeof seconds);
+    fprintf(out, " %s%s  %s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], info->backend,
+            *info->device ? " " : "", info->device, *seconds ? "  " : "", seconds, session_verdict_word(s));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", channel_name(ch));
     fputs("\nglobal  ", out);

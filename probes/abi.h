@@ -4,6 +4,7 @@
 #define PROBES_ABI_H
 
 #include "engine/base/dtype.h"
+#include <stddef.h>
 #include <stdint.h>
 
 #define ASC_ABI_VERSION 2
@@ -157,5 +158,17 @@ struct asc_device {
     struct asc_channel_map channel[ASC_CHANNELS];
     struct asc_stamp_map stamp[ASC_CHANNELS];
 };
+
+/* What a debuggee on a GPU offers to ASC_LAUNCH. Before a launch: which kernel is asked for what; name as it is spelled
+   there. After one that failed with a cudaError_t: a sentence that sets what was asked for against what is allowed. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+void asc_launching(const char *name, const void *kernel, const unsigned grid[3], const unsigned block[3],
+                   size_t shared_bytes);
+const char *asc_launch_failure(int status);
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -404,10 +404,14 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
    that says what failed. */
 #ifdef ASC_NVCC
 template <class... P, class... A>
-const char *asc_launch(const char *, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, void *stream,
+const char *asc_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, void *stream,
                        A... args)
 {
     cudaError_t status = cudaSuccess;
+#if ASC_REGISTER
+    const unsigned blocks[3] = {grid.x, grid.y, grid.z}, threads[3] = {block.x, block.y, block.z};
+    asc_launching(name, reinterpret_cast<const void *>(kernel), blocks, threads, shared_bytes);
+#endif
     /* More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared Memory" of each compute capability). */
     if (shared_bytes > 48 * 1024)
         status =
@@ -416,7 +420,14 @@ const char *asc_launch(const char *, void (*kernel)(P...), dim3 grid, dim3 block
         kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(args...);
         status = cudaGetLastError();
     }
-    return status == cudaSuccess ? nullptr : cudaGetErrorString(status);
+    if (status == cudaSuccess)
+        return nullptr;
+#if ASC_REGISTER
+    return asc_launch_failure(static_cast<int>(status));
+#else
+    (void)name;
+    return cudaGetErrorString(status);
+#endif
 }
 #else
 template <class Kernel, class... A>

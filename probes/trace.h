@@ -29,7 +29,8 @@ struct trace_info {
     char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
     char scenario_name[128]; /* "double-scale" */
     char patch_name[128];    /* "" without a patch */
-    char backend[16];        /* "cpu" */
+    char backend[16];        /* "cpu", "gpu" */
+    char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
     int workers;
     double seconds;           /* of the launch */
     char status[16];          /* "complete", "crashed", "hung", "cancelled" */

@@ -41,6 +41,9 @@ static const char *const fill_names[] = {
 static const char *const causal_names[] = {
     [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
 static const char *const layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
+static const char *const backend_names[] = {
+    [SCENARIO_BACKEND_AUTO] = "auto", [SCENARIO_BACKEND_GPU] = "gpu", [SCENARIO_BACKEND_CPU] = "cpu", NULL};
+static const char *const debug_names[] = {[SCENARIO_DEBUG_LINEINFO] = "lineinfo", [SCENARIO_DEBUG_FULL] = "full", NULL};
 static const char *const verdict_names[] = {
     [EXPECT_NOTHING] = "", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail", NULL};
 
@@ -51,6 +54,26 @@ static int set_path(struct scenario *s, enum scenario_key_id id, const char *val
     if (n == 0 || n >= sizeof s->kernel)
         return -1;
     memcpy(out, value, n + 1);
+    return 0;
+}
+
+static int set_backend(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, backend_names);
+    if (v < 0)
+        return -1;
+    s->backend = v;
+    return 0;
+}
+
+static int set_debug(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, debug_names);
+    if (v < 0)
+        return -1;
+    s->debug = v;
     return 0;
 }
 

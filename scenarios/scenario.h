@@ -42,6 +42,9 @@ struct expect {
     int line_of_expect; /* where [expect] stands in the file */
 };
 
+enum scenario_backend { SCENARIO_BACKEND_AUTO, SCENARIO_BACKEND_GPU, SCENARIO_BACKEND_CPU };
+enum scenario_debug { SCENARIO_DEBUG_LINEINFO, SCENARIO_DEBUG_FULL };
+
 struct scenario {
     char path[512];             /* as given; "" for an ad-hoc run */
     char name[128];             /* file name without .ini */
@@ -51,6 +54,8 @@ struct scenario {
     struct fill fill_q, fill_k, fill_v;
     struct capture capture;
     struct expect expect;
+    int backend;     /* enum scenario_backend */
+    int debug;       /* enum scenario_debug, of a GPU build */
     double limit_s;  /* wall-clock limit of the launch; default 30 */
     uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
                         key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */

@@ -1,6 +1,7 @@
 /* The top of the screen: what was run, the verdict per stage; and the legend. */
 #include "tui/panels.h"
 
+#include "engine/base/units.h"
 #include "tui/layout.h"
 #include "tui/sign.h"
 #include <math.h>
@@ -37,13 +38,16 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
     if (!s->trace)
         return;
     const struct trace_info *info = &s->trace->info;
-    char seconds[32] = "";
-    if (info->seconds > 0) /* else nobody took the time */
-        snprintf(seconds, sizeof seconds, roomy ? "  %.2f s" : " %.2fs", info->seconds);
-    if (roomy)
-        snprintf(out, bytes, " │ %s ×%d%s │ run %d", info->backend, info->workers, seconds, s->run_number);
+    char seconds[32], where[128];
+    units_seconds(info->seconds, seconds, sizeof seconds); /* "": nobody took the time */
+    if (info->device[0])
+        snprintf(where, sizeof where, "%s %s", info->backend, info->device);
     else
-        snprintf(out, bytes, "  %s%s", info->backend, seconds);
+        snprintf(where, sizeof where, "%s ×%d", info->backend, info->workers);
+    if (roomy)
+        snprintf(out, bytes, " │ %s%s%s │ run %d", where, *seconds ? "  " : "", seconds, s->run_number);
+    else
+        snprintf(out, bytes, "  %s%s%s", info->backend, *seconds ? " " : "", seconds);
 }
 
 static enum style verdict_style(const struct session *s)

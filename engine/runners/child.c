@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_S 10.0 /* for hello and plan: a process start and a few sums */
+#define ANSWER_S 30.0 /* for hello and plan: a process start, a CUDA context (0.2 s, seconds on a cold driver), sums   \
+                       */
 #define QUIT_S 0.5
 
 const struct child_hello *child_hello(const struct child *c)
@@ -134,6 +135,7 @@ static int read_hello(struct child_hello *hello, const json_t *json, struct err 
     const json_t *types = json_object_get(json, "channel_dtype"), *fields = json_object_get(json, "conventions");
     snprintf(hello->kernel, sizeof hello->kernel, "%s", wire_text(json, "kernel"));
     snprintf(hello->backend, sizeof hello->backend, "%s", wire_text(json, "backend"));
+    snprintf(hello->device, sizeof hello->device, "%s", wire_text(json, "device"));
     hello->dtypes = (uint32_t)wire_integer(json, "dtypes", 0, UINT32_MAX, 0);
     hello->layouts = (uint32_t)wire_integer(json, "layouts", 0, UINT32_MAX, 0);
     hello->o_dtype = (int32_t)wire_integer(json, "o_dtype", -1, DTYPE_COUNT - 1, -1);
@@ -154,7 +156,9 @@ static int greet(struct child *c, struct err *err)
         return -1;
     int failed = 0;
     c->hello.abi = (int)wire_integer(message.json, "abi", 0, INT32_MAX, -1);
-    if (message.kind != WIRE_HELLO)
+    if (message.kind == WIRE_DECLINED)
+        failed = err_set(err, ERR_RUN, "GPU", "%s", wire_text(message.json, "why"));
+    else if (message.kind != WIRE_HELLO)
         failed = err_set(err, ERR_RUN, c->program, "the debuggee began with \"%s\" instead of \"hello\"",
                          wire_type(message.kind));
     else if (c->hello.abi != ASC_ABI_VERSION)

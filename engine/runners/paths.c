@@ -105,3 +105,20 @@ int runner_find_paths(struct runner_paths *paths, struct err *err)
     }
     return 0;
 }
+
+int runner_find_built(const struct runner_paths *paths, const char *name, char *path, size_t size, struct err *err)
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(exe, '/');
+    if (slash)
+        *slash = '\0';
+    for (int i = 0; i < 3; i++) {
+        int length = i < 2 ? snprintf(path, size, "%s/%s%s", exe, i ? "../" : "", name)
+                           : snprintf(path, size, "%s/build/%s", paths->root, name);
+        if (length > 0 && (size_t)length < size && access(path, R_OK) == 0)
+            return 0;
+    }
+    return err_set(err, ERR_SYSTEM, path, "is not built: run `make`");
+}

@@ -4,6 +4,7 @@
 #define RUNNERS_RUNNER_H
 
 #include "engine/base/err.h"
+#include "engine/runners/device.h"
 #include "probes/trace.h"
 #include <stdatomic.h>
 
@@ -13,6 +14,8 @@ struct runner_paths {
     char cache[512]; /* build/cache below root where writable, else below XDG_CACHE_HOME; ATTNSCOPE_CACHE wins */
 };
 int runner_find_paths(struct runner_paths *paths, struct err *err);
+/* What `make` built beside the program, or in build/ below root: libraries of debuggees, helper programs. */
+int runner_find_built(const struct runner_paths *paths, const char *name, char *path, size_t size, struct err *err);
 
 /* Tells the caller what is going on; called from the thread that builds or runs. May be NULL. */
 struct runner_progress {
@@ -32,14 +35,34 @@ struct build {
 };
 
 /* What the probes of a build do: ASC_MODE of attnscope.h. */
-enum probes { PROBES_RECORD = 1, PROBES_FEED = 2 };
+enum probes { PROBES_NONE = 0, PROBES_RECORD = 1, PROBES_FEED = 2 };
 
-/* Compiles kernel (a path; patch may be NULL or "") for the CPU executor. Cached by content: preprocessed source,
-   flags, compiler, runtime and ABI version. ERR_BUILD carries the compiler's message at the user's line, ERR_GPU_ONLY
-   the construct and its line, ERR_INPUT a missing file or a hunk that does not apply. */
-int build_debuggee(const struct runner_paths *paths, const char *kernel, const char *patch, enum probes probes,
+enum backend { BACKEND_CPU, BACKEND_GPU };
+const char *backend_name(enum backend backend); /* "cpu", "gpu" */
+
+/* What of a GPU build a debugger sees. */
+enum gpu_debug {
+    GPU_LINEINFO, /* nvcc -lineinfo: optimised code with line tables */
+    GPU_FULL      /* nvcc -G: for cuda-gdb; slow, and other arithmetic where the optimiser would contract */
+};
+
+struct build_request {
+    const char *kernel; /* path of the .cu */
+    const char *patch;  /* NULL or "": none */
+    enum probes probes;
+    enum backend backend;
+    const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */
+    enum gpu_debug debug;
+};
+
+/* Compiles a kernel for the CPU executor (g++) or a GPU (nvcc). Cached by content: preprocessed source, flags,
+   compiler, runtime and ABI version. ERR_BUILD carries the compiler's message at the user's line, ERR_GPU_ONLY the
+   construct and its line, ERR_INPUT a missing file or a hunk that does not apply. */
+int build_debuggee(const struct runner_paths *paths, const struct build_request *request,
                    const struct runner_progress *progress, struct build *out, struct err *err);
 void build_free(struct build *b);
+/* Whether kernels can be built for a GPU here: nvcc is found, and `make` has built what debuggees link. ERR_SYSTEM. */
+int build_gpu_ready(const struct runner_paths *paths, struct err *err);
 
 struct child; /* one debuggee process, warm between runs */
 
@@ -47,6 +70,7 @@ struct child; /* one debuggee process, warm between runs */
 struct child_hello {
     char kernel[64];
     char backend[16];
+    char device[96]; /* "NVIDIA H200, sm_90"; "" on the CPU */
     int abi;
     uint32_t dtypes, layouts;
     int32_t o_dtype;

@@ -236,7 +236,9 @@ static int read_line(struct reader *r, const char *line, const char *end, struct
     if (!r->of_user)
         return 0;
     if (!r->raw_end[0] && line[0] == '#')
-        return n > 9 && strncmp(line, "#include", 8) == 0 ? check_include(r, line, end, err) : 0;
+        return !r->scan->gpu_only_allowed && n > 9 && strncmp(line, "#include", 8) == 0
+                   ? check_include(r, line, end, err)
+                   : 0;
     if (n + 1 > r->capacity) {
         char *bare = realloc(r->bare, 2 * n + 256);
         if (!bare) {
@@ -247,7 +249,9 @@ static int read_line(struct reader *r, const char *line, const char *end, struct
         r->capacity = 2 * n + 256;
     }
     strip(r, line, end);
-    return check_code(r, err) || find_sites(r, err) ? -1 : 0;
+    if (!r->scan->gpu_only_allowed && check_code(r, err))
+        return -1;
+    return find_sites(r, err);
 }
 
 int scan_preprocessed(struct scan *scan, const char *text, struct err *err)

@@ -9,11 +9,13 @@ struct scan {
     const char *const *own_folders; /* NULL-terminated, each with a slash at its end */
     /* The preprocessor's name of the source and the name that the user knows it by. Borrowed. */
     const char *compiled_path, *user_path;
+    int gpu_only_allowed;     /* 1: constructs that only a GPU can run are no error */
     struct trace_site *sites; /* owned: each probe line once, in source order */
     size_t n_sites;
 };
 
-/* Reads `text`, made by g++ -E -dI. ERR_GPU_ONLY: a construct of gpu_only.def stands in a user file (where: its line).
+/* Reads `text`, made by g++ -E -dI or nvcc -E. ERR_GPU_ONLY: a construct of gpu_only.def stands in a user file (where:
+ * its line).
  */
 int scan_preprocessed(struct scan *scan, const char *text, struct err *err);
 

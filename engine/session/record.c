@@ -1,5 +1,6 @@
 #include "engine/session/record.h"
 
+#include "engine/session/backend.h"
 #include "engine/session/feed.h"
 #include "probes/conventions.h"
 
@@ -19,8 +20,14 @@ static int warm_child(struct recorder *r, const struct runner_paths *paths, cons
                       enum probes probes, const struct runner_progress *progress, struct err *err)
 {
     struct build built = {0};
+    struct build_request request = {.kernel = scenario->kernel, .patch = scenario->patch, .probes = probes};
+    char note[512];
+    if (backend_choose(paths, scenario, &request, &r->gpu, note, sizeof note, err) != 0)
+        return -1;
+    if (*note && progress && progress->log)
+        progress->log(progress->ctx, note);
     report(progress, "compiling");
-    if (build_debuggee(paths, scenario->kernel, scenario->patch, probes, progress, &built, err) != 0)
+    if (build_debuggee(paths, &request, progress, &built, err) != 0)
         return -1;
     if (r->child && (!child_alive(r->child) || strcmp(built.program, r->build.program) != 0)) {
         child_stop(r->child);
@@ -198,6 +205,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->source_name, sizeof info->source_name, short_path(scenario->kernel));
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
     copy_text(info->patch_name, sizeof info->patch_name, slash ? slash + 1 : scenario->patch);
+    copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
     info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
     info->source = r->build.source ? strdup(r->build.source) : NULL;
     info->scenario = scenario->text ? strdup(scenario->text) : NULL;

@@ -9,6 +9,7 @@
 struct recorder {
     struct build build;
     struct child *child;
+    struct gpu_device gpu; /* what the build is for, on the GPU */
 };
 
 /* 0: *out is a complete trace. -1: *err says why; *out is NULL, or what was recorded until then (crash, limit, cancel).

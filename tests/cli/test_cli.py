@@ -38,7 +38,7 @@ ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 LIMIT_S = 60
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][0-9A-B]|\x1b[=>78]|\x0f")
-DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s)\b *")
+DURATION = re.compile(r"\b\d+(\.\d+)? ?(us|ms|s)\b *")
 JSON_SECONDS = re.compile(r'("seconds": )[0-9.e+-]+')
 
 

@@ -112,7 +112,9 @@ static int build(const char *name, const char *patch, struct build *b, struct er
     in_folder(kernel, sizeof kernel, name);
     in_folder(patch_path, sizeof patch_path, patch ? patch : "");
     *err = (struct err){0};
-    return build_debuggee(&paths, kernel, patch ? patch_path : NULL, PROBES_RECORD, NULL, b, err);
+    const struct build_request request = {
+        .kernel = kernel, .patch = patch ? patch_path : NULL, .probes = PROBES_RECORD};
+    return build_debuggee(&paths, &request, NULL, b, err);
 }
 
 static void built(const char *name, int from_cache)
@@ -370,7 +372,8 @@ static void test_cancelled(void **state)
     struct err err = {0};
     write_file("tiny.cu", KERNEL);
     in_folder(kernel, sizeof kernel, "tiny.cu");
-    assert_int_equal(build_debuggee(&paths, kernel, "", PROBES_RECORD, &progress, &b, &err), -1);
+    const struct build_request request = {.kernel = kernel, .patch = "", .probes = PROBES_RECORD};
+    assert_int_equal(build_debuggee(&paths, &request, &progress, &b, &err), -1);
     assert_int_equal(err.code, ERR_CANCELLED);
 }
 

@@ -75,7 +75,8 @@ static int setup(void **state)
     (void)state;
     struct runner_paths paths;
     struct err err = {0};
-    if (runner_find_paths(&paths, &err) || build_debuggee(&paths, KERNEL, NULL, PROBES_RECORD, NULL, &kernel, &err)) {
+    const struct build_request request = {.kernel = KERNEL, .probes = PROBES_RECORD};
+    if (runner_find_paths(&paths, &err) || build_debuggee(&paths, &request, NULL, &kernel, &err)) {
         print_message("%s: %s\n", err.where, err.message);
         return -1;
     }

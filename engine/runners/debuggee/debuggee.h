@@ -1,9 +1,10 @@
-/* Inside of a debuggee: main.c speaks with attnscope, launch.c runs the kernel. */
+/* Inside of a debuggee: main.c speaks with attnscope; what runs the kernel is cpu/run_kernel.c or gpu/run_kernel.c. */
 #ifndef DEBUGGEE_DEBUGGEE_H
 #define DEBUGGEE_DEBUGGEE_H
 
 #include "engine/base/err.h"
 #include "probes/abi.h"
+#include <stddef.h>
 
 struct launch_result {
     const char *status; /* "complete", "failed", "cancelled" */
@@ -19,11 +20,16 @@ struct launch_request {
     int workers;
 };
 
+const char *debuggee_backend(void); /* "cpu", "gpu" */
+/* Once, at the start: makes the device ready and names it ("" where there is none to name). -1: it can not be used, the
+   sentence in why. */
+int debuggee_prepare(char *device, size_t size, char *why, size_t why_size);
+
 /* Runs the kernel into the live trace; events and progress go out on the socket. */
 void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct launch_request *request,
                      struct launch_result *result);
 
-/* Before a launch: forget earlier cancels. From any thread: stop the launch under way. */
+/* Before a launch: forget earlier cancels. From any thread: stop the launch under way, if the backend can. */
 void debuggee_arm(void);
 void debuggee_cancel(void);
 

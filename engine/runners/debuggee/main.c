@@ -109,7 +109,7 @@ static json_t *words(const char *text)
     return json_string(ascii);
 }
 
-static int hello(const struct wire *wire, const struct asc_kernel *kernel)
+static int hello(const struct wire *wire, const struct asc_kernel *kernel, const char *device)
 {
     json_t *types = json_array(), *fields = json_object();
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
@@ -117,8 +117,8 @@ static int hello(const struct wire *wire, const struct asc_kernel *kernel)
     for (int i = 0; i < CONVENTIONS; i++)
         json_object_set_new(fields, conventions[i].name, json_real(convention_get(&kernel->conventions, i)));
     return wire_send(wire, WIRE_HELLO,
-                     json_pack("{s:i, s:o, s:s, s:I, s:I, s:i, s:o, s:o}", "abi", ASC_ABI_VERSION, "kernel",
-                               words(kernel->name), "backend", "cpu", "dtypes", (json_int_t)kernel->dtypes, "layouts",
+                     json_pack("{s:i, s:o, s:s, s:o, s:I, s:I, s:i, s:o, s:o}", "abi", ASC_ABI_VERSION, "kernel",
+                               words(kernel->name), "backend", debuggee_backend(), "device", words(device), "dtypes", (json_int_t)kernel->dtypes, "layouts",
                                (json_int_t)kernel->layouts, "o_dtype", (int)kernel->o_dtype, "channel_dtype", types,
                                "conventions", fields),
                      -1, NULL);
@@ -177,6 +177,7 @@ int debuggee_main(void)
     static struct inbox inbox = {
         .lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .fd = -1, .feed_fd = -1};
     struct asc_kernel kernel;
+    char device[96], why[512];
     int type = 0;
     socklen_t n = sizeof type;
     if (getsockopt(SOCKET_FD, SOL_SOCKET, SO_TYPE, &type, &n) || wire_open(&inbox.wire, SOCKET_FD, NULL)) {
@@ -192,7 +193,11 @@ int debuggee_main(void)
     asc_describe(&kernel);
     if (!kernel.name)
         kernel.name = asc_kernel_name;
-    if (hello(&inbox.wire, &kernel) || start_reader(&inbox))
+    if (debuggee_prepare(device, sizeof device, why, sizeof why)) {
+        wire_send(&inbox.wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", 0, "why", words(why)), -1, NULL);
+        return 1;
+    }
+    if (hello(&inbox.wire, &kernel, device) || start_reader(&inbox))
         return 1;
     for (;;) {
         struct launch_request request;

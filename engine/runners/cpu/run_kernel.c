@@ -1,5 +1,5 @@
 #include "engine/runners/cpu/simt.h"
-#include "engine/runners/debuggee/arrays.h"
+#include "engine/runners/cpu/arrays.h"
 #include "engine/runners/debuggee/debuggee.h"
 #include "engine/runners/debuggee/say.h"
 #include "probes/live.h"
@@ -35,6 +35,18 @@ static int usable_cores(void)
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? n : 1;
+}
+
+const char *debuggee_backend(void)
+{
+    return "cpu";
+}
+
+int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)
+{
+    snprintf(device, size, "%s", "");
+    snprintf(why, why_size, "%s", "");
+    return 0;
 }
 
 void debuggee_arm(void)

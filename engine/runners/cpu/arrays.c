@@ -1,4 +1,4 @@
-#include "engine/runners/debuggee/arrays.h"
+#include "engine/runners/cpu/arrays.h"
 
 #include <stdint.h>
 #include <string.h>

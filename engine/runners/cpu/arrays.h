@@ -1,7 +1,7 @@
 /* The arrays a kernel computes on: inputs it may only read, outputs, each between two guard zones, so that an access
    outside them ends at the line that made it. They are not the trace's: what a kernel does wrong can not hurt that. */
-#ifndef DEBUGGEE_ARRAYS_H
-#define DEBUGGEE_ARRAYS_H
+#ifndef CPU_ARRAYS_H
+#define CPU_ARRAYS_H
 
 #include "engine/base/err.h"
 #include "engine/runners/cpu/simt.h"
