@@ -88,6 +88,11 @@ $(SIMT): $(SIMT_OBJ)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(SIMT_OBJ)
 
+# The oracle is loops over elements; it reads neither errno nor the floating-point flags.
+ifeq ($(MODE),release)
+$(B)/obj/engine/oracle/%.o: CFLAGS += -O3 -fno-math-errno -fno-trapping-math
+endif
+
 $(B)/obj/%.o: %.c | setup-build
 	@mkdir -p $(@D)
 	$(call say,CC $<)

@@ -1,5 +1,6 @@
 #include "engine/oracle/element.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include <float.h>
 #include <stdlib.h>
@@ -117,46 +118,40 @@ static void note_worst(struct judging *j, double ratio, int row, int col)
     }
 }
 
-enum { LANES = 8 }; /* side by side: a constant number, so that compilers use the vector unit */
-
-/* 1 if every element of the row is within its bound and none is worse than the worst so far, as in nearly all rows of
-   nearly all runs; their errors are then added up. */
-static int judge_quiet_row(struct judging *j, size_t first)
+/* 1 if every element of the row is within its bound and none is worse than `worst`, as in nearly all rows of nearly all
+   runs; *sum is then what their signed errors add up to. A NaN fails the first comparison, a bound that can not fail
+   the second. */
+VECTOR_UNITS static int is_quiet(const double *got, const double *want, const double *bound, int n, double worst,
+                                 double *sum)
 {
-    const struct comparison *c = j->c;
-    const double *got = c->got + first, *want = c->want + first, *bound = c->bound + first, worst = j->worst;
-    double sum[LANES] = {0};
-    int64_t loud[LANES] = {0}, any = 0;
-    int col = 0;
-    for (; col + LANES <= c->cols; col += LANES) {
-        for (int lane = 0; lane < LANES; lane++) {
-            const double error = got[col + lane] - want[col + lane], size = fabs(error), limit = bound[col + lane];
-            sum[lane] += error;
-            loud[lane] |=
-                -(int64_t) !(size <= limit) | -(int64_t) !(limit <= FLT_MAX) | -(int64_t)(size > worst * limit);
-        }
+    lanes_f64 sums = {0};
+    lanes_i64 loud = {0};
+    int tail = 1;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        const lanes_f64 error = LANES_LOAD(got + i) - LANES_LOAD(want + i), limit = LANES_LOAD(bound + i);
+        const lanes_f64 size = LANES_SIZE(error);
+        sums += error;
+        loud |= ~((size <= limit) & (limit <= FLT_MAX) & (size <= worst * limit));
     }
-    for (; col < c->cols; col++) {
-        const double error = got[col] - want[col], size = fabs(error);
-        sum[0] += error;
-        any |= !(size <= bound[col]) | !(bound[col] <= FLT_MAX) | (size > worst * bound[col]);
+    *sum = lanes_sum(&sums);
+    for (; i < n; i++) {
+        const double error = got[i] - want[i], size = fabs(error);
+        *sum += error;
+        tail &= (size <= bound[i]) & (bound[i] <= FLT_MAX) & (size <= worst * bound[i]);
     }
-    for (int lane = 0; lane < LANES; lane++)
-        any |= loud[lane];
-    if (any)
-        return 0;
-    for (int lane = 0; lane < LANES; lane++)
-        j->sum_error += sum[lane];
-    j->n_errors += (uint32_t)c->cols;
-    j->v->count[CLASS_OK] += (uint32_t)c->cols;
-    return 1;
+    return tail && !lanes_any(&loud);
 }
 
 static void judge_row(struct judging *j, int row, uint8_t *classes)
 {
     const struct comparison *c = j->c;
     const size_t first = (size_t)row * (size_t)c->cols;
-    if (judge_quiet_row(j, first)) {
+    double sum = 0;
+    if (is_quiet(c->got + first, c->want + first, c->bound + first, c->cols, j->worst, &sum)) {
+        j->sum_error += sum;
+        j->n_errors += (uint32_t)c->cols;
+        j->v->count[CLASS_OK] += (uint32_t)c->cols;
         if (classes)
             memset(classes + first, CLASS_OK, (size_t)c->cols);
         return;

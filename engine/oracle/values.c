@@ -1,26 +1,55 @@
 #include "engine/oracle/values.h"
 
 #include "engine/base/format.h"
+#include "engine/base/vector.h"
 #include <math.h>
 #include <string.h>
 
+/* The exponent of a half moved to its place in f32 is short by 112; a subnormal one comes out normal. */
+static inline float half(uint16_t code)
+{
+    const uint32_t sign = (uint32_t)(code & 0x8000u) << 16, magnitude = (uint32_t)(code & 0x7FFFu) << 13;
+    const float x = format_f32_of(magnitude) * 0x1p112F;
+    return format_f32_of(sign | format_f32_bits(x) | (magnitude >= 0x7C00u << 13 ? 0x7F800000u : 0));
+}
+
+VECTOR_UNITS static void load_f32(const float *from, int64_t stride, int rows, int cols, double *out)
+{
+    for (int r = 0; r < rows; r++, from += stride, out += cols)
+        for (int c = 0; c < cols; c++)
+            out[c] = from[c];
+}
+
+VECTOR_UNITS static void load_f16(const uint16_t *from, int64_t stride, int rows, int cols, double *out)
+{
+    for (int r = 0; r < rows; r++, from += stride, out += cols)
+        for (int c = 0; c < cols; c++)
+            out[c] = half(from[c]);
+}
+
+VECTOR_UNITS static void load_bf16(const uint16_t *from, int64_t stride, int rows, int cols, double *out)
+{
+    for (int r = 0; r < rows; r++, from += stride, out += cols)
+        for (int c = 0; c < cols; c++)
+            out[c] = bf16_to_f32(from[c]);
+}
+
 void values_load(const struct matrix *m, double *out)
 {
-    const int cols = m->cols;
-    for (int r = 0; r < m->rows; r++, out += cols) {
-        const size_t first = (size_t)(r * m->row_stride);
-        if (m->dtype == DTYPE_F32) {
-            const float *from = (const float *)m->data + first;
-            for (int c = 0; c < cols; c++)
-                out[c] = from[c];
-        } else if (m->dtype == DTYPE_F16) {
-            const uint16_t *from = (const uint16_t *)m->data + first;
-            for (int c = 0; c < cols; c++)
-                out[c] = f16_to_f32(from[c]);
-        } else {
-            for (int c = 0; c < cols; c++)
-                out[c] = dtype_load(m->dtype, m->data, first + (size_t)c);
-        }
+    switch (m->dtype) {
+    case DTYPE_F32:
+        load_f32(m->data, m->row_stride, m->rows, m->cols, out);
+        break;
+    case DTYPE_F16:
+        load_f16(m->data, m->row_stride, m->rows, m->cols, out);
+        break;
+    case DTYPE_BF16:
+        load_bf16(m->data, m->row_stride, m->rows, m->cols, out);
+        break;
+    default:
+        for (int r = 0; r < m->rows; r++, out += m->cols)
+            for (int c = 0; c < m->cols; c++)
+                out[c] = dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + c));
     }
 }
 
