@@ -1,0 +1,340 @@
+// v2c_wmma_qk: v2c_cpasync with Q Kt on tensor cores, through WMMA fragments of 16x16x16. A warp owns 16 rows now,
+// since that is what a fragment has, and keeps their Q in fragments for the whole run. Scores come out in a layout that
+// CUDA does not tell, so they go through shared memory, where two lanes take a row of them each: one shuffle for a
+// maximum or a sum instead of five. Weights take the place of the scores they were made of.
+//
+// A block is 4 warps on one 64-row q tile, a kv tile has 64 keys. P V is scalar: half a warp takes the even rows of the
+// 16 and the other half the odd ones, a lane head_dim / 16 neighbouring columns; a row of V that has been read is used
+// for 8 rows at once.
+//
+// Shared memory in bytes, head_dim 64 / 128. Rows of Q and K are padded by 16 bytes, so that the 8 rows of which a
+// fragment reads 16 bytes each meet all 32 banks; rows of scores by 32 bytes, so that 8 lanes on 4 rows do.
+//     k   [2][64][D + 8] T    18432   34816
+//     v   [2][64][D] T        16384   32768
+//     q   [64][D + 8] T        9216   17408     gone before the first scores come
+//     s,p [64][72] f32        18432   18432     in the place of q
+//                             53248   86016
+//
+// Known to be bad at: P V, which now takes nearly all of the time, and the way of S through shared memory, there and
+// back.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <math.h>
+#include <mma.h>
+
+#include "attnscope.h"
+
+namespace
+{
+
+using namespace nvcuda;
+
+constexpr int BR = 64, BC = 64, WARPS = 4, THREADS = 32 * WARPS;
+constexpr int LDS = BC + 8; // floats in a row of scores
+
+template <class T> struct Params {
+    const T *q, *k, *v;
+    T *o;
+    float *lse; /* [batch][heads][q_len] */
+    asc_strides q_strides, kv_strides;
+    int heads, group; /* group: query heads that share a kv head */
+    int q_len, kv_len;
+    int reach; /* row i sees keys 0 .. i + reach */
+    float scale;
+    bool aligned; /* q, k, v and o to 16 bytes */
+};
+
+// Two neighbouring elements, as they lie in memory.
+__device__ __forceinline__ float2 widen(unsigned pair, __half)
+{
+    return __half22float2(*reinterpret_cast<const __half2 *>(&pair));
+}
+__device__ __forceinline__ float2 widen(unsigned pair, __nv_bfloat16)
+{
+    return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162 *>(&pair));
+}
+__device__ __forceinline__ void from_float(__half &out, float x)
+{
+    out = __float2half(x);
+}
+__device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
+{
+    out = __float2bfloat16(x);
+}
+
+// N neighbouring elements, 4 or 8.
+template <class T, int N> __device__ __forceinline__ void load_columns(float (&out)[N], const T *from)
+{
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        const uint2 x = *reinterpret_cast<const uint2 *>(from + i);
+        const float2 a = widen(x.x, T()), b = widen(x.y, T());
+        out[i] = a.x;
+        out[i + 1] = a.y;
+        out[i + 2] = b.x;
+        out[i + 3] = b.y;
+    }
+}
+
+// Begins to copy rows first .. first + 63 of a head into rows of LD elements; rows beyond `rows` become zero.
+template <class T, int D, int LD>
+__device__ void copy_tile(T *tile, const T *head, int64_t row_stride, int first, int rows, bool aligned)
+{
+    for (int i = threadIdx.x; i < 64 * D / 8; i += THREADS) {
+        const int r = i / (D / 8), d = i % (D / 8) * 8;
+        T *to = tile + r * LD + d;
+        const T *from = head + (first + r) * row_stride + d;
+        if (first + r >= rows) {
+            *reinterpret_cast<uint4 *>(to) = make_uint4(0, 0, 0, 0);
+        } else if (aligned) {
+            __pipeline_memcpy_async(to, from, 16);
+        } else {
+            for (int e = 0; e < 8; e++)
+                to[e] = from[e];
+        }
+    }
+}
+
+template <class T, int D> struct Shared {
+    static constexpr int LDK = D + 8, K = BC * LDK, V = BC * D; /* elements of a row, of a tile */
+    static constexpr size_t bytes = 2 * (K + V) * sizeof(T) + BR * LDS * sizeof(float);
+    static_assert(BR * LDK * sizeof(T) <= BR * LDS * sizeof(float), "Q has the place of the scores");
+};
+
+// The element e of those that a lane has of a row of scores is this key of the tile.
+#define KEY(e) ((e) / 4 * 8 + half * 4 + (e) % 4)
+
+template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk(Params<T> p)
+{
+    using L = Shared<T, D>;
+    constexpr int LDQ = L::LDK, LDK = L::LDK, LDV = D, COLS = D / 16;
+    extern __shared__ __align__(128) unsigned char shared[];
+    T *k_stages = reinterpret_cast<T *>(shared), *v_stages = k_stages + 2 * L::K, *sq = v_stages + 2 * L::V;
+
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+    const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
+    const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    ASC_TILE(batch, head, q_tile);
+
+    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
+    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
+    const int keys = min(p.kv_len, last_row + p.reach + 1);
+
+    copy_tile<T, D, LDQ>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
+    __pipeline_commit();
+    if (keys > 0) {
+        copy_tile<T, D, LDK>(k_stages, k, p.kv_strides.row, 0, p.kv_len, p.aligned);
+        copy_tile<T, D, LDV>(v_stages, v, p.kv_strides.row, 0, p.kv_len, p.aligned);
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    ASC_BLOCK(q, 0, BR, D, sq[r * LDQ + c]);
+
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> fq[D / 16];
+#pragma unroll
+    for (int d = 0; d < D / 16; d++)
+        wmma::load_matrix_sync(fq[d], sq + warp * 16 * LDQ + d * 16, LDQ);
+    __syncthreads(); // from here on the place of Q belongs to the scores
+
+    float *strip = reinterpret_cast<float *>(v_stages + 2 * L::V) + warp * 16 * LDS; // this warp's scores
+    const int row = lane / 2, half = lane % 2;                                       // of the strip; which of its lanes
+    float m = -INFINITY, l = 0.0f;
+    const int parity = lane / 16, col = lane % 16 * COLS;
+    float u[8][COLS]; // row 2 r + parity of the strip, columns col ..
+#pragma unroll
+    for (int r = 0; r < 8; r++)
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            u[r][i] = 0.0f;
+
+    for (int kt = 0; kt * BC < keys; kt++) {
+        T *sk = k_stages + kt % 2 * L::K, *sv = v_stages + kt % 2 * L::V;
+        if ((kt + 1) * BC < keys) {
+            const int other = (kt + 1) % 2, first = (kt + 1) * BC;
+            copy_tile<T, D, LDK>(k_stages + other * L::K, k, p.kv_strides.row, first, p.kv_len, p.aligned);
+            copy_tile<T, D, LDV>(v_stages + other * L::V, v, p.kv_strides.row, first, p.kv_len, p.aligned);
+        }
+        __pipeline_commit();      // of nothing, behind the last tile
+        __pipeline_wait_prior(1); // this tile is there, the next one may be under way
+        __syncthreads();
+        ASC_BLOCK(k, kt, BC, D, sk[r * LDK + c]);
+        ASC_BLOCK(v, kt, BC, D, sv[r * LDV + c]);
+
+        // S = Q Kt: keys are the columns of a column-major matrix whose columns are the rows of the K tile.
+#pragma unroll
+        for (int n = 0; n < BC / 16; n++) {
+            wmma::fragment<wmma::accumulator, 16, 16, 16, float> acc;
+            wmma::fill_fragment(acc, 0.0f);
+#pragma unroll
+            for (int d = 0; d < D / 16; d++) {
+                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> fk;
+                wmma::load_matrix_sync(fk, sk + n * 16 * LDK + d * 16, LDK);
+                wmma::mma_sync(acc, fq[d], fk, acc);
+            }
+            wmma::store_matrix_sync(strip + n * 16, acc, LDS, wmma::mem_row_major);
+        }
+        __syncwarp();
+
+        // Two lanes share a row; a lane has every other group of four keys.
+        float s[32];
+#pragma unroll
+        for (int g = 0; g < 8; g++) {
+            const float4 x = *reinterpret_cast<const float4 *>(strip + row * LDS + KEY(4 * g));
+            s[4 * g] = x.x;
+            s[4 * g + 1] = x.y;
+            s[4 * g + 2] = x.z;
+            s[4 * g + 3] = x.w;
+        }
+        const int seen = min(p.kv_len, q_tile * BR + warp * 16 + row + p.reach + 1) - kt * BC;
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            s[e] = KEY(e) < seen ? s[e] * p.scale : -INFINITY;
+        ASC_EACH(s, kt, 32, warp * 16 + row, KEY(i), s[i]);
+
+        float largest = -INFINITY;
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            largest = fmaxf(largest, s[e]);
+        const float m_prev = m;
+        m = fmaxf(m, fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1)));
+        ASC_ROW_ALL(m, kt, warp * 16 + row, half == 0, m);
+        const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
+        float alpha = __expf(m_prev - base);
+        ASC_ROW_ALL(alpha, kt, warp * 16 + row, half == 0, alpha);
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            s[e] = __expf(s[e] - base);
+        ASC_EACH(p, kt, 32, warp * 16 + row, KEY(i), s[i]);
+        float sum = 0.0f;
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            sum += s[e];
+        l = l * alpha + sum + __shfl_xor_sync(0xffffffffu, sum, 1);
+        ASC_ROW_ALL(l, kt, warp * 16 + row, half == 0, l);
+#pragma unroll
+        for (int g = 0; g < 8; g++)
+            *reinterpret_cast<float4 *>(strip + row * LDS + KEY(4 * g)) =
+                make_float4(s[4 * g], s[4 * g + 1], s[4 * g + 2], s[4 * g + 3]);
+        __syncwarp();
+
+#pragma unroll
+        for (int r = 0; r < 8; r++) {
+            const float factor = __shfl_sync(0xffffffffu, alpha, 2 * (2 * r + parity));
+#pragma unroll
+            for (int i = 0; i < COLS; i++)
+                u[r][i] *= factor;
+        }
+        for (int key = 0; key < BC; key += 4) {
+            float x[4][COLS];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                load_columns<T, COLS>(x[e], sv + (key + e) * LDV + col);
+#pragma unroll
+            for (int r = 0; r < 8; r++) {
+                const float4 w = *reinterpret_cast<const float4 *>(strip + (2 * r + parity) * LDS + key);
+#pragma unroll
+                for (int i = 0; i < COLS; i++)
+                    u[r][i] += w.x * x[0][i] + w.y * x[1][i] + w.z * x[2][i] + w.w * x[3][i];
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 8; r++)
+            ASC_EACH(u, kt, COLS, warp * 16 + 2 * r + parity, col + i, u[r][i]);
+        __syncthreads(); // the tile after the next is copied into this stage
+    }
+
+    const float inverse = l > 0.0f ? 1.0f / l : 0.0f; // a row without any key gives zero
+    if (half == 0 && q_tile * BR + warp * 16 + row < p.q_len) {
+        float lse = l > 0.0f ? m + __logf(l) : -INFINITY;
+        p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + q_tile * BR + warp * 16 + row] = lse;
+        ASC_ROW(lse, 0, warp * 16 + row, lse);
+    }
+#pragma unroll
+    for (int r = 0; r < 8; r++) {
+        const int strip_row = 2 * r + parity, global_row = q_tile * BR + warp * 16 + strip_row;
+        const float factor = __shfl_sync(0xffffffffu, inverse, 2 * strip_row);
+        if (global_row >= p.q_len)
+            continue;
+        T *o = p.o + batch * p.q_strides.batch + head * p.q_strides.head + global_row * p.q_strides.row + col;
+        __align__(16) T out[COLS];
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            from_float(out[i], u[r][i] * factor);
+        ASC_EACH(o, 0, COLS, warp * 16 + strip_row, col + i, out[i]);
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            o[i] = out[i];
+    }
+}
+
+const char *plan(const asc_problem *problem, asc_plan *plan)
+{
+    if (problem->head_dim != 64 && problem->head_dim != 128)
+        return "head_dim must be 64 or 128";
+    if (problem->heads > 65535 || problem->batch > 65535)
+        return "batch and heads are grid dimensions y and z: at most 65535 each";
+    if (problem->window_left >= 0 || problem->window_right >= 0)
+        return "there is no sliding window in this kernel: window must be none";
+    if (problem->softcap != 0)
+        return "there is no soft cap in this kernel: softcap must be 0";
+    plan->br = BR;
+    plan->bc = BC;
+    plan->threads = THREADS;
+    return NULL;
+}
+
+template <class T, int D> const char *run(const asc_problem *problem, void *stream)
+{
+    Params<T> p;
+    p.q = static_cast<const T *>(problem->q);
+    p.k = static_cast<const T *>(problem->k);
+    p.v = static_cast<const T *>(problem->v);
+    p.o = static_cast<T *>(problem->o);
+    p.lse = problem->lse;
+    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
+    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
+    p.heads = problem->heads;
+    p.group = problem->heads / problem->kv_heads;
+    p.q_len = problem->q_len;
+    p.kv_len = problem->kv_len;
+    p.reach = problem->kv_len; // everything
+    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
+        p.reach = 0;
+    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
+        p.reach = problem->kv_len - problem->q_len;
+    p.scale = problem->scale;
+    // All strides are multiples of head_dim.
+    p.aligned = (reinterpret_cast<uintptr_t>(p.q) | reinterpret_cast<uintptr_t>(p.k) |
+                 reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
+                    16 ==
+                0;
+
+    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
+    return ASC_LAUNCH((v2c_wmma_qk<T, D>), grid, THREADS, (Shared<T, D>::bytes), stream, p);
+}
+
+const char *launch(const asc_problem *problem, void *stream)
+{
+    if (problem->dtype == DTYPE_F16)
+        return problem->head_dim == 64 ? run<__half, 64>(problem, stream) : run<__half, 128>(problem, stream);
+    return problem->head_dim == 64 ? run<__nv_bfloat16, 64>(problem, stream) : run<__nv_bfloat16, 128>(problem, stream);
+}
+
+} // namespace
+
+ASC_KERNEL(v2c_wmma_qk)
+{
+    kernel.plan = plan;
+    kernel.launch = launch;
+    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.conventions.s_unit = ASC_UNIT_SCALED;
+    kernel.conventions.m_unit = ASC_UNIT_SCALED;
+    kernel.conventions.acc_s = ASC_ACC_MMA_F16;
+    kernel.conventions.empty_lse_negative = 1;
+}
