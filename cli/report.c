@@ -2,6 +2,7 @@
 
 #include "engine/base/units.h"
 #include "engine/runners/stamps.h"
+#include "engine/session/exactness.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,17 @@ void report_write_findings(const struct session *s, FILE *out)
         write_last_stamps(s, out);
 }
 
+/* What became of declared tensor cores: "S: bit-equal to h100". */
+static void write_exactness(const struct session *s, FILE *out)
+{
+    char words[256];
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
+        if (words[0])
+            fprintf(out, "%s: %s\n", channel_label((enum asc_channel)ch), words);
+    }
+}
+
 void report_write(const struct session *s, FILE *out)
 {
     const struct asc_problem *p = &s->trace->problem;
@@ -227,5 +239,6 @@ void report_write(const struct session *s, FILE *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", mark_text(s->judgement->summary.stage[ch].local));
     fputs("\n", out);
+    write_exactness(s, out);
     report_write_findings(s, out);
 }

@@ -1,6 +1,8 @@
 /* `--json`: docs/check-json.md says what each key means, docs/check.schema.json what may stand there. */
 #include "cli/report.h"
 
+#include "engine/base/tensor_core.h"
+#include "engine/session/exactness.h"
 #include "probes/trace_file.h"
 #include <math.h>
 #include <stdlib.h>
@@ -113,6 +115,24 @@ static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
                      number_json(t->worst));
 }
 
+/* What became of a declared tensor core; NULL: none is. */
+static json_t *exactness_json(const struct session *s, enum asc_channel ch)
+{
+    struct exactness x;
+    char words[256];
+    if (!exactness_of(s->judgement, s->trace, ch, &x))
+        return NULL;
+    json_t *models = json_array();
+    for (int m = 0; m < TENSOR_CORE_COUNT; m++)
+        if (x.models >> m & 1)
+            json_array_append_new(models, json_string(tensor_core_name((enum tensor_core)m)));
+    exactness_words(s->judgement, s->trace, ch, words, sizeof words);
+    return json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "declared", x.declared, "bit_equal_to", models,
+                     "text", words, "tiles", (json_int_t)x.tiles.judged, "exact_tiles", (json_int_t)x.tiles.n, "off",
+                     (json_int_t)x.tiles.off, "unequal", (json_int_t)x.tiles.unequal, "unequal_tiles",
+                     (json_int_t)x.tiles.unequal_tiles, "first_unequal", place_json(s, x.tiles.first_unequal));
+}
+
 static json_t *stage_json(const struct session *s, enum asc_channel ch)
 {
     const struct judgement *j = s->judgement;
@@ -127,8 +147,13 @@ static json_t *stage_json(const struct session *s, enum asc_channel ch)
             add_verdict(&global, &v->global);
         }
     }
-    return json_pack("{s:o, s:o, s:o}", "local", total_json(&local, stage->local, stage->bad_local), "global",
-                     total_json(&global, stage->global, stage->bad_global), "first", place_json(s, stage->first_local));
+    json_t *json =
+        json_pack("{s:o, s:o, s:o}", "local", total_json(&local, stage->local, stage->bad_local), "global",
+                  total_json(&global, stage->global, stage->bad_global), "first", place_json(s, stage->first_local));
+    json_t *exactness = exactness_json(s, ch);
+    if (exactness)
+        json_object_set_new(json, "tensor_core", exactness);
+    return json;
 }
 
 static json_t *evidence_json(const struct cause_evidence *e)

@@ -1,6 +1,7 @@
 /* The two rows that answer first: what is wrong, and what happened during the run. */
 #include "tui/panels.h"
 
+#include "engine/session/exactness.h"
 #include "tui/text_flow.h"
 #include "tui/view_text.h"
 #include <math.h>
@@ -135,6 +136,19 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
         first_bad_draw(s, c, area, used, " of what was recorded", "");
 }
 
+/* "S bit-equal to h100; U bit-equal to h100" */
+static void exactness_draw(const struct session *s, struct canvas *c, struct rect area, int row)
+{
+    char words[256], line[640] = "";
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
+        const size_t used = strlen(line);
+        if (words[0])
+            snprintf(line + used, sizeof line - used, "%s%s %s", used ? "; " : "", channel_label(ch), words);
+    }
+    canvas_put_cut(c, area, row, 0, STYLE_TEXT, line);
+}
+
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const struct summary *summary = &s->judgement->summary;
@@ -170,6 +184,8 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         event_draw(s, c, area, 1);
     else if (summary->suspicious && !summary->culprits)
         canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
+    else if (!summary->culprits && !summary->unvisited)
+        exactness_draw(s, c, area, 1);
     else
         first_bad_draw(s, c, area, 1, "", "");
 }

@@ -1,6 +1,7 @@
 /* The cursor's tile: captured, wanted, difference, error/bound of its elements. */
 #include "tui/panels.h"
 
+#include "engine/base/tensor_core.h"
 #include "tui/number.h"
 #include "tui/sign.h"
 #include <math.h>
@@ -139,6 +140,8 @@ void counts_draw(const struct session *s, struct canvas *c, struct rect area, in
         if (i != CLASS_OK)
             col += 2 + canvas_printf(c, area, row, col, v->count[i] ? STYLE_BAD : STYLE_DIM, "%s %u", names[i],
                                      v->count[i]);
+    if (v->unequal)
+        canvas_printf(c, area, row, col, STYLE_WARNING, "%u not bit-equal", v->unequal);
 }
 
 void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
@@ -240,6 +243,17 @@ void formula_words(const struct session *s, const struct view_state *vs, char *o
              channel_formula(ch));
 }
 
+void bound_words(const struct session *s, char *out, size_t bytes)
+{
+    const struct trace *t = s->trace;
+    const struct verdict *v = cursor_verdict(s, 0);
+    out[0] = '\0';
+    if (v && v->exact && v->unequal == 0)
+        snprintf(out, bytes, "0: every bit of %s is asked for", tensor_core_name((enum tensor_core)(v->exact - 1)));
+    else if (cursor_has_detail(s))
+        bound_formula(s->cursor.channel, &t->conventions, t->problem.head_dim, t->plan.bc, out, bytes);
+}
+
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
     if (!cursor_has_detail(s))
@@ -248,14 +262,16 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
     const struct element e =
         element_at(d, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_by_truth(s, vs));
     char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES] = "-";
-    if (!isnan(e.want) && !isnan(e.bound))
+    const struct verdict *v = cursor_verdict(s, vs->truth);
+    if (v && v->exact && e.bound == 0)
+        snprintf(bound, sizeof bound, "0 (%s)", tensor_core_name((enum tensor_core)(v->exact - 1)));
+    else if (!isnan(e.want) && !isnan(e.bound))
         snprintf(bound, sizeof bound, "%.2g", e.bound);
     canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s", got_text(got, &e, 12),
                   want_text(want, &e, 12), diff_text(diff, &e, 12));
     int col = canvas_printf(c, area, 1, 0, STYLE_TEXT, "bound %s   err/bound %s   ", bound, ratio_text(ratio, &e));
     col += canvas_put(c, area, 1, col, sign_style(e.sign), sign_glyph(e.sign));
     canvas_printf(c, area, 1, col, STYLE_DIM, " %s: %s", sign_word(e.sign), sign_meaning(e.sign));
-    const struct verdict *v = cursor_verdict(s, vs->truth);
     if (v) {
         char median[NUMBER_BYTES] = "-", spread[NUMBER_BYTES] = "-", mean[NUMBER_BYTES];
         if (!isnan(v->ratio_median)) {

@@ -31,6 +31,7 @@ int shown_by_truth(const struct session *s, const struct view_state *vs);
 void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes);
 /* "local: S = scale * ..." */
 void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes);
+void bound_words(const struct session *s, char *out, size_t bytes); /* the formula of the local bound */
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs);
 

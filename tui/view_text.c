@@ -1,6 +1,7 @@
 /* Views of running text: the log, the help; and the error that takes the place of panels. */
 #include "tui/view_text.h"
 
+#include "engine/session/exactness.h"
 #include "tui/actions.h"
 #include "tui/panels.h"
 #include "tui/sign.h"
@@ -69,6 +70,17 @@ static void findings_flow(const struct session *s, struct text_flow *f)
     }
 }
 
+static void exactness_flow(const struct session *s, struct text_flow *f)
+{
+    char words[256], line[288];
+    for (int ch = 0; s->trace && s->judgement && ch < ASC_CHANNELS; ch++) {
+        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
+        snprintf(line, sizeof line, "%s: %s", channel_label(ch), words);
+        if (words[0])
+            flow_put(f, STYLE_TEXT, line);
+    }
+}
+
 static void log_flow(const struct session *s, struct text_flow *f)
 {
     if (s->phase == PHASE_FAILED) {
@@ -90,6 +102,7 @@ static void log_flow(const struct session *s, struct text_flow *f)
         }
     }
     findings_flow(s, f);
+    exactness_flow(s, f);
     for (size_t i = 0; i < s->n_log; i++)
         flow_put(f, error_line_style(s->log[i], strlen(s->log[i])), s->log[i]);
     if (f->line == 0)

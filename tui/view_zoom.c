@@ -28,17 +28,20 @@ void view_map_draw(const struct session *s, struct canvas *c, const struct view_
 
 void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    char title[96], right[96];
+    char title[96], right[96], words[192], line[208];
     struct rect body = view_body(c->cols, c->rows);
     tile_title(s, 0, vs, title, sizeof title);
     snprintf(right, sizeof right, "r%d c%d", s->cursor.row, s->cursor.col);
     view_frame_draw(s, c, VIEW_TILE, title, right);
     if (c->rows >= 20) {
-        const struct rect element = {body.row + body.rows - 4, 1, 4, body.cols - 2};
+        const struct rect element = {body.row + body.rows - 5, 1, 5, body.cols - 2};
         formula_words(s, vs, right, sizeof right);
         rule_draw(c, (struct rect){element.row - 1, 0, 1, c->cols}, "cursor", right);
         element_draw(s, c, element, vs);
-        body.rows -= 5;
+        bound_words(s, words, sizeof words);
+        snprintf(line, sizeof line, "local bound: %s", words);
+        canvas_put_cut(c, element, 4, 0, STYLE_DIM, words[0] ? line : "");
+        body.rows -= 6;
     }
     tile_matrix_draw(s, c, body, vs);
 }

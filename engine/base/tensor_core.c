@@ -41,6 +41,13 @@ int tensor_core_takes(enum tensor_core model, enum dtype t)
     return (models[model].types >> t & 1) != 0;
 }
 
+void tensor_core_shape(enum tensor_core model, int *products, int *fraction, int *result)
+{
+    *products = models[model].products;
+    *fraction = models[model].fraction;
+    *result = models[model].result;
+}
+
 double tensor_core_bound(enum tensor_core model, int n)
 {
     const struct model *m = &models[model];

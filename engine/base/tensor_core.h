@@ -28,6 +28,8 @@ extern "C" {
 const char *tensor_core_name(enum tensor_core model);        /* "h100" */
 int tensor_core_from_name(const char *name);                 /* enum tensor_core, or -1; NULL is no name */
 int tensor_core_takes(enum tensor_core model, enum dtype t); /* 1 if its operands may be of type t */
+/* Products in a chunk, fraction bits of the sum and of the result, as in tensor_core.def. */
+void tensor_core_shape(enum tensor_core model, int *products, int *fraction, int *result);
 
 /* Relative to the sum of |a b| over n products (subnormal factors counting as the smallest normal number of their
    format), with the accumulator's start among them: how far the model's result may lie from the exact one, whatever the

@@ -1,5 +1,8 @@
 #include "engine/oracle/bound.h"
 
+#include "engine/oracle/product.h"
+#include <stdio.h>
+
 int bound_narrow(enum dtype t, double *unit, double *half_tiny)
 {
     *unit = 0;
@@ -33,15 +36,31 @@ double bound_round(enum dtype t, double x)
     return dtype_load(t, &room, 0);
 }
 
-const char *bound_formula(enum asc_channel ch)
+/* "γ(65)", or of a tensor core what each chunk of L products may cost: (L+1) terms cut F bits below the largest, the
+   sum cut to R bits; and `more` roundings around the product. */
+static void product_words(int accumulator, int n, int more, char *out, size_t bytes)
+{
+    const enum tensor_core model = product_loosest(accumulator, n);
+    int products = 0;
+    int fraction = 0;
+    int result = 0;
+    if (model == TENSOR_CORE_F32) {
+        snprintf(out, bytes, "γ(%d)", n + more);
+        return;
+    }
+    tensor_core_shape(model, &products, &fraction, &result);
+    const int chunks = (n + products - 1) / products;
+    snprintf(out, bytes, "(%d (%d 2^-%d + 2^-%d) + %d %s)", chunks, products + 1, fraction, result, more,
+             accumulator == ASC_ACC_MMA_F16_F16 ? "2^-11" : "u");
+}
+
+static const char *formula(enum asc_channel ch)
 {
     switch (ch) {
     case asc_q:
     case asc_k:
     case asc_v:
         return "exactly the input, rounded to the recorded type";
-    case asc_s:
-        return "γ(D+1) c Σ|q k|, γ(n) = n u/(1 - n u), u = 2⁻²⁴";
     case asc_m:
         return "0: a maximum rounds nothing";
     case asc_alpha:
@@ -50,13 +69,26 @@ const char *bound_formula(enum asc_channel ch)
         return "p (2⁻²² + u + 3.25 u |s - m| + 2 u |m|) + 2⁻¹²⁶; in log2 units without 2 u |m|";
     case asc_l:
         return "γ(Bc+6) (α l_prev + Σp)";
-    case asc_u:
-        return "γ(Bc+2) (|α u_prev| + Σ|p v|)";
     case asc_o:
         return "4 u |o|, then between both ends rounded to the output's type";
     case asc_lse:
         return "3.6e-7 + 6 u |ln l| + 2 u |m| + u |lse|";
     default:
         return "";
+    }
+}
+
+void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
+                   size_t bytes)
+{
+    char product[96];
+    if (ch == asc_s) {
+        product_words(declared->acc_s, head_dim, declared->s_unit == ASC_UNIT_LOG2 ? 3 : 1, product, sizeof product);
+        snprintf(out, bytes, "%s c Σ|q k|, γ(n) = n u/(1 - n u), u = 2⁻²⁴", product);
+    } else if (ch == asc_u) {
+        product_words(declared->acc_u, bc, 2, product, sizeof product);
+        snprintf(out, bytes, "%s (|α u_prev| + Σ|p v|)", product);
+    } else {
+        snprintf(out, bytes, "%s", formula(ch));
     }
 }

@@ -123,8 +123,9 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
    frame of the true maximum. Arrays [kv_tiles], NaN where a tile was not visited. -1 without memory. */
 int oracle_row_state(const struct oracle_case *c, int row, double *m, double *alpha, double *l);
 
-/* The bound's derivation, for a channel, in one line (shown beside a value). */
-const char *bound_formula(enum asc_channel ch);
+/* The bound of a channel's elements, in one line (shown beside a value), as its declarations make it. */
+void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
+                   size_t bytes);
 
 /* A cause: a formula that explains wrong values (causes.def). */
 enum cause {

@@ -45,6 +45,21 @@ double product_bound(int accumulator, int n)
     return d->n ? most * (1 + 0x1p-10) * (1 + most) : most;
 }
 
+enum tensor_core product_loosest(int accumulator, int n)
+{
+    const struct declared *d = &declared[accumulator];
+    enum tensor_core loosest = TENSOR_CORE_F32;
+    double most = bound_gamma(n);
+    for (int i = 0; i < d->n; i++) {
+        const double bound = tensor_core_bound(d->models[i], n);
+        if (bound > most) {
+            most = bound;
+            loosest = d->models[i];
+        }
+    }
+    return loosest;
+}
+
 double product_size(int accumulator, double x)
 {
     const enum dtype t = declared[accumulator].type;

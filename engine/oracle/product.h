@@ -12,6 +12,9 @@ int product_type(int accumulator, enum dtype *t);
    the declaration covers, the products in any order; f32: gamma_n. */
 double product_bound(int accumulator, int n);
 
+/* Whose error that is: TENSOR_CORE_F32 where f32 in any order may err by most. */
+enum tensor_core product_loosest(int accumulator, int n);
+
 /* The magnitude with which a factor enters that sum: tensor cores align subnormal factors like the smallest normal
    number of their type. */
 double product_size(int accumulator, double x);

@@ -12,6 +12,16 @@ struct place {
     enum asc_channel channel;
 };
 
+/* Tiles of S or U that a tensor core's bits were asked of. */
+struct exact_tiles {
+    uint64_t judged;            /* tiles that hold anything */
+    uint64_t n;                 /* of these: judged by bits */
+    uint64_t off;               /* elements of those that are off */
+    uint64_t unequal;           /* elements summed in another way, within its bound: struct verdict */
+    uint64_t unequal_tiles;     /* where these are */
+    struct place first_unequal; /* slot -1: none */
+};
+
 /* One stage over all judged slots. */
 enum mark {
     MARK_UNKNOWN, /* nothing of it is judged (yet) */
@@ -29,6 +39,7 @@ struct stage_summary {
     uint64_t bad_local, bad_global;
     uint64_t missing_local;   /* of bad_local: never written */
     struct place first_local; /* first bad tile in execution order; slot -1: none */
+    struct exact_tiles exact;
 };
 
 struct finding {

@@ -54,6 +54,21 @@ static int same_tile(struct place a, struct place b)
     return a.slot == b.slot && a.kv == b.kv;
 }
 
+static void add_exact(struct exact_tiles *exact, struct place place, const struct verdict *v)
+{
+    if (!v->visited || v->masked || !v->judged)
+        return;
+    exact->judged++;
+    if (!v->exact)
+        return;
+    exact->n++;
+    exact->off += v->count[CLASS_OFF];
+    exact->unequal += v->unequal;
+    exact->unequal_tiles += v->unequal > 0;
+    if (v->unequal && exact->first_unequal.slot < 0)
+        exact->first_unequal = place;
+}
+
 static void add_place(const struct judgement *j, struct place place, struct summary *out, struct place *last_unvisited)
 {
     const struct tile_verdicts *v = judgement_tile(j, place);
@@ -65,6 +80,7 @@ static void add_place(const struct judgement *j, struct place place, struct summ
     stage->missing_local += v->local.count[CLASS_MISSING] - excused(j, place, &v->local);
     stage->bad_global += bad_elements(j, place, &v->global);
     stage->judged_global += elements(&v->global) - excused(j, place, &v->global);
+    add_exact(&stage->exact, place, &v->local);
     if (bad && stage->first_local.slot < 0)
         stage->first_local = place;
     if (bad && out->first.slot < 0)
@@ -84,7 +100,7 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
     struct place last_unvisited = {.slot = -1};
     out->first.slot = out->first_unvisited.slot = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        out->stage[ch].first_local.slot = -1;
+        out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = -1;
 
     struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
     if (!places)

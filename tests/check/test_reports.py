@@ -96,6 +96,14 @@ class Reports(unittest.TestCase):
         self.assertGreater(s["classes"]["nan"], 0)
         self.assertEqual((s["mark"], s["worst_ratio"]), ("bad", None))
 
+    def test_a_tensor_core(self):
+        [result] = self.json("tests/session/wmma-scalar-tail.ini")
+        s, u = (result["stages"][name]["tensor_core"] for name in "su")
+        self.assertEqual((s["declared"], s["bit_equal_to"], s["tiles"], s["exact_tiles"]), ("mma-f16", ["h100"], 64, 64))
+        self.assertEqual((s["off"], s["unequal_tiles"], s["first_unequal"]["kv_tile"]), (0, 16, 3))
+        self.assertEqual((u["text"], u["unequal"], u["first_unequal"]), ("bit-equal to h100", 0, None))
+        self.assertNotIn("tensor_core", result["stages"]["p"])
+
     def test_what_is_not_recorded(self):
         capture = "[capture]\nchannels = q,k,s,m\nq_tiles = 1\n"
         [result] = self.json(self.scenario(b"part.ini", SMALL.replace("q_len = 64", "q_len = 128") + capture))

@@ -1,0 +1,170 @@
+/* A kernel on tensor cores, run, recognised and asked for every bit; the same kernel with mistakes in it, each named at
+   its stage; and with a tail that is summed in another way, which is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/oracle/fingerprint.h"
+#include "engine/session/exactness.h"
+#include "engine/session/session.h"
+#include <stdio.h>
+#include <string.h>
+
+static struct session *run(const char *name)
+{
+    char path[600];
+    struct runner_paths paths;
+    struct session *s;
+    struct err err = {0};
+    assert_int_equal(runner_find_paths(&paths, &err), 0);
+    snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
+    if (session_open(path, &s, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(session_start(s), 0);
+    session_finish(s, 0);
+    if (s->phase != PHASE_READY)
+        fail_msg("%s: %s: %s", name, s->err.where, s->err.message);
+    return s;
+}
+
+static void expect_words(const struct session *s, enum asc_channel ch, const char *words)
+{
+    char got[256];
+    exactness_words(s->judgement, s->trace, ch, got, sizeof got);
+    assert_string_equal(got, words);
+}
+
+static void right(void **state)
+{
+    (void)state;
+    struct session *s = run("wmma");
+    struct exactness x;
+    assert_string_equal(session_verdict_word(s), "CLEAN");
+    expect_words(s, asc_s, "bit-equal to h100");
+    expect_words(s, asc_u, "bit-equal to h100");
+    expect_words(s, asc_p, "");
+    assert_int_equal(exactness_of(s->judgement, s->trace, asc_m, &x), 0);
+    assert_int_equal(exactness_of(s->judgement, s->trace, asc_u, &x), 1);
+    assert_string_equal(x.declared, "mma-f16");
+    assert_int_equal(x.models, 1u << TENSOR_CORE_H100);
+    assert_int_equal(x.tiles.judged, 4 * 4 * 4);
+    assert_int_equal(x.tiles.n, 4 * 4 * 4);
+    assert_int_equal(x.tiles.off + x.tiles.unequal + x.tiles.unequal_tiles, 0);
+    assert_int_equal(x.tiles.first_unequal.slot, -1);
+    session_free(s);
+    s = run("small");
+    assert_int_equal(exactness_of(s->judgement, s->trace, asc_s, &x), 0);
+    session_free(s);
+}
+
+/* Mistakes leave the stages that do not have them bit-equal. */
+static void mistakes(void **state)
+{
+    (void)state;
+    static const char bounds[] = "no tensor-core model fits: judged by bounds", bits[] = "bit-equal to h100";
+    static const struct {
+        const char *name;
+        enum asc_channel culprit;
+        const char *s, *u;
+    } cases[] = {
+        {"wmma-scale-in-f16", asc_s, bounds, bits},
+        {"wmma-last-chunk-dropped", asc_s, bounds, bits},
+        {"wmma-accumulator-kept", asc_s, bounds, bits},
+        {"wmma-keys-dropped", asc_u, bits, bounds},
+        {"wmma-one-bit", asc_s, "h100; 4 elements are off, to the bit", bits},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct session *s = run(cases[i].name);
+        if (s->judgement->summary.culprits != 1u << cases[i].culprit)
+            fail_msg("%s: culprits %x", cases[i].name, s->judgement->summary.culprits);
+        expect_words(s, asc_s, cases[i].s);
+        expect_words(s, asc_u, cases[i].u);
+        session_free(s);
+    }
+}
+
+/* What no bound would show: one bit of one element in each head. */
+static void one_bit(void **state)
+{
+    (void)state;
+    struct session *s = run("wmma-one-bit");
+    const struct summary *sum = &s->judgement->summary;
+    assert_int_equal(sum->stage[asc_s].bad_local, 4);
+    assert_int_equal(sum->stage[asc_s].bad_global, 0);
+    assert_int_equal(sum->first.kv, 1);
+    assert_int_equal(s->cursor.row, 5);
+    assert_int_equal(s->cursor.col, 70 - 64);
+    session_free(s);
+}
+
+static void scalar_tail(void **state)
+{
+    (void)state;
+    struct session *s = run("wmma-scalar-tail");
+    struct exactness x;
+    char words[256];
+    assert_string_equal(session_verdict_word(s), "CLEAN");
+    assert_int_equal(exactness_of(s->judgement, s->trace, asc_s, &x), 1);
+    assert_int_equal(x.tiles.unequal_tiles, 4 * 4);
+    assert_true(x.tiles.unequal > 4 * 200 * 8 / 4);
+    assert_int_equal(x.tiles.first_unequal.kv, 3);
+    assert_int_equal(x.tiles.off, 0);
+    exactness_words(s->judgement, s->trace, asc_s, words, sizeof words);
+    assert_non_null(strstr(words, "in 16 of 64 tiles, first b0 h0 q0 k3, are summed in another way"));
+    expect_words(s, asc_u, "bit-equal to h100");
+    session_free(s);
+}
+
+/* Why bounds decide, in the order in which it is found out. */
+static void reasons(void **state)
+{
+    (void)state;
+    struct session *s = run("wmma");
+    struct fingerprint_stage *f = &s->judgement->fingerprint->s;
+    memset(f->equal, 0, sizeof f->equal);
+    expect_words(s, asc_s, "no tensor-core model fits: judged by bounds");
+    memset(f->told, 0, sizeof f->told);
+    expect_words(s, asc_s, "these sums are the same in any order: judged by bounds");
+    f->blocks = 0;
+    expect_words(s, asc_s, "what it stands on is not recorded as the tensor core took it: judged by bounds");
+    f->n = 0;
+    expect_words(s, asc_s, "what follows the product is not declared to the bit: judged by bounds");
+    char models[64];
+    exactness_models(1u << TENSOR_CORE_A100 | 1u << TENSOR_CORE_H100, models, sizeof models);
+    assert_string_equal(models, "a100 or h100");
+    session_free(s);
+}
+
+/* The bound that is shown is the one that is used. */
+static void formulas(void **state)
+{
+    (void)state;
+    struct asc_conventions c = {0};
+    char text[256];
+    bound_formula(asc_s, &c, 64, 32, text, sizeof text);
+    assert_string_equal(text, "γ(65) c Σ|q k|, γ(n) = n u/(1 - n u), u = 2⁻²⁴");
+    bound_formula(asc_u, &c, 64, 32, text, sizeof text);
+    assert_string_equal(text, "γ(34) (|α u_prev| + Σ|p v|)");
+    c.acc_s = ASC_ACC_MMA_F16; /* the loosest it may have been: a V100, 4 products to a chunk, 23 bits */
+    c.acc_u = ASC_ACC_WGMMA_E4M3;
+    bound_formula(asc_s, &c, 64, 32, text, sizeof text);
+    assert_non_null(strstr(text, "(16 (5 2^-23 + 2^-23) + 1 u) c Σ|q k|"));
+    bound_formula(asc_u, &c, 64, 128, text, sizeof text);
+    assert_string_equal(text, "(4 (33 2^-13 + 2^-13) + 2 u) (|α u_prev| + Σ|p v|)");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        bound_formula((enum asc_channel)ch, &c, 64, 64, text, sizeof text);
+        assert_true(text[0] != 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right),       cmocka_unit_test(mistakes), cmocka_unit_test(one_bit),
+        cmocka_unit_test(scalar_tail), cmocka_unit_test(reasons),  cmocka_unit_test(formulas),
+    };
+    return cmocka_run_group_tests_name("exactness", tests, NULL, NULL);
+}
