@@ -118,6 +118,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_JSON:
         o->json = 1;
         return 0;
+    case OPTION_EXACT:
+        o->exact = 1;
+        return 0;
     case OPTION_JUNIT:
         o->junit = value;
         return 0;
@@ -169,13 +172,15 @@ static int mistyped_command(const char *word)
 static int check_files(const struct options *o, const char *first, struct err *err)
 {
     const char *wanted = commands[o->command].arguments;
-    int many = strstr(wanted, "...") != NULL;
+    const int many = strstr(wanted, "...") != NULL, two = strchr(wanted, ' ') != NULL;
     if (!*wanted && o->n_files)
         return err_set(err, ERR_USAGE, commands[o->command].name, "takes no file, found '%s'", o->files[0]);
     if (*wanted && !o->n_files)
         return err_set(err, ERR_USAGE, first ? commands[o->command].name : "",
                        "expected %s; attnscope --help lists commands and options", wanted);
-    if (!many && o->n_files > 1)
+    if (two && o->n_files != 2)
+        return err_set(err, ERR_USAGE, commands[o->command].name, "expected %s, found %d", wanted, o->n_files);
+    if (!many && !two && o->n_files > 1)
         return err_set(err, ERR_USAGE, commands[o->command].name, "takes one %s, found '%s' as well", wanted,
                        o->files[1]);
     return 0;

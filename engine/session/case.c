@@ -161,10 +161,16 @@ static void list_other_heads(const struct trace *t, const int32_t place[3], stru
 
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
 {
+    return place_case_make(t, trace_slot_place(t, slot), NULL, out);
+}
+
+int place_case_make(const struct trace *t, const int32_t place[3], const int32_t *types, struct slot_case *out)
+{
     const struct asc_problem *p = &t->problem;
-    const int32_t *place = trace_slot_place(t, slot);
-    const int kv_tiles = t->layout.kv_tiles;
+    const int kv_tiles = t->layout.kv_tiles, slot = trace_slot(t, place[0], place[1], place[2]);
     memset(out, 0, sizeof *out);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        out->types[ch] = types ? types[ch] : t->layout.channel[ch].dtype;
     out->order = calloc((size_t)kv_tiles, sizeof *out->order);
     if (!out->order || list_tiles(t, slot, trace_tile, &out->captured, &out->padding) != 0 ||
         (t->fed && list_tiles(t, slot, trace_fed_tile, &out->fed, &out->fed_padding) != 0)) {
@@ -199,6 +205,7 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
     list_other_heads(t, place, c);
     c->kv_tiles = kv_tiles;
     c->captured = out->captured;
+    c->types = out->types;
     c->s_padding = out->padding;
     c->p_padding = out->padding + kv_tiles;
     c->v_padding = out->padding + (ptrdiff_t)2 * kv_tiles;

@@ -5,17 +5,22 @@
 #include "engine/oracle/oracle.h"
 #include "probes/trace.h"
 
+/* c points into it: it stays where it was made. */
 struct slot_case {
     struct oracle_case c;
-    struct matrix *captured;    /* owned, [kv_tiles][ASC_CHANNELS] */
-    struct matrix *padding;     /* owned, [3][kv_tiles]: of s, p and v */
-    struct matrix *fed;         /* owned, as captured; NULL: not an isolated run */
-    struct matrix *fed_padding; /* owned, as padding */
-    int *order;                 /* owned, [kv_tiles] */
+    int32_t types[ASC_CHANNELS]; /* of the channels, recorded or not; -1: unknown */
+    struct matrix *captured;     /* owned, [kv_tiles][ASC_CHANNELS] */
+    struct matrix *padding;      /* owned, [3][kv_tiles]: of s, p and v */
+    struct matrix *fed;          /* owned, as captured; NULL: not an isolated run */
+    struct matrix *fed_padding;  /* owned, as padding */
+    int *order;                  /* owned, [kv_tiles] */
 };
 
 /* Borrows the trace's arrays; -1 where memory ran out. */
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out);
+/* The same of a (batch, head, q tile) that need not be recorded: a complete run's o and lse are judged by the inputs
+   then. types: [ASC_CHANNELS] enum dtype in which the kernel has a channel, -1: unknown; NULL: those of the trace. */
+int place_case_make(const struct trace *t, const int32_t place[3], const int32_t *types, struct slot_case *out);
 void slot_case_free(struct slot_case *s);
 
 /* How many elements of o or lse stand in the output otherwise than the probe recorded them; 0 where either is not there

@@ -20,6 +20,7 @@ import schema  # noqa: E402
 import tap  # noqa: E402
 
 SCHEMA = json.loads((ROOT / "docs/check.schema.json").read_text(encoding="utf-8"))
+DIFF_SCHEMA = json.loads((ROOT / "docs/diff.schema.json").read_text(encoding="utf-8"))
 SMALL = "[scenario]\nkernel = kernels/v2b_scalar.cu\n[shape]\nheads = 1\nq_len = 64\n"
 # Markup, quotes, a character XML has no place for, a line break, and a byte that is no UTF-8.
 NASTY = b"a<&\"']]>\x01\n\xff.ini"
@@ -71,6 +72,26 @@ class Reports(unittest.TestCase):
                 self.assertEqual(side["classes"]["ok"], side["elements"])
         self.assertEqual(result["stages"]["s"]["local"]["elements"], 64 * 64)
         self.assertEqual((result["problem"]["q_len"], result["run"]["status"]), (64, "complete"))
+
+    def attnscope(self, *arguments):
+        done = subprocess.run([BUILD / "attnscope", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100, check=False)
+        return done.returncode, done.stdout
+
+    def test_a_difference(self):
+        first, second = self.folder / "a.safetensors", self.folder / "b\udcff.safetensors"
+        small = self.scenario(b"small.ini", SMALL)
+        for path, settings in ((first, []), (second, ["--patch", "scenarios/bugs/double-scale.patch"])):
+            self.assertIn(self.attnscope("run", small, *settings, "-o", path)[0], (0, 1))
+        for other, verdict in ((first, "identical"), (second, "different")):
+            status, out = self.attnscope("diff", "--json", first, other)
+            result = json.loads(out)
+            self.assertEqual(schema.faults(result, DIFF_SCHEMA), [])
+            self.assertEqual((status, result["verdict"]), (int(verdict == "different"), verdict))
+            for channel in result["channels"].values():
+                parts = ("same", "nan_bits", "within", "beyond", "unbounded", "classes", "coverage")
+                self.assertEqual(channel["compared"], sum(channel[part] for part in parts))
+        self.assertEqual(result["first"]["channel"], "s")
 
     def test_two_mistakes(self):
         [result] = self.json("scenarios/bugs/two-mistakes.ini")

@@ -1,0 +1,241 @@
+/* attnscope diff: two saved traces of one problem, channel by channel. */
+#include "cli/options.h"
+#include "cli/report.h"
+
+#include "engine/session/difference.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+struct comparison {
+    const struct options *o;
+    struct trace *t[2]; /* owned */
+    struct difference d;
+};
+
+static const char *verdict_word(const struct comparison *c)
+{
+    if (difference_exact(&c->d))
+        return "identical";
+    return !c->o->exact && difference_within(&c->d) ? "same" : "different";
+}
+
+static void write_run(const struct comparison *c, int run, FILE *out)
+{
+    const struct trace_info *info = &c->t[run]->info;
+    fprintf(out, "%s: %s%s%s, %s, %s\n", c->o->files[run], info->kernel, info->patch_name[0] ? " + " : "",
+            info->patch_name, info->backend, info->status);
+}
+
+static void write_channel(const struct channel_difference *d, enum asc_channel ch, FILE *out)
+{
+    fprintf(out, "%-6s", channel_name(ch));
+    if (!d->in[0] || !d->in[1] || !d->compared) {
+        fprintf(out, "  %s\n",
+                !d->in[0] && !d->in[1] ? "recorded in neither"
+                : d->in[0] && d->in[1] ? "nothing in both"
+                : d->in[0]             ? "recorded in the first alone"
+                                       : "recorded in the second alone");
+        return;
+    }
+    char share[16] = "all";
+    if (d->same != d->compared) /* 99.999 % must not become 100 */
+        snprintf(share, sizeof share, "%.3f %%", fmin(99.999, 100 * (double)d->same / (double)d->compared));
+    fprintf(out, "%12" PRIu64 "  %9s  %9.3g  %9" PRIu64 "  %9.3g  %9" PRIu64 "  %8" PRIu64 "  %8" PRIu64 "\n",
+            d->compared, share, d->largest, d->largest_ulp, d->largest_ratio, d->beyond + d->unbounded, d->classes,
+            d->coverage);
+}
+
+static void write_notes(const struct comparison *c, FILE *out)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const struct channel_difference *d = &c->d.channel[ch];
+        const char *name = channel_name((enum asc_channel)ch);
+        if (d->nan)
+            fprintf(out, "note: %" PRIu64 " elements of %s are NaN in both runs, %" PRIu64 " of them with other bits\n",
+                    d->nan, name, d->nan_bits);
+        if (d->unwritten)
+            fprintf(out, "note: %" PRIu64 " elements of %s were written in neither run\n", d->unwritten, name);
+        if (d->unbounded)
+            fprintf(out, "note: %" PRIu64 " elements of %s differ and have no bound: they count as beyond it\n",
+                    d->unbounded, name);
+        if (d->lost[0] != d->lost[1])
+            fprintf(out,
+                    "note: values of %s without a place in the trace or of another type: %" PRIu64 " and %" PRIu64 "\n",
+                    name, d->lost[0], d->lost[1]);
+    }
+    fprintf(out, "%lld of %lld (batch, head, q tile)s are recorded in both runs", (long long)c->d.both,
+            (long long)c->d.places);
+    if (c->d.only[0] || c->d.only[1])
+        fprintf(out, ", %lld in the first alone, %lld in the second alone", (long long)c->d.only[0],
+                (long long)c->d.only[1]);
+    fprintf(out, "; o and lse are compared %s\n", c->d.outputs ? "everywhere" : "there as well");
+    if (c->d.reordered)
+        fprintf(out, "note: in %lld of them the kv tiles were visited in another order\n", (long long)c->d.reordered);
+}
+
+static void write_value(double x, int unwritten, FILE *out)
+{
+    if (unwritten)
+        fputs("never written", out);
+    else
+        fprintf(out, "%.9g", x);
+}
+
+static void write_first(const struct comparison *c, FILE *out)
+{
+    const int exact = c->o->exact || difference_within(&c->d);
+    const struct difference_place first = difference_first(&c->d, exact);
+    char place[96];
+    if (first.order == UINT64_MAX)
+        return;
+    difference_place_words(&first, place, sizeof place);
+    fprintf(out, "first %s: %s: ", exact ? "other bits" : "difference", place);
+    write_value(first.got[0], first.unwritten_a, out);
+    fputs(" and ", out);
+    write_value(first.got[1], first.unwritten_b, out);
+    fputs("\n", out);
+}
+
+static void write_verdict(const struct comparison *c, FILE *out)
+{
+    if (c->d.complete[0] != c->d.complete[1])
+        fputs("different: one run came to its end, the other did not\n", out);
+    else if (difference_exact(&c->d))
+        fputs("identical: the same bits in all that both runs recorded\n", out);
+    else if (c->o->exact)
+        fputs("different: not the same bits\n", out);
+    else if (difference_within(&c->d))
+        fputs("same: every difference is within both runs' bounds\n", out);
+    else
+        fputs("different: beyond rounding\n", out);
+}
+
+static void write_text(const struct comparison *c, FILE *out)
+{
+    write_run(c, 0, out);
+    write_run(c, 1, out);
+    fprintf(out, "%-6s%12s  %9s  %9s  %9s  %9s  %9s  %8s  %8s\n", "", "elements", "same bits", "largest", "ulp",
+            "of bounds", "beyond", "classes", "coverage");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        write_channel(&c->d.channel[ch], (enum asc_channel)ch, out);
+    write_notes(c, out);
+    write_first(c, out);
+    write_verdict(c, out);
+}
+
+/* JSON has no infinity and no NaN. */
+static json_t *number_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *value_json(double x, int unwritten)
+{
+    if (unwritten)
+        return json_string("unwritten");
+    return isfinite(x) ? json_real(x) : json_string(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
+}
+
+static json_t *first_json(const struct difference_place *first)
+{
+    if (first->order == UINT64_MAX)
+        return json_null();
+    json_t *json = json_pack("{s:s, s:i, s:i, s:i}", "channel", channel_name(first->channel), "batch", first->place[0],
+                             "head", first->place[1], "q_tile", first->place[2]);
+    if (first->kv >= 0)
+        json_object_set_new(json, "kv_tile", json_integer(first->kv));
+    json_object_set_new(json, "row", json_integer(first->row));
+    json_object_set_new(json, "col", json_integer(first->col));
+    json_object_set_new(json, "first", value_json(first->got[0], first->unwritten_a));
+    json_object_set_new(json, "second", value_json(first->got[1], first->unwritten_b));
+    return json;
+}
+
+static json_t *channel_json(const struct channel_difference *d)
+{
+    const struct {
+        const char *name;
+        uint64_t n;
+    } counts[] = {{"compared", d->compared},
+                  {"same", d->same},
+                  {"nan_bits", d->nan_bits},
+                  {"within", d->within},
+                  {"beyond", d->beyond},
+                  {"unbounded", d->unbounded},
+                  {"classes", d->classes},
+                  {"coverage", d->coverage},
+                  {"nan", d->nan},
+                  {"unwritten", d->unwritten},
+                  {"largest_ulp", d->largest_ulp}};
+    json_t *json = json_pack("{s:[b, b], s:[I, I]}", "recorded", d->in[0], d->in[1], "lost", (json_int_t)d->lost[0],
+                             (json_int_t)d->lost[1]);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_object_set_new(json, counts[i].name, json_integer((json_int_t)counts[i].n));
+    json_object_set_new(json, "largest", number_json(d->largest));
+    json_object_set_new(json, "largest_ratio", number_json(d->largest_ratio));
+    json_object_set_new(json, "first", first_json(&d->first));
+    json_object_set_new(json, "first_beyond", first_json(&d->first_bad));
+    return json;
+}
+
+static json_t *run_json(const struct comparison *c, int run)
+{
+    const struct trace_info *info = &c->t[run]->info;
+    const struct {
+        const char *name, *text;
+    } texts[] = {{"file", c->o->files[run]},
+                 {"kernel", info->kernel},
+                 {"patch", info->patch_name},
+                 {"backend", info->backend},
+                 {"status", info->status}};
+    json_t *json = json_object();
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *clean = report_text(texts[i].text, TEXT_JSON);
+        json_object_set_new(json, texts[i].name, json_string(clean ? clean : ""));
+        free(clean);
+    }
+    return json;
+}
+
+static json_t *comparison_json(const struct comparison *c)
+{
+    json_t *channels = json_object();
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        json_object_set_new(channels, channel_name((enum asc_channel)ch), channel_json(&c->d.channel[ch]));
+    const struct difference_place first = difference_first(&c->d, c->o->exact || difference_within(&c->d));
+    return json_pack("{s:s, s:b, s:[o, o], s:{s:I, s:I, s:I, s:I, s:I}, s:b, s:o, s:o}", "verdict", verdict_word(c),
+                     "exact", c->o->exact, "runs", run_json(c, 0), run_json(c, 1), "slots", "all",
+                     (json_int_t)c->d.places, "both", (json_int_t)c->d.both, "first", (json_int_t)c->d.only[0],
+                     "second", (json_int_t)c->d.only[1], "reordered", (json_int_t)c->d.reordered, "outputs",
+                     c->d.outputs, "first", first_json(&first), "channels", channels);
+}
+
+static int compare(struct comparison *c, struct err *err)
+{
+    for (int run = 0; run < 2; run++)
+        if (trace_open(c->o->files[run], &c->t[run], err) != 0)
+            return -1;
+    if (difference_check(c->t[0], c->t[1], c->o->files[0], c->o->files[1], err) != 0 ||
+        difference_find(c->t[0], c->t[1], &c->d, err) != 0)
+        return -1;
+    if (c->o->json) {
+        json_t *json = comparison_json(c);
+        const int failed = report_dump(json, stdout, err);
+        json_decref(json);
+        if (failed)
+            return -1;
+    } else {
+        write_text(c, stdout);
+    }
+    return (c->o->exact ? difference_exact(&c->d) : difference_within(&c->d)) ? 0 : 1;
+}
+
+int command_diff(const struct options *o, struct err *err)
+{
+    struct comparison c = {.o = o};
+    const int status = compare(&c, err);
+    trace_free(c.t[0]);
+    trace_free(c.t[1]);
+    return status;
+}
