@@ -217,7 +217,7 @@ static int compare(struct comparison *c, struct err *err)
         if (trace_open(c->o->files[run], &c->t[run], err) != 0)
             return -1;
     if (difference_check(c->t[0], c->t[1], c->o->files[0], c->o->files[1], err) != 0 ||
-        difference_find(c->t[0], c->t[1], &c->d, err) != 0)
+        difference_find(c->t[0], c->t[1], 0, &c->d, err) != 0)
         return -1;
     if (c->o->json) {
         json_t *json = comparison_json(c);

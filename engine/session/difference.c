@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* pairs whose expectations one worker holds at a time: 16 MiB; a test makes it tiny. */
-#ifndef PAIRS_ROOM
-#define PAIRS_ROOM (1u << 19)
-#endif
+enum { PAIRS_ROOM = 1 << 19 }; /* 16 MiB of expectations for a thread */
 enum { A, B, RUNS };
 
 /* Two finite values of other bits, and what the oracle says of each. */
@@ -40,8 +37,7 @@ struct worker {
     struct place *places;            /* owned, [kv_tiles * ASC_CHANNELS] */
     int *order[RUNS];                /* owned, [kv_tiles] */
     struct tile_detail detail;       /* its arrays are owned */
-    struct expectation *pairs[RUNS]; /* owned, [room] */
-    uint64_t room;
+    struct expectation *pairs[RUNS]; /* owned: expectations of either run */
     struct difference sum;
     int run; /* which one is being judged */
 };
@@ -50,6 +46,7 @@ struct job {
     const struct trace *t[RUNS];
     struct worker *workers; /* owned, [n_workers] */
     int n_workers;
+    uint64_t pairs_room;
     int64_t n_places;
     atomic_llong next;
     atomic_int failed;
@@ -242,7 +239,7 @@ static int compare_windows(const struct job *job, struct worker *w, const struct
         uint64_t used = 0;
         for (; to < n; to++) {
             struct tile_pair *t = &w->tiles[places[to].kv * ASC_CHANNELS + (int)places[to].channel];
-            if (used && used + t->n_pairs > w->room)
+            if (used && used + t->n_pairs > job->pairs_room)
                 break;
             t->in_window = t->n_pairs > 0;
             t->at = used;
@@ -394,7 +391,7 @@ static int worker_make(const struct job *job, struct worker *w)
         const size_t n = (size_t)channel_rows(ch, &t->plan) * (size_t)channel_cols(ch, &t->plan, &t->problem);
         largest = n > largest ? n : largest;
     }
-    w->room = largest > PAIRS_ROOM ? largest : PAIRS_ROOM;
+    const size_t room = largest > job->pairs_room ? largest : job->pairs_room; /* a tile fits in any case */
     w->scratch = judge_scratch_new();
     w->verdicts = calloc(tiles, sizeof *w->verdicts);
     w->tiles = calloc(tiles, sizeof *w->tiles);
@@ -412,17 +409,18 @@ static int worker_make(const struct job *job, struct worker *w)
     int made = w->scratch && w->verdicts && w->tiles && w->places && numbers && classes;
     for (int run = 0; run < RUNS; run++) {
         w->order[run] = calloc(kv_tiles, sizeof(int));
-        w->pairs[run] = malloc(w->room * sizeof(struct expectation));
+        w->pairs[run] = malloc(room * sizeof(struct expectation));
         made = made && w->order[run] && w->pairs[run];
     }
     difference_begin(job, &w->sum);
     return made ? 0 : -1;
 }
 
-int difference_find(const struct trace *a, const struct trace *b, struct difference *out, struct err *err)
+int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs_room, struct difference *out,
+                    struct err *err)
 {
     struct pool *pool = NULL;
-    struct job job = {.t = {a, b}};
+    struct job job = {.t = {a, b}, .pairs_room = pairs_room ? pairs_room : PAIRS_ROOM};
     job.n_places = (int64_t)a->problem.batch * a->problem.heads * a->layout.q_tiles;
     oracle_init();
     difference_begin(&job, out);

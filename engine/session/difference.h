@@ -55,8 +55,11 @@ struct difference {
    ERR_INPUT says what differs first. */
 int difference_check(const struct trace *a, const struct trace *b, const char *name_a, const char *name_b,
                      struct err *err);
-/* After difference_check. ERR_INPUT where nothing was recorded in both; ERR_SYSTEM without memory. */
-int difference_find(const struct trace *a, const struct trace *b, struct difference *out, struct err *err);
+/* After difference_check. pairs_room: how many elements of other bits a thread may hold its expectations of at a time,
+   32 bytes each; with less room than a q tile has of them it is judged more than once. 0: an ordinary number. ERR_INPUT
+   where nothing was recorded in both; ERR_SYSTEM without memory. */
+int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs_room, struct difference *out,
+                    struct err *err);
 
 /* Whether what was compared is the same: bit for bit; or within bounds, with the same classes and coverage. */
 int difference_exact(const struct difference *d);

@@ -6,12 +6,15 @@
 
 #include <cmocka.h>
 
-#define PAIRS_ROOM 3u /* so that a place is judged in many windows */
-#include "engine/session/difference.c"
-
+#include "engine/session/difference.h"
 #include "engine/session/feed.h"
+#include "engine/session/judgement.h"
 #include "scenarios/scenario.h"
-#include <sys/mman.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { A, B };
 
 struct maker {
     struct asc_problem problem;
@@ -54,7 +57,7 @@ static void stamp(const struct feed *f)
         for (int kv = 0; kv < l->kv_tiles; kv++)
             for (int ch = 0; ch < ASC_CHANNELS; ch++) {
                 const uint64_t *stamps = trace_stamps(f->trace, ch, slot, kv);
-                const uint64_t clock = (uint64_t)(100 * kv + ch + 1);
+                const uint64_t clock = 100 * (uint64_t)kv + (uint64_t)ch + 1;
                 memcpy(f->bytes + ((const unsigned char *)stamps - f->trace->bytes), &clock, sizeof clock);
             }
 }
@@ -111,7 +114,7 @@ static void compare(struct two *x)
 {
     struct err err = {0};
     assert_int_equal(difference_check(x->a.trace, x->b.trace, "a", "b", &err), 0);
-    assert_int_equal(difference_find(x->a.trace, x->b.trace, &x->d, &err), 0);
+    assert_int_equal(difference_find(x->a.trace, x->b.trace, 1, &x->d, &err), 0);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct channel_difference *d = &x->d.channel[ch];
         assert_int_equal(d->compared,
@@ -327,7 +330,7 @@ static void test_slots_of_one_run(void **state)
     feed_close(&x.a);
     m.first = 0;
     x.a = made(&m);
-    assert_int_equal(difference_find(x.a.trace, x.b.trace, &x.d, &err), -1);
+    assert_int_equal(difference_find(x.a.trace, x.b.trace, 0, &x.d, &err), -1);
     assert_int_equal(err.code, ERR_INPUT);
     drop(&x);
 }
@@ -347,7 +350,7 @@ static void test_outputs_everywhere(void **state)
         const struct layout *l = &feeds[i]->trace->layout;
         for (int slot = 0; slot < 4; slot++)
             for (int row = 0; row < (slot % 2 ? 4 : 8); row++) {
-                const size_t at = (size_t)(slot / 2 * 12 + slot % 2 * 8 + row);
+                const size_t at = (size_t)slot / 2 * 12 + (size_t)slot % 2 * 8 + (size_t)row;
                 memcpy(feeds[i]->bytes + l->o.offset + at * 16, element(&truth, asc_o, slot, 0, row, 0), 16);
                 memcpy(feeds[i]->bytes + l->lse.offset + at * 4, element(&truth, asc_lse, slot, 0, row, 0), 4);
             }
@@ -357,7 +360,7 @@ static void test_outputs_everywhere(void **state)
     assert_true(x.d.outputs && difference_exact(&x.d));
     assert_int_equal(x.d.channel[asc_o].compared, 2 * 12 * 8);
     /* Head 1, q tile 1, row 2: not recorded. */
-    uint16_t *o = (uint16_t *)(void *)(x.b.bytes + x.b.trace->layout.o.offset + (12 + 8 + 2) * 16 + 6);
+    uint16_t *o = (uint16_t *)(void *)(x.b.bytes + x.b.trace->layout.o.offset + (size_t)(12 + 8 + 2) * 16 + 6);
     float *lse = (float *)(void *)(x.b.bytes + x.b.trace->layout.lse.offset) + 12 + 8 + 2;
     *lse = nextafterf(*lse, INFINITY);
     compare(&x);
