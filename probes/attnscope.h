@@ -6,6 +6,11 @@
      ASC_ROW(ch, kv_tile, row, value);                each thread has the value of one row
      ASC_ROW_ALL(ch, kv_tile, row, records, value);   each thread has a copy of a row's value; one of them records it
      ASC_BLOCK(ch, kv_tile, rows, cols, value);       the block's threads share the work; the macro supplies r and c
+     ASC_FRAGMENT(ch, kv_tile, row0, col0, map, f);   each warp has a WMMA accumulator f, with its first element at
+                                                      (row0, col0); element i lies at row0 + map.x[i] / 32, col0 +
+                                                      map.x[i] % 32
+     ASC_FRAGMENT_MAP(map, rows, cols, scratch, type);   declares such a map: a fragment of the same type
+   (nvcuda::wmma:: fragment<...>), loaded from a tile of indices
 
    ch is a name of channels.def, bare: ASC_EACH(s, j, 4, row0 + i / 2, col0 + i % 2, acc[i]). row and col count within
    the tile. kv_tile is the index of the kv tile, and ignored (pass 0) for channels that exist once per q tile. value is
@@ -14,6 +19,11 @@
 
    A persistent kernel writes ASC_TILE again for every work item, in the scope of that item; so does a device function
    that holds probes of its own.
+
+   CUDA does not tell which elements of a fragment a lane has; a tile whose elements say where they are, loaded as a
+   fragment, does. ASC_FRAGMENT_MAP stands once, ahead of the probes, behind ASC_TILE or before; scratch is shared
+   memory of the warp's own, rows * cols elements of the fragment's type, aligned to 32 bytes, that the kernel uses only
+   later. It is no probe: it lets the warp meet. A kernel that needs such a map itself hands over its own.
 
    Recording never synchronises: a probe with a barrier hides the missing barrier that it should show. ASC_BLOCK reads
    what other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes the
@@ -53,6 +63,25 @@
 #define ASC_REGISTER ASC_MODE
 #endif
 
+/* attnscope builds for one run, and recompiles at every change: a kernel that asks which of its instances that run can
+   need is built several times faster.
+
+     if constexpr (asc_built_for(DTYPE_F16, 64))
+         if (problem->dtype == DTYPE_F16 && problem->head_dim == 64)
+             return run<__half, 64>(problem, stream);
+
+   Everywhere else than in such a build it is true for all. */
+#ifndef ASC_ONLY_DTYPE
+#define ASC_ONLY_DTYPE (-1)
+#endif
+#ifndef ASC_ONLY_HEAD_DIM
+#define ASC_ONLY_HEAD_DIM 0
+#endif
+constexpr bool asc_built_for(int dtype, int head_dim)
+{
+    return (ASC_ONLY_DTYPE < 0 || ASC_ONLY_DTYPE == dtype) && (!ASC_ONLY_HEAD_DIM || ASC_ONLY_HEAD_DIM == head_dim);
+}
+
 #if ASC_MODE == 0
 
 #define ASC_TILE(...) ((void)0)
@@ -60,6 +89,8 @@
 #define ASC_ROW(...) ((void)0)
 #define ASC_ROW_ALL(...) ((void)0)
 #define ASC_BLOCK(...) ((void)0)
+#define ASC_FRAGMENT(...) ((void)0)
+#define ASC_FRAGMENT_MAP(...) ((void)0)
 #define ASC_TYPE(type, code)
 
 #if ASC_REGISTER
@@ -373,6 +404,33 @@ template <int CH> ASC_DEVICE void asc_close(const asc_visit &visit)
             asc_close<asc_ch>(asc_now);                                                                                \
             asc_meet(asc_now);                                                                                         \
         }                                                                                                              \
+    } while (0)
+
+#define ASC_FRAGMENT(ch, kv_tile, row0, col0, map, ...)                                                                \
+    do {                                                                                                               \
+        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        asc_visit asc_now = asc_open<asc_ch>(asc_here, (kv_tile));                                                     \
+        if (asc_now.dtype >= 0) {                                                                                      \
+            const int asc_n = static_cast<int>((map).num_elements);                                                    \
+            ASC_UNROLL for (int asc_i = 0; asc_i < asc_n; asc_i++)                                                     \
+            {                                                                                                          \
+                const int asc_at = static_cast<int>(static_cast<float>((map).x[asc_i]));                               \
+                asc_probe(asc_now, (row0) + asc_at / 32, (col0) + asc_at % 32, (__VA_ARGS__).x[asc_i]);                \
+            }                                                                                                          \
+            asc_close<asc_ch>(asc_now);                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+#define ASC_FRAGMENT_MAP(map, rows, cols, scratch, ...)                                                                \
+    __VA_ARGS__ map;                                                                                                   \
+    do {                                                                                                               \
+        auto *const asc_scratch = (scratch);                                                                           \
+        const int asc_thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);                    \
+        for (int asc_i = asc_thread % 32; asc_i < (rows) * (cols); asc_i += 32)                                        \
+            asc_scratch[asc_i] = static_cast<float>(asc_i / (cols)*32 + asc_i % (cols));                               \
+        __syncwarp();                                                                                                  \
+        nvcuda::wmma::load_matrix_sync(map, asc_scratch, (cols), nvcuda::wmma::mem_row_major);                         \
+        __syncwarp();                                                                                                  \
     } while (0)
 
 #endif /* ASC_MODE */

@@ -99,6 +99,11 @@ static void collect_arguments(struct build_job *job)
     job->tools->add_arguments(job);
     build_add(job, modes[job->request->probes]);
     build_add(job, "-DASC_REGISTER=1");
+    /* Only where it changes anything, or every shape would be a build of its own. */
+    if (job->request->head_dim > 0 && strstr(job->out->source, "asc_built_for")) {
+        build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);
+        build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
+    }
     build_add_path(job, "-I%s/probes", root);
     build_add_path(job, "-I%s", root);
 }

@@ -18,7 +18,7 @@ struct build_job {
     char compiler[600];                         /* g++, or the path of nvcc */
     const char *arguments[BUILD_ARGUMENTS_MAX]; /* the compiler and its flags, before -E or -c; borrowed */
     int n_arguments;
-    char flags[8][BUILD_FLAG_MAX]; /* the flags with paths in them */
+    char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */
     int n_flags;
     char own[3][600];  /* folders whose headers are attnscope's, or the toolkit's; "": none */
     char library[600]; /* what the debuggee links of attnscope's */

@@ -59,7 +59,8 @@ static void add_arguments(struct build_job *job)
     device_architecture(job->request->gpu, architecture, sizeof architecture);
     build_add(job, "-std=c++17");
     build_add(job, "-O3");
-    build_add_path(job, "-arch=%s", architecture);
+    /* Machine code alone: -arch would add PTX, which takes as long again to make. */
+    build_add_path(job, "-gencode=arch=compute_%s,code=%s", architecture + strlen("sm_"), architecture);
     build_add(job, job->request->debug == GPU_FULL ? "-G" : "-lineinfo");
     build_add(job, "-g");
     build_add(job, "--expt-relaxed-constexpr");

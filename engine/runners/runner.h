@@ -53,6 +53,7 @@ struct build_request {
     enum backend backend;
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */
     enum gpu_debug debug;
+    int dtype, head_dim; /* of the run; a kernel that asks asc_built_for() is built for nothing else. head_dim 0: all */
 };
 
 /* Compiles a kernel for the CPU executor (g++) or a GPU (nvcc). Cached by content: preprocessed source, flags,

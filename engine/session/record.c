@@ -20,7 +20,11 @@ static int warm_child(struct recorder *r, const struct runner_paths *paths, cons
                       enum probes probes, const struct runner_progress *progress, struct err *err)
 {
     struct build built = {0};
-    struct build_request request = {.kernel = scenario->kernel, .patch = scenario->patch, .probes = probes};
+    struct build_request request = {.kernel = scenario->kernel,
+                                    .patch = scenario->patch,
+                                    .probes = probes,
+                                    .dtype = scenario->problem.dtype,
+                                    .head_dim = scenario->problem.head_dim};
     char note[512];
     if (backend_choose(paths, scenario, &request, &r->gpu, note, sizeof note, err) != 0)
         return -1;
