@@ -166,7 +166,7 @@ int canvas_write_text(const struct canvas *c, FILE *out)
             end--;
         for (int x = 0; x < end; x++) {
             char bytes[4] = {0};
-            const size_t n = line[x].code != 0 ? utf8_encode(line[x].code, bytes) : 0;
+            const size_t n = line[x].code != 0 ? utf8_write(line[x].code, bytes) : 0;
             fwrite(bytes, 1, n, out);
         }
         fputc('\n', out);

@@ -80,7 +80,7 @@ size_t utf8_decode(const char *text, uint32_t *code)
     return length;
 }
 
-size_t utf8_encode(uint32_t code, char out[4])
+size_t utf8_write(uint32_t code, char out[4])
 {
     if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
         code = UTF8_REPLACEMENT;

@@ -12,7 +12,7 @@
    valid UTF-8 (stray, overlong, surrogate, cut short) is one replacement character per byte. */
 size_t utf8_decode(const char *text, uint32_t *code);
 /* Writes at most 4 bytes and no NUL; returns how many. */
-size_t utf8_encode(uint32_t code, char out[4]);
+size_t utf8_write(uint32_t code, char out[4]);
 /* 0 for combining and invisible characters, 2 for wide ones, else 1. Control characters take 1: they are replaced. */
 int utf8_width(uint32_t code);
 

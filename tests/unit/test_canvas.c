@@ -102,7 +102,7 @@ static void utf8_round_trips(void **state)
             continue;
         char bytes[5] = "";
         uint32_t back;
-        const size_t n = utf8_encode(code, bytes);
+        const size_t n = utf8_write(code, bytes);
         bytes[n] = '\0';
         if (utf8_decode(bytes, &back) != n || back != code)
             fail_msg("U+%04X", code);
