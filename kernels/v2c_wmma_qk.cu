@@ -335,6 +335,6 @@ ASC_KERNEL(v2c_wmma_qk)
     kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
-    kernel.conventions.acc_s = ASC_ACC_MMA_F16;
+    kernel.conventions.acc_s = ASC_ACC_MMA;
     kernel.conventions.empty_lse_negative = 1;
 }

@@ -84,7 +84,7 @@ enum asc_m_policy { ASC_M_RUNNING, ASC_M_LAGGING, ASC_M_FIXED };
 enum asc_m_empty { ASC_EMPTY_INFINITE, ASC_EMPTY_FINITE };
 enum asc_alpha_first { ASC_ALPHA_ZERO, ASC_ALPHA_ONE, ASC_ALPHA_ONE_FIRST };
 enum asc_max_nan { ASC_MAX_DROPS, ASC_MAX_PROPAGATES };
-enum asc_p_rounded { ASC_P_AS_RECORDED, ASC_P_F16, ASC_P_BF16, ASC_P_E4M3, ASC_P_E5M2 };
+enum asc_p_rounded { ASC_P_AS_RECORDED, ASC_P_F16, ASC_P_BF16, ASC_P_E4M3, ASC_P_E5M2, ASC_P_INPUT };
 enum asc_l_from { ASC_L_UNROUNDED, ASC_L_ROUNDED };
 enum asc_u_phase { ASC_U_AFTER_PV, ASC_U_RESCALED };
 enum asc_empty_row { ASC_EMPTY_GUARDED, ASC_EMPTY_COMPUTED };
@@ -96,7 +96,8 @@ enum asc_accumulator {
     ASC_ACC_MMA_F16_F16, /* with f16 accumulator */
     ASC_ACC_MMA_E4M3,    /* sm_90: two HMMAs and an add */
     ASC_ACC_ADA_E4M3,
-    ASC_ACC_WGMMA_E4M3
+    ASC_ACC_WGMMA_E4M3,
+    ASC_ACC_MMA /* as the type of q, k and v says: MMA_F16, MMA_BF16 or MMA_E4M3 */
 };
 
 /* What a kernel means by its values, declared per channel and never guessed: each field, its choices and its default

@@ -71,6 +71,34 @@ int convention_from_choice(int i, const char *name)
     }
 }
 
+static int32_t accumulator(int32_t declared, int dtype)
+{
+    if (declared != ASC_ACC_MMA)
+        return declared;
+    switch (dtype) {
+    case DTYPE_F16:
+        return ASC_ACC_MMA_F16;
+    case DTYPE_BF16:
+        return ASC_ACC_MMA_BF16;
+    case DTYPE_E4M3:
+        return ASC_ACC_MMA_E4M3;
+    default:
+        return ASC_ACC_F32;
+    }
+}
+
+void conventions_resolve(struct asc_conventions *c, int dtype)
+{
+    c->acc_s = accumulator(c->acc_s, dtype);
+    c->acc_u = accumulator(c->acc_u, dtype);
+    if (c->p_rounded == ASC_P_INPUT)
+        c->p_rounded = dtype == DTYPE_F16    ? ASC_P_F16
+                       : dtype == DTYPE_BF16 ? ASC_P_BF16
+                       : dtype == DTYPE_E4M3 ? ASC_P_E4M3
+                       : dtype == DTYPE_E5M2 ? ASC_P_E5M2
+                                             : ASC_P_AS_RECORDED;
+}
+
 int conventions_check(const struct asc_conventions *c, const char *where, struct err *err)
 {
     for (int i = 0; i < CONVENTIONS; i++) {

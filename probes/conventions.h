@@ -35,6 +35,9 @@ int convention_from_choice(int i, const char *name);
 
 int conventions_same(const struct asc_conventions *a, const struct asc_conventions *b);
 
+/* Puts what these inputs (enum dtype) make of ASC_P_INPUT and ASC_ACC_MMA in their place: a trace has neither. */
+void conventions_resolve(struct asc_conventions *c, int dtype);
+
 /* Refuses a value outside its choices or range: ERR_INPUT names the convention. */
 int conventions_check(const struct asc_conventions *c, const char *where, struct err *err);
 

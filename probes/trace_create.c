@@ -220,6 +220,7 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
     t->problem.lse = NULL;
     t->plan = *plan;
     t->conventions = *conventions;
+    conventions_resolve(&t->conventions, p->dtype);
     t->plan.l_lanes = conventions->l_lanes;
     if (conventions_check(conventions, "registration", err) != 0 ||
         layout_make(&t->problem, &t->plan, types, n_slots, &t->layout, err) != 0 ||

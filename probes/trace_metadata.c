@@ -334,6 +334,7 @@ static int read_conventions(const struct entry *e, const json_t *from, struct tr
         if (read_convention(e, from, i, &t->conventions) != 0)
             return -1;
     t->plan.l_lanes = t->conventions.l_lanes;
+    conventions_resolve(&t->conventions, t->problem.dtype);
     return conventions_check(&t->conventions, e->path, e->err);
 }
 

@@ -266,10 +266,11 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
     if (child_load(r->child, &scenario->problem, &plan, err) != 0)
         return -1;
     const struct asc_plan *before = &run->plan;
-    const struct asc_conventions *declared = &child_hello(r->child)->conventions;
+    struct asc_conventions declared = child_hello(r->child)->conventions;
+    conventions_resolve(&declared, run->problem.dtype);
     if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
         plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
-        !conventions_same(declared, &run->conventions))
+        !conventions_same(&declared, &run->conventions))
         return err_set(err, ERR_INPUT, scenario->kernel,
                        "has changed since the run that is to be isolated: run it again");
     return 0;

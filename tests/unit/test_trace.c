@@ -1,6 +1,7 @@
 /* Traces: made, attached to as a debuggee does, written to, saved, opened again; and what happens when any of it fails.
  */
 #include "engine/base/safetensors.h"
+#include "probes/conventions.h"
 #include "probes/live.h"
 #include "probes/trace.h"
 
@@ -123,6 +124,41 @@ static void a_new_trace_holds_inputs_and_nothing_else(void **state)
     assert_null(trace_stamps(t, asc_alpha, 0, 0));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         assert_int_equal(trace_dropped(t, ch) + trace_mistyped(t, ch), 0);
+    trace_free(t);
+}
+
+/* "As the inputs" is settled where the inputs are known. */
+static void a_trace_has_definite_conventions(void **state)
+{
+    (void)state;
+    static const struct {
+        enum dtype inputs;
+        int acc, p;
+    } cases[] = {{DTYPE_F16, ASC_ACC_MMA_F16, ASC_P_F16},
+                 {DTYPE_BF16, ASC_ACC_MMA_BF16, ASC_P_BF16},
+                 {DTYPE_E4M3, ASC_ACC_MMA_E4M3, ASC_P_E4M3},
+                 {DTYPE_E5M2, ASC_ACC_F32, ASC_P_E5M2},
+                 {DTYPE_F32, ASC_ACC_F32, ASC_P_AS_RECORDED}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct asc_conventions c = {.acc_s = ASC_ACC_MMA, .acc_u = ASC_ACC_MMA, .p_rounded = ASC_P_INPUT};
+        conventions_resolve(&c, cases[i].inputs);
+        assert_int_equal(c.acc_s, cases[i].acc);
+        assert_int_equal(c.acc_u, cases[i].acc);
+        assert_int_equal(c.p_rounded, cases[i].p);
+        c.acc_s = ASC_ACC_ADA_E4M3;
+        c.p_rounded = ASC_P_E5M2;
+        conventions_resolve(&c, cases[i].inputs);
+        assert_int_equal(c.acc_s, ASC_ACC_ADA_E4M3);
+        assert_int_equal(c.p_rounded, ASC_P_E5M2);
+    }
+    const struct layout_types types = small_types();
+    static const uint16_t zeros[10 * 4 * 6 + 13 * 2 * 6];
+    struct asc_conventions c = small_conventions;
+    c.acc_u = ASC_ACC_MMA;
+    struct trace *t = NULL;
+    struct err err = {0};
+    assert_int_equal(trace_create(&small, &small_plan, &c, &types, small_slots, 2, zeros, zeros, zeros, &t, &err), 0);
+    assert_int_equal(t->conventions.acc_u, small.dtype == DTYPE_BF16 ? ASC_ACC_MMA_BF16 : ASC_ACC_MMA_F16);
     trace_free(t);
 }
 
@@ -529,6 +565,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_trace_holds_inputs_and_nothing_else),
+        cmocka_unit_test(a_trace_has_definite_conventions),
         cmocka_unit_test(tiles_know_their_tails),
         cmocka_unit_test(a_saved_trace_reads_like_the_live_one),
         cmocka_unit_test(an_independent_reader_agrees),
