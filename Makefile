@@ -47,8 +47,9 @@ DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
 RANDOM_RUNS := $(B)/tests/random_runs
+CAUSE_GRID := $(B)/tests/cause_grid
 
-.PHONY: all run test acceptance lint bench docs clean setup-%
+.PHONY: all run test test-gpu acceptance lint bench docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -58,7 +59,10 @@ run: all
 test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS)
 	@tests/run --build $(B)
 
-acceptance: setup-test $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS)
+test-gpu: all
+	@tests/run --build $(B) --gpu --jobs 1
+
+acceptance: setup-test $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(CAUSE_GRID)
 	@tests/acceptance --build $(B)
 
 lint: setup-lint
@@ -130,4 +134,9 @@ $(RANDOM_RUNS): tests/random/random_runs.c $(B)/libattnscope.a | setup-test
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d
+$(CAUSE_GRID): tests/random/cause_grid.c $(B)/libattnscope.a | setup-test
+	@mkdir -p $(@D)
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
+
+-include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(CAUSE_GRID).d

@@ -127,4 +127,5 @@ def main():
         print("channel", channel, *trace.tensors["channel." + channel]["shape"], f"visited {visited} of {tiles}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 #include "engine/runners/child.h"
 
+#include "engine/runners/assertion.h"
 #include "engine/runners/process.h"
 #include "probes/conventions.h"
 #include <errno.h>
@@ -14,8 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_S 30.0 /* for hello and plan: a process start, a CUDA context (0.2 s, seconds on a cold driver), sums   \
-                       */
+#define ANSWER_S                                                                                                       \
+    30.0 /* for hello and plan: a process start, a CUDA context (0.2 s, seconds on a cold driver), sums                \
+          */
 #define QUIT_S 0.5
 
 const struct child_hello *child_hello(const struct child *c)
@@ -65,6 +67,8 @@ void child_describe_end(int status, char *text, size_t size)
 static void give_line(struct child *c, const struct runner_progress *progress)
 {
     c->log_line[c->n_log_line] = '\0';
+    if (!c->assertion.kind[0])
+        assertion_parse(c->log_line, &c->assertion);
     if (progress && progress->log)
         progress->log(progress->ctx, c->log_line);
     c->n_log_line = 0;

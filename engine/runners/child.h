@@ -15,6 +15,7 @@ struct child {
     char program[600];
     char log_line[4096];
     size_t n_log_line;
+    struct trace_event assertion; /* the first device-side assert that was printed; kind "": none */
 };
 
 int child_end(struct child *c, double wait_s); /* waits, kills, reaps; the status as of waitpid(), -1 unknown */

@@ -53,17 +53,25 @@ static void place_text(const json_t *json, const char *key, char *out, size_t si
              (long long)json_integer_value(json_array_get(place, 2)));
 }
 
+/* Room for one more event; NULL: there is none. A note less: the run itself is not harmed. */
+static struct trace_event *add_event(struct trace_info *info)
+{
+    if (info->n_events >= EVENTS_MAX)
+        return NULL;
+    struct trace_event *events = realloc(info->events, (info->n_events + 1) * sizeof *events);
+    if (!events)
+        return NULL;
+    info->events = events;
+    events[info->n_events] = (struct trace_event){0};
+    return &events[info->n_events++];
+}
+
 static void take_event(struct run *run, const json_t *json)
 {
     struct trace_info *info = &run->t->info;
-    if (info->n_events >= EVENTS_MAX)
+    struct trace_event *event = add_event(info);
+    if (!event)
         return;
-    struct trace_event *events = realloc(info->events, (info->n_events + 1) * sizeof *events);
-    if (!events)
-        return; /* a note less; the run itself is not harmed */
-    info->events = events;
-    struct trace_event *event = &events[info->n_events++];
-    *event = (struct trace_event){0};
     snprintf(event->kind, sizeof event->kind, "%s", wire_text(json, "kind"));
     snprintf(event->text, sizeof event->text, "%s", wire_text(json, "text"));
     name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
@@ -197,6 +205,18 @@ static const char *status_word(const struct run *run)
     return "crashed";
 }
 
+/* What stopped the kernel was an assert of its own: CUDA only says that there was one. */
+static void take_assertion(struct run *run)
+{
+    struct trace_event *event = run->c->assertion.kind[0] ? add_event(&run->t->info) : NULL;
+    if (!event)
+        return;
+    *event = run->c->assertion;
+    name_file(run->t, run->c->assertion.file, event->file, sizeof event->file);
+    if (!run->fatal)
+        run->fatal = run->t->info.n_events;
+}
+
 static int finish_badly(struct run *run, double limit_s, struct err *err)
 {
     char what[512], where[512], progress[512];
@@ -204,6 +224,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     int gone = run->outcome == OUTCOME_GONE;
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
     child_pass_log(run->c, run->progress, 1);
+    take_assertion(run);
     describe(run, status, limit_s, what, sizeof what, where, sizeof where);
     runner_describe_progress(run->t, progress, sizeof progress);
     snprintf(info->status, sizeof info->status, "%s", status_word(run));
@@ -237,6 +258,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     info->status_text[0] = '\0';
     if (progress && progress->report)
         progress->report(progress->ctx, "running", 0, 0);
+    c->assertion.kind[0] = '\0';
     run.id = ++c->last_id;
     if (send_run(&run))
         run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;
