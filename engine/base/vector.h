@@ -34,6 +34,54 @@ static inline double lanes_sum(const lanes_f64 *x)
     return sum;
 }
 
+/* x where it is larger than y, else y: a NaN in x is passed over. */
+static inline void lanes_raise(lanes_f64 *y, const lanes_f64 *x)
+{
+    const lanes_i64 larger = *x > *y;
+    *y = (lanes_f64)(((lanes_i64)*x & larger) | ((lanes_i64)*y & ~larger));
+}
+
+static inline double vector_sum(const double *x, int n)
+{
+    lanes_f64 sums = {0};
+    double sum = 0;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        sums += LANES_LOAD(x + i);
+    for (; i < n; i++)
+        sum += x[i];
+    return lanes_sum(&sums) + sum;
+}
+
+static inline double vector_sum_sizes(const double *x, int n)
+{
+    lanes_f64 sums = {0};
+    double sum = 0;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        sums += LANES_SIZE(LANES_LOAD(x + i));
+    for (; i < n; i++)
+        sum += x[i] < 0 ? -x[i] : x[i];
+    return lanes_sum(&sums) + sum;
+}
+
+/* The largest of x and least; NaNs are passed over. */
+static inline double vector_max(const double *x, int n, double least)
+{
+    lanes_f64 tops = {least, least, least, least};
+    double top = least;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        const lanes_f64 next = LANES_LOAD(x + i);
+        lanes_raise(&tops, &next);
+    }
+    for (; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    for (int lane = 0; lane < LANES; lane++)
+        top = tops[lane] > top ? tops[lane] : top;
+    return top;
+}
+
 static inline int lanes_any(const lanes_i64 *x)
 {
     int64_t any = 0;

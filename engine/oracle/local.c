@@ -1,8 +1,10 @@
 #include "engine/oracle/local.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
 #include <string.h>
 
 double local_m_start(const struct oracle_case *c)
@@ -81,21 +83,30 @@ static int dropped_nan(const struct oracle_case *c, const struct judge_scratch *
            !dtype_is_unwritten(m->dtype, m->data, (size_t)(r * m->row_stride + col));
 }
 
+VECTOR_UNITS static void largest(const double *x, const double *loose, int n, double *top, double *top_loose)
+{
+    *top = vector_max(x, n, -INFINITY);
+    *top_loose = vector_max(loose, n, 0);
+}
+
+static int holds_nan(const double *x, int n)
+{
+    int64_t nan = 0;
+    for (int i = 0; i < n; i++)
+        nan |= isnan(x[i]);
+    return nan != 0;
+}
+
 /* The largest score of row r that takes part, in m's unit, and the largest uncertainty among them. 0: unknown. */
 static int row_maximum(const struct oracle_case *c, const struct judge_scratch *s, int r, double *top, double *loose)
 {
     const int cols = s->kv_cols;
-    const size_t first = (size_t)r * (size_t)cols;
+    const double *x = s->use_s + (size_t)r * (size_t)cols;
     int known = 1;
-    *top = -INFINITY;
-    *loose = 0;
-    for (int col = 0; col < cols; col++) {
-        const double x = s->use_s[first + (size_t)col], its = s->use_s_loose[first + (size_t)col];
-        if (isnan(x) && !dropped_nan(c, s, r, col))
-            known = 0;
-        *top = x > *top ? x : *top;
-        *loose = its > *loose ? its : *loose;
-    }
+    largest(x, s->use_s_loose + (size_t)r * (size_t)cols, cols, top, loose);
+    if (holds_nan(x, cols))
+        for (int col = 0; col < cols; col++)
+            known &= !isnan(x[col]) || dropped_nan(c, s, r, col);
     for (int col = 0; col < s->pad_cols; col++) {
         const double beyond = s->pad[(size_t)r * (size_t)s->pad_cols + (size_t)col];
         known = known && !isnan(beyond);
@@ -174,30 +185,27 @@ void local_alpha(const struct oracle_case *c, struct judge_scratch *s)
 void local_p(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *m = &s->stage[asc_m], *stage = &s->stage[asc_p];
-    const double s_natural = s->use_s_natural, m_natural = values_natural_m(c);
-    const double factor = ldexp(1, c->conventions.p_offset), tiny = fmax(1, factor) * BOUND_TINY;
+    const double m_natural = values_natural_m(c), factor = ldexp(1, c->conventions.p_offset);
     const int cols = s->kv_cols;
     for (int r = 0; r < stage->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;
-        const double top = m->value[r] * m_natural, top_loose = m->loose[r] * fabs(m_natural);
-        const double folded = local_folded(c, top) + bound_offset(c);
-        for (int col = 0; col < cols; col++) {
-            const double value = s->use_s[first + (size_t)col] * s_natural;
-            double want = 0;
-            double bound = 0;
-            if (isnan(top)) {
-                want = NAN;
-            } else if (value != -INFINITY) {
-                const double x = value - top;
-                double loose = s->use_s_loose[first + (size_t)col] * fabs(s_natural) + top_loose;
-                if (!s->use_s_direct)
-                    loose += bound_convert(value);
-                want = isfinite(x) ? statement(factor * exp(x)) : NAN;
-                bound = bound_exp_moved(want, factor, x, loose + bound_exp_declared(c, x, folded)) + tiny;
-            }
-            stage->want[LOCAL][first + (size_t)col] = want;
-            stage->bound[LOCAL][first + (size_t)col] = bound;
-        }
+        const double top = m->value[r] * m_natural;
+        double *want = stage->want[LOCAL] + first, *bound = stage->bound[LOCAL] + first;
+        const struct weight_row row = {.score = s->use_s + first,
+                                       .loose = s->use_s_loose + first,
+                                       .n = cols,
+                                       .natural = s->use_s_natural,
+                                       .top = top,
+                                       .frame = top,
+                                       .frame_loose = m->loose[r] * fabs(m_natural),
+                                       .folded = local_folded(c, top) + bound_offset(c),
+                                       .converts = !s->use_s_direct,
+                                       .factor = factor,
+                                       .limit = INFINITY,
+                                       .tiny = fmax(1, factor) * BOUND_TINY};
+        weight_row(c, &row, want, bound);
+        for (int col = 0; col < cols && isnan(top); col++)
+            want[col] = NAN;
     }
 }
 

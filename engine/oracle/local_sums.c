@@ -1,6 +1,7 @@
 /* Row sums, products with V, and what follows from them after the last tile. */
 #include "engine/oracle/local.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
@@ -81,6 +82,14 @@ static double alpha_loose(const struct stage *alpha, int r)
     return fmin(alpha->loose[r], FLT_MAX);
 }
 
+VECTOR_UNITS static void add_weights(const double *p, const double *p_loose, int n, double *want, double *size,
+                                     double *loose)
+{
+    *want += vector_sum(p, n);
+    *size += vector_sum_sizes(p, n);
+    *loose += vector_sum(p_loose, n);
+}
+
 /* l = alpha l_prev + sum p: (Bc + 6) roundings of the sum of magnitudes, and each operand's own uncertainty. With
    partial sums in lanes the same holds for what they add up to. */
 void local_l(const struct oracle_case *c, struct judge_scratch *s)
@@ -93,12 +102,7 @@ void local_l(const struct oracle_case *c, struct judge_scratch *s)
         double want = factor * before;
         double size = fabs(want);
         double loose = factor_loose * fabs(before) + (fabs(factor) + factor_loose) * s->l_prev_loose[r];
-        for (int col = 0; col < cols; col++) {
-            const double weight = s->l_p[first + (size_t)col];
-            want += weight;
-            size += fabs(weight);
-            loose += s->l_p_loose[first + (size_t)col];
-        }
+        add_weights(s->l_p + first, s->l_p_loose + first, cols, &want, &size, &loose);
         double beyond = 0;
         add_padding(c, s, r, &beyond, &loose);
         want += beyond;

@@ -1,10 +1,12 @@
 #include "engine/oracle/truth.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
 #include <string.h>
 
 /* ln of the largest f32 is 88.7: frames further apart than this lose one another's values. */
@@ -134,6 +136,12 @@ static double masked_score(const struct oracle_case *c)
     return (double)c->conventions.s_masked_value * values_natural_s(c);
 }
 
+VECTOR_UNITS static void raise_top(const double *x, const double *off, int n, double *top, double *top_bound)
+{
+    *top = vector_max(x, n, *top);
+    *top_bound = vector_max(off, n, *top_bound);
+}
+
 /* The running maximum of the true scores, and of their bounds; want and bound of m. */
 static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
 {
@@ -147,10 +155,7 @@ static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
         double top_bound = s->max_bound[r];
         s->max_prev[r] = top;
         s->max_bound_prev[r] = top_bound;
-        for (int col = 0; col < cols; col++) {
-            top = fmax(top, x[col]);
-            top_bound = fmax(top_bound, off[col]);
-        }
+        raise_top(x, off, cols, &top, &top_bound);
         if (counted_padding(c, s))
             top = fmax(top, masked_score(c));
         s->max[r] = top;
@@ -256,6 +261,25 @@ static double weight_limit(const struct oracle_case *c, double shift, double fol
     }
 }
 
+struct weight_sums {
+    double weight, error;
+    int seen; /* keys that are not masked */
+};
+
+/* P of one row, in this run's frame, from weights relative to the maximum; and what they add up to. */
+VECTOR_UNITS static void expect_weights(const struct weight_row *row, const double *restrict weight,
+                                        const double *restrict error, double shift, double loose, double *restrict want,
+                                        double *restrict bound, struct weight_sums *sums)
+{
+    int seen = 0;
+    for (int i = 0; i < row->n; i++) {
+        want[i] = weight[i] * shift;
+        bound[i] = (error[i] + loose * weight[i]) * shift;
+        seen += row->score[i] != -INFINITY;
+    }
+    *sums = (struct weight_sums){vector_sum(weight, row->n), vector_sum(error, row->n), seen};
+}
+
 /* Weights of the tile: w and its error relative to max, p in the frame; and the running sum. */
 static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
 {
@@ -276,24 +300,23 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
         const double limit = weight_limit(c, shift, folded), step = half_tiny / (shift * factor);
         double sum = s->decay[r] * s->sum[r];
         double error = (s->decay[r] + s->decay_error[r]) * s->sum_error[r] + s->decay_error[r] * s->sum[r];
-        for (int col = 0; col < cols; col++) {
-            const size_t i = first + (size_t)col;
-            const double x = s->true_scores[i];
-            const double off = s->true_bound[i] + (converts && isfinite(x) ? bound_convert(x) : 0);
-            double weight = 0;
-            double weight_error = 0;
-            if (x != -INFINITY) {
-                weight = exp(x - top);
-                const double loose_x = off + bound_exp_declared(c, fabs(x - frame) + off, folded);
-                weight_error = fmin(bound_exp_moved(weight, 1, x - top, loose_x), limit) + tiny;
-            }
-            s->weight[i] = weight;
-            s->weight_error[i] = weight_error;
-            p->want[GLOBAL][i] = factor * weight * shift;
-            p->bound[GLOBAL][i] = factor * (weight_error + loose * weight) * shift;
-            sum += weight;
-            error += weight_error + unit * (weight + weight_error) + (x != -INFINITY ? step : 0);
-        }
+        const struct weight_row row = {.score = s->true_scores + first,
+                                       .loose = s->true_bound + first,
+                                       .n = cols,
+                                       .natural = 1,
+                                       .top = top,
+                                       .frame = frame,
+                                       .folded = folded,
+                                       .converts = converts,
+                                       .factor = 1,
+                                       .limit = limit,
+                                       .tiny = tiny};
+        struct weight_sums sums = {0};
+        weight_row(c, &row, s->weight + first, s->weight_error + first);
+        expect_weights(&row, s->weight + first, s->weight_error + first, factor * shift, loose, p->want[GLOBAL] + first,
+                       p->bound[GLOBAL] + first, &sums);
+        sum += sums.weight;
+        error += sums.error + unit * (sums.weight + sums.error) + step * sums.seen;
         error += unseen ? unseen * fmin(exp(masked_score(c) - top), limit) : 0;
         if (padding) {
             sum += padding * exp(masked_score(c) - top);
