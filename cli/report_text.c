@@ -46,7 +46,7 @@ char *report_text(const char *text, enum text_use use)
         if (name)
             at = stpcpy(at, name);
         else
-            at += utf8_encode(use == TEXT_JSON || is_character(code) ? code : UTF8_REPLACEMENT, at);
+            at += utf8_write(use == TEXT_JSON || is_character(code) ? code : UTF8_REPLACEMENT, at);
     }
     *at = '\0';
     return out;
