@@ -228,8 +228,9 @@ void report_write(const struct session *s, FILE *out)
     const struct trace_info *info = &s->trace->info;
     char seconds[32];
     units_seconds(info->seconds, seconds, sizeof seconds);
-    fprintf(out, " %s%s  %s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], info->backend,
-            *info->device ? " " : "", info->device, *seconds ? "  " : "", seconds, session_verdict_word(s));
+    fprintf(out, " %s%s  %s%s%s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], info->backend,
+            *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
+            *seconds ? "  " : "", seconds, session_verdict_word(s));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", channel_name(ch));
     fputs("\nglobal  ", out);

@@ -31,6 +31,7 @@ struct trace_info {
     char patch_name[128];    /* "" without a patch */
     char backend[16];        /* "cpu", "gpu" */
     char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
+    char tensor_core[16];    /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
     int workers;
     double seconds;           /* of the launch */
     char status[16];          /* "complete", "crashed", "hung", "cancelled" */

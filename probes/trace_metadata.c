@@ -48,16 +48,25 @@ static const struct field site_fields[] = {FIELD(trace_site, line, NULL), {0}};
 struct text_field {
     const char *key;
     size_t offset, bytes;
+    int may_lack; /* 1: traces of an earlier version have none; it is empty then */
 };
 
-#define TEXT(type, name)                                                                                               \
+#define SINCE(type, name, lacks)                                                                                       \
     {                                                                                                                  \
-#name, offsetof(struct type, name), sizeof((struct type *)NULL)->name                                          \
+#name, offsetof(struct type, name), sizeof((struct type *)NULL)->name, lacks                                   \
     }
+#define TEXT(type, name) SINCE(type, name, 0)
 static const struct text_field run_texts[] = {
-    TEXT(trace_info, kernel),     TEXT(trace_info, source_name), TEXT(trace_info, scenario_name),
-    TEXT(trace_info, patch_name), TEXT(trace_info, backend),     TEXT(trace_info, device),
-    TEXT(trace_info, status),     TEXT(trace_info, status_text), {0},
+    TEXT(trace_info, kernel),
+    TEXT(trace_info, source_name),
+    TEXT(trace_info, scenario_name),
+    TEXT(trace_info, patch_name),
+    TEXT(trace_info, backend),
+    SINCE(trace_info, device, 1),
+    SINCE(trace_info, tensor_core, 1),
+    TEXT(trace_info, status),
+    TEXT(trace_info, status_text),
+    {0},
 };
 static const struct text_field event_texts[] = {
     TEXT(trace_event, kind), TEXT(trace_event, text), TEXT(trace_event, file), {0}};
@@ -266,6 +275,8 @@ static int get_texts(const struct entry *e, const json_t *from, const struct tex
 {
     for (const struct text_field *f = fields; f->key; f++) {
         const json_t *value = json_object_get(from, f->key);
+        if (!value && f->may_lack)
+            continue;
         if (!json_is_string(value) || json_string_length(value) >= f->bytes)
             return refuse(e, f->key, "a text that is not too long");
         memcpy((char *)to + f->offset, json_string_value(value), json_string_length(value) + 1);

@@ -1,5 +1,6 @@
 #include "scenarios/keys.h"
 
+#include "engine/base/tensor_core.h"
 #include "probes/layout.h"
 #include "scenarios/value.h"
 
@@ -74,6 +75,19 @@ static int set_debug(struct scenario *s, enum scenario_key_id id, const char *va
     if (v < 0)
         return -1;
     s->debug = v;
+    return 0;
+}
+
+static int set_tensor_core(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    static const char *const names[] = {"h100", "b200", "a100", "ada", "v100", "f32", NULL};
+    static const enum tensor_core models[] = {TENSOR_CORE_H100, TENSOR_CORE_H100, TENSOR_CORE_A100,
+                                              TENSOR_CORE_A100, TENSOR_CORE_V100, TENSOR_CORE_F32};
+    (void)id;
+    const int v = value_name(value, names);
+    if (v < 0)
+        return -1;
+    s->tensor_core = (int)models[v];
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "scenarios/scenario.h"
 
+#include "engine/base/tensor_core.h"
 #include "probes/layout.h"
 #include "scenarios/keys.h"
 #include "scenarios/value.h"
@@ -18,6 +19,7 @@ void scenario_init(struct scenario *s)
     s->capture.channels = (1u << ASC_CHANNELS) - 1;
     s->capture.mem_bytes = UINT64_C(2) << 30;
     s->limit_s = 30;
+    s->tensor_core = TENSOR_CORE_H100;
     s->fill_q = s->fill_k = s->fill_v = (struct fill){FILL_NORMAL, 1.0, 0};
     scenario_parse_shape("1,8,512,64", &s->problem, NULL);
 }

@@ -56,6 +56,7 @@ struct scenario {
     struct expect expect;
     int backend;     /* enum scenario_backend */
     int debug;       /* enum scenario_debug, of a GPU build */
+    int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
     double limit_s;  /* wall-clock limit of the launch; default 30 */
     uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
                         key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */

@@ -43,11 +43,13 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
     if (info->device[0])
         snprintf(where, sizeof where, "%s %s", info->backend, info->device);
     else
-        snprintf(where, sizeof where, "%s ×%d", info->backend, info->workers);
+        snprintf(where, sizeof where, "%s%s%s ×%d", info->backend, *info->tensor_core ? " as " : "", info->tensor_core,
+                 info->workers);
     if (roomy)
         snprintf(out, bytes, " │ %s%s%s │ run %d", where, *seconds ? "  " : "", seconds, s->run_number);
     else
-        snprintf(out, bytes, "  %s%s%s", info->backend, *seconds ? " " : "", seconds);
+        snprintf(out, bytes, "  %s%s%s%s%s", info->backend, *info->tensor_core ? " as " : "", info->tensor_core,
+                 *seconds ? " " : "", seconds);
 }
 
 static enum style verdict_style(const struct session *s)

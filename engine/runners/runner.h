@@ -84,7 +84,7 @@ const struct child_hello *child_hello(const struct child *c);
 /* Asks the kernel for its plan. ERR_DECLINED carries the kernel's own sentence. */
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err);
 /* Launches into the live trace (fed from t->fed, where there is one) and waits, at most limit_s; t->info.workers
-   threads (0: as many as cores). 0: complete, t->info.events may hold traps and diverged barriers. -1 with ERR_RUN
+   threads (0: as many as cores), t->info.tensor_core the products on the CPU. 0: complete, t->info.events may hold traps and diverged barriers. -1 with ERR_RUN
    (crash, assert, deadlock, time limit: the text says which, and where the last probe fired) or ERR_CANCELLED: the
    trace then holds what was written, its info the status and the events, and the child is gone; start another.
    t->info.sites and source_name should be set before, so that the text can name lines as the user does. */

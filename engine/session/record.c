@@ -1,8 +1,10 @@
 #include "engine/session/record.h"
 
+#include "engine/base/tensor_core.h"
 #include "engine/session/backend.h"
 #include "engine/session/feed.h"
 #include "probes/conventions.h"
+#include "scenarios/keys.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -210,6 +212,12 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
     copy_text(info->patch_name, sizeof info->patch_name, slash ? slash + 1 : scenario->patch);
     copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
+    /* Said only where it means something: a kernel that declares no tensor core need not use one. */
+    if (strcmp(info->backend, backend_name(BACKEND_CPU)) == 0 &&
+        (t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32 ||
+         scenario_stated(scenario, KEY_TENSOR_CORE)))
+        copy_text(info->tensor_core, sizeof info->tensor_core,
+                  tensor_core_name((enum tensor_core)scenario->tensor_core));
     info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
     info->source = r->build.source ? strdup(r->build.source) : NULL;
     info->scenario = scenario->text ? strdup(scenario->text) : NULL;

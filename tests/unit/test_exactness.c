@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct session *run(const char *name)
+static struct session *run_as(const char *name, const char *tensor_core)
 {
     char path[600];
     struct runner_paths paths;
@@ -23,11 +23,18 @@ static struct session *run(const char *name)
     snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
     if (session_open(path, &s, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
+    if (tensor_core && scenario_set(&s->scenario, "scenario.tensor_core", tensor_core, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     if (s->phase != PHASE_READY)
         fail_msg("%s: %s: %s", name, s->err.where, s->err.message);
     return s;
+}
+
+static struct session *run(const char *name)
+{
+    return run_as(name, NULL);
 }
 
 static void expect_words(const struct session *s, enum asc_channel ch, const char *words)
@@ -58,6 +65,24 @@ static void right(void **state)
     s = run("small");
     assert_int_equal(exactness_of(s->judgement, s->trace, asc_s, &x), 0);
     session_free(s);
+}
+
+/* Every architecture that the executor can stand for is recognised by its bits, and said. */
+static void architectures(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"v100", "v100"}, {"a100", "a100"}, {"ada", "a100"},
+                                           {"h100", "h100"}, {"b200", "h100"}, {"f32", "f32"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct session *s = run_as("wmma", names[i][0]);
+        char words[64];
+        snprintf(words, sizeof words, "bit-equal to %s", names[i][1]);
+        assert_string_equal(session_verdict_word(s), "CLEAN");
+        assert_string_equal(s->trace->info.tensor_core, names[i][1]);
+        expect_words(s, asc_s, words);
+        expect_words(s, asc_u, words);
+        session_free(s);
+    }
 }
 
 /* Mistakes leave the stages that do not have them bit-equal. */
@@ -163,8 +188,9 @@ static void formulas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right),       cmocka_unit_test(mistakes), cmocka_unit_test(one_bit),
-        cmocka_unit_test(scalar_tail), cmocka_unit_test(reasons),  cmocka_unit_test(formulas),
+        cmocka_unit_test(right),    cmocka_unit_test(architectures), cmocka_unit_test(mistakes),
+        cmocka_unit_test(one_bit),  cmocka_unit_test(scalar_tail),   cmocka_unit_test(reasons),
+        cmocka_unit_test(formulas),
     };
     return cmocka_run_group_tests_name("exactness", tests, NULL, NULL);
 }

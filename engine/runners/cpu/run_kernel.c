@@ -190,6 +190,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
                                          .progress = on_progress,
                                          .ctx = &listener,
                                          .planned_threads = plan.threads,
+                                         .tensor_core = request->tensor_core,
                                          .regions = arrays.region,
                                          .n_regions = ARRAYS};
     simt_configure(&options);

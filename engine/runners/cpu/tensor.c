@@ -1,4 +1,5 @@
 #include "engine/base/tensor_core.h"
+#include "engine/runners/cpu/launch.h"
 #include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/traps.h"
 #include "engine/runners/cpu/worker.h"
@@ -50,11 +51,21 @@ void simt_matrix_report(const char *file, int line, const char *what, const char
     report_raise("matrix", 0, file, line, NULL, "%s: %s: undefined on a GPU", what, why);
 }
 
+/* With an f16 accumulator only the H100 is known. */
+static enum tensor_core model_of(const struct simt_mma *mma, enum dtype t)
+{
+    const int named = tensor_core_from_name(launch_options()->tensor_core);
+    const enum tensor_core model = named < 0 ? TENSOR_CORE_H100 : (enum tensor_core)named;
+    if (mma->f16_accumulator)
+        return TENSOR_CORE_H100_F16;
+    return tensor_core_takes(model, t) ? model : TENSOR_CORE_A100;
+}
+
 void simt_tensor_product(const struct simt_mma *mma, float *d)
 {
     static const enum dtype types[] = {[SIMT_MMA_F16] = DTYPE_F16, [SIMT_MMA_BF16] = DTYPE_BF16};
     const enum dtype t = types[mma->type];
-    const enum tensor_core model = mma->f16_accumulator ? TENSOR_CORE_H100_F16 : TENSOR_CORE_H100;
+    const enum tensor_core model = model_of(mma, t);
     const uint16_t *a = mma->a, *b = mma->b;
     const int paused = traps_pause();
     for (int i = 0; i < mma->m; i += SIDE_MAX)

@@ -18,6 +18,7 @@ struct launch_request {
     int feed_fd;           /* of the fed trace, or -1; closed by the launch */
     uint32_t fed_channels; /* set of 1u << enum asc_channel */
     int workers;
+    char tensor_core[16]; /* whose products the CPU executor computes; "": the default's */
 };
 
 const char *debuggee_backend(void); /* "cpu", "gpu" */

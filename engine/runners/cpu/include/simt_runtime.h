@@ -48,7 +48,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
 void simt_copy_commit(void);
 void simt_copy_wait(size_t groups_left);
 
-/* A matrix product of a warp: d = c + a b', as the tensor cores of an H100 compute it. m and n are multiples of 8 up to
+/* A matrix product of a warp: d = c + a b', as the tensor cores of an H100, or those that were chosen, compute it. m and n are multiples of 8 up to
    32, k is at most 32. */
 enum simt_mma_type { SIMT_MMA_F16, SIMT_MMA_BF16 };
 struct simt_mma {
