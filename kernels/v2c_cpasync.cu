@@ -299,11 +299,21 @@ template <class T, int D> const char *run(const asc_problem *problem, void *stre
     return ASC_LAUNCH((v2c_cpasync<T, D>), grid, THREADS, (Shared<T, D>::bytes), stream, p);
 }
 
+template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
+{
+    if constexpr (asc_built_for(dtype, D))
+        return run<T, D>(problem, stream);
+    return "this build has no such instance";
+}
+
 const char *launch(const asc_problem *problem, void *stream)
 {
+    const bool narrow = problem->head_dim == 64;
     if (problem->dtype == DTYPE_F16)
-        return problem->head_dim == 64 ? run<__half, 64>(problem, stream) : run<__half, 128>(problem, stream);
-    return problem->head_dim == 64 ? run<__nv_bfloat16, 64>(problem, stream) : run<__nv_bfloat16, 128>(problem, stream);
+        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
+                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
 }
 
 } // namespace

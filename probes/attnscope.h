@@ -6,11 +6,9 @@
      ASC_ROW(ch, kv_tile, row, value);                each thread has the value of one row
      ASC_ROW_ALL(ch, kv_tile, row, records, value);   each thread has a copy of a row's value; one of them records it
      ASC_BLOCK(ch, kv_tile, rows, cols, value);       the block's threads share the work; the macro supplies r and c
-     ASC_FRAGMENT(ch, kv_tile, row0, col0, map, f);   each warp has a WMMA accumulator f, with its first element at
-                                                      (row0, col0); element i lies at row0 + map.x[i] / 32, col0 +
-                                                      map.x[i] % 32
-     ASC_FRAGMENT_MAP(map, rows, cols, scratch, type);   declares such a map: a fragment of the same type
-   (nvcuda::wmma:: fragment<...>), loaded from a tile of indices
+     ASC_FRAGMENT(ch, kv_tile, row0, col0, map, f);   each warp has a WMMA accumulator f that begins at (row0, col0);
+                                                      map.x[i] is 32 * row + column of f.x[i]
+     ASC_FRAGMENT_MAP(map, rows, cols, scratch, T);   declares that map, a fragment of type T as f is one
 
    ch is a name of channels.def, bare: ASC_EACH(s, j, 4, row0 + i / 2, col0 + i % 2, acc[i]). row and col count within
    the tile. kv_tile is the index of the kv tile, and ignored (pass 0) for channels that exist once per q tile. value is
@@ -20,10 +18,10 @@
    A persistent kernel writes ASC_TILE again for every work item, in the scope of that item; so does a device function
    that holds probes of its own.
 
-   CUDA does not tell which elements of a fragment a lane has; a tile whose elements say where they are, loaded as a
-   fragment, does. ASC_FRAGMENT_MAP stands once, ahead of the probes, behind ASC_TILE or before; scratch is shared
-   memory of the warp's own, rows * cols elements of the fragment's type, aligned to 32 bytes, that the kernel uses only
-   later. It is no probe: it lets the warp meet. A kernel that needs such a map itself hands over its own.
+   CUDA does not tell which elements of a fragment a lane has. A tile whose elements say where they are, loaded as a
+   fragment, does: ASC_FRAGMENT_MAP stands once, ahead of the probes that use the map. rows x cols is the shape of the
+   fragment; scratch is shared memory of the warp's own for rows * cols elements, aligned to 32 bytes, that is not in
+   use yet. It is no probe, the warp meets in it. A kernel that has such a map for its own purposes hands over that.
 
    Recording never synchronises: a probe with a barrier hides the missing barrier that it should show. ASC_BLOCK reads
    what other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes the

@@ -4,15 +4,21 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#include <mma.h>
 #include <stdint.h>
+
+using namespace nvcuda;
 
 template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float *out, int heads, int n)
 {
-    __shared__ __half tile[16 * D];
+    __shared__ __align__(32) __half tile[16 * D];
     __shared__ __nv_bfloat16 wide[16];
     __shared__ __nv_fp8_e4m3 narrow[16];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     ASC_TILE(blockIdx.y / heads, blockIdx.y % heads, blockIdx.x); // probe
+    __shared__ __align__(32) float square[4][256];
+    ASC_FRAGMENT_MAP(map, 16, 16, square[warp],                             // probe
+                     wmma::fragment<wmma::accumulator, 16, 16, 16, float>); // probe
     float sum = 0.0f;
     for (int j = 0; j < n; j++) {
         for (int e = threadIdx.x; e < 16 * D; e += blockDim.x)
@@ -35,6 +41,17 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
             sum += acc[e];
         ASC_ROW(l, j, threadIdx.x % 16, sum);                // probe
         ASC_ROW_ALL(m, j, threadIdx.x % 16, warp == 0, sum); // probe
+        wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> rows;
+        wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> cols;
+        wmma::fragment<wmma::accumulator, 16, 16, 16, float> product;
+        wmma::fill_fragment(product, sum);
+        wmma::load_matrix_sync(rows, tile, D);
+        wmma::load_matrix_sync(cols, tile + warp * 16, D);
+        wmma::mma_sync(product, rows, cols, product);
+        ASC_FRAGMENT(u, j, 0, 16 * warp, map, product); // probe
+        wmma::store_matrix_sync(square[warp], product, 16, wmma::mem_row_major);
+        __syncwarp();
+        sum += square[warp][lane];
         __syncthreads();
     }
     out[(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x] = sum;

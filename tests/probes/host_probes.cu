@@ -3,6 +3,12 @@
 
 enum { BR = 8, BC = 4, D = 6, KV = 3 };
 
+/* What attnscope.h knows of a WMMA fragment. */
+struct fragment {
+    float x[4];
+    enum { num_elements = 4 };
+};
+
 struct code8 {
     unsigned char bits;
 };
@@ -38,6 +44,12 @@ __global__ static void probes(int wrong)
         }
         ASC_EACH(p, j, 2, t - 2, i + BC - 1, s[i]); // rows -2.., and column BC: no such places
         ASC_BLOCK(u, j + 1, 2, 2, s[r + c]);        // the last one has no such kv tile
+        if (t == 0 && j == 0) {
+            const struct fragment map = {{32 * 1 + 0, 32 * 0 + 3, 32 * 2 + 1, 32 * 7 + 2}};
+            struct fragment values = {{s[0], s[1], s[2], s[3]}};
+            ASC_FRAGMENT(u, 0, 1, 2, map, values); // row 8 is no row
+            ASC_ROW(lse, 0, 2, values.x[1]);
+        }
         for (int g = 0; g < 1; g++) {
             ASC_TILE(0, 0, 0); // another work item in an inner scope
             if (t == 0)

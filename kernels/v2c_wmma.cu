@@ -1,0 +1,347 @@
+// v2c_wmma: v2c_wmma_qk with P V on tensor cores as well. U stays in accumulator fragments from the first kv tile to
+// the last, so that the rescaling by alpha has to know which row each of its elements is of. CUDA does not tell; a
+// fragment that is loaded from a tile of indices, each element its own place, does.
+//
+// A block is 4 warps on one 64-row q tile, a kv tile has 64 keys; a warp owns 16 rows. Weights are rounded to the type
+// of V and stored over the scores, from where they are loaded as fragments.
+//
+// Shared memory in bytes, head_dim 64 / 128 (paddings as in v2c_wmma_qk, now for V and P too):
+//     k   [2][64][D + 8] T    18432   34816
+//     v   [2][64][D + 8] T    18432   34816
+//     q   [64][D + 8] T        9216   17408     gone before the first scores come
+//     s   [64][72] f32        18432   18432     in the place of q; p [64][72] T and at the end u in that of s
+//                             55296   88064
+//
+// Known to be bad at: the way through shared memory, twice for each tile (S there and back as f32, P once more), which
+// mma.sync with its known layout needs not at all.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <math.h>
+#include <mma.h>
+
+#include "attnscope.h"
+
+namespace
+{
+
+using namespace nvcuda;
+
+constexpr int BR = 64, BC = 64, WARPS = 4, THREADS = 32 * WARPS;
+constexpr int LDS = BC + 8; // floats in a row of scores
+
+template <class T> struct Params {
+    const T *q, *k, *v;
+    T *o;
+    float *lse; /* [batch][heads][q_len] */
+    asc_strides q_strides, kv_strides;
+    int heads, group; /* group: query heads that share a kv head */
+    int q_len, kv_len;
+    int reach; /* row i sees keys 0 .. i + reach */
+    float scale;
+    bool aligned; /* q, k, v and o to 16 bytes */
+};
+
+__device__ __forceinline__ void from_float(__half &out, float x)
+{
+    out = __float2half(x);
+}
+__device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
+{
+    out = __float2bfloat16(x);
+}
+
+// Begins to copy rows first .. first + 63 of a head into rows of LD elements; rows beyond `rows` become zero.
+template <class T, int D, int LD>
+__device__ void copy_tile(T *tile, const T *head, int64_t row_stride, int first, int rows, bool aligned)
+{
+    for (int i = threadIdx.x; i < 64 * D / 8; i += THREADS) {
+        const int r = i / (D / 8), d = i % (D / 8) * 8;
+        T *to = tile + r * LD + d;
+        const T *from = head + (first + r) * row_stride + d;
+        if (first + r >= rows) {
+            *reinterpret_cast<uint4 *>(to) = make_uint4(0, 0, 0, 0);
+        } else if (aligned) {
+            __pipeline_memcpy_async(to, from, 16);
+        } else {
+            for (int e = 0; e < 8; e++)
+                to[e] = from[e];
+        }
+    }
+}
+
+template <class T, int D> struct Shared {
+    static constexpr int LD = D + 8, TILE = BC * LD; /* elements of a row, of a tile */
+    static constexpr size_t bytes = 4 * TILE * sizeof(T) + BR * LDS * sizeof(float);
+    static_assert(BR * LD * sizeof(T) <= BR * LDS * sizeof(float), "Q has the place of the scores");
+};
+
+// The element e of those that a lane has of a row of scores is this key of the tile.
+#define KEY(e) ((e) / 4 * 8 + half * 4 + (e) % 4)
+
+template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma(Params<T> p)
+{
+    using L = Shared<T, D>;
+    constexpr int LDQ = L::LD, LDK = L::LD, LDV = L::LD, LDP = BC + 8;
+    extern __shared__ __align__(128) unsigned char shared[];
+    T *k_stages = reinterpret_cast<T *>(shared), *v_stages = k_stages + 2 * L::TILE, *sq = v_stages + 2 * L::TILE;
+
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+    const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
+    const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    ASC_TILE(batch, head, q_tile);
+
+    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
+    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
+    const int keys = min(p.kv_len, last_row + p.reach + 1);
+
+    copy_tile<T, D, LDQ>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
+    __pipeline_commit();
+    if (keys > 0) {
+        copy_tile<T, D, LDK>(k_stages, k, p.kv_strides.row, 0, p.kv_len, p.aligned);
+        copy_tile<T, D, LDV>(v_stages, v, p.kv_strides.row, 0, p.kv_len, p.aligned);
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    ASC_BLOCK(q, 0, BR, D, sq[r * LDQ + c]);
+
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> fq[D / 16];
+#pragma unroll
+    for (int d = 0; d < D / 16; d++)
+        wmma::load_matrix_sync(fq[d], sq + warp * 16 * LDQ + d * 16, LDQ);
+    __syncthreads(); // from here on the place of Q belongs to the scores
+
+    float *strip = reinterpret_cast<float *>(v_stages + 2 * L::TILE) + warp * 16 * LDS; // this warp's scores
+    T *weights = reinterpret_cast<T *>(strip);                                          // [16][LDP]
+    const int row = lane / 2, half = lane % 2; // of the strip; which of its lanes
+    float m = -INFINITY, l = 0.0f;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> map, u[D / 16];
+    for (int e = lane; e < 256; e += 32)
+        strip[e] = static_cast<float>(e / 16 * 32 + e % 16); // row * 32 + column
+    __syncwarp();
+    wmma::load_matrix_sync(map, strip, 16, wmma::mem_row_major);
+#pragma unroll
+    for (int j = 0; j < D / 16; j++)
+        wmma::fill_fragment(u[j], 0.0f);
+
+    for (int kt = 0; kt * BC < keys; kt++) {
+        T *sk = k_stages + kt % 2 * L::TILE, *sv = v_stages + kt % 2 * L::TILE;
+        if ((kt + 1) * BC < keys) {
+            const int other = (kt + 1) % 2, first = (kt + 1) * BC;
+            copy_tile<T, D, LDK>(k_stages + other * L::TILE, k, p.kv_strides.row, first, p.kv_len, p.aligned);
+            copy_tile<T, D, LDV>(v_stages + other * L::TILE, v, p.kv_strides.row, first, p.kv_len, p.aligned);
+        }
+        __pipeline_commit();      // of nothing, behind the last tile
+        __pipeline_wait_prior(1); // this tile is there, the next one may be under way
+        __syncthreads();
+        ASC_BLOCK(k, kt, BC, D, sk[r * LDK + c]);
+        ASC_BLOCK(v, kt, BC, D, sv[r * LDV + c]);
+
+        // S = Q Kt: keys are the columns of a column-major matrix whose columns are the rows of the K tile.
+#pragma unroll
+        for (int n = 0; n < BC / 16; n++) {
+            wmma::fragment<wmma::accumulator, 16, 16, 16, float> acc;
+            wmma::fill_fragment(acc, 0.0f);
+#pragma unroll
+            for (int d = 0; d < D / 16; d++) {
+                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> fk;
+                wmma::load_matrix_sync(fk, sk + n * 16 * LDK + d * 16, LDK);
+                wmma::mma_sync(acc, fq[d], fk, acc);
+            }
+            wmma::store_matrix_sync(strip + n * 16, acc, LDS, wmma::mem_row_major);
+        }
+        __syncwarp();
+
+        // Two lanes share a row; a lane has every other group of four keys.
+        float s[32];
+#pragma unroll
+        for (int g = 0; g < 8; g++) {
+            const float4 x = *reinterpret_cast<const float4 *>(strip + row * LDS + KEY(4 * g));
+            s[4 * g] = x.x;
+            s[4 * g + 1] = x.y;
+            s[4 * g + 2] = x.z;
+            s[4 * g + 3] = x.w;
+        }
+        const int seen = min(p.kv_len, q_tile * BR + warp * 16 + row + p.reach + 1) - kt * BC;
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            s[e] = KEY(e) < seen ? s[e] * p.scale : -INFINITY;
+        ASC_EACH(s, kt, 32, warp * 16 + row, KEY(i), s[i]);
+
+        float largest = -INFINITY;
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            largest = fmaxf(largest, s[e]);
+        const float m_prev = m;
+        m = fmaxf(m, fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1)));
+        ASC_ROW_ALL(m, kt, warp * 16 + row, half == 0, m);
+        const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
+        float alpha = __expf(m_prev - base);
+        ASC_ROW_ALL(alpha, kt, warp * 16 + row, half == 0, alpha);
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            s[e] = __expf(s[e] - base);
+        ASC_EACH(p, kt, 32, warp * 16 + row, KEY(i), s[i]);
+        float sum = 0.0f;
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            sum += s[e];
+        l = l * alpha + sum + __shfl_xor_sync(0xffffffffu, sum, 1);
+        ASC_ROW_ALL(l, kt, warp * 16 + row, half == 0, l);
+        __syncwarp(); // all scores of the strip have been read
+#pragma unroll
+        for (int g = 0; g < 8; g++) {
+#pragma unroll
+            for (int e = 4 * g; e < 4 * g + 4; e++)
+                from_float(weights[row * LDP + KEY(e)], s[e]);
+        }
+        __syncwarp();
+
+#pragma unroll
+        for (int e = 0; e < map.num_elements; e++) {
+            const float factor = __shfl_sync(0xffffffffu, alpha, static_cast<int>(map.x[e]) / 32 * 2);
+#pragma unroll
+            for (int j = 0; j < D / 16; j++)
+                u[j].x[e] *= factor;
+        }
+#pragma unroll
+        for (int n = 0; n < BC / 16; n++) {
+            wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> fp;
+            wmma::load_matrix_sync(fp, weights + n * 16, LDP);
+#pragma unroll
+            for (int j = 0; j < D / 16; j++) {
+                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::row_major> fv;
+                wmma::load_matrix_sync(fv, sv + n * 16 * LDV + j * 16, LDV);
+                wmma::mma_sync(u[j], fp, fv, u[j]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < D / 16; j++)
+            ASC_FRAGMENT(u, kt, warp * 16, j * 16, map, u[j]);
+        __syncthreads(); // the tile after the next is copied into this stage
+    }
+
+    const float inverse = l > 0.0f ? 1.0f / l : 0.0f; // a row without any key gives zero
+    if (half == 0 && q_tile * BR + warp * 16 + row < p.q_len) {
+        float lse = l > 0.0f ? m + __logf(l) : -INFINITY;
+        p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + q_tile * BR + warp * 16 + row] = lse;
+        ASC_ROW(lse, 0, warp * 16 + row, lse);
+    }
+#pragma unroll
+    for (int e = 0; e < map.num_elements; e++) {
+        const float factor = __shfl_sync(0xffffffffu, inverse, static_cast<int>(map.x[e]) / 32 * 2);
+#pragma unroll
+        for (int j = 0; j < D / 16; j++)
+            u[j].x[e] *= factor;
+    }
+    const int global_row = q_tile * BR + warp * 16 + row;
+    T *o = p.o + batch * p.q_strides.batch + head * p.q_strides.head + global_row * p.q_strides.row;
+#pragma unroll
+    for (int side = 0; side < D; side += BC) { // a row of scores has room for this many columns
+        __syncwarp();
+#pragma unroll
+        for (int n = 0; n < BC / 16; n++)
+            wmma::store_matrix_sync(strip + n * 16, u[side / 16 + n], LDS, wmma::mem_row_major);
+        __syncwarp();
+        if (global_row >= p.q_len)
+            continue;
+#pragma unroll
+        for (int g = 0; g < BC / 16; g++) {
+            const int col = (2 * g + half) * 8;
+            __align__(16) T out[8];
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                from_float(out[e], strip[row * LDS + col + e]);
+            ASC_EACH(o, 0, 8, warp * 16 + row, side + col + i, out[i]);
+            if (p.aligned) {
+                *reinterpret_cast<uint4 *>(o + side + col) = *reinterpret_cast<const uint4 *>(out);
+            } else {
+                for (int e = 0; e < 8; e++)
+                    o[side + col + e] = out[e];
+            }
+        }
+    }
+}
+
+const char *plan(const asc_problem *problem, asc_plan *plan)
+{
+    if (problem->head_dim != 64 && problem->head_dim != 128)
+        return "head_dim must be 64 or 128";
+    if (problem->heads > 65535 || problem->batch > 65535)
+        return "batch and heads are grid dimensions y and z: at most 65535 each";
+    if (problem->window_left >= 0 || problem->window_right >= 0)
+        return "there is no sliding window in this kernel: window must be none";
+    if (problem->softcap != 0)
+        return "there is no soft cap in this kernel: softcap must be 0";
+    plan->br = BR;
+    plan->bc = BC;
+    plan->threads = THREADS;
+    return NULL;
+}
+
+template <class T, int D> const char *run(const asc_problem *problem, void *stream)
+{
+    Params<T> p;
+    p.q = static_cast<const T *>(problem->q);
+    p.k = static_cast<const T *>(problem->k);
+    p.v = static_cast<const T *>(problem->v);
+    p.o = static_cast<T *>(problem->o);
+    p.lse = problem->lse;
+    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
+    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
+    p.heads = problem->heads;
+    p.group = problem->heads / problem->kv_heads;
+    p.q_len = problem->q_len;
+    p.kv_len = problem->kv_len;
+    p.reach = problem->kv_len; // everything
+    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
+        p.reach = 0;
+    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
+        p.reach = problem->kv_len - problem->q_len;
+    p.scale = problem->scale;
+    // All strides are multiples of head_dim.
+    p.aligned = (reinterpret_cast<uintptr_t>(p.q) | reinterpret_cast<uintptr_t>(p.k) |
+                 reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
+                    16 ==
+                0;
+
+    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
+    return ASC_LAUNCH((v2c_wmma<T, D>), grid, THREADS, (Shared<T, D>::bytes), stream, p);
+}
+
+template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
+{
+    if constexpr (asc_built_for(dtype, D))
+        return run<T, D>(problem, stream);
+    return "this build has no such instance";
+}
+
+const char *launch(const asc_problem *problem, void *stream)
+{
+    const bool narrow = problem->head_dim == 64;
+    if (problem->dtype == DTYPE_F16)
+        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
+                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+}
+
+} // namespace
+
+ASC_KERNEL(v2c_wmma)
+{
+    kernel.plan = plan;
+    kernel.launch = launch;
+    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.conventions.s_unit = ASC_UNIT_SCALED;
+    kernel.conventions.m_unit = ASC_UNIT_SCALED;
+    kernel.conventions.acc_s = ASC_ACC_MMA;
+    kernel.conventions.acc_u = ASC_ACC_MMA;
+    kernel.conventions.p_rounded = ASC_P_INPUT;
+    kernel.conventions.empty_lse_negative = 1;
+}
