@@ -127,7 +127,11 @@ build/simt/%.o: %.c | setup-build
 $(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a | setup-test
 	@mkdir -p $(@D)
 	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(filter %.o,$^) $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)
+
+# The host side of tests/gpu/numerics.sh.
+NUMERICS_OBJ := $(patsubst %,$(B)/obj/tests/gpu/numerics_%.o,models products scan table)
+$(B)/tests/test_numerics: $(NUMERICS_OBJ)
 
 $(RANDOM_RUNS): tests/random/random_runs.c $(B)/libattnscope.a | setup-test
 	@mkdir -p $(@D)
@@ -139,4 +143,4 @@ $(CAUSE_GRID): tests/random/cause_grid.c $(B)/libattnscope.a | setup-test
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(CAUSE_GRID).d
+-include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(CAUSE_GRID).d

@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/local.h"
+#include "engine/oracle/tile.h"
 #include "engine/oracle/values.h"
 #include <string.h>
 
@@ -143,6 +144,45 @@ void cause_power_of_alpha(const struct candidate *k, double power, struct judge_
     }
     s->stage[asc_alpha].value = to;
     s->stage[asc_alpha].loose = loose;
+}
+
+int cause_next_alpha(struct cause_tile *tile, int i)
+{
+    const struct oracle_case *c = tile->c;
+    const size_t R = (size_t)c->in_q.rows;
+    double *room = tile->s->cause_next;
+    struct judge_scratch next = *tile->s;
+    struct stage *m = &next.stage[asc_m], *alpha = &next.stage[asc_alpha];
+    next.hidden = next.cause_hidden;
+    next.visible = next.cause_visible;
+    m->got = room;
+    m->loose_room = room + R;
+    alpha->got = alpha->want[LOCAL] = room + 2 * R;
+    alpha->loose_room = alpha->bound[LOCAL] = room + 3 * R;
+    next.m_prev = (double *)tile->s->stage[asc_m].value;
+    next.m_prev_loose = (double *)tile->s->stage[asc_m].loose;
+    next.tiles_seen++;
+    while (++i < c->n_visited) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles || next.seen[kv])
+            continue;
+        scratch_tile(&next, c, kv);
+        if (tile_left(c, &next))
+            continue;
+        if (scratch_captured(&next, c, asc_alpha)->data) {
+            scratch_take(&next, c, asc_alpha);
+        } else if (scratch_captured(&next, c, asc_m)->data) {
+            scratch_take(&next, c, asc_m);
+            local_alpha(c, &next);
+            scratch_expect(&next, asc_alpha);
+        } else {
+            return -1;
+        }
+        tile->next_alpha = alpha->value;
+        tile->next_alpha_loose = alpha->loose;
+        return 1;
+    }
+    return 0;
 }
 
 enum dtype cause_type(double parameter)

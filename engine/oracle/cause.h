@@ -19,6 +19,9 @@ struct cause_tile {
     const struct oracle_case *c;
     struct judge_scratch *s;
     int visited[2]; /* kv tiles visited just before this one and before that, or -1 */
+    /* [R] where U is recorded once the tile visited next has rescaled it: that alpha, and its uncertainty; NULL where U
+       is recorded as it is. */
+    const double *next_alpha, *next_alpha_loose;
 };
 
 struct candidate {
@@ -48,7 +51,8 @@ struct cause_parameter {
 extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_m_unit, parameter_unit_pair,
     parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
     parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
-    parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v;
+    parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
+    parameter_window;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 
@@ -75,6 +79,9 @@ enum dtype cause_type(double parameter);
    [Bc][head_dim], zeros beyond its last row. 0 where there is no such data. */
 int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv, double *out);
 int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double parameter, double *out);
+/* The alpha of the tile visited after this one, the i-th: 1 and tile->next_alpha; 0: there is none; -1: it follows
+   from nothing that was recorded. */
+int cause_next_alpha(struct cause_tile *tile, int i);
 /* |x| of a K or V operand, for bounds, in cause_size. */
 const double *cause_sizes(const struct candidate *k, const double *x);
 /* alpha to this power where there is something to rescale. */
@@ -84,6 +91,7 @@ void cause_power_of_alpha(const struct candidate *k, double power, struct judge_
 int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s);
 
 /* Masks. */
+int cause_has_window(const struct oracle_case *c);
 int cause_has_mask(const struct oracle_case *c);
 struct oracle_case cause_without_mask(const struct oracle_case *c);
 /* 1 if row r may see column col of the tile. */

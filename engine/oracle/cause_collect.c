@@ -138,13 +138,24 @@ static void visit(const struct walk *w, enum asc_channel ch)
         w->visit(w, ch);
 }
 
-/* One visited tile. alone: nothing later is asked about, so no running state is needed. */
-static void walk_tile(struct walk *w, int kv, int alone)
+/* U of this tile, the i-th, as it was recorded: once the next tile has rescaled it. */
+static void visit_late_u(struct walk *w, int i)
+{
+    const struct stage *u = &w->tile.s->stage[asc_u];
+    const int has_next = u->recorded ? cause_next_alpha(&w->tile, i) : -1;
+    if (has_next > 0)
+        local_rescale(w->c, w->tile.next_alpha, w->tile.next_alpha_loose, u->want[LOCAL], u->bound[LOCAL]);
+    if (has_next >= 0)
+        visit(w, asc_u);
+    w->tile.next_alpha = w->tile.next_alpha_loose = NULL;
+}
+
+/* The i-th tile. alone: nothing later is asked about, so no running state is needed. */
+static void walk_tile(struct walk *w, int i, int alone)
 {
     const struct oracle_case *c = w->c;
     struct judge_scratch *s = w->tile.s;
-    /* u that is captured after the next tile has rescaled it has no causes. */
-    const int late_u = c->conventions.u_phase == ASC_U_RESCALED;
+    const int kv = c->order[i], late_u = c->conventions.u_phase == ASC_U_RESCALED;
     if (alone && !w->bad[kv] && !w->everywhere)
         return;
     scratch_tile(s, c, kv);
@@ -163,11 +174,13 @@ static void walk_tile(struct walk *w, int kv, int alone)
     }
     tile_local(c, s);
     padding_excuse(c, s);
-    for (int i = 0; i < TILE_STAGES; i++)
-        if (!(late_u && tile_stages[i] == asc_u))
-            visit(w, tile_stages[i]);
-    if (late_u)
+    for (int j = 0; j < TILE_STAGES; j++)
+        if (!(late_u && tile_stages[j] == asc_u))
+            visit(w, tile_stages[j]);
+    if (late_u) {
         local_keep_u(c, s);
+        visit_late_u(w, i);
+    }
     const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
     memcpy(s->cause_l, s->l_prev, row_bytes);
     memcpy(s->cause_l_loose, s->l_prev_loose, row_bytes);
@@ -212,7 +225,7 @@ static int walk_slot(struct walk *w)
         if (kv < 0 || kv >= c->kv_tiles || s->seen[kv])
             continue;
         s->seen[kv] = 1;
-        walk_tile(w, kv, !(asked & ~early));
+        walk_tile(w, i, !(asked & ~early));
         w->tile.visited[1] = w->tile.visited[0];
         w->tile.visited[0] = kv;
     }
@@ -254,6 +267,7 @@ void cause_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct caus
         to[c].explained += from[c].explained;
         to[c].rounding += from[c].rounding;
         to[c].discriminating += from[c].discriminating;
+        to[c].rows += from[c].rows;
         to[c].chance_seen += from[c].chance_seen;
         to[c].chance_tried += from[c].chance_tried;
         to[c].chance_hit += from[c].chance_hit;

@@ -42,9 +42,10 @@ int cause_lse_log2_of_l(struct candidate *k)
 int cause_lse_m_unit(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    const int unit = (int)k->parameter, declared = c->conventions.m_unit;
-    return unit != declared && !(c->softcap > 0) &&
-           combined(k, values_natural(unit, c->scale) / values_natural(declared, c->scale), 1, 1);
+    struct oracle_case other = *c;
+    other.conventions.m_unit = (int)k->parameter;
+    return other.conventions.m_unit != c->conventions.m_unit &&
+           combined(k, values_natural_m(&other) / values_natural_m(c), 1, 1);
 }
 
 int cause_lse_without_m(struct candidate *k)

@@ -44,6 +44,19 @@ int cause_o_previous_l(struct candidate *k)
     return k->tile->visited[0] >= 0 && divided_by(k, k->tile->s->cause_l, k->tile->s->cause_l_loose);
 }
 
+static void rescale_l(const struct candidate *k, struct judge_scratch *s)
+{
+    const struct stage *alpha = &k->tile->s->stage[asc_alpha];
+    const int rows = s->stage[asc_o].rows;
+    double *l = s->cause_operand, *loose = l + rows;
+    for (int r = 0; r < rows; r++) {
+        l[r] = alpha->value[r] * s->cause_l[r];
+        loose[r] = alpha->loose[r] * fabs(s->cause_l[r]) + fabs(alpha->value[r]) * s->cause_l_loose[r];
+    }
+    s->l_prev = l;
+    s->l_prev_loose = loose;
+}
+
 int cause_o_last_tile_dropped(struct candidate *k)
 {
     struct judge_scratch s = cause_altered(k);
@@ -51,6 +64,8 @@ int cause_o_last_tile_dropped(struct candidate *k)
         return 0;
     s.l_prev = s.cause_l;
     s.l_prev_loose = s.cause_l_loose;
+    if (k->tile->c->conventions.u_phase == ASC_U_RESCALED)
+        rescale_l(k, &s); /* as U was, by the last tile */
     s.u_prev = s.cause_u;
     s.u_prev_loose = s.cause_u_loose;
     local_o(k->tile->c, &s);

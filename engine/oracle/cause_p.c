@@ -47,7 +47,7 @@ int cause_p_scaled_again(struct candidate *k)
 int cause_p_not_scaled(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    return c->conventions.s_unit == ASC_UNIT_RAW && exponent_times(k, 1 / c->scale);
+    return c->conventions.s_unit == ASC_UNIT_RAW && exponent_times(k, 1 / values_natural_m(c));
 }
 
 static int against(const struct candidate *k, const double *m, const double *loose)
@@ -66,6 +66,7 @@ int cause_p_from_previous_m(struct candidate *k)
 
 int cause_p_from_tile_m(struct candidate *k)
 {
+    struct oracle_case c = *k->tile->c;
     struct judge_scratch s = *k->tile->s;
     double *m = s.cause_operand, *bound = m + s.stage[asc_m].rows, *none = bound + s.stage[asc_m].rows;
     for (int r = 0; r < s.stage[asc_m].rows; r++)
@@ -74,7 +75,8 @@ int cause_p_from_tile_m(struct candidate *k)
     s.m_prev_loose = s.zero;
     s.stage[asc_m].want[LOCAL] = m;
     s.stage[asc_m].bound[LOCAL] = bound;
-    local_m(k->tile->c, &s);
+    c.conventions.m_policy = ASC_M_RUNNING;
+    local_m(&c, &s);
     return against(k, m, bound);
 }
 

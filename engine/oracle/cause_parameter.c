@@ -190,6 +190,20 @@ static void narrow_type_describe(const struct oracle_case *c, double value, char
 
 const struct cause_parameter parameter_narrow_type = {narrow_type_value, narrow_type_describe};
 
+static double window_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 4);
+}
+
+static void window_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    const int left = (int)value < 2, by = (int)value % 2 ? -1 : 1, edge = left ? c->window_left : c->window_right;
+    snprintf(text, bytes, "window_%s %d, looks like %d", left ? "left" : "right", edge, edge + by);
+}
+
+const struct cause_parameter parameter_window = {window_value, window_describe};
+
 /* 0: one rounding per step (FMA), 1: product and sum rounded each. */
 static double f16_sum_value(const struct cause_tile *tile, int i)
 {
@@ -301,7 +315,8 @@ static double zero_point_of_u_value(const struct cause_tile *tile, int i)
     for (int r = 0; r < p->rows; r++) {
         weight[r] = 0;
         for (int col = 0; col < p->cols; col++)
-            weight[r] += p->value[(size_t)r * (size_t)p->cols + (size_t)col];
+            weight[r] += tile->s->pv_p[(size_t)r * (size_t)p->cols + (size_t)col];
+        weight[r] *= tile->next_alpha ? tile->next_alpha[r] : 1;
     }
     return i == 0 ? median_shift(tile, asc_u, weight) : NAN;
 }

@@ -6,6 +6,12 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
+/* 1: S is recorded behind the soft cap, and so scaled. */
+static int is_capped(const struct oracle_case *c)
+{
+    return c->softcap > 0 && !values_capped_later(c);
+}
+
 int cause_s_scaled_twice(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
@@ -13,8 +19,8 @@ int cause_s_scaled_twice(struct candidate *k)
     if (c.conventions.q_fold != ASC_FOLD_NONE) {
         c.conventions.q_fold = ASC_FOLD_NONE; /* Q holds the factor, and the scores get it once more */
     } else {
-        /* A raw score has been scaled twice where it carries the scale's square. */
-        if (c.conventions.s_unit == ASC_UNIT_RAW)
+        /* A raw score has been scaled twice where it carries the scale's square; one behind the cap has been scaled. */
+        if (c.conventions.s_unit == ASC_UNIT_RAW && !is_capped(&c))
             c.conventions.s_unit = ASC_UNIT_SCALED;
         c.scale *= c.scale;
     }
@@ -27,7 +33,7 @@ int cause_s_not_scaled(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
     struct judge_scratch s = cause_altered(k);
-    if (c.conventions.q_fold != ASC_FOLD_NONE || c.conventions.s_unit == ASC_UNIT_RAW)
+    if (c.conventions.q_fold != ASC_FOLD_NONE || (c.conventions.s_unit == ASC_UNIT_RAW && !is_capped(&c)))
         return 0;
     c.scale = 1;
     local_s(&c, &s);
@@ -123,6 +129,37 @@ int cause_s_mask_missing(struct candidate *k)
     return cause_has_mask(k->tile->c) && masked_as(k, &c, 0);
 }
 
+int cause_s_window_missing(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    if (c.causal == ASC_CAUSAL_NONE || !cause_has_window(&c))
+        return 0; /* without a causal mask that is no mask at all */
+    c.window_left = c.window_right = -1;
+    return masked_as(k, &c, 0);
+}
+
+int cause_s_window_moved(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    int *edge = (int)k->parameter < 2 ? &c.window_left : &c.window_right;
+    const int by = (int)k->parameter % 2 ? -1 : 1;
+    if (*edge < 0 || *edge + by < 0)
+        return 0;
+    *edge += by;
+    return masked_as(k, &c, 0);
+}
+
+int cause_s_not_capped(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if (!is_capped(&c))
+        return 0;
+    c.softcap = 0;
+    local_s(&c, &s);
+    return 1;
+}
+
 int cause_s_tail_not_masked(struct candidate *k)
 {
     if (k->tile->c->kv_len % k->tile->c->bc == 0)
@@ -214,8 +251,8 @@ int cause_s_accumulated_in_f16(struct candidate *k)
             double sum = 0;
             k->want[i] = right[i];
             k->bound[i] = 0;
-            if (!isfinite(right[i]))
-                continue;
+            if (!isfinite(right[i]) || (!cause_sees(tile, r, col) && !values_mask_later(tile->c)))
+                continue; /* masked */
             for (int d = 0; d < D; d++) {
                 const double product = q[d] * key[d];
                 sum = bound_round(DTYPE_F16, sum + (k->parameter > 0 ? bound_round(DTYPE_F16, product) : product));

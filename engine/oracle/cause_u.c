@@ -3,13 +3,33 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/product.h"
 #include <string.h>
+
+/* U as it was recorded: where the next tile has rescaled it, by the power of its alpha. */
+static int evaluate(const struct candidate *k, struct judge_scratch *s, double power)
+{
+    const struct cause_tile *tile = k->tile;
+    const int rows = tile->c->in_q.rows;
+    double *alpha = tile->s->cause_alpha, *loose = alpha + rows;
+    local_u(tile->c, s);
+    if (!tile->next_alpha)
+        return 1;
+    for (int r = 0; r < rows; r++) {
+        const double x = tile->next_alpha[r];
+        alpha[r] = x != 0 ? pow(x, power) : power == 0;
+        loose[r] = tile->next_alpha_loose[r] > 0 ? fabs(power * pow(x, power - 1)) * tile->next_alpha_loose[r] : 0;
+    }
+    local_rescale(tile->c, alpha, loose, k->want, k->bound);
+    return 1;
+}
 
 static int with_alpha(const struct candidate *k, double power)
 {
     struct judge_scratch s = cause_altered(k);
-    cause_power_of_alpha(k, power, &s);
-    local_u(k->tile->c, &s);
+    if (k->tile->c->conventions.u_phase != ASC_U_RESCALED)
+        cause_power_of_alpha(k, power, &s);
+    evaluate(k, &s, power);
     cause_loosen(k, 4);
     return 1;
 }
@@ -35,8 +55,7 @@ int cause_u_previous_dropped(struct candidate *k)
     s.u_prev = s.cause_operand;
     s.u_prev_loose = s.cause_operand;
     memset(s.cause_operand, 0, (size_t)k->tile->c->in_q.rows * (size_t)k->tile->c->head_dim * sizeof(double));
-    local_u(k->tile->c, &s);
-    return 1;
+    return evaluate(k, &s, 1);
 }
 
 static int with_v(const struct candidate *k, const double *v)
@@ -44,16 +63,14 @@ static int with_v(const struct candidate *k, const double *v)
     struct judge_scratch s = cause_altered(k);
     s.stage[asc_v].value = v;
     s.use_v = cause_sizes(k, v);
-    local_u(k->tile->c, &s);
-    return 1;
+    return evaluate(k, &s, 1);
 }
 
 static int with_p(const struct candidate *k, const double *p)
 {
     struct judge_scratch s = cause_altered(k);
     s.pv_p = p;
-    local_u(k->tile->c, &s);
-    return 1;
+    return evaluate(k, &s, 1);
 }
 
 int cause_u_tile_dropped(struct candidate *k)
@@ -61,8 +78,7 @@ int cause_u_tile_dropped(struct candidate *k)
     struct judge_scratch s = cause_altered(k);
     s.pv_p = s.zero;
     s.pv_p_exact = 1;
-    local_u(k->tile->c, &s);
-    return 1;
+    return evaluate(k, &s, 1);
 }
 
 int cause_u_v_previous_tile(struct candidate *k)
@@ -93,6 +109,40 @@ int cause_u_v_not_transposed(struct candidate *k)
     return with_v(k, to);
 }
 
+/* What rounding V, of these sizes, to the operands of a tensor core may cost one element of U. */
+static double rounded_v(const struct candidate *k, int r, const double *size, int d)
+{
+    const struct cause_tile *tile = k->tile;
+    const int cols = tile->s->kv_cols, head_dim = tile->c->head_dim;
+    enum dtype t;
+    double unit = 0;
+    double half_tiny = 0;
+    double sum = 0;
+    if (!product_type(tile->c->conventions.acc_u, &t))
+        return 0;
+    bound_narrow(t, &unit, &half_tiny);
+    for (int col = 0; col < cols; col++)
+        sum += fabs(tile->s->pv_p[r * cols + col]) * (unit * size[col * head_dim + d] + half_tiny);
+    return sum * (tile->next_alpha ? fabs(tile->next_alpha[r]) : 1);
+}
+
+/* U moved by one constant everywhere: where all rows have the same sum of weights that explains as much. */
+static const double *moved_alike(const struct candidate *k, double *room)
+{
+    const struct stage *u = &k->tile->s->stage[asc_u];
+    const int n = u->rows * u->cols;
+    int counted = 0;
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        const double by = k->want[i] - u->want[LOCAL][i];
+        sum += isfinite(by) ? by : 0;
+        counted += isfinite(by);
+    }
+    for (int i = 0; i < n; i++)
+        room[i] = u->want[LOCAL][i] + (counted ? sum / counted : 0);
+    return room;
+}
+
 /* Half of the elements have voted for the constant, each within its own bound: it is off by no more than one. */
 int cause_u_v_zero_point(struct candidate *k)
 {
@@ -102,7 +152,8 @@ int cause_u_v_zero_point(struct candidate *k)
         v[i] += k->parameter;
     with_v(k, v);
     for (int i = 0; i < u->rows * u->cols; i++)
-        k->bound[i] += u->bound[LOCAL][i];
+        k->bound[i] += u->bound[LOCAL][i] + rounded_v(k, i / u->cols, k->tile->s->cause_size, i % u->cols);
+    k->rival = moved_alike(k, v);
     return 1;
 }
 

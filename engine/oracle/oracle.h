@@ -162,8 +162,9 @@ struct cause_evidence {
     uint64_t explained;                /* within the bound of the candidate formula */
     uint64_t rounding;                 /* within the bound of the right formula: what plain rounding explains */
     uint64_t discriminating;           /* explained, and beyond both bounds from what the right formula wants */
+    uint64_t rows;                     /* in which any of these lie; one for each tile */
     uint64_t chance_tried, chance_hit; /* the candidate against the captured values of other elements */
-    uint64_t chance_seen;              /* elements it could have been tried on */
+    uint64_t chance_seen;              /* elements it could have been tried on: all that tell the two apart */
     int applicable;                    /* 0: the formula has no meaning for this shape */
     int given_up;                      /* 1: can not be named any more; the rest was not looked at */
 };
@@ -176,7 +177,8 @@ int cause_choose(const struct oracle_case *c, const uint32_t *bad, struct judge_
                  struct cause_plan *plan);
 int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct cause_plan *plan,
                   struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
-/* The rule of DESIGN.md: explains >= 99.99 % of all elements, >= 16 discriminate, n ln(1/pi) >= 30. */
+/* 1: it explains >= 99.99 % of all elements and of those that discriminate, >= 16 of these in >= 16 rows, and
+   n ln(1/pi) >= 30. */
 int cause_named(const struct cause_evidence *e);
 
 #endif

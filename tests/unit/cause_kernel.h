@@ -3,6 +3,7 @@
 #ifndef TEST_CAUSE_KERNEL_H
 #define TEST_CAUSE_KERNEL_H
 
+#include "engine/base/tensor_core.h"
 #include "engine/oracle/oracle.h"
 #include "probes/layout.h"
 #include <math.h>
@@ -47,6 +48,19 @@ struct spec {
     int sums_unrounded; /* l sums P before it is rounded */
     int misdeclared;    /* 1: `declared` stands in for what the kernel does */
     struct asc_conventions declared;
+    int has_window, window_left, window_right;
+    float softcap;
+    int lanes;                    /* partial sums of l in each row; 0: its complete sum */
+    int late_u;                   /* U is recorded once the next tile has rescaled it */
+    enum asc_p_rounded p_rounded; /* P on its way to V */
+    int sums_rounded;             /* l sums that P */
+    int tensor_cores;             /* products as those of an H100 compute them, P in f16 */
+    int folds_scale;              /* Q holds the scale; unit scaled */
+    int lse_base2;
+    int alpha_one;      /* of a row without a maximum */
+    float m_lag;        /* how far m may stay behind, in log2 units */
+    float masked_value; /* the score of a masked key; 0: -inf */
+    int isolated;       /* 1 + channel: everything up to it is fed what the right kernel has computed */
     unsigned seed;
     enum mistake mistake;
 };
@@ -55,6 +69,7 @@ struct spec {
 struct slot {
     struct oracle_case c;
     struct matrix *captured, *padding; /* owned */
+    struct matrix *fed;                /* owned; NULL: nothing is fed */
     void **arrays;                     /* owned, [kv_tiles][ASC_CHANNELS] full tiles */
     int *order;                        /* owned */
     struct tile_verdicts *out;         /* owned */
@@ -67,6 +82,7 @@ struct run {
     struct slot *slots;  /* owned */
     uint16_t *q, *k, *v; /* owned, f16: [q_len][D], [KV_HEADS][kv_len][D] */
     uint64_t random;
+    struct run *feed; /* owned: the run whose values are fed, or NULL */
 };
 
 static inline uint64_t test_random(uint64_t *state)
@@ -154,14 +170,16 @@ struct tile {
     float *k, *v;         /* [bc][D] as recorded */
     float *other;         /* [bc][D] what a mistake reads in their place */
     float *score, *p;     /* [bc] of a row */
+    float *pv_p;          /* [bc] P as the product with V takes it */
 };
 
 struct state {
     int row0;      /* first query of the q tile */
     float *q;      /* [br][D] */
-    float *m, *l;  /* [br] */
+    float *m;      /* [br] */
+    float *l;      /* [br][lanes] */
     float *u;      /* [br][D] */
-    float *l_last; /* [br] l before the last tile */
+    float *l_last; /* [br][lanes] l before the last tile */
     float *u_last; /* [br][D] */
 };
 
@@ -183,49 +201,67 @@ static inline void rotate_rows(const struct run *run, float *x, float *room, int
         x[i] = room[(i / D + by) % bc * D + i % D];
 }
 
+#include "tests/unit/cause_conventions.h"
 #include "tests/unit/cause_mistakes.h"
 
-static inline void record(const struct slot *slot, enum asc_channel ch, int kv, size_t i, float x)
+/* Returns what the kernel goes on with. */
+static inline float record(const struct run *run, const struct slot *slot, enum asc_channel ch, int kv, size_t i,
+                           float x)
 {
     const int at = (channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch;
-    dtype_store(slot->captured[at].dtype, slot->arrays[at], i, (double)x);
+    const enum dtype t = slot->captured[at].dtype;
+    dtype_store(t, slot->arrays[at], i, (double)x);
+    if (!run->feed || (int)ch >= run->spec.isolated)
+        return x;
+    const void *fed = run->feed->slots[slot->c.q_tile].arrays[at];
+    return dtype_is_unwritten(t, fed, i) ? x : (float)dtype_load(t, fed, i);
 }
 
 static inline void run_row(struct run *run, const struct slot *slot, struct state *st, struct tile *t, int r)
 {
     const struct spec *s = &run->spec;
-    const ptrdiff_t D = s->head_dim, bc = s->bc;
+    const ptrdiff_t D = s->head_dim, bc = s->bc, lanes = lanes_of(s);
     const int real = st->row0 + r < s->q_len;
     float top = mistaken_start(run, st->m[r]);
     for (int c = 0; c < bc; c++) {
         t->score[c] = mistaken_score(run, st, t, r, c);
         if (real)
-            record(slot, asc_s, t->kv, (size_t)(r * bc + c), t->score[c]);
+            t->score[c] = record(run, slot, asc_s, t->kv, (size_t)(r * bc + c), t->score[c]);
     }
-    top = mistaken_maximum(run, st, t, r, top);
-    const float alpha = mistaken_alpha(run, st->m[r], top);
-    float sum = 0, before_rounding = 0;
+    top = lagging(run, st->m[r], mistaken_maximum(run, st, t, r, top));
+    if (real)
+        top = record(run, slot, asc_m, t->kv, (size_t)r, top);
+    float alpha = mistaken_alpha(run, st->m[r], top);
+    if (real)
+        alpha = record(run, slot, asc_alpha, t->kv, (size_t)r, alpha);
+    float sum[MAX_LANES] = {0}, before_rounding[MAX_LANES] = {0};
     for (int c = 0; c < bc; c++) {
-        t->p[c] = mistaken_weight(run, st, t, r, c, top);
-        before_rounding += t->p[c];
-        if (s->p_dtype != DTYPE_F32)
-            t->p[c] = round_to(s->p_dtype, t->p[c]);
+        const float p = mistaken_weight(run, st, t, r, c, top);
+        t->p[c] = s->p_dtype == DTYPE_F32 ? p : round_to(s->p_dtype, p);
         if (real)
-            record(slot, asc_p, t->kv, (size_t)(r * bc + c), t->p[c]);
+            t->p[c] = record(run, slot, asc_p, t->kv, (size_t)(r * bc + c), t->p[c]);
+        before_rounding[c % lanes] += p;
+        t->pv_p[c] = round_to(pv_type(s), t->p[c]);
     }
-    sum = s->sums_unrounded ? before_rounding : mistaken_sum(run, st, t, r, top);
-    st->l_last[r] = st->l[r];
+    mistaken_sum(run, t, r, top, sum);
+    memcpy(st->l_last + r * lanes, st->l + r * lanes, (size_t)lanes * sizeof(float));
     memcpy(st->u_last + r * D, st->u + r * D, (size_t)D * sizeof(float));
-    st->l[r] = mistaken_l(run, st, r, alpha, sum);
-    mistaken_u(run, st, t, r, alpha);
+    for (ptrdiff_t lane = 0; lane < lanes; lane++) {
+        float *l = &st->l[r * lanes + lane];
+        *l = mistaken_l(run, st, t, r, (int)lane, alpha, s->sums_unrounded ? before_rounding[lane] : sum[lane]);
+        if (real)
+            *l = record(run, slot, asc_l, t->kv, (size_t)(r * lanes + lane), *l);
+    }
+    for (int d = 0; d < D; d++) {
+        float *u = &st->u[r * D + d];
+        *u *= mistaken_u_factor(s, alpha, st->m[r]);
+        if (real && s->late_u && t->before >= 0)
+            *u = record(run, slot, asc_u, t->before, (size_t)(r * D + d), *u);
+    }
+    mistaken_u(run, st, t, r);
+    for (int d = 0; d < D && real && !s->late_u; d++)
+        st->u[r * D + d] = record(run, slot, asc_u, t->kv, (size_t)(r * D + d), st->u[r * D + d]);
     st->m[r] = top;
-    if (!real)
-        return;
-    record(slot, asc_m, t->kv, (size_t)r, top);
-    record(slot, asc_alpha, t->kv, (size_t)r, alpha);
-    record(slot, asc_l, t->kv, (size_t)r, st->l[r]);
-    for (int d = 0; d < D; d++)
-        record(slot, asc_u, t->kv, (size_t)(r * D + d), st->u[r * D + d]);
 }
 
 static inline void run_tile(struct run *run, const struct slot *slot, struct state *st, int i)
@@ -242,13 +278,14 @@ static inline void run_tile(struct run *run, const struct slot *slot, struct sta
                      .v = malloc(n * sizeof(float)),
                      .other = malloc(n * sizeof(float)),
                      .score = malloc((size_t)s->bc * sizeof(float)),
-                     .p = malloc((size_t)s->bc * sizeof(float))};
+                     .p = malloc((size_t)s->bc * sizeof(float)),
+                     .pv_p = malloc((size_t)s->bc * sizeof(float))};
     load_tile(run, run->k, OWN_HEAD, first, t.k);
     load_tile(run, run->v, OWN_HEAD, first, t.v);
     mistaken_tile(run, &t);
     for (size_t j = 0; j < n; j++) {
-        record(slot, asc_k, kv, j, t.k[j]);
-        record(slot, asc_v, kv, j, t.v[j]);
+        t.k[j] = record(run, slot, asc_k, kv, j, t.k[j]);
+        t.v[j] = record(run, slot, asc_v, kv, j, t.v[j]);
     }
     for (int r = 0; r < s->br; r++)
         run_row(run, slot, st, &t, r);
@@ -257,22 +294,27 @@ static inline void run_tile(struct run *run, const struct slot *slot, struct sta
     free(t.other);
     free(t.score);
     free(t.p);
+    free(t.pv_p);
 }
 
-static inline void run_end(struct run *run, const struct slot *slot, const struct state *st)
+static inline void run_end(struct run *run, const struct slot *slot, const struct state *st, int last_kv)
 {
     const struct spec *s = &run->spec;
+    const ptrdiff_t D = s->head_dim;
+    for (int i = 0; i < s->br * D && s->late_u && last_kv >= 0; i++)
+        if (st->row0 + i / D < s->q_len)
+            st->u[i] = record(run, slot, asc_u, last_kv, (size_t)i, st->u[i]);
     for (int r = 0; r < s->br && st->row0 + r < s->q_len; r++) {
-        record(slot, asc_lse, 0, (size_t)r, mistaken_lse(run, st, r));
-        for (int d = 0; d < s->head_dim; d++)
-            record(slot, asc_o, 0, (size_t)r * (size_t)s->head_dim + (size_t)d, mistaken_o(run, st, r, d));
+        record(run, slot, asc_lse, 0, (size_t)r, mistaken_lse(run, st, r));
+        for (int d = 0; d < D; d++)
+            record(run, slot, asc_o, 0, (size_t)(r * D + d), mistaken_o(run, st, r, d));
     }
 }
 
 static inline void make_arrays(const struct run *run, struct slot *slot, int rows)
 {
     const struct spec *s = &run->spec;
-    const struct asc_plan plan = {.br = s->br, .bc = s->bc};
+    const struct asc_plan plan = {.br = s->br, .bc = s->bc, .l_lanes = s->lanes};
     const struct asc_problem problem = {.head_dim = s->head_dim};
     const int tiles = slot->c.kv_tiles;
     for (int i = 0; i < tiles * ASC_CHANNELS; i++) {
@@ -301,6 +343,19 @@ static inline void make_arrays(const struct run *run, struct slot *slot, int row
     }
 }
 
+/* Points the case at what the right kernel has recorded. */
+static inline void feed_slot(const struct run *run, struct slot *slot)
+{
+    const struct slot *from = &run->feed->slots[slot->c.q_tile];
+    const int n = slot->c.kv_tiles * ASC_CHANNELS;
+    slot->fed = calloc((size_t)n, sizeof *slot->fed);
+    for (int i = 0; i < n; i++)
+        if (i % ASC_CHANNELS < run->spec.isolated)
+            slot->fed[i] = from->captured[i];
+    slot->c.fed = slot->fed;
+    slot->c.fed_s_padding = from->padding;
+}
+
 static inline void run_slot(struct run *run, int q_tile)
 {
     const struct spec *s = &run->spec;
@@ -316,29 +371,29 @@ static inline void run_slot(struct run *run, int q_tile)
     int visited = 0;
     for (int i = 0; i < tiles; i++) {
         const int kv = s->backward ? tiles - 1 - i : i;
-        if (!s->skips_masked || keys_seen(s, row0 + rows - 1, s->causal) > kv * s->bc)
+        if (!s->skips_masked || tile_is_seen(run, row0, rows, kv))
             slot->order[visited++] = kv;
     }
-    slot->c =
-        (struct oracle_case){.scale = (double)run->scale,
-                             .causal = (int)s->causal,
-                             .window_left = -1,
-                             .window_right = -1,
-                             .q_len = s->q_len,
-                             .kv_len = s->kv_len,
-                             .head_dim = s->head_dim,
-                             .br = s->br,
-                             .bc = s->bc,
-                             .q_tile = q_tile,
-                             .o_dtype = DTYPE_F16,
-                             .conventions = {.s_unit = (int)s->unit, .m_unit = (int)s->unit, .p_offset = s->p_offset},
-                             .kv_tiles = tiles,
-                             .captured = slot->captured,
-                             .s_padding = slot->padding,
-                             .p_padding = slot->padding + tiles,
-                             .order = slot->order,
-                             .n_visited = visited,
-                             .in_q = {run->q + (size_t)(row0 * D), DTYPE_F16, D, rows, D}};
+    slot->c = (struct oracle_case){.scale = (double)run->scale,
+                                   .causal = (int)s->causal,
+                                   .softcap = (double)s->softcap,
+                                   .window_left = s->has_window ? s->window_left : -1,
+                                   .window_right = s->has_window ? s->window_right : -1,
+                                   .q_len = s->q_len,
+                                   .kv_len = s->kv_len,
+                                   .head_dim = s->head_dim,
+                                   .br = s->br,
+                                   .bc = s->bc,
+                                   .q_tile = q_tile,
+                                   .o_dtype = DTYPE_F16,
+                                   .conventions = conventions_of(s),
+                                   .kv_tiles = tiles,
+                                   .captured = slot->captured,
+                                   .s_padding = slot->padding,
+                                   .p_padding = slot->padding + tiles,
+                                   .order = slot->order,
+                                   .n_visited = visited,
+                                   .in_q = {run->q + (size_t)(row0 * D), DTYPE_F16, D, rows, D}};
     if (s->misdeclared)
         slot->c.conventions = s->declared;
     const int others[OTHER_HEADS] = {0, 2, 3, -1, 0};
@@ -352,25 +407,27 @@ static inline void run_slot(struct run *run, int q_tile)
         slot->c.other_v[i] = (struct matrix){run->v + (size_t)others[i] * head, DTYPE_F16, D, s->kv_len, D};
     }
     make_arrays(run, slot, rows);
+    if (run->feed)
+        feed_slot(run, slot);
     const size_t values = (size_t)s->br * (size_t)D;
     struct state st = {.row0 = row0,
                        .q = calloc(values, sizeof(float)),
                        .m = calloc((size_t)s->br, sizeof(float)),
-                       .l = calloc((size_t)s->br, sizeof(float)),
+                       .l = calloc((size_t)(s->br * lanes_of(s)), sizeof(float)),
                        .u = calloc(values, sizeof(float)),
-                       .l_last = calloc((size_t)s->br, sizeof(float)),
+                       .l_last = calloc((size_t)(s->br * lanes_of(s)), sizeof(float)),
                        .u_last = calloc(values, sizeof(float))};
     for (int r = 0; r < s->br; r++) {
         st.m[r] = -INFINITY;
         for (int d = 0; d < D; d++) {
             const size_t i = (size_t)(r * D + d);
-            st.q[i] = r < rows ? (float)dtype_load(DTYPE_F16, run->q, (size_t)(row0 * D) + i) : 0;
-            record(slot, asc_q, 0, i, st.q[i]);
+            const float q = r < rows ? (float)dtype_load(DTYPE_F16, run->q, (size_t)(row0 * D) + i) : 0;
+            st.q[i] = record(run, slot, asc_q, 0, i, s->folds_scale ? round_to(DTYPE_F16, q * run->scale) : q);
         }
     }
     for (int i = 0; i < visited; i++)
         run_tile(run, slot, &st, i);
-    run_end(run, slot, &st);
+    run_end(run, slot, &st, visited ? slot->order[visited - 1] : -1);
     free(st.q);
     free(st.m);
     free(st.l);
@@ -390,6 +447,12 @@ static inline struct run *run_kernel(const struct spec *s)
     run->q = test_input(s, s->q_len, 1, 1);
     run->k = test_input(s, KV_HEADS * s->kv_len, 2, 1);
     run->v = test_input(s, KV_HEADS * s->kv_len, 3, s->v_times);
+    if (s->isolated) {
+        struct spec right = *s;
+        right.isolated = 0;
+        right.mistake = RIGHT;
+        run->feed = run_kernel(&right);
+    }
     for (int i = 0; i < run->n_slots; i++)
         run_slot(run, i);
     return run;
@@ -397,6 +460,9 @@ static inline struct run *run_kernel(const struct spec *s)
 
 static inline void run_free(struct run *run)
 {
+    if (!run)
+        return;
+    run_free(run->feed);
     for (int i = 0; i < run->n_slots; i++) {
         struct slot *slot = &run->slots[i];
         for (int j = 0; j < slot->c.kv_tiles * ASC_CHANNELS; j++)
@@ -404,6 +470,7 @@ static inline void run_free(struct run *run)
         free(slot->arrays);
         free(slot->captured);
         free(slot->padding);
+        free(slot->fed);
         free(slot->order);
         free(slot->out);
     }

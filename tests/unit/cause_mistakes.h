@@ -4,21 +4,6 @@
 
 #define ZERO_POINT 0.375f
 
-static inline float unit_factor(const struct run *run)
-{
-    const float log2_e = 1.44269504f;
-    return run->spec.unit == ASC_UNIT_RAW ? 1 : run->spec.unit == ASC_UNIT_LOG2 ? run->scale * log2_e : run->scale;
-}
-
-/* exp(x - y) of two values in the run's unit. */
-static inline float exponential(const struct run *run, float x, float y)
-{
-    const float scale_log2 = run->scale * 1.44269504f;
-    if (run->spec.unit == ASC_UNIT_RAW)
-        return exp2f(x * scale_log2 - y * scale_log2);
-    return run->spec.unit == ASC_UNIT_LOG2 ? exp2f(x - y) : expf(x - y);
-}
-
 static inline int one_in(struct run *run, unsigned n)
 {
     return test_random(&run->random) % n == 0;
@@ -119,12 +104,7 @@ static inline float sum_f16(const float *a, const float *b, int n)
 
 static inline float sum_products(const struct run *run, const float *a, const float *b, int n)
 {
-    float sum = 0;
-    for (int i = 0; i < n; i++) {
-        const int at = run->spec.backward ? n - 1 - i : i;
-        sum += a[at] * b[at];
-    }
-    return sum;
+    return product(run, a, b, 1, n, 0);
 }
 
 static inline float dot_product(struct run *run, const struct state *st, const struct tile *t, int r, int c)
@@ -191,19 +171,10 @@ static inline float dot_product(struct run *run, const struct state *st, const s
     return sum_products(run, q, b, (int)D);
 }
 
-static inline int keys_seen(const struct spec *s, int row, enum asc_causal causal)
-{
-    int keys = s->kv_len;
-    if (causal == ASC_CAUSAL_TOP_LEFT)
-        keys = row + 1;
-    else if (causal == ASC_CAUSAL_BOTTOM_RIGHT)
-        keys = row + 1 + s->kv_len - s->q_len;
-    return keys < 0 ? 0 : keys > s->kv_len ? s->kv_len : keys;
-}
-
 static inline int is_masked(const struct run *run, int row, int key, enum mistake mistake)
 {
     const struct spec *s = &run->spec;
+    struct spec other = *s;
     enum asc_causal causal = s->causal;
     int moved = 0;
     if (key >= s->kv_len)
@@ -231,23 +202,35 @@ static inline int is_masked(const struct run *run, int row, int key, enum mistak
     case S_BOTTOM_RIGHT:
         causal = ASC_CAUSAL_BOTTOM_RIGHT;
         break;
+    case S_WINDOW_MISSING:
+        other.has_window = 0;
+        break;
+    case S_WINDOW_ONE_MORE:
+        other.window_left++;
+        break;
+    case S_WINDOW_ONE_LESS:
+        other.window_left--;
+        break;
     default:
         break;
     }
-    return key >= keys_seen(s, row + moved, causal);
+    return mask_hides(&other, row, key, causal, moved);
 }
 
 static inline float mistaken_score(struct run *run, const struct state *st, const struct tile *t, int r, int c)
 {
     const struct spec *s = &run->spec;
-    const float factor = unit_factor(run), dot = dot_product(run, st, t, r, c), x = dot * factor;
+    const float dot = dot_product(run, st, t, r, c), product = dot * unit_factor(run), x = capped(run, product);
+    const int never_scaled = s->unit == ASC_UNIT_RAW && !(s->softcap > 0);
     if (is_masked(run, st->row0 + r, t->first + c, s->mistake))
-        return -INFINITY;
+        return score_of_masked(s);
     switch (s->mistake) {
     case S_SCALED_TWICE:
-        return s->unit == ASC_UNIT_RAW ? x * run->scale * run->scale : x * run->scale;
+        return capped(run, product * run->scale * (never_scaled ? run->scale : 1));
     case S_NOT_SCALED:
-        return s->unit == ASC_UNIT_LOG2 ? dot * 1.44269504f : dot;
+        return capped(run, product / run->scale);
+    case S_NOT_CAPPED:
+        return product;
     case S_ROUNDED_F16:
         return round_to(DTYPE_F16, x);
     case S_ROUNDED_BF16:
@@ -340,7 +323,6 @@ static inline float mistaken_start(const struct run *run, float m)
 static inline float mistaken_maximum(struct run *run, const struct state *st, const struct tile *t, int r, float m)
 {
     const struct spec *s = &run->spec;
-    const float factor = unit_factor(run);
     float top = m, second = m, least = INFINITY, sum = 0;
     int n = 0;
     if (s->mistake == M_NOT_UPDATED && t->before >= 0)
@@ -348,11 +330,11 @@ static inline float mistaken_maximum(struct run *run, const struct state *st, co
     for (int c = 0; c < s->bc; c++) {
         float x = t->score[c];
         if (s->mistake == M_BEFORE_MASK && t->first + c < s->kv_len)
-            x = dot_product(run, st, t, r, c) * factor;
+            x = capped(run, dot_product(run, st, t, r, c) * unit_factor(run));
         if (!in_part(s, asc_m, r, c) || (s->mistake == M_RANDOM_KEYS && one_in(run, 3)))
             continue;
         if (s->mistake == M_NEXT_ROW && x != -INFINITY && c < t->valid)
-            x = dot_product(run, st, t, (r + 1) % s->br, c) * factor;
+            x = capped(run, dot_product(run, st, t, (r + 1) % s->br, c) * unit_factor(run));
         if (s->mistake == M_OF_ABSOLUTES && x != -INFINITY)
             x = fabsf(x) + 1e-3f;
         if (x > top) {

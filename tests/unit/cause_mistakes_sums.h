@@ -6,13 +6,13 @@ static inline float mistaken_alpha(const struct run *run, float m_prev, float m)
 {
     const struct spec *s = &run->spec;
     if (m_prev == -INFINITY)
-        return 0;
+        return (float)s->alpha_one;
     const float alpha = exponential(run, m_prev, m);
     switch (s->mistake) {
     case ALPHA_INVERTED:
         return exponential(run, m, m_prev);
     case ALPHA_BASE_2:
-        return exp2f((m_prev - m) * (s->unit == ASC_UNIT_RAW ? run->scale : 1));
+        return exp2f((m_prev - m) * (s->unit == ASC_UNIT_RAW ? raw_unit(run) : 1));
     case ALPHA_BASE_E:
         return expf(m_prev - m);
     case ALPHA_TIMES_0_9:
@@ -45,7 +45,7 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
     const float x = t->score[c];
     const int row = st->row0 + r, key = t->first + c;
     if (s->mistake == P_NOT_MASKED && key < s->kv_len && m != -INFINITY)
-        return exponential(run, dot_product(run, st, t, r, c) * unit_factor(run), m);
+        return exponential(run, capped(run, dot_product(run, st, t, r, c) * unit_factor(run)), m);
     if (s->mistake == P_TAIL_COUNTED && key >= s->kv_len && m != -INFINITY)
         return exponential(run, 0, m);
     if (x == -INFINITY || (s->mistake == P_MASKED_LATE && is_masked(run, row, key, RIGHT)))
@@ -55,7 +55,7 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
     case P_NOT_SHIFTED:
         return exponential(run, x, 0);
     case P_BASE_2:
-        return exp2f((x - m) * (s->unit == ASC_UNIT_RAW ? run->scale : 1));
+        return exp2f((x - m) * (s->unit == ASC_UNIT_RAW ? raw_unit(run) : 1));
     case P_BASE_E:
         return expf(x - m);
     case P_SCALED_AGAIN:
@@ -93,13 +93,13 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
     }
 }
 
-static inline float mistaken_sum(struct run *run, const struct state *st, const struct tile *t, int r, float m)
+/* What each lane adds to l: every n-th weight. */
+static inline void mistaken_sum(const struct run *run, const struct tile *t, int r, float m, float sum[MAX_LANES])
 {
     const struct spec *s = &run->spec;
-    float sum = 0, largest = 0;
-    (void)st;
+    float largest = 0;
     for (int c = 0; c < s->bc; c++) {
-        float p = t->p[c];
+        float p = s->sums_rounded ? t->pv_p[c] : t->p[c];
         if (s->mistake == L_FROM_F16)
             p = round_to(DTYPE_F16, p);
         if (s->mistake == L_FROM_E4M3)
@@ -115,9 +115,10 @@ static inline float mistaken_sum(struct run *run, const struct state *st, const 
         largest = fmaxf(largest, p);
         if (!in_part(s, asc_l, r, c))
             continue;
-        sum += p;
+        sum[c % lanes_of(s)] += p;
     }
-    return s->mistake == L_WITHOUT_LARGEST ? sum - largest : sum;
+    if (s->mistake == L_WITHOUT_LARGEST)
+        sum[0] -= largest;
 }
 
 static inline float mistaken_factor(const struct spec *s, float alpha, float m_prev)
@@ -145,23 +146,30 @@ static inline float mistaken_factor(const struct spec *s, float alpha, float m_p
     }
 }
 
-static inline float mistaken_l(const struct run *run, const struct state *st, int r, float alpha, float sum)
+static inline float mistaken_l(const struct run *run, const struct state *st, const struct tile *t, int r, int lane,
+                               float alpha, float sum)
 {
     const struct spec *s = &run->spec;
     const int of_l = s->mistake < U_NOT_RESCALED || (s->mistake > LISTED_END && s->mistake < U_TIMES_1_01);
-    const float before = st->l[r] * (of_l ? mistaken_factor(s, alpha, st->m[r]) : alpha);
+    const float before = st->l[r * lanes_of(s) + lane] * (of_l ? mistaken_factor(s, alpha, st->m[r]) : alpha);
     switch (s->mistake) {
     case L_PREVIOUS_DROPPED:
         return sum;
     case L_TILE_DROPPED:
-        return st->m[r] == -INFINITY ? sum : before;
+        return t->before < 0 ? sum : before;
     case L_TIMES_1_001:
         return (before + sum) * 1.001f;
     case L_PLUS_ONE:
-        return before + sum + 1;
+        return before + sum + (float)(lane == 0);
     default:
         return before + sum;
     }
+}
+
+static inline float mistaken_u_factor(const struct spec *s, float alpha, float m_prev)
+{
+    const int of_u = (s->mistake >= U_NOT_RESCALED && s->mistake < LISTED_END) || s->mistake >= U_TIMES_1_01;
+    return of_u ? mistaken_factor(s, alpha, m_prev) : alpha;
 }
 
 static inline const float *other_v(const struct run *run, const struct tile *t)
@@ -195,15 +203,14 @@ static inline const float *other_v(const struct run *run, const struct tile *t)
     return t->other;
 }
 
-static inline void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r, float alpha)
+/* What is carried has been rescaled. */
+static inline void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
     const float *v = other_v(run, t);
-    const int of_u = (s->mistake >= U_NOT_RESCALED && s->mistake < LISTED_END) || s->mistake >= U_TIMES_1_01;
-    const float factor = of_u ? mistaken_factor(s, alpha, st->m[r]) : alpha;
     for (int c = 0; c < s->bc; c++) {
-        float *p = &t->p[c];
+        float *p = &t->pv_p[c];
         const int hit = (s->mistake == U_LAST_KEY_DROPPED && c == s->bc - 1) ||
                         (s->mistake == U_KEY_DROPPED && c == 5) ||
                         (s->mistake == U_TWO_KEYS_DROPPED && (c == 2 || c == 7)) ||
@@ -221,13 +228,10 @@ static inline void mistaken_u(struct run *run, const struct state *st, const str
     }
     for (int d = 0; d < D; d++) {
         float *u = &st->u[r * D + d];
-        float sum = s->mistake == U_PREVIOUS_DROPPED ? 0 : *u * factor;
-        for (int c = 0; c < s->bc; c++) {
-            const int at = s->backward ? s->bc - 1 - c : c;
-            if (s->mistake != U_TILE_DROPPED || st->m[r] == -INFINITY)
-                sum += t->p[at] * v[at * D + d];
-        }
-        *u = sum;
+        const float before = s->mistake == U_PREVIOUS_DROPPED ? 0 : *u;
+        *u = before;
+        if (s->mistake != U_TILE_DROPPED || t->before < 0)
+            *u = product(run, t->pv_p, v + d, D, s->bc, before);
         if (s->mistake == U_TIMES_1_01)
             *u *= 1.01f;
         if (s->mistake == U_NOISE)
@@ -239,11 +243,20 @@ static inline void mistaken_u(struct run *run, const struct state *st, const str
     other_k(run, t);
 }
 
-static inline float mistaken_lse(struct run *run, const struct state *st, int r)
+/* l of a row, its lanes added up. */
+static inline float whole_l(const struct spec *s, const float *l, int r)
+{
+    float sum = 0;
+    for (ptrdiff_t lane = 0; lane < lanes_of(s); lane++)
+        sum += l[(ptrdiff_t)r * lanes_of(s) + lane];
+    return sum;
+}
+
+static inline float mistaken_natural_lse(struct run *run, const struct state *st, int r)
 {
     const struct spec *s = &run->spec;
-    const float l = st->l[r];
-    const float m = st->m[r] * (s->unit == ASC_UNIT_RAW ? run->scale : s->unit == ASC_UNIT_LOG2 ? (float)M_LN2 : 1);
+    const float l = whole_l(s, st->l, r), to_natural = s->unit == ASC_UNIT_RAW ? raw_unit(run) : 1;
+    const float m = st->m[r] * (s->unit == ASC_UNIT_LOG2 ? (float)M_LN2 : to_natural);
     if (!(l > 0))
         return INFINITY;
     switch (s->mistake) {
@@ -278,11 +291,17 @@ static inline float mistaken_lse(struct run *run, const struct state *st, int r)
     }
 }
 
+static inline float mistaken_lse(struct run *run, const struct state *st, int r)
+{
+    const float lse = mistaken_natural_lse(run, st, r);
+    return run->spec.lse_base2 ? lse * 1.44269504f : lse;
+}
+
 static inline float mistaken_o(struct run *run, const struct state *st, int r, int d)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
-    const float l = st->l[r], inverse = l > 0 ? 1 / l : 0, u = st->u[r * D + d], o = u * inverse;
+    const float l = whole_l(s, st->l, r), inverse = l > 0 ? 1 / l : 0, u = st->u[r * D + d], o = u * inverse;
     if (!(l > 0))
         return 0;
     switch (s->mistake) {
@@ -291,9 +310,9 @@ static inline float mistaken_o(struct run *run, const struct state *st, int r, i
     case O_DIVIDED_TWICE:
         return o * inverse;
     case O_PREVIOUS_L:
-        return u / st->l_last[r];
+        return u / whole_l(s, st->l_last, r);
     case O_LAST_TILE_DROPPED:
-        return st->u_last[r * D + d] / st->l_last[r];
+        return st->u_last[r * D + d] / whole_l(s, st->l_last, r);
     case O_TRUNCATED:
         return truncated_f16(o);
     case O_SATURATED:
@@ -307,7 +326,7 @@ static inline float mistaken_o(struct run *run, const struct state *st, int r, i
     case O_PLUS_MILLI:
         return o + 1e-2f;
     case O_ROWS_SCATTERED:
-        return st->u[(r * 7 + 3) % s->br * D + d] / st->l[(r * 7 + 3) % s->br];
+        return st->u[(r * 7 + 3) % s->br * D + d] / whole_l(s, st->l, (r * 7 + 3) % s->br);
     case O_COLUMNS_ROTATED:
         return st->u[r * D + (d + 1) % D] * inverse;
     case O_NOISE:

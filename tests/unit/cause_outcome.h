@@ -122,6 +122,14 @@ static inline int run_outcome(const struct spec *s, struct judge_scratch *scratc
     return failed;
 }
 
+static inline int count_names(const struct outcome *o)
+{
+    int n = 0;
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+        n += o->named[cause];
+    return n;
+}
+
 static inline void write_names(const struct outcome *o, char *text, size_t bytes)
 {
     text[0] = '\0';

@@ -11,8 +11,13 @@ static struct judge_scratch *scratch;
 static void rule(void **state)
 {
     (void)state;
-    const struct cause_evidence good = {
-        .elements = 100000, .explained = 99990, .discriminating = 16, .chance_tried = 4096, .applicable = 1};
+    const struct cause_evidence good = {.elements = 100000,
+                                        .explained = 99990,
+                                        .discriminating = 16,
+                                        .rows = 16,
+                                        .chance_seen = 16,
+                                        .chance_tried = 4096,
+                                        .applicable = 1};
     struct cause_evidence e = good;
     assert_true(cause_named(&e));
     e.explained--;
@@ -20,6 +25,15 @@ static void rule(void **state)
     e = good;
     e.discriminating--;
     assert_false(cause_named(&e));
+    e = good;
+    e.rows--;
+    assert_false(cause_named(&e));
+    e = good;
+    e.chance_seen++;
+    assert_false(cause_named(&e));
+    e.discriminating = 9999;
+    e.chance_seen = 10000;
+    assert_true(cause_named(&e));
     e = good;
     e.applicable = 0;
     assert_false(cause_named(&e));
@@ -56,12 +70,14 @@ static void evidence_adds_up(void **state)
 {
     (void)state;
     struct cause_evidence a[CAUSE_COUNT] = {{0}}, b[CAUSE_COUNT] = {{0}};
-    a[1] = (struct cause_evidence){.elements = 10, .explained = 9, .chance_tried = 3, .applicable = 1};
-    b[1] = (struct cause_evidence){.elements = 5, .explained = 5, .rounding = 2, .chance_tried = 4, .given_up = 1};
+    a[1] = (struct cause_evidence){.elements = 10, .explained = 9, .rows = 2, .chance_tried = 3, .applicable = 1};
+    b[1] = (struct cause_evidence){
+        .elements = 5, .explained = 5, .rounding = 2, .rows = 3, .chance_tried = 4, .given_up = 1};
     cause_add_evidence(a, b);
     assert_int_equal(a[1].elements, 15);
     assert_int_equal(a[1].explained, 14);
     assert_int_equal(a[1].rounding, 2);
+    assert_int_equal(a[1].rows, 5);
     assert_int_equal(a[1].chance_tried, 7);
     assert_true(a[1].applicable && a[1].given_up);
 }

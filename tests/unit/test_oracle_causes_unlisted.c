@@ -4,24 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "tests/unit/cause_outcome.h"
+#include "tests/unit/cause_grade.h"
 #include <cmocka.h>
 
 static struct judge_scratch *scratch;
-
-static const char *const unlisted[MISTAKES] = {
-#define UNLISTED(id) [id] = #id,
-#include "tests/unit/causes_unlisted.def"
-#undef UNLISTED
-};
-
-static int count_names(const struct outcome *o)
-{
-    int n = 0;
-    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
-        n += o->named[cause];
-    return n;
-}
 
 static void unlisted_mistakes_have_no_name(void **state)
 {
