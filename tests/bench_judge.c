@@ -88,22 +88,42 @@ static double time_steps(struct job *job, struct pool *pool, int (*step)(void *,
     return now_ms() - job->begin_ms;
 }
 
+/* Milliseconds of all verdicts; bits: with the sample that tells which tensor core it was, where one is declared, and
+ *exact tiles of S and U asked for every bit. Negative: out of memory. */
+static double judge_all(struct job *job, struct pool *pool, int bits, uint64_t *exact)
+{
+    const struct trace *t = job->session->trace;
+    struct summary summary;
+    if (judgement_new(t, &job->judgement) != 0)
+        return -1;
+    const double begin_ms = now_ms();
+    int failed = bits && judgement_fingerprint(job->judgement, t, job->scratch[0]) != 0;
+    time_steps(job, pool, judge_step);
+    const double ms = now_ms() - begin_ms;
+    failed = failed || atomic_load(&job->judgement->n_done) != job->judgement->n_slots;
+    judgement_summarise(job->judgement, t, &summary);
+    *exact = summary.stage[asc_s].exact.n + summary.stage[asc_u].exact.n;
+    judgement_free(job->judgement);
+    return failed ? -1 : ms;
+}
+
 static int measure(struct job *job, struct pool *pool)
 {
-    double judge_ms[ROUNDS], first_ms[ROUNDS], multiply_ms[ROUNDS];
+    double judge_ms[ROUNDS], first_ms[ROUNDS], bounds_ms[ROUNDS], multiply_ms[ROUNDS];
+    uint64_t exact = 0, none = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        if (judgement_new(job->session->trace, &job->judgement) != 0)
-            return -1;
-        judge_ms[i] = time_steps(job, pool, judge_step);
+        judge_ms[i] = judge_all(job, pool, 1, &exact);
         first_ms[i] = job->first_ms;
-        const int all = atomic_load(&job->judgement->n_done) == job->judgement->n_slots;
-        judgement_free(job->judgement);
-        if (!all)
+        bounds_ms[i] = exact ? judge_all(job, pool, 0, &none) : judge_ms[i];
+        if (judge_ms[i] < 0 || bounds_ms[i] < 0)
             return -1;
         multiply_ms[i] = time_steps(job, pool, multiply_step);
     }
     const double judge = median(judge_ms), multiply = median(multiply_ms);
     printf("  judge every recorded tile               %9.0f ms\n", judge);
+    if (exact)
+        printf("  of it, every bit of %6llu tiles of S, U %9.0f ms    aim: under 1000\n", (unsigned long long)exact,
+               judge - median(bounds_ms));
     printf("  the tile under the cursor, with its row %9.1f ms\n", median(first_ms));
     printf("  plain cblas_dgemm of the same products  %9.0f ms\n", multiply);
     printf("  judging / products                      %9.2f    aim: at most 2\n", judge / multiply);
