@@ -92,6 +92,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_BACKEND:
         o->backend = value;
         return 0;
+    case OPTION_MEM:
+        o->mem = value;
+        return 0;
     case OPTION_PATCH:
         o->patch = value;
         return 0;
@@ -246,14 +249,16 @@ int options_open(const struct options *o, const char *path, struct session **out
     *out = NULL;
     if (session_open(path, &s, err) != 0)
         return -1;
-    int changes = o->shape || o->patch || o->backend || o->n_settings, failed = 0;
+    int changes = o->shape || o->mem || o->patch || o->backend || o->n_settings, failed = 0;
     if (changes && !s->has_scenario)
         failed = err_set(err, ERR_USAGE, path,
-                         "is a recorded trace: --shape, --set, --patch and --backend can not change it");
+                         "is a recorded trace: --shape, --set, --mem, --patch and --backend can not change it");
     if (!failed && o->shape)
         failed = scenario_parse_shape(o->shape, &s->scenario.problem, err);
     if (!failed && o->patch)
         failed = scenario_set(&s->scenario, "scenario.patch", o->patch, err);
+    if (!failed && o->mem)
+        failed = scenario_set(&s->scenario, "capture.mem", o->mem, err);
     if (!failed && o->backend)
         failed = scenario_set(&s->scenario, "scenario.backend", o->backend, err);
     for (int i = 0; i < o->n_settings && !failed; i++)

@@ -25,7 +25,7 @@ enum option_id {
 struct options {
     enum command command;
     int help, version, ascii, text, json, exact;
-    const char *isolate, *feed, *backend;
+    const char *isolate, *feed, *backend, *mem;
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
     const char *settings[MAX_SETTINGS];                /* "key=value", in order */
     int n_settings;

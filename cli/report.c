@@ -124,6 +124,25 @@ static void write_finding(const struct session *s, const struct finding *f, FILE
         fprintf(out, "         explained as well by: %s\n", cause_sentence(f->also[i]));
 }
 
+/* What a first pass in bounded memory found. */
+static void write_capture(const struct trace_capture *c, FILE *out)
+{
+    if (!c->wanted)
+        return;
+    if (c->judged)
+        fprintf(out,
+                "note: in a first pass o and lse of %lld of %lld q tiles were judged by the inputs; off: %lld%s%s%s\n",
+                (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
+                c->off ? ")" : "");
+    else
+        fputs("note: the first pass left no output that could be judged\n", out);
+    if (c->differing > 0)
+        fprintf(
+            out,
+            "warning: o or lse of %lld q tiles had other bits in the second pass: the kernel is not deterministic\n",
+            (long long)c->differing);
+}
+
 static void write_warnings(const struct trace *t, FILE *out)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
@@ -138,6 +157,7 @@ static void write_warnings(const struct trace *t, FILE *out)
     long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
     if (t->layout.n_slots < all)
         fprintf(out, "note: %d of %lld (batch, head, q tile)s are recorded\n", t->layout.n_slots, all);
+    write_capture(&t->info.capture, out);
 }
 
 static void write_events(const struct trace *t, FILE *out)

@@ -217,6 +217,13 @@ static void put_judgement(json_t *json, const struct session *s)
     json_object_set_new(json, "findings", findings);
 }
 
+static json_t *first_pass_json(const struct trace_capture *c)
+{
+    return json_pack("{s:I, s:I, s:I, s:o, s:o}", "wanted", (json_int_t)c->wanted, "judged", (json_int_t)c->judged,
+                     "off", (json_int_t)c->off, "off_places", text_json(c->off_places), "differing",
+                     c->differing < 0 ? json_null() : json_integer((json_int_t)c->differing));
+}
+
 /* What a saved trace says of its run, under the same keys (docs/trace-format.md). */
 static void put_run(json_t *json, const struct trace *t)
 {
@@ -233,6 +240,8 @@ static void put_run(json_t *json, const struct trace *t)
         trace_metadata_free(texts, n);
     const long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
     json_object_set_new(json, "slots", json_pack("{s:i, s:I}", "recorded", t->layout.n_slots, "all", (json_int_t)all));
+    if (t->info.capture.wanted)
+        json_object_set_new(json, "first_pass", first_pass_json(&t->info.capture));
     json_object_set_new(json, "lost", lost_json(t));
 }
 

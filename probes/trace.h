@@ -21,6 +21,15 @@ struct trace_event {
     int line; /* 0: unknown */
 };
 
+/* Of a run whose wanted values did not all fit: a first pass that recorded nothing had o and lse of a sample judged,
+   the second pass, which this trace is of, recorded what was off and others. */
+struct trace_capture {
+    int64_t wanted;       /* (batch, head, q tile)s that were to be recorded; 0: one pass recorded them all */
+    int64_t judged, off;  /* in the first pass: o and lse judged, and beyond their bounds */
+    int64_t differing;    /* o or lse not the same bits in both passes; -1: not known */
+    char off_places[192]; /* the first of those that were off: "b0 h3 q17, ..." */
+};
+
 /* Facts about the run that are not arrays; all of it goes into the saved file's metadata as JSON. */
 struct trace_info {
     char kernel[64];         /* registered name */
@@ -32,6 +41,7 @@ struct trace_info {
     char backend[16];        /* "cpu", "gpu" */
     char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
     char tensor_core[16];    /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
+    struct trace_capture capture;
     int workers;
     double seconds;           /* of the launch */
     char status[16];          /* "complete", "crashed", "hung", "cancelled" */

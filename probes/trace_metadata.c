@@ -196,6 +196,13 @@ static json_t *events_value(const struct trace_info *info)
 }
 
 /* One more metadata entry; json is taken over. */
+static json_t *capture_value(const struct trace_capture *c)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:o}", "wanted", (json_int_t)c->wanted, "judged", (json_int_t)c->judged,
+                     "off", (json_int_t)c->off, "differing", (json_int_t)c->differing, "off_places",
+                     text_value(c->off_places));
+}
+
 static int put_json(struct safetensors_text *out, int n, const char *key, json_t *json)
 {
     out[n] = (struct safetensors_text){key, json ? json_dumps(json, JSON_COMPACT) : NULL};
@@ -223,6 +230,8 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     n = put_json(out, n, "attnscope.run", run_value(&t->info));
     n = put_json(out, n, "attnscope.sites", sites_value(&t->info));
     n = put_json(out, n, "attnscope.events", events_value(&t->info));
+    if (t->info.capture.wanted)
+        n = put_json(out, n, "attnscope.capture", capture_value(&t->info.capture));
     n = put_text(out, n, "attnscope.source", t->info.source);
     n = put_text(out, n, "attnscope.scenario", t->info.scenario);
     for (int i = 0; i < n; i++)
@@ -360,6 +369,28 @@ static int read_run(const struct entry *e, const json_t *from, struct trace *t)
     return 0;
 }
 
+static int get_count(const struct entry *e, const json_t *from, const char *field, int64_t low, int64_t high,
+                     int64_t *out)
+{
+    const json_t *value = json_object_get(from, field);
+    if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
+        return refuse(e, field, "a count that fits the others");
+    *out = (int64_t)json_integer_value(value);
+    return 0;
+}
+
+static int read_capture(const struct entry *e, const json_t *from, struct trace *t)
+{
+    static const struct text_field texts[] = {TEXT(trace_capture, off_places), {0}};
+    struct trace_capture *c = &t->info.capture;
+    if (get_count(e, from, "wanted", 1, INT64_MAX, &c->wanted) != 0 ||
+        get_count(e, from, "judged", 0, c->wanted, &c->judged) != 0 ||
+        get_count(e, from, "off", 0, c->judged, &c->off) != 0 ||
+        get_count(e, from, "differing", -1, c->wanted, &c->differing) != 0)
+        return -1;
+    return get_texts(e, from, texts, c);
+}
+
 static int read_sites(const struct entry *e, const json_t *from, struct trace *t)
 {
     if (!json_is_array(from))
@@ -466,6 +497,9 @@ int trace_metadata_read(const struct safetensors *file, const char *path, struct
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (read_entry(file, &(struct entry){path, entries[i].key, err}, t, types, entries[i].read) != 0)
             return -1;
+    if (safetensors_metadata(file, "attnscope.capture") &&
+        read_entry(file, &(struct entry){path, "attnscope.capture", err}, t, types, read_capture) != 0)
+        return -1;
     if (read_text(file, &(struct entry){path, "attnscope.source", err}, &t->info.source) != 0)
         return -1;
     return read_text(file, &(struct entry){path, "attnscope.scenario", err}, &t->info.scenario);

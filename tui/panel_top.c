@@ -58,7 +58,7 @@ static enum style verdict_style(const struct session *s)
         return STYLE_BAD;
     if (!s->judgement)
         return STYLE_STRONG;
-    if (s->judgement->summary.culprits || s->judgement->summary.unvisited)
+    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off)
         return STYLE_BAD;
     if (s->judgement->summary.suspicious)
         return STYLE_WARNING;
@@ -150,8 +150,13 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
     snprintf(line, sizeof line, "culprit   %s", left_out ? "the kv loop" : culprits);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
-    canvas_printf(c, area, 2, 0, STYLE_TEXT, "recorded  %d/%lld q tiles", s->trace->layout.n_slots,
-                  (long long)p->batch * p->heads * s->trace->layout.q_tiles);
+    const struct trace_capture *capture = &s->trace->info.capture;
+    size_t used = (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles", s->trace->layout.n_slots,
+                                   (long long)p->batch * p->heads * s->trace->layout.q_tiles);
+    if (capture->wanted)
+        snprintf(line + used, sizeof line - used, ", o %lld/%lld judged, %lld off", (long long)capture->judged,
+                 (long long)capture->wanted, (long long)capture->off);
+    canvas_put_cut(c, area, 2, 0, STYLE_TEXT, line);
 }
 
 /* In the order of need: what has no room is left out; the help has all of it. */

@@ -27,7 +27,7 @@ static int unmet(char *why, size_t bytes, const char *format, ...)
     return 0;
 }
 
-static int meets_clean(const struct judgement *j, char *why, size_t bytes)
+static int meets_clean(const struct judgement *j, const struct trace *t, char *why, size_t bytes)
 {
     char names[128];
     if (j->summary.culprits) {
@@ -41,6 +41,9 @@ static int meets_clean(const struct judgement *j, char *why, size_t bytes)
         if (j->summary.stage[ch].bad_global)
             return unmet(why, bytes, "expected clean, found %s off globally in %llu elements", channel_name(ch),
                          (unsigned long long)j->summary.stage[ch].bad_global);
+    if (t->info.capture.off)
+        return unmet(why, bytes, "expected clean, found o or lse off in %lld q tiles of the first pass",
+                     (long long)t->info.capture.off);
     snprintf(why, bytes, "clean, as expected");
     return 1;
 }
@@ -107,5 +110,5 @@ int judgement_meets(const struct judgement *j, const struct trace *t, const stru
         return unmet(why, why_bytes, "nothing was recorded that could be judged");
     if (expect->verdict == EXPECT_FAIL)
         return meets_fail(j, t, expect, why, why_bytes);
-    return meets_clean(j, why, why_bytes); /* a scenario that says nothing expects a correct kernel */
+    return meets_clean(j, t, why, why_bytes); /* a scenario that says nothing expects a correct kernel */
 }

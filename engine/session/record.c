@@ -2,6 +2,7 @@
 
 #include "engine/base/tensor_core.h"
 #include "engine/session/backend.h"
+#include "engine/session/bounded.h"
 #include "engine/session/feed.h"
 #include "probes/conventions.h"
 #include "scenarios/keys.h"
@@ -96,48 +97,58 @@ static int selected(const int *list, int n, int value)
     return 0;
 }
 
-/* The selected (batch, head, q tile)s in order, as many as the capture's memory takes. */
-static int choose_slots(const struct scenario *scenario, const struct asc_plan *plan, const struct layout_types *types,
-                        int32_t (**out)[3], int *n_out, struct err *err)
+/* The selected (batch, head, q tile)s in order; *out is the caller's. */
+static int list_places(const struct scenario *scenario, int q_tiles, int32_t (**out)[3], int64_t *n_out,
+                       struct err *err)
 {
     const struct asc_problem *p = &scenario->problem;
     const struct capture *c = &scenario->capture;
-    struct layout one;
-    uint64_t slot_bytes;
-    if (layout_make(p, plan, types, 1, &one, err) != 0 || layout_slot_bytes(p, plan, types, &slot_bytes, err) != 0)
-        return -1;
-    uint64_t fixed = one.total_bytes - slot_bytes,
-             room = c->mem_bytes > fixed ? (c->mem_bytes - fixed) / slot_bytes : 0;
-    if (!room)
-        return err_set(err, ERR_INPUT, scenario->path,
-                       "capture.mem: one slot of this problem takes %llu bytes, more than the %llu allowed",
-                       (unsigned long long)one.total_bytes, (unsigned long long)c->mem_bytes);
-    int64_t all = (int64_t)p->batch * p->heads * one.q_tiles;
-    if (room > (uint64_t)all)
-        room = (uint64_t)all;
-    if (room > INT32_MAX)
-        room = INT32_MAX;
-    int32_t(*slots)[3] = malloc(room * sizeof *slots);
-    if (!slots)
+    const int64_t all = (int64_t)p->batch * p->heads * q_tiles;
+    int32_t(*places)[3] = malloc((size_t)all * sizeof *places);
+    int64_t n = 0;
+    if (!places)
         return err_errno(err, "", "no memory for the slot table");
-    uint64_t n = 0;
-    for (int b = 0; b < p->batch && n < room; b++)
-        for (int h = 0; h < p->heads && n < room; h++)
-            for (int q = 0; q < one.q_tiles && n < room; q++) {
+    for (int b = 0; b < p->batch; b++)
+        for (int h = 0; h < p->heads; h++)
+            for (int q = 0; q < q_tiles; q++) {
                 if (!selected(c->batches, c->n_batches, b) || !selected(c->heads, c->n_heads, h) ||
                     !selected(c->q_tiles, c->n_q_tiles, q))
                     continue;
-                slots[n][0] = b;
-                slots[n][1] = h;
-                slots[n++][2] = q;
+                places[n][0] = b;
+                places[n][1] = h;
+                places[n++][2] = q;
             }
     if (!n) {
-        free(slots);
+        free(places);
         return err_set(err, ERR_INPUT, scenario->path, "capture: selects nothing of %d batches, %d heads, %d q tiles",
-                       p->batch, p->heads, one.q_tiles);
+                       p->batch, p->heads, q_tiles);
     }
-    *out = slots;
-    *n_out = (int)n;
+    *out = places;
+    *n_out = n;
+    return 0;
+}
+
+/* How many of `wanted` slots the capture's memory takes beside inputs and outputs, at least 1. */
+static int slots_room(const struct scenario *scenario, const struct asc_plan *plan, const struct layout_types *types,
+                      int64_t wanted, int *room, struct err *err)
+{
+    const struct asc_problem *p = &scenario->problem;
+    const uint64_t mem = scenario->capture.mem_bytes;
+    struct layout l;
+    uint64_t slot_bytes;
+    if (layout_make(p, plan, types, 1, &l, err) != 0 || layout_slot_bytes(p, plan, types, &slot_bytes, err) != 0)
+        return -1;
+    if (l.total_bytes > mem)
+        return err_set(err, ERR_INPUT, scenario->path,
+                       "capture.mem: inputs and outputs take %llu bytes and one q tile %llu, %llu are allowed",
+                       (unsigned long long)(l.total_bytes - slot_bytes), (unsigned long long)slot_bytes,
+                       (unsigned long long)mem);
+    const uint64_t fit = 1 + (mem - l.total_bytes) / slot_bytes,
+                   most = wanted < INT32_MAX ? (uint64_t)wanted : INT32_MAX;
+    *room = (int)(fit < most ? fit : most);
+    /* The slot table grows with them. */
+    while (*room > 1 && (layout_make(p, plan, types, *room, &l, err) != 0 || l.total_bytes > mem))
+        --*room;
     return 0;
 }
 
@@ -154,18 +165,21 @@ static int check_finite(const struct scenario *scenario, int tensor, const void 
     return 0;
 }
 
-static int make_trace(const struct recorder *r, const struct scenario *scenario, const struct asc_plan *plan,
+/* What a run records: n of slots. */
+struct selection {
+    struct asc_plan plan;
+    struct layout_types types;
+    int32_t (*slots)[3]; /* borrowed, [n] */
+    int n;
+};
+
+static int make_trace(const struct recorder *r, const struct scenario *scenario, const struct selection *selection,
                       struct trace **out, struct err *err)
 {
     const struct asc_problem *p = &scenario->problem;
     const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
     void *input[3] = {NULL, NULL, NULL}; /* q, k, v in the problem's layout and dtype */
-    int32_t(*slots)[3] = NULL;
-    struct layout_types types;
-    int n_slots = 0, result = -1;
-    choose_types(r, scenario, &types);
-    if (choose_slots(scenario, plan, &types, &slots, &n_slots, err) != 0)
-        return -1;
+    int result = -1;
     for (int i = 0; i < 3; i++) {
         input[i] = malloc(fill_tensor_bytes(p, i));
         if (!input[i]) {
@@ -176,12 +190,11 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
         if (check_finite(scenario, i, input[i], err) != 0)
             goto done;
     }
-    result = trace_create(p, plan, &child_hello(r->child)->conventions, &types, (const int32_t(*)[3])slots, n_slots,
-                          input[0], input[1], input[2], out, err);
+    result = trace_create(p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
+                          (const int32_t(*)[3])selection->slots, selection->n, input[0], input[1], input[2], out, err);
 done:
     for (int i = 0; i < 3; i++)
         free(input[i]);
-    free(slots);
     return result;
 }
 
@@ -246,17 +259,13 @@ static int timed_run(struct child *child, struct trace *t, double limit_s, const
     return failed;
 }
 
-int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-           const struct runner_progress *progress, struct trace **out, struct err *err)
+/* One run: *out is what it recorded, also where it ended early, or NULL. */
+static int record_pass(struct recorder *r, const struct scenario *scenario, const struct selection *selection,
+                       const struct runner_progress *progress, struct trace **out, struct err *err)
 {
-    struct asc_plan plan;
     *out = NULL;
-    if (warm_child(r, paths, scenario, PROBES_RECORD, progress, err) != 0)
-        return -1;
-    if (child_load(r->child, &scenario->problem, &plan, err) != 0)
-        return -1;
     report(progress, "filling inputs");
-    if (make_trace(r, scenario, &plan, out, err) != 0)
+    if (make_trace(r, scenario, selection, out, err) != 0)
         return -1;
     if (describe(r, scenario, *out, err) != 0) {
         trace_free(*out);
@@ -265,6 +274,91 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
     }
     report(progress, "running");
     return timed_run(r->child, *out, scenario->limit_s, progress, err);
+}
+
+/* The first pass: nothing is recorded but what the kernel leaves; what of it is off. -1: *err. */
+static int first_pass(struct recorder *r, const struct scenario *scenario, const struct selection *wanted,
+                      struct bounded *b, const struct runner_progress *progress, struct err *err)
+{
+    struct selection nothing = *wanted;
+    struct trace *t = NULL;
+    nothing.slots = b->places;
+    nothing.n = 1;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        nothing.types.channel[ch] = -1;
+    int failed = record_pass(r, scenario, &nothing, progress, &t, err);
+    if (!failed) {
+        report(progress, "judging the output");
+        bounded_sample(b, &scenario->problem, &wanted->plan, BOUNDED_SCORES);
+        failed = bounded_judge(b, t, wanted->types.channel, progress, err);
+        bounded_remember(b, t);
+    }
+    trace_free(t);
+    return failed;
+}
+
+/* Of more places than there is room for: those whose output is off, then others. A first pass that crashed or hung says
+   nothing, but the second one then shows how. */
+static int record_bounded(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                          struct bounded *b, struct selection *selection, const struct runner_progress *progress,
+                          struct trace **out, struct err *err)
+{
+    struct err first = {0};
+    const int failed = first_pass(r, scenario, selection, b, progress, &first);
+    if (failed && first.code != ERR_RUN) {
+        *err = first;
+        return -1;
+    }
+    if (failed && (warm_child(r, paths, scenario, PROBES_RECORD, progress, err) != 0 ||
+                   child_load(r->child, &scenario->problem, &selection->plan, err) != 0))
+        return -1;
+    int32_t(*slots)[3] = calloc((size_t)selection->n, sizeof *slots);
+    if (!slots)
+        return err_errno(err, "", "no memory for the slot table");
+    selection->slots = slots;
+    selection->n = bounded_choose(b, slots, selection->n);
+    int result = selection->n ? record_pass(r, scenario, selection, progress, out, err)
+                              : err_errno(err, "", "no memory for the slot table");
+    free(slots);
+    if (*out)
+        bounded_describe(b, !failed && !result ? bounded_differing(b, *out) : -1, &(*out)->info.capture);
+    if (failed && !result)
+        return err_set(err, ERR_RUN, "first pass", "%.3000s; the second one came to its end", first.message);
+    return result;
+}
+
+int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+           const struct runner_progress *progress, struct trace **out, struct err *err)
+{
+    struct selection selection = {0};
+    struct layout one;
+    int32_t(*places)[3] = NULL;
+    int64_t n = 0;
+    *out = NULL;
+    if (warm_child(r, paths, scenario, PROBES_RECORD, progress, err) != 0)
+        return -1;
+    if (child_load(r->child, &scenario->problem, &selection.plan, err) != 0)
+        return -1;
+    choose_types(r, scenario, &selection.types);
+    if (layout_make(&scenario->problem, &selection.plan, &selection.types, 1, &one, err) != 0 ||
+        list_places(scenario, one.q_tiles, &places, &n, err) != 0)
+        return -1;
+    if (slots_room(scenario, &selection.plan, &selection.types, n, &selection.n, err) != 0) {
+        free(places);
+        return -1;
+    }
+    if (selection.n == n) {
+        selection.slots = places;
+        const int failed = record_pass(r, scenario, &selection, progress, out, err);
+        free(places);
+        return failed;
+    }
+    struct bounded b;
+    if (bounded_begin(&b, places, n, err) != 0)
+        return -1;
+    const int failed = record_bounded(r, paths, scenario, &b, &selection, progress, out, err);
+    bounded_end(&b);
+    return failed;
 }
 
 /* The kernel may have been edited since. */

@@ -12,7 +12,10 @@ struct recorder {
     struct gpu_device gpu; /* what the build is for, on the GPU */
 };
 
-/* 0: *out is a complete trace. -1: *err says why; *out is NULL, or what was recorded until then (crash, limit, cancel).
+/* Where all that the scenario wants does not fit its capture.mem, which counts the live trace (inputs, outputs,
+   recorded values): two runs, as bounded.h says, one after the other in that much memory. Beside it one copy of the
+   inputs while they are made, and the oracle's working memory, a few MiB for each core. 0: *out is a complete trace.
+   -1: *err says why; *out is NULL, or what was recorded until then (crash, limit, cancel).
  */
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err);

@@ -427,7 +427,7 @@ const char *session_verdict_word(const struct session *s)
         return "CANCELLED";
     if (!s->judgement || !s->judgement->complete || !judgement_any(s->judgement))
         return "UNJUDGED";
-    if (s->judgement->summary.culprits || s->judgement->summary.unvisited)
+    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off)
         return "FAIL";
     return s->judgement->summary.suspicious ? "SUSPECT" : "CLEAN";
 }

@@ -93,6 +93,11 @@ class Reports(unittest.TestCase):
                 self.assertEqual(channel["compared"], sum(channel[part] for part in parts))
         self.assertEqual(result["first"]["channel"], "s")
 
+    def test_two_passes_in_bounded_memory(self):
+        [result] = self.json("tests/session/one-q-tile.ini", status=1)
+        self.assertEqual(result["first_pass"], {"wanted": 20, "judged": 20, "off": 1, "off_places": "b0 h2 q3", "differing": 0})
+        self.assertEqual((result["verdict"], result["culprits"]), ("FAIL", ["o"]))
+
     def test_two_mistakes(self):
         [result] = self.json("scenarios/bugs/two-mistakes.ini")
         place = {"batch": 0, "head": 0, "q_tile": 0, "kv_tile": 0}
