@@ -78,7 +78,7 @@ static void test_what_is_off_is_recorded_first(void **state)
     int32_t slots[110][3];
     for (int64_t i = 0; i < b.n; i++)
         b.state[i] = BOUNDED_OK;
-    b.state[11 + 3] = b.state[11 + 4] = b.state[7 * 11] = BOUNDED_OFF;
+    b.state[11 + 3] = b.state[11 + 4] = b.state[77] = BOUNDED_OFF;
     assert_int_equal(bounded_choose(&b, slots, 3), 3);
     assert_memory_equal(slots, expected, sizeof expected);
     /* Less room: every head has its first. */
