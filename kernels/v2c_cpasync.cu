@@ -161,7 +161,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
         for (int r = 0; r < ROWS_PER_WARP; r++) {
             const int row = warp * ROWS_PER_WARP + r;
             float s[KEYS] = {};
-#pragma unroll 2
+#pragma unroll 1
             for (int d = 0; d < D; d += 8) {
                 const uint4 x = *reinterpret_cast<const uint4 *>(sq + row * D + d);
                 const float2 x0 = widen(x.x, T()), x1 = widen(x.y, T()), x2 = widen(x.z, T()), x3 = widen(x.w, T());

@@ -20,7 +20,7 @@
 #define RUNTIME "build/libdebuggee_cpu.a"
 #define INCLUDE "engine/runners/cpu/include"
 
-static const char *const programs[] = {"features", "types", "errors", "tensor"};
+static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
 static const char *missing; /* why the programs can not be built on this machine, or NULL */
@@ -78,13 +78,14 @@ static int build_programs(void **state)
     if (simt_march_flag())
         snprintf(flags + strlen(flags), sizeof flags - strlen(flags), " %s", simt_march_flag());
     for (size_t i = 0; i < PROGRAMS; i++)
-        snprintf(command + strlen(command), sizeof command - strlen(command),
-                 "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -I" INCLUDE
-                 " -include " INCLUDE "/simt_device.h -c tests/simt/%s.cu -o " DIR "/%s.o & p%zu=$!; ",
-                 flags, programs[i], programs[i], i);
+        snprintf(
+            command + strlen(command), sizeof command - strlen(command),
+            "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -Iprobes -I" INCLUDE
+            " -include " INCLUDE "/simt_device.h -c tests/simt/%s.cu -o " DIR "/%s.o & p%zu=$!; ",
+            flags, programs[i], programs[i], i);
     snprintf(command + strlen(command), sizeof command - strlen(command), "%s",
              "gcc -D_GNU_SOURCE -I. -c tests/simt/host.c -o " DIR
-             "/host.o && wait $p0 && wait $p1 && wait $p2 && wait $p3) 2>&1");
+             "/host.o && wait $p0 && wait $p1 && wait $p2 && wait $p3 && wait $p4) 2>&1");
     must_run(command);
     join(link, sizeof link, simt_link_flags);
     for (size_t i = 0; i < PROGRAMS; i++) {
@@ -155,6 +156,14 @@ static void test_asynchronous_copies(void **state)
     (void)state;
     runs_clean("tensor", "copies 1 1");
     runs_clean("tensor", "copies 3 1 1");
+}
+
+static void test_arrays_need_no_alignment(void **state)
+{
+    (void)state;
+    runs_clean("unaligned", "v2c_cpasync 2 1");
+    runs_clean("unaligned", "v2c_wmma_qk 2 1");
+    runs_clean("unaligned", "v2c_wmma 2 1");
 }
 
 static void test_clock_is_the_same_everywhere(void **state)
@@ -435,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_tensor_cores),
         cmocka_unit_test(test_asynchronous_copies),
+        cmocka_unit_test(test_arrays_need_no_alignment),
         cmocka_unit_test(test_clock_is_the_same_everywhere),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cancel),
