@@ -1,6 +1,7 @@
 #include "probes/trace.h"
 
 #include "probes/live.h"
+#include "probes/trace_store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,12 @@ void trace_free(struct trace *t)
         return;
     if (t->bytes)
         munmap((void *)(uintptr_t)t->bytes, t->n_bytes);
-    if (t->fd >= 0)
+    const int quiet = t->info.status[0] == '\0' || trace_complete(t); /* nobody writes any more */
+    if (t->fd >= 0 && t->store && quiet && t->bytes)
+        trace_store_give(t->store, t->fd, t->n_bytes);
+    else if (t->fd >= 0)
         close(t->fd);
+    trace_store_free(t->store);
     free((void *)(uintptr_t)t->slot_index);
     if (t->live)
         free((void *)(uintptr_t)t->slots);

@@ -64,6 +64,8 @@ struct trace {
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; live: owned, saved: in the mapping */
     int fd;                    /* owned: memfd of a live trace, -1 for a saved one */
     int live;                  /* 1: memfd, 0: a file */
+    struct trace_store
+        *store; /* a reference of its own: where the memfd goes after it (trace_store.h); NULL: nowhere */
     /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum
        asc_channel) overwrote their values with, after recording them here. Owned; NULL: nothing was fed. */
     struct trace *fed;

@@ -1,5 +1,6 @@
 #include "probes/live.h"
 #include "probes/trace_file.h"
+#include "probes/trace_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,18 @@ static int write_at(int fd, const void *bytes, size_t n, uint64_t offset, struct
         from += done;
         n -= (size_t)done;
         offset += (uint64_t)done;
+    }
+    return 0;
+}
+
+/* Zeros from the end of one part to the next: what an earlier trace left there goes as well. */
+static int write_zeros(int fd, uint64_t from, uint64_t to, struct err *err)
+{
+    static const unsigned char zeros[ASC_HEADER_BYTES];
+    for (uint64_t n; from < to; from += n) {
+        n = to - from < sizeof zeros ? to - from : sizeof zeros;
+        if (write_at(fd, zeros, n, from, err) != 0)
+            return -1;
     }
     return 0;
 }
@@ -175,18 +188,42 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
     return write_at(fd, &header, sizeof header, 0, err);
 }
 
+/* The gaps between the parts, which are laid out in this order. */
+static int write_gaps(int fd, const struct layout *l, struct err *err)
+{
+    const struct layout_part *parts[] = {&l->q,     &l->k,          &l->v,       &l->o,       &l->lse,
+                                         &l->slots, &l->slot_index, &l->dropped, &l->mistyped};
+    const size_t n = sizeof parts / sizeof *parts;
+    int result = write_zeros(fd, 0, l->q.offset, err);
+    for (size_t i = 0; i < n && result == 0; i++)
+        result = write_zeros(fd, parts[i]->offset + parts[i]->bytes, i + 1 < n ? parts[i + 1]->offset : l->slots_offset,
+                             err);
+    return result;
+}
+
+static int open_memory(struct trace *t, struct err *err)
+{
+    const uint64_t n_bytes = t->layout.total_bytes;
+    t->fd = trace_store_take(t->store, n_bytes);
+    if (t->fd >= 0)
+        return write_gaps(t->fd, &t->layout, err);
+    if (memory_check(n_bytes, err) != 0)
+        return -1;
+    t->fd = memfd_create("attnscope trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (t->fd < 0)
+        return err_errno(err, "live trace", "no memory file");
+    if (ftruncate(t->fd, (off_t)n_bytes) != 0)
+        return err_errno(err, "live trace", "no space for %llu bytes", (unsigned long long)n_bytes);
+    return 0;
+}
+
 static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3], const void *q,
                   const void *k, const void *v, struct err *err)
 {
     static const uint64_t zeros[ASC_CHANNELS];
     const struct layout *l = &t->layout;
-    if (memory_check(l->total_bytes, err) != 0)
+    if (open_memory(t, err) != 0)
         return -1;
-    t->fd = memfd_create("attnscope trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (t->fd < 0)
-        return err_errno(err, "live trace", "no memory file");
-    if (ftruncate(t->fd, (off_t)l->total_bytes) != 0)
-        return err_errno(err, "live trace", "no space for %llu bytes", (unsigned long long)l->total_bytes);
     if (write_header(t->fd, t, types, err) != 0 || write_at(t->fd, q, l->q.bytes, l->q.offset, err) != 0 ||
         write_at(t->fd, k, l->k.bytes, l->k.offset, err) != 0 ||
         write_at(t->fd, v, l->v.bytes, l->v.offset, err) != 0 || write_unwritten(t->fd, &l->o, err) != 0 ||
@@ -209,11 +246,20 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
                  const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
                  const void *v, struct trace **out, struct err *err)
 {
+    return trace_create_in(NULL, p, plan, conventions, types, slots, n_slots, q, k, v, out, err);
+}
+
+int trace_create_in(struct trace_store *store, const struct asc_problem *p, const struct asc_plan *plan,
+                    const struct asc_conventions *conventions, const struct layout_types *types,
+                    const int32_t (*slots)[3], int n_slots, const void *q, const void *k, const void *v,
+                    struct trace **out, struct err *err)
+{
     struct trace *t = calloc(1, sizeof *t);
     if (!t)
         return err_errno(err, "live trace", "no memory");
     t->fd = -1;
     t->live = 1;
+    t->store = trace_store_hold(store);
     t->problem = *p;
     t->problem.q = t->problem.k = t->problem.v = NULL;
     t->problem.o = NULL;

@@ -5,6 +5,7 @@
 #include "engine/session/bounded.h"
 #include "engine/session/feed.h"
 #include "probes/conventions.h"
+#include "probes/trace_store.h"
 #include "scenarios/keys.h"
 
 #include <math.h>
@@ -190,8 +191,9 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
         if (check_finite(scenario, i, input[i], err) != 0)
             goto done;
     }
-    result = trace_create(p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
-                          (const int32_t(*)[3])selection->slots, selection->n, input[0], input[1], input[2], out, err);
+    result =
+        trace_create_in(r->store, p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
+                        (const int32_t(*)[3])selection->slots, selection->n, input[0], input[1], input[2], out, err);
 done:
     for (int i = 0; i < 3; i++)
         free(input[i]);
@@ -335,6 +337,8 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
     int32_t(*places)[3] = NULL;
     int64_t n = 0;
     *out = NULL;
+    if (!r->store)
+        r->store = trace_store_new(); /* without one every run takes new memory */
     if (warm_child(r, paths, scenario, PROBES_RECORD, progress, err) != 0)
         return -1;
     if (child_load(r->child, &scenario->problem, &selection.plan, err) != 0)
@@ -405,5 +409,6 @@ void recorder_free(struct recorder *r)
 {
     child_stop(r->child);
     build_free(&r->build);
+    trace_store_free(r->store);
     memset(r, 0, sizeof *r);
 }

@@ -9,7 +9,8 @@
 struct recorder {
     struct build build;
     struct child *child;
-    struct gpu_device gpu; /* what the build is for, on the GPU */
+    struct trace_store *store; /* owned: the memory of traces that are gone */
+    struct gpu_device gpu;     /* what the build is for, on the GPU */
 };
 
 /* Where all that the scenario wants does not fit its capture.mem, which counts the live trace (inputs, outputs,

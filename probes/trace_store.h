@@ -1,0 +1,25 @@
+/* Memory of live traces for the next run: the first touch of 1 GiB costs seconds, filling it anew a fraction of one.
+   Holds one memfd that nobody uses; thread-safe, and lives until the last trace made with it is freed. */
+#ifndef PROBES_TRACE_STORE_H
+#define PROBES_TRACE_STORE_H
+
+#include "probes/trace.h"
+
+struct trace_store *trace_store_new(void);    /* NULL without memory */
+void trace_store_free(struct trace_store *s); /* gives up one reference; NULL is legal */
+
+/* trace_create(), in the memfd of an earlier trace of the same size where the store holds one: every byte of it is
+   written anew, so that the trace equals one in a new memfd. A memfd of another size is given back to the system. Once
+   it is freed the trace leaves its memfd to the store if its run came to its end or never began; of a run that was
+   stopped, somebody may still be writing. s may be NULL. */
+int trace_create_in(struct trace_store *s, const struct asc_problem *p, const struct asc_plan *plan,
+                    const struct asc_conventions *conventions, const struct layout_types *types,
+                    const int32_t (*slots)[3], int n_slots, const void *q, const void *k, const void *v,
+                    struct trace **out, struct err *err);
+
+/* For trace_create_in() and trace_free(). */
+struct trace_store *trace_store_hold(struct trace_store *s);   /* one reference more; s */
+int trace_store_take(struct trace_store *s, uint64_t n_bytes); /* a memfd of this size, the caller's; -1: none */
+void trace_store_give(struct trace_store *s, int fd, uint64_t n_bytes); /* takes fd over */
+
+#endif
