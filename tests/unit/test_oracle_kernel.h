@@ -3,7 +3,8 @@
 #ifndef TEST_ORACLE_KERNEL_H
 #define TEST_ORACLE_KERNEL_H
 
-#include "engine/oracle/oracle.h"
+#include "engine/base/tensor_core.h"
+#include "engine/oracle/product.h"
 #include "probes/layout.h"
 #include <float.h>
 #include <math.h>
@@ -89,6 +90,8 @@ struct spec {
     int skips_padding;   /* and P.V leaves them out */
     double exp_error;    /* relative error of every exponential, on top of expf's own */
     unsigned unrecorded; /* set of 1u << channel */
+    int core;            /* 1 + enum tensor_core that multiplies; 0: f32, in the order that `summing` says */
+    int join;            /* how a tensor core's P V comes to alpha u_prev: enum product_join */
     enum mistake mistake;
     unsigned seed;
 };
@@ -221,7 +224,32 @@ static inline float run_cap(const struct kernel_run *run, float score)
     return s->softcap * capped * (s->conventions.s_unit == ASC_UNIT_LOG2 ? (float)M_LOG2E : 1);
 }
 
-static inline float run_score(const struct kernel_run *run, const float *q, const float *k, int row, int col, int kv)
+/* Rows of an operand as a tensor core takes them: [rows][n], element (row, i) at x[row * row_stride + i * stride]. */
+static inline void *run_operand(enum dtype t, const float *x, int rows, int n, ptrdiff_t row_stride, ptrdiff_t stride,
+                                struct tensor_core_operand *out)
+{
+    uint64_t *codes = calloc((size_t)rows * (size_t)n + 1, sizeof *codes);
+    void *room = aligned_alloc(32, tensor_core_room(rows, n));
+    for (int i = 0; i < rows * n; i++)
+        dtype_store(t, codes, (size_t)i, (double)x[i / n * row_stride + i % n * stride]);
+    tensor_core_take(out, room, t, codes, rows, n, n, 1);
+    free(codes);
+    return room;
+}
+
+/* out [b->rows] = start + x b', x [n] in type t. */
+static inline void run_product(enum tensor_core core, enum dtype t, const float *x, int n,
+                               const struct tensor_core_operand *b, const float *start, float *out)
+{
+    struct tensor_core_operand a;
+    void *room = run_operand(t, x, 1, n, n, 1, &a);
+    tensor_core_product(core, &a, b, start, b->rows, out, b->rows);
+    free(room);
+}
+
+/* dots: what a tensor core has made of the row; NULL: there is none. */
+static inline float run_score(const struct kernel_run *run, const float *q, const float *k, const float *dots, int row,
+                              int col, int kv)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -233,7 +261,7 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
                          run_fold(run);
     float other[512];
     float dot = 0;
-    switch (s->mistake) {
+    switch (dots ? RIGHT : s->mistake) {
     case S_K_NOT_TRANSPOSED:
         return factor * sum_products(s, a, k + col, D, D, 0);
     case S_LAST_PRODUCT:
@@ -257,8 +285,10 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
             dot = round_to(DTYPE_F16, dot + a[d] * b[d]);
         return factor * dot;
     default:
-        dot = sum_products(s, a, b, D, 1, 0);
+        dot = dots ? dots[col] : sum_products(s, a, b, D, 1, 0);
     }
+    if (s->core - 1 == TENSOR_CORE_H100_F16)
+        return round_to(DTYPE_F16, dot * factor);
     switch (s->mistake) {
     case S_SCALED_TWICE:
         return dot * factor * run->scale;
@@ -324,6 +354,7 @@ static inline void run_record(const struct kernel_run *run, enum asc_channel ch,
 struct state {
     float *q, *m, *l, *u; /* [br][D], [br], [br][lanes], [br][D] */
     int lanes;
+    struct tensor_core_operand k, v; /* of the tile at hand, where there is a tensor core */
 };
 
 static inline float run_max(const struct spec *s, float a, float b)
@@ -384,9 +415,20 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     float *m = &at->m[r], *l = &at->l[(ptrdiff_t)r * at->lanes], *u = &at->u[r * D];
     float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
     float top = *m;
+    const enum tensor_core core = s->core ? (enum tensor_core)(s->core - 1) : TENSOR_CORE_F32;
+    float *dots = s->core ? calloc((size_t)bc, sizeof *dots) : NULL;
+    float *added = calloc((size_t)D * 2, sizeof *added), *rescaled = added + D;
+    if (s->core) {
+        float last = at->q[(r + 1) * D - 1];
+        if (s->mistake == S_LAST_PRODUCT)
+            at->q[(r + 1) * D - 1] = 0;
+        run_product(s->mistake == S_F16_ACCUMULATOR ? TENSOR_CORE_H100_F16 : core, run_dtype(s, asc_q), at->q + r * D,
+                    D, &at->k, NULL, dots);
+        at->q[(r + 1) * D - 1] = last;
+    }
     for (int c = 0; c < bc; c++) {
         const int masked = c >= valid ? s->mistake != S_TAIL_COUNTED : !run_sees(s, r, first + c);
-        const float dot = run_score(run, at->q, k, r, c, kv), capped = run_cap(run, dot);
+        const float dot = run_score(run, at->q, k, dots, r, c, kv), capped = run_cap(run, dot);
         const float recorded = !later ? masked ? out : capped : conventions->s_at == ASC_S_DOT ? dot : capped;
         if (real_row)
             run_record(run, asc_s, kv, (size_t)r * (size_t)bc + (size_t)c, recorded);
@@ -419,11 +461,20 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         p[valid / 2] = 0;
     for (int c = 0; c < bc; c++)
         p[c] = round_to(run_p_type(s), p[c]);
+    for (int d = 0; d < D; d++)
+        rescaled[d] = core == TENSOR_CORE_H100_F16 ? round_to(DTYPE_F16, u[d] * u_alpha) : u[d] * u_alpha;
+    if (s->core)
+        run_product(core, run_p_type(s), p, bc, &at->v, s->join == PRODUCT_CARRIES ? rescaled : NULL, added);
     for (int d = 0; d < D; d++) {
-        const float before = u[d] * u_alpha;
+        const float before = rescaled[d];
         if (real_row && conventions->u_phase == ASC_U_RESCALED && run->last_kv >= 0)
             run_record(run, asc_u, run->last_kv, (size_t)(r * D + d), before);
-        u[d] = sum_products(s, p, v + d, s->skips_padding ? valid : bc, D, before);
+        if (!s->core)
+            u[d] = sum_products(s, p, v + d, s->skips_padding ? valid : bc, D, before);
+        else if (s->join == PRODUCT_CARRIES)
+            u[d] = added[d];
+        else
+            u[d] = s->join == PRODUCT_ADDS ? before + added[d] : fmaf(u_alpha, u[d], added[d]);
         if (real_row)
             run_record(run, asc_u, kv, (size_t)(r * D + d), u[d]);
     }
@@ -434,6 +485,8 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         for (int lane = 0; lane < at->lanes; lane++)
             run_record(run, asc_l, kv, (size_t)r * (size_t)at->lanes + (size_t)lane, l[lane]);
     }
+    free(dots);
+    free(added);
     free(score);
     free(p);
 }
@@ -454,9 +507,13 @@ static inline void run_tile(struct kernel_run *run, int kv, struct state *at)
         run_record(run, asc_k, kv, (size_t)i, k[i]);
         run_record(run, asc_v, kv, (size_t)i, v[i]);
     }
+    void *k_room = s->core ? run_operand(run_dtype(s, asc_k), k, bc, (int)D, D, 1, &at->k) : NULL;
+    void *v_room = s->core ? run_operand(run_dtype(s, asc_v), v, (int)D, bc, 1, D, &at->v) : NULL;
     for (int r = 0; r < s->br; r++)
         run_row(run, kv, r, k, v, at);
     run->last_kv = kv;
+    free(k_room);
+    free(v_room);
     free(k);
     free(v);
 }
