@@ -82,6 +82,25 @@ static inline double vector_max(const double *x, int n, double least)
     return top;
 }
 
+/* The largest |x|; NaNs are passed over. */
+static inline double vector_max_size(const double *x, int n)
+{
+    lanes_f64 tops = {0};
+    double top = 0;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        const lanes_f64 next = LANES_SIZE(LANES_LOAD(x + i));
+        lanes_raise(&tops, &next);
+    }
+    for (; i < n; i++) {
+        const double size = x[i] < 0 ? -x[i] : x[i];
+        top = size > top ? size : top;
+    }
+    for (int lane = 0; lane < LANES; lane++)
+        top = tops[lane] > top ? tops[lane] : top;
+    return top;
+}
+
 static inline int lanes_any(const lanes_i64 *x)
 {
     int64_t any = 0;

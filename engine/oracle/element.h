@@ -8,7 +8,7 @@
    infinite or NaN can not fail, so where want is finite it says nothing either. */
 struct comparison {
     const struct matrix *captured;
-    const double *got, *want, *bound; /* [rows][cols]; got is captured as float64 */
+    const double *got, *want, *bound; /* [rows][cols]; got is captured as float64; got == want: all right and finite */
     int rows, cols;
     int lenient; /* 1: where want is NaN what was written is not judged: the fault lies upstream (a local verdict) */
 };

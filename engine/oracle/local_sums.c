@@ -3,6 +3,7 @@
 
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 /* A value that float64 arithmetic could not give from finite operands makes no statement. */
-static double statement(double x)
+static inline double statement(double x)
 {
     return isfinite(x) ? x : NAN;
 }
@@ -112,6 +113,28 @@ void local_l(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+/* alpha u_prev, its magnitude, and what it is uncertain by. */
+VECTOR_UNITS static void carry(const double *restrict before, const double *restrict before_loose, int n, double factor,
+                               double factor_loose, double *restrict want, double *restrict size,
+                               double *restrict bound)
+{
+    for (int i = 0; i < n; i++) {
+        want[i] = factor * before[i];
+        size[i] = fabs(want[i]);
+        bound[i] = factor_loose * fabs(before[i]) + (fabs(factor) + factor_loose) * before_loose[i];
+    }
+}
+
+/* What the operands are uncertain by becomes the bound: `relative` of the sum of magnitudes is added. */
+VECTOR_UNITS static void close_bounds(int n, double relative, double tiny, double *restrict want,
+                                      const double *restrict size, double *restrict bound)
+{
+    for (int i = 0; i < n; i++) {
+        want[i] = statement(want[i]);
+        bound[i] += relative * (size[i] + bound[i]) + tiny;
+    }
+}
+
 /* u = alpha u_prev + p v; a u that is recorded after its rescaling holds alpha u_prev already. */
 void local_u(const struct oracle_case *c, struct judge_scratch *s)
 {
@@ -123,25 +146,15 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < rows; r++) {
         const double factor = rescaled ? 1 : alpha->value[r], factor_loose = rescaled ? 0 : alpha_loose(alpha, r);
         const size_t first = (size_t)r * (size_t)head_dim;
-        for (size_t i = first; i < first + (size_t)head_dim; i++) {
-            const double before = s->u_prev[i];
-            want[i] = factor * before;
-            size[i] = fabs(want[i]);
-            bound[i] = factor_loose * fabs(before) + (fabs(factor) + factor_loose) * s->u_prev_loose[i];
-        }
+        carry(s->u_prev + first, s->u_prev_loose + first, head_dim, factor, factor_loose, want + first, size + first,
+              bound + first);
     }
-    for (size_t i = 0; i < (size_t)rows * (size_t)cols; i++)
-        s->abs_p[i] = product_size(accumulator, s->pv_p[i]);
     matrix_multiply(rows, head_dim, cols, 1, s->pv_p, cols, v, head_dim, want, 1);
-    matrix_multiply(rows, head_dim, cols, 1, s->abs_p, cols,
-                    product_sizes(accumulator, s->use_v, cols * head_dim, s->spare_k), head_dim, size, 1);
+    magnitude_multiply(s, rows, head_dim, cols, 1, product_sizes(accumulator, s->pv_p, rows * cols, s->abs_p),
+                       product_sizes(accumulator, s->use_v, cols * head_dim, s->spare_k), size, 1);
     if (!s->pv_p_exact)
-        matrix_multiply(rows, head_dim, cols, 1, s->pv_p_loose, cols, s->use_v, head_dim, bound, 1);
-    const double relative = product_accumulate(c), tiny = product_tiny(accumulator, c->bc + 2);
-    for (size_t i = 0; i < (size_t)rows * (size_t)head_dim; i++) {
-        want[i] = statement(want[i]);
-        bound[i] += relative * (size[i] + bound[i]) + tiny;
-    }
+        magnitude_multiply(s, rows, head_dim, cols, 1, s->pv_p_loose, s->use_v, bound, 1);
+    close_bounds(rows * head_dim, product_accumulate(c), product_tiny(accumulator, c->bc + 2), want, size, bound);
 }
 
 void local_keep_u(const struct oracle_case *c, struct judge_scratch *s)

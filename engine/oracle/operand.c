@@ -1,5 +1,6 @@
 #include "engine/oracle/operand.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
@@ -7,10 +8,10 @@
 
 struct operand {
     const struct matrix *input;
-    const double *in, *in_size; /* the input and its magnitude, from the operand's first row on */
-    double *size;               /* room for the magnitude of the captured values */
-    const double **use;         /* where local formulas look for the magnitude */
-    int first;                  /* row of the input that the operand begins with */
+    double *in, *in_size; /* the input and its magnitude, from the operand's first row on */
+    double *size;         /* room for the magnitude of the captured values */
+    const double **use;   /* where local formulas look for the magnitude */
+    int first;            /* row of the input that the operand begins with */
 };
 
 static struct operand operand_of(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
@@ -26,12 +27,12 @@ static struct operand operand_of(const struct oracle_case *c, struct judge_scrat
     }
 }
 
-static int all_finite(const double *x, int n)
+VECTOR_UNITS static int all_finite(const double *x, int n)
 {
+    int64_t unreal = 0;
     for (int i = 0; i < n; i++)
-        if (!(fabs(x[i]) <= DBL_MAX))
-            return 0;
-    return 1;
+        unreal |= !(fabs(x[i]) <= DBL_MAX);
+    return unreal == 0;
 }
 
 static int equal(const double *x, const double *y, int n)
@@ -40,6 +41,14 @@ static int equal(const double *x, const double *y, int n)
         if (!(x[i] == y[i]))
             return 0;
     return 1;
+}
+
+/* What was captured is the input, bit for bit and finite: one array is all there is to it. */
+static void take_same(const struct judge_scratch *s, const struct operand *o, struct stage *stage)
+{
+    stage->recorded = 1;
+    stage->got = stage->want[LOCAL] = stage->want[GLOBAL] = o->in;
+    stage->bound[LOCAL] = stage->bound[GLOBAL] = s->zero;
 }
 
 int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
@@ -51,6 +60,8 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     if (ch != asc_q)
         truth_load(c, s, ch);
     stage->recorded = 0;
+    stage->got = stage->got_room;
+    stage->want[LOCAL] = stage->want_room;
     stage->loose = s->zero;
     stage->exact = 1;
     stage->value = o.in;
@@ -70,12 +81,16 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     }
     if (!captured->data)
         return fold == 1;
+    const int fed = scratch_fed(s, c, ch) != NULL;
+    if (fold == 1 && !fed && values_same(captured, o.input, o.first) && all_finite(o.in, n)) {
+        take_same(s, &o, stage);
+        return 1;
+    }
     scratch_take(s, c, ch);
     double unit = 0;
     double half_tiny = 0;
     const int narrow = bound_narrow(captured->dtype, &unit, &half_tiny) && captured->dtype != o.input->dtype;
-    const int used = scratch_fed(s, c, ch) ? equal(stage->value, o.in, n) : values_same(captured, o.input, o.first);
-    const int same = used && all_finite(o.in, n);
+    const int same = fed && fold == 1 && equal(stage->value, o.in, n) && all_finite(o.in, n);
     for (int i = 0; i < n; i++) {
         /* A NaN or an infinity in the input is where the trouble starts: it never counts as right. */
         stage->want[LOCAL][i] = !isfinite(in[i])      ? NAN
@@ -87,5 +102,5 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     stage->bound[LOCAL] = fold == 1 ? s->zero : s->folded_bound;
     stage->bound[GLOBAL] = stage->bound[LOCAL];
     *o.use = o.size;
-    return same && fold == 1;
+    return same;
 }

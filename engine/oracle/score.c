@@ -2,6 +2,7 @@
 #include "engine/oracle/local.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
 
@@ -43,22 +44,20 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
     const double masked = is_value ? (double)c->conventions.s_masked_value : -INFINITY;
     matrix_multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
                                product->want, 0);
-    matrix_multiply_transposed(rows, cols, head_dim, fabs(product->factor) * relative, size_q, head_dim, size_k,
-                               head_dim, product->bound, 0);
+    magnitude_multiply_transposed(s, rows, cols, head_dim, fabs(product->factor) * relative, size_q, size_k,
+                                  product->bound);
     if (c->softcap > 0 && !values_capped_later(c))
         cap_product(c, product, (size_t)rows * (size_t)cols);
     for (int r = 0; r < rows; r++) {
+        const int first = keeps_masked ? 0 : s->hidden[r], last = keeps_masked ? cols : s->visible[r];
         double *want = product->want + (size_t)r * (size_t)cols;
         double *bound = product->bound + (size_t)r * (size_t)cols;
-        for (int col = 0; col < cols; col++) {
-            if (keeps_masked || (col >= s->hidden[r] && col < s->visible[r])) {
-                want[col] = statement(want[col]);
-                bound[col] += tiny;
-            } else {
-                want[col] = masked;
-                bound[col] = 0;
-            }
-        }
+        for (int col = 0; col < first; col++)
+            want[col] = masked, bound[col] = 0;
+        for (int col = first; col < last; col++)
+            want[col] = statement(want[col]), bound[col] += tiny;
+        for (int col = last; col < cols; col++)
+            want[col] = masked, bound[col] = 0;
     }
 }
 

@@ -114,12 +114,13 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         struct stage *stage = &s->stage[ch];
         const size_t step = padded((size_t)stage->rows * (size_t)stage->cols);
-        stage->got = at;
+        stage->got = stage->got_room = at;
         stage->loose_room = at + step;
         for (int side = 0; side < SIDES; side++) {
             stage->want[side] = at + (size_t)(2 + 2 * side) * step;
             stage->bound[side] = at + (size_t)(3 + 2 * side) * step;
         }
+        stage->want_room = stage->want[LOCAL];
         at += ARRAYS_PER_STAGE * step;
     }
     s->hidden = s->indices;

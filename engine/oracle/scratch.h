@@ -13,7 +13,8 @@ struct stage {
     double *got;
     double *want[SIDES]; /* NaN: its operands allow no statement; +-inf: exactly this infinity is expected */
     double *bound[SIDES];
-    double *loose_room; /* of loose; of a channel that was fed: the values the kernel went on with */
+    double *got_room, *want_room; /* of got and want[LOCAL], where an operand is no array of its own */
+    double *loose_room;           /* of loose; of a channel that was fed: the values the kernel went on with */
     /* What the local formulas downstream take for this channel: the captured values, or where there are none the
        expected ones; and how far the kernel's own values may lie from it (all zero for captured f32). */
     const double *value, *loose;

@@ -3,6 +3,7 @@
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -13,6 +14,13 @@
 #define FRAME_REACH 80.0
 /* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
 #define FRAME_LOST 1e100
+
+VECTOR_UNITS static void take_sizes(const double *restrict x, size_t n, double grown, double more,
+                                    double *restrict size)
+{
+    for (size_t i = 0; i < n; i++)
+        size[i] = fabs(x[i]) * grown + more;
+}
 
 /* Loads rows first .. first + rows - 1 of an input and their magnitudes. Where the kernel converts it to a narrower
    type before use, a correct one works on values up to half a step away: the magnitude includes that. Returns 1 if so.
@@ -29,8 +37,7 @@ static int load_input(const struct matrix *input, int used_type, int first, int 
     part.rows = rows;
     part.data = (const unsigned char *)input->data + (size_t)(first * input->row_stride) * dtype_bytes(input->dtype);
     values_load(&part, out);
-    for (size_t i = 0; i < n; i++)
-        size[i] = fabs(out[i]) * grown + more;
+    take_sizes(out, n, grown, more, size);
     return lossy;
 }
 
@@ -385,43 +392,71 @@ static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, 
     }
 }
 
+VECTOR_UNITS static void raise_row(int n, const double *restrict x, double *restrict top)
+{
+    for (int i = 0; i < n; i++)
+        top[i] = x[i] > top[i] ? x[i] : top[i];
+}
+
+/* Sums so far into the frame of this tile's maximum. */
+VECTOR_UNITS static void decay_row(int n, double decay, double decay_error, double *restrict out, double *restrict size,
+                                   double *restrict error)
+{
+    for (int i = 0; i < n; i++) {
+        error[i] = (decay + decay_error) * error[i] + decay_error * size[i];
+        size[i] *= decay;
+        out[i] *= decay;
+    }
+}
+
+struct frame_row {
+    double relative, loose; /* error of summing; uncertainty of the frame */
+    double shift, tiny;     /* from the frame of the maximum to the kernel's */
+};
+
+/* What summing has cost, and U of one row in this run's frame. */
+VECTOR_UNITS static void expect_row(int n, const struct frame_row *frame, const double *restrict out,
+                                    const double *restrict size, double *restrict error, double *restrict want,
+                                    double *restrict bound)
+{
+    const double relative = frame->relative, loose = frame->loose, shift = frame->shift, tiny = frame->tiny;
+    for (int i = 0; i < n; i++) {
+        error[i] += relative * (size[i] + error[i]);
+        want[i] = out[i] * shift;
+        bound[i] = (error[i] + loose * size[i]) * shift + tiny;
+    }
+}
+
 static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
     const double *v = s->in_v, *size_v = s->size_v;
     const double relative = product_accumulate(c), factor = offset_factor(c);
+    const double tiny = fmax(1, factor) * c->bc * BOUND_TINY;
+    for (int key = 0; key < cols; key++)
+        raise_row(head_dim, size_v + (size_t)key * (size_t)head_dim, s->out_top);
     for (int r = 0; r < rows; r++) {
-        const double decay = s->decay[r], decay_error = s->decay_error[r];
         const size_t first = (size_t)r * (size_t)head_dim;
-        for (size_t i = first; i < first + (size_t)head_dim; i++) {
-            s->out_error[i] = (decay + decay_error) * s->out_error[i] + decay_error * s->out_size[i];
-            s->out_size[i] *= decay;
-            s->out[i] *= decay;
-        }
+        decay_row(head_dim, s->decay[r], s->decay_error[r], s->out + first, s->out_size + first, s->out_error + first);
     }
-    for (int i = 0; i < cols * head_dim; i++)
-        s->out_top[i % head_dim] = fmax(s->out_top[i % head_dim], size_v[i]);
     matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, s->out, 1);
-    matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, size_v, head_dim, s->out_size, 1);
+    magnitude_multiply(s, rows, head_dim, cols, 1, s->weight, size_v, s->out_size, 1);
     add_rounding(c, s);
     add_subnormal(c, s, relative);
-    matrix_multiply(rows, head_dim, cols, 1, s->weight_error, cols, size_v, head_dim, s->out_error, 1);
+    magnitude_multiply(s, rows, head_dim, cols, 1, s->weight_error, size_v, s->out_error, 1);
     if (s->lossy_v) {
         /* What converting V may have cost: w (size - |v|). */
         for (int i = 0; i < cols * head_dim; i++)
             s->spare_k[i] = size_v[i] - fabs(v[i]);
-        matrix_multiply(rows, head_dim, cols, BOUND_SLACK, s->weight, cols, s->spare_k, head_dim, s->out_error, 1);
+        magnitude_multiply(s, rows, head_dim, cols, BOUND_SLACK, s->weight, s->spare_k, s->out_error, 1);
     }
     for (int r = 0; r < rows; r++) {
         const double shift = s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]), loose = s->frame_loose[r];
         const size_t first = (size_t)r * (size_t)head_dim;
-        for (size_t i = first; i < first + (size_t)head_dim; i++) {
-            s->out_error[i] += relative * (s->out_size[i] + s->out_error[i]);
-            stage->want[GLOBAL][i] = factor * s->out[i] * shift;
-            stage->bound[GLOBAL][i] =
-                factor * (s->out_error[i] + loose * s->out_size[i]) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
-        }
+        expect_row(head_dim, &(struct frame_row){relative, loose, factor * shift, tiny}, s->out + first,
+                   s->out_size + first, s->out_error + first, stage->want[GLOBAL] + first,
+                   stage->bound[GLOBAL] + first);
     }
 }
 

@@ -1,0 +1,16 @@
+/* Sums of magnitudes, sum |a b|: what bounds are multiples of. They are computed in f32, at half the price of float64,
+   and rounded up: the result is an upper bound, k u above the sum at most (k terms, u = 2^-24), which is less than a
+   bound's own last digits mean. */
+#ifndef ORACLE_MAGNITUDE_H
+#define ORACLE_MAGNITUDE_H
+
+#include "engine/oracle/scratch.h"
+
+/* C = factor |A| |B'|, or factor |A| |B|: A [n][k], B [m][k] or [k][m], C [n][m], all packed; add: C += it.
+   n rows of a q tile; m and k no more than Bc or head_dim. */
+void magnitude_multiply_transposed(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,
+                                   const double *b, double *c);
+void magnitude_multiply(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,
+                        const double *b, double *c, int add);
+
+#endif
