@@ -141,15 +141,16 @@ struct strip {
     int k;
 };
 
-/* The sum of a chunk as f32: cut toward zero, below the smallest normal number to multiples of 2^-149. */
+/* The sum of a chunk as f32: cut toward zero, below the smallest normal number to multiples of 2^-149.
+   What becomes zero is +0. */
 static float cut(double sum, int result)
 {
     if (result == F16_RESULT)
-        return f16_to_f32(f16_from_f64(sum));
+        return f16_to_f32(f16_from_f64(sum)) + 0.0f; /* -0 + 0 is +0 */
     if (fabs(sum) >= 0x1p128)
         return sum > 0 ? INFINITY : -INFINITY;
     if (fabs(sum) < 0x1p-126)
-        return (float)(trunc(sum * 0x1p149) * 0x1p-149);
+        return (float)(trunc(sum * 0x1p149) * 0x1p-149) + 0.0f;
     return (float)format_f64_of(format_f64_bits(sum) & ~((UINT64_C(1) << (52 - result)) - 1));
 }
 

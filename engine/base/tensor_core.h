@@ -4,9 +4,9 @@
    Operands are taken apart once (tensor_core_take) and multiplied as often as needed (tensor_core_product); a single
    instruction's tile goes through tensor_core_mma.
 
-   A NaN, inf * 0 or inf - inf gives the one NaN that GPU arithmetic returns, 0x7FFFFFFF. A sum of zero is +0, whatever
-   the signs; one beyond the largest f32 is infinite; results below the smallest normal f32 are cut to its subnormals.
- */
+   A NaN, inf * 0 or inf - inf gives the one NaN that GPU arithmetic returns, 0x7FFFFFFF. A sum of zero, or one that is
+   cut to zero, is +0, whatever the signs; one beyond the largest f32 is infinite; results below the smallest normal f32
+   are cut to its subnormals. */
 #ifndef BASE_TENSOR_CORE_H
 #define BASE_TENSOR_CORE_H
 

@@ -1,25 +1,69 @@
 /* What a recorded tensor-core vector was computed from, and the file it stands in. Only outputs are stored: the inputs
-   follow from these integer functions, on the GPU's host (tensor_core_vectors.cu) and in test_tensor_core.c alike.
+   follow from these integer functions, on the GPU's host (numerics.c) and in test_tensor_core.c alike.
 
-   The file: VECTOR_MAGIC, the number of rows, then for each row a struct vector_row and `count` words of output. Little
-   endian, all words 32 bits. Outputs are f32 bits, or zero-extended f16 codes where the accumulator is f16. */
+   The file: VECTOR_MAGIC, the architecture (90 for sm_90), the number of rows, then for each row a struct vector_row
+   and `count` words of output: the first of them, row by row of D, tile by tile. Little endian, all words 32 bits.
+   Outputs are f32 bits, or zero-extended f16 codes where the accumulator is f16. A file of VECTOR_MAGIC_SM90 has no
+   word for the architecture. Row i was filled by vector_fill_operand(row, i, ...). */
 #ifndef TEST_GPU_TENSOR_CORE_INPUTS_H
 #define TEST_GPU_TENSOR_CORE_INPUTS_H
 
+#include "engine/base/tensor_core.h"
 #include <stdint.h>
 #include <string.h>
 
-#define VECTOR_MAGIC "ASCTCV01"
+#define VECTOR_MAGIC "ASCTCV02"
+#define VECTOR_MAGIC_SM90 "ASCTCV01"
 
 enum vector_instruction {
-    VECTOR_MMA_F16,      /* mma.sync.m16n8k16 f32.f16.f16.f32 */
-    VECTOR_MMA_BF16,     /* mma.sync.m16n8k16 f32.bf16.bf16.f32 */
-    VECTOR_MMA_E4M3,     /* mma.sync.m16n8k32 f32.e4m3.e4m3.f32 */
-    VECTOR_WMMA_F16,     /* WMMA 16x16x16, f16 operands, f32 accumulator */
-    VECTOR_WMMA_F16_F16, /* the same with f16 accumulator */
-    VECTOR_EX2,          /* ex2.approx.ftz.f32 */
-    VECTOR_EXPF          /* __expf */
+#define VECTOR_PRODUCT(id, number, text, operand, sum, rows, columns, k, first, last, ampere, ada, hopper, claim)      \
+    id = (number),
+#include "tests/gpu/vector_instructions.def"
+#undef VECTOR_PRODUCT
+    VECTOR_EX2 = 5,  /* ex2.approx.ftz.f32 */
+    VECTOR_EXPF = 6, /* __expf */
+    VECTOR_INSTRUCTIONS = 21
 };
+
+enum vector_claim { VECTOR_OPEN, VECTOR_BOUND, VECTOR_EQUAL };
+
+#define VECTOR_NO_MODEL (-1)
+
+struct vector_product {
+    const char *text; /* NULL: no product */
+    enum dtype operand, sum;
+    int rows, columns, k, first_sm, last_sm;
+    int model[3]; /* sm_80, sm_89, sm_90: enum tensor_core or VECTOR_NO_MODEL */
+    enum vector_claim claim;
+};
+
+static inline struct vector_product vector_product(uint32_t instruction)
+{
+    switch (instruction) {
+#define VECTOR_PRODUCT(id, number, text, operand, sum, rows, columns, k, first, last, ampere, ada, hopper, claim)      \
+    case number: {                                                                                                     \
+        const struct vector_product p = {text, operand, sum, rows, columns, k, first, last, {ampere, ada, hopper},     \
+                                         claim};                                                                       \
+        return p;                                                                                                      \
+    }
+#include "tests/gpu/vector_instructions.def"
+#undef VECTOR_PRODUCT
+    default: {
+        const struct vector_product none = {NULL, DTYPE_F32, DTYPE_F32, 0, 0, 0, 0, 0, {-1, -1, -1}, VECTOR_OPEN};
+        return none;
+    }
+    }
+}
+
+/* enum tensor_core that is to compute an instruction on an architecture, or VECTOR_NO_MODEL. Of what comes after sm_90
+   nothing has been measured: no model. */
+static inline int vector_model(uint32_t instruction, int sm)
+{
+    const struct vector_product p = vector_product(instruction);
+    if (!p.text || sm < p.first_sm || sm > p.last_sm || sm > 90)
+        return VECTOR_NO_MODEL;
+    return p.model[sm < 89 ? 0 : sm < 90 ? 1 : 2];
+}
 
 enum vector_fill {
     VECTOR_NORMAL,   /* both signs, exponents as those of uniform values below 4 */
@@ -28,12 +72,23 @@ enum vector_fill {
     VECTOR_ZEROS,    /* +-0, some +-1, some as VECTOR_WIDE: sums cancel, zeros meet large factors */
     VECTOR_TINY,     /* sums about the smallest normal f32 (bf16), or only an accumulator of that size (f16, e4m3) */
     VECTOR_HUGE,     /* sums about the largest f32 (bf16), or only an accumulator of that size */
-    VECTOR_SPECIAL   /* some NaN, infinities and largest numbers among normal values */
+    VECTOR_SPECIAL,  /* some NaN, infinities and largest numbers among normal values */
+    VECTOR_INTEGERS  /* -3 to 3: exact in any arithmetic, so what differs lies elsewhere in a tile */
 };
 
 struct vector_row {
     uint32_t instruction, fill, chain, accumulator, count; /* accumulator 0: starts at +0 */
 };
+
+/* The same for a row, and what is claimed of it: integers are exact, so any model gives every bit. */
+static inline int vector_row_model(const struct vector_row *row, int sm, enum vector_claim *claim)
+{
+    const struct vector_product p = vector_product(row->instruction);
+    *claim = row->fill == VECTOR_INTEGERS ? VECTOR_EQUAL : p.claim;
+    if (row->fill == VECTOR_INTEGERS)
+        return p.sum == DTYPE_F16 ? TENSOR_CORE_H100_F16 : TENSOR_CORE_H100;
+    return vector_model(row->instruction, sm);
+}
 
 /* A format: stored significand bits, exponent bias, exponent field of NaN and infinity (e4m3 has one code only), and
    how many exponent fields VECTOR_WIDE takes from 0 on, 0: those about 1. */
@@ -44,12 +99,14 @@ struct vector_format {
 static inline struct vector_format vector_format(uint32_t instruction, int accumulator)
 {
     const struct vector_format f32 = {23, 127, 255, 0}, f16 = {10, 15, 31, 31}, bf16 = {7, 127, 255, 0};
-    const struct vector_format e4m3 = {3, 7, 16, 16}, f16_sum = {10, 15, 31, 20}; /* sums below 65504, mostly */
-    if (instruction == VECTOR_WMMA_F16_F16)
+    const struct vector_format e4m3 = {3, 7, 16, 16}, e5m2 = {2, 15, 31, 31};
+    const struct vector_format f16_sum = {10, 15, 31, 20}; /* sums below 65504, mostly */
+    const struct vector_product p = vector_product(instruction);
+    if (p.sum == DTYPE_F16 && p.operand == DTYPE_F16)
         return f16_sum;
     if (accumulator)
-        return f32;
-    return instruction == VECTOR_MMA_BF16 ? bf16 : instruction == VECTOR_MMA_E4M3 ? e4m3 : f16;
+        return p.sum == DTYPE_F16 ? f16_sum : f32;
+    return p.operand == DTYPE_BF16 ? bf16 : p.operand == DTYPE_E4M3 ? e4m3 : p.operand == DTYPE_E5M2 ? e5m2 : f16;
 }
 
 /* splitmix64 */
@@ -119,23 +176,17 @@ static inline uint32_t vector_code(struct vector_format f, uint32_t fill, int ac
             }
         }
         break;
+    case VECTOR_INTEGERS:
+        field = pick % 4 == 0 ? 0 : f.bias + (pick % 4 > 1);
+        mantissa = pick % 4 == 3 ? 1u << (f.mantissa - 1) : 0;
+        sign = pick % 4 ? sign : 0;
+        break;
     default:
         break;
     }
     if (f.special == 16 && field == 15 && mantissa == 7 && fill != VECTOR_SPECIAL)
         mantissa = 6; /* 0x7F is NaN */
     return sign | (uint32_t)(field < 0 ? 0 : field) << f.mantissa | mantissa;
-}
-
-/* K of one instruction, and the shape D = A B + C of one warp: A [16][K * chain], B [columns][K * chain]. */
-static inline int vector_k(uint32_t instruction)
-{
-    return instruction == VECTOR_MMA_E4M3 ? 32 : 16;
-}
-
-static inline int vector_columns(uint32_t instruction)
-{
-    return instruction == VECTOR_WMMA_F16 || instruction == VECTOR_WMMA_F16_F16 ? 16 : 8;
 }
 
 /* Fills a [n] or b [n] (codes) or C (accumulator codes) of row number `row`; `operand` 0 A, 1 B, 2 C. */
@@ -161,23 +212,27 @@ static inline float vector_argument(int row, int i)
     return -(float)(int32_t)(vector_random(&state) >> 40) * (i & 1 ? 88 * 0x1p-24f : 2 * 0x1p-24f);
 }
 
-/* The rows of the file, in order; returns how many (at most 128). */
-static inline int vector_rows(struct vector_row rows[128])
+/* A file in memory. Returns its first row, or NULL where it is none; *sm: its architecture, *n_rows: how many. */
+static inline const uint32_t *vector_file(const uint32_t *words, size_t n_words, int *sm, int *n_rows)
 {
-    /* chain, accumulator */
-    static const uint32_t plain[][2] = {{1, 0}, {1, 1}, {2, 1}, {4, 0}, {4, 1}};
-    int n = 0;
-    for (uint32_t instruction = VECTOR_MMA_F16; instruction <= VECTOR_WMMA_F16_F16; instruction++) {
-        for (uint32_t fill = VECTOR_NORMAL; fill <= VECTOR_WIDE; fill++)
-            for (int i = 0; i < 5; i++)
-                rows[n++] = (struct vector_row){instruction, fill, plain[i][0], plain[i][1], 1024};
-        for (uint32_t fill = VECTOR_ZEROS; fill <= VECTOR_SPECIAL; fill++)
-            rows[n++] = (struct vector_row){instruction, fill, 1, 1, 512};
-        rows[n++] = (struct vector_row){instruction, VECTOR_SPECIAL, 2, 0, 512};
-    }
-    rows[n++] = (struct vector_row){VECTOR_EX2, 0, 0, 0, 2000};
-    rows[n++] = (struct vector_row){VECTOR_EXPF, 0, 0, 0, 2000};
-    return n;
+    const int old = n_words > 2 && memcmp(words, VECTOR_MAGIC_SM90, 8) == 0;
+    if (n_words < 4 || (!old && memcmp(words, VECTOR_MAGIC, 8) != 0))
+        return NULL;
+    *sm = old ? 90 : (int)words[2];
+    *n_rows = (int)words[old ? 2 : 3];
+    return words + (old ? 3 : 4);
+}
+
+/* The row at `at`, whose outputs are *out; returns what follows it, or NULL where the file ends before. */
+static inline const uint32_t *vector_file_row(const uint32_t *at, const uint32_t *end, struct vector_row *row,
+                                              const uint32_t **out)
+{
+    const size_t head = sizeof *row / sizeof *at;
+    if ((size_t)(end - at) < head)
+        return NULL;
+    memcpy(row, at, sizeof *row);
+    *out = at + head;
+    return (size_t)(end - *out) < row->count ? NULL : *out + row->count;
 }
 
 #endif

@@ -1,9 +1,11 @@
 /* The tensor-core emulator: against integer arithmetic written another way, against its own bound, and against what a
-   GPU gave (tests/vectors, recorded by tests/gpu/tensor_core_vectors.cu). */
+   GPU gave (every file of tests/vectors, recorded by tests/gpu/numerics.sh). */
 #include "engine/base/format.h"
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/bound.h"
 #include "tests/gpu/tensor_core_inputs.h"
+#include "tests/gpu/vector_judge.h"
+#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,18 +122,7 @@ static float reference(enum tensor_core model, struct vector_format f, const uin
 
 static enum dtype type_of(uint32_t instruction)
 {
-    return instruction == VECTOR_MMA_BF16 ? DTYPE_BF16 : instruction == VECTOR_MMA_E4M3 ? DTYPE_E4M3 : DTYPE_F16;
-}
-
-/* Codes packed to their type. */
-static void pack(enum dtype t, const uint32_t *codes, int n, void *out)
-{
-    for (int i = 0; i < n; i++) {
-        if (dtype_bytes(t) == 1)
-            ((uint8_t *)out)[i] = (uint8_t)codes[i];
-        else
-            ((uint16_t *)out)[i] = (uint16_t)codes[i];
-    }
+    return vector_product(instruction).operand;
 }
 
 struct tile {
@@ -148,8 +139,8 @@ static void tile_fill(struct tile *x, const struct vector_row *row, int number)
     vector_fill_operand(row, number, 0, x->a, x->rows * x->k);
     vector_fill_operand(row, number, 1, x->b, x->cols * x->k);
     vector_fill_operand(row, number, 2, x->c, x->rows * x->cols);
-    pack(x->t, x->a, x->rows * x->k, x->packed_a);
-    pack(x->t, x->b, x->cols * x->k, x->packed_b);
+    vector_pack(x->t, x->a, (size_t)x->rows * (size_t)x->k, x->packed_a);
+    vector_pack(x->t, x->b, (size_t)x->cols * (size_t)x->k, x->packed_b);
     memcpy(x->start, x->c, sizeof x->start);
 }
 
@@ -254,6 +245,9 @@ static void generations(void **state)
     /* Cancellation gives +0, and zero products do not align anything. */
     const float one[16] = {1, 1}, minus[16] = {1, -1};
     assert_int_equal(format_f32_bits(dot_f16(TENSOR_CORE_H100, 16, one, minus, 0)), 0);
+    /* So does what rounds to zero: f16 ends at 2^-24. */
+    const float last[32] = {[31] = -0x1p-14f}, factor[32] = {[31] = 0x1p-14f};
+    assert_int_equal(format_f32_bits(dot_f16(TENSOR_CORE_H100_F16, 32, last, factor, 0)), 0);
     const float large[16] = {0, 0x1p15f}, small[16] = {0x1p-14f, 0}, tiny[16] = {0x1p-14f, 0x1p15f};
     (void)large;
     assert_true(dot_f16(TENSOR_CORE_H100, 16, small, tiny, 0x1p-60f) == 0x1p-28f);
@@ -369,66 +363,22 @@ static void bounds(void **state)
     }
 }
 
-/* The file as words. */
-static uint32_t *recorded(size_t *n_words)
+/* A model that is said to give every bit gives every bit; one whose bound is said to hold keeps it. */
+static void check_product(const char *path, const struct vector_row *row, int number, int sm, const uint32_t *out)
 {
-    FILE *file = fopen("tests/vectors/h200.bin", "rb");
-    assert_non_null(file);
-    enum { MOST = 1 << 18 };
-    uint32_t *words = calloc(MOST, sizeof *words);
-    assert_non_null(words);
-    *n_words = fread(words, sizeof *words, MOST, file);
-    fclose(file);
-    struct vector_row rows[128];
-    const int n_rows = vector_rows(rows);
-    assert_true(*n_words > 3 && memcmp(words, VECTOR_MAGIC, 8) == 0 && words[2] == (uint32_t)n_rows);
-    return words;
-}
-
-static void check_product(const struct vector_row *row, int number, const uint32_t *out)
-{
-    static const enum tensor_core model_of[] = {[VECTOR_MMA_F16] = TENSOR_CORE_H100,
-                                                [VECTOR_MMA_BF16] = TENSOR_CORE_H100,
-                                                [VECTOR_MMA_E4M3] = TENSOR_CORE_MMA_E4M3,
-                                                [VECTOR_WMMA_F16] = TENSOR_CORE_H100,
-                                                [VECTOR_WMMA_F16_F16] = TENSOR_CORE_H100_F16};
-    static struct tile x;
-    const enum tensor_core model = model_of[row->instruction];
-    const int narrow = row->instruction == VECTOR_WMMA_F16_F16;
-    const int cols = vector_columns(row->instruction), k = vector_k(row->instruction) * (int)row->chain;
-    const int blocks = (int)row->count / (16 * cols);
-    uint32_t *a = calloc((size_t)blocks * 16 * (size_t)k, sizeof *a);
-    uint32_t *b = calloc((size_t)blocks * (size_t)cols * (size_t)k, sizeof *b), *c = calloc(row->count, sizeof *c);
-    assert_true(a && b && c);
-    vector_fill_operand(row, number, 0, a, blocks * 16 * k);
-    vector_fill_operand(row, number, 1, b, blocks * cols * k);
-    vector_fill_operand(row, number, 2, c, (int)row->count);
-    x.t = type_of(row->instruction);
-    x.rows = 16;
-    x.cols = cols;
-    x.k = k;
-    int wrong = 0;
-    for (int block = 0; block < blocks; block++) {
-        pack(x.t, a + (ptrdiff_t)block * 16 * k, 16 * k, x.packed_a);
-        pack(x.t, b + (ptrdiff_t)block * cols * k, cols * k, x.packed_b);
-        const uint32_t *start = c + (ptrdiff_t)block * 16 * cols;
-        for (int i = 0; i < 16 * cols; i++)
-            x.start[i] = narrow ? f16_to_f32((uint16_t)start[i]) : format_f32_of(start[i]);
-        tile_product(model, &x);
-        for (int i = 0; i < 16 * cols; i++) {
-            const uint32_t want = out[block * 16 * cols + i], bits = format_f32_bits(x.got[i]);
-            const uint32_t got = !narrow ? bits : isnan(x.got[i]) ? 0x7FFF : f16_from_f32(x.got[i]);
-            if (got != want && wrong++ < 3)
-                print_message(
-                    "# row %d instruction %u fill %u chain %u: element %d of block %d is %08x, the GPU's %08x\n",
-                    number, row->instruction, row->fill, row->chain, i, block, got, want);
-        }
-    }
-    free(a);
-    free(b);
-    free(c);
-    if (wrong)
-        fail_msg("row %d: %d of %u elements differ", number, wrong, row->count);
+    const struct vector_product p = vector_product(row->instruction);
+    enum vector_claim claim;
+    const int model = vector_row_model(row, sm, &claim);
+    struct vector_judgement j;
+    if (model == VECTOR_NO_MODEL || claim == VECTOR_OPEN)
+        return;
+    assert_int_equal(vector_judge(row, number, (enum tensor_core)model, out, &j), 0);
+    assert_int_equal(j.n, row->count);
+    if (!(j.worst <= 1))
+        fail_msg("%s row %d, %s, fill %u: %.3g times its bound", path, number, p.text, row->fill, j.worst);
+    if (claim == VECTOR_EQUAL && j.equal != j.n)
+        fail_msg("%s row %d, %s, fill %u, chain %u: %ld of %ld elements differ, first %d: %08x", path, number, p.text,
+                 row->fill, row->chain, j.n - j.equal, j.n, j.first_unequal, out[j.first_unequal]);
 }
 
 /* ex2.approx and __expf lie within the bound that the oracle gives an exponential; what underflows is flushed. */
@@ -452,25 +402,84 @@ static void check_exponential(const struct vector_row *row, int number, const ui
     print_message("# %s: largest error/bound %.3f\n", row->instruction == VECTOR_EX2 ? "ex2.approx" : "__expf", most);
 }
 
+static int check_file(const char *path)
+{
+    enum { MOST = 1 << 20 };
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    uint32_t *words = calloc(MOST, sizeof *words);
+    assert_non_null(words);
+    const size_t n_words = fread(words, sizeof *words, MOST, file);
+    assert_true(feof(file));
+    fclose(file);
+    int sm = 0;
+    int n_rows = 0;
+    const uint32_t *at = vector_file(words, n_words, &sm, &n_rows);
+    if (!at || n_rows < 1)
+        fail_msg("%s: no vectors", path);
+    for (int i = 0; i < n_rows; i++) {
+        struct vector_row row = {0};
+        const uint32_t *out = NULL;
+        at = vector_file_row(at, words + n_words, &row, &out);
+        if (!at || !out) {
+            fail_msg("%s: ends in row %d of %d", path, i, n_rows);
+            return 0;
+        }
+        if (row.instruction == VECTOR_EX2 || row.instruction == VECTOR_EXPF)
+            check_exponential(&row, i, out);
+        else if (vector_product(row.instruction).text)
+            check_product(path, &row, i, sm, out);
+        else
+            fail_msg("%s row %d: instruction %u is not known", path, i, row.instruction);
+    }
+    assert_int_equal(at - words, n_words);
+    print_message("# %s: sm_%d, %d rows\n", path, sm, n_rows);
+    free(words);
+    return 1;
+}
+
+/* Every file there is. */
 static void hardware(void **state)
 {
     (void)state;
-    size_t n_words = 0;
-    uint32_t *words = recorded(&n_words);
-    struct vector_row rows[128];
-    const int n_rows = vector_rows(rows);
-    size_t at = 3;
-    for (int i = 0; i < n_rows; i++) {
-        assert_true(at + 5 + rows[i].count <= n_words);
-        assert_memory_equal(words + at, &rows[i], sizeof rows[i]);
-        if (rows[i].instruction < VECTOR_EX2)
-            check_product(&rows[i], i, words + at + 5);
-        else
-            check_exponential(&rows[i], i, words + at + 5);
-        at += 5 + rows[i].count;
+    DIR *folder = opendir("tests/vectors");
+    assert_non_null(folder);
+    int files = 0;
+    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        char path[512];
+        const size_t n = strlen(entry->d_name);
+        if (n < 4 || strcmp(entry->d_name + n - 4, ".bin") != 0)
+            continue;
+        assert_true(snprintf(path, sizeof path, "tests/vectors/%s", entry->d_name) < (int)sizeof path);
+        files += check_file(path);
     }
-    assert_int_equal(at, n_words);
-    free(words);
+    closedir(folder);
+    assert_true(files > 0);
+}
+
+/* One bit of a recorded product turned is seen, and so is one that leaves the bound. */
+static void judged(void **state)
+{
+    (void)state;
+    const struct vector_row row = {VECTOR_WGMMA_E4M3, VECTOR_POSITIVE, 2, 1, 700};
+    static uint32_t out[1024];
+    struct vector_inputs in;
+    struct vector_judgement j;
+    assert_int_equal(vector_inputs_new(&row, 5, &in), 0);
+    for (int tile = 0; tile < 2; tile++)
+        assert_int_equal(vector_emulate(&in, &row, TENSOR_CORE_WGMMA_E4M3, tile, out + (ptrdiff_t)512 * tile), 0);
+    free(in.code);
+    assert_int_equal(vector_judge(&row, 5, TENSOR_CORE_WGMMA_E4M3, out, &j), 0);
+    assert_true(j.n == 700 && j.equal == 700 && j.first_unequal == -1 && j.worst > 0.02 && j.worst <= 1);
+    out[600] ^= 1u << 10;
+    assert_int_equal(vector_judge(&row, 5, TENSOR_CORE_WGMMA_E4M3, out, &j), 0);
+    assert_true(j.equal == 699 && j.first_unequal == 600 && j.worst <= 1);
+    out[600] ^= 1u << 31;
+    assert_int_equal(vector_judge(&row, 5, TENSOR_CORE_WGMMA_E4M3, out, &j), 0);
+    assert_true(j.worst > 1);
+    out[600] = 0x7FFFFFFF;
+    assert_int_equal(vector_judge(&row, 5, TENSOR_CORE_WGMMA_E4M3, out, &j), 0);
+    assert_true(j.worst > 1);
 }
 
 int main(void)
@@ -478,7 +487,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integer_arithmetic), cmocka_unit_test(generations), cmocka_unit_test(not_finite),
         cmocka_unit_test(strides_and_pieces), cmocka_unit_test(names),       cmocka_unit_test(bounds),
-        cmocka_unit_test(hardware),
+        cmocka_unit_test(hardware),           cmocka_unit_test(judged),
     };
     return cmocka_run_group_tests_name("tensor core", tests, NULL, NULL);
 }
