@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
-RUNS = 60
+RUNS = 25
 
 
 class Random(unittest.TestCase):
@@ -24,8 +24,10 @@ class Random(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout)
         return done.stdout
 
-    def test_v2b_scalar(self):
-        self.run_it(str(RUNS), "11", "kernels/v2b_scalar.cu")
+    def test_kernels(self):
+        for seed, kernel in enumerate(sorted((ROOT / "kernels").glob("*.cu")), 21):
+            with self.subTest(kernel=kernel.name):
+                self.run_it(str(RUNS), str(seed), kernel.relative_to(ROOT))
 
     def test_my_attention(self):
         self.run_it(str(RUNS), "12", "docs/examples/my_attention.cu", "shape.head_dim=64", "shape.dtype=f16",
