@@ -191,13 +191,13 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
 /* The gaps between the parts, which are laid out in this order. */
 static int write_gaps(int fd, const struct layout *l, struct err *err)
 {
-    const struct layout_part *parts[] = {&l->q,     &l->k,          &l->v,       &l->o,       &l->lse,
-                                         &l->slots, &l->slot_index, &l->dropped, &l->mistyped};
-    const size_t n = sizeof parts / sizeof *parts;
+    enum { PARTS = 9 };
+    const struct layout_part *parts[PARTS] = {&l->q,     &l->k,          &l->v,       &l->o,       &l->lse,
+                                              &l->slots, &l->slot_index, &l->dropped, &l->mistyped};
     int result = write_zeros(fd, 0, l->q.offset, err);
-    for (size_t i = 0; i < n && result == 0; i++)
-        result = write_zeros(fd, parts[i]->offset + parts[i]->bytes, i + 1 < n ? parts[i + 1]->offset : l->slots_offset,
-                             err);
+    for (size_t i = 0; i < PARTS && result == 0; i++)
+        result = write_zeros(fd, parts[i]->offset + parts[i]->bytes,
+                             i + 1 < PARTS ? parts[i + 1]->offset : l->slots_offset, err);
     return result;
 }
 

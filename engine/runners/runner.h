@@ -31,7 +31,9 @@ struct build {
     char *source;             /* owned */
     struct trace_site *sites; /* owned: every probe line, in source order */
     size_t n_sites;
-    int from_cache;
+    int from_cache;              /* 1: nothing was compiled */
+    int unchanged;               /* 1: the last build's answer, no compiler was asked */
+    struct build_inputs *inputs; /* owned: what it was made from; NULL: not to be relied on */
 };
 
 /* What the probes of a build do: ASC_MODE of attnscope.h. */
@@ -54,6 +56,7 @@ struct build_request {
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */
     enum gpu_debug debug;
     int dtype, head_dim; /* of the run; a kernel that asks asc_built_for() is built for nothing else. head_dim 0: all */
+    const struct build *last; /* borrowed, may be NULL: an earlier build, whose answer stands if nothing has changed */
 };
 
 /* Compiles a kernel for the CPU executor (g++) or a GPU (nvcc). Cached by content: preprocessed source, flags,
@@ -84,10 +87,11 @@ const struct child_hello *child_hello(const struct child *c);
 /* Asks the kernel for its plan. ERR_DECLINED carries the kernel's own sentence. */
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err);
 /* Launches into the live trace (fed from t->fed, where there is one) and waits, at most limit_s; t->info.workers
-   threads (0: as many as cores), t->info.tensor_core the products on the CPU. 0: complete, t->info.events may hold traps and diverged barriers. -1 with ERR_RUN
-   (crash, assert, deadlock, time limit: the text says which, and where the last probe fired) or ERR_CANCELLED: the
-   trace then holds what was written, its info the status and the events, and the child is gone; start another.
-   t->info.sites and source_name should be set before, so that the text can name lines as the user does. */
+   threads (0: as many as cores), t->info.tensor_core the products on the CPU. 0: complete, t->info.events may hold
+   traps and diverged barriers. -1 with ERR_RUN (crash, assert, deadlock, time limit: the text says which, and where the
+   last probe fired) or ERR_CANCELLED: the trace then holds what was written, its info the status and the events, and
+   the child is gone; start another. t->info.sites and source_name should be set before, so that the text can name lines
+   as the user does. */
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress,
               struct err *err);
 int child_alive(const struct child *c);

@@ -28,7 +28,8 @@ static int warm_child(struct recorder *r, const struct runner_paths *paths, cons
                                     .patch = scenario->patch,
                                     .probes = probes,
                                     .dtype = scenario->problem.dtype,
-                                    .head_dim = scenario->problem.head_dim};
+                                    .head_dim = scenario->problem.head_dim,
+                                    .last = &r->build};
     char note[512];
     if (backend_choose(paths, scenario, &request, &r->gpu, note, sizeof note, err) != 0)
         return -1;

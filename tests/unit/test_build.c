@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Lines 1..: what a small kernel is; line 8 holds its probe. */
@@ -307,6 +308,114 @@ static void test_no_compiler(void **state)
     assert_non_null(strstr(err.message, "apt install g++"));
 }
 
+/* As if it had been written `seconds` ago. */
+static void age(const char *name, int seconds)
+{
+    char path[200];
+    struct timespec times[2];
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= seconds;
+    times[1] = times[0];
+    in_folder(path, sizeof path, name);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Builds once more after `last`, which this build then is; what is expected of it. */
+static void again(const char *patch, struct build *last, int unchanged, int same_program)
+{
+    char kernel[160], patch_path[160];
+    struct build b;
+    struct err err = {0};
+    in_folder(kernel, sizeof kernel, "tiny.cu");
+    in_folder(patch_path, sizeof patch_path, patch ? patch : "");
+    const struct build_request request = {
+        .kernel = kernel, .patch = patch ? patch_path : NULL, .probes = PROBES_RECORD, .last = last};
+    if (build_debuggee(&paths, &request, NULL, &b, &err))
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(b.unchanged, unchanged);
+    assert_int_equal(strcmp(b.program, last->program) == 0, same_program);
+    if (same_program) {
+        assert_int_equal(b.n_sites, last->n_sites);
+        assert_memory_equal(b.sites, last->sites, b.n_sites * sizeof *b.sites);
+        assert_string_equal(b.source, last->source);
+    }
+    build_free(last);
+    *last = b;
+}
+
+/* What can change between two runs, each alone. What is younger than the build is not relied on, hence the ages. */
+static void test_nothing_changed(void **state)
+{
+    (void)state;
+    static const char patch[] = "--- a/tiny.cu\n+++ b/tiny.cu\n@@ -1,1 +1,2 @@\n #include \"attnscope.h\"\n+// %s\n";
+    struct build last = {0};
+    char text[256], path[200];
+    write_file("tiny.cu", KERNEL);
+    write_file("mine.h", "#define SCALE 2\n");
+    age("mine.h", 100);
+    age("", 100);
+    again(NULL, &last, 0, 0);
+    again(NULL, &last, 1, 1);
+    age("tiny.cu", 50); /* touched: its text is what counts */
+    again(NULL, &last, 1, 1);
+    age("mine.h", 50); /* touched: the preprocessor looks, and finds the same */
+    again(NULL, &last, 0, 1);
+    again(NULL, &last, 1, 1);
+    write_file("mine.h", "#define SCALE 3\n");
+    age("", 100);
+    again(NULL, &last, 0, 0);
+    again(NULL, &last, 0, 1); /* as young as the build before: not relied on */
+    age("mine.h", 40);
+    again(NULL, &last, 0, 1);
+    again(NULL, &last, 1, 1);
+    write_file("new.h", ""); /* a header that may come before another one */
+    age("", 90);
+    again(NULL, &last, 0, 1);
+    again(NULL, &last, 1, 1);
+    write_changed("tiny.cu", KERNEL, "declines", "DECLINES");
+    age("", 90);
+    again(NULL, &last, 0, 0);
+    again(NULL, &last, 1, 1);
+    snprintf(text, sizeof text, patch, "one");
+    write_file("a.patch", text);
+    age("", 90);
+    again("a.patch", &last, 0, 0);
+    again("a.patch", &last, 1, 1);
+    snprintf(text, sizeof text, patch, "two");
+    write_file("a.patch", text);
+    age("", 90);
+    again("a.patch", &last, 0, 0);
+    again("a.patch", &last, 1, 1);
+    again(NULL, &last, 0, 0);
+    again(NULL, &last, 1, 1);
+    /* Another g++ comes first. */
+    const char *before = getenv("PATH");
+    char *search = NULL;
+    assert_true(asprintf(&search, "%s/bin:%s", folder, before) > 0);
+    in_folder(path, sizeof path, "bin");
+    mkdir(path, 0755);
+    write_file("bin/g++", "#!/bin/sh\nPATH=${PATH#*:} exec g++ \"$@\"\n");
+    in_folder(path, sizeof path, "bin/g++");
+    chmod(path, 0755);
+    age("bin/g++", 100);
+    age("", 90);
+    char *kept = strdup(before);
+    setenv("PATH", search, 1);
+    again(NULL, &last, 0, 1);
+    again(NULL, &last, 1, 1);
+    age("bin/g++", 60); /* replaced */
+    again(NULL, &last, 0, 1);
+    setenv("PATH", kept, 1);
+    age("", 90);
+    again(NULL, &last, 0, 1);
+    again(NULL, &last, 1, 1);
+    unlink(last.program);
+    again(NULL, &last, 0, 1);
+    build_free(&last);
+    free(search);
+    free(kept);
+}
+
 static void test_prune(void **state)
 {
     (void)state;
@@ -380,9 +489,10 @@ static void test_cancelled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),     cmocka_unit_test(test_cache),        cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_registration), cmocka_unit_test(test_no_compiler),
-        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_two_at_once),  cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_paths),           cmocka_unit_test(test_cache),        cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_refused),         cmocka_unit_test(test_registration), cmocka_unit_test(test_no_compiler),
+        cmocka_unit_test(test_cancelled),       cmocka_unit_test(test_two_at_once),  cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_nothing_changed),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
