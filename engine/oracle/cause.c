@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/local.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/values.h"
 #include <string.h>
@@ -99,9 +100,13 @@ void cause_right(const struct candidate *k)
 
 void cause_loosen(const struct candidate *k, int n)
 {
+    const struct asc_conventions *conventions = &k->tile->c->conventions;
+    const double unit = k->channel == asc_s   ? product_rounding(conventions->acc_s)
+                        : k->channel == asc_u ? product_rounding(conventions->acc_u)
+                                              : BOUND_U;
     for (size_t i = 0; i < elements(k); i++)
         if (isfinite(k->want[i]))
-            k->bound[i] += n * BOUND_U * BOUND_SLACK * fabs(k->want[i]);
+            k->bound[i] += n * unit * BOUND_SLACK * fabs(k->want[i]);
 }
 
 double *cause_copy(const struct candidate *k, const double *values, enum asc_channel shape)

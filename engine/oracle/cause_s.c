@@ -3,6 +3,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
 #include <string.h>
 
@@ -234,6 +235,37 @@ int cause_s_rounded(struct candidate *k)
     return wider(k, k->rounds);
 }
 
+/* Row r, column col of the tile is the product and nothing else. */
+static int is_product(const struct candidate *k, int r, int col)
+{
+    const struct cause_tile *tile = k->tile;
+    return isfinite(tile->s->stage[asc_s].want[LOCAL][(size_t)r * (size_t)tile->s->kv_cols + (size_t)col]) &&
+           (cause_sees(tile, r, col) || values_mask_later(tile->c));
+}
+
+/* By a tensor core with an f16 accumulator, an H100's: the only one whose sums are known to the bit. */
+static int accumulated_in_f16_fragments(const struct candidate *k)
+{
+    const struct oracle_case *c = k->tile->c;
+    struct judge_scratch *s = k->tile->s;
+    const struct product_way way = {TENSOR_CORE_H100_F16, {1, 1}, PRODUCT_CARRIES};
+    const double factor = values_factor(c->conventions.s_unit, c->scale) / values_fold(c);
+    float *sums = (void *)s->product_sums;
+    struct product product;
+    if (c->conventions.acc_s != ASC_ACC_MMA_F16 || product_take(c, s, asc_s, &product) != 0)
+        return 0;
+    product_sum(s, &product, &way, sums);
+    cause_right(k);
+    for (int i = 0; i < c->in_q.rows * s->kv_cols; i++) {
+        if (!is_product(k, i / s->kv_cols, i % s->kv_cols))
+            continue;
+        k->want[i] = factor * (double)sums[i];
+        k->bound[i] = 0;
+    }
+    cause_loosen(k, 4);
+    return 1;
+}
+
 /* The sum in f16, forward in d; what follows it is f32. */
 int cause_s_accumulated_in_f16(struct candidate *k)
 {
@@ -243,6 +275,8 @@ int cause_s_accumulated_in_f16(struct candidate *k)
     const double factor = values_factor(tile->c->conventions.s_unit, tile->c->scale) / values_fold(tile->c);
     if (tile->c->softcap > 0)
         return 0;
+    if (k->parameter > 1)
+        return accumulated_in_f16_fragments(k);
     for (int r = 0; r < tile->c->in_q.rows; r++) {
         const double *q = tile->s->stage[asc_q].value + (size_t)r * (size_t)D;
         for (int col = 0; col < cols; col++) {
@@ -251,8 +285,8 @@ int cause_s_accumulated_in_f16(struct candidate *k)
             double sum = 0;
             k->want[i] = right[i];
             k->bound[i] = 0;
-            if (!isfinite(right[i]) || (!cause_sees(tile, r, col) && !values_mask_later(tile->c)))
-                continue; /* masked */
+            if (!is_product(k, r, col))
+                continue;
             for (int d = 0; d < D; d++) {
                 const double product = q[d] * key[d];
                 sum = bound_round(DTYPE_F16, sum + (k->parameter > 0 ? bound_round(DTYPE_F16, product) : product));

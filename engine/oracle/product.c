@@ -77,8 +77,7 @@ const double *product_sizes(int accumulator, const double *x, int n, double *roo
     return same ? x : room;
 }
 
-/* One operation around the product, relative. */
-static double rounding(int accumulator)
+double product_rounding(int accumulator)
 {
     return accumulator == ASC_ACC_MMA_F16_F16 ? 0x1p-11 : BOUND_U;
 }
@@ -89,7 +88,7 @@ double product_score(const struct oracle_case *c)
     if (!declared[accumulator].n)
         return bound_score(c->head_dim, unit);
     const double bound = product_bound(accumulator, c->head_dim);
-    return bound + (1 + bound) * (unit == ASC_UNIT_LOG2 ? 3 : 1) * rounding(accumulator);
+    return bound + (1 + bound) * (unit == ASC_UNIT_LOG2 ? 3 : 1) * product_rounding(accumulator);
 }
 
 double product_accumulate(const struct oracle_case *c)
@@ -98,7 +97,7 @@ double product_accumulate(const struct oracle_case *c)
     if (!declared[accumulator].n)
         return bound_accumulate(c->bc);
     const double bound = product_bound(accumulator, c->bc);
-    return bound + (1 + bound) * 2 * rounding(accumulator);
+    return bound + (1 + bound) * 2 * product_rounding(accumulator);
 }
 
 double product_tiny(int accumulator, int n)

@@ -24,6 +24,9 @@ const double *product_sizes(int accumulator, const double *x, int n, double *roo
 /* What n products may lose below the smallest normal number of the accumulator's type, absolutely. */
 double product_tiny(int accumulator, int n);
 
+/* One operation around the product, relative: it is done in the accumulator's type. */
+double product_rounding(int accumulator);
+
 /* The declared bound of S, relative to |factor| sum |q k|, and of U, relative to |alpha u_prev| + sum |p v|: where no
    tensor core is declared, bound_score and bound_accumulate, else the product's and the same roundings around it. */
 double product_score(const struct oracle_case *c);
