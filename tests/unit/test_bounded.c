@@ -179,6 +179,36 @@ static void test_a_crash_is_shown_by_the_second_pass(void **state)
     session_free(s);
 }
 
+static void test_cancelled(void **state)
+{
+    (void)state;
+    struct session *s = run("one-q-tile", "64MiB");
+    atomic_int cancel = 1;
+    const struct runner_progress progress = {.cancel = &cancel};
+    struct err err = {0};
+    int32_t(*places)[3] = calloc(20, sizeof *places);
+    struct bounded b;
+    for (int i = 0; i < 20; i++)
+        memcpy(places[i], trace_slot_place(s->trace, i), sizeof places[i]);
+    assert_int_equal(bounded_begin(&b, places, 20, &err), 0);
+    bounded_sample(&b, &s->trace->problem, &s->trace->plan, BOUNDED_SCORES);
+    assert_int_equal(bounded_judge(&b, s->trace, NULL, &progress, &err), -1);
+    assert_int_equal(err.code, ERR_CANCELLED);
+    assert_int_equal(b.judged, 0);
+    atomic_store(&cancel, 0);
+    assert_int_equal(bounded_judge(&b, s->trace, NULL, &progress, &err), 0);
+    assert_int_equal(b.judged, 20);
+    assert_int_equal(b.off, 1);
+    assert_int_equal(b.state[2 * 5 + 3], BOUNDED_OFF);
+    /* The same run leaves the same bits. */
+    bounded_remember(&b, s->trace);
+    assert_int_equal(bounded_differing(&b, s->trace), 0);
+    b.hash[7]++;
+    assert_int_equal(bounded_differing(&b, s->trace), 1);
+    bounded_end(&b);
+    session_free(s);
+}
+
 static void test_too_little_for_one_q_tile(void **state)
 {
     (void)state;
@@ -198,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_one_pass_where_all_fits),
         cmocka_unit_test(test_a_kernel_that_is_not_deterministic),
         cmocka_unit_test(test_a_crash_is_shown_by_the_second_pass),
+        cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_too_little_for_one_q_tile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

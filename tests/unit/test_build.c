@@ -400,6 +400,7 @@ static void test_nothing_changed(void **state)
     age("bin/g++", 100);
     age("", 90);
     char *kept = strdup(before);
+    assert_non_null(kept);
     setenv("PATH", search, 1);
     again(NULL, &last, 0, 1);
     again(NULL, &last, 1, 1);
