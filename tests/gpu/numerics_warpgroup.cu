@@ -38,7 +38,9 @@ template <int INSTRUCTION>
 __device__ static void multiply(float d[4], uint32_t half[2], const uint32_t a[4], uint64_t left, uint64_t right,
                                 int accumulate)
 {
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+    /* Accumulators are operands of both, so that no other use of them moves in between. */
+    asm volatile("wgmma.fence.sync.aligned;\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+r"(half[0]), "+r"(half[1])::"memory");
     if constexpr (INSTRUCTION == VECTOR_WGMMA_F16)
         WGMMA_WIDE("m64n8k16.f32.f16.f16", "1, 1, 0, 0");
     if constexpr (INSTRUCTION == VECTOR_WGMMA_BF16)
@@ -57,7 +59,8 @@ __device__ static void multiply(float d[4], uint32_t half[2], const uint32_t a[4
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, p, 1, 1, 0;}\n"
             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right), "r"(accumulate));
-    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+r"(half[0]), "+r"(half[1])::"memory");
 }
 
 #endif
