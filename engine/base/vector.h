@@ -34,13 +34,6 @@ static inline double lanes_sum(const lanes_f64 *x)
     return sum;
 }
 
-/* x where it is larger than y, else y: a NaN in x is passed over. */
-static inline void lanes_raise(lanes_f64 *y, const lanes_f64 *x)
-{
-    const lanes_i64 larger = *x > *y;
-    *y = (lanes_f64)(((lanes_i64)*x & larger) | ((lanes_i64)*y & ~larger));
-}
-
 static inline double vector_sum(const double *x, int n)
 {
     lanes_f64 sums = {0};
@@ -65,40 +58,45 @@ static inline double vector_sum_sizes(const double *x, int n)
     return lanes_sum(&sums) + sum;
 }
 
+/* x where it is larger than y, else y: a NaN in x is passed over. */
+static inline void lanes_raise(lanes_f64 *y, const lanes_f64 *x)
+{
+    const lanes_i64 larger = *x > *y;
+    *y = (lanes_f64)(((lanes_i64)*x & larger) | ((lanes_i64)*y & ~larger));
+}
+
+/* The largest of least and all x & mask (see below), two at a time so that no comparison waits for the one before. */
+static inline double vector_max_masked(const double *x, int n, double least, int64_t mask)
+{
+    lanes_f64 even = {least, least, least, least}, odd = even;
+    double top = least;
+    int i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        const lanes_f64 a = (lanes_f64)((lanes_i64)LANES_LOAD(x + i) & mask);
+        const lanes_f64 b = (lanes_f64)((lanes_i64)LANES_LOAD(x + i + LANES) & mask);
+        lanes_raise(&even, &a);
+        lanes_raise(&odd, &b);
+    }
+    for (; i < n; i++) {
+        const double size = x[i] < 0 ? -x[i] : x[i], value = mask == INT64_MAX ? size : x[i];
+        top = value > top ? value : top;
+    }
+    lanes_raise(&even, &odd);
+    for (int lane = 0; lane < LANES; lane++)
+        top = even[lane] > top ? even[lane] : top;
+    return top;
+}
+
 /* The largest of x and least; NaNs are passed over. */
 static inline double vector_max(const double *x, int n, double least)
 {
-    lanes_f64 tops = {least, least, least, least};
-    double top = least;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        const lanes_f64 next = LANES_LOAD(x + i);
-        lanes_raise(&tops, &next);
-    }
-    for (; i < n; i++)
-        top = x[i] > top ? x[i] : top;
-    for (int lane = 0; lane < LANES; lane++)
-        top = tops[lane] > top ? tops[lane] : top;
-    return top;
+    return vector_max_masked(x, n, least, -1);
 }
 
 /* The largest |x|; NaNs are passed over. */
 static inline double vector_max_size(const double *x, int n)
 {
-    lanes_f64 tops = {0};
-    double top = 0;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        const lanes_f64 next = LANES_SIZE(LANES_LOAD(x + i));
-        lanes_raise(&tops, &next);
-    }
-    for (; i < n; i++) {
-        const double size = x[i] < 0 ? -x[i] : x[i];
-        top = size > top ? size : top;
-    }
-    for (int lane = 0; lane < LANES; lane++)
-        top = tops[lane] > top ? tops[lane] : top;
-    return top;
+    return vector_max_masked(x, n, 0, INT64_MAX);
 }
 
 static inline int lanes_any(const lanes_i64 *x)

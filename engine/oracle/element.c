@@ -143,43 +143,63 @@ VECTOR_UNITS static int is_quiet(const double *got, const double *want, const do
     return tail && !lanes_any(&loud);
 }
 
-static void judge_row(struct judging *j, int row, uint8_t *classes)
+/* Judges n elements from `first` on if they are quiet; else returns 0. */
+static int judge_quiet(struct judging *j, size_t first, int n, uint8_t *classes)
 {
     const struct comparison *c = j->c;
-    const size_t first = (size_t)row * (size_t)c->cols;
     double sum = 0;
-    if (is_quiet(c->got + first, c->want + first, c->bound + first, c->cols, j->worst, &sum)) {
-        j->sum_error += sum;
-        j->n_errors += (uint32_t)c->cols;
-        j->v->count[CLASS_OK] += (uint32_t)c->cols;
-        if (classes)
-            memset(classes + first, CLASS_OK, (size_t)c->cols);
-        return;
+    if (!is_quiet(c->got + first, c->want + first, c->bound + first, n, j->worst, &sum))
+        return 0;
+    j->sum_error += sum;
+    j->n_errors += (uint32_t)n;
+    j->v->count[CLASS_OK] += (uint32_t)n;
+    if (classes)
+        memset(classes + first, CLASS_OK, (size_t)n);
+    return 1;
+}
+
+static void judge_one(struct judging *j, int row, int col, uint8_t *classes)
+{
+    const struct comparison *c = j->c;
+    const size_t i = (size_t)row * (size_t)c->cols + (size_t)col;
+    const double error = c->got[i] - c->want[i], size = fabs(error), bound = c->bound[i];
+    enum element_class class = CLASS_OK;
+    /* Nearly all elements of nearly all runs; a NaN fails the first comparison, a bound that can not fail the
+       second. */
+    if (size <= bound && bound <= FLT_MAX) {
+        if (size > j->worst * bound)
+            note_worst(j, size / bound, row, col);
+    } else {
+        double ratio = 0;
+        class = classify(c, j->narrow, i, place(c->captured, row, col), &ratio);
+        note_worst(j, ratio, row, col);
     }
-    for (int col = 0; col < c->cols; col++) {
-        const size_t i = first + (size_t)col;
-        const double error = c->got[i] - c->want[i], size = fabs(error), bound = c->bound[i];
-        enum element_class class = CLASS_OK;
-        /* Nearly all elements of nearly all runs; a NaN fails the first comparison, a bound that can not fail the
-           second. */
-        if (size <= bound && bound <= FLT_MAX) {
-            if (size > j->worst * bound)
-                note_worst(j, size / bound, row, col);
-        } else {
-            double ratio = 0;
-            class = classify(c, j->narrow, i, place(c->captured, row, col), &ratio);
-            note_worst(j, ratio, row, col);
-        }
-        if (size <= DBL_MAX && class != CLASS_UNJUDGED) {
-            j->sum_error += error;
-            j->n_errors++;
-        }
-        if (class == CLASS_UNJUDGED)
-            j->v->unjudged++;
-        else
-            j->v->count[class]++;
-        if (classes)
-            classes[i] = (uint8_t) class;
+    if (size <= DBL_MAX && class != CLASS_UNJUDGED) {
+        j->sum_error += error;
+        j->n_errors++;
+    }
+    if (class == CLASS_UNJUDGED)
+        j->v->unjudged++;
+    else
+        j->v->count[class]++;
+    if (classes)
+        classes[i] = (uint8_t) class;
+}
+
+enum { PART = 16 }; /* columns: where a row is not quiet, most of its parts are */
+
+static void judge_row(struct judging *j, int row, uint8_t *classes)
+{
+    const int cols = j->c->cols;
+    const size_t first = (size_t)row * (size_t)cols;
+    if (judge_quiet(j, first, cols, classes))
+        return;
+    for (int part = 0; part < cols; part += PART) {
+        const int end = part + PART < cols ? part + PART : cols;
+        if (judge_quiet(j, first + (size_t)part, end - part, classes))
+            continue;
+        for (int col = part; col < end; col++)
+            judge_one(j, row, col, classes);
     }
 }
 

@@ -1,5 +1,6 @@
 #include "engine/oracle/magnitude.h"
 
+#include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include <cblas.h>
@@ -9,28 +10,38 @@ struct shape {
     int transposed, add;
 };
 
-/* out = |x| / unit as f32, the unit a power of two that brings the largest to [1, 2): no sum leaves the range of f32
-   then. What would be subnormal is raised to the smallest normal number. Returns the unit. */
-VECTOR_UNITS static double narrow(const double *x, int n, float *restrict out)
+/* The power of two at or below a finite number; the smallest normal one for what is smaller still. */
+static inline double power_below(double top)
 {
-    int exponent = 0;
+    const uint64_t exponent = format_f64_bits(top) >> 52;
+    return format_f64_of((exponent ? exponent : 1) << 52);
+}
+
+static double largest_finite(const double *x, int n)
+{
+    double top = 0;
+    for (int i = 0; i < n; i++)
+        top = fabs(x[i]) > top && fabs(x[i]) < INFINITY ? fabs(x[i]) : top;
+    return top;
+}
+
+/* out = |x| / unit as f32, the unit a power of two that brings the largest finite one to [1, 2): no sum of those leaves
+   the range of f32. Returns the unit. */
+VECTOR_UNITS static double narrow(const double *restrict x, int n, float *restrict out)
+{
     const double top = vector_max_size(x, n);
-    if (top > 0 && top < INFINITY)
-        frexp(top, &exponent);
-    exponent = exponent < -1000 ? -1000 : exponent;
-    const double unit = ldexp(1, exponent - 1), scale = 1 / unit;
-    for (int i = 0; i < n; i++) {
-        const double size = fabs(x[i]) * scale, least = size > 0 ? BOUND_TINY : 0;
-        out[i] = (float)(size < least ? least : size);
-    }
+    const double unit = power_below(top < INFINITY ? top : largest_finite(x, n)), scale = 1 / unit;
+    for (int i = 0; i < n; i++)
+        out[i] = (float)(fabs(x[i]) * scale);
     return unit;
 }
 
 /* What one row of sums stands for. Rounding a and b to f32, multiplying them and adding k products: k + 2 roundings of
-   positive numbers, and each product may have underflown. */
+   positive numbers; a, b and each product may have underflown, which costs a product less than 3 times the smallest
+   normal number, since a and b are below 2. */
 VECTOR_UNITS static void widen(const float *restrict sums, int n, int k, double unit, double *restrict c, int add)
 {
-    const double grown = unit / (1 - bound_gamma(k + 2)), lost = k * BOUND_TINY;
+    const double grown = unit / (1 - bound_gamma(k + 2)), lost = 3 * k * BOUND_TINY;
     for (int i = 0; i < n && add; i++)
         c[i] += (sums[i] + lost) * grown;
     for (int i = 0; i < n && !add; i++)

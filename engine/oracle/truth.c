@@ -117,12 +117,16 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s)
     } else {
         true_product(c, s);
     }
-    local_see_scores(c, s,
-                     &(struct score_view){stage->want[GLOBAL], stage->bound[GLOBAL], s->true_scores, s->true_bound});
     const double natural = values_capped_later(c) ? 1 : values_natural_s(c);
+    const double *score = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
+    if (values_capped_later(c) || values_mask_later(c)) {
+        local_see_scores(c, s, &(struct score_view){score, bound, s->true_scores, s->true_bound});
+        score = s->true_scores;
+        bound = s->true_bound;
+    }
     for (size_t i = 0; i < n; i++) {
-        s->true_scores[i] *= natural;
-        s->true_bound[i] *= fabs(natural);
+        s->true_scores[i] = score[i] * natural;
+        s->true_bound[i] = bound[i] * fabs(natural);
     }
 }
 
