@@ -5,6 +5,7 @@
 #include "engine/oracle/product.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/values.h"
+#include <stdio.h>
 #include <string.h>
 
 struct cause_facts {
@@ -56,11 +57,16 @@ int cause_from_name(const char *name)
     return -1;
 }
 
-void cause_detail(enum cause cause, const struct oracle_case *c, double parameter, char *text, size_t bytes)
+void cause_detail(enum cause cause, const struct oracle_case *c, const struct cause_plan *plan, char *text,
+                  size_t bytes)
 {
     text[0] = '\0';
-    if (facts[cause].parameter->describe && !isnan(parameter))
-        facts[cause].parameter->describe(c, parameter, text, bytes);
+    if (!facts[cause].parameter->describe || isnan(plan->parameter[cause]))
+        return;
+    facts[cause].parameter->describe(c, plan->parameter[cause], text, bytes);
+    const size_t used = strlen(text);
+    if (plan->fits[cause] > 1 && used)
+        snprintf(text + used, bytes - used, ", one of %d that fit", plan->fits[cause]);
 }
 
 const struct cause_parameter *cause_parameter(enum cause c)
@@ -230,8 +236,13 @@ int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv
     if (kv < 0)
         return 0;
     const struct matrix *captured = &c->captured[kv * ASC_CHANNELS + (int)ch];
-    if (captured->data && k->channel != ch)
-        return load_rows(k, ch, captured, 0, out);
+    const struct matrix *fed = c->fed ? &c->fed[kv * ASC_CHANNELS + (int)ch] : NULL;
+    if (captured->data && k->channel != ch) {
+        const int loaded = load_rows(k, ch, captured, 0, out);
+        if (loaded && fed && fed->data)
+            values_overlay(fed, out, out);
+        return loaded;
+    }
     return load_rows(k, ch, ch == asc_k ? &c->in_k : &c->in_v, kv * c->bc, out);
 }
 

@@ -18,7 +18,7 @@ struct walk {
     void (*visit)(const struct walk *w, enum asc_channel ch);
     const struct cause_plan *plan;
     struct cause_evidence *evidence; /* [CAUSE_COUNT] */
-    double *parameter;               /* [CAUSE_COUNT], where parameters are chosen */
+    struct cause_plan *chosen;       /* where parameters are chosen */
 };
 
 static uint32_t bit(enum asc_channel ch)
@@ -104,7 +104,7 @@ static int is_hopeless(const struct walk *w, enum cause cause, double value)
 
 /* The value that explains most of the elements that may choose: at least half of them, and some that plain rounding can
    not explain. */
-static double best_parameter(const struct walk *w, enum cause cause)
+static void choose_parameter(const struct walk *w, enum cause cause)
 {
     struct cause_evidence best = {0};
     double found = NAN;
@@ -112,23 +112,27 @@ static double best_parameter(const struct walk *w, enum cause cause)
         const double value = cause_parameter(cause)->value(&w->tile, i);
         struct cause_evidence e = {0};
         if (isnan(value))
-            return best.discriminating && best.explained > best.elements / 2 ? found : NAN;
+            break;
         struct candidate k = candidate_of(w, cause, value);
         if (is_hopeless(w, cause, value) || !cause_fill(cause, &k))
             continue;
         cause_weigh(&k, 0, isnan(found) ? UINT64_MAX : best.elements - best.explained, &e);
-        if (e.given_up || (!isnan(found) && e.explained == best.explained && e.discriminating <= best.discriminating))
+        if (e.given_up)
+            continue;
+        w->chosen->fits[cause] = 1 + (!isnan(found) && e.explained == best.explained ? w->chosen->fits[cause] : 0);
+        if (!isnan(found) && e.explained == best.explained && e.discriminating <= best.discriminating)
             continue;
         best = e;
         found = value;
     }
+    w->chosen->parameter[cause] = best.discriminating && best.explained > best.elements / 2 ? found : NAN;
 }
 
 static void choose(const struct walk *w, enum asc_channel ch)
 {
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         if (cause_channel(cause) == ch && is_parametric(cause))
-            w->parameter[cause] = best_parameter(w, cause);
+            choose_parameter(w, cause);
 }
 
 static void visit(const struct walk *w, enum asc_channel ch)
@@ -248,7 +252,7 @@ int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct
 int cause_choose(const struct oracle_case *c, const uint32_t *bad, struct judge_scratch *scratch,
                  struct cause_plan *plan)
 {
-    struct walk w = {.c = c, .bad = bad, .tile = {.c = c, .s = scratch}, .visit = choose, .parameter = plan->parameter};
+    struct walk w = {.c = c, .bad = bad, .tile = {.c = c, .s = scratch}, .visit = choose, .chosen = plan};
     return walk_slot(&w);
 }
 

@@ -47,6 +47,15 @@ static int with_p(const struct candidate *k, const double *p)
     return 1;
 }
 
+static int with_p_exactly(const struct candidate *k, const struct stage *p)
+{
+    struct judge_scratch s = cause_altered(k);
+    s.l_p = p->value;
+    s.l_p_loose = p->loose;
+    local_l(k->tile->c, &s);
+    return 1;
+}
+
 int cause_l_tile_dropped(struct candidate *k)
 {
     struct judge_scratch s = cause_altered(k);
@@ -105,15 +114,17 @@ int cause_l_from_rounded(struct candidate *k)
     return with_p(k, p);
 }
 
-/* The weights as they were before they were rounded follow from s and m. */
+/* The weights before they were rounded: as recorded, or where a narrow type was, as they follow from s and m. */
 int cause_l_from_unrounded(struct candidate *k)
 {
     const struct stage *p = &k->tile->s->stage[asc_p];
     struct judge_scratch s = cause_altered(k);
     double unit = 0;
     double half_tiny = 0;
-    if (!p->recorded || !bound_narrow(scratch_captured(k->tile->s, k->tile->c, asc_p)->dtype, &unit, &half_tiny))
+    if (!p->recorded)
         return 0;
+    if (!bound_narrow(scratch_captured(k->tile->s, k->tile->c, asc_p)->dtype, &unit, &half_tiny))
+        return with_p_exactly(k, p);
     s.l_p = p->want[LOCAL];
     s.l_p_loose = p->bound[LOCAL];
     local_l(k->tile->c, &s);

@@ -261,11 +261,11 @@ static void part_describe(const struct oracle_case *c, double value, char *text,
     const struct part part = part_of(c->bc, (int)value);
     const int width = part.n ? c->bc / part.n : 0;
     if (part.kind == PIECE)
-        snprintf(text, bytes, "columns %d..%d", part.which * width, part.which * width + width - 1);
+        snprintf(text, bytes, "as over columns %d..%d", part.which * width, part.which * width + width - 1);
     else if (part.kind == EVERY_NTH)
-        snprintf(text, bytes, "columns %d, %d, ...", part.which, part.which + part.n);
+        snprintf(text, bytes, "as over columns %d, %d, ...", part.which, part.which + part.n);
     else
-        snprintf(text, bytes, "every %dth column from the row's own", part.n);
+        snprintf(text, bytes, "as over every %dth column, from the row's own", part.n);
 }
 
 const struct cause_parameter parameter_part = {part_value, part_describe};

@@ -4,6 +4,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
+#include "engine/oracle/values.h"
 #include <string.h>
 
 /* U as it was recorded: where the next tile has rescaled it, by the power of its alpha. */
@@ -191,10 +192,23 @@ int cause_u_v_saturated(struct candidate *k)
     return with_v(k, v);
 }
 
+int cause_u_p_unrounded(struct candidate *k)
+{
+    const struct stage *p = &k->tile->s->stage[asc_p];
+    struct judge_scratch s = cause_altered(k);
+    enum dtype t;
+    if (!values_p_type(k->tile->c, &t) || !p->recorded || scratch_captured(k->tile->s, k->tile->c, asc_p)->dtype == t)
+        return 0;
+    s.pv_p = p->value;
+    s.pv_p_loose = p->loose;
+    s.pv_p_exact = p->exact;
+    return evaluate(k, &s, 1);
+}
+
 int cause_u_p_rounded(struct candidate *k)
 {
     const struct stage *stage = &k->tile->s->stage[asc_p];
-    double *p = cause_copy(k, k->tile->s->pv_p, asc_p);
+    double *p = cause_copy(k, stage->value, asc_p); /* as recorded: another type than the declared one */
     for (int i = 0; i < stage->rows * stage->cols; i++)
         p[i] = bound_round(cause_type(k->parameter), p[i]);
     return with_p(k, p);

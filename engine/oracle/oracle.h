@@ -142,17 +142,18 @@ enum asc_channel cause_channel(enum cause c);
 /* 1: no mistake of the kernel: its values are right under another convention than the declared one. */
 int cause_is_declaration(enum cause c);
 int cause_from_name(const char *name); /* enum cause, or -1 */
-/* What a formula with a parameter was found to have: "n = 48 of 64"; "" without one. */
-void cause_detail(enum cause cause, const struct oracle_case *c, double parameter, char *text, size_t bytes);
 
 /* What is settled before evidence is collected. */
 struct cause_plan {
     unsigned culprits;               /* set of 1u << enum asc_channel */
     double parameter[CAUSE_COUNT];   /* of formulas that have one; NaN: none fits */
+    int fits[CAUSE_COUNT];           /* how many values explain as much as that one, it included */
     uint64_t elements[ASC_CHANNELS]; /* in all tiles with a bad one: a cause that leaves more than 1 in 10,000 of them
                                         unexplained is given up. 0: none is */
 };
 void cause_plan_begin(struct cause_plan *plan, unsigned culprits);
+/* What a formula with a parameter was found to have: "n = 48 of 64"; "" without one. */
+void cause_detail(enum cause cause, const struct oracle_case *c, const struct cause_plan *plan, char *text, size_t bytes);
 
 /* Evidence for one candidate, summed over the tiles that hold any bad element; for a declaration, which has to hold
    everywhere, over all tiles. A formula with a parameter is weighed on the half of the elements that had no say in

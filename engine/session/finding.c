@@ -182,7 +182,7 @@ static void take_cause(const struct testing *testing, enum cause cause, struct f
     f->evidence = testing->evidence[cause];
     if (slot_case_make(testing->t, f->first.slot, &c) != 0)
         return;
-    cause_detail(cause, &c.c, testing->plan->parameter[cause], f->detail, sizeof f->detail);
+    cause_detail(cause, &c.c, testing->plan, f->detail, sizeof f->detail);
     slot_case_free(&c);
 }
 

@@ -26,6 +26,9 @@ enum mistake {
 #define LISTED(id, ...) id,
 #include "tests/unit/causes_listed.def"
 #undef LISTED
+#define ALIKE(id, ...) id,
+#include "tests/unit/causes_alike.def"
+#undef ALIKE
     LISTED_END,
 #define UNLISTED(id) id,
 #include "tests/unit/causes_unlisted.def"

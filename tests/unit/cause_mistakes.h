@@ -307,6 +307,10 @@ static inline int in_part(const struct spec *s, enum asc_channel ch, int r, int 
         return c >= s->bc / 2;
     case M_EVERY_FOURTH:
         return c % 4 == 1;
+    case M_THREE_QUARTERS:
+        return c < s->bc * 3 / 4;
+    case M_FIVE_EIGHTHS:
+        return c < s->bc * 5 / 8;
     case M_OWN_LANE:
     case L_OWN_LANE:
         return c % 16 == r % 16;

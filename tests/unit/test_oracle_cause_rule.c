@@ -119,7 +119,7 @@ static void detail(struct outcome *o, enum cause cause, const char *expected)
 {
     const struct oracle_case c = {.bc = 64, .br = 64, .head_dim = 64, .conventions = {.s_unit = ASC_UNIT_SCALED}};
     char text[64];
-    cause_detail(cause, &c, o->plan.parameter[cause], text, sizeof text);
+    cause_detail(cause, &c, &o->plan, text, sizeof text);
     assert_string_equal(text, expected);
 }
 
@@ -139,7 +139,7 @@ static void parameters_are_found(void **state)
     s.mistake = M_FIRST_HALF;
     assert_int_equal(run_outcome(&s, scratch, &o), 0);
     assert_true(o.named[CAUSE_m_part_of_row]);
-    detail(&o, CAUSE_m_part_of_row, "columns 0..31");
+    detail(&o, CAUSE_m_part_of_row, "as over columns 0..31");
     s.mistake = U_LAST_KEY_DROPPED;
     assert_int_equal(run_outcome(&s, scratch, &o), 0);
     assert_true(o.named[CAUSE_u_key_dropped]);
@@ -201,8 +201,24 @@ static void other_declarations_are_recognised(void **state)
     o = misdeclared(s, declared);
     assert_int_equal(o.culprits, 1u << asc_l);
     assert_true(o.named[CAUSE_l_from_unrounded]);
+    s.p_dtype = DTYPE_F32; /* and recorded before it is rounded */
+    s.p_rounded = ASC_P_F16;
+    declared.p_rounded = ASC_P_F16;
+    o = misdeclared(s, declared);
+    assert_int_equal(o.culprits, 1u << asc_l);
+    assert_true(o.named[CAUSE_l_from_unrounded]);
+    declared.l_from = ASC_L_UNROUNDED;
+    s.p_rounded = ASC_P_AS_RECORDED;
+    o = misdeclared(s, declared);
+    assert_int_equal(o.culprits, 1u << asc_u);
+    assert_true(o.named[CAUSE_u_p_unrounded] && !o.named[CAUSE_u_p_rounded]);
+    s.p_rounded = ASC_P_BF16;
+    o = misdeclared(s, declared);
+    assert_true(o.named[CAUSE_u_p_rounded] && !o.named[CAUSE_u_p_unrounded]);
+    detail(&o, CAUSE_u_p_rounded, "to bf16");
+    s.p_rounded = ASC_P_AS_RECORDED;
+    declared.p_rounded = ASC_P_AS_RECORDED;
     s.sums_unrounded = 0;
-    s.p_dtype = DTYPE_F32;
     declared.l_from = ASC_L_UNROUNDED;
     declared.q_fold = ASC_FOLD_SCALE;
     o = misdeclared(s, declared);

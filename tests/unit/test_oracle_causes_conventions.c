@@ -35,7 +35,7 @@ static void listed_mistakes(void **state)
             if (listed[mistake].needs & ~offers(&s))
                 continue;
             assert_int_equal(run_outcome(&s, scratch, &o), 0);
-            const int is = grade(&o, (enum mistake)mistake);
+            const int is = grade(&o, &s);
             silent += !o.culprits;
             count[is + 1] += o.culprits != 0;
             if (o.culprits && is <= 0)
