@@ -14,7 +14,7 @@ extern "C" {
 
 struct numerics_device {
     char name[256];
-    int sm; /* 90 */
+    int sm; /* 90; 0: no device but a file */
     int driver, runtime;
     unsigned function_step, conversion_step; /* of the arguments, every n-th one; 1: all of them */
     void *state;                             /* borrowed */

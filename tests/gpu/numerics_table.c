@@ -21,12 +21,15 @@ void numerics_table_start(struct numerics_table *t, const struct numerics_device
     if (gmtime_r(&now, &utc))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &utc);
     FILE *const out[] = {t->tsv, t->text};
-    for (int i = 0; i < 2; i++)
-        if (out[i])
+    for (int i = 0; i < 2; i++) {
+        if (out[i] && d->sm)
             fprintf(out[i],
                     "# %s, sm_%d, driver for CUDA %d.%d, runtime %d.%d, %s; of 2^32 arguments every %u-th (%u-th)\n",
                     d->name, d->sm, d->driver / 1000, d->driver % 1000 / 10, d->runtime / 1000, d->runtime % 1000 / 10,
                     date, d->function_step, d->conversion_step);
+        else if (out[i])
+            fprintf(out[i], "# %s, %s\n", d->name, date);
+    }
     if (t->tsv)
         fprintf(t->tsv,
                 "status\tsection\twhat\tsetting\telements\tequal\tequal_share\tlargest_error\tlog2_error\terror_is\t"
