@@ -60,7 +60,7 @@ static void test_bounds(void **state)
         for (int transposed = 0; transposed < 2; transposed++) {
             const int m = transposed ? C : D, k = transposed ? D : C;
             for (int r = 0; r < R; r++)
-                fill(&seed, &a[r * k], k, ranges[range].a - r, ranges[range].spread);
+                fill(&seed, &a[(size_t)r * (size_t)k], k, ranges[range].a - r, ranges[range].spread);
             fill(&seed, b, C * D, ranges[range].b, ranges[range].spread);
             if (transposed)
                 magnitude_multiply_transposed(s, R, m, k, 1, a, b, c);
