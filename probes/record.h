@@ -1,0 +1,264 @@
+/* What the probes of attnscope.h are made of: where a block is, and one visit of a thread to a tile of a channel.
+   Device code; a kernel includes attnscope.h alone. */
+#ifndef PROBES_RECORD_H
+#define PROBES_RECORD_H
+
+#include "probes/abi.h"
+#include <string.h>
+
+#ifdef ASC_NVCC
+#define ASC_DEVICE __device__ __forceinline__
+/* What a probe does once it records is called, not inlined: a kernel whose probes are compiled in but have nothing to
+   record keeps its registers, and compiles faster. */
+#define ASC_CALLED static __device__ __noinline__
+#define ASC_CONSTANT __constant__
+#define ASC_CONSTEXPR __host__ __device__ constexpr
+#define ASC_UNROLL _Pragma("unroll")
+#else
+#define ASC_DEVICE inline __attribute__((always_inline))
+#define ASC_CALLED inline __attribute__((always_inline))
+#define ASC_CONSTANT
+#define ASC_CONSTEXPR constexpr
+#define ASC_UNROLL
+#endif
+
+/* One per debuggee, which is one translation unit. */
+static ASC_CONSTANT struct asc_device asc_state;
+
+/* Hands the probes what they write through, before each launch. 0, or the CUDA error; -1 where probes that only record
+   are asked to feed. */
+extern "C" int asc_bind(const struct asc_device *device)
+{
+    if (ASC_MODE != 2 && device->feed)
+        return -1;
+#ifdef ASC_NVCC
+    return static_cast<int>(cudaMemcpyToSymbol(asc_state, device, sizeof *device));
+#else
+    asc_state = *device;
+    return 0;
+#endif
+}
+
+/* Types are only declared here, so that a kernel includes the CUDA headers it needs and no others. */
+struct __half;
+struct __nv_bfloat16;
+struct __nv_fp8_e4m3;
+struct __nv_fp8_e5m2;
+
+template <class T> struct asc_type {
+    static_assert(sizeof(T) == 0,
+                  "attnscope can not record this type; ASC_TYPE(type, DTYPE_F16) says what its bits are");
+};
+/* Says, at namespace scope, which element type the bits of a C++ type are. */
+#define ASC_TYPE(type, code)                                                                                           \
+    template <> struct asc_type<type> {                                                                                \
+        static constexpr int dtype = code;                                                                             \
+    }
+ASC_TYPE(__half, DTYPE_F16);
+ASC_TYPE(__nv_bfloat16, DTYPE_BF16);
+ASC_TYPE(float, DTYPE_F32);
+ASC_TYPE(double, DTYPE_F64);
+ASC_TYPE(__nv_fp8_e4m3, DTYPE_E4M3);
+ASC_TYPE(__nv_fp8_e5m2, DTYPE_E5M2);
+ASC_TYPE(unsigned char, DTYPE_U8);
+ASC_TYPE(int, DTYPE_I32);
+ASC_TYPE(long, DTYPE_I64);
+ASC_TYPE(long long, DTYPE_I64);
+
+/* Names a probe line. Every probe below expands to asc_site(asc_<channel>, <line>): the builder finds the probe lines
+   of a source by these tokens in the preprocessor's output, and the file in its line markers. */
+ASC_CONSTEXPR int asc_site(int channel, int line)
+{
+    return line > 0 ? channel : -1;
+}
+
+enum asc_extent { asc_extent_PER_SLOT, asc_extent_PER_KV };
+
+ASC_CONSTEXPR bool asc_per_kv(int channel)
+{
+    constexpr asc_extent extents[ASC_CHANNELS] = {
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_extent_##extent,
+#include "probes/channels.def"
+#undef CHANNEL
+    };
+    return extents[channel] == asc_extent_PER_KV;
+}
+
+/* Where a block is. slot: -1 where this q tile is not recorded, -2 where the problem has no such tile. */
+struct asc_place {
+    int32_t slot;
+};
+
+ASC_DEVICE asc_place asc_find(int32_t b, int32_t h, int32_t q_tile)
+{
+    const uint32_t batch = asc_state.batch, heads = asc_state.heads, q_tiles = asc_state.q_tiles;
+    asc_place place = {-2};
+    if (static_cast<uint32_t>(b) < batch && static_cast<uint32_t>(h) < heads && static_cast<uint32_t>(q_tile) < q_tiles)
+        place.slot = asc_state.slot[(static_cast<size_t>(b) * heads + h) * q_tiles + q_tile];
+    return place;
+}
+
+/* One visit of one thread to one tile of a channel. */
+struct asc_visit {
+    unsigned char *values;    /* [rows][cols] of dtype */
+    volatile uint64_t *stamp; /* of this warp; NULL: the tile or the warp has no place in the trace */
+    uint32_t rows, cols;      /* 0: no such tile, everything is dropped */
+    int32_t dtype;            /* of the channel */
+    uint32_t dropped, mistyped;
+#if ASC_MODE == 2
+    const unsigned char *fed; /* [rows][cols] of dtype; NULL: this channel is not fed */
+    uint32_t unfed;
+#endif
+};
+
+ASC_DEVICE bool asc_wanted(asc_place place, int channel)
+{
+    return place.slot != -1 && asc_state.channel[channel].dtype >= 0;
+}
+
+ASC_CALLED asc_visit asc_open(int channel, asc_place place, int32_t kv)
+{
+    const asc_channel_map &map = asc_state.channel[channel];
+    asc_visit visit = {};
+    visit.dtype = map.dtype;
+    if (!asc_per_kv(channel))
+        kv = 0;
+    if (place.slot < 0 || static_cast<uint32_t>(kv) >= static_cast<uint32_t>(map.n_kv))
+        return visit;
+    visit.values = asc_state.trace + map.offset + place.slot * map.slot_stride + kv * map.kv_stride;
+    visit.rows = map.rows;
+    visit.cols = map.cols;
+#if ASC_MODE == 2
+    if (asc_state.feed >> channel & 1u)
+        visit.fed = asc_state.fed + (visit.values - asc_state.trace);
+#endif
+    const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
+    if (warp < static_cast<uint32_t>(asc_state.warps)) {
+        const asc_stamp_map &stamps = asc_state.stamp[channel];
+        visit.stamp = reinterpret_cast<uint64_t *>(asc_state.trace + stamps.offset + place.slot * stamps.slot_stride +
+                                                   kv * stamps.kv_stride) +
+                      warp;
+    }
+    return visit;
+}
+
+template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+{
+    if (asc_type<T>::dtype != visit.dtype)
+        visit.mistyped++;
+    else if (row >= visit.rows || col >= visit.cols)
+        visit.dropped++;
+    else
+        reinterpret_cast<T *>(visit.values)[static_cast<size_t>(row) * visit.cols + col] = value;
+}
+
+#if ASC_MODE == 2
+/* Element i of a fed tile has a value: its bits are not the never-written pattern (the NaN code 7F where a type has no
+   room for one). */
+template <class T> ASC_DEVICE bool asc_holds(const unsigned char *fed, size_t i)
+{
+    constexpr int dtype = asc_type<T>::dtype;
+    if constexpr (dtype == DTYPE_U8 || dtype == DTYPE_I32 || dtype == DTYPE_I64)
+        return true;
+    else if constexpr (sizeof(T) == 1)
+        return fed[i] != 0x7F;
+    else if constexpr (sizeof(T) == 2)
+        return reinterpret_cast<const uint16_t *>(fed)[i] != UNWRITTEN_16;
+    else if constexpr (sizeof(T) == 4)
+        return reinterpret_cast<const uint32_t *>(fed)[i] != UNWRITTEN_32;
+    else
+        return reinterpret_cast<const uint64_t *>(fed)[i] != UNWRITTEN_64;
+}
+
+template <class T> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t row, uint32_t col, T &value)
+{
+    if (!visit.fed || asc_type<T>::dtype != visit.dtype || row >= visit.rows || col >= visit.cols)
+        return;
+    const size_t i = static_cast<size_t>(row) * visit.cols + col;
+    if (asc_holds<T>(visit.fed, i))
+        value = reinterpret_cast<const T *>(visit.fed)[i];
+}
+
+/* A const value, or a result that is stored nowhere. */
+template <class T> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t, uint32_t, const T &)
+{
+    visit.unfed += visit.fed != nullptr;
+}
+
+template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, T &value)
+{
+    asc_record(visit, row, col, value);
+    asc_feed(visit, row, col, value);
+}
+
+template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+{
+    asc_record(visit, row, col, value);
+    asc_feed(visit, row, col, value);
+}
+
+/* The block waits where a tile that its threads share is about to change, and again until it has. The tensor cores of
+   sm_90 read shared memory through another proxy, which a barrier alone does not order (PTX ISA, "Async proxy"). */
+ASC_DEVICE void asc_meet(const asc_visit &visit)
+{
+    if (!visit.fed)
+        return;
+#if defined(ASC_NVCC) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+    __syncthreads();
+}
+#else
+template <class T> ASC_DEVICE void asc_feed(asc_visit &, uint32_t, uint32_t, const T &) {}
+
+template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+{
+    asc_record(visit, row, col, value);
+}
+
+ASC_DEVICE void asc_meet(const asc_visit &) {}
+#endif
+
+ASC_DEVICE void asc_count(uint64_t *counter, uint32_t n)
+{
+#ifdef ASC_NVCC
+    atomicAdd(reinterpret_cast<unsigned long long *>(counter), static_cast<unsigned long long>(n));
+#else
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+#endif
+}
+
+/* The clock of a stamp: block-local (an SM runs a block to its end), never 0. */
+ASC_DEVICE uint64_t asc_clock()
+{
+#ifdef ASC_NVCC
+    const uint64_t now = clock64();
+    return now ? now : 1;
+#else
+    return simt_clock();
+#endif
+}
+
+/* Ends a visit: the stamp comes after the values, so a visit that died half way has none. */
+ASC_CALLED void asc_close(int channel, const asc_visit &visit)
+{
+    if (visit.dropped)
+        asc_count(asc_state.dropped + channel, visit.dropped);
+    if (visit.mistyped)
+        asc_count(asc_state.mistyped + channel, visit.mistyped);
+#if ASC_MODE == 2
+    if (visit.unfed)
+        asc_count(asc_state.unfed + channel, visit.unfed);
+#endif
+    if (visit.stamp) {
+#ifdef ASC_NVCC
+        /* One lane of those present; with several groups of a diverged warp any of them may win. */
+        const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        if (static_cast<uint32_t>(__ffs(static_cast<int>(__activemask()))) != thread % 32 + 1)
+            return;
+#endif
+        *visit.stamp = asc_clock();
+    }
+}
+
+#endif
