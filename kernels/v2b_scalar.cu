@@ -39,19 +39,19 @@ template <class T> struct Params {
     float scale;
 };
 
-__device__ __forceinline__ float to_float(__half x)
+[[maybe_unused]] __device__ __forceinline__ float to_float(__half x)
 {
     return __half2float(x);
 }
-__device__ __forceinline__ float to_float(__nv_bfloat16 x)
+[[maybe_unused]] __device__ __forceinline__ float to_float(__nv_bfloat16 x)
 {
     return __bfloat162float(x);
 }
-__device__ __forceinline__ void from_float(__half &out, float x)
+[[maybe_unused]] __device__ __forceinline__ void from_float(__half &out, float x)
 {
     out = __float2half(x);
 }
-__device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
+[[maybe_unused]] __device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
 {
     out = __float2bfloat16(x);
 }

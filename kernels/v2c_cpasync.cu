@@ -45,19 +45,19 @@ template <class T> struct Params {
 };
 
 // Two neighbouring elements, as they lie in memory.
-__device__ __forceinline__ float2 widen(unsigned pair, __half)
+[[maybe_unused]] __device__ __forceinline__ float2 widen(unsigned pair, __half)
 {
     return __half22float2(*reinterpret_cast<const __half2 *>(&pair));
 }
-__device__ __forceinline__ float2 widen(unsigned pair, __nv_bfloat16)
+[[maybe_unused]] __device__ __forceinline__ float2 widen(unsigned pair, __nv_bfloat16)
 {
     return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162 *>(&pair));
 }
-__device__ __forceinline__ void from_float(__half &out, float x)
+[[maybe_unused]] __device__ __forceinline__ void from_float(__half &out, float x)
 {
     out = __float2half(x);
 }
-__device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
+[[maybe_unused]] __device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
 {
     out = __float2bfloat16(x);
 }

@@ -43,11 +43,11 @@ template <class T> struct Params {
     bool aligned; /* q, k, v and o to 16 bytes */
 };
 
-__device__ __forceinline__ void from_float(__half &out, float x)
+[[maybe_unused]] __device__ __forceinline__ void from_float(__half &out, float x)
 {
     out = __float2half(x);
 }
-__device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
+[[maybe_unused]] __device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
 {
     out = __float2bfloat16(x);
 }
