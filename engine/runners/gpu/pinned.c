@@ -5,7 +5,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-void pinned_release(struct pinned *p)
+#define FILES 2
+
+static struct pinned held[FILES]; /* the newest first; host NULL: none */
+
+static void release(struct pinned *p)
 {
     if (p->device)
         cudaHostUnregister(p->host);
@@ -29,22 +33,45 @@ static int pin(struct pinned *p, struct err *err)
     return 0;
 }
 
-int pinned_hold(struct pinned *p, int fd, struct err *err)
+/* Which of those held the file is, or -1. */
+static int find(const struct stat *file)
+{
+    for (int i = 0; i < FILES; i++)
+        if (held[i].device && held[i].file_device == file->st_dev && held[i].file == file->st_ino &&
+            held[i].n_bytes == (size_t)file->st_size)
+            return i;
+    return -1;
+}
+
+/* Entry i becomes the newest. */
+static void move_up(int i)
+{
+    const struct pinned newest = held[i];
+    for (; i > 0; i--)
+        held[i] = held[i - 1];
+    held[0] = newest;
+}
+
+int pinned_hold(int fd, struct pinned *out, struct err *err)
 {
     struct stat file;
     if (fstat(fd, &file) != 0)
         return err_errno(err, "live trace", "file descriptor %d", fd);
-    if (p->device && p->file_device == file.st_dev && p->file == file.st_ino && p->n_bytes == (size_t)file.st_size)
-        return 0;
-    pinned_release(p);
-    void *host = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (host == MAP_FAILED)
-        return err_errno(err, "live trace", "mapping %lld bytes", (long long)file.st_size);
-    *p =
-        (struct pinned){.host = host, .n_bytes = (size_t)file.st_size, .file_device = file.st_dev, .file = file.st_ino};
-    if (pin(p, err) != 0) {
-        pinned_release(p);
-        return -1;
+    int i = find(&file);
+    if (i < 0) {
+        i = FILES - 1;
+        release(&held[i]);
+        void *host = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (host == MAP_FAILED)
+            return err_errno(err, "live trace", "mapping %lld bytes", (long long)file.st_size);
+        held[i] = (struct pinned){
+            .host = host, .n_bytes = (size_t)file.st_size, .file_device = file.st_dev, .file = file.st_ino};
+        if (pin(&held[i], err) != 0) {
+            release(&held[i]);
+            return -1;
+        }
     }
+    move_up(i);
+    *out = held[0];
     return 0;
 }

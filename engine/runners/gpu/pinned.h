@@ -1,5 +1,6 @@
 /* The live trace as the GPU sees it: the memfd's pages, pinned and mapped, so that probes write into them and nobody
-   copies. Pinning costs 0.33 s a GiB, so the last trace stays pinned and serves the next run if it is the same file. */
+   copies. Pinning costs 0.33 s a GiB, and a rerun writes into the file that the run before the last one had (the last
+   one is still shown): so the last two files stay pinned. */
 #ifndef GPU_PINNED_H
 #define GPU_PINNED_H
 
@@ -8,15 +9,15 @@
 #include <sys/types.h>
 
 struct pinned {
-    unsigned char *host; /* owned: the whole file, mapped */
+    unsigned char *host; /* the whole file, mapped */
     size_t n_bytes;
     unsigned char *device; /* the same bytes for the GPU */
     dev_t file_device;     /* which file this is */
     ino_t file;
 };
 
-/* Maps and pins the file behind fd, or keeps what is pinned if it is that file. fd stays the caller's. */
-int pinned_hold(struct pinned *p, int fd, struct err *err);
-void pinned_release(struct pinned *p); /* a zeroed one is legal */
+/* Maps and pins the file behind fd, or finds it pinned. *out is borrowed until the next call but one; fd stays the
+   caller's. Only the thread that launches calls it. */
+int pinned_hold(int fd, struct pinned *out, struct err *err);
 
 #endif

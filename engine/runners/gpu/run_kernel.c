@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What stays between runs. */
+/* The trace of the run under way. */
 static struct pinned pinned;
 
 /* One run's own. */
@@ -93,7 +93,7 @@ static int prepare(struct run *run, const struct asc_kernel *kernel, const struc
                    struct err *err)
 {
     if (trace_attach(request->fd, &run->problem, &run->plan, &run->probes, &run->trace, &run->n_bytes, err) != 0 ||
-        pinned_hold(&pinned, request->fd, err) != 0 || take_fed(run, request, err) != 0)
+        pinned_hold(request->fd, &pinned, err) != 0 || take_fed(run, request, err) != 0)
         return -1;
     struct asc_device *probes = &run->probes;
     const size_t slots = (size_t)probes->batch * (size_t)probes->heads * (size_t)probes->q_tiles * sizeof *probes->slot;
