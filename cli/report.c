@@ -68,6 +68,16 @@ void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
         write_words(e->first_channel, e->first, e->culprits, e->cause, out);
 }
 
+/* Of the culprits whose cause is known. */
+static void write_causes(const struct judgement *j, char *out, size_t bytes)
+{
+    size_t used = 0;
+    for (int i = 0; i < j->n_findings && used < bytes; i++)
+        if (j->findings[i].cause != CAUSE_NONE)
+            used +=
+                (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", cause_name(j->findings[i].cause));
+}
+
 void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
 {
     const struct judgement *j = s->judgement;
@@ -80,9 +90,9 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
     }
     const int32_t *place = trace_slot_place(s->trace, first->slot);
     const int at[4] = {place[0], place[1], place[2], channel_per_kv(first->channel) ? first->kv : -1};
-    const enum cause cause = j->n_findings ? j->findings[0].cause : CAUSE_NONE;
-    write_words((int)first->channel, at, j->summary.culprits,
-                cause == CAUSE_NONE ? "no known cause" : cause_name(cause), out);
+    char causes[256] = "";
+    write_causes(j, causes, sizeof causes);
+    write_words((int)first->channel, at, j->summary.culprits, causes[0] ? causes : "no known cause", out);
 }
 
 static const char *mark_text(enum mark mark)

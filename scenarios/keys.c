@@ -367,12 +367,29 @@ static int set_culprits(struct scenario *s, enum scenario_key_id id, const char 
 static int set_cause(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const size_t n = strlen(value);
-    if (n == 0 || n >= sizeof s->expect.cause ||
-        strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != n)
-        return -1;
-    memcpy(s->expect.cause, value, n + 1);
+    char names[sizeof s->expect.cause] = "";
+    for (size_t used = 0;; value++) {
+        char name[64];
+        if (!take_word(&value, ",", name, sizeof name))
+            return -1;
+        const size_t n = strlen(name);
+        if (used + n + 2 > sizeof names ||
+            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != n)
+            return -1;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? "," : "", name);
+        if (*value == '\0')
+            break;
+    }
+    memcpy(s->expect.cause, names, sizeof names);
     return 0;
+}
+
+int scenario_expected_cause(const struct expect *e, int i, char name[64])
+{
+    const char *at = e->cause;
+    for (; *at && i > 0; i--)
+        at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',');
+    return take_word(&at, ",", name, 64);
 }
 
 const struct scenario_key scenario_keys[KEY_COUNT] = {

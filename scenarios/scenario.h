@@ -38,7 +38,7 @@ struct expect {
     int first_channel;  /* enum asc_channel, -1: not stated */
     int first[4];       /* batch, head, q tile, kv tile; -1: not stated */
     unsigned culprits;  /* set of 1u << enum asc_channel; 0: not stated */
-    char cause[64];     /* name of a cause; "" not stated */
+    char cause[256];    /* names of causes, "a,b"; "" not stated */
     int line_of_expect; /* where [expect] stands in the file */
 };
 
@@ -79,6 +79,9 @@ int scenario_check(const struct scenario *s, struct err *err);
 void scenario_free(struct scenario *s); /* frees what it owns and empties it; NULL and an empty one are legal */
 /* docs/scenarios.md, from keys.def and fills.def. 0, or -1 where out could not be written. */
 int scenario_write_docs(FILE *out);
+
+/* The i-th cause that is expected. 0: there are no more. */
+int scenario_expected_cause(const struct expect *e, int i, char name[64]);
 
 /* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and dtype.
    The same bits on every machine and thread count: element (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */

@@ -69,12 +69,32 @@ static int meets_first(const struct judgement *j, const struct trace *t, const s
 }
 
 /* Formulas that are the same on this shape all survive: any of them will do. */
-static int explained_as_well(const struct finding *f, const char *cause)
+static int explained_by(const struct finding *f, enum cause cause)
 {
+    int found = f->cause == cause;
     for (int i = 0; i < f->n_also; i++)
-        if (strcmp(cause_name(f->also[i]), cause) == 0)
-            return 1;
-    return 0;
+        found |= f->also[i] == cause;
+    return found;
+}
+
+/* Each cause that is expected has to be the finding of its own stage. */
+static int meets_causes(const struct judgement *j, const struct expect *e, char *why, size_t bytes)
+{
+    char name[64];
+    for (int i = 0; scenario_expected_cause(e, i, name); i++) {
+        const int cause = cause_from_name(name);
+        const struct finding *of = NULL;
+        for (int k = 0; k < j->n_findings && !of; k++)
+            if (cause == CAUSE_NONE || (cause > 0 && j->findings[k].channel == cause_channel((enum cause)cause)))
+                of = &j->findings[k];
+        if (of && explained_by(of, (enum cause)cause))
+            continue;
+        return unmet(why, bytes, "expected the cause %s, found %s", name,
+                     !of         ? "that its stage is no culprit"
+                     : of->cause ? cause_name(of->cause)
+                                 : "no known cause");
+    }
+    return 1;
 }
 
 static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
@@ -89,12 +109,8 @@ static int meets_fail(const struct judgement *j, const struct trace *t, const st
         channel_set(j->summary.culprits, got, sizeof got);
         return unmet(why, bytes, "expected the culprits %s, found %s", want, got);
     }
-    if (e->cause[0]) {
-        const struct finding *f = &j->findings[0];
-        const char *name = !j->n_findings || f->cause == CAUSE_NONE ? "no known cause" : cause_name(f->cause);
-        if (strcmp(name, e->cause) != 0 && !explained_as_well(f, e->cause))
-            return unmet(why, bytes, "expected the cause %s, found %s", e->cause, name);
-    }
+    if (!meets_causes(j, e, why, bytes))
+        return 0;
     snprintf(why, bytes, "found, as expected");
     return 1;
 }

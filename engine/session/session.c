@@ -65,12 +65,14 @@ int session_open_adhoc(const struct scenario *scenario, struct session **out, st
 
 static int check_cause(const struct scenario *scenario, struct err *err)
 {
-    char where[600];
-    if (!scenario->expect.cause[0] || cause_from_name(scenario->expect.cause) >= 0)
-        return 0;
-    snprintf(where, sizeof where, "%s:%d: expect.cause", scenario->path, scenario->expect.line_of_expect);
-    return err_set(err, ERR_INPUT, where, "expected a name that `attnscope docs causes` lists, found '%s'",
-                   scenario->expect.cause);
+    char where[600], name[64];
+    for (int i = 0; scenario_expected_cause(&scenario->expect, i, name); i++) {
+        if (cause_from_name(name) >= 0)
+            continue;
+        snprintf(where, sizeof where, "%s:%d: expect.cause", scenario->path, scenario->expect.line_of_expect);
+        return err_set(err, ERR_INPUT, where, "expected a name that `attnscope docs causes` lists, found '%s'", name);
+    }
+    return 0;
 }
 
 int session_open_scenario(const char *path, struct session **out, struct err *err)

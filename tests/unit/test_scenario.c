@@ -239,7 +239,7 @@ static void test_everything_stated(void **state)
         "verdict = fail\n"
         "first = q1  s k0\n"
         "culprits = s,l\n"
-        "cause = scaled-twice";
+        "cause = scaled-twice , l-not-rescaled";
     struct scenario s;
     struct err err = {0};
     write_text("s/full.ini", text);
@@ -280,7 +280,13 @@ static void test_everything_stated(void **state)
     assert_int_equal(s.expect.first[2], 1);
     assert_int_equal(s.expect.first[3], 0);
     assert_int_equal(s.expect.culprits, 1u << asc_s | 1u << asc_l);
-    assert_string_equal(s.expect.cause, "scaled-twice");
+    char name[64];
+    assert_string_equal(s.expect.cause, "scaled-twice,l-not-rescaled");
+    assert_int_equal(scenario_expected_cause(&s.expect, 0, name), 1);
+    assert_string_equal(name, "scaled-twice");
+    assert_int_equal(scenario_expected_cause(&s.expect, 1, name), 1);
+    assert_string_equal(name, "l-not-rescaled");
+    assert_int_equal(scenario_expected_cause(&s.expect, 2, name), 0);
     assert_int_equal(s.expect.line_of_expect, 30);
     scenario_free(&s);
 }
@@ -348,7 +354,7 @@ static void test_set(void **state)
     assert_int_equal(scenario_set(&s, "causal", "none", &err), -1);
     assert_string_equal(said(&err), "causal: expected section.key, such as shape.heads");
     assert_int_equal(scenario_set(&s, "shapes.causal", "none", &err), -1);
-    assert_string_equal(said(&err), "shapes.causal: expected a section out of scenario, shape, fill, capture, expect; "
+    assert_string_equal(said(&err), "shapes.causal: expected a section out of scenario, shape, fill, capture, expect, budget; "
                                     "found `shapes`");
     assert_int_equal(scenario_set(&s, "scenario.name", "x", &err), -1);
     assert_string_equal(

@@ -109,8 +109,13 @@ static void test_expectations(void **state)
     e.first[3] = 1;
     assert_true(meets(s, e));
     e = right;
-    snprintf(e.cause, sizeof e.cause, "scaled-twice");
-    assert_false(meets(s, e));
+    static const char *const causes[] = {"scaled-twice", "u-not-rescaled,scaled-twice", "none", "u-cubed"};
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        snprintf(e.cause, sizeof e.cause, "%s", causes[i]);
+        assert_false(meets(s, e));
+    }
+    snprintf(e.cause, sizeof e.cause, "u-not-rescaled");
+    assert_true(meets(s, e));
     session_free(s);
 }
 
