@@ -28,6 +28,7 @@ void trace_free(struct trace *t)
     free(t->info.scenario);
     free(t->info.sites);
     free(t->info.events);
+    launches_free(&t->info.launches);
     free(t);
 }
 

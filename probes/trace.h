@@ -3,6 +3,7 @@
 #ifndef PROBES_TRACE_H
 #define PROBES_TRACE_H
 
+#include "probes/launch.h"
 #include "probes/layout.h"
 #include <stddef.h>
 
@@ -50,6 +51,7 @@ struct trace_info {
     size_t n_sites;
     struct trace_event *events; /* owned */
     size_t n_events;
+    struct trace_launches launches; /* on a GPU: of this run and, where that was measured too, without probes */
 };
 
 struct trace {

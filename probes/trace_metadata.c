@@ -227,6 +227,8 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     n = put_json(out, n, "attnscope.events", events_value(&t->info));
     if (t->info.capture.wanted)
         n = put_json(out, n, "attnscope.capture", capture_value(&t->info.capture));
+    if (t->info.launches.n || t->info.launches.budget.stated)
+        n = put_json(out, n, "attnscope.launches", launches_json(&t->info.launches));
     n = put_text(out, n, "attnscope.source", t->info.source);
     n = put_text(out, n, "attnscope.scenario", t->info.scenario);
     for (int i = 0; i < n; i++)
@@ -386,6 +388,12 @@ static int read_capture(const struct entry *e, const json_t *from, struct trace 
     return get_texts(e, from, texts, c);
 }
 
+static int read_launches(const struct entry *e, const json_t *from, struct trace *t)
+{
+    const char *wrong = launches_read(from, &t->info.launches);
+    return wrong ? refuse(e, wrong, "as docs/trace-format.md says") : 0;
+}
+
 static int read_sites(const struct entry *e, const json_t *from, struct trace *t)
 {
     if (!json_is_array(from))
@@ -494,6 +502,9 @@ int trace_metadata_read(const struct safetensors *file, const char *path, struct
             return -1;
     if (safetensors_metadata(file, "attnscope.capture") &&
         read_entry(file, &(struct entry){path, "attnscope.capture", err}, t, types, read_capture) != 0)
+        return -1;
+    if (safetensors_metadata(file, "attnscope.launches") &&
+        read_entry(file, &(struct entry){path, "attnscope.launches", err}, t, types, read_launches) != 0)
         return -1;
     if (read_text(file, &(struct entry){path, "attnscope.source", err}, &t->info.source) != 0)
         return -1;

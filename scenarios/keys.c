@@ -12,6 +12,7 @@
 #define EXPECT_SIGMA "a finite number, 0 or more"
 #define EXPECT_SEED "a whole number from 0 to 18446744073709551615"
 #define EXPECT_PLACES "all, or ascending numbers and ranges such as 0,3,5-7"
+#define EXPECT_BUDGET "a whole number from 0 to 2147483647"
 #define EXPECT_FILL expect_fill
 #define EXPECT_CHANNELS expect_channels
 #define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
@@ -44,6 +45,7 @@ static const char *const causal_names[] = {
 static const char *const layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
 static const char *const backend_names[] = {
     [SCENARIO_BACKEND_AUTO] = "auto", [SCENARIO_BACKEND_GPU] = "gpu", [SCENARIO_BACKEND_CPU] = "cpu", NULL};
+static const char *const profile_names[] = {[SCENARIO_PROFILE_NO] = "no", [SCENARIO_PROFILE_YES] = "yes", NULL};
 static const char *const debug_names[] = {[SCENARIO_DEBUG_LINEINFO] = "lineinfo", [SCENARIO_DEBUG_FULL] = "full", NULL};
 static const char *const verdict_names[] = {
     [EXPECT_NOTHING] = "", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail", NULL};
@@ -75,6 +77,16 @@ static int set_debug(struct scenario *s, enum scenario_key_id id, const char *va
     if (v < 0)
         return -1;
     s->debug = v;
+    return 0;
+}
+
+static int set_profile(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, profile_names);
+    if (v < 0)
+        return -1;
+    s->profile = v;
     return 0;
 }
 
@@ -390,6 +402,20 @@ int scenario_expected_cause(const struct expect *e, int i, char name[64])
     for (; *at && i > 0; i--)
         at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',');
     return take_word(&at, ",", name, 64);
+}
+
+_Static_assert(KEY_BUDGET_SHARED - KEY_BUDGET_REGISTERS == BUDGET_SHARED_BYTES, "set_budget counts on it");
+_Static_assert(KEY_BUDGET_SPILL - KEY_BUDGET_REGISTERS == BUDGET_SPILL_BYTES, "set_budget counts on it");
+
+static int set_budget(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    const unsigned item = (unsigned)id - KEY_BUDGET_REGISTERS;
+    int v;
+    if (value_integer(value, 0, INT32_MAX, &v) != 0)
+        return -1;
+    s->budget.most[item] = v;
+    s->budget.stated |= 1u << item;
+    return 0;
 }
 
 const struct scenario_key scenario_keys[KEY_COUNT] = {

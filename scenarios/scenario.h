@@ -5,6 +5,7 @@
 
 #include "engine/base/err.h"
 #include "probes/abi.h"
+#include "probes/launch.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +43,10 @@ struct expect {
     int line_of_expect; /* where [expect] stands in the file */
 };
 
+/* What of the kernel without probes is measured on a GPU, beside the run: nothing but what [budget] limits, or its time
+   and hardware counters as well. */
+enum scenario_profile { SCENARIO_PROFILE_NO, SCENARIO_PROFILE_YES };
+
 enum scenario_backend { SCENARIO_BACKEND_AUTO, SCENARIO_BACKEND_GPU, SCENARIO_BACKEND_CPU };
 enum scenario_debug { SCENARIO_DEBUG_LINEINFO, SCENARIO_DEBUG_FULL };
 
@@ -54,6 +59,8 @@ struct scenario {
     struct fill fill_q, fill_k, fill_v;
     struct capture capture;
     struct expect expect;
+    struct launch_budget budget;
+    int profile;     /* enum scenario_profile */
     int backend;     /* enum scenario_backend */
     int debug;       /* enum scenario_debug, of a GPU build */
     int tensor_core; /* enum tensor_core: whose products the CPU executor computes */

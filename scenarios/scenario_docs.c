@@ -10,6 +10,9 @@ static const struct {
     {"fill", "The inputs. The same fill and seed give the same bits on every machine."},
     {"capture", "Which tiles are recorded. What is not recorded shows as such, never as fine."},
     {"expect", "What must be found; `attnscope check` compares."},
+    {"budget",
+     "The most that the kernel may take without probes. Judged on a GPU: there the kernel is built once more, "
+     "without them, and over budget is not as expected. On the CPU it is not judged, and that is said."},
 };
 
 static const struct {

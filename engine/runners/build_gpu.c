@@ -1,6 +1,7 @@
 /* The GPU's toolchain: nvcc of the CUDA Toolkit, for the architecture of the device that will run it. */
 #include "engine/runners/build.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,22 @@ int build_gpu_ready(const struct runner_paths *paths, struct err *err)
     return find_nvcc(path, sizeof path, err) || runner_find_built(paths, toolchain_gpu.library, path, sizeof path, err)
                ? -1
                : 0;
+}
+
+void build_gpu_toolkit(char *folder, size_t size)
+{
+    char nvcc[600], real[PATH_MAX];
+    folder[0] = '\0';
+    if (find_nvcc(nvcc, sizeof nvcc, NULL) != 0 || !realpath(nvcc, real))
+        return;
+    for (int i = 0; i < 2; i++) { /* bin/nvcc */
+        char *slash = strrchr(real, '/');
+        if (!slash)
+            return;
+        *slash = '\0';
+    }
+    if (strlen(real) < size)
+        memcpy(folder, real, strlen(real) + 1);
 }
 
 static void add_arguments(struct build_job *job)

@@ -23,5 +23,17 @@ void child_describe_end(int status, char *text, size_t size); /* "was ended by s
 /* Hands finished lines of the kernel's output to progress->log; at_end also one without a newline. */
 void child_pass_log(struct child *c, const struct runner_progress *progress, int at_end);
 int child_wait(struct child *c, int wait_ms); /* until there is something to read */
+/* Sends a request with its id and a copy of fd, and waits for its answer of kind `expected`: *answer is the caller's.
+   ERR_DECLINED in the debuggee's words; ERR_RUN and ERR_CANCELLED: the child is gone. `what` it was to do stands in the
+   text. Messages of other kinds are dropped. */
+struct child_request {
+    enum wire_kind kind, expected;
+    json_t *fields; /* taken over */
+    int fd;
+    double limit_s;
+    const char *what;
+};
+int child_ask(struct child *c, const struct child_request *request, const struct runner_progress *progress,
+              json_t **answer, struct err *err);
 
 #endif

@@ -88,6 +88,16 @@ static void take_event(struct run *run, const json_t *json)
         run->fatal = info->n_events;
 }
 
+/* What a result says of the kernels that were launched. */
+static int take_launches(struct run *run, const json_t *json)
+{
+    struct trace_launches *launches = &run->t->info.launches;
+    const char *wrong = launches_read(json_object_get(json, "launches"), launches);
+    for (size_t i = 0; i < launches->n; i++)
+        launches->at[i].probes = run->t->fed ? PROBES_FEED : PROBES_RECORD;
+    return wrong ? err_set(&run->broke, ERR_RUN, "", "%s of its launches", wrong) : 0;
+}
+
 static void take_result(struct run *run, const json_t *json)
 {
     const char *status = wire_text(json, "status");
@@ -99,6 +109,8 @@ static void take_result(struct run *run, const json_t *json)
     run->outcome = strcmp(status, "complete") == 0    ? OUTCOME_COMPLETE
                    : strcmp(status, "cancelled") == 0 ? OUTCOME_CANCELLED
                                                       : OUTCOME_FAILED;
+    if (take_launches(run, json) != 0)
+        run->outcome = OUTCOME_BROKEN;
 }
 
 static void take_message(struct run *run, const struct wire_message *message)
@@ -255,6 +267,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     free(info->events);
     info->events = NULL;
     info->n_events = 0;
+    info->launches.n = 0;
     info->seconds = 0;
     info->status_text[0] = '\0';
     if (progress && progress->report)

@@ -67,6 +67,8 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
 void build_free(struct build *b);
 /* Whether kernels can be built for a GPU here: nvcc is found, and `make` has built what debuggees link. ERR_SYSTEM. */
 int build_gpu_ready(const struct runner_paths *paths, struct err *err);
+/* The folder of the CUDA Toolkit whose nvcc that is; "" where there is none. */
+void build_gpu_toolkit(char *folder, size_t size);
 
 struct child; /* one debuggee process, warm between runs */
 
@@ -94,6 +96,31 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
    as the user does. */
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress,
               struct err *err);
+
+/* Launches on the inputs of the live trace t, in a build without probes, and appends to t->info.launches what each
+   kernel takes; counters: also how long the device itself says it ran, and hardware counters, or why there are none.
+   ERR_DECLINED: not on this backend. ERR_RUN, ERR_CANCELLED as child_run(). */
+int child_profile(struct child *c, struct trace *t, int counters, double limit_s,
+                  const struct runner_progress *progress, struct err *err);
+
+struct timing {
+    double median_s, min_s; /* NaN where n is 0 */
+    int n;                  /* launches timed; 0: not measured */
+};
+struct bench_request {
+    int repeats;    /* of each measurement, 3 to 1000 */
+    double limit_s; /* of each measurement; at least three launches are timed */
+    int record;     /* 0: the probes of the build, if it has any, find nothing to record */
+};
+struct bench_result {
+    struct timing warm, cold; /* between two events; the launch before was the same one, or the L2 held nothing of it */
+    struct timing graph;      /* of ten launches in a CUDA graph, replayed: for each */
+    char no_graph[256];       /* why that was not measured */
+    double copy_bytes_per_second;   /* of the copy engine into pinned memory; NaN where nothing is recorded */
+    struct trace_launches launches; /* owned: launches_free() */
+};
+int child_bench(struct child *c, struct trace *t, const struct bench_request *request, double limit_s,
+                const struct runner_progress *progress, struct bench_result *out, struct err *err);
 int child_alive(const struct child *c);
 void child_stop(struct child *c); /* quit, then kill; NULL is legal */
 

@@ -215,7 +215,7 @@ static void test_documented_defaults(void **state)
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
-    assert_int_equal(values, 22);
+    assert_int_equal(values, 23);
 }
 
 static void test_everything_stated(void **state)
@@ -359,7 +359,7 @@ static void test_set(void **state)
     assert_int_equal(scenario_set(&s, "scenario.name", "x", &err), -1);
     assert_string_equal(
         said(&err),
-        "scenario.name: expected a key out of kernel, patch, limit, backend, debug, tensor_core; found `name`");
+        "scenario.name: expected a key out of kernel, patch, limit, backend, debug, profile, tensor_core; found `name`");
 
     assert_int_equal(scenario_check(&s, &err), -1);
     assert_string_equal(said(&err), "scenario.kernel: expected the path of a .cu file, found no such key");

@@ -4,13 +4,15 @@
 
 #include "engine/base/err.h"
 #include "probes/abi.h"
+#include <jansson.h>
 #include <stddef.h>
 
 struct launch_result {
     const char *status; /* "complete", "failed", "cancelled" */
     double seconds;     /* of the launch */
     int workers;
-    char text[512]; /* one sentence where it is not complete */
+    char text[512];   /* one sentence where it is not complete */
+    json_t *launches; /* owned by the caller, or NULL: what the kernels took, as launches_json() says it */
 };
 
 struct launch_request {
@@ -29,6 +31,16 @@ int debuggee_prepare(char *device, size_t size, char *why, size_t why_size);
 /* Runs the kernel into the live trace; events and progress go out on the socket. */
 void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct launch_request *request,
                      struct launch_result *result);
+
+/* The answers to "profile" and "bench" (asked): their fields, all but the id, the caller's. NULL: declined, the
+   sentence in why. They close the request's files. */
+json_t *debuggee_profile(const struct asc_kernel *kernel, const struct launch_request *request, const json_t *asked,
+                         char *why, size_t size);
+json_t *debuggee_bench(const struct asc_kernel *kernel, const struct launch_request *request, const json_t *asked,
+                       char *why, size_t size);
+
+/* A kernel's own words; JSON takes UTF-8 only, and a sentence cut to its buffer may end within a character. */
+json_t *debuggee_words(const char *text);
 
 /* Before a launch: forget earlier cancels. From any thread: stop the launch under way, if the backend can. */
 void debuggee_arm(void);

@@ -60,7 +60,8 @@ static void *read_requests(void *argument)
         enum wire_got got;
         if (wire_read(&inbox->wire, 1, &got, &message, NULL) || got == WIRE_END)
             _exit(0);
-        if (got == WIRE_MESSAGE && (message.kind == WIRE_LOAD || message.kind == WIRE_RUN)) {
+        if (got == WIRE_MESSAGE && (message.kind == WIRE_LOAD || message.kind == WIRE_RUN ||
+                                    message.kind == WIRE_PROFILE || message.kind == WIRE_BENCH)) {
             deliver(inbox, &message);
             continue;
         }
@@ -95,8 +96,7 @@ static struct wire_message next_request(struct inbox *inbox, struct launch_reque
     return message;
 }
 
-/* A kernel's own words; JSON takes UTF-8 only, and a sentence cut to its buffer may end within a character. */
-static json_t *words(const char *text)
+json_t *debuggee_words(const char *text)
 {
     json_t *json = json_string(text);
     if (json)
@@ -118,7 +118,8 @@ static int hello(const struct wire *wire, const struct asc_kernel *kernel, const
         json_object_set_new(fields, conventions[i].name, json_real(convention_get(&kernel->conventions, i)));
     return wire_send(wire, WIRE_HELLO,
                      json_pack("{s:i, s:o, s:s, s:o, s:I, s:I, s:i, s:o, s:o}", "abi", ASC_ABI_VERSION, "kernel",
-                               words(kernel->name), "backend", debuggee_backend(), "device", words(device), "dtypes", (json_int_t)kernel->dtypes, "layouts",
+                               debuggee_words(kernel->name), "backend", debuggee_backend(), "device",
+                               debuggee_words(device), "dtypes", (json_int_t)kernel->dtypes, "layouts",
                                (json_int_t)kernel->layouts, "o_dtype", (int)kernel->o_dtype, "channel_dtype", types,
                                "conventions", fields),
                      -1, NULL);
@@ -135,7 +136,7 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
     struct asc_plan plan;
     char why[512];
     if (debuggee_plan(kernel, &problem, &plan, why, sizeof why))
-        wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", words(why)), -1, NULL);
+        wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL);
     else
         wire_send(wire, WIRE_PLAN,
                   json_pack("{s:i, s:i, s:i, s:i}", "id", id, "br", (int)plan.br, "bc", (int)plan.bc, "threads",
@@ -155,9 +156,27 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
         close(request->feed_fd);
     fflush(NULL); /* what the kernel printed comes before its result */
     wire_send(wire, WIRE_RESULT,
-              json_pack("{s:i, s:s, s:f, s:i, s:o}", "id", id, "status", result.status, "seconds", result.seconds,
-                        "workers", result.workers, "text", words(result.text)),
+              json_pack("{s:i, s:s, s:f, s:i, s:o, s:o}", "id", id, "status", result.status, "seconds", result.seconds,
+                        "workers", result.workers, "text", debuggee_words(result.text), "launches",
+                        result.launches ? result.launches : json_null()),
               -1, NULL);
+}
+
+static void answer_measure(const struct wire *wire, const struct asc_kernel *kernel, const struct wire_message *message,
+                           int id, const struct launch_request *request)
+{
+    const int profile = message->kind == WIRE_PROFILE;
+    char why[512] = "no live trace came with the request";
+    json_t *answer = NULL;
+    if (request->fd >= 0)
+        answer = (profile ? debuggee_profile : debuggee_bench)(kernel, request, message->json, why, sizeof why);
+    fflush(NULL); /* what the kernel printed comes first */
+    if (answer) {
+        json_object_set_new(answer, "id", json_integer(id));
+        wire_send(wire, profile ? WIRE_PROFILED : WIRE_TIMED, answer, -1, NULL);
+    } else {
+        wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL);
+    }
 }
 
 static int start_reader(struct inbox *inbox)
@@ -195,7 +214,7 @@ int debuggee_main(void)
     if (!kernel.name)
         kernel.name = asc_kernel_name;
     if (debuggee_prepare(device, sizeof device, why, sizeof why)) {
-        wire_send(&inbox.wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", 0, "why", words(why)), -1, NULL);
+        wire_send(&inbox.wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", 0, "why", debuggee_words(why)), -1, NULL);
         return 1;
     }
     if (hello(&inbox.wire, &kernel, device) || start_reader(&inbox))
@@ -206,6 +225,8 @@ int debuggee_main(void)
         int id = (int)wire_integer(message.json, "id", 1, INT32_MAX, 0);
         if (message.kind == WIRE_RUN) {
             answer_run(&inbox.wire, &kernel, message.json, id, &request);
+        } else if (message.kind == WIRE_PROFILE || message.kind == WIRE_BENCH) {
+            answer_measure(&inbox.wire, &kernel, &message, id, &request);
         } else {
             answer_load(&inbox.wire, &kernel, message.json, id);
             if (request.fd >= 0)

@@ -1,5 +1,6 @@
 #include "engine/runners/gpu/launches.h"
 
+#include "engine/base/occupancy.h"
 #include "engine/runners/gpu/cuda_error.h"
 #include "probes/abi.h"
 #include <stdarg.h>
@@ -11,7 +12,6 @@ static struct {
     struct launched launched[LAUNCHES_MAX];
     size_t n;
     struct launched last;
-    int any;
     char sentence[640];
 } run;
 
@@ -51,13 +51,17 @@ static void name_of(const char *spelled, const void *kernel, char *name, size_t 
     else
         snprintf(name, size, "%s", mangled ? mangled : spelled);
     free(demangled);
-    cudaGetLastError(); /* not the launch's */
 }
 
 void launches_reset(void)
 {
     run.n = 0;
-    run.any = 0;
+    run.last.function = NULL;
+}
+
+void launches_keep(size_t n)
+{
+    run.n = n < run.n ? n : run.n;
 }
 
 size_t launches_count(void)
@@ -65,29 +69,45 @@ size_t launches_count(void)
     return run.n;
 }
 
-const struct launched *launches_at(size_t i)
+struct launched *launches_at(size_t i)
 {
     return &run.launched[i];
 }
 
 const struct launched *launches_last(void)
 {
-    return run.any ? &run.last : NULL;
+    return run.last.function ? &run.last : NULL;
+}
+
+/* Names and attributes cost more than a launch: they are asked for once for each kernel. */
+static void describe(struct launched *l, const char *spelled, const void *kernel)
+{
+    static struct launched known;
+    if (known.function != kernel) {
+        launch_init(&known.facts);
+        known.function = kernel;
+        name_of(spelled, kernel, known.facts.kernel, sizeof known.facts.kernel);
+        memset(&known.attributes, 0, sizeof known.attributes);
+        if (cudaFuncGetAttributes(&known.attributes, kernel) == cudaSuccess) {
+            known.facts.registers = known.attributes.numRegs;
+            known.facts.static_shared_bytes = (int32_t)known.attributes.sharedSizeBytes;
+            known.facts.local_bytes = (int32_t)known.attributes.localSizeBytes;
+        }
+        cudaGetLastError(); /* not the launch's */
+    }
+    *l = known;
 }
 
 void asc_launching(const char *spelled, const void *kernel, const unsigned grid[3], const unsigned block[3],
                    size_t dynamic_bytes)
 {
     struct launched *l = &run.last;
-    *l = (struct launched){.function = kernel, .dynamic_bytes = dynamic_bytes};
+    describe(l, spelled, kernel);
+    l->facts.dynamic_shared_bytes = dynamic_bytes <= INT32_MAX ? (int32_t)dynamic_bytes : INT32_MAX;
     for (int i = 0; i < 3; i++) {
-        l->grid[i] = grid[i];
-        l->block[i] = block[i];
+        l->facts.grid[i] = grid[i] <= INT32_MAX ? (int32_t)grid[i] : INT32_MAX;
+        l->facts.block[i] = block[i] <= INT32_MAX ? (int32_t)block[i] : INT32_MAX;
     }
-    name_of(spelled, kernel, l->name, sizeof l->name);
-    if (cudaFuncGetAttributes(&l->attributes, kernel) != cudaSuccess)
-        cudaGetLastError();
-    run.any = 1;
     if (run.n < LAUNCHES_MAX)
         run.launched[run.n++] = *l;
 }
@@ -109,11 +129,55 @@ static int limit(enum cudaDeviceAttr attribute)
     return value;
 }
 
+static void find_occupancy(struct launched *l, const struct occupancy_device *device)
+{
+    struct trace_launch *facts = &l->facts;
+    const struct occupancy_block block = {.threads = facts->block[0] * facts->block[1] * facts->block[2],
+                                          .registers = facts->registers,
+                                          .shared_bytes = (int)launch_shared_bytes(facts)};
+    int resident = 0, blocks[OCCUPANCY_LIMITS];
+    if (facts->registers < 0 ||
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, l->function, block.threads,
+                                                      (size_t)facts->dynamic_shared_bytes) != cudaSuccess) {
+        cudaGetLastError();
+        return;
+    }
+    facts->resident_blocks = resident;
+    facts->resident_warps = resident * ((block.threads + 31) / 32);
+    facts->warp_slots = device->warps;
+    occupancy_blocks(device, &block, blocks);
+    occupancy_limited_by(blocks, resident, facts->limited_by, sizeof facts->limited_by);
+}
+
+void launches_find_occupancy(void)
+{
+    const struct occupancy_device device = {
+        .warps = limit(cudaDevAttrMaxThreadsPerMultiProcessor) / 32,
+        .blocks = limit(cudaDevAttrMaxBlocksPerMultiprocessor),
+        .registers = limit(cudaDevAttrMaxRegistersPerMultiprocessor),
+        .shared_bytes = limit(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+        .reserved_shared_bytes = limit(cudaDevAttrReservedSharedMemoryPerBlock),
+    };
+    for (size_t i = 0; i < run.n; i++)
+        find_occupancy(&run.launched[i], &device);
+}
+
+json_t *launches_describe(const char *no_counters)
+{
+    struct trace_launch facts[LAUNCHES_MAX];
+    struct trace_launches launches = {.at = facts, .n = run.n};
+    for (size_t i = 0; i < run.n; i++)
+        facts[i] = run.launched[i].facts;
+    snprintf(launches.no_counters, sizeof launches.no_counters, "%s", no_counters);
+    return launches_json(&launches);
+}
+
 /* What the launch asked for beyond what a block or a grid may have. */
 static void say_limits(const struct launched *l, char *text, size_t size)
 {
-    const size_t threads = (size_t)l->block[0] * l->block[1] * l->block[2];
-    const size_t shared = l->attributes.sharedSizeBytes + l->dynamic_bytes;
+    const struct trace_launch *facts = &l->facts;
+    const size_t threads = (size_t)facts->block[0] * (size_t)facts->block[1] * (size_t)facts->block[2];
+    const size_t dynamic = (size_t)facts->dynamic_shared_bytes, shared = l->attributes.sharedSizeBytes + dynamic;
     const size_t shared_limit = (size_t)limit(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     const int threads_limit = limit(cudaDevAttrMaxThreadsPerBlock);
     const int registers_limit = limit(cudaDevAttrMaxRegistersPerBlock);
@@ -121,15 +185,16 @@ static void say_limits(const struct launched *l, char *text, size_t size)
                                                        cudaDevAttrMaxGridDimZ};
     if (shared > shared_limit)
         append(text, size, "; %zu bytes of shared memory (%zu static, %zu dynamic), a block may have %zu", shared,
-               l->attributes.sharedSizeBytes, l->dynamic_bytes, shared_limit);
+               l->attributes.sharedSizeBytes, dynamic, shared_limit);
     if (threads == 0 || threads > (size_t)threads_limit)
         append(text, size, "; %zu threads a block, allowed are 1 to %d", threads, threads_limit);
     else if (l->attributes.maxThreadsPerBlock > 0 && threads > (size_t)l->attributes.maxThreadsPerBlock)
         append(text, size, "; %zu threads a block of %d registers each, registers allow %d threads (%d in all)",
                threads, l->attributes.numRegs, l->attributes.maxThreadsPerBlock, registers_limit);
     for (int i = 0; i < 3; i++)
-        if (l->grid[i] == 0 || l->grid[i] > (unsigned)limit(grid_limits[i]))
-            append(text, size, "; grid.%c is %u, allowed are 1 to %d", "xyz"[i], l -> grid[i], limit(grid_limits[i]));
+        if (facts->grid[i] == 0 || facts->grid[i] > limit(grid_limits[i]))
+            append(text, size, "; grid.%c is %d, allowed are 1 to %d", "xyz"[i], (int)facts -> grid[i],
+                   limit(grid_limits[i]));
 }
 
 const char *asc_launch_failure(int status)
@@ -141,7 +206,7 @@ const char *asc_launch_failure(int status)
         snprintf(run.sentence, sizeof run.sentence, "the launch failed: %s", words);
         return run.sentence;
     }
-    snprintf(run.sentence, sizeof run.sentence, "%s was not launched: %s", l->name, words);
+    snprintf(run.sentence, sizeof run.sentence, "%s was not launched: %s", l->facts.kernel, words);
     say_limits(l, run.sentence, sizeof run.sentence);
     return run.sentence;
 }

@@ -1,24 +1,27 @@
 /* What a run launched: ASC_LAUNCH says so before each launch (asc_launching() of abi.h), so that a failure can name the
-   kernel, and set what it asked for against what the device allows. */
+   kernel and set what it asked for against what the device allows, and that the parent is told what the kernels take.
+ */
 #ifndef GPU_LAUNCHES_H
 #define GPU_LAUNCHES_H
 
+#include "probes/launch.h"
 #include <cuda_runtime_api.h>
-#include <stddef.h>
-
-#define LAUNCHES_MAX 64 /* kept; a run of more goes on, unrecorded */
 
 struct launched {
-    char name[192];       /* demangled, without its parameters: "v2b_scalar<__half, 64>" */
-    const void *function; /* borrowed: the kernel */
-    unsigned grid[3], block[3];
-    size_t dynamic_bytes; /* of shared memory */
-    struct cudaFuncAttributes attributes;
+    struct trace_launch facts;
+    const void *function;                 /* borrowed: the kernel; NULL: nothing was launched */
+    struct cudaFuncAttributes attributes; /* zeros where they are not known */
 };
 
 void launches_reset(void);
-size_t launches_count(void);                  /* of those kept */
-const struct launched *launches_at(size_t i); /* i < launches_count() */
-const struct launched *launches_last(void);   /* NULL: ASC_LAUNCH has launched nothing */
+void launches_keep(size_t n);               /* forgets all but the first n */
+size_t launches_count(void);                /* of those kept */
+struct launched *launches_at(size_t i);     /* i < launches_count() */
+const struct launched *launches_last(void); /* NULL: ASC_LAUNCH has launched nothing */
+
+/* After a run that went well: how many blocks of each are resident on a multiprocessor. */
+void launches_find_occupancy(void);
+/* All of them as launches_read() takes it; no_counters: why counters are missing, or "". NULL without memory. */
+json_t *launches_describe(const char *no_counters);
 
 #endif

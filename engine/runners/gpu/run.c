@@ -1,0 +1,123 @@
+#include "engine/runners/gpu/run.h"
+
+#include "engine/runners/gpu/cuda_error.h"
+#include "engine/runners/gpu/launches.h"
+#include "probes/live.h"
+#include "probes/trace.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static size_t output_bytes(const struct asc_kernel *kernel, const struct asc_problem *problem)
+{
+    const int dtype = kernel->o_dtype >= 0 ? kernel->o_dtype : problem->dtype;
+    return (size_t)problem->batch * (size_t)problem->heads * (size_t)problem->q_len * (size_t)problem->head_dim *
+           dtype_bytes((enum dtype)dtype);
+}
+
+/* The same place for the GPU, in the pinned pages. */
+static void *on_device(const struct run *run, const void *host)
+{
+    return run->pinned.device + ((const unsigned char *)host - (const unsigned char *)run->trace);
+}
+
+static int to_device(const void *from, size_t bytes, const char *what, void **out, struct err *err)
+{
+    cudaError_t status = cudaMalloc(out, bytes);
+    if (status == cudaSuccess)
+        status = cudaMemcpy(*out, from, bytes, cudaMemcpyHostToDevice);
+    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "no device memory for %s, %zu bytes", what, bytes);
+}
+
+/* The fed trace is only read: a copy in device memory, at the same offsets. */
+static int take_fed(struct run *run, const struct launch_request *request, struct err *err)
+{
+    void *mapping = NULL;
+    size_t n_bytes = 0;
+    if (request->feed_fd < 0)
+        return 0;
+    if (live_feed(request->feed_fd, run->trace, request->fed_channels, &run->probes, &mapping, &n_bytes, err) != 0)
+        return -1;
+    const int failed = to_device(mapping, n_bytes, "the fed values", &run->fed, err);
+    munmap(mapping, n_bytes);
+    run->probes.fed = run->fed;
+    return failed;
+}
+
+int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct launch_request *request, struct err *err)
+{
+    if (trace_attach(request->fd, &run->problem, &run->plan, &run->probes, &run->trace, &run->n_bytes, err) != 0 ||
+        pinned_hold(request->fd, &run->pinned, err) != 0 || take_fed(run, request, err) != 0)
+        return -1;
+    struct asc_device *probes = &run->probes;
+    const size_t slots = (size_t)probes->batch * (size_t)probes->heads * (size_t)probes->q_tiles * sizeof *probes->slot;
+    if (to_device(probes->slot, slots, "the slot index", &run->slot, err) != 0)
+        return -1;
+    run->o = run->pinned.host + ((unsigned char *)run->problem.o - (unsigned char *)run->trace);
+    run->lse = run->pinned.host + ((unsigned char *)run->problem.lse - (unsigned char *)run->trace);
+    probes->slot = run->slot;
+    probes->dropped = on_device(run, probes->dropped);
+    probes->mistyped = on_device(run, probes->mistyped);
+    probes->unfed = on_device(run, probes->unfed);
+    probes->trace = run->pinned.device;
+    return arrays_make(&run->arrays, &run->problem, output_bytes(kernel, &run->problem), err);
+}
+
+int run_record_nothing(struct run *run, struct err *err)
+{
+    const struct asc_device *probes = &run->probes;
+    const size_t slots = (size_t)probes->batch * (size_t)probes->heads * (size_t)probes->q_tiles * sizeof *probes->slot;
+    const cudaError_t status = cudaMemset(run->slot, 0xFF, slots); /* -1: not recorded */
+    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the slot index");
+}
+
+int run_bind(const struct run *run, struct err *err)
+{
+    const int status = asc_bind(&run->probes);
+    if (status)
+        return status < 0 ? err_set(err, ERR_RUN, "", "the probes of this build can not feed")
+                          : cuda_error_set(err, (cudaError_t)status, "the probes can not be bound to the trace");
+    return 0;
+}
+
+void run_finish(struct run *run, const struct launch_request *request)
+{
+    arrays_free(&run->arrays);
+    if (run->fed)
+        cudaFree(run->fed);
+    if (run->slot)
+        cudaFree(run->slot);
+    if (run->trace)
+        munmap(run->trace, run->n_bytes);
+    close(request->fd);
+    if (request->feed_fd >= 0)
+        close(request->feed_fd);
+}
+
+void run_say_stopped(cudaError_t status, char *text, size_t size)
+{
+    const struct launched *last = launches_last();
+    char words[256];
+    cuda_error_text(status, words, sizeof words);
+    snprintf(text, size, "%s stopped: %s", last ? last->facts.kernel : "the kernel", words);
+}
+
+int run_once(const struct asc_kernel *kernel, const struct run *run, const struct run_events *events, char *text,
+             size_t size)
+{
+    cudaGetLastError();
+    if (events)
+        cudaEventRecord(events->begin, NULL);
+    const char *failure = kernel->launch(&run->problem, NULL);
+    if (events)
+        cudaEventRecord(events->end, NULL);
+    const cudaError_t launched = cudaGetLastError(), status = cudaDeviceSynchronize();
+    if (failure)
+        snprintf(text, size, "%s", failure);
+    else if (launched != cudaSuccess)
+        snprintf(text, size, "%s", asc_launch_failure((int)launched));
+    else if (status != cudaSuccess)
+        run_say_stopped(status, text, size);
+    return failure || launched != cudaSuccess || status != cudaSuccess ? -1 : 0;
+}
