@@ -61,7 +61,7 @@ void cause_detail(enum cause cause, const struct oracle_case *c, const struct ca
                   size_t bytes)
 {
     text[0] = '\0';
-    if (!facts[cause].parameter->describe || isnan(plan->parameter[cause]))
+    if (!facts[cause].parameter->describe || (facts[cause].parameter->value && isnan(plan->parameter[cause])))
         return;
     facts[cause].parameter->describe(c, plan->parameter[cause], text, bytes);
     const size_t used = strlen(text);

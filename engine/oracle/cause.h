@@ -43,7 +43,7 @@ struct candidate {
 #undef CAUSE
 
 /* What a formula has a choice of. value: the i-th value it may take on this tile, NaN behind the last one. describe: in
-   words for the user, "n = 48"; NULL: nothing to say. */
+   words for the user, "n = 48"; NULL: nothing to say. Without a value there is no choice, only something to say. */
 struct cause_parameter {
     double (*value)(const struct cause_tile *tile, int i);
     void (*describe)(const struct oracle_case *c, double value, char *text, size_t bytes);
@@ -52,7 +52,7 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
     parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
     parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
-    parameter_window;
+    parameter_window, parameter_padding;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 

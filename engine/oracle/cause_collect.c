@@ -106,26 +106,39 @@ static int is_hopeless(const struct walk *w, enum cause cause, double value)
    not explain. */
 static void choose_parameter(const struct walk *w, enum cause cause)
 {
+    struct cause_plan *plan = w->chosen;
+    const uint64_t among = plan->tied[cause];
     struct cause_evidence best = {0};
     double found = NAN;
+    uint64_t tied = 0;
+    int fits = 0;
     for (int i = 0;; i++) {
+        const uint64_t own = i < 64 ? UINT64_C(1) << i : 0;
         const double value = cause_parameter(cause)->value(&w->tile, i);
         struct cause_evidence e = {0};
         if (isnan(value))
             break;
+        if (among && !(among & own))
+            continue;
         struct candidate k = candidate_of(w, cause, value);
         if (is_hopeless(w, cause, value) || !cause_fill(cause, &k))
             continue;
         cause_weigh(&k, 0, isnan(found) ? UINT64_MAX : best.elements - best.explained, &e);
         if (e.given_up)
             continue;
-        w->chosen->fits[cause] = 1 + (!isnan(found) && e.explained == best.explained ? w->chosen->fits[cause] : 0);
-        if (!isnan(found) && e.explained == best.explained && e.discriminating <= best.discriminating)
+        const int is_tie = !isnan(found) && e.explained == best.explained;
+        fits = is_tie ? fits + 1 : 1;
+        tied = is_tie ? tied | own : own;
+        if (is_tie && e.discriminating <= best.discriminating)
             continue;
         best = e;
         found = value;
     }
-    w->chosen->parameter[cause] = best.discriminating && best.explained > best.elements / 2 ? found : NAN;
+    if (!best.discriminating || best.explained <= best.elements / 2)
+        return;
+    plan->parameter[cause] = found;
+    plan->fits[cause] = fits;
+    plan->tied[cause] = tied;
 }
 
 static void choose(const struct walk *w, enum asc_channel ch)

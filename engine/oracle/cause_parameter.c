@@ -101,7 +101,7 @@ static double tiles_back_value(const struct cause_tile *tile, int i)
 static void tiles_back_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     (void)c;
-    snprintf(text, bytes, "%d back", (int)value + 1);
+    snprintf(text, bytes, "%s", value > 0 ? "that before the one visited last" : "the one visited last");
 }
 
 const struct cause_parameter parameter_tiles_back = {tiles_back_value, tiles_back_describe};
@@ -114,8 +114,8 @@ static double other_head_value(const struct cause_tile *tile, int i)
 
 static void other_head_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    static const char *const names[OTHER_HEADS] = {"the one before", "the next", "head % kv_heads", "head / kv_heads",
-                                                   "the first"};
+    static const char *const names[OTHER_HEADS] = {"the kv head before", "the kv head behind",
+                                                   "kv head head % kv_heads", "kv head head / kv_heads", "kv head 0"};
     (void)c;
     snprintf(text, bytes, "%s", names[(int)value]);
 }
@@ -135,9 +135,9 @@ static double permutation(int i, int n)
 static void describe_permutation(double value, int n, char *text, size_t bytes)
 {
     if (value < n)
-        snprintf(text, bytes, "moved by %d of %d", (int)value, n);
+        snprintf(text, bytes, "i holds i + %d mod %d", (int)value, n);
     else
-        snprintf(text, bytes, "i takes i ^ %d", (int)value - n);
+        snprintf(text, bytes, "i holds i ^ %d", (int)value - n);
 }
 
 static double permutation_q_value(const struct cause_tile *tile, int i)
@@ -211,7 +211,13 @@ static double f16_sum_value(const struct cause_tile *tile, int i)
     return below(i, 3);
 }
 
-const struct cause_parameter parameter_f16_sum = {f16_sum_value, NULL};
+static void f16_sum_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "%s", value > 0 ? "products rounded as well" : "fused multiply-adds");
+}
+
+const struct cause_parameter parameter_f16_sum = {f16_sum_value, f16_sum_describe};
 
 /* A row's columns in n parts, n = 2, 4 .. Bc: as n pieces, or every n-th column, for each of the n; or every n-th
    beginning with the row's own number. */
@@ -278,10 +284,20 @@ static double key_value(const struct cause_tile *tile, int i)
 static void key_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     (void)c;
-    snprintf(text, bytes, "n = %d", (int)value);
+    snprintf(text, bytes, "key %d of the tile", (int)value);
 }
 
 const struct cause_parameter parameter_key = {key_value, key_describe};
+
+/* No choice, but worth saying. */
+static void padding_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    const int keys = c->bc - c->kv_len % c->bc;
+    (void)value;
+    snprintf(text, bytes, "%d key%s, kv_len %d", keys, keys == 1 ? "" : "s", c->kv_len);
+}
+
+const struct cause_parameter parameter_padding = {NULL, padding_describe};
 
 static int compare(const void *a, const void *b)
 {

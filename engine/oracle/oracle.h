@@ -148,6 +148,7 @@ struct cause_plan {
     unsigned culprits;               /* set of 1u << enum asc_channel */
     double parameter[CAUSE_COUNT];   /* of formulas that have one; NaN: none fits */
     int fits[CAUSE_COUNT];           /* how many values explain as much as that one, it included */
+    uint64_t tied[CAUSE_COUNT];      /* and which, of the first 64 */
     uint64_t elements[ASC_CHANNELS]; /* in all tiles with a bad one: a cause that leaves more than 1 in 10,000 of them
                                         unexplained is given up. 0: none is */
 };
@@ -173,7 +174,7 @@ void cause_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct caus
 
 /* bad: [kv_tiles] sets of 1u << enum asc_channel: tiles of culprits with bad elements; channels that exist once per
    slot stand at kv 0. cause_choose sets the parameters of the causes of these channels, from half of the elements; one
-   tile is enough. cause_collect adds what the slot says to evidence[CAUSE_COUNT]. -1 where memory ran out. */
+   tile is enough, another may decide between values that explain as much of the first. cause_collect adds what the slot says to evidence[CAUSE_COUNT]. -1 where memory ran out. */
 int cause_choose(const struct oracle_case *c, const uint32_t *bad, struct judge_scratch *scratch,
                  struct cause_plan *plan);
 int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct cause_plan *plan,

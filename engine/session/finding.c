@@ -31,6 +31,12 @@ static uint32_t *bad_tiles(const struct judgement *j, const struct cause_plan *p
     return bad;
 }
 
+static uint64_t weight_of(const struct judgement *j, const struct trace *t, struct place place)
+{
+    const int keys = channel_valid_rows(asc_k, &t->problem, &t->plan, 0, place.kv);
+    return verdict_bad(&judgement_tile(j, place)->local) * (uint64_t)keys;
+}
+
 /* The tile to choose parameters on: most bad elements, over most keys. Counts the elements of all bad tiles. */
 static struct place best_tile(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                               struct cause_plan *plan)
@@ -43,8 +49,7 @@ static struct place best_tile(const struct judgement *j, const struct trace *t, 
             if (!judgement_slot_done(j, slot) || !is_bad(j, plan, place))
                 continue;
             const struct verdict *v = &judgement_tile(j, place)->local;
-            const int keys = channel_valid_rows(asc_k, &t->problem, &t->plan, 0, kv);
-            const uint64_t weight = verdict_bad(v) * (uint64_t)keys;
+            const uint64_t weight = weight_of(j, t, place);
             plan->elements[ch] += elements_of(v);
             if (weight < most)
                 continue;
@@ -55,27 +60,54 @@ static struct place best_tile(const struct judgement *j, const struct trace *t, 
     return best;
 }
 
+/* The first such tile of another head, which another kv head may serve: what is one choice in one head is another
+   there. slot -1: there is none. */
+static struct place other_head(const struct judgement *j, const struct trace *t, struct place at,
+                               const struct cause_plan *plan)
+{
+    const int32_t *own = trace_slot_place(t, at.slot);
+    struct place best = {.slot = -1, .channel = at.channel};
+    for (int slot = 0; slot < j->n_slots; slot++) {
+        const int32_t *its = trace_slot_place(t, slot);
+        for (int kv = 0; kv < j->kv_tiles && its[1] != own[1]; kv++) {
+            const struct place place = {slot, kv, at.channel};
+            if (judgement_slot_done(j, slot) && is_bad(j, plan, place) &&
+                (best.slot < 0 || weight_of(j, t, place) > weight_of(j, t, best)))
+                best = place;
+        }
+    }
+    return best;
+}
+
+static int choose_on(const struct judgement *j, const struct trace *t, struct place at, struct judge_scratch *scratch,
+                     struct cause_plan *plan)
+{
+    struct slot_case c = {0};
+    uint32_t *one = calloc((size_t)j->kv_tiles, sizeof *one);
+    int failed = !one || slot_case_make(t, at.slot, &c) != 0;
+    if (!failed) {
+        one[at.kv] = 1u << at.channel;
+        failed = cause_choose(&c.c, one, scratch, plan);
+    }
+    slot_case_free(&c);
+    free(one);
+    return failed;
+}
+
 int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
                    struct cause_plan *plan)
 {
     int failed = 0;
-    uint32_t *one = calloc((size_t)j->kv_tiles, sizeof *one);
     cause_plan_begin(plan, culprits);
-    for (int ch = 0; ch < ASC_CHANNELS && one && !failed; ch++) {
-        struct slot_case c;
+    for (int ch = 0; ch < ASC_CHANNELS && !failed; ch++) {
         const struct place at = best_tile(j, t, ch, plan);
         if (at.slot < 0)
             continue;
-        failed = slot_case_make(t, at.slot, &c);
-        if (failed)
-            break;
-        one[at.kv] = 1u << ch;
-        failed = cause_choose(&c.c, one, scratch, plan);
-        one[at.kv] = 0;
-        slot_case_free(&c);
+        failed = choose_on(j, t, at, scratch, plan);
+        const struct place other = other_head(j, t, at, plan);
+        if (!failed && other.slot >= 0)
+            failed = choose_on(j, t, other, scratch, plan);
     }
-    failed |= !one;
-    free(one);
     return failed ? -1 : 0;
 }
 

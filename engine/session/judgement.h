@@ -50,7 +50,7 @@ struct finding {
     struct cause_evidence evidence; /* of the named cause; zeros for none */
     enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
     int n_also;
-    char detail[64]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
+    char detail[96]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
     char text[256];  /* one line for the user, without the place */
 };
 

@@ -143,11 +143,11 @@ static void parameters_are_found(void **state)
     s.mistake = U_LAST_KEY_DROPPED;
     assert_int_equal(run_outcome(&s, scratch, &o), 0);
     assert_true(o.named[CAUSE_u_key_dropped]);
-    detail(&o, CAUSE_u_key_dropped, "n = 63");
+    detail(&o, CAUSE_u_key_dropped, "key 63 of the tile");
     s.mistake = S_K_OTHER_HEAD;
     assert_int_equal(run_outcome(&s, scratch, &o), 0);
     assert_true(o.named[CAUSE_s_k_wrong_head]);
-    detail(&o, CAUSE_s_k_wrong_head, "head % kv_heads");
+    detail(&o, CAUSE_s_k_wrong_head, "kv head head % kv_heads");
     s.mistake = S_SCALED_TWICE;
     assert_int_equal(run_outcome(&s, scratch, &o), 0);
     detail(&o, CAUSE_s_scaled_twice, "");
