@@ -58,7 +58,9 @@ static void print_scenario(const char *root, const char *path)
     printf("(%d,%d,%d", p->batch, p->heads, p->q_len);
     if (p->kv_len != p->q_len)
         printf(",%d", p->kv_len);
-    printf(",%d) %s%s: ", p->head_dim, dtype_name(p->dtype), p->causal ? " causal" : "");
+    char terms[TERMS_BYTES];
+    problem_terms(p, NULL, terms);
+    printf(",%d) %s%s%s: ", p->head_dim, dtype_name(p->dtype), p->causal ? " causal" : "", terms);
     print_expectation(&s.expect);
     fputs("\n", stdout);
     scenario_free(&s);

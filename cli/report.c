@@ -258,7 +258,9 @@ void report_write(const struct session *s, FILE *out)
     const struct trace_info *info = &s->trace->info;
     char seconds[32];
     units_seconds(info->seconds, seconds, sizeof seconds);
-    fprintf(out, " %s%s  %s%s%s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], info->backend,
+    char terms[TERMS_BYTES];
+    problem_terms(p, &s->trace->plan, terms);
+    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], terms, info->backend,
             *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
             *seconds ? "  " : "", seconds, session_verdict_word(s));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 2
+#define ASC_ABI_VERSION 3
 
 enum asc_channel {
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
@@ -27,8 +27,11 @@ enum asc_layout {
     ASC_BLHD  /* [batch][row][head][head_dim] */
 };
 
-/* What one run computes: O = softmax(scale Q Kt, masked) V. Lengths in elements; the pointers are the debuggee's
-   (device memory on a GPU) and NULL on attnscope's side. lse is always [batch][heads][q_len] f32. */
+/* Which of the leading dimensions of a bias, [batch][heads][q_len][kv_len], it has; a missing one is 1. */
+enum asc_bias { ASC_BIAS_NONE, ASC_BIAS_SHARED, ASC_BIAS_PER_HEAD, ASC_BIAS_PER_BATCH, ASC_BIAS_FULL };
+
+/* What one run computes: O = softmax(scale Q Kt, capped, biased, masked) V. Lengths in elements; the pointers are the
+   debuggee's (device memory on a GPU) and NULL on attnscope's side. lse is always [batch][heads][q_len] f32. */
 struct asc_problem {
     int32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
     int32_t causal; /* enum asc_causal */
@@ -37,6 +40,12 @@ struct asc_problem {
     /* Query i, whose diagonal key is i with ASC_CAUSAL_TOP_LEFT and i + kv_len - q_len otherwise, sees keys from
        diagonal - window_left to diagonal + window_right; -1: no limit on this side. */
     int32_t window_left, window_right;
+    /* 1: beside its keys each query has a sink, a score of its head's own: its weight counts in l and lse, and it has
+       no value. */
+    int32_t has_sink;
+    int32_t
+        has_alibi; /* 1: the score of query i and key j gets a bias of -slope |diagonal - j|, slope being its head's */
+    int32_t bias_kind; /* enum asc_bias: the score gets bias[batch][head][i][j] */
     float scale;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
@@ -44,6 +53,10 @@ struct asc_problem {
     const void *v; /* as k */
     void *o;       /* as q, of the kernel's own output type */
     float *lse;
+    /* All of them in the unit of scale q.k, which is what a soft cap gives too. NULL: there is none. */
+    const float *sink;  /* [heads] */
+    const float *alibi; /* [heads] slopes */
+    const float *bias;  /* [batch or 1][heads or 1][q_len][kv_len], see asc_bias_strides() */
 };
 
 /* Where row `row` of head `head` begins, in elements: stride.batch * b + stride.head * h + stride.row * row. */
@@ -67,18 +80,52 @@ static inline struct asc_strides asc_strides_of(const struct asc_problem *proble
     return s;
 }
 
+/* Where bias[b][h][i] begins; a stride is 0 along a dimension the bias has not. */
+static inline struct asc_strides asc_bias_strides(const struct asc_problem *problem)
+{
+    const int32_t kind = problem->bias_kind;
+    const int per_head = kind == ASC_BIAS_PER_HEAD || kind == ASC_BIAS_FULL;
+    const int per_batch = kind == ASC_BIAS_PER_BATCH || kind == ASC_BIAS_FULL;
+    const int64_t rows = problem->q_len, row = problem->kv_len;
+    struct asc_strides s;
+    s.row = row;
+    s.head = per_head ? rows * row : 0;
+    s.batch = per_batch ? rows * row * (per_head ? problem->heads : 1) : 0;
+    return s;
+}
+
+/* How many elements the bias has; 0: there is none. */
+static inline uint64_t asc_bias_count(const struct asc_problem *problem)
+{
+    const struct asc_strides s = asc_bias_strides(problem);
+    const uint64_t one = (uint64_t)problem->q_len * (uint64_t)problem->kv_len;
+    const uint64_t heads = s.head ? (uint64_t)problem->heads : 1, batch = s.batch ? (uint64_t)problem->batch : 1;
+    return problem->bias_kind == ASC_BIAS_NONE ? 0 : one * heads * batch;
+}
+
 /* How a kernel tiles this problem: q tiles of br rows, kv tiles of bc rows. */
 struct asc_plan {
     int32_t br, bc;
     int32_t threads; /* per block, at most 1024 */
+    /* Split KV, 0 or 1: none. The kv tiles are cut into ranges of asc_split_tiles() each, one after the other. Each has
+       m, l and u of its own, which begin anew at the first tile that it visits; o and lse come from merging what the
+       ranges end with, weighted by exp(m + ln l). A range without any key has l = 0 and weighs nothing. */
+    int32_t kv_splits;
     int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
 };
+
+/* How many kv tiles a split has; the last ones may have fewer, or none. */
+static inline int32_t asc_split_tiles(int32_t kv_tiles, int32_t kv_splits)
+{
+    return kv_splits > 1 ? (kv_tiles - 1) / kv_splits + 1 : kv_tiles;
+}
 
 /* In which unit scores and maxima are captured, relative to the dot product q.k: times 1, scale, scale * log2(e). */
 enum asc_unit { ASC_UNIT_RAW, ASC_UNIT_SCALED, ASC_UNIT_LOG2 };
 
-enum asc_s_at { ASC_S_MASKED, ASC_S_CAPPED, ASC_S_DOT };
+enum asc_s_at { ASC_S_MASKED, ASC_S_BIASED, ASC_S_CAPPED, ASC_S_DOT };
 enum asc_s_masked { ASC_MASKED_INFINITE, ASC_MASKED_VALUE, ASC_MASKED_UNTOUCHED };
+enum asc_alibi_form { ASC_ALIBI_FLASH, ASC_ALIBI_DISTANCE };
 enum asc_q_fold { ASC_FOLD_NONE, ASC_FOLD_SCALE, ASC_FOLD_LOG2 };
 enum asc_m_policy { ASC_M_RUNNING, ASC_M_LAGGING, ASC_M_FIXED };
 enum asc_m_empty { ASC_EMPTY_INFINITE, ASC_EMPTY_FINITE };
@@ -86,6 +133,7 @@ enum asc_alpha_first { ASC_ALPHA_ZERO, ASC_ALPHA_ONE, ASC_ALPHA_ONE_FIRST };
 enum asc_max_nan { ASC_MAX_DROPS, ASC_MAX_PROPAGATES };
 enum asc_p_rounded { ASC_P_AS_RECORDED, ASC_P_F16, ASC_P_BF16, ASC_P_E4M3, ASC_P_E5M2, ASC_P_INPUT };
 enum asc_l_from { ASC_L_UNROUNDED, ASC_L_ROUNDED };
+enum asc_l_sink { ASC_SINK_NONE, ASC_SINK_START, ASC_SINK_END, ASC_SINK_M_START };
 enum asc_u_phase { ASC_U_AFTER_PV, ASC_U_RESCALED };
 enum asc_empty_row { ASC_EMPTY_GUARDED, ASC_EMPTY_COMPUTED };
 enum asc_kv_head_map { ASC_HEADS_GROUPED, ASC_HEADS_INTERLEAVED };
@@ -115,6 +163,9 @@ static inline int32_t asc_kv_head(const struct asc_problem *problem, int32_t hea
                                                 : head / (problem->heads / problem->kv_heads);
 }
 
+/* Biases a kernel may take. */
+enum asc_takes { ASC_TAKES_ALIBI = 1, ASC_TAKES_BIAS = 2 };
+
 /* A registration: what ASC_KERNEL fills in. Only plan and launch must be set. */
 struct asc_kernel {
     const char *name;
@@ -124,6 +175,7 @@ struct asc_kernel {
     const char *(*launch)(const struct asc_problem *problem, void *stream);
     uint32_t dtypes;                     /* set of 1u << enum dtype it takes; default f16 */
     uint32_t layouts;                    /* set of 1u << enum asc_layout it takes; default BHLD */
+    uint32_t biases;                     /* set of enum asc_takes; default none. Sinks: convention l_sink */
     int32_t o_dtype;                     /* enum dtype of the output; -1 (default): as the inputs */
     int32_t channel_dtype[ASC_CHANNELS]; /* enum dtype a probe records; -1 (default): as channels.def says */
     struct asc_conventions conventions;

@@ -15,6 +15,9 @@
    an lvalue of float, double, __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, uint8_t, int32_t or int64_t
    (ASC_TYPE adds a name for one of them); its bits are recorded as they are.
 
+   Keys are counted as the mask counts them: kv_tile, row and col are positions in the sequence, whatever page of memory
+   the key was read from.
+
    A persistent kernel writes ASC_TILE again for every work item, in the scope of that item; so does a device function
    that holds probes of its own.
 

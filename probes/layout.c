@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 enum rows { ROWS_Q, ROWS_KV };
@@ -129,6 +130,15 @@ static uint64_t tensor_bytes(struct size *check, int batch, int heads, int rows,
     return size.bytes;
 }
 
+/* Of the bias; what is missing of [batch][heads] is 1. */
+static uint64_t bias_bytes(struct size *check, const struct asc_problem *p)
+{
+    const int kind = p->bias_kind;
+    const int batch = kind == ASC_BIAS_PER_BATCH || kind == ASC_BIAS_FULL ? p->batch : 1;
+    const int heads = kind == ASC_BIAS_PER_HEAD || kind == ASC_BIAS_FULL ? p->heads : 1;
+    return kind == ASC_BIAS_NONE ? 0 : tensor_bytes(check, batch, heads, p->q_len, p->kv_len, DTYPE_F32);
+}
+
 static int is_float(int dtype)
 {
     return dtype >= 0 && dtype < DTYPE_COUNT && dtype != DTYPE_U8 && dtype != DTYPE_I32 && dtype != DTYPE_I64;
@@ -156,6 +166,11 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     if (!(p->softcap >= 0 && isfinite(p->softcap)))
         return err_set(err, ERR_INPUT, where, "softcap is %g; it must be finite, and 0 (none) or more",
                        (double)p->softcap);
+    if ((p->has_sink | p->has_alibi) & ~1)
+        return err_set(err, ERR_INPUT, where, "has_sink is %d, has_alibi %d; both must be 0 or 1", p->has_sink,
+                       p->has_alibi);
+    if (p->bias_kind < ASC_BIAS_NONE || p->bias_kind > ASC_BIAS_FULL)
+        return err_set(err, ERR_INPUT, where, "bias_kind is %d; it must be 0 to %d", p->bias_kind, ASC_BIAS_FULL);
     if (p->layout != ASC_BHLD && p->layout != ASC_BLHD)
         return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD) or 1 (BLHD)", p->layout);
     if (!is_float(p->dtype))
@@ -165,11 +180,21 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     struct size size = {0, 0};
     (void)tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, DTYPE_F64);
     (void)tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, DTYPE_F64);
+    (void)bias_bytes(&size, p);
     if (size.overflow)
         return err_set(err, ERR_INPUT, where,
                        "tensors of %d x %d heads, lengths %d and %d, head_dim %d pass 2^63 bytes", p->batch, p->heads,
                        p->q_len, p->kv_len, p->head_dim);
     return 0;
+}
+
+void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES])
+{
+    char splits[24] = "";
+    if (plan && plan->kv_splits > 1)
+        snprintf(splits, sizeof splits, " splits %d", (int)plan->kv_splits);
+    snprintf(text, TERMS_BYTES, "%s%s%s%s", p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "",
+             p->bias_kind != ASC_BIAS_NONE ? " bias" : "", splits);
 }
 
 static int plan_check(const struct asc_plan *plan, const struct layout_types *types, struct err *err)
@@ -179,6 +204,8 @@ static int plan_check(const struct asc_plan *plan, const struct layout_types *ty
                        ASC_TILE_MAX);
     if (plan->threads <= 0 || plan->threads > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d threads; a block has 1 to 1024", plan->threads);
+    if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX)
+        return err_set(err, ERR_INPUT, "plan", "%d kv splits; there are 0 to %d", plan->kv_splits, ASC_SPLITS_MAX);
     if (plan->l_lanes < 0 || plan->l_lanes > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d partial sums in a row of l; there are 0 to 1024", plan->l_lanes);
     if (!is_float(types->o))
@@ -276,6 +303,7 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     const uint64_t k_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->dtype);
     const uint64_t o_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, types->o);
     const uint64_t lse_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, 1, DTYPE_F32);
+    const uint64_t head_bytes = tensor_bytes(&size, 1, p->heads, 1, 1, DTYPE_F32), bias = bias_bytes(&size, p);
     const uint64_t index_bytes = tensor_bytes(&size, p->batch, p->heads, l.q_tiles, 1, DTYPE_I32);
     if (n_slots < 0 || (uint64_t)n_slots > index_bytes / sizeof(int32_t))
         return err_set(err, ERR_INPUT, "plan", "%d slots for %d x %d heads of %d q tiles", n_slots, p->batch, p->heads,
@@ -286,6 +314,9 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.v = part(&size, k_bytes, p->dtype);
     l.o = part(&size, o_bytes, types->o);
     l.lse = part(&size, lse_bytes, DTYPE_F32);
+    l.sink = part(&size, p->has_sink ? head_bytes : 0, DTYPE_F32);
+    l.alibi = part(&size, p->has_alibi ? head_bytes : 0, DTYPE_F32);
+    l.bias = part(&size, bias, DTYPE_F32);
     l.slots = part(&size, (uint64_t)n_slots * 3 * sizeof(int32_t), DTYPE_I32);
     l.slot_index = part(&size, index_bytes, DTYPE_I32);
     l.dropped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);

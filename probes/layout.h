@@ -1,11 +1,11 @@
 /* Where everything lies in a live trace: a pure function of problem, plan, types and slots.
 
    The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
-     struct live_header | inputs q k v | outputs o lse | slots [n][3] i32 | slot index [B][H][q_tiles] i32 |
-     dropped, mistyped [ASC_CHANNELS] u64 | slot 0 | slot 1 | ...
-   and a slot is   PER_SLOT channels, their stamps | kv tile 0: PER_KV channels, their stamps | kv tile 1 | ...
-   so that all that is recorded at one (slot, kv tile) lies side by side: measured on an H200, probes then reach
-   52.7 GB/s into pinned memory; one tensor per channel reached 15-22. */
+     struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, where there are any | slots [n][3] i32 |
+   slot index [B][H][q_tiles] i32 | dropped, mistyped [ASC_CHANNELS] u64 | slot 0 | slot 1 | ... and a slot is PER_SLOT
+   channels, their stamps | kv tile 0: PER_KV channels, their stamps | kv tile 1 | ... so that all that is recorded at
+   one (slot, kv tile) lies side by side: measured on an H200, probes then reach 52.7 GB/s into pinned memory; one
+   tensor per channel reached 15-22. */
 #ifndef PROBES_LAYOUT_H
 #define PROBES_LAYOUT_H
 
@@ -17,6 +17,7 @@
 /* No kernel holds more in shared memory and registers; the oracle's working memory is sized by them. */
 #define ASC_TILE_MAX 1024 /* rows of a q tile, keys of a kv tile */
 #define ASC_HEAD_DIM_MAX 16384
+#define ASC_SPLITS_MAX 65535   /* blocks along one side of a grid */
 #define ASC_HEADER_BYTES 4096u /* room for struct live_header */
 
 /* One tensor of the inputs or outputs: bytes at offset from the start of the trace. */
@@ -27,8 +28,9 @@ struct layout_part {
 
 struct layout {
     struct layout_part q, k, v, o, lse;
-    struct layout_part slots;      /* [n_slots][3] i32: batch, head, q tile */
-    struct layout_part slot_index; /* [batch][heads][q_tiles] i32 */
+    struct layout_part sink, alibi, bias; /* f32; 0 bytes where the problem has none */
+    struct layout_part slots;             /* [n_slots][3] i32: batch, head, q tile */
+    struct layout_part slot_index;        /* [batch][heads][q_tiles] i32 */
     struct layout_part dropped, mistyped;
     uint64_t slots_offset, slot_stride, total_bytes;
     int32_t n_slots, q_tiles, kv_tiles, warps;
@@ -64,6 +66,10 @@ int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, 
                       uint64_t *bytes, struct err *err);
 int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
                 struct layout *out, struct err *err);
+
+/* " sink alibi bias splits 4": what of that a run has; "" for none. */
+enum { TERMS_BYTES = 48 };
+void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 
 /* Checks that a problem's numbers are possible at all (layout_make does it too). `where` names their origin. */
 int problem_check(const struct asc_problem *p, const char *where, struct err *err);

@@ -45,7 +45,8 @@ static int same_part(const struct layout_part *a, const struct layout_part *b)
 static int same_layout(const struct layout *a, const struct layout *b)
 {
     int same = same_part(&a->q, &b->q) && same_part(&a->k, &b->k) && same_part(&a->v, &b->v) &&
-               same_part(&a->o, &b->o) && same_part(&a->lse, &b->lse) && same_part(&a->slots, &b->slots) &&
+               same_part(&a->o, &b->o) && same_part(&a->lse, &b->lse) && same_part(&a->sink, &b->sink) &&
+               same_part(&a->alibi, &b->alibi) && same_part(&a->bias, &b->bias) && same_part(&a->slots, &b->slots) &&
                same_part(&a->slot_index, &b->slot_index) && same_part(&a->dropped, &b->dropped) &&
                same_part(&a->mistyped, &b->mistyped) && a->slots_offset == b->slots_offset &&
                a->slot_stride == b->slot_stride && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
@@ -120,6 +121,11 @@ static unsigned char *map_checked(int fd, int protection, size_t *n_bytes, struc
     return trace;
 }
 
+static const float *live_floats(const unsigned char *trace, const struct layout_part *part)
+{
+    return part->bytes ? (const float *)(const void *)(trace + part->offset) : NULL;
+}
+
 int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
                  size_t *n_bytes, struct err *err)
 {
@@ -134,6 +140,9 @@ int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, str
     problem->v = trace + l->v.offset;
     problem->o = trace + l->o.offset;
     problem->lse = (float *)(void *)(trace + l->lse.offset);
+    problem->sink = live_floats(trace, &l->sink);
+    problem->alibi = live_floats(trace, &l->alibi);
+    problem->bias = live_floats(trace, &l->bias);
     *plan = header->plan;
     live_device(l, problem, trace, device);
     device->unfed = header->unfed;

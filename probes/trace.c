@@ -82,8 +82,11 @@ const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
                                      : which == 'v' ? &l->v
                                      : which == 'o' ? &l->o
                                      : which == 'L' ? &l->lse
+                                     : which == 's' ? &l->sink
+                                     : which == 'a' ? &l->alibi
+                                     : which == 'b' ? &l->bias
                                                     : NULL;
-    if (!part)
+    if (!part || !part->bytes)
         return NULL;
     *dtype = (enum dtype)part->dtype;
     return t->bytes + part->offset;

@@ -75,8 +75,9 @@ struct trace {
 };
 
 /* A live trace: makes a memfd of the layout's size, writes header, slot table and inputs (q, k, v: the caller's arrays
-   in the problem's layout and dtype), fills what will be recorded with the never-written pattern, maps it shared.
-   slots: [n][3] (batch, head, q tile). Fails with ERR_SYSTEM where there is no space. */
+   in the problem's layout and dtype; sink, alibi and bias from p itself, where it has them), fills what will be
+   recorded with the never-written pattern, maps it shared. slots: [n][3] (batch, head, q tile). Fails with ERR_SYSTEM
+   where there is no space. */
 int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const struct asc_conventions *conventions,
                  const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
                  const void *v, struct trace **out, struct err *err);
@@ -111,7 +112,8 @@ int trace_complete(const struct trace *t); /* 1: the run came to its end */
 /* kv is ignored for channels that exist once per slot. */
 struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
 
-/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. */
+/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias: NULL where the
+   problem has none. */
 const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
 
 /* Stamps of one (channel, slot, kv tile), [layout.warps]; NULL where the channel is not recorded. */

@@ -191,8 +191,9 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
 /* The gaps between the parts, which are laid out in this order. */
 static int write_gaps(int fd, const struct layout *l, struct err *err)
 {
-    enum { PARTS = 9 };
-    const struct layout_part *parts[PARTS] = {&l->q,     &l->k,          &l->v,       &l->o,       &l->lse,
+    enum { PARTS = 12 };
+    const struct layout_part *parts[PARTS] = {&l->q,     &l->k,          &l->v,       &l->o,
+                                              &l->lse,   &l->sink,       &l->alibi,   &l->bias,
                                               &l->slots, &l->slot_index, &l->dropped, &l->mistyped};
     int result = write_zeros(fd, 0, l->q.offset, err);
     for (size_t i = 0; i < PARTS && result == 0; i++)
@@ -217,8 +218,17 @@ static int open_memory(struct trace *t, struct err *err)
     return 0;
 }
 
+/* Sinks and biases, of which the problem need not have any. */
+static int write_terms(int fd, const struct layout *l, const struct asc_problem *terms, struct err *err)
+{
+    if (write_at(fd, terms->sink, l->sink.bytes, l->sink.offset, err) != 0 ||
+        write_at(fd, terms->alibi, l->alibi.bytes, l->alibi.offset, err) != 0)
+        return -1;
+    return write_at(fd, terms->bias, l->bias.bytes, l->bias.offset, err);
+}
+
 static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3], const void *q,
-                  const void *k, const void *v, struct err *err)
+                  const void *k, const void *v, const struct asc_problem *terms, struct err *err)
 {
     static const uint64_t zeros[ASC_CHANNELS];
     const struct layout *l = &t->layout;
@@ -226,9 +236,9 @@ static int create(struct trace *t, const struct layout_types *types, const int32
         return -1;
     if (write_header(t->fd, t, types, err) != 0 || write_at(t->fd, q, l->q.bytes, l->q.offset, err) != 0 ||
         write_at(t->fd, k, l->k.bytes, l->k.offset, err) != 0 ||
-        write_at(t->fd, v, l->v.bytes, l->v.offset, err) != 0 || write_unwritten(t->fd, &l->o, err) != 0 ||
-        write_unwritten(t->fd, &l->lse, err) != 0 || write_index(t->fd, t, slots, err) != 0 ||
-        write_at(t->fd, zeros, sizeof zeros, l->dropped.offset, err) != 0 ||
+        write_at(t->fd, v, l->v.bytes, l->v.offset, err) != 0 || write_terms(t->fd, l, terms, err) != 0 ||
+        write_unwritten(t->fd, &l->o, err) != 0 || write_unwritten(t->fd, &l->lse, err) != 0 ||
+        write_index(t->fd, t, slots, err) != 0 || write_at(t->fd, zeros, sizeof zeros, l->dropped.offset, err) != 0 ||
         write_at(t->fd, zeros, sizeof zeros, l->mistyped.offset, err) != 0 || write_slots(t->fd, l, err) != 0)
         return -1;
     /* A debuggee that shrank the file would take this process down with it. */
@@ -264,13 +274,14 @@ int trace_create_in(struct trace_store *store, const struct asc_problem *p, cons
     t->problem.q = t->problem.k = t->problem.v = NULL;
     t->problem.o = NULL;
     t->problem.lse = NULL;
+    t->problem.sink = t->problem.alibi = t->problem.bias = NULL;
     t->plan = *plan;
     t->conventions = *conventions;
     conventions_resolve(&t->conventions, p->dtype);
     t->plan.l_lanes = conventions->l_lanes;
     if (conventions_check(conventions, "registration", err) != 0 ||
         layout_make(&t->problem, &t->plan, types, n_slots, &t->layout, err) != 0 ||
-        create(t, types, slots, q, k, v, err) != 0) {
+        create(t, types, slots, q, k, v, p, err) != 0) {
         trace_free(t);
         return -1;
     }

@@ -60,6 +60,22 @@ static void add_channel(struct list *list, struct layout *l, enum asc_channel ch
     add_dim(map, l->warps);
 }
 
+static void add_terms(struct list *list, const struct asc_problem *p, struct layout *l)
+{
+    const struct asc_strides strides = asc_bias_strides(p);
+    if (p->has_sink)
+        add_dim(add(list, "input.", "sink", DTYPE_F32, &l->sink.offset), p->heads);
+    if (p->has_alibi)
+        add_dim(add(list, "input.", "alibi", DTYPE_F32, &l->alibi.offset), p->heads);
+    if (p->bias_kind == ASC_BIAS_NONE)
+        return;
+    struct trace_tensor_map *map = add(list, "input.", "bias", DTYPE_F32, &l->bias.offset);
+    add_dim(map, strides.batch ? p->batch : 1);
+    add_dim(map, strides.head ? p->heads : 1);
+    add_dim(map, p->q_len);
+    add_dim(map, p->kv_len);
+}
+
 int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trace_tensor_map out[TRACE_TENSORS_MAX])
 {
     struct trace_tensor_map maps[TRACE_TENSORS_MAX];
@@ -72,6 +88,7 @@ int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trac
     add_dim(map, p->batch);
     add_dim(map, p->heads);
     add_dim(map, p->q_len);
+    add_terms(&list, p, l);
     map = add(&list, "", "slot", DTYPE_I32, &l->slots.offset);
     add_dim(map, l->n_slots);
     add_dim(map, 3);

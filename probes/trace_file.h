@@ -6,9 +6,9 @@
 #include "probes/conventions.h"
 #include "probes/trace.h"
 
-#define TRACE_FORMAT "2" /* metadata key attnscope.format; another one is refused */
+#define TRACE_FORMAT "3" /* metadata key attnscope.format; another one is refused */
 
-enum { TRACE_TENSORS_MAX = 8 + 2 * ASC_CHANNELS, TRACE_TEXTS_MAX = 16 };
+enum { TRACE_TENSORS_MAX = 11 + 2 * ASC_CHANNELS, TRACE_TEXTS_MAX = 16 };
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
    offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */

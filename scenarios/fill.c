@@ -70,3 +70,30 @@ size_t fill_tensor_bytes(const struct asc_problem *p, int tensor)
     const size_t rows = (size_t)(tensor == 0 ? p->heads : p->kv_heads) * (size_t)(tensor == 0 ? p->q_len : p->kv_len);
     return (size_t)p->batch * rows * (size_t)p->head_dim * dtype_bytes((enum dtype)p->dtype);
 }
+
+/* Tensors 3 and 4 of the generator: sinks and bias. */
+enum { TENSOR_SINK = 3, TENSOR_BIAS };
+
+void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out)
+{
+    for (int h = 0; h < p->heads; h++)
+        out[h] = (float)element_value(fill, TENSOR_SINK, p->heads, 0, 0, 0, h);
+}
+
+/* Press et al., Train Short, Test Long, 2022, for a power of two of heads. */
+void fill_alibi(const struct asc_problem *p, float *out)
+{
+    for (int h = 0; h < p->heads; h++)
+        out[h] = (float)exp2(-8.0 * (h + 1) / p->heads);
+}
+
+void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out)
+{
+    const struct asc_strides stride = asc_bias_strides(p);
+    for (int b = 0; b < (stride.batch ? p->batch : 1); b++)
+        for (int h = 0; h < (stride.head ? p->heads : 1); h++)
+            for (int row = 0; row < p->q_len; row++)
+                for (int key = 0; key < p->kv_len; key++)
+                    out[stride.batch * b + stride.head * h + stride.row * row + key] =
+                        (float)element_value(fill, TENSOR_BIAS, p->kv_len, b, h, row, key);
+}

@@ -42,6 +42,10 @@ static const char *const fill_names[] = {
     NULL};
 static const char *const causal_names[] = {
     [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
+static const char *const no_yes[] = {"no", "yes", NULL};
+static const char *const bias_names[] = {
+    [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
+    [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
 static const char *const layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
 static const char *const backend_names[] = {
     [SCENARIO_BACKEND_AUTO] = "auto", [SCENARIO_BACKEND_GPU] = "gpu", [SCENARIO_BACKEND_CPU] = "cpu", NULL};
@@ -199,6 +203,36 @@ static int set_softcap(struct scenario *s, enum scenario_key_id id, const char *
     return 0;
 }
 
+static int set_sink(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, no_yes);
+    if (v < 0)
+        return -1;
+    s->problem.has_sink = v;
+    return 0;
+}
+
+static int set_alibi(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, no_yes);
+    if (v < 0)
+        return -1;
+    s->problem.has_alibi = v;
+    return 0;
+}
+
+static int set_bias(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, bias_names);
+    if (v < 0)
+        return -1;
+    s->problem.bias_kind = v;
+    return 0;
+}
+
 static int set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     double v;
@@ -233,27 +267,31 @@ static int set_dtype(struct scenario *s, enum scenario_key_id id, const char *va
     return 0;
 }
 
+enum { FILLED = 5 }; /* tensors: q, k, v, sink, bias */
+
 /* The fills that a [fill] key is about: its own tensor's, or for the common key `all` (in the table followed by those
-   of q, k and v) each that has no key of its own. Returns how many. */
-static int fills_of(struct scenario *s, enum scenario_key_id id, enum scenario_key_id all, struct fill *fills[3])
+   of the tensors) each that has no key of its own; what the sinks and the bias hold follows the common seed alone.
+   Returns how many. */
+static int fills_of(struct scenario *s, enum scenario_key_id id, enum scenario_key_id all, struct fill *fills[FILLED])
 {
-    struct fill *const tensors[3] = {&s->fill_q, &s->fill_k, &s->fill_v};
+    struct fill *const tensors[FILLED] = {&s->fill_q, &s->fill_k, &s->fill_v, &s->fill_sink, &s->fill_bias};
+    const unsigned common = all == KEY_SEED ? FILLED : 3;
     int n = 0;
-    for (unsigned t = 0; t < 3; t++) {
+    for (unsigned t = 0; t < FILLED; t++) {
         const enum scenario_key_id own = all + 1 + t;
-        if (id == own || (id == all && !scenario_stated(s, own)))
+        if (id == own || (id == all && t < common && !scenario_stated(s, own)))
             fills[n++] = tensors[t];
     }
     return n;
 }
 
-_Static_assert(KEY_FILL_Q == KEY_FILL + 1 && KEY_FILL_V == KEY_FILL + 3, "fills_of counts on it");
-_Static_assert(KEY_SIGMA_Q == KEY_SIGMA + 1 && KEY_SIGMA_V == KEY_SIGMA + 3, "fills_of counts on it");
-_Static_assert(KEY_SEED_Q == KEY_SEED + 1 && KEY_SEED_V == KEY_SEED + 3, "fills_of counts on it");
+_Static_assert(KEY_FILL_Q == KEY_FILL + 1 && KEY_FILL_BIAS == KEY_FILL + FILLED, "fills_of counts on it");
+_Static_assert(KEY_SIGMA_Q == KEY_SIGMA + 1 && KEY_SIGMA_BIAS == KEY_SIGMA + FILLED, "fills_of counts on it");
+_Static_assert(KEY_SEED_Q == KEY_SEED + 1 && KEY_SEED_BIAS == KEY_SEED + FILLED, "fills_of counts on it");
 
 static int set_fill_kind(struct scenario *s, enum scenario_key_id id, const char *value)
 {
-    struct fill *fills[3];
+    struct fill *fills[FILLED];
     const int v = value_name(value, fill_names);
     if (v < 0)
         return -1;
@@ -264,7 +302,7 @@ static int set_fill_kind(struct scenario *s, enum scenario_key_id id, const char
 
 static int set_sigma(struct scenario *s, enum scenario_key_id id, const char *value)
 {
-    struct fill *fills[3];
+    struct fill *fills[FILLED];
     double v;
     if (value_real(value, &v) != 0 || !(v >= 0))
         return -1;
@@ -275,7 +313,7 @@ static int set_sigma(struct scenario *s, enum scenario_key_id id, const char *va
 
 static int set_seed(struct scenario *s, enum scenario_key_id id, const char *value)
 {
-    struct fill *fills[3];
+    struct fill *fills[FILLED];
     uint64_t v;
     if (value_seed(value, &v) != 0)
         return -1;

@@ -20,7 +20,7 @@ void scenario_init(struct scenario *s)
     s->capture.mem_bytes = UINT64_C(2) << 30;
     s->limit_s = 30;
     s->tensor_core = TENSOR_CORE_H100;
-    s->fill_q = s->fill_k = s->fill_v = (struct fill){FILL_NORMAL, 1.0, 0};
+    s->fill_q = s->fill_k = s->fill_v = s->fill_sink = s->fill_bias = (struct fill){FILL_NORMAL, 1.0, 0};
     scenario_parse_shape("1,8,512,64", &s->problem, NULL);
 }
 

@@ -56,7 +56,7 @@ struct scenario {
     char kernel[512];           /* path of the .cu, resolved against the scenario's folder, then the root */
     char patch[512];            /* "" none; path of a unified diff */
     struct asc_problem problem; /* pointers NULL */
-    struct fill fill_q, fill_k, fill_v;
+    struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias;
     struct capture capture;
     struct expect expect;
     struct launch_budget budget;
@@ -94,6 +94,10 @@ int scenario_expected_cause(const struct expect *e, int i, char name[64]);
    The same bits on every machine and thread count: element (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */
 void fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, void *out);
 size_t fill_tensor_bytes(const struct asc_problem *p, int tensor);
+/* Sinks [heads], slopes [heads], bias as asc_bias_strides() lays it out: f32, on the same terms. */
+void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out);
+void fill_alibi(const struct asc_problem *p, float *out);
+void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out);
 
 /* Applies a unified diff to a text (both NUL-terminated); *out is owned by the caller. One hunk that does not fit is
    ERR_INPUT and names the hunk ("patch:12: hunk 2 of 3: expected `...`"). No fuzz, offsets allowed. */

@@ -71,7 +71,7 @@ class Trace:
 
     def check_all(self):
         p, plan = self.problem, self.plan
-        check(self.texts["attnscope.format"] == "2", "format")
+        check(self.texts["attnscope.format"] == "3", "format")
         matrix = lambda heads, rows: [p["batch"]] + ([heads, rows] if p["layout"] == "BHLD" else [rows, heads]) + [
             p["head_dim"]]
         input_type = TYPES[p["dtype"]][0]
@@ -87,6 +87,14 @@ class Trace:
         q_tiles, kv_tiles = -(-p["q_len"] // plan["br"]), -(-p["kv_len"] // plan["bc"])
         size = {"br": plan["br"], "bc": plan["bc"], "d": p["head_dim"], "1": 1}
         known = {"input.q", "input.k", "input.v", "output.o", "output.lse", "slot", "dropped", "mistyped"}
+        heads, batch = p["heads"], p["batch"]
+        bias = {"none": None, "shared": [1, 1], "per-head": [1, heads], "per-batch": [batch, 1], "full": [batch, heads]}
+        for name, shape in (("sink", [heads] if p["has_sink"] else None), ("alibi", [heads] if p["has_alibi"] else None),
+                            ("bias", bias[p["bias_kind"]] and bias[p["bias_kind"]] + [p["q_len"], p["kv_len"]])):
+            if shape:
+                self.expect("input." + name, "F32", shape)
+                known.add("input." + name)
+        check(plan["kv_splits"] >= 0, "kv_splits")
         for channel, dtype in self.types["channels"].items():
             rows, cols, per_kv = CHANNELS[channel]
             tiles = [n_slots] + ([kv_tiles] if per_kv else [])

@@ -69,13 +69,14 @@ void header_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const int roomy = area.cols >= 118;
     const struct asc_problem *p = shown_problem(s);
-    char shape[128], backend[96], facts[256];
+    char shape[128], terms[TERMS_BYTES], backend[96], facts[304];
+    problem_terms(p, s->trace ? &s->trace->plan : NULL, terms);
     if (roomy)
         shape_long_words(p, shape, sizeof shape);
     else
         shape_words(p, shape, sizeof shape);
     backend_words(s, roomy, backend, sizeof backend);
-    snprintf(facts, sizeof facts, "%s%s%s", roomy ? " │ " : "  ", shape, backend);
+    snprintf(facts, sizeof facts, "%s%s%s%s", roomy ? " │ " : "  ", shape, terms, backend);
 
     const char *word = session_verdict_word(s);
     int col = canvas_put(c, area, 0, 0, STYLE_STRONG, "attnscope") + 2;

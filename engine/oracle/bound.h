@@ -97,6 +97,14 @@ static inline double bound_score_tiny(int head_dim)
     return (head_dim + 1) * BOUND_TINY;
 }
 
+/* A bias of `terms` terms, the sum of whose magnitudes is `size`, is added to a score: each addition rounds a partial
+   sum of at most |score| + size. The terms themselves are off by 4 u: a constant (1 / scale, log2 e) has been rounded
+   twice, multiplied by slope or bias, that by a distance. */
+static inline double bound_bias(double score, double size, int terms)
+{
+    return (BOUND_U * (4 * size + terms * (fabs(score) + size)) + 4 * BOUND_TINY) * BOUND_SLACK;
+}
+
 /* Running sum l = alpha l_prev + sum p over bc keys: each term passes at most bc additions, the multiplication and the
    few additions that join partial sums of lanes and the carried sum: (bc + 6) roundings of sum of magnitudes. */
 static inline double bound_sum(int bc)

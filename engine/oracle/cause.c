@@ -3,6 +3,7 @@
 
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
+#include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/values.h"
 #include <stdio.h>
@@ -175,7 +176,7 @@ int cause_next_alpha(struct cause_tile *tile, int i)
     next.tiles_seen++;
     while (++i < c->n_visited) {
         const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || next.seen[kv])
+        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != next.split || next.seen[kv])
             continue;
         scratch_tile(&next, c, kv);
         if (tile_left(c, &next))
@@ -256,7 +257,7 @@ int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double
 int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s)
 {
     const int s_unit = (int)k->parameter / 3, m_unit = (int)k->parameter % 3;
-    if ((s_unit == c->conventions.s_unit && m_unit == c->conventions.m_unit) || values_capped_later(c))
+    if ((s_unit == c->conventions.s_unit && m_unit == c->conventions.m_unit) || values_natural_later(c))
         return 0;
     c->conventions.s_unit = s_unit;
     c->conventions.m_unit = m_unit;

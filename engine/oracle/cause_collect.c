@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/local.h"
+#include "engine/oracle/merge.h"
 #include "engine/oracle/operand.h"
 #include "engine/oracle/padding.h"
 #include "engine/oracle/schedule.h"
@@ -219,6 +220,24 @@ static void walk_end(struct walk *w)
     }
 }
 
+static void walk_split(struct walk *w, int split, int alone)
+{
+    const struct oracle_case *c = w->c;
+    struct judge_scratch *s = w->tile.s;
+    local_begin(c, s, split);
+    w->tile.visited[0] = w->tile.visited[1] = -1;
+    for (int i = 0; i < c->n_visited; i++) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || s->seen[kv])
+            continue;
+        s->seen[kv] = 1;
+        walk_tile(w, i, alone);
+        w->tile.visited[1] = w->tile.visited[0];
+        w->tile.visited[0] = kv;
+    }
+    merge_local(c, s);
+}
+
 static int walk_slot(struct walk *w)
 {
     const struct oracle_case *c = w->c;
@@ -235,17 +254,10 @@ static int walk_slot(struct walk *w)
     scratch_tile(s, c, 0);
     operand_take(c, s, asc_q);
     visit(w, asc_q);
-    local_begin(c, s);
-    w->tile.visited[0] = w->tile.visited[1] = -1;
-    for (int i = 0; i < c->n_visited; i++) {
-        const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || s->seen[kv])
-            continue;
-        s->seen[kv] = 1;
-        walk_tile(w, i, !(asked & ~early));
-        w->tile.visited[1] = w->tile.visited[0];
-        w->tile.visited[0] = kv;
-    }
+    merge_begin(c, s);
+    for (int split = 0; split < schedule_splits(c); split++)
+        walk_split(w, split, !(asked & ~early));
+    merge_finish_local(c, s);
     if (asked & (bit(asc_o) | bit(asc_lse)))
         walk_end(w);
     return 0;

@@ -1,6 +1,7 @@
 /* What formulas have a choice of. */
 #include "engine/oracle/cause.h"
 
+#include "engine/oracle/bias.h"
 #include "engine/oracle/values.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,12 +85,18 @@ const struct cause_parameter parameter_alpha_first = {alpha_first_value, alpha_f
 
 static void s_at_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    static const char *const names[] = {"masked", "capped", "dot"};
+    static const char *const names[] = {"masked", "biased", "capped", "dot"};
     (void)c;
     snprintf(text, bytes, "s_at looks like %s", names[(int)value]);
 }
 
-const struct cause_parameter parameter_s_at = {unit_value, s_at_describe};
+static double s_at_value(const struct cause_tile *tile, int i)
+{
+    const int no_bias = !bias_terms(tile->c); /* "biased" and "capped" are then the same */
+    return below(i + (no_bias && i >= ASC_S_BIASED), ASC_S_DOT + 1);
+}
+
+const struct cause_parameter parameter_s_at = {s_at_value, s_at_describe};
 
 /* 0: the tile visited just before, 1: the one before that (two buffers in turn). */
 static double tiles_back_value(const struct cause_tile *tile, int i)

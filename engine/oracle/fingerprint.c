@@ -4,6 +4,7 @@
 #include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/operand.h"
+#include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
@@ -151,20 +152,22 @@ int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct j
     truth_inputs(c, scratch);
     scratch_tile(scratch, c, 0);
     operand_take(c, scratch, asc_q);
-    local_begin(c, scratch);
-    for (int visit = 0; visit <= last; visit++) {
-        const int kv = c->order[visit];
-        if (kv < 0 || kv >= c->kv_tiles || scratch->seen[kv])
-            continue;
-        scratch->seen[kv] = 1;
-        scratch_tile(scratch, c, kv);
-        operand_take(c, scratch, asc_k);
-        operand_take(c, scratch, asc_v);
-        if (tile_left(c, scratch))
-            continue;
-        tile_local(c, scratch);
-        add_tile(f, c, scratch, visit, sample, blocks);
-        local_advance(c, scratch);
+    for (int split = 0; split < schedule_splits(c); split++) {
+        local_begin(c, scratch, split);
+        for (int visit = 0; visit <= last; visit++) {
+            const int kv = c->order[visit];
+            if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || scratch->seen[kv])
+                continue;
+            scratch->seen[kv] = 1;
+            scratch_tile(scratch, c, kv);
+            operand_take(c, scratch, asc_k);
+            operand_take(c, scratch, asc_v);
+            if (tile_left(c, scratch))
+                continue;
+            tile_local(c, scratch);
+            add_tile(f, c, scratch, visit, sample, blocks);
+            local_advance(c, scratch);
+        }
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "engine/oracle/element.h"
 #include "engine/oracle/fingerprint.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/merge.h"
 #include "engine/oracle/operand.h"
 #include "engine/oracle/padding.h"
 #include "engine/oracle/schedule.h"
@@ -281,6 +282,35 @@ static void judge_end(const struct job *job)
     }
 }
 
+/* The tiles of one split: those the kernel visited, as it did, then the others. */
+static void judge_split(const struct job *job, int split)
+{
+    const struct oracle_case *c = job->c;
+    int *seen = job->s->seen;
+    local_begin(c, job->s, split);
+    truth_begin(c, job->s, split);
+    for (int i = 0; i < c->n_visited; i++) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || seen[kv])
+            continue;
+        seen[kv] = 1;
+        judge_visited(job, kv);
+    }
+    const int unseen = visits_unseen(c);
+    for (int kv = 0; kv < c->kv_tiles && unseen; kv++) {
+        if (schedule_split(c, kv) != split || seen[kv] || schedule_masked(c, kv))
+            continue;
+        seen[kv] = 1;
+        judge_visited(job, kv);
+    }
+    judge_late_u(job);
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        if (schedule_split(c, kv) == split && !seen[kv])
+            judge_unvisited(job, kv);
+    merge_local(c, job->s);
+    merge_truth(c, job->s);
+}
+
 int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
                struct tile_detail *detail)
 {
@@ -294,26 +324,11 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     scratch_tile(scratch, c, 0);
     scratch->exact_q = operand_take(c, scratch, asc_q);
     judge_operand(&job, asc_q, schedule_empty(c));
-    local_begin(c, scratch);
-    truth_begin(c, scratch);
-    for (int i = 0; i < c->n_visited; i++) {
-        const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || scratch->seen[kv])
-            continue;
-        scratch->seen[kv] = 1;
-        judge_visited(&job, kv);
-    }
-    const int unseen = visits_unseen(c);
-    for (int kv = 0; kv < c->kv_tiles && unseen; kv++) {
-        if (scratch->seen[kv] || schedule_masked(c, kv))
-            continue;
-        scratch->seen[kv] = 1;
-        judge_visited(&job, kv);
-    }
-    judge_late_u(&job);
-    for (int kv = 0; kv < c->kv_tiles; kv++)
-        if (!scratch->seen[kv])
-            judge_unvisited(&job, kv);
+    merge_begin(c, scratch);
+    for (int split = 0; split < schedule_splits(c); split++)
+        judge_split(&job, split);
+    merge_finish_local(c, scratch);
+    merge_finish_truth(c, scratch);
     judge_end(&job);
     return 0;
 }

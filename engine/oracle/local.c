@@ -12,13 +12,39 @@ double local_m_start(const struct oracle_case *c)
     return c->conventions.m_empty == ASC_EMPTY_FINITE ? (double)c->conventions.m_start : -INFINITY;
 }
 
-void local_begin(const struct oracle_case *c, struct judge_scratch *s)
+int local_begins_at_sink(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    const int l_sink = c->conventions.l_sink;
+    return c->has_sink && s->split == 0 && (l_sink == ASC_SINK_START || l_sink == ASC_SINK_M_START);
+}
+
+double local_m_begin(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    return local_begins_at_sink(c, s) ? c->sink / values_natural_m(c) : local_m_start(c);
+}
+
+double local_m_begin_loose(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    const int converts = local_begins_at_sink(c, s) && c->conventions.m_unit != ASC_UNIT_SCALED;
+    return converts ? bound_convert(local_m_begin(c, s)) : 0;
+}
+
+double local_l_begin(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    return local_begins_at_sink(c, s) && c->conventions.l_sink == ASC_SINK_START;
+}
+
+void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split)
 {
     const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;
-    for (size_t r = 0; r < rows; r++)
-        s->m_prev[r] = local_m_start(c);
-    memset(s->m_prev_loose, 0, rows * sizeof(double));
-    memset(s->l_prev, 0, rows * sizeof(double));
+    s->split = split;
+    s->tiles_seen = 0;
+    s->late_kv = -1;
+    for (size_t r = 0; r < rows; r++) {
+        s->m_prev[r] = local_m_begin(c, s);
+        s->m_prev_loose[r] = local_m_begin_loose(c, s);
+        s->l_prev[r] = ldexp(local_l_begin(c, s), c->conventions.p_offset);
+    }
     memset(s->l_prev_loose, 0, rows * sizeof(double));
     memset(s->u_prev, 0, values * sizeof(double));
     memset(s->u_prev_loose, 0, values * sizeof(double));
@@ -154,7 +180,10 @@ int local_alpha_declared(const struct oracle_case *c, const struct judge_scratch
 {
     const int first = c->conventions.alpha_first;
     *alpha = 1;
-    if ((first == ASC_ALPHA_ONE && m_prev == local_m_start(c)) || (first == ASC_ALPHA_ONE_FIRST && s->tiles_seen == 0))
+    /* A sink in l or m is something to rescale. */
+    if (first == ASC_ALPHA_ONE && m_prev == local_m_start(c) && !local_begins_at_sink(c, s))
+        return 1;
+    if (first == ASC_ALPHA_ONE_FIRST && s->tiles_seen == 0 && local_l_begin(c, s) == 0)
         return 1;
     *alpha = 0;
     return m_prev == -INFINITY;

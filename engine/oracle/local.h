@@ -12,10 +12,20 @@
 
 #include "engine/oracle/scratch.h"
 
-void local_begin(const struct oracle_case *c, struct judge_scratch *s);
+/* Before the first tile of a split. */
+void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split);
 
-/* m before the first key, in its unit. */
+/* 1 if m begins at the sink in the split at hand. The first one alone does: it would count more than once otherwise. */
+int local_begins_at_sink(const struct oracle_case *c, const struct judge_scratch *s);
+/* m of a row that has seen no key and no sink, in its unit. */
 double local_m_start(const struct oracle_case *c);
+/* m before the first tile of the split at hand: the same, or the sink; and how far the kernel's own may lie from it. */
+double local_m_begin(const struct oracle_case *c, const struct judge_scratch *s);
+double local_m_begin_loose(const struct oracle_case *c, const struct judge_scratch *s);
+/* l before it, in units of P's factor: 1, the sink's weight, where l begins with that. */
+double local_l_begin(const struct oracle_case *c, const struct judge_scratch *s);
+/* LSE of a row that has a sink and no key: the sink, unless the kernel gives what it says of rows without any key. */
+double local_lse_of_sink(const struct oracle_case *c, const struct judge_scratch *s, int r, double *bound);
 
 /* What m should be where the running maximum is top: of the values that the declared policy permits the one nearest to
    the captured m (got; NULL: not recorded, then their middle, its uncertainty added to *bound). */
@@ -63,8 +73,8 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
 /* To bound what operands may be off by, beyond local_score. */
 void local_score_lossy(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product);
 
-/* Captured or expected scores and their uncertainties, [rows][kv_cols], behind the cap and the mask that come after the
-   capture; a cap leaves them in natural units. */
+/* Captured or expected scores and their uncertainties, [rows][kv_cols], behind the cap, bias and mask that come after
+   the capture; cap and bias leave them in natural units. */
 struct score_view {
     const double *value, *loose;
     double *out, *out_loose;

@@ -222,6 +222,17 @@ void local_o(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+double local_lse_of_sink(const struct oracle_case *c, const struct judge_scratch *s, int r, double *bound)
+{
+    const struct matrix *m = scratch_captured(s, c, asc_lse);
+    const double declared = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
+    *bound = 0;
+    if (m->data && dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride)) == declared)
+        return declared;
+    *bound = bound_lse(fabs(c->sink), 0, c->sink) + bound_convert(c->sink);
+    return c->sink;
+}
+
 /* lse = m + ln l - k ln 2, 2^k being P's factor; l uncertain by dl moves ln l by at most -ln(1 - dl / l). */
 void local_lse(const struct oracle_case *c, struct judge_scratch *s)
 {
@@ -232,7 +243,9 @@ void local_lse(const struct oracle_case *c, struct judge_scratch *s)
         const double l = s->l_prev[r], m = s->m_prev[r] * natural, moved = final_l_loose(c, s, r) / l;
         double want = NAN;
         double bound = 0;
-        if (schedule_keys(c, r) == 0 && l == 0) {
+        if (schedule_keys(c, r) == 0 && c->has_sink && l <= ldexp(1, c->conventions.p_offset)) {
+            want = local_lse_of_sink(c, s, r, &bound);
+        } else if (schedule_keys(c, r) == 0 && l == 0) {
             want = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
         } else if (l > 0) {
             const double ln_l = log(l);

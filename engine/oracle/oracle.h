@@ -40,6 +40,12 @@ struct oracle_case {
     double softcap;                /* 0: none */
     int causal;                    /* enum asc_causal */
     int window_left, window_right; /* keys beside the diagonal; -1: no limit */
+    /* Score of a sink beside the keys, slope of ALiBi, [valid rows of this q tile][kv_len] of the bias (data NULL:
+       none); all in natural units, those of scale q.k. */
+    int has_sink;
+    double sink, alibi_slope;
+    struct matrix bias;
+    int kv_splits; /* as in struct asc_plan */
     int q_len, kv_len, head_dim, br, bc;
     int q_tile;
     int o_dtype; /* enum dtype of the output */
@@ -61,7 +67,7 @@ struct oracle_case {
        where one was written, else the captured one. Same shapes, data NULL: not fed. NULL: nothing is. */
     const struct matrix *fed;           /* [kv_tiles][ASC_CHANNELS] */
     const struct matrix *fed_s_padding; /* [kv_tiles]; goes with fed */
-    const int *order;                   /* [n_visited] kv tiles in the order the kernel visited them */
+    const int *order; /* [n_visited] kv tiles in the order the kernel visited them; how splits mix does not matter */
     int n_visited;
     const struct fingerprint *fingerprint; /* which tensor core the run used (fingerprint.h); NULL: bounds decide */
 };

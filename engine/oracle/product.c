@@ -1,6 +1,7 @@
 #include "engine/oracle/product.h"
 
 #include "engine/base/format.h"
+#include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/values.h"
 
@@ -113,7 +114,7 @@ static int score_factors(const struct oracle_case *c, float factors[3][2])
     const struct asc_conventions *conventions = &c->conventions;
     const int unit = conventions->s_unit, fold = conventions->q_fold;
     const float scale = (float)c->scale, log2_e = (float)M_LOG2E;
-    if (c->softcap > 0 && !values_capped_later(c))
+    if ((c->softcap > 0 && !values_capped_later(c)) || (bias_terms(c) && !values_biased_later(c)))
         return 0;
     factors[0][0] = factors[0][1] = 1;
     if ((unit == ASC_UNIT_RAW && fold == ASC_FOLD_NONE) || (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_SCALE) ||

@@ -1,6 +1,7 @@
 #include "engine/oracle/reference.h"
 
 #include "engine/oracle/local.h"
+#include "engine/oracle/merge.h"
 #include "engine/oracle/operand.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
@@ -112,6 +113,24 @@ static void fill_tile(const struct job *job, int kv)
     s->tiles_seen++;
 }
 
+static void fill_split(const struct job *job, int split)
+{
+    const struct oracle_case *c = job->c;
+    int *seen = job->s->seen;
+    truth_begin(c, job->s, split);
+    for (int i = 0; i < c->n_visited; i++) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || seen[kv])
+            continue;
+        seen[kv] = 1;
+        fill_tile(job, kv);
+    }
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        if (schedule_split(c, kv) == split && !seen[kv])
+            fill_tile(job, kv);
+    merge_truth(c, job->s);
+}
+
 int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, const struct reference_tile *tiles)
 {
     struct oracle_case own = *c;
@@ -130,17 +149,10 @@ int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, c
     truth_inputs(&own, scratch);
     scratch_tile(scratch, &own, 0);
     write_operand(&job, asc_q);
-    truth_begin(&own, scratch);
-    for (int i = 0; i < c->n_visited; i++) {
-        const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || scratch->seen[kv])
-            continue;
-        scratch->seen[kv] = 1;
-        fill_tile(&job, kv);
-    }
-    for (int kv = 0; kv < c->kv_tiles; kv++)
-        if (!scratch->seen[kv])
-            fill_tile(&job, kv);
+    merge_begin(&own, scratch);
+    for (int split = 0; split < schedule_splits(c); split++)
+        fill_split(&job, split);
+    merge_finish_truth(&own, scratch);
     truth_end(&own, scratch);
     write_stage(&job, asc_o);
     write_stage(&job, asc_lse);

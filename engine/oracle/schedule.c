@@ -5,10 +5,15 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-struct key_range schedule_range(const struct oracle_case *c, int r)
+int64_t schedule_diagonal(const struct oracle_case *c, int r)
 {
     const int64_t row = (int64_t)c->q_tile * c->br + r;
-    const int64_t diagonal = c->causal == ASC_CAUSAL_TOP_LEFT ? row : row + c->kv_len - c->q_len;
+    return c->causal == ASC_CAUSAL_TOP_LEFT ? row : row + c->kv_len - c->q_len;
+}
+
+struct key_range schedule_range(const struct oracle_case *c, int r)
+{
+    const int64_t diagonal = schedule_diagonal(c, r);
     int64_t first = 0;
     int64_t last = c->kv_len;
     if (c->window_left >= 0)
@@ -48,6 +53,16 @@ int schedule_masked(const struct oracle_case *c, int kv)
         if (schedule_hidden(c, r, kv) < schedule_visible(c, r, kv))
             return 0;
     return 1;
+}
+
+int schedule_splits(const struct oracle_case *c)
+{
+    return c->kv_tiles > 0 ? schedule_split(c, c->kv_tiles - 1) + 1 : 1;
+}
+
+int schedule_split(const struct oracle_case *c, int kv)
+{
+    return kv / asc_split_tiles(c->kv_tiles, c->kv_splits);
 }
 
 int schedule_empty(const struct oracle_case *c)

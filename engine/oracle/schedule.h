@@ -9,6 +9,9 @@ struct key_range {
     int first, last;
 };
 
+/* The key on row r's diagonal, from which mask, window and ALiBi count. */
+int64_t schedule_diagonal(const struct oracle_case *c, int r);
+
 /* The keys row r of this q tile may see: the causal mask's and the window's, both counted from the row's diagonal. */
 struct key_range schedule_range(const struct oracle_case *c, int r);
 
@@ -25,6 +28,11 @@ int schedule_visible(const struct oracle_case *c, int r, int kv);
 
 /* 1 if no row of this q tile sees any key of the tile: a kernel may visit it or skip it. */
 int schedule_masked(const struct oracle_case *c, int kv);
+
+/* Into how many splits the kv tiles are cut, those without a tile left out (1: they are not), and which one a tile
+   belongs to. */
+int schedule_splits(const struct oracle_case *c);
+int schedule_split(const struct oracle_case *c, int kv);
 
 /* 1 if no row of this q tile sees any key at all. */
 int schedule_empty(const struct oracle_case *c);

@@ -1,6 +1,7 @@
 /* Scores: their product, soft cap and mask, and what m and P read of them. */
 #include "engine/oracle/local.h"
 
+#include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
@@ -32,6 +33,27 @@ static void cap_product(const struct oracle_case *c, const struct score_product 
     }
 }
 
+/* A score gets its bias, both counted in units of which one is `natural` natural ones. A bias of -inf hides the key. */
+static double bias_score(const struct oracle_case *c, const struct judge_scratch *s, size_t i, double natural, double x,
+                         double *bound)
+{
+    const double size = s->bias_size[i] / fabs(natural);
+    if (s->bias[i] == -INFINITY) {
+        *bound = 0;
+        return -INFINITY;
+    }
+    *bound += bound_bias(x, size, bias_terms(c));
+    return x + s->bias[i] / natural;
+}
+
+static void bias_product(const struct oracle_case *c, const struct judge_scratch *s,
+                         const struct score_product *product)
+{
+    const double natural = values_natural_s(c);
+    for (size_t i = 0; i < (size_t)c->in_q.rows * (size_t)s->kv_cols; i++)
+        product->want[i] = bias_score(c, s, i, natural, product->want[i], &product->bound[i]);
+}
+
 void local_score(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
 {
     const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
@@ -48,6 +70,9 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
                                   product->bound);
     if (c->softcap > 0 && !values_capped_later(c))
         cap_product(c, product, (size_t)rows * (size_t)cols);
+    const int biased = bias_terms(c) && !values_biased_later(c);
+    if (biased)
+        bias_product(c, s, product);
     for (int r = 0; r < rows; r++) {
         const int first = keeps_masked ? 0 : s->hidden[r], last = keeps_masked ? cols : s->visible[r];
         double *want = product->want + (size_t)r * (size_t)cols;
@@ -56,6 +81,9 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
             want[col] = masked, bound[col] = 0;
         for (int col = first; col < last; col++)
             want[col] = statement(want[col]), bound[col] += tiny;
+        for (int col = first; biased && col < last; col++)
+            if (s->bias[(size_t)r * (size_t)cols + (size_t)col] == -INFINITY)
+                want[col] = -INFINITY, bound[col] = 0;
         for (int col = last; col < cols; col++)
             want[col] = masked, bound[col] = 0;
     }
@@ -102,24 +130,25 @@ void local_s(const struct oracle_case *c, struct judge_scratch *s)
 void local_use_scores(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *stage = &s->stage[asc_s];
-    const int cap = values_capped_later(c), mask = values_mask_later(c);
+    const int converts = values_natural_later(c), mask = values_mask_later(c);
     s->use_s = stage->value;
     s->use_s_loose = stage->loose;
     s->use_s_natural = values_natural_s(c);
-    s->use_s_direct = c->conventions.s_unit == c->conventions.m_unit && !cap;
-    if (!cap && !mask)
+    s->use_s_direct = c->conventions.s_unit == c->conventions.m_unit && !converts;
+    if (!converts && !mask)
         return;
     local_see_scores(c, s, &(struct score_view){stage->value, stage->loose, s->scores, s->scores_loose});
     s->use_s = s->scores;
     s->use_s_loose = s->scores_loose;
-    if (cap)
+    if (converts)
         s->use_s_natural = 1;
 }
 
 void local_see_scores(const struct oracle_case *c, const struct judge_scratch *s, const struct score_view *view)
 {
-    const int cols = s->kv_cols, cap = values_capped_later(c), mask = values_mask_later(c);
-    const double natural = cap ? values_natural_s(c) : 1;
+    const int cols = s->kv_cols, cap = values_capped_later(c), bias = values_biased_later(c);
+    const int converts = cap || bias, mask = values_mask_later(c);
+    const double natural = converts ? values_natural_s(c) : 1;
     for (int r = 0; r < c->in_q.rows; r++) {
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
@@ -128,9 +157,13 @@ void local_see_scores(const struct oracle_case *c, const struct judge_scratch *s
             if (mask && (col < s->hidden[r] || col >= s->visible[r])) {
                 x = -INFINITY;
                 loose = 0;
-            } else if (cap && isfinite(x)) {
+            } else if (converts && isfinite(x)) {
                 loose *= natural;
-                x = cap_score(c, x * natural, &loose);
+                x *= natural;
+                if (cap)
+                    x = cap_score(c, x, &loose);
+                if (bias)
+                    x = bias_score(c, s, i, 1, x, &loose);
             }
             view->out[i] = x;
             view->out_loose[i] = loose;

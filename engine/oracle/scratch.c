@@ -1,6 +1,7 @@
 #include "engine/oracle/scratch.h"
 
 #include "engine/base/tensor_core.h"
+#include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -94,6 +95,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     if (!sizes_fit(c))
         return -1;
     const size_t R = (size_t)c->in_q.rows, C = (size_t)c->bc, D = (size_t)c->head_dim;
+    const size_t B = bias_terms(c) > 0, S = c->kv_splits > 1;
     size_t doubles = 0;
 #define BUFFER(name, elements, meaning) doubles += padded(elements);
 #include "engine/oracle/buffers.def"
@@ -137,7 +139,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     s->late.want[GLOBAL] = s->late_true;
     s->late.bound[GLOBAL] = s->late_true_bound;
     s->late_kv = -1;
-    s->tiles_seen = 0;
+    s->split = 0;
     s->folds_unseen = 0;
     memset(s->zero, 0, (R > C ? R : C) * (C > D ? C : D) * sizeof(double));
     return 0;
@@ -158,6 +160,7 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
         stage_shape(&s->stage[ch], ch, (size_t)c->in_q.rows, (size_t)cols, (size_t)c->head_dim);
         s->stage[ch].recorded = 0;
     }
+    bias_tile(c, s);
 }
 
 const struct matrix *scratch_captured(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)

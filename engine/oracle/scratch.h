@@ -45,7 +45,8 @@ struct judge_scratch {
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */
     int late_kv, late_masked; /* which tile that is, or -1 */
     int folds_unseen;         /* 1: Q is folded and rounded where no probe sees it */
-    int tiles_seen;           /* tiles of which something was computed, before this one */
+    int split;                /* which split of the keys is walked through */
+    int tiles_seen;           /* tiles of it of which something was computed, before this one */
     int kv;                   /* the tile at hand */
     int kv_cols;              /* its columns */
     int pad_cols;             /* padding columns of s that went on as something else than -inf, or 0 */

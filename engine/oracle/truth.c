@@ -73,16 +73,24 @@ void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
     memset(s->out_top, 0, (size_t)c->head_dim * sizeof *s->out_top);
 }
 
-void truth_begin(const struct oracle_case *c, struct judge_scratch *s)
+/* A sink that m and l begin with is a key of its own: its score is exact, the m that the kernel makes of it may be
+   rounded, and l = 1 stands on that. */
+void truth_begin(const struct oracle_case *c, struct judge_scratch *s, int split)
 {
     const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;
+    s->split = split;
+    s->tiles_seen = 0;
+    s->late_kv = -1;
+    const double start = local_m_begin(c, s) * values_natural_m(c);
+    const double loose = local_m_begin_loose(c, s) * fabs(values_natural_m(c));
+    const int at_sink = local_begins_at_sink(c, s);
     for (size_t r = 0; r < rows; r++) {
-        s->max[r] = -INFINITY;
-        s->frame[r] = local_m_start(c) * values_natural_m(c);
-        s->max_bound[r] = 0;
+        s->max[r] = at_sink ? c->sink : -INFINITY;
+        s->frame[r] = start;
+        s->max_bound[r] = loose;
         s->frame_loose[r] = 0;
-        s->sum[r] = 0;
-        s->sum_error[r] = 0;
+        s->sum[r] = local_l_begin(c, s);
+        s->sum_error[r] = s->sum[r] * bound_expm1(loose);
     }
     memset(s->out, 0, values * sizeof(double));
     memset(s->out_size, 0, values * sizeof(double));
@@ -117,9 +125,9 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s)
     } else {
         true_product(c, s);
     }
-    const double natural = values_capped_later(c) ? 1 : values_natural_s(c);
+    const double natural = values_natural_later(c) ? 1 : values_natural_s(c);
     const double *score = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
-    if (values_capped_later(c) || values_mask_later(c)) {
+    if (values_natural_later(c) || values_mask_later(c)) {
         local_see_scores(c, s, &(struct score_view){score, bound, s->true_scores, s->true_bound});
         score = s->true_scores;
         bound = s->true_bound;
@@ -133,7 +141,7 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s)
 /* 1 if m is no maximum of scores as they were captured: these change their unit first. */
 static int scores_convert(const struct oracle_case *c)
 {
-    return c->conventions.s_unit != c->conventions.m_unit || values_capped_later(c);
+    return c->conventions.s_unit != c->conventions.m_unit || values_natural_later(c);
 }
 
 /* How many padding keys take part like any other, each with the score of a masked one. */
@@ -158,7 +166,7 @@ static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_m];
     const int cols = s->kv_cols, converts = scores_convert(c);
-    const double back = values_natural_m(c), start = local_m_start(c);
+    const double back = values_natural_m(c), start = local_m_begin(c, s);
     for (int r = 0; r < stage->rows; r++) {
         const double *x = s->true_scores + (size_t)r * (size_t)cols;
         const double *off = s->true_bound + (size_t)r * (size_t)cols;
@@ -187,7 +195,7 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
     const struct stage *stage = &s->stage[asc_m];
     const double natural = values_natural_m(c), lag = (double)c->conventions.m_lag * M_LN2;
     for (int r = 0; r < stage->rows; r++) {
-        const double start = local_m_start(c) * natural, top = fmax(s->max[r], start);
+        const double start = local_m_begin(c, s) * natural, top = fmax(s->max[r], start);
         const double captured = stage->recorded ? stage->value[r] * natural : NAN;
         s->frame_prev[r] = s->frame[r];
         if (fabs(captured - top) <= FRAME_REACH || (s->max[r] == -INFINITY && isfinite(captured))) {
@@ -221,7 +229,7 @@ static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
     const double natural = values_natural_m(c);
     const int running = c->conventions.m_policy == ASC_M_RUNNING;
     for (int r = 0; r < stage->rows; r++) {
-        const double start = local_m_start(c), prev = s->max_prev[r];
+        const double start = local_m_begin(c, s), prev = s->max_prev[r];
         /* Where m may lag there is no true alpha but the one of this run's frames. */
         const double from = running ? fmax(prev, start * natural) : s->frame_prev[r];
         const double to = running ? fmax(s->max[r], start * natural) : s->frame[r];
@@ -489,10 +497,15 @@ static void truth_of_empty(const struct oracle_case *c, struct judge_scratch *s,
     }
     m = scratch_captured(s, c, asc_lse);
     const double got = computed && m->data ? dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride)) : 0;
-    lse->want[GLOBAL][r] = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
-    if (computed)
-        lse->want[GLOBAL][r] = isfinite(got) ? got : 0;
+    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1;
     lse->bound[GLOBAL][r] = 0;
+    lse->want[GLOBAL][r] = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
+    if (computed) {
+        lse->want[GLOBAL][r] = isfinite(got) ? got : 0;
+    } else if (c->has_sink) {
+        lse->want[GLOBAL][r] = local_lse_of_sink(c, s, r, &lse->bound[GLOBAL][r]) * unit;
+        lse->bound[GLOBAL][r] *= unit;
+    }
 }
 
 void truth_end(const struct oracle_case *c, struct judge_scratch *s)
@@ -518,8 +531,9 @@ void truth_end(const struct oracle_case *c, struct judge_scratch *s)
         }
         const double ln_sum = log(sum), frame = s->frame[r], want = s->max[r] + ln_sum;
         const double own = bound_lse(fabs(frame) + fabs(offset), s->max[r] - frame + ln_sum + offset, want);
-        /* However uncertain the scores, lse lies between their maximum and ln(keys) above it. */
-        const double widest = s->max_bound[r] + log(keys);
+        /* However uncertain the scores, lse lies between their maximum and ln(keys) above it, a sink being another key.
+         */
+        const double widest = s->max_bound[r] + log(keys + (c->has_sink != 0));
         lse->want[GLOBAL][r] = want * unit;
         lse->bound[GLOBAL][r] = (own + fmin(least > 0 ? -log1p(-error / sum) : INFINITY, widest)) * unit;
         if (c->conventions.lse_base2)

@@ -23,7 +23,8 @@
 /* Loads Q as float64; and of the tile at hand K or V, which operand_take() does. */
 void truth_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
 void truth_inputs(const struct oracle_case *c, struct judge_scratch *s);
-void truth_begin(const struct oracle_case *c, struct judge_scratch *s);
+/* Before the first tile of a split. */
+void truth_begin(const struct oracle_case *c, struct judge_scratch *s, int split);
 
 /* Scores of the tile at hand: want[GLOBAL] and bound[GLOBAL] of s. */
 void truth_s(const struct oracle_case *c, struct judge_scratch *s);
@@ -31,7 +32,7 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s);
    is what stage m captured, if it did. */
 void truth_tile(const struct oracle_case *c, struct judge_scratch *s);
 
-/* After all tiles with a visible key: o and lse. */
+/* After all tiles with a visible key, their splits merged (merge.h): o and lse. */
 void truth_end(const struct oracle_case *c, struct judge_scratch *s);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "engine/base/format.h"
 #include "engine/base/vector.h"
+#include "engine/oracle/bias.h"
 #include <math.h>
 #include <string.h>
 
@@ -112,6 +113,16 @@ double values_factor(int unit, double scale)
 int values_capped_later(const struct oracle_case *c)
 {
     return c->softcap > 0 && c->conventions.s_at == ASC_S_DOT;
+}
+
+int values_biased_later(const struct oracle_case *c)
+{
+    return bias_terms(c) && (c->conventions.s_at == ASC_S_CAPPED || c->conventions.s_at == ASC_S_DOT);
+}
+
+int values_natural_later(const struct oracle_case *c)
+{
+    return values_capped_later(c) || values_biased_later(c);
 }
 
 int values_mask_later(const struct oracle_case *c)

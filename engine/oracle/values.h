@@ -32,6 +32,10 @@ double values_natural_s(const struct oracle_case *c);
 double values_natural_m(const struct oracle_case *c);
 /* 1 if the soft cap comes after S was captured. */
 int values_capped_later(const struct oracle_case *c);
+/* 1 if a bias comes after S was captured. */
+int values_biased_later(const struct oracle_case *c);
+/* 1 if either does: what m and P read is then in natural units. */
+int values_natural_later(const struct oracle_case *c);
 /* 1 if masked keys hold what they would if they were not: whoever reads S leaves them out. */
 int values_mask_later(const struct oracle_case *c);
 /* How many padding keys may take part with the score of a masked key, unseen: S is not recorded (`recorded` 0). */

@@ -257,6 +257,7 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
         plan->br = (int32_t)wire_integer(message.json, "br", 1, 1024, 0);
         plan->bc = (int32_t)wire_integer(message.json, "bc", 1, 1024, 0);
         plan->threads = (int32_t)wire_integer(message.json, "threads", 1, 1024, 0);
+        plan->kv_splits = (int32_t)wire_integer(message.json, "kv_splits", 0, ASC_SPLITS_MAX, 0);
         plan->l_lanes = c->hello.conventions.l_lanes;
         if (message.kind != WIRE_PLAN || !plan->br || !plan->bc || !plan->threads) {
             child_end(c, 0);

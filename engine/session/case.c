@@ -16,6 +16,14 @@ static uint64_t first_visit(const struct trace *t, int slot, int kv)
     return first;
 }
 
+/* 1 if the kernel visited kv tile a before b. Splits run at the same time, each with a clock of its own: they stand one
+   after the other. */
+static int comes_before(const struct trace *t, const uint64_t *when, int a, int b)
+{
+    const int tiles = asc_split_tiles(t->layout.kv_tiles, t->plan.kv_splits);
+    return a / tiles != b / tiles ? a < b : when[a] < when[b];
+}
+
 int visiting_order(const struct trace *t, int slot, int *order)
 {
     int n = 0;
@@ -23,16 +31,13 @@ int visiting_order(const struct trace *t, int slot, int *order)
     if (!when)
         return 0;
     for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
-        uint64_t stamp = first_visit(t, slot, kv);
-        if (!stamp)
+        when[kv] = first_visit(t, slot, kv);
+        if (!when[kv])
             continue;
         /* Kernels visit in ascending or descending order: an insertion sort has nearly nothing to do. */
         int at = n++;
-        for (; at > 0 && when[at - 1] > stamp; at--) {
-            when[at] = when[at - 1];
+        for (; at > 0 && comes_before(t, when, kv, order[at - 1]); at--)
             order[at] = order[at - 1];
-        }
-        when[at] = stamp;
         order[at] = kv;
     }
     free(when);
@@ -159,6 +164,27 @@ static void list_other_heads(const struct trace *t, const int32_t place[3], stru
     }
 }
 
+/* Sink, slope and bias of this head; splits. */
+static void take_terms(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
+{
+    const struct asc_problem *p = &t->problem;
+    const struct asc_strides strides = asc_bias_strides(p);
+    enum dtype f32;
+    const float *sink = trace_tensor(t, 's', &f32), *alibi = trace_tensor(t, 'a', &f32);
+    const float *bias = trace_tensor(t, 'b', &f32);
+    c->kv_splits = t->plan.kv_splits;
+    if (sink) {
+        c->has_sink = 1;
+        c->sink = (double)sink[place[1]];
+    }
+    if (alibi)
+        c->alibi_slope = (double)alibi[place[1]];
+    if (bias)
+        c->bias = (struct matrix){bias + strides.batch * place[0] + strides.head * place[1] +
+                                      strides.row * place[2] * t->plan.br,
+                                  DTYPE_F32, strides.row, rows, p->kv_len};
+}
+
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
 {
     return place_case_make(t, trace_slot_place(t, slot), NULL, out);
@@ -203,6 +229,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->in_k = input_rows(t, 'k', place[0], kv_head, 0, p->kv_len);
     c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
     list_other_heads(t, place, c);
+    take_terms(t, place, rows, c);
     c->kv_tiles = kv_tiles;
     c->captured = out->captured;
     c->types = out->types;

@@ -33,6 +33,8 @@ static int check_plan(const struct pair *x, struct err *err)
     const struct asc_plan *a = &x->a->plan, *b = &x->b->plan;
     if (a->br != b->br || a->bc != b->bc)
         return refuse(x, "its tiles are %d x %d, there %d x %d", b->br, b->bc, a->br, a->bc);
+    if (a->kv_splits != b->kv_splits)
+        return refuse(x, "it has %d kv splits, there %d", b->kv_splits, a->kv_splits);
     if (a->l_lanes != b->l_lanes)
         return refuse(x, "its l has %d lanes, there %d", b->l_lanes, a->l_lanes);
     return 0;
@@ -74,12 +76,15 @@ static int check_types(const struct pair *x, struct err *err)
 
 static int check_inputs(const struct pair *x, struct err *err)
 {
-    static const char names[] = "qkv";
-    const struct layout_part *parts[] = {&x->a->layout.q, &x->a->layout.k, &x->a->layout.v};
-    for (int i = 0; i < 3; i++) {
+    static const char letters[] = "qkvsab";
+    static const char *const names[] = {"Q", "K", "V", "sink", "alibi", "bias"};
+    const struct layout *l = &x->a->layout;
+    const struct layout_part *parts[] = {&l->q, &l->k, &l->v, &l->sink, &l->alibi, &l->bias};
+    for (int i = 0; letters[i]; i++) {
         enum dtype t;
-        if (memcmp(trace_tensor(x->a, names[i], &t), trace_tensor(x->b, names[i], &t), parts[i]->bytes) != 0)
-            return refuse(x, "its input %c holds other values", names[i] - 'a' + 'A');
+        const void *a = trace_tensor(x->a, letters[i], &t), *b = trace_tensor(x->b, letters[i], &t);
+        if (a && b && memcmp(a, b, parts[i]->bytes) != 0)
+            return refuse(x, "its input %s holds other values", names[i]);
     }
     return 0;
 }

@@ -21,7 +21,14 @@ static int same_tensor(const struct trace *a, const struct trace *b, char which)
     enum dtype x, y;
     const void *of_a = trace_tensor(a, which, &x), *of_b = trace_tensor(b, which, &y);
     const struct layout *l = &a->layout;
-    const size_t bytes = which == 'q' ? l->q.bytes : which == 'k' ? l->k.bytes : l->v.bytes;
+    const size_t bytes = which == 'q'   ? l->q.bytes
+                         : which == 'k' ? l->k.bytes
+                         : which == 'v' ? l->v.bytes
+                         : which == 's' ? l->sink.bytes
+                         : which == 'a' ? l->alibi.bytes
+                                        : l->bias.bytes;
+    if (!of_a || !of_b)
+        return of_a == of_b;
     return x == y && memcmp(of_a, of_b, bytes) == 0;
 }
 
@@ -48,10 +55,15 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
     if (a->br != b->br || a->bc != b->bc || a->l_lanes != b->l_lanes)
         return err_set(err, ERR_INPUT, path, "can not feed this run: its tiles are %d x %d, the kernel's %d x %d",
                        b->br, b->bc, a->br, a->bc);
+    if (a->kv_splits != b->kv_splits)
+        return err_set(err, ERR_INPUT, path, "can not feed this run: it has %d kv splits, the kernel %d", b->kv_splits,
+                       a->kv_splits);
     if (!conventions_same(&run->conventions, &from->conventions))
         return err_set(err, ERR_INPUT, path, "can not feed this run: its kernel declares other conventions");
     if (!same_tensor(run, from, 'q') || !same_tensor(run, from, 'k') || !same_tensor(run, from, 'v'))
         return err_set(err, ERR_INPUT, path, "can not feed this run: its Q, K or V are not this run's inputs");
+    if (!same_tensor(run, from, 's') || !same_tensor(run, from, 'a') || !same_tensor(run, from, 'b'))
+        return err_set(err, ERR_INPUT, path, "can not feed this run: its sinks or biases are not this run's inputs");
     if (check_types(run, from, path, channels, err) != 0)
         return -1;
     for (int slot = 0; slot < run->layout.n_slots; slot++) {
@@ -67,9 +79,14 @@ int feed_trace_like(const struct trace *run, struct trace **out, struct err *err
 {
     const struct layout *l = &run->layout;
     struct layout_types types = {.o = l->o.dtype};
+    struct asc_problem problem = run->problem;
+    enum dtype f32;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = l->channel[ch].dtype;
-    return trace_create(&run->problem, &run->plan, &run->conventions, &types,
+    problem.sink = trace_tensor(run, 's', &f32);
+    problem.alibi = trace_tensor(run, 'a', &f32);
+    problem.bias = trace_tensor(run, 'b', &f32);
+    return trace_create(&problem, &run->plan, &run->conventions, &types,
                         (const int32_t(*)[3])(const void *)(run->bytes + l->slots.offset), l->n_slots,
                         run->bytes + l->q.offset, run->bytes + l->k.offset, run->bytes + l->v.offset, out, err);
 }

@@ -167,6 +167,42 @@ static int check_finite(const struct scenario *scenario, int tensor, const void 
     return 0;
 }
 
+/* Sinks, slopes and bias as far as the problem has them; owned by the caller: terms_free. */
+static int make_terms(const struct scenario *scenario, struct asc_problem *p, struct err *err)
+{
+    const size_t n = asc_bias_count(p);
+    float *sink = p->has_sink ? malloc((size_t)p->heads * sizeof *sink) : NULL;
+    float *alibi = p->has_alibi ? malloc((size_t)p->heads * sizeof *alibi) : NULL;
+    float *bias = n ? malloc(n * sizeof *bias) : NULL;
+    p->sink = sink;
+    p->alibi = alibi;
+    p->bias = bias;
+    if ((p->has_sink && !sink) || (p->has_alibi && !alibi) || (n && !bias))
+        return err_errno(err, "", "no memory for sinks and bias");
+    if (sink)
+        fill_sink(p, &scenario->fill_sink, sink);
+    if (alibi)
+        fill_alibi(p, alibi);
+    if (bias)
+        fill_bias(p, &scenario->fill_bias, bias);
+    for (int h = 0; sink && h < p->heads; h++)
+        if (!isfinite(sink[h]))
+            return err_set(err, ERR_INPUT, scenario->path,
+                           "fill.sink.sigma: the sinks hold values that do not fit f32");
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(bias[i]))
+            return err_set(err, ERR_INPUT, scenario->path,
+                           "fill.bias.sigma: the bias holds values that do not fit f32");
+    return 0;
+}
+
+static void terms_free(const struct asc_problem *p)
+{
+    free((void *)(uintptr_t)p->sink);
+    free((void *)(uintptr_t)p->alibi);
+    free((void *)(uintptr_t)p->bias);
+}
+
 /* What a run records: n of slots. */
 struct selection {
     struct asc_plan plan;
@@ -178,10 +214,13 @@ struct selection {
 static int make_trace(const struct recorder *r, const struct scenario *scenario, const struct selection *selection,
                       struct trace **out, struct err *err)
 {
-    const struct asc_problem *p = &scenario->problem;
+    struct asc_problem with_terms = scenario->problem;
+    const struct asc_problem *p = &with_terms;
     const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
     void *input[3] = {NULL, NULL, NULL}; /* q, k, v in the problem's layout and dtype */
     int result = -1;
+    if (make_terms(scenario, &with_terms, err) != 0)
+        goto done;
     for (int i = 0; i < 3; i++) {
         input[i] = malloc(fill_tensor_bytes(p, i));
         if (!input[i]) {
@@ -198,6 +237,7 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
 done:
     for (int i = 0; i < 3; i++)
         free(input[i]);
+    terms_free(p);
     return result;
 }
 
@@ -377,7 +417,7 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
     conventions_resolve(&declared, run->problem.dtype);
     if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
         plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
-        !conventions_same(&declared, &run->conventions))
+        plan.kv_splits != before->kv_splits || !conventions_same(&declared, &run->conventions))
         return err_set(err, ERR_INPUT, scenario->kernel,
                        "has changed since the run that is to be isolated: run it again");
     return 0;

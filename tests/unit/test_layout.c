@@ -30,6 +30,9 @@ static struct asc_problem random_problem(void)
                                 .causal = draw(3),
                                 .layout = draw(2),
                                 .dtype = DTYPE_F16,
+                                .has_sink = draw(2),
+                                .has_alibi = draw(2),
+                                .bias_kind = draw(ASC_BIAS_FULL + 1),
                                 .scale = 1.0f};
 }
 
@@ -120,6 +123,11 @@ static void check_one(void)
     take_part(taken, &l, &l.v, k * d * 2);
     take_part(taken, &l, &l.o, q * d * size_of(types.o));
     take_part(taken, &l, &l.lse, q * 4);
+    const uint64_t heads = (uint64_t)p.heads, batch = (uint64_t)p.batch, pairs = (uint64_t)p.q_len * (uint64_t)p.kv_len;
+    const uint64_t biases[] = {0, 1, heads, batch, batch * heads};
+    take_part(taken, &l, &l.sink, p.has_sink ? heads * 4 : 0);
+    take_part(taken, &l, &l.alibi, p.has_alibi ? heads * 4 : 0);
+    take_part(taken, &l, &l.bias, biases[p.bias_kind] * pairs * 4);
     take_part(taken, &l, &l.slots, (uint64_t)n_slots * 12);
     take_part(taken, &l, &l.slot_index, (uint64_t)all * 4);
     take_part(taken, &l, &l.dropped, ASC_CHANNELS * sizeof(uint64_t));
@@ -136,7 +144,7 @@ static void check_one(void)
     for (uint64_t i = 0; i < l.total_bytes; i++)
         waste += !taken[i];
     const int per_slot = 1 + ASC_CHANNELS + l.kv_tiles * (ASC_CHANNELS + 1);
-    assert_true(waste <= (uint64_t)ASC_ALIGN * (uint64_t)(10 + n_slots * per_slot));
+    assert_true(waste <= (uint64_t)ASC_ALIGN * (uint64_t)(13 + n_slots * per_slot));
     if (n_slots)
         assert_true(recorded == 0 || last_taken(taken, l.total_bytes) + ASC_ALIGN >= l.total_bytes);
     free(taken);
@@ -264,6 +272,20 @@ static void impossible_numbers_are_refused(void **state)
     p.softcap = NAN;
     refuses(p, plan, 0, "softcap");
     p = good;
+    p.has_sink = 2;
+    refuses(p, plan, 0, "has_sink");
+    p = good;
+    p.has_alibi = -1;
+    refuses(p, plan, 0, "has_alibi");
+    p = good;
+    p.bias_kind = ASC_BIAS_FULL + 1;
+    refuses(p, plan, 0, "bias_kind");
+    p.bias_kind = -1;
+    refuses(p, plan, 0, "bias_kind");
+    p.bias_kind = ASC_BIAS_FULL;
+    p.batch = p.q_len = p.kv_len = 1 << 24;
+    refuses(p, plan, 0, "2^63");
+    p = good;
     p.layout = -1;
     refuses(p, plan, 0, "layout");
     p = good;
@@ -280,6 +302,8 @@ static void impossible_numbers_are_refused(void **state)
     refuses(p, (struct asc_plan){.br = 4, .bc = -4, .threads = 32}, 0, "br and bc");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 0}, 0, "threads");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 1025}, 0, "threads");
+    refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_splits = -1}, 0, "kv splits");
+    refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_splits = ASC_SPLITS_MAX + 1}, 0, "kv splits");
     refuses(p, plan, -1, "slots");
     refuses(p, plan, 17, "slots");
     refuses(p, (struct asc_plan){.br = ASC_TILE_MAX + 1, .bc = 4, .threads = 32}, 0, "br and bc");

@@ -70,6 +70,23 @@ enum mistake {
     MISTAKES
 };
 
+/* Mistakes about sinks, biases and splits. */
+enum wrong_term {
+    TERMS_RIGHT,
+    SINK_FORGOTTEN,
+    SINK_UNSCALED,       /* taken as a raw score */
+    SINK_IN_EVERY_SPLIT, /* each begins with it */
+    BIAS_FORGOTTEN,
+    BIAS_NEXT_ROW,
+    BIAS_SCALED, /* added before the scale */
+    ALIBI_SIGN,
+    ALIBI_TOP_LEFT, /* distances from the other diagonal */
+    SPLIT_STATE_KEPT,
+    SPLIT_EQUAL_WEIGHTS,
+    SPLIT_LAST_LOST,
+    SPLIT_UNGUARDED /* -inf - -inf where no split has a key */
+};
+
 struct spec {
     int q_len, kv_len, head_dim, br, bc, q_tile;
     enum asc_causal causal;
@@ -93,6 +110,12 @@ struct spec {
     int core;            /* 1 + enum tensor_core that multiplies; 0: f32, in the order that `summing` says */
     int join;            /* how a tensor core's P V comes to alpha u_prev: enum product_join */
     enum mistake mistake;
+    int has_sink;
+    float sink, alibi_slope;
+    double bias_sigma; /* 0: no bias */
+    int kv_splits;
+    int merges_lse; /* each split gives o and lse; else m, l and u are merged as such */
+    enum wrong_term wrong_term;
     unsigned seed;
 };
 
@@ -104,6 +127,7 @@ struct kernel_run {
     int *order;                        /* owned */
     int last_kv;                       /* the tile computed last, or -1 */
     void *q, *k, *v;                   /* owned, inputs: [q_len][D], [kv_len][D] */
+    float *bias;                       /* owned, [q_len][kv_len], or NULL */
     float scale;
     struct tile_verdicts *out; /* owned */
 };
@@ -209,6 +233,43 @@ static inline float run_fold(const struct kernel_run *run)
 {
     const int fold = run->spec.conventions.q_fold;
     return fold == ASC_FOLD_NONE ? 1 : fold == ASC_FOLD_SCALE ? run->scale : run->scale * (float)M_LOG2E;
+}
+
+/* A natural number in unit `unit`. */
+static inline float run_in_unit(const struct kernel_run *run, float x, int unit)
+{
+    const float top = run->spec.softcap > 0 ? run->spec.softcap : run->scale;
+    return unit == ASC_UNIT_RAW ? x / top : unit == ASC_UNIT_LOG2 ? x * (float)M_LOG2E : x;
+}
+
+/* FlashAttention-2's ALiBi, from its definition: the column, where a causal row sees all keys up to its diagonal. */
+static inline float run_alibi(const struct kernel_run *run, int row, int key)
+{
+    const struct spec *s = &run->spec;
+    const int i = s->q_tile * s->br + row, bottom_right = i + s->kv_len - s->q_len;
+    const int top_left = (s->causal == ASC_CAUSAL_TOP_LEFT) != (s->wrong_term == ALIBI_TOP_LEFT);
+    const int right = s->causal != ASC_CAUSAL_NONE ? 0 : s->has_window ? s->window_right : -1;
+    const int left = s->has_window && s->window_left < s->kv_len ? s->window_left : -1;
+    const float slope = s->wrong_term == ALIBI_SIGN ? -s->alibi_slope : s->alibi_slope;
+    if (s->conventions.alibi_form == ASC_ALIBI_FLASH && right == 0 && left < 0)
+        return run_in_unit(run, slope, s->conventions.s_unit) * (float)key;
+    return -run_in_unit(run, slope, s->conventions.s_unit) * (float)abs((top_left ? i : bottom_right) - key);
+}
+
+/* A score, in the unit of S, with its biases. */
+static inline float run_biased(const struct kernel_run *run, float score, int row, int key)
+{
+    const struct spec *s = &run->spec;
+    const int i = (s->q_tile * s->br + row + (s->wrong_term == BIAS_NEXT_ROW)) % s->q_len;
+    if (s->wrong_term == BIAS_FORGOTTEN || key >= s->kv_len)
+        return score;
+    if (s->alibi_slope != 0)
+        score += run_alibi(run, row, key);
+    if (run->bias && s->wrong_term == BIAS_SCALED)
+        score += run->scale * run->bias[(ptrdiff_t)i * s->kv_len + key];
+    else if (run->bias)
+        score += run_in_unit(run, run->bias[(ptrdiff_t)i * s->kv_len + key], s->conventions.s_unit);
+    return score;
 }
 
 /* A plain score, in the unit of S, behind the soft cap. */
@@ -429,10 +490,14 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     for (int c = 0; c < bc; c++) {
         const int masked = c >= valid ? s->mistake != S_TAIL_COUNTED : !run_sees(s, r, first + c);
         const float dot = run_score(run, at->q, k, dots, r, c, kv), capped = run_cap(run, dot);
-        const float recorded = !later ? masked ? out : capped : conventions->s_at == ASC_S_DOT ? dot : capped;
+        const float biased = run_biased(run, capped, r, first + c);
+        const float recorded = !later                              ? masked ? out : biased
+                               : conventions->s_at == ASC_S_DOT    ? dot
+                               : conventions->s_at == ASC_S_CAPPED ? capped
+                                                                   : biased;
         if (real_row)
             run_record(run, asc_s, kv, (size_t)r * (size_t)bc + (size_t)c, recorded);
-        score[c] = (masked ? out : capped) * convert;
+        score[c] = (masked ? out : biased) * convert;
         if (!(s->mistake == M_PARTIAL && c < bc / 4))
             top = run_max(s, top, score[c]);
     }
@@ -524,26 +589,119 @@ static inline float truncate_f16(float x)
     return fabsf(nearest) > fabsf(x) ? round_to(DTYPE_F16, nearest * (1 - 0x1p-11f)) : nearest;
 }
 
-static inline void run_end(const struct kernel_run *run, const struct state *at)
+/* What a split ends with in one row: its lanes added up, m in natural units. */
+struct ending {
+    float m, l;
+    const float *u; /* [D] */
+};
+
+static inline struct ending run_ending(const struct kernel_run *run, const struct state *at, int r)
+{
+    const struct spec *s = &run->spec;
+    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run->scale);
+    struct ending end = {.m = at->m[r] * natural, .u = at->u + (ptrdiff_t)r * s->head_dim};
+    for (int lane = 0; lane < at->lanes; lane++)
+        end.l += at->l[(ptrdiff_t)r * at->lanes + lane];
+    return end;
+}
+
+static inline int run_sink_last(const struct spec *s)
+{
+    const int l_sink = s->conventions.l_sink;
+    return s->has_sink && s->wrong_term != SINK_FORGOTTEN && (l_sink == ASC_SINK_END || l_sink == ASC_SINK_M_START);
+}
+
+static inline float run_sink(const struct kernel_run *run)
+{
+    return run->spec.sink * (run->spec.wrong_term == SINK_UNSCALED ? run->scale : 1);
+}
+
+/* One row's m, l and u out of those of its splits, as such. */
+static inline void run_merge(const struct kernel_run *run, const struct state *splits, int n, int r, float *m, float *l,
+                             float *u)
+{
+    const int D = run->spec.head_dim;
+    *m = -INFINITY;
+    *l = 0;
+    for (int d = 0; d < D; d++)
+        u[d] = 0;
+    for (int i = 0; i < n; i++) {
+        const struct ending end = run_ending(run, &splits[i], r);
+        *m = end.l > 0 || run->spec.wrong_term == SPLIT_UNGUARDED || n == 1 ? fmaxf(*m, end.m) : *m;
+    }
+    for (int i = 0; i < n; i++) {
+        const struct ending end = run_ending(run, &splits[i], r);
+        float weight = n == 1 ? 1 : expf(end.m - *m);
+        if (run->spec.wrong_term == SPLIT_EQUAL_WEIGHTS)
+            weight = 1;
+        if (end.l == 0 && run->spec.wrong_term != SPLIT_UNGUARDED)
+            continue;
+        *l += weight * end.l;
+        for (int d = 0; d < D; d++)
+            u[d] += weight * end.u[d];
+    }
+}
+
+/* The same by way of each split's own output and lse: leaves the merged lse in *m, 1 in *l and the output in u. */
+static inline void run_merge_lse(const struct kernel_run *run, const struct state *splits, int n, int r, float *m,
+                                 float *l, float *u)
+{
+    const struct spec *s = &run->spec;
+    const int D = s->head_dim;
+    const float offset = (float)(s->conventions.p_offset * M_LN2);
+    float lse[64];
+    float top = -INFINITY;
+    float sum = 0;
+    for (int i = 0; i < n; i++) {
+        const struct ending end = run_ending(run, &splits[i], r);
+        lse[i] = end.l > 0 ? end.m + logf(end.l) - offset : -INFINITY;
+        top = fmaxf(top, lse[i]);
+    }
+    const float base = top == -INFINITY && s->wrong_term != SPLIT_UNGUARDED ? 0 : top;
+    for (int i = 0; i < n; i++)
+        sum += s->wrong_term == SPLIT_EQUAL_WEIGHTS ? 1 : expf(lse[i] - base);
+    if (run_sink_last(s) && sum > 0)
+        sum += expf(run_sink(run) - base);
+    *m = sum == 0 ? -INFINITY : base + logf(sum);
+    *l = sum == 0 ? 0 : sum > 0 ? 1 : NAN;
+    for (int d = 0; d < D; d++) {
+        u[d] = 0;
+        for (int i = 0; i < n; i++) {
+            const struct ending end = run_ending(run, &splits[i], r);
+            const float weight = s->wrong_term == SPLIT_EQUAL_WEIGHTS ? 1 / (float)n : expf(lse[i] - *m);
+            u[d] += end.l > 0 ? weight * (end.u[d] / end.l) : 0;
+        }
+    }
+}
+
+static inline void run_end(const struct kernel_run *run, const struct state *splits, int n)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
-    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run->scale);
+    float u[512];
     for (int r = 0; r < s->br && s->q_tile * s->br + r < s->q_len; r++) {
+        const int by_lse = s->merges_lse && n > 1;
         float l = 0;
-        for (int lane = 0; lane < at->lanes; lane++)
-            l += at->l[(ptrdiff_t)r * at->lanes + lane];
-        const float inverse = l > 0 ? 1 / l : 0, m_natural = at->m[r] * natural;
-        float lse = m_natural + logf(fmaxf(l, FLT_TRUE_MIN)) - (float)(s->conventions.p_offset * M_LN2);
+        float m_natural = 0;
+        if (by_lse)
+            run_merge_lse(run, splits, n, r, &m_natural, &l, u);
+        else
+            run_merge(run, splits, n, r, &m_natural, &l, u);
+        if (run_sink_last(s) && !by_lse && l > 0)
+            l += ldexpf(expf(run_sink(run) - m_natural), s->conventions.p_offset);
+        const float inverse = l > 0 ? 1 / l : l == 0 ? 0 : l;
+        float lse = m_natural + (by_lse ? 0 : logf(fmaxf(l, FLT_TRUE_MIN)) - (float)(s->conventions.p_offset * M_LN2));
         if (s->conventions.lse_base2)
             lse *= (float)M_LOG2E;
         if (s->mistake == LSE_BASE_2)
             lse = m_natural + log2f(l);
-        if (!(l > 0))
-            lse = s->conventions.empty_lse_negative ? -INFINITY : INFINITY;
+        if (l == 0)
+            lse = run_sink_last(s)                    ? run_sink(run) * (s->conventions.lse_base2 ? (float)M_LOG2E : 1)
+                  : s->conventions.empty_lse_negative ? -INFINITY
+                                                      : INFINITY;
         run_record(run, asc_lse, 0, (size_t)r, lse);
         for (int d = 0; d < D; d++) {
-            float o = at->u[r * D + d] * (s->mistake == O_UNNORMALISED ? 1 : inverse);
+            float o = u[d] * (s->mistake == O_UNNORMALISED ? 1 : inverse);
             if (s->mistake == O_TRUNCATED)
                 o = truncate_f16(o);
             run_record(run, asc_o, 0, (size_t)(r * D + d), o);
@@ -588,6 +746,54 @@ static inline void run_arrays(struct kernel_run *run)
     }
 }
 
+/* Bias of any row and key, as natural scores. */
+static inline float *test_bias(const struct spec *s)
+{
+    uint64_t state = 4 * 7919 + s->seed;
+    const size_t n = (size_t)s->q_len * (size_t)s->kv_len;
+    float *bias = s->bias_sigma > 0 ? calloc(n, sizeof *bias) : NULL;
+    for (size_t i = 0; bias && i < n; i++)
+        bias[i] = (float)(s->bias_sigma * test_normal(&state));
+    return bias;
+}
+
+/* The state before the first tile of a split; before: what the split before it ended with, or NULL. */
+static inline void run_begin(struct kernel_run *run, struct state *at, const struct state *before)
+{
+    const struct spec *s = &run->spec;
+    const struct asc_conventions *c = &s->conventions;
+    const ptrdiff_t D = s->head_dim;
+    const int rows = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
+    const int first = !before || s->wrong_term == SINK_IN_EVERY_SPLIT;
+    const int at_sink = s->has_sink && first && s->wrong_term != SINK_FORGOTTEN &&
+                        (c->l_sink == ASC_SINK_START || c->l_sink == ASC_SINK_M_START);
+    at->lanes = c->l_lanes > 1 ? c->l_lanes : 1;
+    at->q = calloc((size_t)(s->br * D), sizeof *at->q);
+    at->u = calloc((size_t)(s->br * D), sizeof *at->u);
+    at->m = calloc((size_t)s->br, sizeof *at->m);
+    at->l = calloc((size_t)s->br * (size_t)at->lanes, sizeof *at->l);
+    run->last_kv = -1;
+    for (int r = 0; r < s->br; r++) {
+        at->m[r] = c->m_empty == ASC_EMPTY_FINITE ? c->m_start : -INFINITY;
+        if (at_sink)
+            at->m[r] = run_in_unit(run, run_sink(run), c->m_unit);
+        if (at_sink && c->l_sink == ASC_SINK_START)
+            at->l[(ptrdiff_t)r * at->lanes] = ldexpf(1, c->p_offset);
+        for (int d = 0; d < D; d++) {
+            const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
+            at->q[r * D + d] = r < rows ? run_input(s, run->q, from) : 0;
+            if (c->q_fold)
+                at->q[r * D + d] = round_to(run_dtype(s, asc_q), at->q[r * D + d] * run_fold(run));
+            run_record(run, asc_q, 0, (size_t)(r * D + d), at->q[r * D + d]);
+        }
+    }
+    if (before && s->wrong_term == SPLIT_STATE_KEPT) {
+        memcpy(at->m, before->m, (size_t)s->br * sizeof *at->m);
+        memcpy(at->l, before->l, (size_t)(s->br * at->lanes) * sizeof *at->l);
+        memcpy(at->u, before->u, (size_t)(s->br * D) * sizeof *at->u);
+    }
+}
+
 static inline struct kernel_run *kernel_run(const struct spec *s)
 {
     struct kernel_run *run = calloc(1, sizeof *run);
@@ -597,6 +803,7 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->q = test_fill(s, s->q_len, 1);
     run->k = test_fill(s, s->kv_len, 2);
     run->v = test_fill(s, s->kv_len, 3);
+    run->bias = test_bias(s);
     const ptrdiff_t D = s->head_dim;
     const int tiles = (s->kv_len + s->bc - 1) / s->bc;
     const size_t size = dtype_bytes(s->dtype);
@@ -625,33 +832,37 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->c.p_padding = run->padding + tiles;
     run->c.v_padding = run->padding + (ptrdiff_t)2 * tiles;
     run->c.order = run->order;
-    struct state at = {.lanes = s->conventions.l_lanes > 1 ? s->conventions.l_lanes : 1};
-    at.q = calloc((size_t)(s->br * D), sizeof *at.q);
-    at.u = calloc((size_t)(s->br * D), sizeof *at.u);
-    at.m = calloc((size_t)s->br, sizeof *at.m);
-    at.l = calloc((size_t)s->br * (size_t)at.lanes, sizeof *at.l);
-    for (int r = 0; r < s->br; r++) {
-        at.m[r] = s->conventions.m_empty == ASC_EMPTY_FINITE ? s->conventions.m_start : -INFINITY;
-        for (int d = 0; d < D; d++) {
-            const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
-            at.q[r * D + d] = r < rows ? run_input(s, run->q, from) : 0;
-            if (s->conventions.q_fold)
-                at.q[r * D + d] = round_to(run_dtype(s, asc_q), at.q[r * D + d] * run_fold(run));
-            run_record(run, asc_q, 0, (size_t)(r * D + d), at.q[r * D + d]);
+    if (s->alibi_slope != 0)
+        run->c.alibi_slope = (double)s->alibi_slope;
+    if (s->has_sink) {
+        run->c.has_sink = 1;
+        run->c.sink = (double)s->sink;
+    }
+    if (run->bias)
+        run->c.bias = (struct matrix){run->bias + (ptrdiff_t)s->q_tile * s->br * s->kv_len, DTYPE_F32, s->kv_len, rows,
+                                      s->kv_len};
+    run->c.kv_splits = s->kv_splits;
+    const int splits = s->kv_splits > 1 ? s->kv_splits : 1, per_split = (tiles + splits - 1) / splits;
+    struct state *ends = calloc((size_t)splits, sizeof *ends);
+    for (int split = 0; split < splits; split++) {
+        run_begin(run, &ends[split], split > 0 ? &ends[split - 1] : NULL);
+        const int from = split * per_split, to = from + per_split < tiles ? from + per_split : tiles;
+        for (int i = 0; i < to - from - s->skip; i++) {
+            const int kv = s->reversed ? to - 1 - i : from + i;
+            if (!s->visits_masked && run_tile_masked(s, kv, rows))
+                continue;
+            run->order[run->c.n_visited++] = kv;
+            run_tile(run, kv, &ends[split]);
         }
     }
-    for (int i = 0; i < tiles - s->skip; i++) {
-        const int kv = s->reversed ? tiles - 1 - i : i;
-        if (!s->visits_masked && run_tile_masked(s, kv, rows))
-            continue;
-        run->order[run->c.n_visited++] = kv;
-        run_tile(run, kv, &at);
+    run_end(run, ends, s->wrong_term == SPLIT_LAST_LOST ? splits - 1 : splits);
+    for (int split = 0; split < splits; split++) {
+        free(ends[split].q);
+        free(ends[split].u);
+        free(ends[split].m);
+        free(ends[split].l);
     }
-    run_end(run, &at);
-    free(at.q);
-    free(at.u);
-    free(at.m);
-    free(at.l);
+    free(ends);
     return run;
 }
 
@@ -667,6 +878,7 @@ static inline void kernel_run_free(struct kernel_run *run)
     free(run->q);
     free(run->k);
     free(run->v);
+    free(run->bias);
     free(run);
 }
 

@@ -117,7 +117,7 @@ static struct trace *make_trace(void)
     const struct asc_conventions conventions = {0};
     static const float zeros[2 * 2 * BR * D];
     struct layout_types types = {.o = DTYPE_F32};
-    struct asc_plan plan;
+    struct asc_plan plan = {0};
     struct trace *t = NULL;
     struct err err = {0};
     load_debuggee();

@@ -123,7 +123,9 @@ static void in_every_convention(void **state)
     (void)state;
     static const struct {
         struct asc_conventions conventions;
-        float softcap;
+        float softcap, alibi_slope;
+        double bias_sigma;
+        int has_sink, kv_splits;
     } cases[] = {
         {.conventions = {0}},
         {.conventions = {.s_unit = ASC_UNIT_LOG2, .m_unit = ASC_UNIT_RAW}},
@@ -142,6 +144,14 @@ static void in_every_convention(void **state)
         {.conventions = {.m_policy = ASC_M_LAGGING, .m_lag = 8}},
         {.conventions = {.m_policy = ASC_M_FIXED, .m_empty = ASC_EMPTY_FINITE}},
         {.conventions = {.p_rounded = ASC_P_F16, .l_from = ASC_L_ROUNDED}},
+        {.conventions = {.l_sink = ASC_SINK_START}, .has_sink = 1},
+        {.conventions = {.l_sink = ASC_SINK_END, .m_unit = ASC_UNIT_LOG2}, .has_sink = 1},
+        {.conventions = {.l_sink = ASC_SINK_M_START, .p_offset = 8}, .has_sink = 1, .kv_splits = 2},
+        {.conventions = {0}, .alibi_slope = 0.25F, .bias_sigma = 1},
+        {.conventions = {.s_at = ASC_S_BIASED}, .alibi_slope = 0.25F, .softcap = 2},
+        {.conventions = {.s_at = ASC_S_CAPPED}, .bias_sigma = 1},
+        {.conventions = {.u_phase = ASC_U_RESCALED}, .kv_splits = 2},
+        {.conventions = {.l_sink = ASC_SINK_START, .lse_base2 = 1}, .kv_splits = 4, .has_sink = 1, .bias_sigma = 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int causal = ASC_CAUSAL_NONE; causal <= ASC_CAUSAL_BOTTOM_RIGHT; causal++) {
@@ -149,6 +159,11 @@ static void in_every_convention(void **state)
             s.causal = (enum asc_causal)causal;
             s.conventions = cases[i].conventions;
             s.softcap = cases[i].softcap;
+            s.alibi_slope = cases[i].alibi_slope;
+            s.bias_sigma = cases[i].bias_sigma;
+            s.has_sink = cases[i].has_sink;
+            s.sink = 0.75F;
+            s.kv_splits = cases[i].kv_splits;
             s.p_dtype = DTYPE_F32;
             s.reversed = causal == ASC_CAUSAL_TOP_LEFT;
             s.seed = (unsigned)i;

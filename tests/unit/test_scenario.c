@@ -215,7 +215,7 @@ static void test_documented_defaults(void **state)
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
-    assert_int_equal(values, 23);
+    assert_int_equal(values, 30);
 }
 
 static void test_everything_stated(void **state)
@@ -230,9 +230,10 @@ static void test_everything_stated(void **state)
         "[shape] ; the problem\n"
         "scale = 0.3\nhead_dim = 128\nkv_heads = 2\nheads = 6\nbatch = 3\nkv_len = 333\n"
         "q_len = 200\ncausal = bottom-right\nlayout = BLHD\ndtype = bf16\n"
+        "sink = yes\nalibi = yes\nbias = per-batch\n"
         "[fill]\n"
         "k.kind = one-hot\nkind = uniform\nq.sigma = 0.5\nsigma = 2\nv.seed = 7\n"
-        "seed = 18446744073709551615\n"
+        "seed = 18446744073709551615\nsink.sigma = 3\nbias.kind = arange\nbias.seed = 8\n"
         "[capture]\n"
         "batches = 0-1\nheads = 0, 3 , 5\nq_tiles = 1,3-5,9\nchannels = s, p,lse\nmem = 512 MiB\n"
         "[expect]\n"
@@ -260,6 +261,14 @@ static void test_everything_stated(void **state)
     assert_int_equal(p->layout, ASC_BLHD);
     assert_int_equal(p->dtype, DTYPE_BF16);
     assert_true(p->scale == 0.3F);
+    assert_int_equal(p->has_sink, 1);
+    assert_int_equal(p->has_alibi, 1);
+    assert_int_equal(p->bias_kind, ASC_BIAS_PER_BATCH);
+    /* Of the common keys, sinks and bias follow the seed alone. */
+    assert_int_equal(s.fill_sink.kind, FILL_NORMAL);
+    assert_int_equal(s.fill_bias.kind, FILL_ARANGE);
+    assert_true(s.fill_sink.sigma == 3.0 && s.fill_bias.sigma == 1.0);
+    assert_true(s.fill_sink.seed == UINT64_MAX && s.fill_bias.seed == 8);
     assert_int_equal(s.fill_q.kind, FILL_UNIFORM);
     assert_int_equal(s.fill_k.kind, FILL_ONE_HOT);
     assert_int_equal(s.fill_v.kind, FILL_UNIFORM);
@@ -287,7 +296,7 @@ static void test_everything_stated(void **state)
     assert_int_equal(scenario_expected_cause(&s.expect, 1, name), 1);
     assert_string_equal(name, "l-not-rescaled");
     assert_int_equal(scenario_expected_cause(&s.expect, 2, name), 0);
-    assert_int_equal(s.expect.line_of_expect, 30);
+    assert_int_equal(s.expect.line_of_expect, 36);
     scenario_free(&s);
 }
 

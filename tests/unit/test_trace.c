@@ -40,6 +40,9 @@ static int files_in_folder(void)
     return n;
 }
 
+static const float small_sink[4] = {1, 2, 3, 4}, small_alibi[4] = {0.5f, 0.25f, 0.125f, 0.0625f};
+static const float small_bias[4 * 10 * 13] = {[0] = 5, [4 * 10 * 13 - 1] = -6};
+
 /* Heads 4 over 2, lengths with tails, two of the twelve q tiles recorded, in an order of their own. */
 static const struct asc_problem small = {.batch = 1,
                                          .heads = 4,
@@ -53,8 +56,14 @@ static const struct asc_problem small = {.batch = 1,
                                          .window_left = 5,
                                          .window_right = -1,
                                          .scale = 0.1f,
-                                         .softcap = 2.5f};
-static const struct asc_plan small_plan = {.br = 4, .bc = 8, .threads = 64};
+                                         .softcap = 2.5f,
+                                         .has_sink = 1,
+                                         .has_alibi = 1,
+                                         .bias_kind = ASC_BIAS_PER_HEAD,
+                                         .sink = small_sink,
+                                         .alibi = small_alibi,
+                                         .bias = small_bias};
+static const struct asc_plan small_plan = {.br = 4, .bc = 8, .threads = 64, .kv_splits = 3};
 static const struct asc_conventions small_conventions = {.s_unit = ASC_UNIT_SCALED,
                                                          .m_unit = ASC_UNIT_LOG2,
                                                          .alpha_first = 1,
@@ -109,6 +118,11 @@ static void a_new_trace_holds_inputs_and_nothing_else(void **state)
     const void *lse = trace_tensor(t, 'L', &dtype);
     for (size_t i = 0; i < 40; i++)
         assert_true(dtype_is_unwritten(DTYPE_F32, lse, i));
+    assert_memory_equal(trace_tensor(t, 's', &dtype), small_sink, sizeof small_sink);
+    assert_int_equal(dtype, DTYPE_F32);
+    assert_memory_equal(trace_tensor(t, 'a', &dtype), small_alibi, sizeof small_alibi);
+    assert_memory_equal(trace_tensor(t, 'b', &dtype), small_bias, sizeof small_bias);
+    assert_null(t->problem.bias);
     assert_null(trace_tensor(t, 'x', &dtype));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         for (int slot = 0; slot < 2; slot++)
@@ -297,6 +311,13 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_int_equal(t->problem.window_right, -1);
     assert_true(t->problem.softcap == 2.5f);
     assert_int_equal(t->problem.layout, ASC_BLHD);
+    assert_int_equal(t->problem.has_sink, 1);
+    assert_int_equal(t->problem.has_alibi, 1);
+    assert_int_equal(t->problem.bias_kind, ASC_BIAS_PER_HEAD);
+    enum dtype dtype;
+    assert_memory_equal(trace_tensor(t, 's', &dtype), small_sink, sizeof small_sink);
+    assert_memory_equal(trace_tensor(t, 'a', &dtype), small_alibi, sizeof small_alibi);
+    assert_memory_equal(trace_tensor(t, 'b', &dtype), small_bias, sizeof small_bias);
     assert_true(t->problem.scale == 0.1f);
     assert_memory_equal(&t->plan, &small_plan, sizeof small_plan);
     assert_memory_equal(&t->conventions, &small_conventions, sizeof small_conventions);
@@ -428,6 +449,7 @@ static void no_space_is_an_error_not_a_crash(void **state)
     struct asc_problem huge = small;
     huge.q_len = huge.kv_len = 1 << 30;
     huge.head_dim = 1 << 10;
+    huge.bias_kind = ASC_BIAS_NONE;
     assert_int_equal(
         trace_create(&huge, &small_plan, &small_conventions, &types, small_slots, 2, zeros, zeros, zeros, &t, &err),
         -1);

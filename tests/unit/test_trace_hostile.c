@@ -133,8 +133,11 @@ static void rewritten(const char *from, const char *to, const char *words)
 static void lies_are_named(void **state)
 {
     (void)state;
-    rewritten("\"attnscope.format\":\"2\"", "\"attnscope.format\":\"1\"", "is a trace of format 1");
-    rewritten("\"attnscope.format\":\"2\"", "\"attnscope.farmat\":\"1\"", "no attnscope trace");
+    rewritten("\"attnscope.format\":\"3\"", "\"attnscope.format\":\"1\"", "is a trace of format 1");
+    rewritten("\"attnscope.format\":\"3\"", "\"attnscope.farmat\":\"1\"", "no attnscope trace");
+    rewritten("\\\"has_sink\\\":0", "\\\"has_sink\\\":2", "has_sink is 2");
+    rewritten("\\\"has_sink\\\":0", "\\\"has_sink\\\":1", "tensor 'input.sink' is missing");
+    rewritten("\\\"kv_splits\\\":0", "\\\"kv_split\\\" :0", "kv_splits must be a 32-bit integer");
     rewritten("attnscope.plan", "attnscope.plam", "metadata attnscope.plan is missing");
     rewritten("channel.s", "channel.x", "tensor 'channel.s' is missing");
     rewritten("stamp.s", "stamp.x", "tensor 'stamp.s' is missing");

@@ -51,6 +51,15 @@ static int make(struct arrays *a, int i, const char *name, const void *from, siz
     return 0;
 }
 
+/* An input that the problem need not have. */
+static int make_term(struct arrays *a, int i, const char *name, const void *from, size_t bytes, void **out,
+                     struct err *err)
+{
+    *out = NULL;
+    a->region[i] = (struct simt_region){name, NULL, 0};
+    return from ? make(a, i, name, from, bytes, out, err) : 0;
+}
+
 int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err)
 {
     const size_t element = dtype_bytes((enum dtype)problem->dtype);
@@ -58,13 +67,18 @@ int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, s
     const size_t keys = (size_t)problem->batch * (size_t)problem->kv_heads * (size_t)problem->kv_len;
     const size_t q_bytes = rows * (size_t)problem->head_dim * element;
     const size_t kv_bytes = keys * (size_t)problem->head_dim * element;
-    void *q, *k, *v, *o, *lse;
+    const size_t head_bytes = (size_t)problem->heads * sizeof(float);
+    const size_t bias_bytes = asc_bias_count(problem) * sizeof(float);
+    void *q, *k, *v, *o, *lse, *sink, *alibi, *bias;
     memset(a, 0, sizeof *a);
     a->publish[0] = problem->o;
     a->publish[1] = problem->lse;
     if (make(a, ARRAY_Q, "Q", problem->q, q_bytes, &q, err) != 0 ||
         make(a, ARRAY_K, "K", problem->k, kv_bytes, &k, err) != 0 ||
         make(a, ARRAY_V, "V", problem->v, kv_bytes, &v, err) != 0 ||
+        make_term(a, ARRAY_SINK, "the sinks", problem->sink, head_bytes, &sink, err) != 0 ||
+        make_term(a, ARRAY_ALIBI, "the ALiBi slopes", problem->alibi, head_bytes, &alibi, err) != 0 ||
+        make_term(a, ARRAY_BIAS, "the bias", problem->bias, bias_bytes, &bias, err) != 0 ||
         make(a, ARRAY_O, "O", NULL, o_bytes, &o, err) != 0 ||
         make(a, ARRAY_LSE, "LSE", NULL, rows * sizeof(float), &lse, err) != 0) {
         arrays_free(a);
@@ -75,6 +89,9 @@ int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, s
     problem->v = v;
     problem->o = o;
     problem->lse = lse;
+    problem->sink = sink;
+    problem->alibi = alibi;
+    problem->bias = bias;
     return 0;
 }
 

@@ -7,10 +7,10 @@
 #include "engine/runners/cpu/simt.h"
 #include "probes/abi.h"
 
-enum { ARRAY_Q, ARRAY_K, ARRAY_V, ARRAY_O, ARRAY_LSE, ARRAYS };
+enum { ARRAY_Q, ARRAY_K, ARRAY_V, ARRAY_SINK, ARRAY_ALIBI, ARRAY_BIAS, ARRAY_O, ARRAY_LSE, ARRAYS };
 
 struct arrays {
-    struct simt_region region[ARRAYS]; /* name, begin, bytes */
+    struct simt_region region[ARRAYS]; /* name, begin, bytes; 0 bytes: the problem has no such input */
     void *mapping[ARRAYS];             /* owned */
     size_t mapping_bytes[ARRAYS];
     void *publish[2]; /* borrowed: where o and lse go in the trace */

@@ -155,6 +155,8 @@ static int report_near_array(uintptr_t address, const ucontext_t *context, const
     for (int i = 0; i < options->n_regions; i++) {
         const uintptr_t begin = (uintptr_t)options->regions[i].begin, end = begin + options->regions[i].bytes;
         const char *name = options->regions[i].name;
+        if (begin == end)
+            continue;
         if (address >= begin && address < end)
             report_raise("address", 1, file, line, NULL, "write to %s, which is an input", name);
         else if (address >= end && address - end < NEAR_BYTES)

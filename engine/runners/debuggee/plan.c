@@ -1,4 +1,5 @@
 #include "engine/runners/debuggee/debuggee.h"
+#include "probes/layout.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,18 @@ static void name_dtypes(uint32_t set, char *text, size_t size)
     }
 }
 
+/* What the problem adds to the scores and the kernel does not know of, or NULL. */
+static const char *term_not_taken(const struct asc_kernel *kernel, const struct asc_problem *problem)
+{
+    if (problem->has_sink && kernel->conventions.l_sink == ASC_SINK_NONE)
+        return "attention sinks (convention l_sink)";
+    if (problem->has_alibi && !(kernel->biases & ASC_TAKES_ALIBI))
+        return "ALiBi (kernel.biases)";
+    if (problem->bias_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_TAKES_BIAS))
+        return "bias (kernel.biases)";
+    return NULL;
+}
+
 int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan, char *why,
                   size_t size)
 {
@@ -42,6 +55,11 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
                  layout_name(problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD), layout_name(problem->layout));
         return -1;
     }
+    const char *term = term_not_taken(kernel, problem);
+    if (term) {
+        snprintf(why, size, "%s takes no %s", kernel->name, term);
+        return -1;
+    }
     *plan = (struct asc_plan){0};
     const char *sentence = kernel->plan(problem, plan);
     if (sentence) {
@@ -52,6 +70,11 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
         plan->threads > THREADS_MAX) {
         snprintf(why, size, "%s plans %d x %d tiles with %d threads: expected 1..%d rows and columns, 1..%d threads",
                  kernel->name, (int)plan->br, (int)plan->bc, (int)plan->threads, TILE_MAX, THREADS_MAX);
+        return -1;
+    }
+    if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX) {
+        snprintf(why, size, "%s plans %d kv splits: expected 0..%d", kernel->name, (int)plan->kv_splits,
+                 ASC_SPLITS_MAX);
         return -1;
     }
     return 0;

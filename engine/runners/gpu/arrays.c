@@ -6,7 +6,7 @@
 
 #define ZONE_BYTES ((size_t)256 * 1024) /* an index that is wrong by some rows still lands here */
 
-static const char *const names[ARRAYS] = {"Q", "K", "V", "O", "LSE"};
+static const char *const names[ARRAYS] = {"Q", "K", "V", "the sinks", "the ALiBi slopes", "the bias", "O", "LSE"};
 
 static unsigned char *array_of(const struct arrays *a, int i)
 {
@@ -49,6 +49,17 @@ static int make(struct arrays *a, int i, const void *from, size_t bytes, const u
     return status == cudaSuccess ? 0 : cuda_error_set(err, status, "%s can not be copied to the device", names[i]);
 }
 
+/* An input that the problem need not have. */
+static int make_term(struct arrays *a, int i, const float *from, size_t bytes, const uint16_t *zone, struct err *err)
+{
+    return from ? make(a, i, from, bytes, zone, err) : 0;
+}
+
+static const float *term_of(const struct arrays *a, int i)
+{
+    return a->memory[i] ? (const float *)(const void *)array_of(a, i) : NULL;
+}
+
 int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err)
 {
     const size_t element = dtype_bytes((enum dtype)problem->dtype);
@@ -56,15 +67,20 @@ int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, s
     const size_t keys = (size_t)problem->batch * (size_t)problem->kv_heads * (size_t)problem->kv_len;
     const size_t q_bytes = rows * (size_t)problem->head_dim * element;
     const size_t kv_bytes = keys * (size_t)problem->head_dim * element;
+    const size_t head_bytes = (size_t)problem->heads * sizeof(float);
     uint16_t *zone = make_zone();
     memset(a, 0, sizeof *a);
     if (!zone)
         return err_errno(err, "", "no memory for a guard zone");
-    const int failed = make(a, ARRAY_Q, problem->q, q_bytes, zone, err) != 0 ||
-                       make(a, ARRAY_K, problem->k, kv_bytes, zone, err) != 0 ||
-                       make(a, ARRAY_V, problem->v, kv_bytes, zone, err) != 0 ||
-                       make(a, ARRAY_O, NULL, o_bytes, zone, err) != 0 ||
-                       make(a, ARRAY_LSE, NULL, rows * sizeof(float), zone, err) != 0;
+    const int failed =
+        make(a, ARRAY_Q, problem->q, q_bytes, zone, err) != 0 ||
+        make(a, ARRAY_K, problem->k, kv_bytes, zone, err) != 0 ||
+        make(a, ARRAY_V, problem->v, kv_bytes, zone, err) != 0 ||
+        make_term(a, ARRAY_SINK, problem->sink, head_bytes, zone, err) != 0 ||
+        make_term(a, ARRAY_ALIBI, problem->alibi, head_bytes, zone, err) != 0 ||
+        make_term(a, ARRAY_BIAS, problem->bias, asc_bias_count(problem) * sizeof(float), zone, err) != 0 ||
+        make(a, ARRAY_O, NULL, o_bytes, zone, err) != 0 ||
+        make(a, ARRAY_LSE, NULL, rows * sizeof(float), zone, err) != 0;
     free(zone);
     if (failed) {
         arrays_free(a);
@@ -73,6 +89,9 @@ int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, s
     problem->q = array_of(a, ARRAY_Q);
     problem->k = array_of(a, ARRAY_K);
     problem->v = array_of(a, ARRAY_V);
+    problem->sink = term_of(a, ARRAY_SINK);
+    problem->alibi = term_of(a, ARRAY_ALIBI);
+    problem->bias = term_of(a, ARRAY_BIAS);
     problem->o = array_of(a, ARRAY_O);
     problem->lse = (float *)(void *)array_of(a, ARRAY_LSE);
     return 0;

@@ -8,10 +8,10 @@
 #include "probes/abi.h"
 #include <stddef.h>
 
-enum { ARRAY_Q, ARRAY_K, ARRAY_V, ARRAY_O, ARRAY_LSE, ARRAYS };
+enum { ARRAY_Q, ARRAY_K, ARRAY_V, ARRAY_SINK, ARRAY_ALIBI, ARRAY_BIAS, ARRAY_O, ARRAY_LSE, ARRAYS };
 
 struct arrays {
-    unsigned char *memory[ARRAYS]; /* owned device memory: zone, array, zone */
+    unsigned char *memory[ARRAYS]; /* owned device memory: zone, array, zone; NULL: the problem has no such input */
     size_t bytes[ARRAYS];          /* of the array */
 };
 

@@ -1,0 +1,17 @@
+/* What is added to scores behind the soft cap: ALiBi and a bias tensor. */
+#ifndef ORACLE_BIAS_H
+#define ORACLE_BIAS_H
+
+#include "engine/oracle/scratch.h"
+
+/* How many of the two the case has. 0: scores have no bias. */
+int bias_terms(const struct oracle_case *c);
+
+/* The bias of row r and key `key` in natural units, and the sum of the terms' magnitudes. -inf: the bias hides the key.
+ */
+double bias_at(const struct oracle_case *c, int r, int key, double *size);
+
+/* That of the tile at hand into s->bias and s->bias_size. Nothing to do without a bias. */
+void bias_tile(const struct oracle_case *c, struct judge_scratch *s);
+
+#endif

@@ -1,0 +1,270 @@
+#include "engine/oracle/merge.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/local.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include <string.h>
+
+/* A sink further above m than this gets to be the frame: exp(sink - m) stays a number. */
+#define SINK_REACH 80.0
+
+/* The sum of the splits so far; m in natural units, -inf: none had any key. */
+struct merged {
+    double *m, *l, *l_loose;      /* [R] */
+    double *u, *u_size, *u_loose; /* [R][D]; size: sum w |u_s| */
+};
+
+/* What a split ends with in one row, and d_s. */
+struct part {
+    double m, l, l_loose, share_loose;
+    const double *u, *u_loose; /* [D] */
+};
+
+/* A kernel that splits merges what it has, be it the state of one split. */
+static int is_split(const struct oracle_case *c)
+{
+    return c->kv_splits > 1;
+}
+
+static struct merged merged_of(const struct judge_scratch *s, enum side side)
+{
+    if (side == LOCAL)
+        return (struct merged){s->merged_m, s->merged_l,    s->merged_l_loose,
+                               s->merged_u, s->merged_size, s->merged_u_loose};
+    return (struct merged){s->true_merged_m, s->true_merged_l,    s->true_merged_l_loose,
+                           s->true_merged_u, s->true_merged_size, s->true_merged_u_loose};
+}
+
+void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const size_t rows = (size_t)c->in_q.rows, row_bytes = rows * sizeof(double);
+    if (!is_split(c))
+        return;
+    for (int side = 0; side < SIDES; side++) {
+        const struct merged to = merged_of(s, (enum side)side);
+        for (size_t r = 0; r < rows; r++)
+            to.m[r] = -INFINITY;
+        memset(to.l, 0, row_bytes);
+        memset(to.l_loose, 0, row_bytes);
+        memset(to.u, 0, row_bytes * (size_t)c->head_dim);
+        memset(to.u_size, 0, row_bytes * (size_t)c->head_dim);
+        memset(to.u_loose, 0, row_bytes * (size_t)c->head_dim);
+    }
+    memset(s->merged_max_bound, 0, row_bytes);
+}
+
+static double offset_of(const struct oracle_case *c)
+{
+    return c->conventions.p_offset * M_LN2;
+}
+
+/* d_s, but for what depends on lse. frame: the m that the kernel's own lse_s is made with. */
+static double share_loose(const struct oracle_case *c, double frame, double m_loose, double lse)
+{
+    const double offset = offset_of(c);
+    const double error =
+        bound_lse(fabs(frame) + fabs(offset), lse - frame + offset, lse) + bound_convert(lse) + m_loose;
+    return bound_expm1(error) + bound_exp_declared(c, lse, 0) + 6 * BOUND_U;
+}
+
+static void add_part(const struct merged *to, int r, int head_dim, const struct part *part)
+{
+    const double m = fmax(to->m[r], part->m);
+    const double kept = to->m[r] == -INFINITY ? 0 : exp(to->m[r] - m), weight = exp(part->m - m);
+    const size_t first = (size_t)r * (size_t)head_dim;
+    to->m[r] = m;
+    to->l[r] = kept * to->l[r] + weight * part->l;
+    to->l_loose[r] = kept * to->l_loose[r] + weight * (part->l_loose + fabs(part->l) * part->share_loose);
+    for (int d = 0; d < head_dim; d++) {
+        const size_t i = first + (size_t)d;
+        const double size = fabs(part->u[d]);
+        to->u[i] = kept * to->u[i] + weight * part->u[d];
+        to->u_size[i] = kept * to->u_size[i] + weight * size;
+        to->u_loose[i] =
+            kept * to->u_loose[i] + weight * (part->u_loose[d] + (size + part->u_loose[d]) * part->share_loose);
+    }
+}
+
+/* Nothing follows from a state that is no number. */
+static void lose(const struct merged *to, int r, int head_dim)
+{
+    to->l[r] = NAN;
+    for (int d = 0; d < head_dim; d++)
+        to->u[(size_t)r * (size_t)head_dim + (size_t)d] = NAN;
+}
+
+/* The sum over the lanes that hold a part of l costs an addition each. */
+static double lanes_loose(const struct oracle_case *c, double l)
+{
+    return c->conventions.l_lanes > 1 ? bound_gamma(c->conventions.l_lanes) * fabs(l) : 0;
+}
+
+void merge_local(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct merged to = merged_of(s, LOCAL);
+    const double natural = values_natural_m(c);
+    if (!is_split(c))
+        return;
+    for (int r = 0; r < c->in_q.rows; r++) {
+        const double m = s->m_prev[r] * natural, l = s->l_prev[r];
+        const size_t first = (size_t)r * (size_t)c->head_dim;
+        if (l == 0)
+            continue;
+        if (!isfinite(m) || !(l > 0)) {
+            lose(&to, r, c->head_dim);
+            continue;
+        }
+        const struct part part = {.m = m,
+                                  .l = l,
+                                  .l_loose = s->l_prev_loose[r] + lanes_loose(c, l),
+                                  .share_loose =
+                                      share_loose(c, m, s->m_prev_loose[r] * fabs(natural), m + log(l) - offset_of(c)),
+                                  .u = s->u_prev + first,
+                                  .u_loose = s->u_prev_loose + first};
+        add_part(&to, r, c->head_dim, &part);
+    }
+}
+
+void merge_truth(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct merged to = merged_of(s, GLOBAL);
+    if (!is_split(c))
+        return;
+    for (int r = 0; r < c->in_q.rows; r++) {
+        const double m = s->max[r], l = s->sum[r];
+        const size_t first = (size_t)r * (size_t)c->head_dim;
+        if (l == 0)
+            continue;
+        if (!isfinite(m) || !(l > 0)) {
+            lose(&to, r, c->head_dim);
+            continue;
+        }
+        const struct part part = {.m = m,
+                                  .l = l,
+                                  .l_loose = s->sum_error[r] + lanes_loose(c, l),
+                                  .share_loose = share_loose(c, s->frame[r], 0, m + log(l)),
+                                  .u = s->out + first,
+                                  .u_loose = s->out_error + first};
+        add_part(&to, r, c->head_dim, &part);
+        s->merged_max_bound[r] = fmax(s->merged_max_bound[r], s->max_bound[r]);
+    }
+}
+
+/* What depends on lse: the other half of |lse_s - lse|, the sum over the splits, and the error of lse. */
+static void finish_row(const struct oracle_case *c, const struct merged *to, int r)
+{
+    const double l = to->l[r], ln_l = log(l), lse = to->m[r] + ln_l;
+    const double common = 3.25 * BOUND_U * fabs(lse) + bound_gamma(schedule_splits(c) + 2);
+    if (!(l > 0))
+        return;
+    to->l_loose[r] += l * (common + bound_expm1(bound_lse(fabs(to->m[r]), ln_l, lse)));
+    for (int d = 0; d < c->head_dim; d++) {
+        const size_t i = (size_t)r * (size_t)c->head_dim + (size_t)d;
+        to->u_loose[i] += to->u_size[i] * common;
+    }
+}
+
+/* exp(sink - m) joins l: *kept is what m's own frame is worth in the new one, *top. The kernel's exponential is taken
+   at sink - frame; where the sink lies above, it may rescale everything else by exp(frame - sink) instead. */
+struct sunk {
+    double top, kept, weight, weight_loose, kept_loose;
+};
+
+static struct sunk sink_into(const struct oracle_case *c, double m, double frame, double m_loose)
+{
+    const double x = c->sink - frame;
+    const double error = bound_exp_declared(c, x, fmax(local_folded(c, frame), fabs(c->sink)) + bound_offset(c)) +
+                         bound_convert(c->sink) + bound_expm1(m_loose);
+    struct sunk sunk = {.top = c->sink - m > SINK_REACH ? c->sink : m};
+    sunk.kept = exp(m - sunk.top);
+    sunk.weight = exp(c->sink - sunk.top);
+    sunk.weight_loose = sunk.weight * bound_expm1(error) + BOUND_TINY;
+    sunk.kept_loose = x > 0 ? bound_expm1(error) : 0;
+    return sunk;
+}
+
+static int sink_comes_last(const struct oracle_case *c)
+{
+    return c->has_sink && c->conventions.l_sink != ASC_SINK_START;
+}
+
+static void scale_row(double *values, int r, int head_dim, double factor)
+{
+    for (int d = 0; d < head_dim && factor != 1; d++)
+        values[(size_t)r * (size_t)head_dim + (size_t)d] *= factor;
+}
+
+static void sink_local(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const double natural = values_natural_m(c), factor = ldexp(1, c->conventions.p_offset);
+    for (int r = 0; r < c->in_q.rows; r++) {
+        const double m = s->m_prev[r] * natural;
+        /* A row without any key keeps an empty state: what O and LSE then are is declared. */
+        if (!isfinite(m) || (schedule_keys(c, r) == 0 && s->l_prev[r] == 0))
+            continue;
+        const struct sunk sunk = sink_into(c, m, m, s->m_prev_loose[r] * fabs(natural));
+        const double l = sunk.kept * s->l_prev[r] + sunk.weight * factor;
+        s->l_prev_loose[r] = sunk.kept * (s->l_prev_loose[r] + fabs(s->l_prev[r]) * sunk.kept_loose) +
+                             factor * sunk.weight_loose + 3 * BOUND_U * fabs(l);
+        s->l_prev[r] = l;
+        if (sunk.top != m)
+            s->m_prev[r] = sunk.top / natural;
+        scale_row(s->u_prev, r, c->head_dim, sunk.kept);
+        scale_row(s->u_prev_loose, r, c->head_dim, sunk.kept);
+    }
+}
+
+static void sink_truth(const struct oracle_case *c, struct judge_scratch *s)
+{
+    for (int r = 0; r < c->in_q.rows; r++) {
+        if (!isfinite(s->max[r]))
+            continue;
+        const struct sunk sunk = sink_into(c, s->max[r], s->frame[r], 0);
+        const double sum = sunk.kept * s->sum[r] + sunk.weight;
+        s->sum_error[r] =
+            sunk.kept * (s->sum_error[r] + s->sum[r] * sunk.kept_loose) + sunk.weight_loose + 3 * BOUND_U * sum;
+        s->sum[r] = sum;
+        s->max[r] = sunk.top;
+        scale_row(s->out, r, c->head_dim, sunk.kept);
+        scale_row(s->out_error, r, c->head_dim, sunk.kept);
+    }
+}
+
+void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct merged from = merged_of(s, LOCAL);
+    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
+    if (is_split(c)) {
+        for (int r = 0; r < c->in_q.rows; r++) {
+            finish_row(c, &from, r);
+            s->m_prev[r] = from.m[r] / values_natural_m(c);
+            s->m_prev_loose[r] = 0;
+        }
+        memcpy(s->l_prev, from.l, row_bytes);
+        memcpy(s->l_prev_loose, from.l_loose, row_bytes);
+        memcpy(s->u_prev, from.u, value_bytes);
+        memcpy(s->u_prev_loose, from.u_loose, value_bytes);
+    }
+    if (sink_comes_last(c))
+        sink_local(c, s);
+}
+
+void merge_finish_truth(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct merged from = merged_of(s, GLOBAL);
+    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
+    if (is_split(c)) {
+        for (int r = 0; r < c->in_q.rows; r++)
+            finish_row(c, &from, r);
+        memcpy(s->max, from.m, row_bytes);
+        memcpy(s->frame, from.m, row_bytes);
+        memcpy(s->max_bound, s->merged_max_bound, row_bytes);
+        memcpy(s->sum, from.l, row_bytes);
+        memcpy(s->sum_error, from.l_loose, row_bytes);
+        memcpy(s->out, from.u, value_bytes);
+        memcpy(s->out_error, from.u_loose, value_bytes);
+    }
+    if (sink_comes_last(c))
+        sink_truth(c, s);
+}
