@@ -789,7 +789,7 @@ static inline void run_begin(struct kernel_run *run, struct state *at, const str
     }
     if (before && s->wrong_term == SPLIT_STATE_KEPT) {
         memcpy(at->m, before->m, (size_t)s->br * sizeof *at->m);
-        memcpy(at->l, before->l, (size_t)(s->br * at->lanes) * sizeof *at->l);
+        memcpy(at->l, before->l, (size_t)s->br * (size_t)at->lanes * sizeof *at->l);
         memcpy(at->u, before->u, (size_t)(s->br * D) * sizeof *at->u);
     }
 }
