@@ -32,13 +32,16 @@ static void report(const struct build_job *job, const char *what)
     progress->report(progress->ctx, phase, 0, 0);
 }
 
-static void log_lines(const struct build_job *job, char *text)
+static void log_lines(const struct build_job *job, const char *said)
 {
+    const struct diagnose names = {job->out->source_path, job->request->kernel};
     char *rest = NULL;
-    if (!job->progress || !job->progress->log || !text)
+    if (!job->progress || !job->progress->log || !said)
         return;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+    char *text = diagnose_words(&names, said);
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
         job->progress->log(job->progress->ctx, line);
+    free(text);
 }
 
 /* The source: the user's file, or a patched copy below the cache, at a path that depends on its content alone. */

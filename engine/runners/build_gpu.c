@@ -81,6 +81,7 @@ static void add_arguments(struct build_job *job)
     build_add(job, job->request->debug == GPU_FULL ? "-G" : "-lineinfo");
     build_add(job, "-g");
     build_add(job, "--expt-relaxed-constexpr");
+    build_add(job, "-diag-suppress=177"); /* "never referenced": true of what only other instances use */
     build_add_path(job, "-I%.*s", n_folder ? n_folder : 1, n_folder ? kernel : ".");
 }
 

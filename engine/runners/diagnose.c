@@ -8,26 +8,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy of text with every compiled_path replaced by user_path. */
-static char *as_user_names(const struct diagnose *d, const char *text)
+/* nvcc's "file.cu(12): error" becomes "file.cu:12: error", as every other compiler says it, in place. */
+static void unify_places(char *text)
+{
+    for (char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        char *open = line + strcspn(line, "(: \n"), *digit = open + 1;
+        if (*open != '(' || !isdigit((unsigned char)*digit))
+            continue;
+        while (isdigit((unsigned char)*digit))
+            digit++;
+        if (digit[0] != ')' || digit[1] != ':')
+            continue;
+        *open = ':';
+        memmove(digit, digit + 1, strlen(digit + 1) + 1);
+    }
+}
+
+char *diagnose_words(const struct diagnose *d, const char *said)
 {
     size_t n_from = strlen(d->compiled_path), n_to = strlen(d->user_path), n = 0;
     size_t hits = 0;
-    for (const char *at = text; n_from && (at = strstr(at, d->compiled_path)); at += n_from)
+    for (const char *at = said; n_from && (at = strstr(at, d->compiled_path)); at += n_from)
         hits++;
-    char *out = malloc(strlen(text) + hits * n_to + 1);
+    char *out = malloc(strlen(said) + hits * n_to + 1);
     if (!out)
         return NULL;
-    while (*text) {
-        if (n_from && strncmp(text, d->compiled_path, n_from) == 0) {
+    while (*said) {
+        if (n_from && strncmp(said, d->compiled_path, n_from) == 0) {
             memcpy(out + n, d->user_path, n_to);
             n += n_to;
-            text += n_from;
+            said += n_from;
         } else {
-            out[n++] = *text++;
+            out[n++] = *said++;
         }
     }
     out[n] = '\0';
+    unify_places(out);
     return out;
 }
 
@@ -109,9 +126,14 @@ static int probe_mistake(const char *message, const char *place, size_t n_place,
 {
     char channel[32], names[128] = "", where[512];
     snprintf(where, sizeof where, "%.*s", (int)n_place, place);
-    if (strncmp(message, "'asc_here' was not declared", 27) == 0)
+    /* g++, then nvcc. */
+    if (strncmp(message, "'asc_here' was not declared", 27) == 0 ||
+        strncmp(message, "identifier \"asc_here\" is undefined", 34) == 0)
         return err_set(err, ERR_BUILD, where, "ASC_TILE(batch, head, q_tile) must stand before the first probe");
-    if (sscanf(message, "'asc_%31[a-z_0-9]' was not declared", channel) != 1 || !strstr(message, "' was not declared"))
+    if (!(sscanf(message, "'asc_%31[a-z_0-9]' was not declared", channel) == 1 &&
+          strstr(message, "' was not declared")) &&
+        !(sscanf(message, "identifier \"asc_%31[a-z_0-9]\" is undefined", channel) == 1 &&
+          strstr(message, "\" is undefined")))
         return 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", ch ? ", " : "", channel_name(ch));
@@ -142,7 +164,7 @@ static int compiler_error(const struct diagnose *d, const char *text, struct err
 
 int diagnose_compiler(const struct diagnose *d, const char *said, struct err *err)
 {
-    char *text = as_user_names(d, said ? said : "");
+    char *text = diagnose_words(d, said ? said : "");
     if (!text) {
         errno = ENOMEM;
         return err_errno(err, d->user_path, "the compiler's messages");
@@ -184,7 +206,7 @@ static int linker_error(const struct diagnose *d, const char *text, struct err *
 
 int diagnose_linker(const struct diagnose *d, const char *said, struct err *err)
 {
-    char *text = as_user_names(d, said ? said : "");
+    char *text = diagnose_words(d, said ? said : "");
     if (!text) {
         errno = ENOMEM;
         return err_errno(err, d->user_path, "the linker's messages");

