@@ -93,7 +93,8 @@ __global__ void attention(Params p)
         if ((p.right >= 0 && kt * BC > tile_row + BR - 1 + p.diagonal + p.right) ||
             (p.left >= 0 && kt * BC + BC <= tile_row + p.diagonal - p.left))
             continue;
-        const int tile = MISTAKE == PROBES_BY_PAGE ? p.page[kt] : kt; // probes say where in the sequence
+        [[maybe_unused]] const int tile =
+            MISTAKE == PROBES_BY_PAGE ? p.page[kt] : kt; // probes say where in the sequence
         float s[BC], top = m;
         for (int c = 0; c < BC; c++) {
             const int key = kt * BC + c;
