@@ -7,6 +7,7 @@
 
 #define IN(command) (1u << (command))
 #define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK))
+#define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH))
 #define EVERY (~0u)
 
 static const struct {
@@ -76,6 +77,14 @@ static int parse_size(const char *text, struct options *o, struct err *err)
     return 0;
 }
 
+static int parse_repeat(const char *text, struct options *o, struct err *err)
+{
+    int end = 0;
+    if (sscanf(text, "%4d%n", &o->repeat, &end) != 1 || text[end] || o->repeat < 3 || o->repeat > 1000)
+        return err_set(err, ERR_USAGE, "--repeat", "expected 3 to 1000, found '%s'", text);
+    return 0;
+}
+
 static int take(enum option_id option, const char *value, struct options *o, struct err *err)
 {
     switch (option) {
@@ -121,6 +130,11 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_JSON:
         o->json = 1;
         return 0;
+    case OPTION_ALL:
+        o->all = 1;
+        return 0;
+    case OPTION_REPEAT:
+        return parse_repeat(value, o, err);
     case OPTION_EXACT:
         o->exact = 1;
         return 0;
@@ -176,6 +190,10 @@ static int check_files(const struct options *o, const char *first, struct err *e
 {
     const char *wanted = commands[o->command].arguments;
     const int many = strstr(wanted, "...") != NULL, two = strchr(wanted, ' ') != NULL;
+    if (o->all && o->n_files)
+        return err_set(err, ERR_USAGE, "--all", "takes no file, found '%s'", o->files[0]);
+    if (o->all)
+        return 0;
     if (!*wanted && o->n_files)
         return err_set(err, ERR_USAGE, commands[o->command].name, "takes no file, found '%s'", o->files[0]);
     if (*wanted && !o->n_files)
@@ -197,6 +215,7 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
     memset(out, 0, sizeof *out);
     out->cols = 80;
     out->rows = 24;
+    out->repeat = 50;
     getopt_tables(longs, shorts);
     opterr = 0;
     optind = 0;
@@ -271,6 +290,21 @@ int options_open(const struct options *o, const char *path, struct session **out
     }
     *out = s;
     return 0;
+}
+
+/* One line on a terminal, in place. */
+static void show_phase(void *ctx, const char *phase, double done, double total)
+{
+    (void)ctx;
+    (void)done;
+    (void)total;
+    fprintf(stderr, "\r%-79.79s\r", phase);
+}
+
+const struct runner_progress *options_progress(void)
+{
+    static const struct runner_progress progress = {.report = show_phase};
+    return isatty(STDERR_FILENO) ? &progress : NULL;
 }
 
 int options_finish(struct session *s, struct err *err)

@@ -24,7 +24,8 @@ enum option_id {
 
 struct options {
     enum command command;
-    int help, version, ascii, text, json, exact;
+    int help, version, ascii, text, json, exact, all;
+    int repeat; /* launches that bench times */
     const char *isolate, *feed, *backend, *mem;
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
     const char *settings[MAX_SETTINGS];                /* "key=value", in order */
@@ -43,6 +44,9 @@ int options_open(const struct options *o, const char *path, struct session **out
 
 /* Runs or judges a session to the end. 0 even where the run failed (s->err) but left a trace to show. */
 int options_finish(struct session *s, struct err *err);
+
+/* Shows what a command without a session is about; NULL where nobody looks. */
+const struct runner_progress *options_progress(void);
 
 /* Each returns an exit status, or -1 with *err. */
 #define COMMAND(id, name, arguments, meaning, function) int function(const struct options *o, struct err *err);

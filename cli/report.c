@@ -2,6 +2,7 @@
 
 #include "engine/base/units.h"
 #include "engine/runners/stamps.h"
+#include "engine/session/budget.h"
 #include "engine/session/exactness.h"
 
 #include <stdlib.h>
@@ -14,14 +15,22 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "there is no run");
         return 0;
     }
-    return judgement_meets(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, why, why_bytes);
+    const int met =
+        judgement_meets(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, why, why_bytes);
+    char budget[384];
+    const int within = budget_meets(&s->trace->info, budget, sizeof budget);
+    const size_t used = strlen(why);
+    if (budget[0])
+        snprintf(why + used, why_bytes - used, "; %s", budget);
+    return met && within;
 }
 
 void report_write_expectation(const struct session *s, FILE *out)
 {
     char why[512];
     const int met = report_meets(s, why, sizeof why);
-    const int stated = s->has_scenario && s->scenario.expect.verdict != EXPECT_NOTHING;
+    const int stated = (s->has_scenario && s->scenario.expect.verdict != EXPECT_NOTHING) ||
+                       (s->trace && s->trace->info.launches.budget.stated);
     if (stated || (!met && s->err.code == ERR_NONE && s->judgement && !judgement_any(s->judgement)))
         fprintf(out, "expectation: %s\n", why);
 }

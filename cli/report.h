@@ -28,6 +28,8 @@ void report_write(const struct session *s, FILE *out);
    why; err may be NULL or hold ERR_NONE. Owned by the caller; NULL without memory. */
 json_t *report_json(const struct session *s, const char *path, const struct err *err);
 
+json_t *report_json_text(const char *text); /* whatever its bytes are */
+
 /* Writes JSON as one text with a newline; -1 with *err where it can not be written. json may be NULL (no memory). */
 int report_dump(const json_t *json, FILE *out, struct err *err);
 

@@ -2,13 +2,14 @@
 #include "cli/report.h"
 
 #include "engine/base/tensor_core.h"
+#include "engine/session/budget.h"
 #include "engine/session/exactness.h"
 #include "probes/trace_file.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *text_json(const char *text)
+json_t *report_json_text(const char *text)
 {
     char *clean = report_text(text, TEXT_JSON);
     json_t *json = clean ? json_string(clean) : NULL;
@@ -63,7 +64,7 @@ static json_t *expect_json(const struct session *s)
     if (e->culprits)
         json_object_set_new(json, "culprits", channels_json(e->culprits));
     if (e->cause[0])
-        json_object_set_new(json, "cause", text_json(e->cause));
+        json_object_set_new(json, "cause", report_json_text(e->cause));
     return json;
 }
 
@@ -176,17 +177,18 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         json_t *named = cause_json(f->cause);
         json_object_set_new(named, "evidence", evidence_json(&f->evidence));
         if (f->detail[0])
-            json_object_set_new(named, "detail", text_json(f->detail));
+            json_object_set_new(named, "detail", report_json_text(f->detail));
         json_array_append_new(causes, named);
     }
     for (int i = 0; i < f->n_also; i++)
         json_array_append_new(causes, cause_json(f->also[i]));
     json_t *json =
         json_pack("{s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "channel", channel_name(f->channel), "first",
-                  place_json(s, f->first), "row", f->row, "col", f->col, "text", text_json(f->text), "cause",
+                  place_json(s, f->first), "row", f->row, "col", f->col, "text", report_json_text(f->text), "cause",
                   f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
     if (site)
-        json_object_set_new(json, "site", json_pack("{s:o, s:i}", "file", text_json(site->file), "line", site->line));
+        json_object_set_new(json, "site",
+                            json_pack("{s:o, s:i}", "file", report_json_text(site->file), "line", site->line));
     return json;
 }
 
@@ -217,17 +219,33 @@ static void put_judgement(json_t *json, const struct session *s)
     json_object_set_new(json, "findings", findings);
 }
 
+/* Each limit that the scenario states. */
+static json_t *budget_json(const struct trace_info *info)
+{
+    json_t *json = json_object();
+    for (int i = 0; i < BUDGET_ITEMS; i++) {
+        const struct budget_verdict v = budget_judge(info, (enum budget_item)i);
+        if (v.state == BUDGET_NOT_STATED)
+            continue;
+        json_object_set_new(json, budget_name((enum budget_item)i),
+                            json_pack("{s:s, s:I, s:o, s:o}", "state", budget_state_word(v.state), "most",
+                                      (json_int_t)v.most, "takes", v.takes < 0 ? json_null() : json_integer(v.takes),
+                                      "kernel", v.launch ? report_json_text(v.launch->kernel) : json_null()));
+    }
+    return json;
+}
+
 static json_t *first_pass_json(const struct trace_capture *c)
 {
     return json_pack("{s:I, s:I, s:I, s:o, s:o}", "wanted", (json_int_t)c->wanted, "judged", (json_int_t)c->judged,
-                     "off", (json_int_t)c->off, "off_places", text_json(c->off_places), "differing",
+                     "off", (json_int_t)c->off, "off_places", report_json_text(c->off_places), "differing",
                      c->differing < 0 ? json_null() : json_integer((json_int_t)c->differing));
 }
 
 /* What a saved trace says of its run, under the same keys (docs/trace-format.md). */
 static void put_run(json_t *json, const struct trace *t)
 {
-    static const char *const keys[] = {"problem", "plan", "run", "events"};
+    static const char *const keys[] = {"problem", "plan", "run", "events", "launches"};
     struct safetensors_text texts[TRACE_TEXTS_MAX];
     const int n = trace_metadata_write(t, texts, NULL);
     for (int i = 0; i < n; i++) {
@@ -240,6 +258,8 @@ static void put_run(json_t *json, const struct trace *t)
         trace_metadata_free(texts, n);
     const long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
     json_object_set_new(json, "slots", json_pack("{s:i, s:I}", "recorded", t->layout.n_slots, "all", (json_int_t)all));
+    if (t->info.launches.budget.stated)
+        json_object_set_new(json, "budget", budget_json(&t->info));
     if (t->info.capture.wanted)
         json_object_set_new(json, "first_pass", first_pass_json(&t->info.capture));
     json_object_set_new(json, "lost", lost_json(t));
@@ -251,15 +271,15 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
     const int met = s && report_meets(s, why, sizeof why);
     if (!s || (err && err->code != ERR_NONE && !s->judgement))
         snprintf(why, sizeof why, "it could not be run");
-    json_t *json = json_pack("{s:o, s:i, s:b, s:o}", "file", text_json(path), "oracle_version", ORACLE_VERSION,
-                             "as_expected", met && (!err || err->code == ERR_NONE), "why", text_json(why));
+    json_t *json = json_pack("{s:o, s:i, s:b, s:o}", "file", report_json_text(path), "oracle_version", ORACLE_VERSION,
+                             "as_expected", met && (!err || err->code == ERR_NONE), "why", report_json_text(why));
     if (err && err->code != ERR_NONE)
         json_object_set_new(json, "error",
-                            json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where", text_json(err->where),
-                                      "message", text_json(err->message)));
+                            json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where",
+                                      report_json_text(err->where), "message", report_json_text(err->message)));
     if (!s)
         return json;
-    json_object_set_new(json, "title", text_json(s->title));
+    json_object_set_new(json, "title", report_json_text(s->title));
     json_object_set_new(json, "verdict", json_string(session_verdict_word(s)));
     json_object_set_new(json, "expect", expect_json(s));
     if (s->trace)

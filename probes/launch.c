@@ -74,7 +74,7 @@ static json_t *real_json(double x)
 /* A text may be cut within a character: then each byte beyond ASCII becomes '?'. */
 static json_t *text_json(const char *text)
 {
-    char ascii[sizeof((struct trace_launches *)NULL)->no_counters];
+    char ascii[sizeof((struct trace_launches *)NULL)->not_measured];
     json_t *json = json_string(text);
     if (json)
         return json;
@@ -111,7 +111,7 @@ json_t *launches_json(const struct trace_launches *launches)
     json_t *list = json_array();
     for (size_t i = 0; i < launches->n; i++)
         json_array_append_new(list, launch_json(&launches->at[i]));
-    return json_pack("{s:o, s:o, s:o}", "no_counters", text_json(launches->no_counters), "budget",
+    return json_pack("{s:o, s:o, s:o}", "not_measured", text_json(launches->not_measured), "budget",
                      budget_json(&launches->budget), "list", list);
 }
 
@@ -189,13 +189,13 @@ const char *launches_read(const json_t *json, struct trace_launches *to)
 {
     const json_t *list = json_object_get(json, "list");
     const size_t n = json_array_size(list);
-    char no_counters[sizeof to->no_counters];
+    char not_measured[sizeof to->not_measured];
     if (!json || json_is_null(json))
         return NULL;
     if (!json_is_array(list) || n > TRACE_LAUNCHES_MAX - to->n)
         return "list";
-    if (read_text(json_object_get(json, "no_counters"), no_counters, sizeof no_counters) != 0)
-        return "no_counters";
+    if (read_text(json_object_get(json, "not_measured"), not_measured, sizeof not_measured) != 0)
+        return "not_measured";
     struct trace_launch *more = realloc(to->at, (to->n + n + 1) * sizeof *more);
     if (!more)
         return "the memory it takes";
@@ -208,8 +208,8 @@ const char *launches_read(const json_t *json, struct trace_launches *to)
     if (read_budget(json_object_get(json, "budget"), &to->budget) != 0)
         return "budget";
     to->n += n;
-    if (no_counters[0])
-        memcpy(to->no_counters, no_counters, sizeof no_counters);
+    if (not_measured[0])
+        memcpy(to->not_measured, not_measured, sizeof not_measured);
     return NULL;
 }
 

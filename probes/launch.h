@@ -38,7 +38,7 @@ struct trace_launches {
     struct launch_budget budget;
     struct trace_launch *at; /* owned */
     size_t n;
-    char no_counters[256]; /* why hardware counters were asked for and are missing; "" otherwise */
+    char not_measured[256]; /* why what was asked for is missing; "" where nothing is */
 };
 
 void launch_init(struct trace_launch *l);                  /* nothing is known */

@@ -146,6 +146,19 @@ static void isolate(struct loop *l)
         session_isolate(l->s, &request); /* says itself why not */
 }
 
+/* From here on every run of this session is followed by it. */
+static void profile(struct loop *l)
+{
+    if (!l->s->has_scenario) {
+        say(l, "a recorded trace can not be measured");
+    } else if (session_busy(l->s)) {
+        say(l, "a run is under way: x stops it");
+    } else {
+        l->s->scenario.profile = SCENARIO_PROFILE_YES;
+        rerun(l);
+    }
+}
+
 /* Keys that scroll views of text; 1 if this was one. */
 static int scroll(struct loop *l, enum action a)
 {
@@ -275,6 +288,9 @@ static void command(struct loop *l, enum action a)
     case ACTION_LOG:
         open_view(l, VIEW_LOG);
         break;
+    case ACTION_RESOURCES:
+        open_view(l, VIEW_RESOURCES);
+        break;
     case ACTION_HELP:
         if (l->view == VIEW_HELP)
             go_back(l);
@@ -294,6 +310,9 @@ static void command(struct loop *l, enum action a)
         break;
     case ACTION_RERUN:
         rerun(l);
+        break;
+    case ACTION_PROFILE:
+        profile(l);
         break;
     case ACTION_ISOLATE:
         isolate(l);

@@ -48,6 +48,7 @@ int view_source_lines(const struct session *s, int cols);
 int view_source_start(const struct session *s, int cols, int rows);
 int view_log_lines(const struct session *s, int cols);
 int view_log_start(const struct session *s, int cols, int rows);
+int view_resources_lines(const struct session *s, int cols);
 int view_help_lines(const struct session *s, int cols);
 
 #endif

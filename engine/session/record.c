@@ -280,6 +280,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     info->sites = calloc(r->build.n_sites ? r->build.n_sites : 1, sizeof *info->sites);
     if (!info->sites || (r->build.source && !info->source) || (scenario->text && !info->scenario))
         return err_errno(err, "", "no memory for the run's description");
+    info->launches.budget = scenario->budget;
     info->n_sites = r->build.n_sites;
     for (size_t i = 0; i < info->n_sites; i++) {
         const struct trace_site *from = &r->build.sites[i];
@@ -370,39 +371,72 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
     return result;
 }
 
+/* A warm child, and what a run of it would record: selection->slots holds all *wanted places and is the caller's, of
+   which the memory takes the first selection->n. */
+static int select_places(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                         enum probes probes, const struct runner_progress *progress, struct selection *selection,
+                         int64_t *wanted, struct err *err)
+{
+    struct layout one;
+    *selection = (struct selection){0};
+    if (!r->store)
+        r->store = trace_store_new(); /* without one every run takes new memory */
+    if (warm_child(r, paths, scenario, probes, progress, err) != 0 ||
+        child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
+        return -1;
+    choose_types(r, scenario, &selection->types);
+    if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
+        list_places(scenario, one.q_tiles, &selection->slots, wanted, err) != 0)
+        return -1;
+    if (slots_room(scenario, &selection->plan, &selection->types, *wanted, &selection->n, err) == 0)
+        return 0;
+    free(selection->slots);
+    return -1;
+}
+
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err)
 {
-    struct selection selection = {0};
-    struct layout one;
-    int32_t(*places)[3] = NULL;
+    struct selection selection;
     int64_t n = 0;
     *out = NULL;
-    if (!r->store)
-        r->store = trace_store_new(); /* without one every run takes new memory */
-    if (warm_child(r, paths, scenario, PROBES_RECORD, progress, err) != 0)
+    if (select_places(r, paths, scenario, PROBES_RECORD, progress, &selection, &n, err) != 0)
         return -1;
-    if (child_load(r->child, &scenario->problem, &selection.plan, err) != 0)
-        return -1;
-    choose_types(r, scenario, &selection.types);
-    if (layout_make(&scenario->problem, &selection.plan, &selection.types, 1, &one, err) != 0 ||
-        list_places(scenario, one.q_tiles, &places, &n, err) != 0)
-        return -1;
-    if (slots_room(scenario, &selection.plan, &selection.types, n, &selection.n, err) != 0) {
-        free(places);
-        return -1;
-    }
     if (selection.n == n) {
-        selection.slots = places;
         const int failed = record_pass(r, scenario, &selection, progress, out, err);
-        free(places);
+        free(selection.slots);
         return failed;
     }
     struct bounded b;
-    if (bounded_begin(&b, places, n, err) != 0)
+    if (bounded_begin(&b, selection.slots, n, err) != 0)
         return -1;
     const int failed = record_bounded(r, paths, scenario, &b, &selection, progress, out, err);
     bounded_end(&b);
+    return failed;
+}
+
+int record_open(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                enum probes probes, int room, const struct runner_progress *progress, struct trace **out,
+                struct err *err)
+{
+    struct selection selection;
+    int64_t n = 0;
+    *out = NULL;
+    if (select_places(r, paths, scenario, probes, progress, &selection, &n, err) != 0)
+        return -1;
+    if (!room) {
+        selection.n = 1;
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            selection.types.channel[ch] = -1;
+    }
+    report(progress, "filling inputs");
+    int failed = make_trace(r, scenario, &selection, out, err);
+    free(selection.slots);
+    if (!failed && describe(r, scenario, *out, err) != 0) {
+        trace_free(*out);
+        *out = NULL;
+        failed = -1;
+    }
     return failed;
 }
 

@@ -21,6 +21,12 @@ struct recorder {
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err);
 
+/* What child_profile() and child_bench() launch on: r->child is one of a build with these probes, *out a live trace of
+   the scenario's inputs. room: it holds what record() would record in one pass; 0: nothing. */
+int record_open(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                enum probes probes, int room, const struct runner_progress *progress, struct trace **out,
+                struct err *err);
+
 /* The run of `run` once more, in a build whose probes feed: the same problem, slots and inputs, `channels` (a set of
    1u << enum asc_channel) overwritten with the values of `fed`, a trace of the same layout that is taken over.
    (*out)->fed is it, and fed_channels what did reach the kernel. ERR_INPUT where the kernel is not the one of `run` any

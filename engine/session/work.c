@@ -2,6 +2,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/session/feed.h"
+#include "engine/session/measure.h"
 #include "engine/session/record.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -279,8 +280,8 @@ static void *work_thread(void *ctx)
     struct runner_progress progress = {.report = on_report, .log = on_log, .ctx = w, .cancel = &w->cancel};
     if (w->run)
         isolate(w, &progress, &err);
-    else if (w->scenario)
-        record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err);
+    else if (w->scenario && record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err) == 0)
+        measure_beside(w->paths, w->scenario, &progress, &w->trace->info);
     /* A run that ended early has left a trace: it is shown, and judged as far as it goes. */
     if (w->trace) {
         /* The cancel that ended the run is spent; another one, or quitting, ends the judging too. */

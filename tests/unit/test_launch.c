@@ -51,7 +51,7 @@ static void there_and_back(void **state)
 {
     (void)state;
     struct trace_launch l = one();
-    struct trace_launches from = {.at = &l, .n = 1, .no_counters = "not here"}, to = {0};
+    struct trace_launches from = {.at = &l, .n = 1, .not_measured = "not here"}, to = {0};
     from.budget.stated = 1u << BUDGET_SPILL_BYTES;
     json_t *json = launches_json(&from);
     to.budget = (struct launch_budget){1u << BUDGET_REGISTERS, {64}};
@@ -59,7 +59,7 @@ static void there_and_back(void **state)
     assert_null(launches_read(json, &to)); /* appended */
     assert_null(launches_read(NULL, &to));
     assert_int_equal(to.n, 2);
-    assert_string_equal(to.no_counters, "not here");
+    assert_string_equal(to.not_measured, "not here");
     assert_int_equal(to.budget.stated, 1u << BUDGET_REGISTERS | 1u << BUDGET_SPILL_BYTES);
     assert_int_equal(to.budget.most[BUDGET_REGISTERS], 64);
     assert_int_equal(to.budget.most[BUDGET_SPILL_BYTES], 0);
@@ -130,7 +130,7 @@ static void there_are_never_too_many(void **state)
     json = launches_json(&from);
     assert_string_equal(launches_read(json, &to), "list");
     json_decref(json);
-    json = json_pack("{s:s, s:[], s:{s:i}}", "no_counters", "", "list", "budget", "registers", -1);
+    json = json_pack("{s:s, s:[], s:{s:i}}", "not_measured", "", "list", "budget", "registers", -1);
     assert_string_equal(launches_read(json, &to), "budget");
     json_decref(json);
     launches_free(&to);

@@ -446,6 +446,50 @@ static void ascii_is_seven_bits(void **state)
     fixture_free(s);
 }
 
+/* A run on a GPU: the recording launch, and beside it one without probes that was counted and is over budget. */
+static void resources_of_a_run_on_a_gpu(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    struct trace_info *info = &s->trace->info;
+    struct trace_launch l[2];
+    for (int i = 0; i < 2; i++) {
+        launch_init(&l[i]);
+        snprintf(l[i].kernel, sizeof l[i].kernel, "v2c_wmma<__half, 64>");
+        snprintf(l[i].limited_by, sizeof l[i].limited_by, i ? "registers" : "registers, shared memory");
+        l[i].probes = 1 - i;
+        for (int k = 0; k < 3; k++)
+            l[i].grid[k] = l[i].block[k] = 1;
+        l[i].grid[0] = l[i].grid[1] = 8;
+        l[i].block[0] = 128;
+        l[i].registers = i ? 96 : 168;
+        l[i].static_shared_bytes = i ? 0 : 512;
+        l[i].dynamic_shared_bytes = 46080;
+        l[i].local_bytes = i ? 0 : 24;
+        l[i].resident_blocks = i ? 4 : 3;
+        l[i].resident_warps = 4 * l[i].resident_blocks;
+        l[i].warp_slots = 64;
+        l[i].seconds = i ? 7.41e-5 : 4.1e-4;
+    }
+    info->launches.at = calloc(2, sizeof *info->launches.at);
+    memcpy(info->launches.at, l, sizeof l);
+    info->launches.n = 1;
+    snprintf(info->backend, sizeof info->backend, "gpu");
+    snprintf(info->device, sizeof info->device, "NVIDIA H200, sm_90");
+    check(s, VIEW_RESOURCES, "resources-recorded");
+    info->launches.n = 2;
+    info->launches.at[1].achieved_occupancy = 0.183;
+    info->launches.at[1].tensor_pipe = 0;
+    info->launches.at[1].dram_bytes_per_second = 41.2e9;
+    info->launches.budget = (struct launch_budget){.stated = 7, .most = {64, 49152, 0}};
+    check(s, VIEW_RESOURCES, "resources-over-budget");
+    info->launches.n = 1;
+    snprintf(info->launches.not_measured, sizeof info->launches.not_measured,
+             "this machine lets only administrators read hardware counters");
+    check(s, VIEW_RESOURCES, "resources-not-measured");
+    fixture_free(s);
+}
+
 static void show_says_what_is_wrong(void **state)
 {
     (void)state;
@@ -456,7 +500,7 @@ static void show_says_what_is_wrong(void **state)
     FILE *out = open_memstream(&text, &bytes);
     assert_int_equal(tui_show(s, "tiles", 80, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
-    assert_non_null(strstr(err.message, "overview, map, tile, source, log, help"));
+    assert_non_null(strstr(err.message, "overview, map, tile, source, log, resources, help"));
     assert_int_equal(tui_show(s, "map", 79, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_TERMINAL);
     assert_int_equal(tui_show(s, "map", 100000, 24, 0, out, &err), -1);
@@ -496,6 +540,7 @@ int main(void)
         cmocka_unit_test(titles_promise_nothing_else),
         cmocka_unit_test(every_size),
         cmocka_unit_test(ascii_is_seven_bits),
+        cmocka_unit_test(resources_of_a_run_on_a_gpu),
         cmocka_unit_test(show_says_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

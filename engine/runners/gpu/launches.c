@@ -162,13 +162,13 @@ void launches_find_occupancy(void)
         find_occupancy(&run.launched[i], &device);
 }
 
-json_t *launches_describe(const char *no_counters)
+json_t *launches_describe(const char *not_measured)
 {
     struct trace_launch facts[LAUNCHES_MAX];
     struct trace_launches launches = {.at = facts, .n = run.n};
     for (size_t i = 0; i < run.n; i++)
         facts[i] = run.launched[i].facts;
-    snprintf(launches.no_counters, sizeof launches.no_counters, "%s", no_counters);
+    snprintf(launches.not_measured, sizeof launches.not_measured, "%s", not_measured);
     return launches_json(&launches);
 }
 

@@ -21,7 +21,7 @@ const struct launched *launches_last(void); /* NULL: ASC_LAUNCH has launched not
 
 /* After a run that went well: how many blocks of each are resident on a multiprocessor. */
 void launches_find_occupancy(void);
-/* All of them as launches_read() takes it; no_counters: why counters are missing, or "". NULL without memory. */
-json_t *launches_describe(const char *no_counters);
+/* All of them as launches_read() takes it; not_measured: why counters are missing, or "". NULL without memory. */
+json_t *launches_describe(const char *not_measured);
 
 #endif

@@ -59,13 +59,13 @@ static int time_kernels(const struct cupti *cupti, const struct profiled *p, cha
 }
 
 /* A debuggee that has counted is a slower one: it is not used for anything else afterwards. */
-static int measure(const struct profiled *p, const char *toolkit, char *text, size_t size, char *no_counters,
-                   size_t no_counters_size)
+static int measure(const struct profiled *p, const char *toolkit, char *text, size_t size, char *not_measured,
+                   size_t not_measured_size)
 {
     struct cupti cupti;
     struct err err = {0};
     if (cupti_load(toolkit, &cupti, &err) != 0) {
-        snprintf(no_counters, no_counters_size, "%.200s", err.message);
+        snprintf(not_measured, not_measured_size, "%.200s", err.message);
         return 0;
     }
     const size_t n = launches_count();
@@ -74,7 +74,7 @@ static int measure(const struct profiled *p, const char *toolkit, char *text, si
     if (failed)
         return -1;
     const struct replayed replayed = {launch_again, (void *)(uintptr_t)p};
-    range_profiler_measure(&cupti, &replayed, no_counters, no_counters_size);
+    range_profiler_measure(&cupti, &replayed, not_measured, not_measured_size);
     launches_keep(n);
     return 0;
 }
@@ -84,7 +84,7 @@ json_t *debuggee_profile(const struct asc_kernel *kernel, const struct launch_re
 {
     struct run run = {0};
     struct err err = {0};
-    char text[512] = "", no_counters[256] = "";
+    char text[512] = "", not_measured[256] = "";
     launches_reset();
     if (run_prepare(&run, kernel, request, &err) != 0 || run_bind(&run, &err) != 0) {
         snprintf(why, size, "%.80s%s%.400s", err.where, *err.where ? ": " : "", err.message);
@@ -99,10 +99,10 @@ json_t *debuggee_profile(const struct asc_kernel *kernel, const struct launch_re
             launches_at(0)->facts.seconds = timing_of_one(kernel, &run); /* until the device's own is known */
         if (wire_integer(asked, "counters", 0, 1, 0))
             failed =
-                measure(&profiled, wire_text(asked, "toolkit"), text, sizeof text, no_counters, sizeof no_counters);
+                measure(&profiled, wire_text(asked, "toolkit"), text, sizeof text, not_measured, sizeof not_measured);
     }
     json_t *answer =
-        json_pack("{s:o, s:o}", "text", debuggee_words(failed ? text : ""), "launches", launches_describe(no_counters));
+        json_pack("{s:o, s:o}", "text", debuggee_words(failed ? text : ""), "launches", launches_describe(not_measured));
     run_finish(&run, request);
     if (!answer)
         snprintf(why, size, "no memory for the answer");

@@ -1,0 +1,271 @@
+/* attnscope bench: how long a kernel takes on the GPU, and what its probes cost. */
+#include "cli/options.h"
+#include "cli/report.h"
+
+#include "engine/base/units.h"
+#include "engine/session/measure.h"
+#include "engine/session/output_error.h"
+#include <glob.h>
+#include <math.h>
+#include <string.h>
+
+#define LIMIT_S 1.0 /* of one measurement */
+
+static json_t *number_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *timing_json(const struct timing *t)
+{
+    return t->n ? json_pack("{s:o, s:o, s:i}", "median", number_json(t->median_s), "min", number_json(t->min_s), "n",
+                            t->n)
+                : json_null();
+}
+
+static const char *seconds(const struct timing *t, int least, char text[32])
+{
+    units_seconds(t->n ? least ? t->min_s : t->median_s : NAN, text, 32);
+    return *text ? text : "-";
+}
+
+static double slow_down(const struct bench_line *line, const struct bench_line *plain)
+{
+    const struct timing *t = &line->result.warm, *of = &plain->result.warm;
+    return t->n && of->n && of->median_s > 0 ? t->median_s / of->median_s : NAN;
+}
+
+static double write_rate(const struct bench_line *line)
+{
+    const struct timing *t = &line->result.warm;
+    return line->recorded_bytes && t->n && t->median_s > 0 ? (double)line->recorded_bytes / t->median_s : NAN;
+}
+
+static void write_recorded(const struct bench_line *line, FILE *out)
+{
+    char bytes[32];
+    const double rate = write_rate(line), copy = line->result.copy_bytes_per_second;
+    if (!line->recorded_bytes)
+        return;
+    units_bytes(line->recorded_bytes, bytes, sizeof bytes);
+    fprintf(out, "  %s of %lld/%lld q tiles", bytes, (long long)line->slots, (long long)line->places);
+    if (isfinite(rate))
+        fprintf(out, ", %.1f GB/s", 1e-9 * rate);
+    if (isfinite(rate) && isfinite(copy))
+        fprintf(out, " (the copy engine: %.1f)", 1e-9 * copy);
+}
+
+static void write_line(enum bench_build build, const struct bench_line *line, const struct bench_line *plain, FILE *out)
+{
+    char text[4][32];
+    const struct bench_result *r = &line->result;
+    if (line->err.code != ERR_NONE) {
+        fprintf(out, "%-14s%s%s%s\n", bench_name(build), line->err.where, line->err.where[0] ? ": " : "",
+                line->err.message);
+        return;
+    }
+    const double factor = slow_down(line, plain);
+    fprintf(out, "%-14s%9s %9s %9s %9s", bench_name(build), seconds(&r->warm, 0, text[0]),
+            seconds(&r->warm, 1, text[1]), seconds(&r->cold, 0, text[2]), seconds(&r->graph, 0, text[3]));
+    if (isfinite(factor))
+        fprintf(out, " %9.3f", factor);
+    write_recorded(line, out);
+    fputs("\n", out);
+}
+
+static json_t *line_json(enum bench_build build, const struct bench_line *line, const struct bench_line *plain)
+{
+    const struct bench_result *r = &line->result;
+    if (line->err.code != ERR_NONE)
+        return json_pack("{s:s, s:s, s:o}", "build", bench_name(build), "error", err_name(line->err.code), "message",
+                         report_json_text(line->err.message));
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "build", bench_name(build), "warm",
+        timing_json(&r->warm), "cold", timing_json(&r->cold), "graph", timing_json(&r->graph), "no_graph", r->no_graph,
+        "slow_down", number_json(slow_down(line, plain)), "recorded_bytes", (json_int_t)line->recorded_bytes, "slots",
+        (json_int_t)line->slots, "places", (json_int_t)line->places, "bytes_per_second", number_json(write_rate(line)),
+        "copy_bytes_per_second", number_json(r->copy_bytes_per_second), "launches", launches_json(&r->launches));
+}
+
+static void write_title(const char *path, const struct asc_problem *p, FILE *out)
+{
+    fprintf(out, "%s  (%d,%d,%d,%d,%d) %s%s\n", path, p->batch, p->heads, p->q_len, p->kv_len, p->head_dim,
+            dtype_name((enum dtype)p->dtype), p->causal ? " causal" : "");
+}
+
+static void write_heads(FILE *out)
+{
+    fprintf(out, "%-14s%9s %9s %9s %9s %9s  %s\n", "", "median", "min", "L2 cold", "graph", "of plain", "recorded");
+}
+
+/* All builds of one kernel; an exit status. Without the plain one there is nothing to compare with: -1. */
+static int bench_one(const struct options *o, const struct session *s, json_t *json, struct err *err)
+{
+    const struct bench_request request = {.repeats = o->repeat, .limit_s = LIMIT_S};
+    struct bench_line lines[BENCHES] = {0};
+    json_t *builds = json_array();
+    int failed = 0;
+    for (int b = 0; b < BENCHES && !lines[BENCH_PLAIN].err.code; b++) {
+        const enum bench_build build = (enum bench_build)b;
+        failed |= measure_bench(&s->paths, &s->scenario, build, &request, options_progress(), &lines[b]) != 0;
+        json_array_append_new(builds, line_json(build, &lines[b], &lines[BENCH_PLAIN]));
+        if (!json && !b && !failed) {
+            write_title(o->files[0], &s->scenario.problem, stdout);
+            write_heads(stdout);
+        }
+        if (!json && !lines[BENCH_PLAIN].err.code)
+            write_line(build, &lines[b], &lines[BENCH_PLAIN], stdout);
+        fflush(stdout);
+    }
+    if (!json && lines[BENCH_PLAIN].result.no_graph[0])
+        printf("graph: %s\n", lines[BENCH_PLAIN].result.no_graph);
+    if (json) {
+        json_object_set_new(json, "file", report_json_text(o->files[0]));
+        json_object_set(json, "builds", builds);
+    }
+    json_decref(builds);
+    for (int b = 0; b < BENCHES; b++)
+        measure_bench_free(&lines[b]);
+    if (lines[BENCH_PLAIN].err.code) {
+        *err = lines[BENCH_PLAIN].err;
+        return -1;
+    }
+    return failed ? 3 : 0;
+}
+
+static int open_ready(const struct options *o, const char *path, struct session **s, struct err *err)
+{
+    if (options_open(o, path, s, err) != 0)
+        return -1;
+    const int failed = (*s)->has_scenario ? measure_ready(&(*s)->paths, &(*s)->scenario, "bench", err)
+                                          : err_set(err, ERR_INPUT, path, "is a recorded trace: nothing to launch");
+    if (failed) {
+        session_free(*s);
+        *s = NULL;
+    }
+    return failed;
+}
+
+static int bench_file(const struct options *o, struct err *err)
+{
+    struct session *s;
+    json_t *json = o->json ? json_object() : NULL;
+    if (open_ready(o, o->files[0], &s, err) != 0) {
+        json_decref(json);
+        return -1;
+    }
+    int status = bench_one(o, s, json, err);
+    if (json && status >= 0 && report_dump(json, stdout, err) != 0)
+        status = -1;
+    json_decref(json);
+    session_free(s);
+    return status;
+}
+
+/* What the ladder's table says of one kernel: the launch that takes most stands for all of them. */
+struct rung {
+    const char *path;
+    struct bench_line line;
+    struct output_error error;
+    struct err err; /* code ERR_NONE: error is known */
+};
+
+static int64_t takes(const struct rung *rung, enum budget_item item)
+{
+    const struct trace_launches *launches = &rung->line.result.launches;
+    int64_t most = -1;
+    for (size_t i = 0; i < launches->n; i++)
+        if (launch_takes(&launches->at[i], item) > most)
+            most = launch_takes(&launches->at[i], item);
+    return most;
+}
+
+static void write_rung(const struct rung *rung, FILE *out)
+{
+    char text[3][32];
+    const struct bench_result *r = &rung->line.result;
+    const struct err *err = rung->line.err.code != ERR_NONE ? &rung->line.err : &rung->err;
+    fprintf(out, "%-28s", rung->path);
+    if (err->code != ERR_NONE) {
+        fprintf(out, "%s\n", err->message);
+        return;
+    }
+    fprintf(out, "%9lld %9lld %9lld %9s %9s %9s %10.3g %9.3g\n", (long long)takes(rung, BUDGET_REGISTERS),
+            (long long)takes(rung, BUDGET_SHARED_BYTES), (long long)takes(rung, BUDGET_SPILL_BYTES),
+            seconds(&r->warm, 0, text[0]), seconds(&r->warm, 1, text[1]), seconds(&r->graph, 0, text[2]),
+            rung->error.largest, rung->error.largest_ratio);
+}
+
+static json_t *rung_json(const struct rung *rung)
+{
+    json_t *json = line_json(BENCH_PLAIN, &rung->line, &rung->line);
+    json_object_set_new(json, "kernel", report_json_text(rung->path));
+    for (int i = 0; i < BUDGET_ITEMS; i++)
+        json_object_set_new(json, budget_name((enum budget_item)i), json_integer(takes(rung, (enum budget_item)i)));
+    if (rung->err.code != ERR_NONE) {
+        json_object_set_new(json, "error", json_string(err_name(rung->err.code)));
+        json_object_set_new(json, "message", report_json_text(rung->err.message));
+    }
+    json_object_set_new(json, "largest_error", rung->err.code ? json_null() : number_json(rung->error.largest));
+    json_object_set_new(json, "largest_error_of_bound",
+                        rung->err.code ? json_null() : number_json(rung->error.largest_ratio));
+    return json;
+}
+
+/* An exit status: 3 where it could not be measured; a kernel that does not take the shape is only said to. */
+static int climb(const struct options *o, const char *path, struct rung *rung, struct err *err)
+{
+    const struct bench_request request = {.repeats = o->repeat, .limit_s = LIMIT_S};
+    struct session *s;
+    if (open_ready(o, path, &s, err) != 0)
+        return -1;
+    int failed = measure_bench(&s->paths, &s->scenario, BENCH_PLAIN, &request, options_progress(), &rung->line) != 0;
+    failed |= output_error_measure(&s->paths, &s->scenario, options_progress(), &rung->error, &rung->err) != 0;
+    session_free(s);
+    return failed && rung->line.err.code != ERR_DECLINED ? 3 : 0;
+}
+
+static int bench_kernels(const struct options *o, const glob_t *kernels, const char *root, struct err *err)
+{
+    json_t *list = o->json ? json_array() : NULL;
+    int status = 0;
+    for (size_t i = 0; i < kernels->gl_pathc && status >= 0; i++) {
+        struct rung rung = {.path = kernels->gl_pathv[i] + strlen(root) + 1};
+        const int failed = climb(o, kernels->gl_pathv[i], &rung, err);
+        status = failed < 0 ? -1 : status | failed;
+        if (failed >= 0 && list)
+            json_array_append_new(list, rung_json(&rung));
+        if (failed >= 0 && !list) {
+            if (i == 0)
+                printf("%-28s%9s %9s %9s %9s %9s %9s %10s %9s\n", "", "registers", "shared B", "spill B", "median",
+                       "min", "graph", "max error", "of bound");
+            write_rung(&rung, stdout);
+            fflush(stdout);
+        }
+        measure_bench_free(&rung.line);
+    }
+    if (list && status >= 0 && report_dump(list, stdout, err) != 0)
+        status = -1;
+    json_decref(list);
+    return status;
+}
+
+static int bench_all(const struct options *o, struct err *err)
+{
+    struct runner_paths paths;
+    char pattern[600];
+    glob_t kernels;
+    if (runner_find_paths(&paths, err) != 0)
+        return -1;
+    snprintf(pattern, sizeof pattern, "%s/kernels/*.cu", paths.root);
+    if (glob(pattern, 0, NULL, &kernels) != 0)
+        return err_set(err, ERR_SYSTEM, pattern, "no kernel was found");
+    const int status = bench_kernels(o, &kernels, paths.root, err);
+    globfree(&kernels);
+    return status;
+}
+
+int command_bench(const struct options *o, struct err *err)
+{
+    return o->all ? bench_all(o, err) : bench_file(o, err);
+}

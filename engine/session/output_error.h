@@ -1,0 +1,17 @@
+/* How far the output of a kernel without probes is from the float64 truth. */
+#ifndef SESSION_OUTPUT_ERROR_H
+#define SESSION_OUTPUT_ERROR_H
+
+#include "engine/session/record.h"
+
+struct output_error {
+    double largest; /* |o - truth|; infinite where one of them is not a number and the other is, or nobody wrote */
+    double largest_ratio; /* of the error to its bound; more than 1: beyond it */
+    uint64_t elements;
+};
+
+/* Builds, launches once, and judges every element of o, on all cores; the backend is the scenario's. */
+int output_error_measure(const struct runner_paths *paths, const struct scenario *scenario,
+                         const struct runner_progress *progress, struct output_error *out, struct err *err);
+
+#endif
