@@ -73,10 +73,13 @@ NUMERICS_BOTH double numerics_truth(int f, double x, double y)
 
 /* How far a result may lie from want = f(x): of f32 functions what engine/oracle/bound.h takes for granted (bound_exp,
    bound_lse, bound_tanh's first term, and of bound_divide's 4 u the 2 u of a reciprocal); of 16-bit ones the PTX ISA's
-   words, an exponential's smallest results rounded to the type's last place. 1 + 2^-14: BOUND_SLACK. */
+   words, an exponential's smallest results rounded to the type's last place. 1 + 2^-14: BOUND_SLACK.
+   exp(-inf) and 1 / inf are exactly 0 (PTX ISA), and |x| in a bound must not make them 0 inf. */
 NUMERICS_BOTH double numerics_bound(int f, double x, double want)
 {
     const double u = 0x1p-24, slack = 1 + 0x1p-14, size = fabs(want);
+    if (isinf(x) && size == 0)
+        return 0;
     switch (f) {
     case NUMERICS_EX2_FTZ:
     case NUMERICS_EX2:
@@ -178,7 +181,7 @@ NUMERICS_BOTH void numerics_weigh(int f, double x, double y, double got, uint32_
     }
     if (!isfinite(want) || !isfinite(got) || fabs(want) >= beyond)
         return;
-    const unsigned long long ratio = numerics_pack(error / bound, index);
+    const unsigned long long ratio = numerics_pack(error > 0 ? error / bound : 0, index);
     if (ratio > w->ratio)
         w->ratio = ratio;
     const int absolute = numerics_absolute(f);

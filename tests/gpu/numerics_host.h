@@ -61,24 +61,28 @@ static inline double host_round(enum dtype t, double x)
     return t == DTYPE_BF16 ? bf16_to_f64(bf16_from_f64(x)) : (double)(float)x;
 }
 
+static inline void host_argument(const struct numerics_host *h, int f, uint32_t index, struct numerics_worst *w)
+{
+    const enum dtype t = numerics_type(f);
+    float x = format_f32_of(index);
+    float y = 1;
+    if (t == DTYPE_F64)
+        numerics_pair(index, &x, &y);
+    if (t == DTYPE_F16 || t == DTYPE_BF16)
+        x = vector_value(t, index);
+    double got = host_round(t, numerics_truth(f, (double)x, (double)y) * (1 + h->relative));
+    if (h->wrong && index == h->wrong_code)
+        got = NAN;
+    numerics_weigh(f, (double)x, (double)y, got, index, w);
+}
+
+/* The last argument is among them whatever the step: infinities stand at the ends of ranges. */
 static inline int host_function(struct numerics_device *d, int f, uint32_t first, uint32_t last, uint32_t step,
                                 struct numerics_worst *w, const char **why)
 {
-    const struct numerics_host *h = d->state;
-    const enum dtype t = numerics_type(f);
-    for (uint64_t i = first; i <= last; i += step) {
-        const uint32_t index = (uint32_t)i;
-        float x = format_f32_of(index);
-        float y = 1;
-        if (t == DTYPE_F64)
-            numerics_pair(index, &x, &y);
-        if (t == DTYPE_F16 || t == DTYPE_BF16)
-            x = vector_value(t, index);
-        double got = host_round(t, numerics_truth(f, (double)x, (double)y) * (1 + h->relative));
-        if (h->wrong && index == h->wrong_code)
-            got = NAN;
-        numerics_weigh(f, (double)x, (double)y, got, index, w);
-    }
+    for (uint64_t i = first; i < last; i += step)
+        host_argument(d->state, f, (uint32_t)i, w);
+    host_argument(d->state, f, last, w);
     *why = "";
     return 1;
 }

@@ -329,21 +329,39 @@ static void weighing(void **state)
         int function;
         double x, got;
         int right;
-    } cases[] = {{NUMERICS_EX2, -INFINITY, 0, 1},     {NUMERICS_EX2, -INFINITY, 0x1p-120, 0},
-                 {NUMERICS_EX2, -130, 0, 1},          {NUMERICS_EX2, 128, INFINITY, 1},
-                 {NUMERICS_EX2, 127, INFINITY, 0},    {NUMERICS_EX2, 128, -INFINITY, 0},
-                 {NUMERICS_EX2, NAN, NAN, 1},         {NUMERICS_EX2, NAN, 1, 0},
-                 {NUMERICS_EX2, 0, NAN, 0},           {NUMERICS_EX2, 0, 1 + 0x1p-23, 1},
-                 {NUMERICS_EX2, 0, 1 + 0x1p-21, 0},   {NUMERICS_LOGF, 0, -INFINITY, 1},
-                 {NUMERICS_LOGF, 0, -100, 0},         {NUMERICS_LOGF, -1, NAN, 1},
-                 {NUMERICS_RCP, 0, INFINITY, 1},      {NUMERICS_RCP, INFINITY, 0, 1},
-                 {NUMERICS_TANH, INFINITY, 1, 1},     {NUMERICS_TANH, INFINITY, INFINITY, 0},
-                 {NUMERICS_EX2_F16, 16, INFINITY, 1}, {NUMERICS_EX2_F16, 15, INFINITY, 0}};
+    } cases[] = {{NUMERICS_EX2, -INFINITY, 0, 1},
+                 {NUMERICS_EX2, -INFINITY, 0x1p-120, 0},
+                 {NUMERICS_EX2, -130, 0, 1},
+                 {NUMERICS_EX2, 128, INFINITY, 1},
+                 {NUMERICS_EX2, 127, INFINITY, 0},
+                 {NUMERICS_EX2, 128, -INFINITY, 0},
+                 {NUMERICS_EX2, NAN, NAN, 1},
+                 {NUMERICS_EX2, NAN, 1, 0},
+                 {NUMERICS_EX2, 0, NAN, 0},
+                 {NUMERICS_EX2, 0, 1 + 0x1p-23, 1},
+                 {NUMERICS_EX2, 0, 1 + 0x1p-21, 0},
+                 {NUMERICS_LOGF, 0, -INFINITY, 1},
+                 {NUMERICS_LOGF, 0, -100, 0},
+                 {NUMERICS_LOGF, -1, NAN, 1},
+                 {NUMERICS_RCP, 0, INFINITY, 1},
+                 {NUMERICS_RCP, INFINITY, 0, 1},
+                 {NUMERICS_TANH, INFINITY, 1, 1},
+                 {NUMERICS_TANH, INFINITY, INFINITY, 0},
+                 {NUMERICS_EXPF, -INFINITY, 0, 1},
+                 {NUMERICS_EXPF_FAST, -INFINITY, 0, 1},
+                 {NUMERICS_EXPF, -INFINITY, 0x1p-149, 0},
+                 {NUMERICS_EXPF_FAST, -INFINITY, NAN, 0},
+                 {NUMERICS_EX2, -INFINITY, 0x1p-149, 0},
+                 {NUMERICS_RCP, -INFINITY, -0x1p-149, 0},
+                 {NUMERICS_EX2_F16, 16, INFINITY, 1},
+                 {NUMERICS_EX2_F16, 15, INFINITY, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct numerics_worst w = numerics_worst_none;
         numerics_weigh(cases[i].function, cases[i].x, 1, cases[i].got, 7, &w);
         if ((w.violations == 0) != cases[i].right || (w.violations && w.first != 7))
             fail_msg("case %zu", i);
+        if (cases[i].right && !(numerics_unpack(w.ratio) <= 1))
+            fail_msg("case %zu: error / bound %g", i, (double)numerics_unpack(w.ratio));
     }
 }
 
