@@ -68,7 +68,8 @@ static int write_causes(FILE *out)
     fputs(
         "# Causes\n\nMistakes that attnscope knows by name. One is named only if its formula explains at least 99.99 % "
         "of the elements in the bad tiles and of those that tell it from the right formula, at least 16 elements in 16 "
-        "rows do, and chance is out of the question. All that pass are listed: on some shapes two formulas are one. "
+        "rows with 16 different values do, and chance is out of the question. All that pass are listed: on some shapes "
+        "two formulas are one. "
         "Where a formula has a choice (a "
         "type, "
         "a number of products, a kv head), half of the elements choose and the other half confirm.\n\n",

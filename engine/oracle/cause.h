@@ -107,6 +107,8 @@ void cause_unmasked_scores(const struct candidate *k, struct judge_scratch *s);
    that choose a parameter, 1: those that confirm it, -1: all). Stops early where more than `most_failed` can not be
    explained. */
 int cause_half(int row, int col);
+/* Counts a value among those of the evidence, once. */
+void cause_note_value(struct cause_evidence *e, uint64_t value);
 void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, struct cause_evidence *e);
 
 #endif

@@ -297,6 +297,8 @@ void cause_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct caus
         to[c].rounding += from[c].rounding;
         to[c].discriminating += from[c].discriminating;
         to[c].rows += from[c].rows;
+        for (int i = 0; i < from[c].values; i++)
+            cause_note_value(&to[c], from[c].value[i]);
         to[c].chance_seen += from[c].chance_seen;
         to[c].chance_tried += from[c].chance_tried;
         to[c].chance_hit += from[c].chance_hit;

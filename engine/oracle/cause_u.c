@@ -127,6 +127,14 @@ static double rounded_v(const struct candidate *k, int r, const double *size, in
     return sum * (tile->next_alpha ? fabs(tile->next_alpha[r]) : 1);
 }
 
+static int is_constant(const struct stage *v)
+{
+    for (int i = 1; i < v->rows * v->cols; i++)
+        if (v->value[i] != v->value[0])
+            return 0;
+    return 1;
+}
+
 /* U moved by one constant everywhere: where all rows have the same sum of weights that explains as much. */
 static const double *moved_alike(const struct candidate *k, double *room)
 {
@@ -147,6 +155,8 @@ static const double *moved_alike(const struct candidate *k, double *room)
 /* Half of the elements have voted for the constant, each within its own bound: it is off by no more than one. */
 int cause_u_v_zero_point(struct candidate *k)
 {
+    if (is_constant(&k->tile->s->stage[asc_v]))
+        return 0; /* it could as well be multiplied */
     const struct stage *u = &k->tile->s->stage[asc_u], *stage = &k->tile->s->stage[asc_v];
     double *v = cause_copy(k, k->tile->s->stage[asc_v].value, asc_v);
     for (int i = 0; i < stage->rows * stage->cols; i++)

@@ -5,6 +5,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/values.h"
 #include <float.h>
+#include <string.h>
 
 /* Where a captured value may lie. NaN: the formula gives no number, nor does what was captured. */
 struct interval {
@@ -86,6 +87,7 @@ struct weighing {
     struct scale scale;
     struct cause_evidence *e;
     int plain;             /* 1: values are compared as they are */
+    uint32_t tile;         /* which one, of all */
     uint64_t random, step; /* chance is tried on every step-th element that discriminates */
 };
 
@@ -108,13 +110,40 @@ static void draw_chance(struct weighing *w, const struct interval *candidate, si
     w->e->chance_hit += (uint64_t)within(w->k, candidate, w->stage->got[other]);
 }
 
+void cause_note_value(struct cause_evidence *e, uint64_t value)
+{
+    for (int i = 0; i < e->values; i++)
+        if (e->value[i] == value)
+            return;
+    if (e->values < CAUSE_VALUES)
+        e->value[e->values++] = value;
+}
+
+/* What was captured, and what the right formula wants to 10 bits: its last ones may differ where the numbers do not. A
+   number that the mistake puts in whatever the inputs are, as 0 or -inf, is one more each time: it is where it stands
+   that tells. */
+static void note_value(const struct weighing *w, double got, double right, int is_constant, size_t at)
+{
+    struct cause_evidence *e = w->e;
+    uint64_t bits[2];
+    if (e->values == CAUSE_VALUES)
+        return;
+    int exponent = 0;
+    const double coarse = isfinite(right) ? ldexp(rint(frexp(right, &exponent) * 0x1p10), exponent) : right;
+    memcpy(&bits[0], &got, sizeof got);
+    memcpy(&bits[1], &coarse, sizeof coarse);
+    const uint64_t place = (uint64_t)w->tile << 32 | (uint64_t)at;
+    cause_note_value(e, is_constant ? mix(place + 1) : mix(mix(bits[0]) ^ bits[1]));
+}
+
 static int same_as_rival(const struct weighing *w, size_t at)
 {
     return fabs(w->k->rival[at] - w->k->want[at]) <= 2 * w->k->bound[at] || w->k->rival[at] == w->k->want[at];
 }
 
+/* is_constant: the candidate has no bound. */
 static void weigh(struct weighing *w, const struct interval *right, const struct interval *candidate, double got,
-                  int written, size_t at)
+                  int written, int is_constant, size_t at)
 {
     struct cause_evidence *e = w->e;
     const int explained = written && within(w->k, candidate, got);
@@ -125,6 +154,8 @@ static void weigh(struct weighing *w, const struct interval *right, const struct
     if (!tells)
         return;
     e->discriminating += (uint64_t)explained;
+    if (explained)
+        note_value(w, got, right->low, w->k->channel >= asc_s && is_constant, at);
     if (e->chance_seen++ % w->step == 0)
         draw_chance(w, candidate, at);
 }
@@ -134,6 +165,7 @@ static void weigh_padding(struct weighing *w, const struct matrix *padding, int 
 {
     const struct interval right = {masked, masked};
     struct interval seen = right;
+    const int is_constant = w->k->row_padding && w->k->row_padding_bound[r] == 0;
     if (w->k->row_padding)
         seen = expected(&w->scale, w->k, w->k->row_padding[r], w->k->row_padding_bound[r]);
     for (int col = 0; col < padding->cols; col++) {
@@ -141,7 +173,7 @@ static void weigh_padding(struct weighing *w, const struct matrix *padding, int 
         const double got = dtype_load(padding->dtype, padding->data, at);
         const int hidden = got == masked || !values_element_written(padding, at);
         if (half < 0 || cause_half(r, w->stage->cols + col) == half)
-            weigh(w, &right, hidden ? &right : &seen, hidden ? masked : got, 1, places(w));
+            weigh(w, &right, hidden ? &right : &seen, hidden ? masked : got, 1, is_constant, places(w) + at);
     }
 }
 
@@ -169,6 +201,7 @@ static int weigh_plainly(struct weighing *w, size_t i)
     w->e->explained++;
     w->e->rounding += fabs(got - right) <= right_bound;
     w->e->discriminating++;
+    note_value(w, got, right, bound == 0 && w->k->channel >= asc_s, i);
     if (w->e->chance_seen++ % w->step == 0)
         draw_chance(w, &(struct interval){want - bound, want + bound}, i);
     return 1;
@@ -190,6 +223,7 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
                          .scale = {captured->dtype, bound_narrow(captured->dtype, &unit, &half_tiny)},
                          .e = e,
                          .plain = k->rounds == DTYPE_COUNT && !k->rival,
+                         .tile = (uint32_t)tile->s->kv << 16 ^ (uint32_t)tile->c->q_tile,
                          .random = (uint64_t)tile->s->kv << 32 | (uint32_t)tile->c->q_tile,
                          .step = 1 + (uint64_t)stage->rows * (uint64_t)stage->cols / CHANCES_PER_TILE};
     w.plain = w.plain && !w.scale.narrow;
@@ -208,7 +242,7 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
             const struct interval candidate = expected(&w.scale, k, k->want[i], k->bound[i]);
             const int written = !isnan(got) || !dtype_is_unwritten(captured->dtype, captured->data,
                                                                    (size_t)(r * captured->row_stride + col));
-            weigh(&w, &right, &candidate, got, written, i);
+            weigh(&w, &right, &candidate, got, written, k->bound[i] == 0, i);
         }
         weigh_tail(&w, r, half);
         e->rows += e->discriminating > before;
@@ -230,15 +264,18 @@ static int nearly_all(uint64_t of, uint64_t n)
    - 16 elements at least lie beyond both bounds from what the right formula wants;
    - n such agreements by chance, each of probability pi, have ln(pi^n) <= -30. pi is estimated on shuffled values,
      never below 1 / (tried + 1): what was not seen in `tried` attempts may still happen.
-   Two more keep a mistake that is made in some rows only from being taken for one that is made in all of them. Where
+   Two keep a mistake that is made in some rows only from being taken for one that is made in all of them. Where
    the two formulas can be told apart in few places, as after a peaked softmax, all of these may be left unexplained
    within the 0.01 %, and all that are explained may lie in one row, whose elements are right or wrong together:
    - it explains 99.99 % of the elements that tell it from the right formula as well;
-   - they lie in 16 rows at least, so that a mistake of every second row passes once in 2^16 times. */
+   - they lie in 16 rows at least, so that a mistake of every second row passes once in 2^16 times.
+   And one keeps a number from being taken for a formula, where inputs are constant or one-hot and all rows repeat it:
+   - they hold 16 different values at least. */
 int cause_named(const struct cause_evidence *e)
 {
     enum { LEAST = 16 };
-    if (!e->applicable || e->given_up || e->elements == 0 || e->discriminating < LEAST || e->rows < LEAST)
+    if (!e->applicable || e->given_up || e->elements == 0 || e->discriminating < LEAST || e->rows < LEAST ||
+        e->values < CAUSE_VALUES)
         return 0;
     const double chance = (double)(e->chance_hit + 1) / (double)(e->chance_tried + 1);
     return nearly_all(e->explained, e->elements) && nearly_all(e->discriminating, e->chance_seen) &&

@@ -165,12 +165,16 @@ void cause_detail(enum cause cause, const struct oracle_case *c, const struct ca
 /* Evidence for one candidate, summed over the tiles that hold any bad element; for a declaration, which has to hold
    everywhere, over all tiles. A formula with a parameter is weighed on the half of the elements that had no say in
    choosing it. */
+enum { CAUSE_VALUES = 16 };
+
 struct cause_evidence {
     uint64_t elements;                 /* judged elements in those tiles */
     uint64_t explained;                /* within the bound of the candidate formula */
     uint64_t rounding;                 /* within the bound of the right formula: what plain rounding explains */
     uint64_t discriminating;           /* explained, and beyond both bounds from what the right formula wants */
     uint64_t rows;                     /* in which any of these lie; one for each tile */
+    int values;                        /* how many different numbers they are, counted up to CAUSE_VALUES */
+    uint64_t value[CAUSE_VALUES];      /* which */
     uint64_t chance_tried, chance_hit; /* the candidate against the captured values of other elements */
     uint64_t chance_seen;              /* elements it could have been tried on: all that tell the two apart */
     int applicable;                    /* 0: the formula has no meaning for this shape */
@@ -185,8 +189,8 @@ int cause_choose(const struct oracle_case *c, const uint32_t *bad, struct judge_
                  struct cause_plan *plan);
 int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct cause_plan *plan,
                   struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
-/* 1: it explains >= 99.99 % of all elements and of those that discriminate, >= 16 of these in >= 16 rows, and
-   n ln(1/pi) >= 30. */
+/* 1: it explains >= 99.99 % of all elements and of those that discriminate, >= 16 of these in >= 16 rows and
+   with >= 16 different values, and n ln(1/pi) >= 30. */
 int cause_named(const struct cause_evidence *e);
 
 #endif

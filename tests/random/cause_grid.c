@@ -53,7 +53,7 @@ static void count(struct grid *g, const struct spec *s, const char *where, const
         g->listed[is + 1]++;
         wrong = is < 0;
     } else {
-        wrong = count_names(o) > 0;
+        wrong = is_misnamed(o, s);
         g->unlisted[wrong]++;
     }
     if (wrong)

@@ -81,8 +81,10 @@ static const struct {
 } coincide[] = {
     {FILL_ONE_HOT, CAUSE_s_rows_permuted, CAUSE_s_columns_permuted}, /* Q Kt is the identity */
     {FILL_ONE_HOT, CAUSE_u_previous_dropped, CAUSE_u_tile_dropped},  /* every tile adds the same */
-    {FILL_CONSTANT, CAUSE_u_tile_dropped, CAUSE_u_v_zero_point},     /* V is its own zero point */
-    {FILL_ZEROS, CAUSE_lse_l_subtracted, CAUSE_lse_negated},         /* m is 0 */
+    {FILL_ONE_HOT, CAUSE_u_v_wrong_head, CAUSE_u_keys_permuted},     /* V of each head is the identity, moved */
+    {FILL_ONE_HOT, CAUSE_u_v_not_transposed, CAUSE_u_keys_permuted},
+    {FILL_ZEROS, CAUSE_lse_l_subtracted, CAUSE_lse_negated}, /* m is 0 */
+    {FILL_ZEROS, CAUSE_lse_base_2, CAUSE_lse_log2_of_l},
 };
 
 static inline int coincides(enum fill fill, enum cause a, enum cause b)
@@ -90,6 +92,23 @@ static inline int coincides(enum fill fill, enum cause a, enum cause b)
     for (size_t i = 0; i < sizeof coincide / sizeof coincide[0]; i++)
         if (coincide[i].fill == fill &&
             ((coincide[i].a == a && coincide[i].b == b) || (coincide[i].a == b && coincide[i].b == a)))
+            return 1;
+    return 0;
+}
+
+/* Unlisted mistakes that are listed ones on such inputs. */
+static inline int becomes(const struct spec *s, enum cause cause)
+{
+    const int same_scores = s->fill == FILL_ZEROS || s->fill == FILL_CONSTANT;
+    return (s->mistake == M_MEAN && same_scores && cause == CAUSE_m_not_carried) || /* it forgets the maximum as well */
+           (s->mistake == U_D_REVERSED && s->fill == FILL_ONE_HOT && cause == CAUSE_u_keys_permuted);
+}
+
+/* 1 if an unlisted mistake has been given a name. */
+static inline int is_misnamed(const struct outcome *o, const struct spec *s)
+{
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+        if (o->named[cause] && !becomes(s, (enum cause)cause))
             return 1;
     return 0;
 }

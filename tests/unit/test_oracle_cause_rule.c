@@ -15,6 +15,7 @@ static void rule(void **state)
                                         .explained = 99990,
                                         .discriminating = 16,
                                         .rows = 16,
+                                        .values = CAUSE_VALUES,
                                         .chance_seen = 16,
                                         .chance_tried = 4096,
                                         .applicable = 1};
@@ -27,6 +28,9 @@ static void rule(void **state)
     assert_false(cause_named(&e));
     e = good;
     e.rows--;
+    assert_false(cause_named(&e));
+    e = good;
+    e.values--;
     assert_false(cause_named(&e));
     e = good;
     e.chance_seen++;
@@ -70,14 +74,23 @@ static void evidence_adds_up(void **state)
 {
     (void)state;
     struct cause_evidence a[CAUSE_COUNT] = {{0}}, b[CAUSE_COUNT] = {{0}};
-    a[1] = (struct cause_evidence){.elements = 10, .explained = 9, .rows = 2, .chance_tried = 3, .applicable = 1};
-    b[1] = (struct cause_evidence){
-        .elements = 5, .explained = 5, .rounding = 2, .rows = 3, .chance_tried = 4, .given_up = 1};
+    a[1] = (struct cause_evidence){
+        .elements = 10, .explained = 9, .values = 2, .value = {7, 9}, .rows = 2, .chance_tried = 3, .applicable = 1};
+    b[1] = (struct cause_evidence){.elements = 5,
+                                   .explained = 5,
+                                   .values = 2,
+                                   .value = {7, 8},
+                                   .rounding = 2,
+                                   .rows = 3,
+                                   .chance_tried = 4,
+                                   .given_up = 1};
     cause_add_evidence(a, b);
     assert_int_equal(a[1].elements, 15);
     assert_int_equal(a[1].explained, 14);
     assert_int_equal(a[1].rounding, 2);
     assert_int_equal(a[1].rows, 5);
+    assert_int_equal(a[1].values, 3);
+    assert_int_equal(a[1].value[2], 8);
     assert_int_equal(a[1].chance_tried, 7);
     assert_true(a[1].applicable && a[1].given_up);
 }
