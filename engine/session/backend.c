@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A scenario that leaves it open takes what the environment says. */
-static int wish(const struct scenario *scenario, int *out, struct err *err)
+int backend_wish(const struct scenario *scenario, int *out, struct err *err)
 {
     static const char *const names[] = {"auto", "gpu", "cpu"};
     const char *given = getenv("ATTNSCOPE_BACKEND");
@@ -26,7 +25,7 @@ int backend_choose(const struct runner_paths *paths, const struct scenario *scen
     struct err why = {0};
     int wanted;
     snprintf(note, size, "%s", "");
-    if (wish(scenario, &wanted, err) != 0)
+    if (backend_wish(scenario, &wanted, err) != 0)
         return -1;
     request->backend = BACKEND_CPU;
     request->gpu = NULL;

@@ -27,17 +27,20 @@ const char *bench_meaning(enum bench_build build)
 
 int measure_ready(const struct runner_paths *paths, const struct scenario *scenario, const char *what, struct err *err)
 {
+    struct scenario on_gpu = *scenario;
     struct build_request request = {0};
     struct gpu_device gpu;
     struct err why = {0};
     char note[512];
-    if (backend_choose(paths, scenario, &request, &gpu, note, sizeof note, err) != 0)
+    int wanted;
+    if (backend_wish(scenario, &wanted, err) != 0)
         return -1;
-    if (request.backend == BACKEND_GPU)
-        return 0;
-    if (device_find(paths, &gpu, &why) == 0)
-        err_set(&why, ERR_SYSTEM, "", "%s", *note ? note : "the CPU is asked for");
-    return err_set(err, ERR_SYSTEM, what, "needs a GPU: %s", why.message);
+    if (wanted == SCENARIO_BACKEND_CPU)
+        return err_set(err, ERR_SYSTEM, what, "needs a GPU, and the CPU is asked for");
+    on_gpu.backend = SCENARIO_BACKEND_GPU;
+    if (backend_choose(paths, &on_gpu, &request, &gpu, note, sizeof note, &why) != 0)
+        return err_set(err, ERR_SYSTEM, what, "needs a GPU: %s", why.message);
+    return 0;
 }
 
 int measure_plain(const struct runner_paths *paths, const struct scenario *scenario, int counters,

@@ -22,7 +22,7 @@ struct job {
     atomic_int failed;
 };
 
-static void add_element(struct output_error *error, int element_class, double off, double bound)
+static void add_element(struct output_error *error, int element_class, double off)
 {
     const int numbers = element_class == CLASS_OK || element_class == CLASS_OFF;
     if (!numbers || (element_class == CLASS_OFF && !isfinite(off)))
@@ -31,7 +31,6 @@ static void add_element(struct output_error *error, int element_class, double of
         off = 0;
     error->elements++;
     error->largest = fmax(error->largest, off);
-    error->largest_ratio = fmax(error->largest_ratio, off > 0 ? off / bound : 0);
 }
 
 static void add_tile(void *ctx, const struct tile_detail *d)
@@ -39,7 +38,7 @@ static void add_tile(void *ctx, const struct tile_detail *d)
     const size_t n = (size_t)d->rows * (size_t)d->cols;
     for (size_t i = 0; d->channel == asc_o && i < n; i++)
         if (d->class_global[i] != CLASS_UNJUDGED)
-            add_element(ctx, d->class_global[i], fabs(d->got[i] - d->want_global[i]), d->bound_global[i]);
+            add_element(ctx, d->class_global[i], fabs(d->got[i] - d->want_global[i]));
 }
 
 static int judge_place(const struct job *job, struct judge *judge, const int32_t place[3])
@@ -56,6 +55,8 @@ static int judge_place(const struct job *job, struct judge *judge, const int32_t
     int failed = place_case_make(job->t, place, NULL, &c);
     failed = failed || judge_case(&c.c, judge->scratch, judge->verdicts, &d) != 0;
     slot_case_free(&c);
+    /* Of a rounded output the bound is an interval, which the verdict knows. */
+    judge->error.largest_ratio = fmax(judge->error.largest_ratio, (double)judge->verdicts[asc_o].global.worst_ratio);
     return failed;
 }
 
