@@ -276,8 +276,10 @@ static inline __attribute__((always_inline)) int strip_fast(const struct model *
             const vector_u32 cut_bits = (vector_u32)((vector_i32)nearest + above) & result_mask;
             acc = (vector_f32)(cut_bits | (minus & 0x80000000u)) * down;
         }
-        if (parts)
+        if (parts) {
+            bad |= ((vector_i32)before >> 23 & 0xFF) == 0xFF; /* a NaN takes the careful path to the one NaN there is */
             acc = before + acc;
+        }
     }
     memcpy(c, &acc, sizeof acc);
     for (int lane = 0; lane < PANEL; lane++)

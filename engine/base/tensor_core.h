@@ -34,7 +34,9 @@ void tensor_core_shape(enum tensor_core model, int *products, int *fraction, int
 /* Relative to the sum of |a b| over n products (subnormal factors counting as the smallest normal number of their
    format), with the accumulator's start among them: how far the model's result may lie from the exact one, whatever the
    order of the products. Each chunk cuts products + 1 terms by 2^-fraction of the largest one at most, and its sum by
-   2^-result; an addition rounded to nearest errs by 2^-24. */
+   2^-result; an addition rounded to nearest errs by 2^-24. Sums that are rounded into f16 err by half of that
+   2^-result: the other half is for devices whose chunks are half as long (sm_80 to 89, not measured with f16
+   accumulators). */
 double tensor_core_bound(enum tensor_core model, int n);
 
 /* An operand taken apart. Views into the caller's room. */

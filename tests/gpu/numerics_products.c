@@ -88,8 +88,6 @@ static int judge_row(struct numerics_table *t, const struct vector_row *row, int
     const struct vector_product p = vector_product(row->instruction);
     enum vector_claim claim;
     const int model = vector_row_model(row, sm, &claim);
-    const char *const special =
-        row->instruction == VECTOR_WGMMA_E4M3_PROMOTED ? "each from zero, added with FADD; " : "";
     char setting[80];
     snprintf(setting, sizeof setting, "%s, chain %u, %s", fill_names[row->fill], row->chain,
              row->accumulator ? "C" : "C = 0");
@@ -114,8 +112,8 @@ static int judge_row(struct numerics_table *t, const struct vector_row *row, int
     const int holds = j.worst <= 1 && (claim != VECTOR_EQUAL || j.equal == j.n);
     if (claim != VECTOR_OPEN)
         r.status = holds ? NUMERICS_OK : NUMERICS_FAIL;
-    int used = snprintf(r.note, sizeof r.note, "emulator %s (%s%s)", tensor_core_name((enum tensor_core)model), special,
-                        words[claim]);
+    int used =
+        snprintf(r.note, sizeof r.note, "emulator %s (%s)", tensor_core_name((enum tensor_core)model), words[claim]);
     if (row->fill == VECTOR_INTEGERS)
         used =
             snprintf(r.note, sizeof r.note, "exact; where this fails, elements lie elsewhere than this program thinks");

@@ -16,7 +16,8 @@
 #define VECTOR_MAGIC_SM90 "ASCTCV01"
 
 enum vector_instruction {
-#define VECTOR_PRODUCT(id, number, text, operand, sum, rows, columns, k, first, last, ampere, ada, hopper, claim)      \
+#define VECTOR_PRODUCT(id, number, text, operand, sum, rows, columns, k, first, last, ampere, ada, hopper, older,      \
+                       claim)                                                                                          \
     id = (number),
 #include "tests/gpu/vector_instructions.def"
 #undef VECTOR_PRODUCT
@@ -33,23 +34,25 @@ struct vector_product {
     const char *text; /* NULL: no product */
     enum dtype operand, sum;
     int rows, columns, k, first_sm, last_sm;
-    int model[3]; /* sm_80, sm_89, sm_90: enum tensor_core or VECTOR_NO_MODEL */
-    enum vector_claim claim;
+    int model[3];                   /* sm_80, sm_89, sm_90: enum tensor_core or VECTOR_NO_MODEL */
+    enum vector_claim older, claim; /* on sm_80 to 89, on sm_90 */
 };
 
 static inline struct vector_product vector_product(uint32_t instruction)
 {
     switch (instruction) {
-#define VECTOR_PRODUCT(id, number, text, operand, sum, rows, columns, k, first, last, ampere, ada, hopper, claim)      \
+#define VECTOR_PRODUCT(id, number, text, operand, sum, rows, columns, k, first, last, ampere, ada, hopper, older,      \
+                       claim)                                                                                          \
     case number: {                                                                                                     \
-        const struct vector_product p = {text, operand, sum, rows, columns, k, first, last, {ampere, ada, hopper},     \
-                                         claim};                                                                       \
+        const struct vector_product p = {text,  operand, sum, rows, columns, k, first, last, {ampere, ada, hopper},    \
+                                         older, claim};                                                                \
         return p;                                                                                                      \
     }
 #include "tests/gpu/vector_instructions.def"
 #undef VECTOR_PRODUCT
     default: {
-        const struct vector_product none = {NULL, DTYPE_F32, DTYPE_F32, 0, 0, 0, 0, 0, {-1, -1, -1}, VECTOR_OPEN};
+        const struct vector_product none = {NULL, DTYPE_F32, DTYPE_F32,    0,           0,          0,
+                                            0,    0,         {-1, -1, -1}, VECTOR_OPEN, VECTOR_OPEN};
         return none;
     }
     }
@@ -84,7 +87,7 @@ struct vector_row {
 static inline int vector_row_model(const struct vector_row *row, int sm, enum vector_claim *claim)
 {
     const struct vector_product p = vector_product(row->instruction);
-    *claim = row->fill == VECTOR_INTEGERS ? VECTOR_EQUAL : p.claim;
+    *claim = row->fill == VECTOR_INTEGERS ? VECTOR_EQUAL : sm < 90 ? p.older : p.claim;
     if (row->fill == VECTOR_INTEGERS)
         return p.sum == DTYPE_F16 ? TENSOR_CORE_H100_F16 : TENSOR_CORE_H100;
     return vector_model(row->instruction, sm);

@@ -77,7 +77,6 @@ static inline int vector_emulate(const struct vector_inputs *in, const struct ve
     const size_t bytes = dtype_bytes(p.operand), k = (size_t)in->k;
     const size_t n_a = (size_t)p.rows * k, n_b = (size_t)p.columns * k;
     float sum[TILE];
-    float part[TILE];
     struct tensor_core_operand a;
     struct tensor_core_operand b;
     if (n > TILE || tensor_core_room(p.rows, p.k) > sizeof room[0] || tensor_core_room(p.columns, p.k) > sizeof room[1])
@@ -93,16 +92,7 @@ static inline int vector_emulate(const struct vector_inputs *in, const struct ve
         const unsigned char *from = packed + step * (size_t)p.k * bytes;
         tensor_core_take(&a, room[0], p.operand, from, p.rows, p.k, in->k, 1);
         tensor_core_take(&b, room[1], p.operand, from + n_a * bytes, p.columns, p.k, in->k, 1);
-        if (row->instruction != VECTOR_WGMMA_E4M3_PROMOTED) {
-            tensor_core_product(model, &a, &b, sum, p.columns, sum, p.columns);
-            continue;
-        }
-        tensor_core_product(model, &a, &b, NULL, 0, part, p.columns);
-        for (int i = 0; i < n; i++) {
-            sum[i] += part[i];
-            if (isnan(sum[i]))
-                sum[i] = format_f32_of(0x7FFFFFFFu);
-        }
+        tensor_core_product(model, &a, &b, sum, p.columns, sum, p.columns);
     }
     for (int i = 0; i < n; i++)
         out[i] = vector_result(p.sum, sum[i]);
@@ -133,8 +123,8 @@ static inline double vector_ratio(const struct vector_inputs *in, const struct v
         exact += (double)x * (double)y;
         size += vector_magnitude(p.operand, x) * vector_magnitude(p.operand, y);
     }
-    /* Every instruction adds its own chunks; promotion adds one rounding each, which 13 bits leave room for. What is
-       below the accumulator's normal numbers loses half of its last place at most, each time. */
+    /* Every instruction adds its own chunks. What is below the accumulator's normal numbers loses half of its last
+       place at most, each time. */
     const double least = p.sum == DTYPE_F16 ? 0x1p-25 : 0x1p-149;
     const double bound = (double)row->chain * (tensor_core_bound(model, p.k) * size + 4 * least);
     const double most = p.sum == DTYPE_F16 ? 65504 : 0x1.fffffep127, got = (double)vector_value(p.sum, got_code);

@@ -22,7 +22,7 @@ static void candidates_are_the_emulator(void **state)
     for (uint32_t instruction = 0; instruction < VECTOR_INSTRUCTIONS; instruction++) {
         const struct vector_product p = vector_product(instruction);
         const int model = p.text ? vector_model(instruction, 90) : VECTOR_NO_MODEL;
-        if (model == VECTOR_NO_MODEL || instruction == VECTOR_WGMMA_E4M3_PROMOTED)
+        if (model == VECTOR_NO_MODEL)
             continue;
         struct candidate c = candidate_of_model((enum tensor_core)model);
         c.products = c.products < p.k ? c.products : p.k;
@@ -207,33 +207,33 @@ static void mistakes_fail(void **state)
     table_close(&x);
 }
 
-/* An arithmetic that is coarser than what is claimed fails; one that is finer passes where only the bound is claimed.
- */
+/* An arithmetic that is coarser than what is claimed fails; one that is finer passes where only the bound is claimed,
+   as on GPUs that have not been measured. */
 static void products_fail(void **state)
 {
     (void)state;
     static const struct {
         uint32_t instruction;
-        int fraction, result, fails;
-    } cases[] = {{VECTOR_MMA_F16, 25, 22, 1},
-                 {VECTOR_MMA_F16, 25, 23, 0},
-                 {VECTOR_WGMMA_F16, 26, 23, 0},
-                 {VECTOR_WGMMA_F16, 13, 13, 1},
-                 {VECTOR_WGMMA_E4M3, 25, 23, 0}};
+        int sm, products, fraction, result, fails;
+    } cases[] = {{VECTOR_MMA_F16, 90, 16, 25, 22, 1},   {VECTOR_MMA_F16, 90, 16, 25, 23, 0},
+                 {VECTOR_WGMMA_F16, 90, 16, 26, 23, 1}, {VECTOR_WGMMA_E4M3, 90, 32, 13, 14, 1},
+                 {VECTOR_MMA_F16_K8, 80, 8, 26, 23, 0}, {VECTOR_MMA_F16_K8, 80, 8, 13, 13, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct candidate c = {
-            .products = 16, .fraction = cases[i].fraction, .result = cases[i].result, .pair = 2};
+            .products = cases[i].products, .fraction = cases[i].fraction, .result = cases[i].result, .pair = 2};
         struct numerics_host h = plain();
         h.only = cases[i].instruction;
         h.product = &c;
-        struct numerics_device d = host_device(&h, 90);
+        struct numerics_device d = host_device(&h, cases[i].sm);
         struct table x;
         table_open(&x);
         assert_int_equal(numerics_products(&d, &x.t, 512, 0), 0);
         const int end = numerics_table_end(&x.t);
         table_done(&x);
         /* Special operands are not among what a candidate computes. */
-        const int special = lines(&x, "FAIL\tproduct\tmma.m16n8k16.f32.f16.f16.f32\tNaN and inf");
+        char words[100];
+        snprintf(words, sizeof words, "FAIL\tproduct\t%s\tNaN and inf", vector_product(cases[i].instruction).text);
+        const int special = lines(&x, words);
         if ((lines(&x, "FAIL\t") > special) != cases[i].fails)
             fail_msg("case %zu: %d rows fail", i, lines(&x, "FAIL\t"));
         assert_true(end == 1 || !cases[i].fails);
@@ -293,7 +293,7 @@ static void recorded_vectors(void **state)
     candidate_text(&c, words, sizeof words);
     const char *line = line_of(&x, "info\tcandidate\twgmma.m64n8k32.f32.e4m3.e4m3\trank 1\t");
     assert_non_null(memmem(line, strcspn(line, "\n"), words, strlen(words)));
-    assert_int_equal(lines(&x, "FAIL\t"), 0);
+    assert_true(lines(&x, "FAIL\tproduct\twgmma.m64n8k32.f32.e4m3.e4m3\t") >= 5); /* it is not the emulator's */
     table_close(&x);
     assert_int_equal(truncate(path, 300), 0);
     table_open(&x);

@@ -21,9 +21,13 @@ struct shape {
     int products, fraction, result;
 };
 static const struct shape shapes[TENSOR_CORE_COUNT] = {
-    [TENSOR_CORE_V100] = {4, 23, 23},        [TENSOR_CORE_A100] = {8, 24, 23},
-    [TENSOR_CORE_H100] = {16, 25, 23},       [TENSOR_CORE_ADA_E4M3] = {16, 13, 13},
-    [TENSOR_CORE_WGMMA_E4M3] = {32, 13, 13}, [TENSOR_CORE_MMA_E4M3] = {16, 25, 23},
+    [TENSOR_CORE_V100] = {4, 23, 23},
+    [TENSOR_CORE_A100] = {8, 24, 23},
+    [TENSOR_CORE_H100] = {16, 25, 23},
+    [TENSOR_CORE_ADA_E4M3] = {16, 13, 13},
+    [TENSOR_CORE_WGMMA_E4M3] = {32, 13, 13},
+    [TENSOR_CORE_MMA_E4M3] = {16, 25, 23},
+    [TENSOR_CORE_WGMMA_E4M3_PROMOTED] = {32, 13, 13},
 };
 
 /* A finite number as integer * 2^exponent, the exponent that of the format's last place. */
@@ -114,6 +118,10 @@ static float reference(enum tensor_core model, struct vector_format f, const uin
         }
         return c;
     }
+    for (int base = 0; base < k && model == TENSOR_CORE_WGMMA_E4M3_PROMOTED; base += m.products)
+        c += format_f32_of(reference_chunk(m, f, a + base, b + base, 0));
+    if (model == TENSOR_CORE_WGMMA_E4M3_PROMOTED)
+        return c;
     uint32_t bits = format_f32_bits(c);
     for (int base = 0; base < k && (bits & 0x7F800000u) != 0x7F800000u; base += m.products) /* infinity stays */
         bits = reference_chunk(m, f, a + base, b + base, bits);
@@ -269,6 +277,18 @@ static void not_finite(void **state)
         assert_int_equal(format_f32_bits(dot_f16(m, 16, bad, plain, 0)), 0x7FFFFFFF);
         assert_int_equal(format_f32_bits(dot_f16(m, 16, plain, plain, NAN)), 0x7FFFFFFF);
     }
+    const uint8_t ones[32] = {0x38, 0x38}; /* e4m3 */
+    const enum tensor_core eight_bits[] = {TENSOR_CORE_ADA_E4M3, TENSOR_CORE_WGMMA_E4M3, TENSOR_CORE_MMA_E4M3,
+                                           TENSOR_CORE_WGMMA_E4M3_F16, TENSOR_CORE_WGMMA_E4M3_PROMOTED};
+    for (size_t i = 0; i < sizeof eight_bits / sizeof *eight_bits; i++) {
+        const float starts[] = {NAN, -NAN, inf, -inf, 1};
+        const uint32_t ends[] = {0x7FFFFFFF, 0x7FFFFFFF, 0x7F800000, 0xFF800000, 0x40400000};
+        for (int j = 0; j < 5; j++) {
+            float d = 0;
+            tensor_core_mma(eight_bits[i], DTYPE_E4M3, 1, 1, 32, ones, ones, &starts[j], &d);
+            assert_int_equal(format_f32_bits(d), ends[j]);
+        }
+    }
 }
 
 /* Any strides, and a tile computed in pieces is the tile. */
@@ -320,10 +340,16 @@ static void bounds(void **state)
     static struct tile x;
     for (int model = TENSOR_CORE_F32; model < TENSOR_CORE_COUNT; model++) {
         double most = 0;
-        const int narrow = model == TENSOR_CORE_H100_F16;
-        for (uint32_t instruction = VECTOR_MMA_F16; instruction <= VECTOR_WMMA_F16_F16; instruction++) {
-            if (!tensor_core_takes((enum tensor_core)model, type_of(instruction)) ||
-                narrow != (instruction == VECTOR_WMMA_F16_F16))
+        int products = 0;
+        int fraction = 0;
+        int result = 0;
+        tensor_core_shape((enum tensor_core)model, &products, &fraction, &result);
+        const int narrow = result == 10;
+        for (uint32_t instruction = VECTOR_MMA_F16; instruction < VECTOR_INSTRUCTIONS; instruction++) {
+            const struct vector_product product = vector_product(instruction);
+            const int first = instruction <= VECTOR_WMMA_F16_F16 || instruction == VECTOR_WGMMA_E4M3_F16;
+            if (!first || !tensor_core_takes((enum tensor_core)model, product.operand) ||
+                narrow != (product.sum == DTYPE_F16))
                 continue;
             const struct vector_format f = vector_format(instruction, 0), f32 = vector_format(VECTOR_MMA_F16, 1);
             for (uint32_t fill = VECTOR_NORMAL; fill <= VECTOR_ZEROS; fill++) {
