@@ -148,7 +148,7 @@ struct cupti_kernel_record {
 };
 
 struct cupti {
-#define CUPTI_FUNCTION(name, symbol, arguments) int(*name) arguments;
+#define CUPTI_FUNCTION(name, symbol, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses) */
 #include "engine/runners/gpu/cupti.def"
 #undef CUPTI_FUNCTION
 };

@@ -101,8 +101,8 @@ json_t *debuggee_profile(const struct asc_kernel *kernel, const struct launch_re
             failed =
                 measure(&profiled, wire_text(asked, "toolkit"), text, sizeof text, not_measured, sizeof not_measured);
     }
-    json_t *answer =
-        json_pack("{s:o, s:o}", "text", debuggee_words(failed ? text : ""), "launches", launches_describe(not_measured));
+    json_t *answer = json_pack("{s:o, s:o}", "text", debuggee_words(failed ? text : ""), "launches",
+                               launches_describe(not_measured));
     run_finish(&run, request);
     if (!answer)
         snprintf(why, size, "no memory for the answer");

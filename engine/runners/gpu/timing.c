@@ -195,9 +195,10 @@ static int time_graph(struct bench *b, struct timing *out, char *why, size_t siz
         return 0;
     for (int i = 0; i < WARM_UP && !failed; i++)
         failed = replay(b, exec, &seconds[0]);
-    for (; !failed && more(b, n, spent_s); n++) {
+    while (!failed && more(b, n, spent_s)) {
         failed = replay(b, exec, &seconds[n]);
-        spent_s += seconds[n] * GRAPH_LAUNCHES;
+        if (!failed)
+            spent_s += seconds[n++] * GRAPH_LAUNCHES;
     }
     cudaGraphExecDestroy(exec);
     if (!failed)
