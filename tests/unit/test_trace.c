@@ -289,6 +289,12 @@ static void fill_info(struct trace *t)
     info->n_events = 1;
     info->events = calloc(1, sizeof *info->events);
     info->events[0] = (struct trace_event){"fp-invalid", "inf - inf", "a.cu", 33};
+    info->launches.at = calloc(1, sizeof *info->launches.at);
+    info->launches.n = 1;
+    launch_init(&info->launches.at[0]);
+    info->launches.at[0].registers = 96;
+    info->launches.at[0].seconds = 0.1; /* no binary fraction */
+    info->launches.budget = (struct launch_budget){.stated = 1u << BUDGET_SPILL_BYTES};
 }
 
 static void a_saved_trace_reads_like_the_live_one(void **state)
@@ -332,6 +338,11 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_null(trace_site(t, asc_p));
     assert_int_equal(t->info.n_events, 1);
     assert_string_equal(t->info.events[0].text, "inf - inf");
+    assert_int_equal(t->info.launches.n, 1);
+    assert_int_equal(t->info.launches.at[0].registers, 96);
+    assert_int_equal(t->info.launches.at[0].local_bytes, -1);
+    assert_true(t->info.launches.at[0].seconds == 0.1 && isnan(t->info.launches.at[0].dram_share));
+    assert_int_equal(t->info.launches.budget.stated, 1u << BUDGET_SPILL_BYTES);
 
     /* A saved trace saves again, over itself, to the same bytes. */
     struct trace *again = NULL;

@@ -158,6 +158,8 @@ static void lies_are_named(void **state)
     rewritten("\\\"p_offset\\\":0", "\\\"p_offset\\\":{", "is not valid JSON");
     rewritten("\\\"l_lanes\\\":0", "\\\"l_lanes\\\":2", "tensor 'channel.l' has shape");
     rewritten("\\\"natural\\\"", "\\\"unusual\\\"", "lse_base2 must be one of the names");
+    rewritten("\\\"registers\\\":-1", "\\\"registers\\\":-2", "metadata attnscope.launches: registers must be as");
+    rewritten("\\\"warp_slots\\\":-1", "\\\"warp_slots\\\":[]", "attnscope.launches: warp_slots must be as");
 }
 
 static void slot_tables_are_checked(void **state)
@@ -252,6 +254,9 @@ static int set_up(void **state)
     t->info.sites = calloc(1, sizeof *t->info.sites);
     t->info.events = calloc(1, sizeof *t->info.events);
     t->info.n_sites = t->info.n_events = 1;
+    t->info.launches.at = calloc(1, sizeof *t->info.launches.at);
+    launch_init(t->info.launches.at);
+    t->info.launches.n = 1;
     const int saved = trace_save(t, name, NULL);
     trace_free(t);
     close(fd);
