@@ -48,8 +48,9 @@ UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
 RANDOM_RUNS := $(B)/tests/random_runs
 CAUSE_GRID := $(B)/tests/cause_grid
+BENCH_PHASES := $(B)/tests/bench_phases
 
-.PHONY: all run test test-gpu acceptance lint bench docs clean setup-%
+.PHONY: all run test test-gpu acceptance lint bench bench-gpu docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -70,6 +71,9 @@ lint: setup-lint
 
 bench: all
 	@tests/bench --build $(B)
+
+bench-gpu: all $(BENCH_PHASES)
+	@tests/gpu/bench_gpu.py --build $(B)
 
 docs: setup-test all
 	@docs/generate --build $(B)
@@ -143,4 +147,9 @@ $(CAUSE_GRID): tests/random/cause_grid.c $(B)/libattnscope.a | setup-test
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
--include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(CAUSE_GRID).d
+$(BENCH_PHASES): tests/gpu/bench_phases.c $(B)/libattnscope.a
+	@mkdir -p $(@D)
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
+
+-include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(CAUSE_GRID).d $(BENCH_PHASES).d

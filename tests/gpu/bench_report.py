@@ -1,0 +1,318 @@
+"""Tables of docs/gpu-report/ from the figures of bench_steps.py, and docs/gpu-report.md from all that is there."""
+
+import math
+import re
+
+from bench_steps import LARGE, medians
+
+HEAD = """# On a GPU
+
+What attnscope costs and what it reaches on a GPU. `make bench-gpu` measures everything but the numerics anew and writes this
+page from [gpu-report/](gpu-report/), where [figures.json](gpu-report/figures.json) has every figure as it was measured. Times
+are medians; a kernel's time is what CUDA events say of a launch whose data the L2 may hold.
+
+"""
+# Sections in their order; any other file of docs/gpu-report/ comes behind them.
+ORDER = ("machine", "capture", "overhead", "printf", "rerun", "sanitizer", "bounded", "times", "numerics")
+
+
+def seconds(x):
+    """1.23 s, 4.5 ms, 67 us: three digits."""
+    if x is None or not math.isfinite(x):
+        return "-"
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if abs(x) * factor >= 0.9995 or unit == "µs":
+            return f"{digits(x * factor)} {unit}"
+    return "-"
+
+
+def digits(x):
+    """Three digits, without an exponent."""
+    if x is None or not math.isfinite(x):
+        return "-"
+    places = max(0, 2 - math.floor(math.log10(abs(x)))) if x else 0
+    return f"{x:,.{min(places, 3)}f}"
+
+
+def size(n):
+    """1.07 GB, 33.6 MB."""
+    return f"{digits(n / 1e9)} GB" if n >= 1e9 else f"{digits(n / 1e6)} MB"
+
+
+def percent(x):
+    return "-" if x is None else f"{100 * x:.1f} %"
+
+
+def table(heads, rows):
+    """A row that says why it has no figures may be shorter."""
+    lines = ["| " + " | ".join(heads) + " |", "| " + " | ".join("---" for _ in heads) + " |"]
+    for row in rows:
+        cells = [str(cell).replace("|", "\\|") for cell in row] + [""] * (len(heads) - len(row))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def build_of(row, name):
+    """One build of a row of the capture step, or None where it has no times."""
+    for build in row.get("builds", ()):
+        if build["build"] == name and build.get("warm"):
+            return build
+    return None
+
+
+def why_not(row, name):
+    """Why build_of() is None."""
+    for build in row.get("builds", ()):
+        if build["build"] == name:
+            return "not measured: " + build.get("message", "no times")
+    return "not measured: " + row.get("error", "no such build")
+
+
+def copy_rate(figures, build):
+    """Bytes a second of the copy engine for as many bytes: into plain pinned memory, or into a trace's, if that is
+    more."""
+    rates = [build.get("copy_bytes_per_second") or 0]
+    sizes = figures.get("memory", {}).get("sizes", ())
+    if sizes:
+        nearest = min(sizes, key=lambda s: abs(math.log(s["bytes"] / max(1, build["recorded_bytes"]))))
+        rates.append(nearest["bytes"] / nearest["copy"])
+    return max(rates) or None
+
+
+def ratio(build, plain):
+    return build["warm"]["median"] / plain["warm"]["median"] if build and plain else None
+
+
+def error_section(title, figures, name):
+    return f"## {title}\n\nNot measured: {figures[name]['error']}\n"
+
+
+def machine_section(figures):
+    m = figures["machine"]
+    return table(("", ""), (("GPU", f"{m['gpu']}, {m['sm']}"), ("driver", m["driver"]), ("CUDA", m["cuda"]),
+                            ("CPU cores", m["cores"]), ("measured", m["date"]), ("command", "`make bench-gpu`")))
+
+
+def capture_section(figures):
+    text = """## Capture rate
+
+Probes write into pinned memory of the host. `bytes` is what the trace holds of the recorded channels, `rate` those bytes over
+the time of the whole kernel, beside what the copy engine moves in the other way that there is: as many bytes from device
+memory into pinned memory, in the same run. Aim: 90 %.
+
+"""
+    rows = []
+    for row in figures["capture"]["rows"]:
+        for name, what in (("capture", "S, P, U"), ("full capture", "all")):
+            build = build_of(row, name)
+            start = [row["kernel"], f"({row['shape']})", what]
+            if not build:
+                rows.append([*start, why_not(row, name)])
+                continue
+            rate, copy = build["recorded_bytes"] / build["warm"]["median"], copy_rate(figures, build)
+            rows.append([*start, size(build["recorded_bytes"]), seconds(build["warm"]["median"]),
+                         f"{rate / 1e9:.1f} GB/s", f"{copy / 1e9:.1f} GB/s" if copy else "-",
+                         percent(rate / copy if copy else None)])
+    text += table(("kernel", "(B,H,L,D)", "channels", "bytes", "kernel", "rate", "copy engine", "of it"), rows)
+    return text + commands(row["command"] for row in figures["capture"]["rows"])
+
+
+def overhead_section(figures):
+    text = """## What probes cost
+
+Times of the kernel without probes, and how many times as long it takes with probes that find nothing to record (aim: at most
+1.02), recording S, P and U, and recording everything. The default capture is everything where that fits 2 GiB, as it does
+here; for what it is beyond, see the bounded capture.
+
+"""
+    rows = []
+    for row in figures["capture"]["rows"]:
+        plain, off = build_of(row, "plain"), build_of(row, "probes off")
+        start = [row["kernel"], f"({row['shape']})"]
+        if not plain:
+            rows.append([*start, why_not(row, "plain")])
+            continue
+        factors = [ratio(build, plain) for build in (off, build_of(row, "capture"), build_of(row, "full capture"))]
+        rows.append([*start, seconds(plain["warm"]["median"]), f"{factors[0]:.3f}" if factors[0] else "-",
+                     digits(factors[1]), digits(factors[2])])
+    text += table(("kernel", "(B,H,L,D)", "plain", "probes off", "S, P, U", "all"), rows)
+    return text + "\nThe commands of the table above print these as well.\n"
+
+
+def printf_section(figures):
+    p = figures["printf"]
+    if "error" in p:
+        return error_section("Against printf", figures, "printf")
+    rows = [["`printf(\"%d,%d,%f\\n\", row, col, s)`", f"{p['values']:,}", seconds(p["seconds"]),
+             f"{p['values_per_second'] / 1e6:.2f} M/s", "1"]]
+    for row in figures.get("capture", {}).get("rows", ()):
+        build = build_of(row, "capture")
+        if not build or row["shape"] != LARGE:
+            continue
+        values = build["recorded_bytes"] // 4  # S, P and U are f32; stamps are a thousandth of it
+        rate = values / build["warm"]["median"]
+        rows.append([f"{row['kernel']}, S P U of ({row['shape']})", f"{values:,}", seconds(build["warm"]["median"]),
+                     f"{rate / 1e6:,.0f} M/s", f"{rate / p['values_per_second']:,.0f}"])
+    return ("## Against printf\n\nOne printf for every value of a tile, its output thrown away, beside probes that record the "
+            "same.\n\n" + table(("", "values", "time", "values per second", "times as many"), rows) +
+            commands([f"nvcc -O3 -o printf_values tests/gpu/printf_values.cu && ./printf_values {p['values']} >/dev/null"]))
+
+
+def slow_down(row, tool):
+    """Cell: how many times as long a launch takes under the tool, by the program's own clock."""
+    if "error" in row.get(tool, {"error": ""}):
+        return row.get(tool, {}).get("error", "-")
+    return f"{digits(row[tool]['clock'] / row['plain']['clock'])} ({seconds(row[tool]['clock'])})"
+
+
+def sanitizer_section(figures):
+    if "error" in figures["sanitizer"]:
+        return error_section("Against compute-sanitizer", figures, "sanitizer")
+    by_place = {(row["kernel"], row["shape"]): row for row in figures.get("capture", {}).get("rows", ())}
+    rows = []
+    for row in figures["sanitizer"]["rows"]:
+        start = [row["kernel"], f"({row['shape']})"]
+        if "error" in row or "error" in row["plain"]:
+            rows.append([*start, "not measured: " + row.get("error", row.get("plain", {}).get("error", ""))])
+            continue
+        captured = by_place.get((row["kernel"], row["shape"]), {})
+        factor = ratio(build_of(captured, "full capture"), build_of(captured, "plain"))
+        rows.append([*start, seconds(row["plain"]["clock"]), digits(factor), slow_down(row, "memcheck"),
+                     slow_down(row, "racecheck")])
+    return ("## Against compute-sanitizer\n\nThe same kernel in a program of its own (`tests/gpu/plain_main.cu`): how many "
+            "times as long a launch takes,\nfrom the launch to its end, under compute-sanitizer; and what recording all of it "
+            f"takes. A run gets {figures['sanitizer']['limit']} s.\n\n" +
+            table(("kernel", "(B,H,L,D)", "plain launch", "full capture", "memcheck", "racecheck"), rows) +
+            commands(("nvcc -O3 -std=c++17 -arch=native -lineinfo -I. -Iprobes --expt-relaxed-constexpr "
+                      "-DKERNEL='\"kernels/v2c_wmma.cu\"' -o plain tests/gpu/plain_main.cu",
+                      "compute-sanitizer --tool memcheck ./plain 1,8,512,64 3")))
+
+
+PHASES = {"compiling": "build check", "filling inputs": "fill", "running": "run", "judging": "judge", "causes": "causes"}
+
+
+def phase_cells(median):
+    """The phases a user can tell apart; "run" is copying, launch and copying back."""
+    return [seconds(median["phases"].get(name)) for name in PHASES]
+
+
+def rerun_section(figures):
+    if "error" in figures["rerun"]:
+        return error_section("From rerun to verdict", figures, "rerun")
+    rows = []
+    for row in figures["rerun"]["rows"]:
+        name = row["scenario"].rsplit("/", 1)[-1]
+        if "error" in row["anew"]:
+            rows.append([name, "not measured: " + row["anew"]["error"]])
+            continue
+        median = medians(row["anew"]["runs"][1:])
+        rows.append([name, row["anew"]["verdict"], f"**{seconds(median['total'])}**", *phase_cells(median),
+                     seconds(median["kernel"])])
+    return ("## From rerun to verdict\n\nOne session, the key that reruns pressed, nothing changed: until everything is judged "
+            "and causes are found. Aim: under 100 ms\nat (1,8,512,64). `run` is all between asking the debuggee and its answer, "
+            "`kernel` the launch in it by CUDA events, recording everything.\n\n" +
+            table(("scenario", "verdict", "rerun", *PHASES.values(), "kernel"), rows) +
+            commands(row["command"] for row in figures["rerun"]["rows"]))
+
+
+def bounded_section(figures):
+    if "error" in figures["bounded"]:
+        return error_section("Bounded capture", figures, "bounded")
+    text = ("## Bounded capture\n\n(1,32,65536,128): a full trace would be some terabytes. A first pass leaves only O and LSE, "
+            "of which a sample of q tiles is\njudged; a second pass records those that are off, then others, in full.\n")
+    for row in figures["bounded"]["rows"]:
+        name = row["scenario"].rsplit("/", 1)[-1]
+        text += f"\n### {name}\n\n"
+        if "error" in row:
+            text += f"Not measured: {row['error']}\n"
+            continue
+        first, facts = row.get("first_pass"), [("verdict", row["verdict"])]
+        if row.get("finding"):
+            facts.append(("finding", row["finding"]))
+        if first:
+            facts += [("q tiles", f"{first['wanted']:,}"),
+                      ("judged in the first pass", f"{first['judged']:,}, of which {first['off']:,} are off" +
+                       (f": {first['off_places']}" if first["off"] else "")),
+                      ("other bits in the second pass", f"{first['differing']:,} q tiles")]
+        facts += [("recorded in the second pass", f"{row['slots']:,} q tiles"),
+                  ("trace", size(row["trace_bytes"])),
+                  ("most memory", f"attnscope {size(1024 * row['attnscope_kib'])}, debuggee "
+                                  f"{size(1024 * row['debuggee_kib'])}; both count the trace they share"),
+                  ("the kernel, recording", seconds(row["runs"][0]["kernel"])),
+                  ("whole run", seconds(row["runs"][0]["total"]))]
+        text += table(("", ""), facts) + "\n"
+        text += table(("phase", "time"), [(n, seconds(s)) for n, s in row["runs"][0]["phases"] if n != "start"])
+    return text + commands([row["command"] for row in figures["bounded"]["rows"]] +
+                           ["attnscope run kernels/v2c_wmma.cu --shape 1,32,65536,128 --mem 8GiB"])
+
+
+def first_runs(row):
+    """(what, seconds) of the run that comes first in a process: with an empty cache, and with a full one."""
+    for key, what in (("anew", "nvcc, one instance of the kernel"), ("cached", "build from the cache")):
+        runs = row.get(key, {}).get("runs")
+        if runs:
+            phases = medians(runs[:1])["phases"]
+            name = row["scenario"].rsplit("/", 1)[-1]
+            others = sum(s for n, s in phases.items() if n == "compiling" or n.startswith(("reading", "checking", "linking",
+                                                                                            "patching")))
+            yield f"{what} ({name})", others
+            yield f"start of the debuggee with its context ({name}, {key})", phases.get("starting")
+
+
+def times_section(figures):
+    rows = []
+    for row in figures.get("rerun", {}).get("rows", ()):
+        rows += [(what, seconds(s)) for what, s in first_runs(row)]
+        anew = row.get("anew", {})
+        if "save" in anew:
+            name = row["scenario"].rsplit("/", 1)[-1]
+            rows += [(f"save a trace of {size(anew['saved_bytes'])} ({name})", seconds(anew["save"])),
+                     (f"open it ({name})", seconds(anew["open"]))]
+    memory = figures.get("memory", {})
+    if "error" in memory:
+        rows.append(("pinning", "not measured: " + memory["error"]))
+    elif memory:
+        rows.append(("CUDA context of an empty program", seconds(memory["context"])))
+    for s in memory.get("sizes", ()):
+        rows += [(f"{size(s['bytes'])}: first write by one thread", seconds(s["first_write"])),
+                 (f"{size(s['bytes'])}: pin, unpin", f"{seconds(s['pin'])}, {seconds(s['unpin'])}"),
+                 (f"{size(s['bytes'])}: copy engine, kernel that writes it from end to end",
+                  f"{s['bytes'] / s['copy'] / 1e9:.1f} GB/s, {s['bytes'] / s['write'] / 1e9:.1f} GB/s")]
+    return ("## Other times\n\n" + table(("", "time"), rows) +
+            commands(("nvcc -O3 -o host_memory tests/gpu/host_memory.cu && ./host_memory 33554432 1073741824",)))
+
+
+def commands(lines):
+    lines = list(dict.fromkeys(lines))
+    return "\n```sh\n" + "\n".join(lines) + "\n```\n" if lines else ""
+
+
+# Section and the step whose figures it is made of.
+SECTIONS = {"machine": ("machine", machine_section), "capture": ("capture", capture_section),
+            "overhead": ("capture", overhead_section), "printf": ("printf", printf_section),
+            "rerun": ("rerun", rerun_section), "sanitizer": ("sanitizer", sanitizer_section),
+            "bounded": ("bounded", bounded_section), "times": ("memory", times_section)}
+
+
+def write_sections(figures, folder):
+    """A file for each section that has been measured."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (step, section) in SECTIONS.items():
+        if step in figures:
+            (folder / f"{name}.md").write_text(section(figures), encoding="utf-8")
+
+
+def below_the_title(text):
+    """A section that begins with the heading of a page becomes one of this page."""
+    if not text.startswith("# "):
+        return text
+    parts = re.split(r"(^```.*?^```[^\n]*$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("```") else re.sub(r"^#", "##", part, flags=re.MULTILINE) for part in parts)
+
+
+def assemble(folder):
+    """The page, of the section files that are there."""
+    names = [path.stem for path in folder.glob("*.md")]
+    names.sort(key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    parts = [below_the_title((folder / f"{name}.md").read_text(encoding="utf-8")).strip("\n") for name in names]
+    return HEAD + "\n\n".join(parts) + "\n"

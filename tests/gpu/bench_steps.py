@@ -1,0 +1,256 @@
+"""What `make bench-gpu` measures: each step returns its figures as plain data, bench_report.py makes tables of them.
+
+A step that can not be measured raises NotMeasured; what only a part of it can not give stands in that part as "error".
+"""
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ("v2c_wmma", "v2c_wmma_qk", "v2c_cpasync", "v2b_scalar")
+SHAPES = ("2,8,2048,128", "2,8,2048,64", "1,8,512,64")
+MISSION = "1,8,512,64"
+LARGE = "2,8,2048,128"
+SCENARIOS = ("scenarios/v2c-wmma-512.ini", "scenarios/v2b-512.ini", "scenarios/bugs/double-scale.ini")
+BOUNDED = ("tests/gpu/bounded.ini", "tests/gpu/bounded-late.ini")
+
+
+class NotMeasured(Exception):
+    """Why a figure is missing."""
+
+
+class Bench:
+    """Where programs are, how much time is left, and how commands are run."""
+
+    def __init__(self, attnscope, limit_s, quick=False, nvcc=None):
+        self.attnscope, self.quick, self.nvcc = Path(attnscope), quick, nvcc
+        self.sm = "sm_90"
+        self.ends = time.monotonic() + limit_s
+        self.folder = tempfile.TemporaryDirectory(prefix="bench-gpu-")
+        self.environment = dict(os.environ, ATTNSCOPE_BACKEND="gpu")
+
+    def left(self):
+        return self.ends - time.monotonic()
+
+    def run(self, arguments, limit_s, environment=None):
+        """(exit status, stdout, stderr) of a command; NotMeasured where it takes too long or does not start."""
+        arguments = [str(argument) for argument in arguments]
+        limit_s = min(limit_s, self.left())
+        if limit_s < 1:
+            raise NotMeasured("no time was left")
+        try:
+            process = subprocess.Popen(arguments, cwd=ROOT, env={**self.environment, **(environment or {})},
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, errors="replace", start_new_session=True)
+        except OSError as error:
+            raise NotMeasured(f"{Path(arguments[0]).name}: {error.strerror}") from error
+        try:
+            out, err = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise NotMeasured(f"still running after {limit_s:.0f} s") from error
+        return process.returncode, out, err
+
+    def call(self, arguments, limit_s):
+        """(stdout, stderr) of a command that ends well."""
+        status, out, err = self.run(arguments, limit_s)
+        if status != 0:
+            raise NotMeasured(last_words(status, out, err))
+        return out, err
+
+    def ask(self, arguments, limit_s, environment=None):
+        """The JSON object that a command prints on stdout, among whatever else. One that says in it what went wrong may
+        exit with a failure."""
+        status, out, err = self.run(arguments, limit_s, environment)
+        figures = last_object(out)
+        if figures is None:
+            raise NotMeasured(last_words(status, out, err))
+        return figures
+
+    def compiled(self, name, source, *flags):
+        """A program of tests/gpu, built for this device."""
+        program = Path(self.folder.name) / name
+        if not self.nvcc:
+            raise NotMeasured("no nvcc")
+        if not program.exists():
+            self.call([self.nvcc, "-O3", "-std=c++17", f"-arch={self.sm}", "-I.", "-Iprobes", "-lineinfo",
+                       "--expt-relaxed-constexpr", "-diag-suppress=177", *flags, "-o", program, f"tests/gpu/{source}"],
+                      120)
+        return program
+
+    def phases(self):
+        """bench_phases, which make builds beside attnscope."""
+        for path in (os.environ.get("BENCH_PHASES"), self.attnscope.parent / "tests/bench_phases",
+                     self.attnscope.parent / "bench_phases"):
+            if path and Path(path).exists():
+                return path
+        raise NotMeasured("bench_phases is not built")
+
+
+def last_words(status, out, err):
+    """The last line that a command said."""
+    said = [line.strip() for line in (out + "\n" + err).splitlines() if line.strip()]
+    return said[-1][:300] if said else f"exit status {status}"
+
+
+def last_object(text):
+    """The last JSON object that begins a line; None: there is none."""
+    for begin in reversed([match.start() for match in re.finditer(r"^\{", text, re.MULTILINE)]):
+        try:
+            return json.JSONDecoder().raw_decode(text[begin:])[0]
+        except ValueError:
+            continue
+    return None
+
+
+def attempt(function, *arguments):
+    """What it returns, or {"error": why not}."""
+    try:
+        return function(*arguments)
+    except NotMeasured as error:
+        return {"error": str(error)}
+
+
+def machine(bench):
+    """Which device, driver and toolkit."""
+    device = bench.attnscope.parent / "attnscope-device"
+    if not device.exists():
+        device = ROOT / "build/attnscope-device"
+    try:
+        said = subprocess.run([device], capture_output=True, text=True, check=False).stdout
+        found = json.loads(said)
+    except (OSError, ValueError):
+        found = {"error": "attnscope-device did not answer"}
+    if "error" in found:
+        return found
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
+        driver = re.search(r"Kernel Module\D*([\d.]+)", text).group(1)
+    except (OSError, AttributeError):
+        driver = f"for CUDA {found['driver'] // 1000}.{found['driver'] % 1000 // 10}"
+    try:
+        cuda = re.search(r"release [\d.]+, V([\d.]+)", bench.call([bench.nvcc or "nvcc", "--version"], 20)[0]).group(1)
+    except (NotMeasured, AttributeError):
+        cuda = "not known"
+    return {"gpu": found["name"], "sm": f"sm_{found['major']}{found['minor']}", "driver": driver, "cuda": cuda,
+            "cores": len(os.sched_getaffinity(0)), "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
+
+
+def builds(bench):
+    """Fills the cache on all cores, so that no later step waits for a compiler."""
+    kernels = KERNELS[:1] + KERNELS[-1:] if bench.quick else KERNELS
+    jobs = [(kernel, d) for kernel in kernels for d in (128, 64)]
+    begin = time.monotonic()
+
+    def build(job):
+        kernel, d = job
+        return attempt(bench.ask, [bench.attnscope, "bench", f"kernels/{kernel}.cu", "--shape", f"1,1,64,{d}",
+                                   "--repeat", 3, "--json"], 180)
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        answers = list(pool.map(build, jobs))
+    return {"seconds": time.monotonic() - begin,
+            "failed": {f"{k} {d}": a["error"] for (k, d), a in zip(jobs, answers) if "error" in a}}
+
+
+def memory(bench):
+    """Pinning, the copy engine, linear writes by a kernel."""
+    sizes = (1 << 25, 1 << 30) if bench.quick else (1 << 25, 1 << 28, 1 << 30, 1 << 31)
+    return bench.ask([bench.compiled("host_memory", "host_memory.cu"), *sizes], 90)
+
+
+def capture_command(kernel, shape):
+    return ["bench", f"kernels/{kernel}.cu", "--shape", shape, "--mem", "8GiB", "--set", "capture.channels=s,p,u"]
+
+
+def capture(bench):
+    """`attnscope bench` of every kernel and shape: without probes, off, S P U, everything."""
+    kernels = KERNELS[:1] + KERNELS[-1:] if bench.quick else KERNELS
+    shapes = SHAPES[:1] if bench.quick else SHAPES
+    rows = []
+    for shape in shapes:
+        for kernel in kernels:
+            command = capture_command(kernel, shape)
+            answer = attempt(bench.ask, [bench.attnscope, *command, "--repeat", 9 if bench.quick else 15, "--json"], 60)
+            rows.append({"kernel": kernel, "shape": shape, "command": "attnscope " + " ".join(command), **answer})
+    return {"rows": rows}
+
+
+def printf(bench):
+    """Device printf, one for each value."""
+    program = bench.compiled("printf_values", "printf_values.cu")
+    figures = last_object(bench.call([program, 1 << 18 if bench.quick else 1 << 20], 60)[1])
+    if figures is None:
+        raise NotMeasured("it printed no figures")
+    return figures
+
+
+def sanitizer(bench):
+    """A kernel in a program of its own under compute-sanitizer."""
+    rows = []
+    tool = Path(bench.nvcc).parent / "compute-sanitizer" if bench.nvcc else Path("compute-sanitizer")
+    limit_s = 20 if bench.quick else 45
+    for kernel in KERNELS[:1] if bench.quick else (KERNELS[0], KERNELS[-1]):
+        program = attempt(bench.compiled, f"plain-{kernel}", "plain_main.cu", f'-DKERNEL="kernels/{kernel}.cu"')
+        if isinstance(program, dict):
+            rows.append({"kernel": kernel, "shape": MISSION, **program})
+            continue
+        for shape in (MISSION,) if bench.quick else (MISSION, LARGE):
+            row = {"kernel": kernel, "shape": shape, "plain": attempt(bench.ask, [program, shape, 21], 30)}
+            row["memcheck"] = attempt(bench.ask, [tool, "--tool", "memcheck", program, shape, 3], limit_s)
+            # Twelve thousand times slower: at the large shape each launch would take minutes.
+            row["racecheck"] = ({"error": "left out: minutes a launch"} if shape == LARGE else
+                                attempt(bench.ask, [tool, "--tool", "racecheck", program, shape, 1], limit_s))
+            rows.append(row)
+    return {"rows": rows, "limit": limit_s}
+
+
+def rerun(bench):
+    """From the key that reruns to the verdict: built anew, from the cache, and warm."""
+    rows = []
+    program = bench.phases()
+    with tempfile.TemporaryDirectory(prefix="bench-gpu-cache-") as cache:
+        for scenario in SCENARIOS[:1] if bench.quick else SCENARIOS:
+            arguments = [program, scenario, 5 if bench.quick else 15]
+            row = {"scenario": scenario, "command": f"build/tests/bench_phases {scenario} {arguments[2]}"}
+            row["anew"] = attempt(bench.ask, [*arguments, bench.folder.name], 90, {"ATTNSCOPE_CACHE": cache})
+            if "error" not in row["anew"]:
+                row["cached"] = attempt(bench.ask, arguments, 60, {"ATTNSCOPE_CACHE": cache})
+            rows.append(row)
+    return {"rows": rows}
+
+
+def bounded(bench):
+    """A shape whose full trace would be terabytes."""
+    if bench.quick:
+        raise NotMeasured("not part of --quick")
+    rows = []
+    for scenario in BOUNDED:
+        row = {"scenario": scenario, "command": f"build/tests/bench_phases {scenario} 1"}
+        row.update(attempt(bench.ask, [bench.phases(), scenario, 1], 150))
+        rows.append(row)
+    return {"rows": rows}
+
+
+# In the order of what is most wanted, should the time run out.
+STEPS = {"builds": builds, "memory": memory, "capture": capture, "printf": printf, "rerun": rerun, "bounded": bounded,
+         "sanitizer": sanitizer}
+
+
+def medians(runs):
+    """Of several runs: the median of the whole, of the kernel, and of each phase, in order."""
+    names = []
+    for run in runs:
+        names += [name for name, _ in run["phases"] if name not in names]
+    of_phase = {name: statistics.median(sum(s for n, s in run["phases"] if n == name) for run in runs) for name in names}
+    return {"total": statistics.median(run["total"] for run in runs),
+            "kernel": statistics.median(run["kernel"] for run in runs), "phases": of_phase}
