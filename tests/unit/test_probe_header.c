@@ -527,35 +527,6 @@ static void release_code_is_the_same_without_probes(void **state)
     }
 }
 
-/* The same for every kernel that comes along, its f16 instance for head_dim 64: a probe there is a statement. The
-   unnamed namespace gets a name, since nvcc would make one up for each compilation. */
-static void release_code_of_kernels_is_the_same_without_probes(void **state)
-{
-    (void)state;
-    if (system("command -v nvcc >/dev/null || test -x /usr/local/cuda/bin/nvcc") != 0) {
-        print_message("# skipped: no nvcc here, so no machine code to compare\n");
-        skip();
-    }
-    char f16[8];
-    snprintf(f16, sizeof f16, "%d", DTYPE_F16);
-    runs("export PATH=\"$PATH:/usr/local/cuda/bin\"; root=$PWD; cd %s || exit 1\n"
-         "build() { # folder; the source lies there\n"
-         "    (cd $1 && nvcc -std=c++17 -arch=sm_90 -I\"$root\" -I\"$root/probes\" -DASC_ONLY_DTYPE=$f16 "
-         "-DASC_ONLY_HEAD_DIM=64 -Werror all-warnings -cubin -o $name.cubin $name.cu)\n"
-         "}\n"
-         "mkdir with without || exit 1; f16=%s\n"
-         "for kernel in \"$root\"/kernels/*.cu; do\n"
-         "    name=$(basename \"$kernel\" .cu)\n"
-         "    sed -z 's/\\nnamespace\\n{/\\ninline namespace kernel\\n{/' \"$kernel\" >with/$name.cu || exit 1\n"
-         "    sed -z -E 's/\\bASC_(TILE|EACH|ROW|ROW_ALL|BLOCK|FRAGMENT|FRAGMENT_MAP)\\([^;]*;/;/g' with/$name.cu "
-         ">without/$name.cu || exit 1\n"
-         "    ! cmp -s with/$name.cu without/$name.cu || { echo \"$name: no probes\"; exit 1; }\n"
-         "    build with & build without && wait $! || exit 1\n"
-         "    test -s with/$name.cubin && cmp with/$name.cubin without/$name.cubin || exit 1\n"
-         "done",
-         folder, f16);
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -595,7 +566,6 @@ int main(void)
         cmocka_unit_test(probe_lines_are_found),
         cmocka_unit_test(types_without_a_place_do_not_compile),
         cmocka_unit_test(release_code_is_the_same_without_probes),
-        cmocka_unit_test(release_code_of_kernels_is_the_same_without_probes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
