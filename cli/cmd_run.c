@@ -1,6 +1,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
+#include <string.h>
 #include <unistd.h>
 
 /* The run's own failure is said behind what was recorded. */
@@ -30,7 +31,20 @@ static int isolate(struct session *s, const struct isolation_request *request, j
     return 0;
 }
 
-/* The exit status is the ordinary run's. */
+/* Runs it once more without probes, and says whether that gives the same bits. 1: it does not. */
+static int compare_probes(const struct session *s, json_t *json, struct err *err)
+{
+    struct probe_effect effect;
+    if (probe_effect_find(&s->paths, &s->scenario, s->trace, options_progress(), &effect, err) != 0)
+        return -1;
+    if (json)
+        json_object_set_new(json, "probes", report_json_probes(&effect));
+    else
+        report_write_probes(&effect, stdout);
+    return effect.verdict == PROBES_CHANGE_NOTHING ? 0 : 1;
+}
+
+/* The exit status is the ordinary run's; where that is good, the comparison's. */
 static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
 {
     json_t *json = o->json ? report_json(s, o->files[0], &s->err) : NULL;
@@ -41,6 +55,13 @@ static int report(const struct options *o, struct session *s, const struct isola
         report_write_expectation(s, stdout);
     }
     int status = status_of(s, err);
+    if (o->probes && strcmp(o->probes, "compare") == 0) {
+        struct err of_comparison = {0};
+        const int compared = compare_probes(s, json, &of_comparison);
+        if (compared < 0 && status >= 0)
+            *err = of_comparison;
+        status = compared == 0 || status < 0 ? status : compared;
+    }
     if (status >= 0 && o->isolate && isolate(s, request, json, err) != 0)
         status = -1;
     if (o->json && report_dump(json, stdout, status < 0 ? NULL : err) != 0)

@@ -107,6 +107,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_PATCH:
         o->patch = value;
         return 0;
+    case OPTION_PROBES:
+        o->probes = value;
+        return 0;
     case OPTION_ISOLATE:
         o->isolate = value;
         return 0;
@@ -207,6 +210,18 @@ static int check_files(const struct options *o, const char *first, struct err *e
     return 0;
 }
 
+static int check_probes(const struct options *o, struct err *err)
+{
+    if (!o->probes || strcmp(o->probes, "on") == 0 || strcmp(o->probes, "off") == 0)
+        return 0;
+    if (strcmp(o->probes, "compare") != 0)
+        return err_set(err, ERR_USAGE, "--probes", "expected on, off or compare, found '%s'", o->probes);
+    if (o->command != COMMAND_RUN || o->isolate)
+        return err_set(err, ERR_USAGE, "--probes", "compare belongs to run%s",
+                       o->isolate ? ", and does not go with --isolate" : "");
+    return 0;
+}
+
 int options_parse(int argc, char **argv, struct options *out, struct err *err)
 {
     struct option longs[OPTION_COUNT + 1];
@@ -247,6 +262,8 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
                            commands[out->command].name);
     if (out->feed && !out->isolate)
         return err_set(err, ERR_USAGE, "--feed", "goes with --isolate STAGE");
+    if (check_probes(out, err) != 0)
+        return -1;
     return check_files(out, first, err);
 }
 
@@ -268,10 +285,11 @@ int options_open(const struct options *o, const char *path, struct session **out
     *out = NULL;
     if (session_open(path, &s, err) != 0)
         return -1;
-    int changes = o->shape || o->mem || o->patch || o->backend || o->n_settings, failed = 0;
+    int changes = o->shape || o->mem || o->patch || o->backend || o->probes || o->n_settings, failed = 0;
     if (changes && !s->has_scenario)
-        failed = err_set(err, ERR_USAGE, path,
-                         "is a recorded trace: --shape, --set, --mem, --patch and --backend can not change it");
+        failed =
+            err_set(err, ERR_USAGE, path,
+                    "is a recorded trace: --shape, --set, --mem, --patch, --backend and --probes can not change it");
     if (!failed && o->shape)
         failed = scenario_parse_shape(o->shape, &s->scenario.problem, err);
     if (!failed && o->patch)
@@ -280,6 +298,8 @@ int options_open(const struct options *o, const char *path, struct session **out
         failed = scenario_set(&s->scenario, "capture.mem", o->mem, err);
     if (!failed && o->backend)
         failed = scenario_set(&s->scenario, "scenario.backend", o->backend, err);
+    if (!failed && o->probes)
+        failed = scenario_set(&s->scenario, "scenario.probes", strcmp(o->probes, "off") == 0 ? "off" : "on", err);
     for (int i = 0; i < o->n_settings && !failed; i++)
         failed = set_key(s, o->settings[i], err);
     if (!failed && changes)

@@ -226,8 +226,9 @@ void report_write_findings(const struct session *s, FILE *out)
         write_place(s, j->summary.first, out);
         fputs(" on\n", out);
     } else if (j->complete && !j->summary.suspicious && !j->summary.unvisited) {
-        fputs(j->run_incomplete ? "what was recorded is within its bound\n"
-                                : "every recorded stage is within its bound\n",
+        fputs(j->run_incomplete            ? "what was recorded is within its bound\n"
+              : trace_probes_off(s->trace) ? "o and lse are within their bounds\n"
+                                           : "every recorded stage is within its bound\n",
               out);
     }
     for (int i = 0; i < j->n_findings; i++)
@@ -269,9 +270,9 @@ void report_write(const struct session *s, FILE *out)
     units_seconds(info->seconds, seconds, sizeof seconds);
     char terms[TERMS_BYTES];
     problem_terms(p, &s->trace->plan, terms);
-    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], terms, info->backend,
-            *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
-            *seconds ? "  " : "", seconds, session_verdict_word(s));
+    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], terms,
+            info->backend, *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
+            trace_probes_off(s->trace) ? ", probes off" : "", *seconds ? "  " : "", seconds, session_verdict_word(s));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", channel_name(ch));
     fputs("\nglobal  ", out);

@@ -2,6 +2,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "engine/session/probe_effect.h"
 #include "engine/session/session.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -58,5 +59,9 @@ char *report_text(const char *text, enum text_use use);
 /* The isolated run that is shown beside the ordinary one: a line per stage, then what follows from it. */
 void report_write_isolation(const struct session *s, FILE *out);
 json_t *report_json_isolation(const struct session *s); /* as report_json() */
+
+/* What became of `run --probes compare`. */
+void report_write_probes(const struct probe_effect *effect, FILE *out);
+json_t *report_json_probes(const struct probe_effect *effect); /* as report_json() */
 
 #endif

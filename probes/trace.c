@@ -37,6 +37,11 @@ int trace_complete(const struct trace *t)
     return strcmp(t->info.status, "complete") == 0;
 }
 
+int trace_probes_off(const struct trace *t)
+{
+    return strcmp(t->info.probes, "off") == 0;
+}
+
 int trace_has(const struct trace *t, enum asc_channel ch)
 {
     return t->layout.channel[ch].dtype >= 0 || ((ch == asc_o || ch == asc_lse) && trace_complete(t));

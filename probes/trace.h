@@ -42,6 +42,7 @@ struct trace_info {
     char backend[16];        /* "cpu", "gpu" */
     char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
     char tensor_core[16];    /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
+    char probes[8];          /* "on"; "off": a build without probes, nothing is recorded; "": on, a trace of old */
     struct trace_capture capture;
     int workers;
     double seconds;           /* of the launch */
@@ -108,6 +109,8 @@ struct tile {
    its output. */
 int trace_has(const struct trace *t, enum asc_channel ch);
 int trace_complete(const struct trace *t); /* 1: the run came to its end */
+
+int trace_probes_off(const struct trace *t); /* 1: the run was one of a build without probes */
 
 /* kv is ignored for channels that exist once per slot. */
 struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);

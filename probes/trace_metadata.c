@@ -55,11 +55,17 @@ struct text_field {
     }
 #define TEXT(type, name) SINCE(type, name, 0)
 static const struct text_field run_texts[] = {
-    TEXT(trace_info, kernel),          TEXT(trace_info, source_name),
-    TEXT(trace_info, scenario_name),   TEXT(trace_info, patch_name),
-    TEXT(trace_info, backend),         SINCE(trace_info, device, 1),
-    SINCE(trace_info, tensor_core, 1), TEXT(trace_info, status),
-    TEXT(trace_info, status_text),     {0},
+    TEXT(trace_info, kernel),
+    TEXT(trace_info, source_name),
+    TEXT(trace_info, scenario_name),
+    TEXT(trace_info, patch_name),
+    TEXT(trace_info, backend),
+    SINCE(trace_info, device, 1),
+    SINCE(trace_info, tensor_core, 1),
+    SINCE(trace_info, probes, 1),
+    TEXT(trace_info, status),
+    TEXT(trace_info, status_text),
+    {0},
 };
 static const struct text_field event_texts[] = {
     TEXT(trace_event, kind), TEXT(trace_event, text), TEXT(trace_event, file), {0}};

@@ -51,6 +51,7 @@ static const char *const backend_names[] = {
     [SCENARIO_BACKEND_AUTO] = "auto", [SCENARIO_BACKEND_GPU] = "gpu", [SCENARIO_BACKEND_CPU] = "cpu", NULL};
 static const char *const profile_names[] = {[SCENARIO_PROFILE_NO] = "no", [SCENARIO_PROFILE_YES] = "yes", NULL};
 static const char *const debug_names[] = {[SCENARIO_DEBUG_LINEINFO] = "lineinfo", [SCENARIO_DEBUG_FULL] = "full", NULL};
+static const char *const probes_names[] = {[SCENARIO_PROBES_ON] = "on", [SCENARIO_PROBES_OFF] = "off", NULL};
 static const char *const verdict_names[] = {
     [EXPECT_NOTHING] = "", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail", NULL};
 
@@ -81,6 +82,16 @@ static int set_debug(struct scenario *s, enum scenario_key_id id, const char *va
     if (v < 0)
         return -1;
     s->debug = v;
+    return 0;
+}
+
+static int set_probes(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const int v = value_name(value, probes_names);
+    if (v < 0)
+        return -1;
+    s->probes = v;
     return 0;
 }
 

@@ -49,6 +49,7 @@ enum scenario_profile { SCENARIO_PROFILE_NO, SCENARIO_PROFILE_YES };
 
 enum scenario_backend { SCENARIO_BACKEND_AUTO, SCENARIO_BACKEND_GPU, SCENARIO_BACKEND_CPU };
 enum scenario_debug { SCENARIO_DEBUG_LINEINFO, SCENARIO_DEBUG_FULL };
+enum scenario_probes { SCENARIO_PROBES_ON, SCENARIO_PROBES_OFF };
 
 struct scenario {
     char path[512];             /* as given; "" for an ad-hoc run */
@@ -63,6 +64,7 @@ struct scenario {
     int profile;     /* enum scenario_profile */
     int backend;     /* enum scenario_backend */
     int debug;       /* enum scenario_debug, of a GPU build */
+    int probes;      /* enum scenario_probes */
     int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
     double limit_s;  /* wall-clock limit of the launch; default 30 */
     uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another

@@ -38,6 +38,7 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
     if (!s->trace)
         return;
     const struct trace_info *info = &s->trace->info;
+    const char *probes = trace_probes_off(s->trace) ? ", probes off" : "";
     char seconds[32], where[128];
     units_seconds(info->seconds, seconds, sizeof seconds); /* "": nobody took the time */
     if (info->device[0])
@@ -46,10 +47,10 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
         snprintf(where, sizeof where, "%s%s%s ×%d", info->backend, *info->tensor_core ? " as " : "", info->tensor_core,
                  info->workers);
     if (roomy)
-        snprintf(out, bytes, " │ %s%s%s │ run %d", where, *seconds ? "  " : "", seconds, s->run_number);
+        snprintf(out, bytes, " │ %s%s%s%s │ run %d", where, probes, *seconds ? "  " : "", seconds, s->run_number);
     else
-        snprintf(out, bytes, "  %s%s%s%s%s", info->backend, *info->tensor_core ? " as " : "", info->tensor_core,
-                 *seconds ? " " : "", seconds);
+        snprintf(out, bytes, "  %s%s%s%s%s%s", info->backend, *info->tensor_core ? " as " : "", info->tensor_core,
+                 probes, *seconds ? " " : "", seconds);
 }
 
 static enum style verdict_style(const struct session *s)
@@ -69,7 +70,7 @@ void header_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const int roomy = area.cols >= 118;
     const struct asc_problem *p = shown_problem(s);
-    char shape[128], terms[TERMS_BYTES], backend[96], facts[304];
+    char shape[128], terms[TERMS_BYTES], backend[160], facts[368];
     problem_terms(p, s->trace ? &s->trace->plan : NULL, terms);
     if (roomy)
         shape_long_words(p, shape, sizeof shape);
@@ -152,8 +153,10 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     snprintf(line, sizeof line, "culprit   %s", left_out ? "the kv loop" : culprits);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     const struct trace_capture *capture = &s->trace->info.capture;
-    size_t used = (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles", s->trace->layout.n_slots,
-                                   (long long)p->batch * p->heads * s->trace->layout.q_tiles);
+    const long long all = (long long)p->batch * p->heads * s->trace->layout.q_tiles;
+    size_t used = trace_probes_off(s->trace)
+                      ? (size_t)snprintf(line, sizeof line, "recorded  nothing")
+                      : (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles", s->trace->layout.n_slots, all);
     if (capture->wanted)
         snprintf(line + used, sizeof line - used, ", o %lld/%lld judged, %lld off", (long long)capture->judged,
                  (long long)capture->wanted, (long long)capture->off);

@@ -31,6 +31,7 @@ static int warm_child(struct recorder *r, const struct runner_paths *paths, cons
                                     .head_dim = scenario->problem.head_dim,
                                     .last = &r->build};
     char note[512];
+    r->probes = probes;
     if (backend_choose(paths, scenario, &request, &r->gpu, note, sizeof note, err) != 0)
         return -1;
     if (*note && progress && progress->log)
@@ -274,6 +275,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
          scenario_stated(scenario, KEY_TENSOR_CORE)))
         copy_text(info->tensor_core, sizeof info->tensor_core,
                   tensor_core_name((enum tensor_core)scenario->tensor_core));
+    copy_text(info->probes, sizeof info->probes, r->probes == PROBES_NONE ? "off" : "on");
     info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
     info->source = r->build.source ? strdup(r->build.source) : NULL;
     info->scenario = scenario->text ? strdup(scenario->text) : NULL;
@@ -353,7 +355,7 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
         *err = first;
         return -1;
     }
-    if (failed && (warm_child(r, paths, scenario, PROBES_RECORD, progress, err) != 0 ||
+    if (failed && (warm_child(r, paths, scenario, r->probes, progress, err) != 0 ||
                    child_load(r->child, &scenario->problem, &selection->plan, err) != 0))
         return -1;
     int32_t(*slots)[3] = calloc((size_t)selection->n, sizeof *slots);
@@ -400,7 +402,8 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
     struct selection selection;
     int64_t n = 0;
     *out = NULL;
-    if (select_places(r, paths, scenario, PROBES_RECORD, progress, &selection, &n, err) != 0)
+    const enum probes probes = scenario->probes == SCENARIO_PROBES_OFF ? PROBES_NONE : PROBES_RECORD;
+    if (select_places(r, paths, scenario, probes, progress, &selection, &n, err) != 0)
         return -1;
     if (selection.n == n) {
         const int failed = record_pass(r, scenario, &selection, progress, out, err);

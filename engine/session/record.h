@@ -8,6 +8,7 @@
 /* What stays warm between runs. Zero-initialise; free with recorder_free. */
 struct recorder {
     struct build build;
+    enum probes probes; /* what they do in it */
     struct child *child;
     struct trace_store *store; /* owned: the memory of traces that are gone */
     struct gpu_device gpu;     /* what the build is for, on the GPU */

@@ -232,6 +232,18 @@ class Reports(unittest.TestCase):
         result["isolation"]["fed"].append("x")
         self.assertNotEqual(schema.faults([result], SCHEMA), [])
 
+    def test_the_effect_of_probes_is_what_the_schema_says(self):
+        path = self.scenario(b"a.ini", SMALL)
+        for patch, verdict in (("probes-change-o", "changed"), ("crashes-without-probes", "other end")):
+            done = subprocess.run([BUILD / "attnscope", "run", "--json", "--probes", "compare", "--shape", "1,2,100,64",
+                                   "--patch", f"tests/session/{patch}.patch", path], cwd=ROOT,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=100, check=False)
+            result = json.loads(done.stdout)
+            self.assertEqual((done.returncode, schema.faults([result], SCHEMA)), (1, []))
+            self.assertEqual((result["run"]["probes"], result["probes"]["verdict"]), ("on", verdict))
+            result["probes"]["channels"]["o"]["beyond"] = "many"
+            self.assertNotEqual(schema.faults([result], SCHEMA), [])
+
 
 if __name__ == "__main__":
     tap.main()
