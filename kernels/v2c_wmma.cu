@@ -219,9 +219,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma(Pa
                 wmma::mma_sync(u[j], fp, fv, u[j]);
             }
         }
-#pragma unroll
-        for (int j = 0; j < D / 16; j++)
-            ASC_FRAGMENT(u, kt, warp * 16, j * 16, map, u[j]);
+        ASC_FRAGMENTS(u, kt, warp * 16, 0, map, D / 16, 16, u);
         __syncthreads(); // the tile after the next is copied into this stage
     }
 

@@ -144,8 +144,9 @@ enum asc_accumulator {
     ASC_ACC_MMA_F16_F16, /* with f16 accumulator */
     ASC_ACC_MMA_E4M3,    /* sm_90: two HMMAs and an add */
     ASC_ACC_ADA_E4M3,
-    ASC_ACC_WGMMA_E4M3,
-    ASC_ACC_MMA /* as the type of q, k and v says: MMA_F16, MMA_BF16 or MMA_E4M3 */
+    ASC_ACC_WGMMA_E4M3, /* promoted or not */
+    ASC_ACC_MMA,        /* as the type of q, k and v says: MMA_F16, MMA_BF16 or MMA_E4M3 */
+    ASC_ACC_WGMMA_E4M3_F16
 };
 
 /* What a kernel means by its values, declared per channel and never guessed: each field, its choices and its default
@@ -207,6 +208,8 @@ struct asc_device {
     const unsigned char *fed; /* a second trace of the same layout, as the device sees it; NULL: nothing is fed */
     uint64_t *unfed;          /* [ASC_CHANNELS] values of fed channels that are const: not overwritten */
     uint32_t feed;            /* set of 1u << enum asc_channel */
+    /* Shared memory behind the kernel's own dynamic bytes, for the probes of so many warps; ASC_LAUNCH says it. */
+    uint32_t staging_offset, staging_warps;
     int32_t batch, heads, q_tiles, warps;
     struct asc_channel_map channel[ASC_CHANNELS];
     struct asc_stamp_map stamp[ASC_CHANNELS];

@@ -8,6 +8,8 @@
      ASC_BLOCK(ch, kv_tile, rows, cols, value);       the block's threads share the work; the macro supplies r and c
      ASC_FRAGMENT(ch, kv_tile, row0, col0, map, f);   each warp has a WMMA accumulator f that begins at (row0, col0);
                                                       map.x[i] is 32 * row + column of f.x[i]
+     ASC_FRAGMENTS(ch, kv_tile, row0, col0, map, n, step, f);  n of them, f[j] at (row0, col0 + j * step): quicker than
+                                                      one by one, since whole rows leave the GPU at once
      ASC_FRAGMENT_MAP(map, rows, cols, scratch, T);   declares that map, a fragment of type T as f is one
 
    ch is a name of channels.def, bare: ASC_EACH(s, j, 4, row0 + i / 2, col0 + i % 2, acc[i]). row and col count within
@@ -17,6 +19,8 @@
 
    Keys are counted as the mask counts them: kv_tile, row and col are positions in the sequence, whatever page of memory
    the key was read from.
+
+   What a probe is given may be evaluated several times: it has no side effects.
 
    A persistent kernel writes ASC_TILE again for every work item, in the scope of that item; so does a device function
    that holds probes of its own.
@@ -91,6 +95,7 @@ constexpr bool asc_built_for(int dtype, int head_dim)
 #define ASC_ROW_ALL(...) ((void)0)
 #define ASC_BLOCK(...) ((void)0)
 #define ASC_FRAGMENT(...) ((void)0)
+#define ASC_FRAGMENTS(...) ((void)0)
 #define ASC_FRAGMENT_MAP(...) ((void)0)
 #define ASC_TYPE(type, code)
 
@@ -102,7 +107,7 @@ extern "C" int asc_bind(const struct asc_device *)
 #endif
 #else /* ASC_MODE */
 
-#include "probes/gather.h"
+#include "probes/staging.h"
 
 /* The channel's name is pasted in each macro itself: passed on, it would be expanded first, and names as short as `m`
    or `l` may well be macros of the kernel's. value is the variadic part, since it may hold commas. */
@@ -112,12 +117,13 @@ extern "C" int asc_bind(const struct asc_device *)
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         if (asc_wanted(asc_here, asc_ch)) {                                                                            \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, (kv_tile));                                                 \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
             asc_each(                                                                                                  \
                 asc_now, (n), [&]([[maybe_unused]] int i) { return (row); },                                           \
                 [&]([[maybe_unused]] int i) { return (col); },                                                         \
                 [&]([[maybe_unused]] int i) -> decltype(auto) { return (__VA_ARGS__); });                              \
-            asc_close(asc_ch, asc_now);                                                                                \
+            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
         }                                                                                                              \
     } while (0)
 
@@ -125,9 +131,10 @@ extern "C" int asc_bind(const struct asc_device *)
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         if (asc_wanted(asc_here, asc_ch)) {                                                                            \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, (kv_tile));                                                 \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
             asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                                 \
-            asc_close(asc_ch, asc_now);                                                                                \
+            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
         }                                                                                                              \
     } while (0)
 
@@ -137,10 +144,11 @@ extern "C" int asc_bind(const struct asc_device *)
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         const bool asc_records = (records);                                                                            \
         if ((asc_records || ASC_MODE == 2) && asc_wanted(asc_here, asc_ch)) {                                          \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, (kv_tile));                                                 \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
             if (asc_records) {                                                                                         \
                 asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                             \
-                asc_close(asc_ch, asc_now);                                                                            \
+                asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                          \
             } else {                                                                                                   \
                 asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                              \
             }                                                                                                          \
@@ -151,7 +159,8 @@ extern "C" int asc_bind(const struct asc_device *)
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         if (asc_wanted(asc_here, asc_ch)) {                                                                            \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, (kv_tile));                                                 \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
             asc_meet(asc_now);                                                                                         \
             const int asc_rows = (rows), asc_cols = (cols), asc_step = blockDim.x * blockDim.y * blockDim.z;           \
             for (int asc_i = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);                      \
@@ -159,7 +168,7 @@ extern "C" int asc_bind(const struct asc_device *)
                 const int r = asc_i / asc_cols, c = asc_i % asc_cols;                                                  \
                 asc_probe(asc_now, r, c, __VA_ARGS__);                                                                 \
             }                                                                                                          \
-            asc_close(asc_ch, asc_now);                                                                                \
+            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
             asc_meet(asc_now);                                                                                         \
         }                                                                                                              \
     } while (0)
@@ -168,13 +177,29 @@ extern "C" int asc_bind(const struct asc_device *)
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         if (asc_wanted(asc_here, asc_ch)) {                                                                            \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, (kv_tile));                                                 \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
             asc_each(                                                                                                  \
                 asc_now, static_cast<int>((map).num_elements),                                                         \
                 [&](int asc_i) { return (row0) + asc_map_at((map).x[asc_i]) / 32; },                                   \
                 [&](int asc_i) { return (col0) + asc_map_at((map).x[asc_i]) % 32; },                                   \
                 [&](int asc_i) -> decltype(auto) { return ((__VA_ARGS__).x[asc_i]); });                                \
-            asc_close(asc_ch, asc_now);                                                                                \
+            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
+        }                                                                                                              \
+    } while (0)
+
+#define ASC_FRAGMENTS(ch, kv_tile, row0, col0, map, n, step, ...)                                                      \
+    do {                                                                                                               \
+        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            constexpr int asc_n = static_cast<int>(decltype(map)::num_elements);                                       \
+            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
+            asc_each(                                                                                                  \
+                asc_now, (n)*asc_n, [&](int asc_i) { return (row0) + asc_map_at((map).x[asc_i % asc_n]) / 32; },       \
+                [&](int asc_i) { return (col0) + asc_i / asc_n * (step) + asc_map_at((map).x[asc_i % asc_n]) % 32; },  \
+                [&](int asc_i) -> decltype(auto) { return ((__VA_ARGS__)[asc_i / asc_n].x[asc_i % asc_n]); });         \
+            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
         }                                                                                                              \
     } while (0)
 
@@ -226,6 +251,9 @@ const char *asc_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 b
 #if ASC_REGISTER
     const unsigned blocks[3] = {grid.x, grid.y, grid.z}, threads[3] = {block.x, block.y, block.z};
     asc_launching(name, reinterpret_cast<const void *>(kernel), blocks, threads, shared_bytes);
+#endif
+#if ASC_MODE
+    shared_bytes = asc_make_room(reinterpret_cast<const void *>(kernel), block, shared_bytes);
 #endif
     /* More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared Memory" of each compute capability). */
     if (shared_bytes > 48 * 1024)

@@ -4,7 +4,6 @@
 #define PROBES_RECORD_H
 
 #include "probes/abi.h"
-#include <string.h>
 
 #ifdef ASC_NVCC
 #define ASC_DEVICE __device__ __forceinline__
@@ -98,12 +97,12 @@ ASC_DEVICE asc_place asc_find(int32_t b, int32_t h, int32_t q_tile)
     return place;
 }
 
-/* One visit of one thread to one tile of a channel. */
+/* One visit of one thread to one tile of a channel. It lives in registers: what is called gets numbers, never its
+   address. */
 struct asc_visit {
-    unsigned char *values;    /* [rows][cols] of dtype */
-    volatile uint64_t *stamp; /* of this warp; NULL: the tile or the warp has no place in the trace */
-    uint32_t rows, cols;      /* 0: no such tile, everything is dropped */
-    int32_t dtype;            /* of the channel */
+    unsigned char *values; /* [rows][cols] of dtype */
+    uint32_t rows, cols;   /* 0: no such tile, everything is dropped */
+    int32_t dtype;         /* of the channel */
     uint32_t dropped, mistyped;
 #if ASC_MODE == 2
     const unsigned char *fed; /* [rows][cols] of dtype; NULL: this channel is not fed */
@@ -116,39 +115,45 @@ ASC_DEVICE bool asc_wanted(asc_place place, int channel)
     return place.slot != -1 && asc_state.channel[channel].dtype >= 0;
 }
 
-ASC_CALLED asc_visit asc_open(int channel, asc_place place, int32_t kv)
+/* Where a tile begins; NULL: there is no such tile. */
+ASC_CALLED unsigned char *asc_tile(int channel, int32_t slot, int32_t kv)
+{
+    const asc_channel_map &map = asc_state.channel[channel];
+    if (!asc_per_kv(channel))
+        kv = 0;
+    if (slot < 0 || static_cast<uint32_t>(kv) >= static_cast<uint32_t>(map.n_kv))
+        return nullptr;
+    return asc_state.trace + map.offset + slot * map.slot_stride + kv * map.kv_stride;
+}
+
+ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
 {
     const asc_channel_map &map = asc_state.channel[channel];
     asc_visit visit = {};
     visit.dtype = map.dtype;
-    if (!asc_per_kv(channel))
-        kv = 0;
-    if (place.slot < 0 || static_cast<uint32_t>(kv) >= static_cast<uint32_t>(map.n_kv))
-        return visit;
-    visit.values = asc_state.trace + map.offset + place.slot * map.slot_stride + kv * map.kv_stride;
-    visit.rows = map.rows;
-    visit.cols = map.cols;
+    visit.values = asc_tile(channel, place.slot, kv);
+    visit.rows = visit.values ? map.rows : 0;
+    visit.cols = visit.values ? map.cols : 0;
 #if ASC_MODE == 2
-    if (asc_state.feed >> channel & 1u)
+    if (visit.values && asc_state.feed >> channel & 1u)
         visit.fed = asc_state.fed + (visit.values - asc_state.trace);
 #endif
-    const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
-    if (warp < static_cast<uint32_t>(asc_state.warps)) {
-        const asc_stamp_map &stamps = asc_state.stamp[channel];
-        visit.stamp = reinterpret_cast<uint64_t *>(asc_state.trace + stamps.offset + place.slot * stamps.slot_stride +
-                                                   kv * stamps.kv_stride) +
-                      warp;
-    }
     return visit;
+}
+
+/* Counts a value that has no place in the trace; 0: it has one. */
+template <class T> ASC_DEVICE bool asc_refuse(asc_visit &visit, uint32_t row, uint32_t col)
+{
+    const bool mistyped = asc_type<T>::dtype != visit.dtype;
+    const bool dropped = !mistyped && (row >= visit.rows || col >= visit.cols);
+    visit.mistyped += mistyped;
+    visit.dropped += dropped;
+    return mistyped || dropped;
 }
 
 template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
 {
-    if (asc_type<T>::dtype != visit.dtype)
-        visit.mistyped++;
-    else if (row >= visit.rows || col >= visit.cols)
-        visit.dropped++;
-    else
+    if (!asc_refuse<T>(visit, row, col))
         reinterpret_cast<T *>(visit.values)[static_cast<size_t>(row) * visit.cols + col] = value;
 }
 
@@ -219,7 +224,7 @@ template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uin
 ASC_DEVICE void asc_meet(const asc_visit &) {}
 #endif
 
-ASC_DEVICE void asc_count(uint64_t *counter, uint32_t n)
+ASC_CALLED void asc_count(uint64_t *counter, uint32_t n)
 {
 #ifdef ASC_NVCC
     atomicAdd(reinterpret_cast<unsigned long long *>(counter), static_cast<unsigned long long>(n));
@@ -240,7 +245,23 @@ ASC_DEVICE uint64_t asc_clock()
 }
 
 /* Ends a visit: the stamp comes after the values, so a visit that died half way has none. */
-ASC_CALLED void asc_close(int channel, const asc_visit &visit)
+ASC_CALLED void asc_stamp(int channel, int32_t slot, int32_t kv)
+{
+    const asc_stamp_map &map = asc_state.stamp[channel];
+    const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
+    if (warp >= static_cast<uint32_t>(asc_state.warps))
+        return;
+#ifdef ASC_NVCC
+    /* One lane of those present; with several groups of a diverged warp any of them may win. */
+    if (static_cast<uint32_t>(__ffs(static_cast<int>(__activemask()))) != thread % 32 + 1)
+        return;
+#endif
+    unsigned char *const tile =
+        asc_state.trace + map.offset + slot * map.slot_stride + (asc_per_kv(channel) ? kv : 0) * map.kv_stride;
+    reinterpret_cast<volatile uint64_t *>(tile)[warp] = asc_clock();
+}
+
+ASC_DEVICE void asc_close(int channel, asc_place place, int32_t kv, const asc_visit &visit)
 {
     if (visit.dropped)
         asc_count(asc_state.dropped + channel, visit.dropped);
@@ -250,15 +271,8 @@ ASC_CALLED void asc_close(int channel, const asc_visit &visit)
     if (visit.unfed)
         asc_count(asc_state.unfed + channel, visit.unfed);
 #endif
-    if (visit.stamp) {
-#ifdef ASC_NVCC
-        /* One lane of those present; with several groups of a diverged warp any of them may win. */
-        const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-        if (static_cast<uint32_t>(__ffs(static_cast<int>(__activemask()))) != thread % 32 + 1)
-            return;
-#endif
-        *visit.stamp = asc_clock();
-    }
+    if (visit.values)
+        asc_stamp(channel, place.slot, kv);
 }
 
 #endif

@@ -48,7 +48,8 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
         wmma::load_matrix_sync(rows, tile, D);
         wmma::load_matrix_sync(cols, tile + warp * 16, D);
         wmma::mma_sync(product, rows, cols, product);
-        ASC_FRAGMENT(u, j, 0, 16 * warp, map, product); // probe
+        ASC_FRAGMENT(u, j, 0, 16 * warp, map, product);            // probe
+        ASC_FRAGMENTS(o, 0, 0, 16 * warp, map, 1, 16, (&product)); // probe
         wmma::store_matrix_sync(square[warp], product, 16, wmma::mem_row_major);
         __syncwarp();
         sum += square[warp][lane];
