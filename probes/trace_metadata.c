@@ -328,6 +328,8 @@ static int read_convention(const struct entry *e, const json_t *from, int i, str
     const json_t *value = json_object_get(from, name);
     float real = 0;
     int choice = -1;
+    if (!value) /* a convention that is younger than the trace: the default, 0, is what there was before */
+        return 0;
     switch (conventions[i].kind) {
     case CONVENTION_CHOICE:
         if (json_is_string(value))

@@ -17,7 +17,7 @@ static struct session *run(const char *patch, const char *probes)
 {
     struct scenario scenario;
     struct runner_paths paths;
-    struct session *s;
+    struct session *s = NULL;
     struct err err = {0};
     assert_int_equal(runner_find_paths(&paths, &err), 0);
     scenario_init(&scenario);

@@ -111,7 +111,8 @@ static void flipped_bytes_never_crash(void **state)
 }
 
 /* Replaces the first occurrence of a text in the header by another of at most its length, padded with spaces. */
-static void rewritten(const char *from, const char *to, const char *words)
+/* The file with one text in it replaced by another of at most its length. */
+static int open_rewritten(const char *from, const char *to, struct trace **t, struct err *err)
 {
     unsigned char *bytes = malloc(good_bytes);
     assert_non_null(bytes);
@@ -121,13 +122,18 @@ static void rewritten(const char *from, const char *to, const char *words)
     assert_true(strlen(to) <= strlen(from));
     memset(at, ' ', strlen(from));
     memcpy(at, to, strlen(to));
+    put_file(bytes, good_bytes);
+    free(bytes);
+    return trace_open(path, t, err);
+}
+
+static void rewritten(const char *from, const char *to, const char *words)
+{
     struct trace *t = NULL;
     struct err err = {0};
-    put_file(bytes, good_bytes);
-    assert_int_equal(trace_open(path, &t, &err), -1);
+    assert_int_equal(open_rewritten(from, to, &t, &err), -1);
     if (!strstr(err.message, words))
         fail_msg("'%s' does not say '%s'", err.message, words);
-    free(bytes);
 }
 
 static void lies_are_named(void **state)
@@ -160,6 +166,23 @@ static void lies_are_named(void **state)
     rewritten("\\\"natural\\\"", "\\\"unusual\\\"", "lse_base2 must be one of the names");
     rewritten("\\\"registers\\\":-1", "\\\"registers\\\":-2", "metadata attnscope.launches: registers must be as");
     rewritten("\\\"warp_slots\\\":-1", "\\\"warp_slots\\\":[]", "attnscope.launches: warp_slots must be as");
+}
+
+/* Traces outlive the version that wrote them: conventions that it did not know have their defaults. */
+static void younger_conventions_may_lack(void **state)
+{
+    (void)state;
+    static const char *const lacking[][2] = {{"\\\"s_unit\\\":", "\\\"x_unit\\\":"},
+                                             {"\\\"m_lag\\\":", "\\\"x_lag\\\":"}};
+    struct trace *t = NULL;
+    struct err err = {0};
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
+        if (open_rewritten(lacking[i][0], lacking[i][1], &t, &err) != 0)
+            fail_msg("%s: %s", err.where, err.message);
+        assert_int_equal(t->conventions.s_unit, i == 0 ? ASC_UNIT_RAW : ASC_UNIT_SCALED);
+        assert_true(t->conventions.m_lag == 0);
+        trace_free(t);
+    }
 }
 
 static void slot_tables_are_checked(void **state)
@@ -284,6 +307,7 @@ int main(void)
         cmocka_unit_test(truncation_is_refused),
         cmocka_unit_test(flipped_bytes_never_crash),
         cmocka_unit_test(lies_are_named),
+        cmocka_unit_test(younger_conventions_may_lack),
         cmocka_unit_test(slot_tables_are_checked),
         cmocka_unit_test(misaligned_tensors_are_refused),
         cmocka_unit_test(what_is_no_file_is_refused),
