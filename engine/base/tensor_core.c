@@ -222,12 +222,24 @@ enum { FAST_LOW = -100, FAST_HIGH = 120 };
 
 #define SELECT(mask, yes, no) (((yes) & (mask)) | ((no) & ~(mask)))
 
+/* Rounds to nearest even into f16: added to 1.5 2^(e + 13), a number of exponent e keeps places down to 2^(e - 10).
+   Zero is +0. Infinite results are reported. */
+static inline __attribute__((always_inline)) void round_f16(vector_f32 *x, vector_i32 *bad)
+{
+    const vector_i32 field = (vector_i32)*x >> 23 & 0xFF, least = {0};
+    const vector_i32 from = SELECT(field > 113, field, least + 113); /* 2^-14, the smallest normal number */
+    const vector_f32 magic = (vector_f32)((vector_u32)(from + 13) << 23 | 0x400000u);
+    *x = *x + magic - magic;
+    *bad |= (field > 142) | (*x > 65504.0f) | (*x < -65504.0f);
+}
+
 static inline __attribute__((always_inline)) int strip_fast(const struct model *m, const struct strip *s,
                                                             float c[PANEL])
 {
     const int products = m->products, pair = m->pair, parts = m->parts, fraction = m->fraction;
     const int step = products * pair / 2;
-    const uint32_t result_mask = ~((1u << (23 - m->result)) - 1);
+    const int to_f16 = m->result == F16_RESULT;
+    const uint32_t result_mask = to_f16 ? ~0u : ~((1u << (23 - m->result)) - 1);
     const float *a = s->a;
     const int16_t *a_exponent = s->a_exponent;
     const vector_f32 *b = (const vector_f32 *)s->b;
@@ -273,8 +285,12 @@ static inline __attribute__((always_inline)) int strip_fast(const struct model *
             const vector_f32 nearest = __builtin_convertvector(magnitude, vector_f32);
             bad |= nearest >= 0x1p31f;
             const vector_i32 above = __builtin_convertvector(nearest, vector_i32) > magnitude;
-            const vector_u32 cut_bits = (vector_u32)((vector_i32)nearest + above) & result_mask;
+            vector_u32 cut_bits = (vector_u32)((vector_i32)nearest + above) & result_mask;
+            if (to_f16) /* what was cut away stays in the last bit, so that rounding to fewer bits is right */
+                cut_bits |= (vector_u32)(__builtin_convertvector((vector_f32)cut_bits, vector_i32) != magnitude) & 1;
             acc = (vector_f32)(cut_bits | (minus & 0x80000000u)) * down;
+            if (to_f16)
+                round_f16(&acc, &bad);
         }
         if (parts) {
             bad |= ((vector_i32)before >> 23 & 0xFF) == 0xFF; /* a NaN takes the careful path to the one NaN there is */
@@ -343,7 +359,7 @@ void tensor_core_product(enum tensor_core model, const struct tensor_core_operan
 {
     const struct model *m = &models[model];
     strip_function *const fast = choose_strip();
-    const int any_value = model == TENSOR_CORE_F32, careful = m->result == F16_RESULT;
+    const int any_value = model == TENSOR_CORE_F32;
     const int k = a->k < b->k ? a->k : b->k;
     const ptrdiff_t panel_values = (ptrdiff_t)PANEL * k;
     for (int panel = 0; panel * PANEL < b->rows; panel++) {
@@ -361,7 +377,7 @@ void tensor_core_product(enum tensor_core model, const struct tensor_core_operan
             memcpy(start, sum, sizeof start);
             const int in_range =
                 any_value || moderate(a->range + row / PANEL * (ptrdiff_t)2, b->range + panel * (ptrdiff_t)2);
-            if (careful || !in_range || fast(m, &s, sum) != 0)
+            if (!in_range || fast(m, &s, sum) != 0)
                 for (int lane = 0; lane < cols; lane++)
                     sum[lane] = element_careful(m, &s, lane, start[lane]);
             memcpy(to, sum, (size_t)cols * sizeof *sum);

@@ -51,7 +51,7 @@ static void product_words(int accumulator, int n, int more, char *out, size_t by
     tensor_core_shape(model, &products, &fraction, &result);
     const int chunks = (n + products - 1) / products;
     snprintf(out, bytes, "(%d (%d 2^-%d + 2^-%d) + %d %s)", chunks, products + 1, fraction, result, more,
-             accumulator == ASC_ACC_MMA_F16_F16 ? "2^-11" : "u");
+             product_rounding(accumulator) > BOUND_U ? "2^-11" : "u");
 }
 
 static const char *formula(enum asc_channel ch)

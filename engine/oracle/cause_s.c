@@ -248,7 +248,7 @@ static int accumulated_in_f16_fragments(const struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
     struct judge_scratch *s = k->tile->s;
-    const struct product_way way = {TENSOR_CORE_H100_F16, {1, 1}, PRODUCT_CARRIES};
+    const struct product_way way = {.ch = asc_s, .model = TENSOR_CORE_H100_F16, .factor = {1, 1}};
     const double factor = values_factor(c->conventions.s_unit, c->scale) / values_fold(c);
     float *sums = (void *)s->product_sums;
     struct product product;

@@ -78,7 +78,7 @@ static const float *way_values(struct judge_scratch *s, const struct product *pr
     void *sums = s->product_sums, *out = s->product_out;
     if (last < 0 || !product_shares(&f->way[last], &f->way[w]))
         product_sum(s, product, &f->way[w], sums);
-    product_finish(s, product, &f->way[w], sums, out);
+    product_finish(s, &f->way[w], sums, out);
     return out;
 }
 

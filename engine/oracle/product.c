@@ -10,22 +10,24 @@ static const enum tensor_core bfloat[] = {TENSOR_CORE_H100, TENSOR_CORE_A100, TE
 static const enum tensor_core half_half[] = {TENSOR_CORE_H100_F16};
 static const enum tensor_core mma_e4m3[] = {TENSOR_CORE_MMA_E4M3, TENSOR_CORE_ADA_E4M3, TENSOR_CORE_F32};
 static const enum tensor_core ada_e4m3[] = {TENSOR_CORE_ADA_E4M3};
-static const enum tensor_core wgmma_e4m3[] = {TENSOR_CORE_WGMMA_E4M3};
+static const enum tensor_core wgmma_e4m3[] = {TENSOR_CORE_WGMMA_E4M3, TENSOR_CORE_WGMMA_E4M3_PROMOTED};
+static const enum tensor_core wgmma_e4m3_half[] = {TENSOR_CORE_WGMMA_E4M3_F16};
 
 /* What a declaration covers. A kernel for mma.sync runs on whatever GPU there is, or on the CPU in f32. */
 static const struct declared {
-    enum dtype type;
+    enum dtype type, sum; /* of operands, of the accumulator */
     const enum tensor_core *models;
     int n;
 } declared[] = {
 #define MODELS(list) list, sizeof(list) / sizeof((list)[0])
-    [ASC_ACC_F32] = {DTYPE_F32, NULL, 0},
-    [ASC_ACC_MMA_F16] = {DTYPE_F16, MODELS(half)},
-    [ASC_ACC_MMA_BF16] = {DTYPE_BF16, MODELS(bfloat)},
-    [ASC_ACC_MMA_F16_F16] = {DTYPE_F16, MODELS(half_half)},
-    [ASC_ACC_MMA_E4M3] = {DTYPE_E4M3, MODELS(mma_e4m3)},
-    [ASC_ACC_ADA_E4M3] = {DTYPE_E4M3, MODELS(ada_e4m3)},
-    [ASC_ACC_WGMMA_E4M3] = {DTYPE_E4M3, MODELS(wgmma_e4m3)},
+    [ASC_ACC_F32] = {DTYPE_F32, DTYPE_F32, NULL, 0},
+    [ASC_ACC_MMA_F16] = {DTYPE_F16, DTYPE_F32, MODELS(half)},
+    [ASC_ACC_MMA_BF16] = {DTYPE_BF16, DTYPE_F32, MODELS(bfloat)},
+    [ASC_ACC_MMA_F16_F16] = {DTYPE_F16, DTYPE_F16, MODELS(half_half)},
+    [ASC_ACC_MMA_E4M3] = {DTYPE_E4M3, DTYPE_F32, MODELS(mma_e4m3)},
+    [ASC_ACC_ADA_E4M3] = {DTYPE_E4M3, DTYPE_F32, MODELS(ada_e4m3)},
+    [ASC_ACC_WGMMA_E4M3] = {DTYPE_E4M3, DTYPE_F32, MODELS(wgmma_e4m3)},
+    [ASC_ACC_WGMMA_E4M3_F16] = {DTYPE_E4M3, DTYPE_F16, MODELS(wgmma_e4m3_half)},
 #undef MODELS
 };
 
@@ -33,6 +35,11 @@ int product_type(int accumulator, enum dtype *t)
 {
     *t = declared[accumulator].type;
     return declared[accumulator].n > 0;
+}
+
+static int sums_in_f16(int accumulator)
+{
+    return declared[accumulator].sum == DTYPE_F16;
 }
 
 /* 2^-10: what the errors of earlier chunks add to later accumulators, (L + 1) 2^-F of a bound at most and below that
@@ -80,7 +87,7 @@ const double *product_sizes(int accumulator, const double *x, int n, double *roo
 
 double product_rounding(int accumulator)
 {
-    return accumulator == ASC_ACC_MMA_F16_F16 ? 0x1p-11 : BOUND_U;
+    return sums_in_f16(accumulator) ? 0x1p-11 : BOUND_U;
 }
 
 double product_score(const struct oracle_case *c)
@@ -104,7 +111,7 @@ double product_accumulate(const struct oracle_case *c)
 double product_tiny(int accumulator, int n)
 {
     /* Half the smallest subnormal f16, once for each instruction and the two operations around them. */
-    const double half_tiny = accumulator == ASC_ACC_MMA_F16_F16 ? 0x1p-25 : 0;
+    const double half_tiny = sums_in_f16(accumulator) ? 0x1p-25 : 0;
     return n * BOUND_TINY + (n / 16 + 3) * half_tiny; /* NOLINT(bugprone-integer-division): 16 to an instruction */
 }
 
@@ -120,8 +127,6 @@ static int score_factors(const struct oracle_case *c, float factors[3][2])
     if ((unit == ASC_UNIT_RAW && fold == ASC_FOLD_NONE) || (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_SCALE) ||
         (unit == ASC_UNIT_LOG2 && fold == ASC_FOLD_LOG2))
         return 1;
-    if (conventions->acc_s == ASC_ACC_MMA_F16_F16)
-        return 0;
     factors[0][0] = unit == ASC_UNIT_LOG2 && fold == ASC_FOLD_SCALE ? log2_e : scale;
     if (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_NONE)
         return 1;
@@ -136,6 +141,23 @@ static int score_factors(const struct oracle_case *c, float factors[3][2])
     return 3;
 }
 
+/* Adds one way as the accumulator's type has it: around an f32 sum all is f32; around an f16 sum it may be either. An
+   f16 accumulator that starts at alpha u_prev starts at an f16 number. */
+static int add_ways(int accumulator, struct product_way way, struct product_way *ways)
+{
+    const int last = sums_in_f16(accumulator) ? PRODUCT_HALF_FACTORS : PRODUCT_WIDE;
+    int n = 0;
+    for (int rounds = PRODUCT_WIDE; rounds <= last; rounds++) {
+        const int nothing_around = way.factor[0] == 1 && way.factor[1] == 1 && way.ch == asc_s;
+        if ((rounds != PRODUCT_WIDE && nothing_around) ||
+            (rounds == PRODUCT_WIDE && last != PRODUCT_WIDE && way.ch == asc_u && way.join == PRODUCT_CARRIES))
+            continue;
+        way.rounds = rounds;
+        ways[n++] = way;
+    }
+    return n;
+}
+
 int product_ways(const struct oracle_case *c, enum asc_channel ch, struct product_way ways[PRODUCT_WAYS])
 {
     const int accumulator = ch == asc_s ? c->conventions.acc_s : c->conventions.acc_u;
@@ -145,14 +167,17 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
     int n = 0;
     if (ch == asc_s)
         finishes = score_factors(c, factors);
-    else if (c->conventions.u_phase == ASC_U_RESCALED || accumulator == ASC_ACC_MMA_F16_F16)
+    else if (c->conventions.u_phase == ASC_U_RESCALED)
         finishes = 0;
     for (int i = 0; i < d->n; i++)
-        for (int finish = 0; finish < finishes; finish++)
-            ways[n++] =
-                ch == asc_s
-                    ? (struct product_way){d->models[i], {factors[finish][0], factors[finish][1]}, PRODUCT_CARRIES}
-                    : (struct product_way){d->models[i], {1, 1}, finish};
+        for (int finish = 0; finish < finishes; finish++) {
+            struct product_way way = {.ch = ch, .model = d->models[i], .factor = {1, 1}};
+            if (ch == asc_s)
+                memcpy(way.factor, factors[finish], sizeof way.factor);
+            else
+                way.join = finish;
+            n += add_ways(accumulator, way, ways + n);
+        }
     return n;
 }
 
@@ -198,9 +223,11 @@ static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct p
 {
     const int rows = c->in_q.rows, keys = s->kv_cols, D = c->head_dim;
     const struct stage *alpha = &s->stage[asc_alpha];
+    /* An f16 U may have been rounded when it was recorded, but not where it is an f16 accumulator. */
+    const int whole = sums_in_f16(c->conventions.acc_u) && scratch_captured(s, c, asc_u)->dtype == DTYPE_F16;
     enum dtype t;
     if (!s->stage[asc_p].recorded || !s->pv_p_exact || !alpha->recorded || !alpha->exact ||
-        !all_zero(s->u_prev_loose, (size_t)rows * (size_t)D) || !product_type(c->conventions.acc_u, &t) ||
+        !(whole || all_zero(s->u_prev_loose, (size_t)rows * (size_t)D)) || !product_type(c->conventions.acc_u, &t) ||
         take(s, s->product_a, t, s->pv_p, &(struct operand_shape){rows, keys, keys, 1, 1}, &out->a) != 0)
         return -1;
     return take(s, s->product_b, t, s->stage[asc_v].value, &(struct operand_shape){D, keys, 1, D, 0}, &out->b);
@@ -212,39 +239,71 @@ int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     return ch == asc_s ? take_s(c, s, out) : take_u(c, s, out);
 }
 
-/* alpha u_prev of element i of U, rounded. */
-static float rescaled(const struct judge_scratch *s, int i)
+static float to_half(float x)
 {
-    return (float)s->stage[asc_alpha].value[i / s->stage[asc_u].cols] * (float)s->u_prev[i];
+    return f16_to_f32(f16_from_f32(x));
+}
+
+/* A result, or a factor, as the way has it. The product of two f16, and their sum, are the same whether they are
+   rounded into f16 at once or from f32: it has 2 (11 + 1) significant bits. */
+static float result(const struct product_way *way, float x)
+{
+    return way->rounds == PRODUCT_WIDE ? x : to_half(x);
+}
+
+static float factor(const struct product_way *way, float x)
+{
+    return way->rounds == PRODUCT_HALF_FACTORS ? to_half(x) : x;
+}
+
+static float alpha_of(const struct judge_scratch *s, const struct product_way *way, int i)
+{
+    return factor(way, (float)s->stage[asc_alpha].value[i / s->stage[asc_u].cols]);
+}
+
+/* alpha u_prev of element i of U, rounded. */
+static float rescaled(const struct judge_scratch *s, const struct product_way *way, int i)
+{
+    return result(way, alpha_of(s, way, i) * (float)s->u_prev[i]);
+}
+
+/* fma(alpha, u_prev, sum). Of f16 factors it is exact in float64, and then rounded once. */
+static float fused(const struct judge_scratch *s, const struct product_way *way, int i, float sum)
+{
+    const float alpha = alpha_of(s, way, i), before = (float)s->u_prev[i];
+    if (way->rounds == PRODUCT_HALF_FACTORS)
+        return f16_to_f32(f16_from_f64((double)alpha * (double)before + (double)sum));
+    return result(way, fmaf(alpha, before, sum));
 }
 
 void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
                  float *sums)
 {
-    const struct stage *stage = &s->stage[product->ch];
-    const int carries = product->ch == asc_u && way->join == PRODUCT_CARRIES;
+    const struct stage *stage = &s->stage[way->ch];
+    const int carries = way->ch == asc_u && way->join == PRODUCT_CARRIES;
     for (int i = 0; carries && i < stage->rows * stage->cols; i++)
-        sums[i] = rescaled(s, i);
+        sums[i] = rescaled(s, way, i);
     tensor_core_product(way->model, &product->a, &product->b, carries ? sums : NULL, stage->cols, sums, stage->cols);
 }
 
-void product_finish(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
-                    const float *sums, float *out)
+void product_finish(const struct judge_scratch *s, const struct product_way *way, const float *sums, float *out)
 {
-    const struct stage *stage = &s->stage[product->ch];
+    const struct stage *stage = &s->stage[way->ch];
     for (int i = 0; i < stage->rows * stage->cols; i++) {
-        if (product->ch == asc_s)
-            out[i] = sums[i] * way->factor[0] * way->factor[1];
+        if (way->ch == asc_s)
+            out[i] = result(way, result(way, sums[i] * factor(way, way->factor[0])) * factor(way, way->factor[1]));
         else if (way->join == PRODUCT_CARRIES)
             out[i] = sums[i];
         else if (way->join == PRODUCT_ADDS)
-            out[i] = rescaled(s, i) + sums[i];
+            out[i] = result(way, rescaled(s, way, i) + sums[i]);
         else
-            out[i] = fmaf((float)s->stage[asc_alpha].value[i / stage->cols], (float)s->u_prev[i], sums[i]);
+            out[i] = fused(s, way, i, sums[i]);
     }
 }
 
 int product_shares(const struct product_way *a, const struct product_way *b)
 {
-    return a->model == b->model && (a->join == PRODUCT_CARRIES) == (b->join == PRODUCT_CARRIES);
+    const int carries = a->join == PRODUCT_CARRIES;
+    return a->model == b->model && carries == (b->join == PRODUCT_CARRIES) &&
+           (a->ch == asc_s || !carries || a->rounds == b->rounds);
 }

@@ -35,14 +35,20 @@ double product_accumulate(const struct oracle_case *c);
 /* One way in which a captured S or U may have come about: the tensor core, and what was done with its result.
    S: multiplied by two factors, one after the other, each time rounded. U: see enum product_join. */
 struct product_way {
+    enum asc_channel ch;
     enum tensor_core model;
     float factor[2];
-    int join;
+    int join, rounds; /* enum product_join, enum product_rounds */
 };
 enum product_join {
     PRODUCT_CARRIES, /* the accumulator starts at alpha u_prev, rounded */
     PRODUCT_ADDS,    /* it starts at zero; alpha u_prev is rounded, then added */
     PRODUCT_FMA      /* it starts at zero, then fma(alpha, u_prev, it) */
+};
+enum product_rounds {
+    PRODUCT_WIDE,        /* what is done around the product is done in f32 */
+    PRODUCT_HALF,        /* each result there is rounded into f16 */
+    PRODUCT_HALF_FACTORS /* so are the scale, log2 e and alpha before: half arithmetic */
 };
 enum { PRODUCT_WAYS = 16 };
 
@@ -61,8 +67,7 @@ int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
    product_shares finds have the same sums. */
 void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
                  float *sums);
-void product_finish(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
-                    const float *sums, float *out);
+void product_finish(const struct judge_scratch *s, const struct product_way *way, const float *sums, float *out);
 int product_shares(const struct product_way *a, const struct product_way *b);
 
 #endif

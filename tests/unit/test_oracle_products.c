@@ -36,7 +36,9 @@ struct setup {
     enum tensor_core core;
     enum dtype type; /* of Q, K, V and P */
     int acc, unit, fold, join, causal;
-    int f32_p; /* P is recorded before it is rounded */
+    int rounds; /* enum product_rounds: around an f16 sum */
+    int f16_u;  /* U is recorded as f16 */
+    int f32_p;  /* P is recorded before it is rounded */
     int positive;
     int dyadic;   /* sums are exact whatever adds them */
     int permuted; /* products are added in another order than they lie in memory */
@@ -52,6 +54,7 @@ struct run {
     int order[TILES];
     uint16_t q[BR * D], k[KV * D], v[KV * D], p16[TILES][BR * BC]; /* codes; e4m3 in bytes */
     float s[TILES][BR * BC], p[TILES][BR * BC], m[TILES][BR], l[TILES][BR], alpha[TILES][BR], u[TILES][BR * D];
+    uint16_t u16[TILES][BR * D];
     struct tile_verdicts out[TILES * ASC_CHANNELS];
 };
 
@@ -135,6 +138,26 @@ static void multiply_scalar(const struct setup *s, const struct factors *x, cons
     }
 }
 
+static int sums_in_f16(const struct setup *s)
+{
+    return s->core == TENSOR_CORE_H100_F16 || s->core == TENSOR_CORE_WGMMA_E4M3_F16;
+}
+
+static float half(float x)
+{
+    return f16_to_f32(f16_from_f32(x));
+}
+
+static float result(const struct setup *s, float x)
+{
+    return s->rounds ? half(x) : x;
+}
+
+static float factor(const struct setup *s, float x)
+{
+    return s->rounds == PRODUCT_HALF_FACTORS ? half(x) : x;
+}
+
 static float nudge(float x)
 {
     return format_f32_of(format_f32_bits(x) ^ 1);
@@ -152,12 +175,13 @@ static float scale_score(const struct setup *s, float dot, float scale, int tile
     if (s->unit == ASC_UNIT_RAW || s->fold == s->unit)
         return dot;
     if (s->unit == ASC_UNIT_LOG2)
-        return s->join == 1 ? dot * scale * (float)M_LOG2E : dot * (scale * (float)M_LOG2E);
+        return s->join == 1 ? result(s, result(s, dot * factor(s, scale)) * factor(s, (float)M_LOG2E))
+                            : result(s, dot * factor(s, scale * (float)M_LOG2E));
     if (fault == S_QUARTER_ULP || fault == S_ALL_QUARTER_ULP) {
         const double exact = (double)dot * (double)scale;
         return exact != 0 ? (float)(exact + ldexp(0.25, ilogb(exact) - 23)) : dot;
     }
-    return fault == S_TRUNCATED_SCALE ? toward_zero((double)dot * (double)scale) : dot * scale;
+    return fault == S_TRUNCATED_SCALE ? toward_zero((double)dot * (double)scale) : result(s, dot * factor(s, scale));
 }
 
 static void run_tile(struct run *run, int tile)
@@ -171,6 +195,7 @@ static void run_tile(struct run *run, int tile)
     const float scale = (float)run->c.scale;
     const struct factors scores = {run->q, keys, BC, D, D, 1};
     const int scalar = s->fault >= SCALAR_TAIL && tile == TILES - 1;
+    const int scalar_u = scalar && s->fault != SCALAR_COLUMNS;
     multiply(s, &scores, NULL, dot);
     if (scalar)
         multiply_scalar(s, &scores, NULL, dot, s->fault == SCALAR_COLUMNS ? BC - 8 : 0,
@@ -209,15 +234,18 @@ static void run_tile(struct run *run, int tile)
         run->m[tile][r] = top;
         run->l[tile][r] = (tile ? run->l[tile - 1][r] * run->alpha[tile][r] : 0) + sum;
         for (int d = 0; d < D; d++)
-            start[r * D + d] = tile ? run->alpha[tile][r] * run->u[tile - 1][r * D + d] : 0;
+            start[r * D + d] = tile ? result(s, factor(s, run->alpha[tile][r]) * run->u[tile - 1][r * D + d]) : 0;
+        for (int d = 0; d < D && sums_in_f16(s) && s->join == PRODUCT_CARRIES && !scalar_u; d++)
+            start[r * D + d] = half(start[r * D + d]);
     }
     const struct factors outputs = {p16, values, D, BC, 1, D};
     multiply(s, &outputs, s->join == PRODUCT_CARRIES ? start : NULL, u);
-    if (scalar && s->fault != SCALAR_COLUMNS)
+    if (scalar_u)
         multiply_scalar(s, &outputs, s->join == PRODUCT_CARRIES ? start : NULL, u, 0, 0);
     for (int i = 0; i < BR * D && s->join != PRODUCT_CARRIES; i++) {
         const float before = tile ? run->u[tile - 1][i] : 0;
-        u[i] = s->join == PRODUCT_ADDS ? start[i] + u[i] : fmaf(run->alpha[tile][i / D], before, u[i]);
+        u[i] = result(s, s->join == PRODUCT_ADDS ? start[i] + u[i]
+                                                 : fmaf(factor(s, run->alpha[tile][i / D]), before, u[i]));
     }
     if (s->fault == U_ONE_BIT && tile == 3)
         u[5 * D + 63] = nudge(u[5 * D + 63]);
@@ -275,7 +303,10 @@ static struct run *run_new(const struct setup *s)
         capture(run, asc_m, tile, run->m[tile], DTYPE_F32, BR, 1);
         capture(run, asc_alpha, tile, run->alpha[tile], DTYPE_F32, BR, 1);
         capture(run, asc_l, tile, run->l[tile], DTYPE_F32, BR, 1);
-        capture(run, asc_u, tile, run->u[tile], DTYPE_F32, BR, D);
+        for (int i = 0; i < BR * D; i++)
+            run->u16[tile][i] = f16_from_f32(run->u[tile][i]);
+        capture(run, asc_u, tile, s->f16_u ? (const void *)run->u16[tile] : run->u[tile],
+                s->f16_u ? DTYPE_F16 : DTYPE_F32, BR, D);
         capture(run, asc_p, tile, s->f32_p ? (const void *)run->p[tile] : run->p16[tile],
                 s->f32_p ? DTYPE_F32 : s->type, BR, BC);
     }
@@ -341,6 +372,9 @@ static const struct setup setups[] = {
     {.core = TENSOR_CORE_ADA_E4M3, .type = DTYPE_E4M3, .acc = ASC_ACC_MMA_E4M3},
     {.core = TENSOR_CORE_ADA_E4M3, .type = DTYPE_E4M3, .acc = ASC_ACC_ADA_E4M3},
     {.core = TENSOR_CORE_WGMMA_E4M3, .type = DTYPE_E4M3, .acc = ASC_ACC_WGMMA_E4M3},
+    {.core = TENSOR_CORE_WGMMA_E4M3_PROMOTED, .type = DTYPE_E4M3, .acc = ASC_ACC_WGMMA_E4M3},
+    {.core = TENSOR_CORE_H100_F16, .type = DTYPE_F16, .acc = ASC_ACC_MMA_F16_F16},
+    {.core = TENSOR_CORE_WGMMA_E4M3_F16, .type = DTYPE_E4M3, .acc = ASC_ACC_WGMMA_E4M3_F16},
 };
 enum { SETUPS = sizeof setups / sizeof setups[0] };
 
@@ -370,6 +404,37 @@ static void recognised(void **state)
         run->c.conventions.s_unit = run->c.conventions.m_unit = ASC_UNIT_RAW;
         judge(run, &f);
         assert_int_equal(exact(run, asc_s), (int)folded.core);
+        free(run);
+    }
+}
+
+/* f16 accumulators with f32 or half arithmetic around them, U recorded as f32 or as the f16 it is: recognised, and one
+   f16 step in one element of U is found, which no bound shows. */
+static void f16_accumulators(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SETUPS * 18; i++) {
+        struct setup s = setups[i / 18];
+        if (!sums_in_f16(&s))
+            continue;
+        s.rounds = i % 3;
+        s.join = i / 3 % 3;
+        s.f16_u = i / 9 % 2;
+        s.unit = (i + i / 3) % 3;
+        s.seed = (unsigned)i;
+        /* An f32 U that is recorded as f16 is not what the next tile goes on with: bounds decide. */
+        const int lost = s.f16_u && !s.rounds && s.join != PRODUCT_CARRIES;
+        expect_exact(&s, (int)s.core, lost ? -1 : (int)s.core);
+        if (!s.f16_u || lost)
+            continue;
+        struct fingerprint f;
+        struct run *run = run_new(&s);
+        run->u16[TILES - 1][5 * D + 63] ^= 1;
+        judge(run, &f);
+        assert_int_equal(bad(run, asc_u, 0), 1);
+        run->c.fingerprint = NULL;
+        assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+        assert_int_equal(bad(run, asc_u, 0), 0);
         free(run);
     }
 }
@@ -474,7 +539,7 @@ static void counted(void **state)
             changed += run->s[1][e] != right->s[1][e];
         judge(run, &f);
         const uint32_t unequal = run->out[ASC_CHANNELS + (int)asc_s].local.unequal;
-        if (s.type != DTYPE_E4M3 && !changed) /* those sums have no such bits */
+        if (s.type != DTYPE_E4M3 && !sums_in_f16(&s) && !changed) /* those sums have no such bits */
             fail_msg("%s: nothing changed", tensor_core_name(s.core));
         if (exact(run, asc_s) != (int)s.core || bad(run, asc_s, 0) + unequal != changed)
             fail_msg("%s: %u elements changed, %u off, %u counted", tensor_core_name(s.core), changed,
@@ -581,9 +646,9 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recognised), cmocka_unit_test(last_bits),      cmocka_unit_test(another_way),
-        cmocka_unit_test(counted),    cmocka_unit_test(not_recognised), cmocka_unit_test(not_finite),
-        cmocka_unit_test(majority),
+        cmocka_unit_test(recognised), cmocka_unit_test(last_bits),        cmocka_unit_test(another_way),
+        cmocka_unit_test(counted),    cmocka_unit_test(not_recognised),   cmocka_unit_test(not_finite),
+        cmocka_unit_test(majority),   cmocka_unit_test(f16_accumulators),
     };
     return cmocka_run_group_tests_name("oracle: tensor-core products", tests, begin, end);
 }
