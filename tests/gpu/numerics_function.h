@@ -94,7 +94,7 @@ NUMERICS_BOTH double numerics_bound(int f, double x, double want)
         return (3.6e-7 + 6 * u * size) * slack;
     case NUMERICS_TANH:
     case NUMERICS_TANHF:
-        return 0x1p-11 * size + 0x1p-126;
+        return 0x1p-14 * size + 0x1p-126;
     case NUMERICS_RCP:
         return 2 * u * size * slack + 0x1p-126;
     case NUMERICS_DIVIDE_FAST:

@@ -321,6 +321,26 @@ static void bounds_are_the_oracle_s(void **state)
     }
 }
 
+/* What an H200 was measured to err by at most (docs/gpu-report/numerics.md) leaves room in every constant, so that
+   another GPU's last place is no fault of a kernel's, and not so much that the constant says nothing. */
+static void measured(void **state)
+{
+    (void)state;
+    const struct oracle_case none = {0};
+    const double u = BOUND_U;
+    const struct {
+        double error, bound;
+    } cases[] = {{0x1p-22 * 0.6113, BOUND_EXP},                    /* ex2.approx: 2^-22.71 */
+                 {0x1p-14 * 0.1823, bound_tanh(&none)},            /* tanh.approx: 2^-16.46 */
+                 {2 * u * 0.8245, bound_divide(1) - 2 * u},        /* rcp.approx */
+                 {0x1p-22 * 0.6507, bound_divide(1)},              /* __fdividef */
+                 {0x1p-22 * 0.732, bound_lse(0, M_LN2, 0)},        /* __logf between 0.5 and 2 */
+                 {0x1p-17 * 1.181, bound_lse(0, 127 * M_LN2, 0)}}; /* and beyond */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (!(cases[i].bound >= 1.2 * cases[i].error && cases[i].bound <= 8 * cases[i].error))
+            fail_msg("case %zu: bound %g, measured %g", i, cases[i].bound, cases[i].error);
+}
+
 /* Edges of the scale: a NaN, an infinity and a flushed result are weighed by what they stand for. */
 static void weighing(void **state)
 {
@@ -376,6 +396,7 @@ int main(void)
         cmocka_unit_test(layout_fails),
         cmocka_unit_test(recorded_vectors),
         cmocka_unit_test(bounds_are_the_oracle_s),
+        cmocka_unit_test(measured),
         cmocka_unit_test(weighing),
     };
     return cmocka_run_group_tests_name("numerics", tests, NULL, NULL);
