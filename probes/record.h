@@ -112,7 +112,8 @@ struct asc_visit {
 
 ASC_DEVICE bool asc_wanted(asc_place place, int channel)
 {
-    return place.slot != -1 && asc_state.channel[channel].dtype >= 0;
+    /* Unlikely, so that the code of a probe lies out of the kernel's way. */
+    return __builtin_expect(place.slot != -1, 0) && asc_state.channel[channel].dtype >= 0;
 }
 
 /* Where a tile begins; NULL: there is no such tile. */

@@ -37,7 +37,8 @@ class Bench(unittest.TestCase):
                 continue
             self.assertGreaterEqual(times["n"], 3, build)
             self.assertTrue(1e-6 < times["min"] <= times["median"] < 10, build)
-        self.assertEqual(build["launches"]["list"][0]["local_bytes"], 0)
+        if build["build"] == "plain":  # recording is called, and calls have a stack
+            self.assertEqual(build["launches"]["list"][0]["local_bytes"], 0)
 
     def test_builds(self):
         found = bench(ROOT / "kernels/v2b_scalar.cu", "--shape", "1,8,512,64")
@@ -78,7 +79,7 @@ class Bench(unittest.TestCase):
                 if rung.get("error") == "declined":
                     continue
                 self.assertNotIn("error", rung, rung.get("message"))
-                self.check_times(rung)
+                self.check_times(dict(rung, build="plain"))
                 self.assertIn(rung["registers"], range(8, 256))
                 self.assertGreater(rung["shared_bytes"], 0)
                 self.assertEqual(rung["spill_bytes"], 0)
