@@ -12,13 +12,16 @@ void trace_free(struct trace *t)
 {
     if (!t)
         return;
-    if (t->bytes)
-        munmap((void *)(uintptr_t)t->bytes, t->n_bytes);
+    void *mapping = (void *)(uintptr_t)t->bytes;
     const int quiet = t->info.status[0] == '\0' || trace_complete(t); /* nobody writes any more */
-    if (t->fd >= 0 && t->store && quiet && t->bytes)
-        trace_store_give(t->store, t->fd, t->n_bytes);
-    else if (t->fd >= 0)
-        close(t->fd);
+    if (t->fd >= 0 && t->store && quiet && mapping) {
+        trace_store_give(t->store, &(struct trace_memory){t->fd, mapping, t->n_bytes});
+    } else {
+        if (mapping)
+            munmap(mapping, t->n_bytes);
+        if (t->fd >= 0)
+            close(t->fd);
+    }
     trace_store_free(t->store);
     free((void *)(uintptr_t)t->slot_index);
     if (t->live)

@@ -1,5 +1,6 @@
 #include "probes/live.h"
 #include "probes/trace_file.h"
+#include "probes/trace_fill.h"
 #include "probes/trace_store.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Every page of the memfd is written here with pwrite: missing space is then an error now, not a SIGBUS in some later
-   store, and no page has to be zeroed or faulted in first. */
+/* Every page of the memfd is written, here with pwrite or in trace_fill(): missing space is then an error now, not a
+   SIGBUS in some later store. */
 static int write_at(int fd, const void *bytes, size_t n, uint64_t offset, struct err *err)
 {
     const char *from = bytes;
@@ -59,101 +60,6 @@ static int memory_check(uint64_t bytes, struct err *err)
         return 0;
     return err_set(err, ERR_SYSTEM, "live trace", "takes %llu MiB, only %llu MiB of memory are free; record less",
                    (unsigned long long)(bytes >> 20), available_kib >> 10);
-}
-
-/* Never written: a NaN pattern where the type has one. FP8 starts as 7F, NaN in both formats; integers as 0. */
-static void fill_unwritten(int dtype, unsigned char *to, uint64_t bytes)
-{
-    if (dtype_has_unwritten((enum dtype)dtype)) {
-        const uint16_t pattern = UNWRITTEN_16;
-        for (uint64_t i = 0; i + sizeof pattern <= bytes; i += sizeof pattern)
-            memcpy(to + i, &pattern, sizeof pattern);
-    } else {
-        memset(to, dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 ? 0x7F : 0, bytes);
-    }
-}
-
-static uint64_t tile_bytes(const struct asc_channel_map *map)
-{
-    return (uint64_t)map->rows * (uint64_t)map->cols * dtype_bytes((enum dtype)map->dtype);
-}
-
-/* What slots look like before the run: the part that exists once, then the part of one kv tile. */
-struct blank {
-    unsigned char *head, *kv; /* owned */
-    uint64_t head_bytes, kv_bytes;
-    int kv_copies; /* of one kv tile's part, side by side in kv: fewer and larger writes */
-};
-
-static void blank_free(struct blank *b)
-{
-    free(b->head);
-    free(b->kv);
-}
-
-static int blank_make(const struct layout *l, struct blank *b, struct err *err)
-{
-    enum { WRITE_BYTES = 1 << 20 };
-    *b = (struct blank){.head_bytes = l->slot_stride, .kv_copies = 1};
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        if (l->channel[ch].dtype < 0 || !channel_per_kv(ch))
-            continue;
-        const uint64_t at = l->channel[ch].offset - l->slots_offset;
-        b->kv_bytes = l->channel[ch].kv_stride;
-        b->head_bytes = at < b->head_bytes ? at : b->head_bytes;
-    }
-    if (b->kv_bytes && b->kv_bytes < WRITE_BYTES)
-        b->kv_copies = (int)(WRITE_BYTES / b->kv_bytes);
-    if (b->kv_copies > l->kv_tiles)
-        b->kv_copies = l->kv_tiles;
-    b->head = calloc(1, b->head_bytes + 1);
-    b->kv = calloc((size_t)b->kv_copies, b->kv_bytes + 1);
-    if (!b->head || !b->kv) {
-        blank_free(b);
-        return err_errno(err, "live trace", "no memory for one kv tile of %llu bytes", (unsigned long long)b->kv_bytes);
-    }
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        const struct asc_channel_map *map = &l->channel[ch];
-        const uint64_t at = map->offset - l->slots_offset;
-        if (map->dtype >= 0)
-            fill_unwritten(map->dtype, channel_per_kv(ch) ? b->kv + (at - b->head_bytes) : b->head + at,
-                           tile_bytes(map));
-    }
-    for (int i = 1; i < b->kv_copies; i++)
-        memcpy(b->kv + (size_t)i * b->kv_bytes, b->kv, b->kv_bytes);
-    return 0;
-}
-
-static int write_slots(int fd, const struct layout *l, struct err *err)
-{
-    struct blank blank;
-    if (blank_make(l, &blank, err) != 0)
-        return -1;
-    int result = 0;
-    for (int slot = 0; slot < l->n_slots && result == 0; slot++) {
-        const uint64_t begin = l->slots_offset + (uint64_t)slot * l->slot_stride;
-        result = write_at(fd, blank.head, blank.head_bytes, begin, err);
-        for (int kv = 0; blank.kv_bytes && kv < l->kv_tiles && result == 0; kv += blank.kv_copies) {
-            const int left = l->kv_tiles - kv, n = left < blank.kv_copies ? left : blank.kv_copies;
-            result = write_at(fd, blank.kv, (uint64_t)n * blank.kv_bytes,
-                              begin + blank.head_bytes + (uint64_t)kv * blank.kv_bytes, err);
-        }
-    }
-    blank_free(&blank);
-    return result;
-}
-
-/* A whole tensor of the never-written pattern. */
-static int write_unwritten(int fd, const struct layout_part *part, struct err *err)
-{
-    unsigned char block[1 << 16];
-    fill_unwritten(part->dtype, block, sizeof block);
-    for (uint64_t at = 0; at < part->bytes; at += sizeof block) {
-        const uint64_t left = part->bytes - at;
-        if (write_at(fd, block, left < sizeof block ? left : sizeof block, part->offset + at, err) != 0)
-            return -1;
-    }
-    return 0;
 }
 
 /* The tables that this process follows are its own copies: what lies in the mapping, a stray write can change. */
@@ -205,9 +111,13 @@ static int write_gaps(int fd, const struct layout *l, struct err *err)
 static int open_memory(struct trace *t, struct err *err)
 {
     const uint64_t n_bytes = t->layout.total_bytes;
-    t->fd = trace_store_take(t->store, n_bytes);
-    if (t->fd >= 0)
+    struct trace_memory memory;
+    t->n_bytes = n_bytes;
+    if (trace_store_take(t->store, n_bytes, &memory)) {
+        t->fd = memory.fd;
+        t->bytes = memory.mapping;
         return write_gaps(t->fd, &t->layout, err);
+    }
     if (memory_check(n_bytes, err) != 0)
         return -1;
     t->fd = memfd_create("attnscope trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -215,6 +125,10 @@ static int open_memory(struct trace *t, struct err *err)
         return err_errno(err, "live trace", "no memory file");
     if (ftruncate(t->fd, (off_t)n_bytes) != 0)
         return err_errno(err, "live trace", "no space for %llu bytes", (unsigned long long)n_bytes);
+    void *mapping = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, t->fd, 0);
+    if (mapping == MAP_FAILED)
+        return err_errno(err, "live trace", "mapping %zu bytes", t->n_bytes);
+    t->bytes = mapping;
     return 0;
 }
 
@@ -227,28 +141,32 @@ static int write_terms(int fd, const struct layout *l, const struct asc_problem 
     return write_at(fd, terms->bias, l->bias.bytes, l->bias.offset, err);
 }
 
-static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3], const void *q,
-                  const void *k, const void *v, const struct asc_problem *terms, struct err *err)
+/* The mapping is writable for this long. */
+static int fill(const struct trace *t, const void *const inputs[3], struct err *err)
+{
+    unsigned char *mapping = (unsigned char *)(uintptr_t)t->bytes;
+    if (mprotect(mapping, t->n_bytes, PROT_READ | PROT_WRITE) != 0)
+        return err_errno(err, "live trace", "a writable mapping");
+    const int failed = trace_fill(t->fd, mapping, &t->layout, inputs, trace_store_fillers(t->store), err);
+    if (mprotect(mapping, t->n_bytes, PROT_READ) != 0 && !failed)
+        return err_errno(err, "live trace", "a read-only mapping");
+    return failed;
+}
+
+static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3],
+                  const void *const inputs[3], const struct asc_problem *terms, struct err *err)
 {
     static const uint64_t zeros[ASC_CHANNELS];
     const struct layout *l = &t->layout;
     if (open_memory(t, err) != 0)
         return -1;
-    if (write_header(t->fd, t, types, err) != 0 || write_at(t->fd, q, l->q.bytes, l->q.offset, err) != 0 ||
-        write_at(t->fd, k, l->k.bytes, l->k.offset, err) != 0 ||
-        write_at(t->fd, v, l->v.bytes, l->v.offset, err) != 0 || write_terms(t->fd, l, terms, err) != 0 ||
-        write_unwritten(t->fd, &l->o, err) != 0 || write_unwritten(t->fd, &l->lse, err) != 0 ||
+    if (write_header(t->fd, t, types, err) != 0 || write_terms(t->fd, l, terms, err) != 0 ||
         write_index(t->fd, t, slots, err) != 0 || write_at(t->fd, zeros, sizeof zeros, l->dropped.offset, err) != 0 ||
-        write_at(t->fd, zeros, sizeof zeros, l->mistyped.offset, err) != 0 || write_slots(t->fd, l, err) != 0)
+        write_at(t->fd, zeros, sizeof zeros, l->mistyped.offset, err) != 0 || fill(t, inputs, err) != 0)
         return -1;
     /* A debuggee that shrank the file would take this process down with it. */
     if (fcntl(t->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
         return err_errno(err, "live trace", "sealing its size");
-    t->n_bytes = l->total_bytes;
-    void *mapping = mmap(NULL, t->n_bytes, PROT_READ, MAP_SHARED, t->fd, 0);
-    if (mapping == MAP_FAILED)
-        return err_errno(err, "live trace", "mapping %zu bytes", t->n_bytes);
-    t->bytes = mapping;
     return 0;
 }
 
@@ -281,7 +199,7 @@ int trace_create_in(struct trace_store *store, const struct asc_problem *p, cons
     t->plan.l_lanes = conventions->l_lanes;
     if (conventions_check(conventions, "registration", err) != 0 ||
         layout_make(&t->problem, &t->plan, types, n_slots, &t->layout, err) != 0 ||
-        create(t, types, slots, q, k, v, p, err) != 0) {
+        create(t, types, slots, (const void *const[3]){q, k, v}, p, err) != 0) {
         trace_free(t);
         return -1;
     }

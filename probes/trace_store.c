@@ -2,23 +2,39 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct trace_store {
     pthread_mutex_t lock;
     int references;
-    int fd; /* owned, -1: none */
-    uint64_t n_bytes;
+    struct trace_memory held; /* owned; fd -1: none */
+    struct pool *fillers;     /* borrowed */
 };
 
-struct trace_store *trace_store_new(void)
+static void release(struct trace_memory *memory)
+{
+    if (memory->fd < 0)
+        return;
+    munmap(memory->mapping, memory->n_bytes);
+    close(memory->fd);
+    memory->fd = -1;
+}
+
+struct pool *trace_store_fillers(const struct trace_store *s)
+{
+    return s ? s->fillers : NULL;
+}
+
+struct trace_store *trace_store_new(struct pool *fillers)
 {
     struct trace_store *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     pthread_mutex_init(&s->lock, NULL);
     s->references = 1;
-    s->fd = -1;
+    s->fillers = fillers;
+    s->held.fd = -1;
     return s;
 }
 
@@ -41,33 +57,31 @@ void trace_store_free(struct trace_store *s)
     pthread_mutex_unlock(&s->lock);
     if (left)
         return;
-    if (s->fd >= 0)
-        close(s->fd);
+    release(&s->held);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-int trace_store_take(struct trace_store *s, uint64_t n_bytes)
+int trace_store_take(struct trace_store *s, size_t n_bytes, struct trace_memory *out)
 {
+    int found = 0;
     if (!s)
-        return -1;
+        return 0;
     pthread_mutex_lock(&s->lock);
-    int fd = s->fd;
-    s->fd = -1;
-    if (fd >= 0 && s->n_bytes != n_bytes) {
-        close(fd);
-        fd = -1;
+    if (s->held.fd >= 0 && s->held.n_bytes == n_bytes) {
+        *out = s->held;
+        s->held.fd = -1;
+        found = 1;
     }
+    release(&s->held);
     pthread_mutex_unlock(&s->lock);
-    return fd;
+    return found;
 }
 
-void trace_store_give(struct trace_store *s, int fd, uint64_t n_bytes)
+void trace_store_give(struct trace_store *s, const struct trace_memory *memory)
 {
     pthread_mutex_lock(&s->lock);
-    if (s->fd >= 0)
-        close(s->fd);
-    s->fd = fd;
-    s->n_bytes = n_bytes;
+    release(&s->held);
+    s->held = *memory;
     pthread_mutex_unlock(&s->lock);
 }

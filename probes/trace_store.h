@@ -1,11 +1,16 @@
 /* Memory of live traces for the next run: the first touch of 1 GiB costs seconds, filling it anew a fraction of one.
-   Holds one memfd that nobody uses; thread-safe, and lives until the last trace made with it is freed. */
+   Holds one memfd that nobody uses, mapped as it was: to map it anew costs half as much as to fill it. Thread-safe, and
+   lives until the last trace made with it is freed. */
 #ifndef PROBES_TRACE_STORE_H
 #define PROBES_TRACE_STORE_H
 
 #include "probes/trace.h"
 
-struct trace_store *trace_store_new(void);    /* NULL without memory */
+struct pool;
+
+/* fillers: whose threads fill the traces made with it, borrowed and only used in trace_create_in(); NULL: the calling
+   thread does. NULL without memory. */
+struct trace_store *trace_store_new(struct pool *fillers);
 void trace_store_free(struct trace_store *s); /* gives up one reference; NULL is legal */
 
 /* trace_create(), in the memfd of an earlier trace of the same size where the store holds one: every byte of it is
@@ -18,8 +23,15 @@ int trace_create_in(struct trace_store *s, const struct asc_problem *p, const st
                     struct trace **out, struct err *err);
 
 /* For trace_create_in() and trace_free(). */
+struct pool *trace_store_fillers(const struct trace_store *s); /* s may be NULL */
 struct trace_store *trace_store_hold(struct trace_store *s);   /* one reference more; s */
-int trace_store_take(struct trace_store *s, uint64_t n_bytes); /* a memfd of this size, the caller's; -1: none */
-void trace_store_give(struct trace_store *s, int fd, uint64_t n_bytes); /* takes fd over */
+struct trace_memory {
+    int fd;
+    void *mapping; /* [n_bytes], read-only */
+    size_t n_bytes;
+};
+/* 1: *out is one of this size, the caller's; 0: there is none. */
+int trace_store_take(struct trace_store *s, size_t n_bytes, struct trace_memory *out);
+void trace_store_give(struct trace_store *s, const struct trace_memory *memory); /* takes it over */
 
 #endif

@@ -1,9 +1,11 @@
 #include "engine/base/dtype.h"
 #include "engine/base/philox.h"
+#include "engine/base/pool.h"
 #include "scenarios/normal.h"
 #include "scenarios/scenario.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 /* 64 random bits of element (b, h, row, d): one call of the generator serves two neighbours. Lengths are at most 2^24,
    so the tensor has room above the batch. */
@@ -48,21 +50,67 @@ static double element_value(const struct fill *fill, int tensor, int head_dim, i
     return 0.0;
 }
 
-void fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, void *out)
+/* One tensor, worked off some rows at a time. */
+struct job {
+    const struct asc_problem *p;
+    const struct fill *fill;
+    int tensor, heads, rows;
+    struct asc_strides stride;
+    void *out;
+    atomic_llong next; /* of all rows of all heads */
+    atomic_int misfits;
+};
+
+enum { ROWS_AT_ONCE = 64 }; /* tens of microseconds */
+
+/* 1 if every value of the row fits its type. */
+static int fill_row(const struct job *job, int64_t index)
 {
-    const int heads = tensor == 0 ? p->heads : p->kv_heads;
-    const int rows = tensor == 0 ? p->q_len : p->kv_len;
-    const struct asc_strides stride = asc_strides_of(p, heads, rows);
-    for (int b = 0; b < p->batch; b++) {
-        for (int h = 0; h < heads; h++) {
-            for (int row = 0; row < rows; row++) {
-                const size_t at = (size_t)(b * stride.batch + h * stride.head + row * stride.row);
-                for (int d = 0; d < p->head_dim; d++)
-                    dtype_store((enum dtype)p->dtype, out, at + (size_t)d,
-                                element_value(fill, tensor, p->head_dim, b, h, row, d));
-            }
-        }
+    const enum dtype dtype = (enum dtype)job->p->dtype;
+    const int row = (int)(index % job->rows), h = (int)(index / job->rows % job->heads);
+    const int b = (int)(index / job->rows / job->heads);
+    const size_t at = (size_t)(b * job->stride.batch + h * job->stride.head + row * job->stride.row);
+    int fits = 1;
+    for (int d = 0; d < job->p->head_dim; d++) {
+        dtype_store(dtype, job->out, at + (size_t)d,
+                    element_value(job->fill, job->tensor, job->p->head_dim, b, h, row, d));
+        fits &= isfinite(dtype_load(dtype, job->out, at + (size_t)d)) != 0;
     }
+    return fits;
+}
+
+static int fill_rows(void *ctx, int worker)
+{
+    struct job *job = ctx;
+    const int64_t all = (int64_t)job->p->batch * job->heads * job->rows;
+    const int64_t first = atomic_fetch_add(&job->next, ROWS_AT_ONCE);
+    const int64_t end = first < all - ROWS_AT_ONCE ? first + ROWS_AT_ONCE : all;
+    int fits = 1;
+    (void)worker;
+    for (int64_t i = first; i < end; i++)
+        fits &= fill_row(job, i);
+    if (!fits)
+        atomic_store(&job->misfits, 1);
+    return first < end;
+}
+
+int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, struct pool *pool, void *out)
+{
+    struct job job = {.p = p,
+                      .fill = fill,
+                      .tensor = tensor,
+                      .heads = tensor == 0 ? p->heads : p->kv_heads,
+                      .rows = tensor == 0 ? p->q_len : p->kv_len,
+                      .out = out};
+    job.stride = asc_strides_of(p, job.heads, job.rows);
+    if (pool) {
+        pool_start(pool, fill_rows, &job);
+        pool_wait(pool);
+    } else {
+        while (fill_rows(&job, 0))
+            ;
+    }
+    return atomic_load(&job.misfits) ? -1 : 0;
 }
 
 size_t fill_tensor_bytes(const struct asc_problem *p, int tensor)

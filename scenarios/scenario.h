@@ -51,6 +51,8 @@ enum scenario_backend { SCENARIO_BACKEND_AUTO, SCENARIO_BACKEND_GPU, SCENARIO_BA
 enum scenario_debug { SCENARIO_DEBUG_LINEINFO, SCENARIO_DEBUG_FULL };
 enum scenario_probes { SCENARIO_PROBES_ON, SCENARIO_PROBES_OFF };
 
+struct pool;
+
 struct scenario {
     char path[512];             /* as given; "" for an ad-hoc run */
     char name[128];             /* file name without .ini */
@@ -92,9 +94,10 @@ int scenario_write_docs(FILE *out);
 /* The i-th cause that is expected. 0: there are no more. */
 int scenario_expected_cause(const struct expect *e, int i, char name[64]);
 
-/* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and dtype.
-   The same bits on every machine and thread count: element (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */
-void fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, void *out);
+/* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and dtype. -1: some value
+   does not fit the type, and is infinite. pool: whose threads do it; NULL: the calling one does. The same bits on every
+   machine and thread count: element (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */
+int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, struct pool *pool, void *out);
 size_t fill_tensor_bytes(const struct asc_problem *p, int tensor);
 /* Sinks [heads], slopes [heads], bias as asc_bias_strides() lays it out: f32, on the same terms. */
 void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out);

@@ -1,5 +1,6 @@
 #include "engine/session/record.h"
 
+#include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
 #include "engine/session/backend.h"
 #include "engine/session/bounded.h"
@@ -155,19 +156,6 @@ static int slots_room(const struct scenario *scenario, const struct asc_plan *pl
     return 0;
 }
 
-/* A fill that does not fit the type would make NaN out of a correct kernel. */
-static int check_finite(const struct scenario *scenario, int tensor, const void *data, struct err *err)
-{
-    static const char *const names[] = {"Q", "K", "V"};
-    const enum dtype dtype = (enum dtype)scenario->problem.dtype;
-    const size_t n = fill_tensor_bytes(&scenario->problem, tensor) / dtype_bytes(dtype);
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(dtype_load(dtype, data, i)))
-            return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s holds values that do not fit %s",
-                           names[tensor], dtype_name(dtype));
-    return 0;
-}
-
 /* Sinks, slopes and bias as far as the problem has them; owned by the caller: terms_free. */
 static int make_terms(const struct scenario *scenario, struct asc_problem *p, struct err *err)
 {
@@ -217,6 +205,7 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
 {
     struct asc_problem with_terms = scenario->problem;
     const struct asc_problem *p = &with_terms;
+    static const char *const names[3] = {"Q", "K", "V"};
     const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
     void *input[3] = {NULL, NULL, NULL}; /* q, k, v in the problem's layout and dtype */
     int result = -1;
@@ -228,9 +217,12 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
             err_errno(err, "", "no memory for the inputs");
             goto done;
         }
-        fill_tensor(p, i, fills[i], input[i]);
-        if (check_finite(scenario, i, input[i], err) != 0)
+        /* It would make NaN out of a correct kernel. */
+        if (fill_tensor(p, i, fills[i], r->pool, input[i]) != 0) {
+            err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s holds values that do not fit %s", names[i],
+                    dtype_name((enum dtype)p->dtype));
             goto done;
+        }
     }
     result =
         trace_create_in(r->store, p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
@@ -381,8 +373,10 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, c
 {
     struct layout one;
     *selection = (struct selection){0};
+    if (!r->pool && pool_new(0, &r->pool, NULL) != 0)
+        r->pool = NULL; /* one thread does it as well */
     if (!r->store)
-        r->store = trace_store_new(); /* without one every run takes new memory */
+        r->store = trace_store_new(r->pool); /* without one every run takes new memory */
     if (warm_child(r, paths, scenario, probes, progress, err) != 0 ||
         child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
         return -1;
@@ -488,5 +482,6 @@ void recorder_free(struct recorder *r)
     child_stop(r->child);
     build_free(&r->build);
     trace_store_free(r->store);
+    pool_free(r->pool);
     memset(r, 0, sizeof *r);
 }

@@ -74,7 +74,7 @@ static struct feed made(const struct maker *m)
     for (int i = 0; i < 3; i++) {
         const struct fill fill = {.kind = FILL_NORMAL, .sigma = 1, .seed = m->seed};
         assert_true(fill_tensor_bytes(&m->problem, i) <= sizeof input[i]);
-        fill_tensor(&m->problem, i, &fill, input[i]);
+        assert_int_equal(fill_tensor(&m->problem, i, &fill, NULL, input[i]), 0);
     }
     for (int i = 0; i < m->slots; i++) {
         slots[i][0] = 0;

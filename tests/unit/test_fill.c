@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/base/dtype.h"
+#include "engine/base/pool.h"
 #include "scenarios/normal.h"
 #include "scenarios/scenario.h"
 
@@ -29,7 +30,7 @@ static void *filled(const struct asc_problem *p, int tensor, struct fill fill)
     void *out = malloc(fill_tensor_bytes(p, tensor));
     assert_non_null(out);
     memset(out, 0xff, fill_tensor_bytes(p, tensor)); /* a NaN in every type */
-    fill_tensor(p, tensor, &fill, out);
+    fill_tensor(p, tensor, &fill, NULL, out);
     return out;
 }
 
@@ -273,6 +274,43 @@ static void test_normal_log(void **state)
     }
 }
 
+/* 7 heads of 333 rows: no whole number of portions. */
+static void test_threads_fill_the_same(void **state)
+{
+    (void)state;
+    struct pool *pool = NULL;
+    assert_int_equal(pool_new(3, &pool, NULL), 0);
+    struct asc_problem p = shape("1,7,333,333,24", DTYPE_BF16);
+    const struct fill fill = {FILL_NORMAL, 1.0, 5};
+    for (int layout = 0; layout < 2; layout++) {
+        p.layout = layout;
+        for (int tensor = 0; tensor < 3; tensor++) {
+            const size_t n = fill_tensor_bytes(&p, tensor);
+            void *want = filled(&p, tensor, fill), *got = calloc(1, n);
+            assert_non_null(got);
+            assert_int_equal(fill_tensor(&p, tensor, &fill, pool, got), 0);
+            assert_memory_equal(got, want, n);
+            free(want);
+            free(got);
+        }
+    }
+    pool_free(pool);
+}
+
+/* The largest value of f16 is 65504; of 65520 on it rounds to infinity. */
+static void test_misfits(void **state)
+{
+    (void)state;
+    const struct asc_problem p = shape("1,1,200,16", DTYPE_F16);
+    void *out = malloc(fill_tensor_bytes(&p, 0));
+    assert_non_null(out);
+    for (int sigma = 65519; sigma <= 65520; sigma++) {
+        const struct fill fill = {FILL_ONE_HOT, sigma, 0};
+        assert_int_equal(fill_tensor(&p, 0, &fill, NULL, out), sigma == 65520 ? -1 : 0);
+    }
+    free(out);
+}
+
 static void test_bytes(void **state)
 {
     (void)state;
@@ -301,6 +339,8 @@ int main(void)
         cmocka_unit_test(test_streams_differ),
         cmocka_unit_test(test_normal_quantile),
         cmocka_unit_test(test_normal_log),
+        cmocka_unit_test(test_threads_fill_the_same),
+        cmocka_unit_test(test_misfits),
         cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests_name("fill", tests, NULL, NULL);

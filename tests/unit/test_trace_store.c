@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "engine/base/pool.h"
 #include "probes/trace_store.h"
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static struct trace *make(struct trace_store *store, int kv_len, int value)
     const struct asc_conventions conventions = {0};
     static const int32_t slots[2][3] = {{0, 0, 0}, {0, 2, 2}};
     struct layout_types types = {.o = DTYPE_F16};
-    unsigned char input[4096];
+    static unsigned char input[1 << 19];
     struct trace *t = NULL;
     struct err err = {0};
     memset(input, value, sizeof input);
@@ -69,7 +70,7 @@ static void ended(struct trace *t, const char *status)
 static void test_nothing_survives(void **state)
 {
     (void)state;
-    struct trace_store *store = trace_store_new();
+    struct trace_store *store = trace_store_new(NULL);
     struct trace *t = make(store, 24, 1);
     const ino_t file = file_of(t);
     ended(t, "complete");
@@ -88,10 +89,29 @@ static void test_nothing_survives(void **state)
     trace_store_free(store);
 }
 
+/* A trace of several MiB, so that each thread has some of it; the second one in memory that was used. */
+static void test_threads_fill_the_same(void **state)
+{
+    (void)state;
+    struct pool *pool = NULL;
+    assert_int_equal(pool_new(3, &pool, NULL), 0);
+    struct trace_store *store = trace_store_new(pool);
+    struct trace *want = make(NULL, 20000, 7);
+    assert_true(want->n_bytes > 6 << 20);
+    for (int i = 0; i < 2; i++) {
+        struct trace *t = make(store, 20000, 7);
+        assert_memory_equal(t->bytes, want->bytes, want->n_bytes);
+        ended(t, "complete");
+    }
+    trace_free(want);
+    trace_store_free(store);
+    pool_free(pool);
+}
+
 static void test_another_size_is_another_file(void **state)
 {
     (void)state;
-    struct trace_store *store = trace_store_new();
+    struct trace_store *store = trace_store_new(NULL);
     struct trace *t = make(store, 24, 1);
     const ino_t file = file_of(t);
     ended(t, "complete");
@@ -107,7 +127,7 @@ static void test_stopped_runs_leave_nothing(void **state)
     (void)state;
     static const char *const words[] = {"crashed", "hung", "cancelled"};
     for (int i = 0; i < 3; i++) {
-        struct trace_store *store = trace_store_new();
+        struct trace_store *store = trace_store_new(NULL);
         struct trace *held = make(store, 24, 1);
         const ino_t file = file_of(held);
         const int fd = dup(held->fd); /* so that the number is not given to a new file */
@@ -123,7 +143,7 @@ static void test_stopped_runs_leave_nothing(void **state)
 static void test_two_at_once(void **state)
 {
     (void)state;
-    struct trace_store *store = trace_store_new();
+    struct trace_store *store = trace_store_new(NULL);
     struct trace *a = make(store, 24, 1), *b = make(store, 24, 1);
     const ino_t file_a = file_of(a), file_b = file_of(b);
     assert_int_not_equal(file_a, file_b);
@@ -143,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_survives),
+        cmocka_unit_test(test_threads_fill_the_same),
         cmocka_unit_test(test_another_size_is_another_file),
         cmocka_unit_test(test_stopped_runs_leave_nothing),
         cmocka_unit_test(test_two_at_once),

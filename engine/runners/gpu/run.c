@@ -16,6 +16,12 @@ static size_t output_bytes(const struct asc_kernel *kernel, const struct asc_pro
            dtype_bytes((enum dtype)dtype);
 }
 
+/* The same place in the mapping that is pinned, from where the copy engine takes it as it is. NULL stays NULL. */
+static const void *to_pinned(const struct run *run, const void *host)
+{
+    return host ? run->pinned.host + ((const unsigned char *)host - (const unsigned char *)run->trace) : NULL;
+}
+
 /* The same place for the GPU, in the pinned pages. */
 static void *on_device(const struct run *run, const void *host)
 {
@@ -54,8 +60,15 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     const size_t slots = (size_t)probes->batch * (size_t)probes->heads * (size_t)probes->q_tiles * sizeof *probes->slot;
     if (to_device(probes->slot, slots, "the slot index", &run->slot, err) != 0)
         return -1;
-    run->o = run->pinned.host + ((unsigned char *)run->problem.o - (unsigned char *)run->trace);
-    run->lse = run->pinned.host + ((unsigned char *)run->problem.lse - (unsigned char *)run->trace);
+    struct asc_problem *p = &run->problem;
+    p->q = to_pinned(run, p->q);
+    p->k = to_pinned(run, p->k);
+    p->v = to_pinned(run, p->v);
+    p->sink = to_pinned(run, p->sink);
+    p->alibi = to_pinned(run, p->alibi);
+    p->bias = to_pinned(run, p->bias);
+    run->o = (void *)(uintptr_t)to_pinned(run, p->o);
+    run->lse = (void *)(uintptr_t)to_pinned(run, p->lse);
     probes->slot = run->slot;
     probes->dropped = on_device(run, probes->dropped);
     probes->mistyped = on_device(run, probes->mistyped);
