@@ -1,4 +1,5 @@
-/* numerics [--tsv FILE] [--vectors FILE] [--elements N] [--threads N]: measures the first CUDA device; 77 without one.
+/* numerics [--tsv FILE] [--vectors FILE] [--elements N] [--threads N] [--step N]: measures the first CUDA device; 77
+   without one. --step: every n-th of 2^32 arguments and the ends of ranges; 1, all of them.
    numerics --replay FILE [--tsv FILE]: searches the arithmetic of recorded products instead.
    Exit status 1 if anything the oracle takes for granted does not hold. */
 #include "tests/gpu/numerics.h"
@@ -8,12 +9,13 @@
 
 struct options {
     const char *tsv, *vectors, *replay;
-    int elements, threads;
+    int elements, threads, step;
 };
 
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--tsv FILE] [--vectors FILE] [--elements N] [--threads N] [--replay FILE]\n", program);
+    fprintf(stderr, "usage: %s [--tsv FILE] [--vectors FILE] [--elements N] [--threads N] [--step N] [--replay FILE]\n",
+            program);
     return 2;
 }
 
@@ -33,10 +35,12 @@ static int parse(int argc, char **argv, struct options *o)
             o->elements = (int)strtol(value, NULL, 10);
         else if (strcmp(argv[i], "--threads") == 0)
             o->threads = (int)strtol(value, NULL, 10);
+        else if (strcmp(argv[i], "--step") == 0)
+            o->step = (int)strtol(value, NULL, 10);
         else
             return -1;
     }
-    return o->elements >= 1 && o->elements <= 1 << 20 && o->threads >= 0 ? 0 : -1;
+    return o->elements >= 1 && o->elements <= 1 << 20 && o->threads >= 0 && o->step >= 1 ? 0 : -1;
 }
 
 static int measure(struct numerics_device *d, const struct options *o, struct numerics_table *t)
@@ -56,10 +60,10 @@ static int measure(struct numerics_device *d, const struct options *o, struct nu
 
 int main(int argc, char **argv)
 {
-    struct options o = {.elements = 8192};
+    struct options o = {.elements = 8192, .step = 1};
     if (parse(argc, argv, &o) != 0)
         return usage(argv[0]);
-    struct numerics_device d = {.function_step = 1, .conversion_step = 1};
+    struct numerics_device d = {.function_step = (unsigned)o.step, .conversion_step = (unsigned)o.step};
     if (!o.replay) {
         const char *why = "";
         const int found = numerics_cuda_open(&d, &why);

@@ -14,8 +14,9 @@ extern "C" {
 
 struct numerics_device {
     char name[256];
-    int sm; /* 90; 0: no device but a file */
-    int driver, runtime;
+    int sm;                                  /* 90; 0: no device but a file */
+    char kernel_driver[32];                  /* "580.159.03"; "": not known */
+    int driver, runtime;                     /* CUDA versions, times 1000 */
     unsigned function_step, conversion_step; /* of the arguments, every n-th one; 1: all of them */
     void *state;                             /* borrowed */
     /* All return 1 where done, 0 where this device has no such thing (*why says what is missing), -1 where it failed
@@ -49,6 +50,9 @@ struct numerics_row {
     const char *error_unit;               /* "relative", "absolute" or "" */
     char note[400];                       /* where the worst lies, formula of the bound, model, why skipped */
 };
+
+/* The version in NVIDIA's /proc/driver/nvidia/version; "" where there is no such file, or no version in it. */
+void numerics_driver_version(const char *path, char *out, size_t bytes);
 
 void numerics_table_start(struct numerics_table *t, const struct numerics_device *d);
 void numerics_table_row(struct numerics_table *t, const struct numerics_row *row);

@@ -2,7 +2,7 @@
 # tests/gpu/numerics.sh: measures what the GPU's arithmetic is and sets it against what the oracle takes for granted.
 # Prints the table and writes $OUT/numerics.tsv and $OUT/<gpu>-products.bin (vectors for the tests: belongs into
 # tests/vectors). Needs nvcc and a C compiler only. B: where to build (build/gpu-numerics), OUT: where to write (B),
-# ARCH: 80, 89, 90a, ... (the device's). Exit status: 0 all holds, 1 something does not, 77 no CUDA device.
+# ARCH: 80, 89, 90a, ... (the device's), STEP: of the arguments of functions and conversions every n-th (1). Exit status: 0 all holds, 1 something does not, 77 no CUDA device.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 B=${B:-build/gpu-numerics}
@@ -46,7 +46,7 @@ done
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//') || gpu=
 vectors=$OUT/${gpu:-gpu}-products.bin
 status=0
-"$B/numerics" --tsv "$OUT/numerics.tsv" --vectors "$vectors" || status=$?
+"$B/numerics" --tsv "$OUT/numerics.tsv" --vectors "$vectors" --step "${STEP:-1}" || status=$?
 if [ "$status" -ne 77 ]; then
     echo "$OUT/numerics.tsv: the table; $vectors: vectors; $B/numerics --replay FILE searches their arithmetic without a GPU"
 fi

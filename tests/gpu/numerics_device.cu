@@ -63,6 +63,7 @@ int numerics_cuda_open(struct numerics_device *d, const char **why)
     }
     snprintf(d->name, sizeof d->name, "%s", properties.name);
     d->sm = properties.major * 10 + properties.minor;
+    numerics_driver_version("/proc/driver/nvidia/version", d->kernel_driver, sizeof d->kernel_driver);
     cudaDriverGetVersion(&d->driver);
     cudaRuntimeGetVersion(&d->runtime);
     d->product = product;

@@ -77,6 +77,14 @@ static void argument_text(int f, uint32_t index, char *text, size_t size)
     snprintf(text, size, "%.9g (%08x)", (double)x, index);
 }
 
+/* As d->function, the last argument among them whatever the step: infinities stand at the ends of ranges. */
+static int scan_range(struct numerics_device *d, int f, uint32_t first, uint32_t last, uint32_t step,
+                      struct numerics_worst *w, const char **why)
+{
+    const int done = d->function(d, f, first, last, step, w, why);
+    return done == 1 && (last - first) % step ? d->function(d, f, last, last, 1, w, why) : done;
+}
+
 int numerics_functions(struct numerics_device *d, struct numerics_table *t)
 {
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -88,7 +96,7 @@ int numerics_functions(struct numerics_device *d, struct numerics_table *t)
         const char *why = "";
         char where[3][80];
         const int done =
-            d->sm < functions[f].first_sm ? 0 : d->function(d, f, ranges[i].first, ranges[i].last, step, &w, &why);
+            d->sm < functions[f].first_sm ? 0 : scan_range(d, f, ranges[i].first, ranges[i].last, step, &w, &why);
         if (d->sm < functions[f].first_sm)
             why = "not on this architecture";
         if (done != 1) {
@@ -96,7 +104,7 @@ int numerics_functions(struct numerics_device *d, struct numerics_table *t)
                 return -1;
             continue;
         }
-        r.n = (long long)((ranges[i].last - ranges[i].first) / step) + 1;
+        r.n = (long long)((ranges[i].last - ranges[i].first + step - 1) / step) + 1;
         r.error = (double)numerics_unpack(w.error);
         r.ratio = (double)numerics_unpack(w.ratio);
         r.error_unit = numerics_absolute(f) ? "absolute" : "relative";

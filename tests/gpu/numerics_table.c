@@ -1,5 +1,6 @@
 #include "tests/gpu/numerics.h"
 
+#include <ctype.h>
 #include <time.h>
 
 static const char *const words[] = {"ok", "FAIL", "SKIP", "info"};
@@ -13,6 +14,23 @@ static void number(char text[32], double x, const char *format)
         snprintf(text, 32, format, x); /* NOLINT(clang-diagnostic-format-nonliteral) */
 }
 
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.03  Tue ...": the first word of digits and points. */
+void numerics_driver_version(const char *path, char *out, size_t bytes)
+{
+    FILE *file = fopen(path, "r");
+    char line[256];
+    out[0] = '\0';
+    if (!file)
+        return;
+    if (fgets(line, sizeof line, file)) {
+        char *rest = NULL;
+        for (char *word = strtok_r(line, " \t\n", &rest); word && !out[0]; word = strtok_r(NULL, " \t\n", &rest))
+            if (isdigit((unsigned char)word[0]) && word[strspn(word, "0123456789.")] == '\0')
+                snprintf(out, bytes, "%s", word);
+    }
+    fclose(file);
+}
+
 void numerics_table_start(struct numerics_table *t, const struct numerics_device *d)
 {
     char date[32] = "";
@@ -23,10 +41,12 @@ void numerics_table_start(struct numerics_table *t, const struct numerics_device
     FILE *const out[] = {t->tsv, t->text};
     for (int i = 0; i < 2; i++) {
         if (out[i] && d->sm)
-            fprintf(out[i],
-                    "# %s, sm_%d, driver for CUDA %d.%d, runtime %d.%d, %s; of 2^32 arguments every %u-th (%u-th)\n",
-                    d->name, d->sm, d->driver / 1000, d->driver % 1000 / 10, d->runtime / 1000, d->runtime % 1000 / 10,
-                    date, d->function_step, d->conversion_step);
+            fprintf(
+                out[i],
+                "# %s, sm_%d, driver %s%sfor CUDA %d.%d, runtime %d.%d, %s; of 2^32 arguments every %u-th (%u-th)\n",
+                d->name, d->sm, d->kernel_driver, d->kernel_driver[0] ? " " : "", d->driver / 1000,
+                d->driver % 1000 / 10, d->runtime / 1000, d->runtime % 1000 / 10, date, d->function_step,
+                d->conversion_step);
         else if (out[i])
             fprintf(out[i], "# %s, %s\n", d->name, date);
     }

@@ -341,6 +341,33 @@ static void measured(void **state)
             fail_msg("case %zu: bound %g, measured %g", i, cases[i].bound, cases[i].error);
 }
 
+static void driver_version(void **state)
+{
+    (void)state;
+    static const char *const files[][2] = {
+        {"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.03  Tue Sep  1 10:00:00 UTC 2026\nGCC version:  gcc "
+         "12\n",
+         "580.159.03"},
+        {"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65  Release Build\n", "580.65"},
+        {"NVRM version: none\n", ""},
+        {"", ""}};
+    char path[] = "/tmp/attnscope-driver-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    char out[32];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const size_t n = strlen(files[i][0]);
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, files[i][0], n, 0), n);
+        numerics_driver_version(path, out, sizeof out);
+        assert_string_equal(out, files[i][1]);
+    }
+    close(fd);
+    assert_int_equal(unlink(path), 0);
+    numerics_driver_version(path, out, sizeof out);
+    assert_string_equal(out, "");
+}
+
 /* Edges of the scale: a NaN, an infinity and a flushed result are weighed by what they stand for. */
 static void weighing(void **state)
 {
@@ -397,6 +424,7 @@ int main(void)
         cmocka_unit_test(recorded_vectors),
         cmocka_unit_test(bounds_are_the_oracle_s),
         cmocka_unit_test(measured),
+        cmocka_unit_test(driver_version),
         cmocka_unit_test(weighing),
     };
     return cmocka_run_group_tests_name("numerics", tests, NULL, NULL);
