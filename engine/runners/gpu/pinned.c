@@ -43,6 +43,20 @@ static int find(const struct stat *file)
     return -1;
 }
 
+/* Room for a file of this size: those of another one are of a shape that is gone. */
+static int make_room(size_t n_bytes)
+{
+    int room = FILES - 1;
+    for (int i = 0; i < FILES; i++)
+        if (held[i].n_bytes != n_bytes)
+            release(&held[i]);
+    for (int i = 0; i < FILES; i++)
+        if (!held[i].host)
+            room = i;
+    release(&held[room]);
+    return room;
+}
+
 /* Entry i becomes the newest. */
 static void move_up(int i)
 {
@@ -59,8 +73,7 @@ int pinned_hold(int fd, struct pinned *out, struct err *err)
         return err_errno(err, "live trace", "file descriptor %d", fd);
     int i = find(&file);
     if (i < 0) {
-        i = FILES - 1;
-        release(&held[i]);
+        i = make_room((size_t)file.st_size);
         void *host = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (host == MAP_FAILED)
             return err_errno(err, "live trace", "mapping %lld bytes", (long long)file.st_size);
@@ -74,4 +87,11 @@ int pinned_hold(int fd, struct pinned *out, struct err *err)
     move_up(i);
     *out = held[0];
     return 0;
+}
+
+void pinned_drop(const struct pinned *p)
+{
+    for (int i = 0; i < FILES; i++)
+        if (p->host && held[i].host == p->host)
+            release(&held[i]);
 }

@@ -1,6 +1,7 @@
 /* The live trace as the GPU sees it: the memfd's pages, pinned and mapped, so that probes write into them and nobody
    copies. Pinning costs 0.33 s a GiB, and a rerun writes into the file that the run before the last one had (the last
-   one is still shown): so the last two files stay pinned. */
+   one is still shown): so the last two files stay pinned, as long as they are of one size. A pinned file takes memory
+   also where nobody else holds it any more. */
 #ifndef GPU_PINNED_H
 #define GPU_PINNED_H
 
@@ -16,8 +17,9 @@ struct pinned {
     ino_t file;
 };
 
-/* Maps and pins the file behind fd, or finds it pinned. *out is borrowed until the next call but one; fd stays the
-   caller's. Only the thread that launches calls it. */
+/* Maps and pins the file behind fd, or finds it pinned. *out is borrowed until the next call; fd stays the caller's.
+   Only the thread that launches calls it. */
 int pinned_hold(int fd, struct pinned *out, struct err *err);
+void pinned_drop(const struct pinned *p); /* this file will not come again; one that is not held is legal */
 
 #endif
