@@ -3,13 +3,12 @@
 import math
 import re
 
-from bench_steps import LARGE, medians
+from bench_steps import CAPTURE, LARGE, medians
 
 HEAD = """# On a GPU
 
-What attnscope costs and what it reaches on a GPU. `make bench-gpu` measures everything but the numerics anew and writes this
-page from [gpu-report/](gpu-report/), where [figures.json](gpu-report/figures.json) has every figure as it was measured. Times
-are medians; a kernel's time is what CUDA events say of a launch whose data the L2 may hold.
+What attnscope costs and what it reaches on a GPU, and what its verdicts take for granted of one. `make bench-gpu` measures
+everything but the numerics anew; this page is made from the sections in [gpu-report/](gpu-report/).
 
 """
 # Sections in their order; any other file of docs/gpu-report/ comes behind them.
@@ -89,8 +88,11 @@ def error_section(title, figures, name):
 
 def machine_section(figures):
     m = figures["machine"]
-    return table(("", ""), (("GPU", f"{m['gpu']}, {m['sm']}"), ("driver", m["driver"]), ("CUDA", m["cuda"]),
-                            ("CPU cores", m["cores"]), ("measured", m["date"]), ("command", "`make bench-gpu`")))
+    text = ("## Speed\n\nTimes are medians; a kernel's time is what CUDA events say of a launch whose data the L2 may hold. "
+            "`docs/gpu-report/figures.json`\nhas every figure as it was measured.\n\n")
+    rows = (("GPU", f"{m['gpu']}, {m['sm']}"), ("driver", m["driver"]), ("CUDA", m["cuda"]),
+            ("CPU cores", m["cores"]), ("measured", m["date"]), ("command", "`make bench-gpu`"))
+    return text + table(("", ""), rows)
 
 
 def capture_section(figures):
@@ -103,6 +105,9 @@ memory into pinned memory, in the same run. Aim: 90 %.
 """
     rows = []
     for row in figures["capture"]["rows"]:
+        if "error" in row:
+            rows.append([row["kernel"], f"({row['shape']})", why_not(row, "")])
+            continue
         for name, what in (("capture", "S, P, U"), ("full capture", "all")):
             build = build_of(row, name)
             start = [row["kernel"], f"({row['shape']})", what]
@@ -114,15 +119,14 @@ memory into pinned memory, in the same run. Aim: 90 %.
                          f"{rate / 1e9:.1f} GB/s", f"{copy / 1e9:.1f} GB/s" if copy else "-",
                          percent(rate / copy if copy else None)])
     text += table(("kernel", "(B,H,L,D)", "channels", "bytes", "kernel", "rate", "copy engine", "of it"), rows)
-    return text + commands(row["command"] for row in figures["capture"]["rows"])
+    return text + commands(["attnscope bench kernels/KERNEL.cu --shape B,H,L,D " + " ".join(CAPTURE)])
 
 
 def overhead_section(figures):
     text = """## What probes cost
 
 Times of the kernel without probes, and how many times as long it takes with probes that find nothing to record (aim: at most
-1.02), recording S, P and U, and recording everything. The default capture is everything where that fits 2 GiB, as it does
-here; for what it is beyond, see the bounded capture.
+1.02), recording S, P and U, and recording everything, which is the default where that fits 2 GiB, as it does here.
 
 """
     rows = []
@@ -136,7 +140,18 @@ here; for what it is beyond, see the bounded capture.
         rows.append([*start, seconds(plain["warm"]["median"]), f"{factors[0]:.3f}" if factors[0] else "-",
                      digits(factors[1]), digits(factors[2])])
     text += table(("kernel", "(B,H,L,D)", "plain", "probes off", "S, P, U", "all"), rows)
+    text += beyond(figures["capture"].get("beyond", {}))
     return text + "\nThe commands of the table above print these as well.\n"
+
+
+def beyond(row):
+    """A sentence on a shape of which the default capture is a part."""
+    plain, default, full = (build_of(row, name) for name in ("plain", "capture", "full capture"))
+    if not plain or not default:
+        return ""
+    all_of_it = f", recording everything {digits(ratio(full, plain))} times" if full else ""
+    return (f"\nAt ({row['shape']}) the default, 2 GiB, takes {default['slots']} of {default['places']} q tiles: "
+            f"{row['kernel']} then takes {digits(ratio(default, plain))} times as long{all_of_it}.\n")
 
 
 def printf_section(figures):
@@ -153,9 +168,9 @@ def printf_section(figures):
         rate = values / build["warm"]["median"]
         rows.append([f"{row['kernel']}, S P U of ({row['shape']})", f"{values:,}", seconds(build["warm"]["median"]),
                      f"{rate / 1e6:,.0f} M/s", f"{rate / p['values_per_second']:,.0f}"])
-    return ("## Against printf\n\nOne printf for every value of a tile, its output thrown away, beside probes that record the "
-            "same.\n\n" + table(("", "values", "time", "values per second", "times as many"), rows) +
-            commands([f"nvcc -O3 -o printf_values tests/gpu/printf_values.cu && ./printf_values {p['values']} >/dev/null"]))
+    return ("## Against printf\n\nOne printf for every value of a tile, its output thrown away, beside probes that record "
+            "the same.\n\n" + table(("", "values", "time", "values per second", "times as many"), rows) +
+            commands(["nvcc -O3 -o printf_values tests/gpu/printf_values.cu", f"./printf_values {p['values']} >/dev/null"]))
 
 
 def slow_down(row, tool):
@@ -179,16 +194,17 @@ def sanitizer_section(figures):
         factor = ratio(build_of(captured, "full capture"), build_of(captured, "plain"))
         rows.append([*start, seconds(row["plain"]["clock"]), digits(factor), slow_down(row, "memcheck"),
                      slow_down(row, "racecheck")])
-    return ("## Against compute-sanitizer\n\nThe same kernel in a program of its own (`tests/gpu/plain_main.cu`): how many "
-            "times as long a launch takes,\nfrom the launch to its end, under compute-sanitizer; and what recording all of it "
-            f"takes. A run gets {figures['sanitizer']['limit']} s.\n\n" +
+    return ("## Against compute-sanitizer\n\nThe same kernel in a program of its own (`tests/gpu/plain_main.cu`): how "
+            "many times as long a launch takes,\nfrom the launch to its end, under compute-sanitizer; and what recording "
+            f"all of it takes. A run gets {figures['sanitizer']['limit']} s.\n\n" +
             table(("kernel", "(B,H,L,D)", "plain launch", "full capture", "memcheck", "racecheck"), rows) +
             commands(("nvcc -O3 -std=c++17 -arch=native -lineinfo -I. -Iprobes --expt-relaxed-constexpr "
                       "-DKERNEL='\"kernels/v2c_wmma.cu\"' -o plain tests/gpu/plain_main.cu",
                       "compute-sanitizer --tool memcheck ./plain 1,8,512,64 3")))
 
 
-PHASES = {"compiling": "build check", "filling inputs": "fill", "running": "run", "judging": "judge", "causes": "causes"}
+PHASES = {"compiling": "build check", "filling inputs": "fill", "running": "run", "judging": "judge",
+          "causes": "causes"}
 
 
 def phase_cells(median):
@@ -208,9 +224,9 @@ def rerun_section(figures):
         median = medians(row["anew"]["runs"][1:])
         rows.append([name, row["anew"]["verdict"], f"**{seconds(median['total'])}**", *phase_cells(median),
                      seconds(median["kernel"])])
-    return ("## From rerun to verdict\n\nOne session, the key that reruns pressed, nothing changed: until everything is judged "
-            "and causes are found. Aim: under 100 ms\nat (1,8,512,64). `run` is all between asking the debuggee and its answer, "
-            "`kernel` the launch in it by CUDA events, recording everything.\n\n" +
+    return ("## From rerun to verdict\n\nOne session, the key that reruns pressed, nothing changed: until everything is "
+            "judged and causes are found. Aim: under 100 ms\nat (1,8,512,64). `run` is all between asking the debuggee "
+            "and its answer, `kernel` the launch in it by CUDA events,\nrecording everything.\n\n" +
             table(("scenario", "verdict", "rerun", *PHASES.values(), "kernel"), rows) +
             commands(row["command"] for row in figures["rerun"]["rows"]))
 
@@ -218,8 +234,8 @@ def rerun_section(figures):
 def bounded_section(figures):
     if "error" in figures["bounded"]:
         return error_section("Bounded capture", figures, "bounded")
-    text = ("## Bounded capture\n\n(1,32,65536,128): a full trace would be some terabytes. A first pass leaves only O and LSE, "
-            "of which a sample of q tiles is\njudged; a second pass records those that are off, then others, in full.\n")
+    text = ("## Bounded capture\n\n(1,32,65536,128): a full trace would be some terabytes. A first pass leaves only O and "
+            "LSE, of which a sample of q tiles is\njudged; a second pass records those that are off, then others, in full.\n")
     for row in figures["bounded"]["rows"]:
         name = row["scenario"].rsplit("/", 1)[-1]
         text += f"\n### {name}\n\n"
@@ -253,9 +269,9 @@ def first_runs(row):
         if runs:
             phases = medians(runs[:1])["phases"]
             name = row["scenario"].rsplit("/", 1)[-1]
-            others = sum(s for n, s in phases.items() if n == "compiling" or n.startswith(("reading", "checking", "linking",
-                                                                                            "patching")))
-            yield f"{what} ({name})", others
+            built = sum(s for n, s in phases.items() if n not in ("start", "starting", "filling inputs", "running",
+                                                                  "judging", "causes"))
+            yield f"{what} ({name})", built
             yield f"start of the debuggee with its context ({name}, {key})", phases.get("starting")
 
 

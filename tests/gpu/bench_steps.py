@@ -145,21 +145,27 @@ def machine(bench):
             "cores": len(os.sched_getaffinity(0)), "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
 
 
+def plain_program(bench, kernel):
+    """A kernel in a program of its own."""
+    return bench.compiled(f"plain-{kernel}", "plain_main.cu", f'-DKERNEL="kernels/{kernel}.cu"')
+
+
 def builds(bench):
-    """Fills the cache on all cores, so that no later step waits for a compiler."""
+    """Everything is compiled on all cores, so that no later step waits for it."""
     kernels = KERNELS[:1] + KERNELS[-1:] if bench.quick else KERNELS
-    jobs = [(kernel, d) for kernel in kernels for d in (128, 64)]
+
+    def build(kernel, d):
+        return bench.ask([bench.attnscope, "bench", f"kernels/{kernel}.cu", "--shape", f"1,1,64,{d}", "--repeat", 3,
+                          "--json"], 180)
+
+    jobs = {f"{kernel} {d}": (build, kernel, d) for kernel in kernels for d in (128, 64)}
+    jobs |= {f"plain {kernel}": (plain_program, bench, kernel) for kernel in (KERNELS[0], KERNELS[-1])}
+    jobs |= {name: (bench.compiled, name, f"{name}.cu") for name in ("host_memory", "printf_values")}
     begin = time.monotonic()
-
-    def build(job):
-        kernel, d = job
-        return attempt(bench.ask, [bench.attnscope, "bench", f"kernels/{kernel}.cu", "--shape", f"1,1,64,{d}",
-                                   "--repeat", 3, "--json"], 180)
-
     with ThreadPoolExecutor(len(jobs)) as pool:
-        answers = list(pool.map(build, jobs))
+        answers = dict(zip(jobs, pool.map(lambda job: attempt(*job), jobs.values())))
     return {"seconds": time.monotonic() - begin,
-            "failed": {f"{k} {d}": a["error"] for (k, d), a in zip(jobs, answers) if "error" in a}}
+            "failed": {name: a["error"] for name, a in answers.items() if isinstance(a, dict) and "error" in a}}
 
 
 def memory(bench):
@@ -168,21 +174,22 @@ def memory(bench):
     return bench.ask([bench.compiled("host_memory", "host_memory.cu"), *sizes], 90)
 
 
-def capture_command(kernel, shape):
-    return ["bench", f"kernels/{kernel}.cu", "--shape", shape, "--mem", "8GiB", "--set", "capture.channels=s,p,u"]
+CAPTURE = ("--mem", "8GiB", "--set", "capture.channels=s,p,u")
+BEYOND = "2,8,4096,128"  # where the default capture is not everything
 
 
 def capture(bench):
     """`attnscope bench` of every kernel and shape: without probes, off, S P U, everything."""
     kernels = KERNELS[:1] + KERNELS[-1:] if bench.quick else KERNELS
     shapes = SHAPES[:1] if bench.quick else SHAPES
-    rows = []
-    for shape in shapes:
-        for kernel in kernels:
-            command = capture_command(kernel, shape)
-            answer = attempt(bench.ask, [bench.attnscope, *command, "--repeat", 9 if bench.quick else 15, "--json"], 60)
-            rows.append({"kernel": kernel, "shape": shape, "command": "attnscope " + " ".join(command), **answer})
-    return {"rows": rows}
+
+    def measure(kernel, shape, *options):
+        answer = attempt(bench.ask, [bench.attnscope, "bench", f"kernels/{kernel}.cu", "--shape", shape, *options,
+                                     "--repeat", 9 if bench.quick else 15, "--json"], 60)
+        return {"kernel": kernel, "shape": shape, **answer}
+
+    return {"rows": [measure(kernel, shape, *CAPTURE) for shape in shapes for kernel in kernels],
+            "beyond": {"error": "not part of --quick"} if bench.quick else measure(KERNELS[0], BEYOND)}
 
 
 def printf(bench):
@@ -198,9 +205,9 @@ def sanitizer(bench):
     """A kernel in a program of its own under compute-sanitizer."""
     rows = []
     tool = Path(bench.nvcc).parent / "compute-sanitizer" if bench.nvcc else Path("compute-sanitizer")
-    limit_s = 20 if bench.quick else 45
+    limit_s = 20 if bench.quick else 40
     for kernel in KERNELS[:1] if bench.quick else (KERNELS[0], KERNELS[-1]):
-        program = attempt(bench.compiled, f"plain-{kernel}", "plain_main.cu", f'-DKERNEL="kernels/{kernel}.cu"')
+        program = attempt(plain_program, bench, kernel)
         if isinstance(program, dict):
             rows.append({"kernel": kernel, "shape": MISSION, **program})
             continue
@@ -251,6 +258,7 @@ def medians(runs):
     names = []
     for run in runs:
         names += [name for name, _ in run["phases"] if name not in names]
-    of_phase = {name: statistics.median(sum(s for n, s in run["phases"] if n == name) for run in runs) for name in names}
+    of_phase = {name: statistics.median(sum(s for n, s in run["phases"] if n == name) for run in runs)
+                for name in names}
     return {"total": statistics.median(run["total"] for run in runs),
             "kernel": statistics.median(run["kernel"] for run in runs), "phases": of_phase}
