@@ -116,7 +116,7 @@ class Report(unittest.TestCase):
     def test_one_is_too_slow(self):
         text = page(measured(Fake(slow=("racecheck",))))
         cells = row(text, "v2c_wmma |", "(1,8,512,64)", "35.0")
-        self.assertEqual(cells[5], "still running after 40 s")
+        self.assertEqual(cells[5], "still running after 30 s")
 
     def test_one_build_fails(self):
         figures = measured(Fake(), ("capture",))
