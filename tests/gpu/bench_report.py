@@ -315,7 +315,11 @@ def write_sections(figures, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for name, (step, section) in SECTIONS.items():
         if step in figures:
-            (folder / f"{name}.md").write_text(section(figures), encoding="utf-8")
+            try:
+                text = section(figures)
+            except (KeyError, TypeError, ValueError) as error:  # figures of another version must not cost the others
+                text = f"## {name}\n\nnot made: {type(error).__name__}: {error}\n"
+            (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 def below_the_title(text):

@@ -134,7 +134,7 @@ def machine(bench):
         return found
     try:
         text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
-        driver = re.search(r"Kernel Module\D*([\d.]+)", text).group(1)
+        driver = re.search(r"Kernel Module(?: for \S+)?\s+([\d.]+)", text).group(1)
     except (OSError, AttributeError):
         driver = f"for CUDA {found['driver'] // 1000}.{found['driver'] % 1000 // 10}"
     try:

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
         return 3;
     printf("{\"context\": %.6f, \"sizes\": [", now() - begin);
     for (int i = 1; i < argc; i++) {
-        const int status = measure(strtoull(argv[i], nullptr, 10), i > 1 ? ",\n" : "\n");
+        const int status = measure(strtoull(argv[i], nullptr, 10), i > 1 ? ", " : "");
         if (status)
             return status;
     }
