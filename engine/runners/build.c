@@ -269,7 +269,8 @@ static int take_last(struct build_job *job, const char *signature)
     struct trace_site *sites = malloc((last->n_sites + 1) * sizeof *sites);
     if (!sites)
         return 0;
-    memcpy(sites, last->sites, last->n_sites * sizeof *sites);
+    if (last->n_sites)
+        memcpy(sites, last->sites, last->n_sites * sizeof *sites);
     out->sites = sites;
     out->n_sites = last->n_sites;
     memcpy(out->program, last->program, sizeof out->program);

@@ -73,23 +73,26 @@ static int add_with_folder(struct build_inputs *in, const char *path, size_t len
     return folder > 1 ? add(in, path, folder - 1) : folder == 1 ? add(in, "/", 1) : add(in, ".", 1);
 }
 
-/* # 12 "file" 1 3: the compiler escapes quotes and backslashes in names, which then are not relied on. */
+/* # 12 "file" 1 3: the compiler escapes quotes and backslashes in names, which then are not relied on. Nothing here
+   looks for the end of the text, which is megabytes, from every line. */
 static int add_markers(struct build_inputs *in, const char *text, const char *source)
 {
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, "# ", 2) != 0 && strncmp(line, "#line ", 6) != 0)
+    const char *const end = text + strlen(text);
+    for (const char *line = text, *next; line < end; line = next) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        next = newline ? newline + 1 : end;
+        if (next - line < 6 || (memcmp(line, "# ", 2) != 0 && memcmp(line, "#line ", 6) != 0))
             continue;
-        const size_t rest = strcspn(line, "\"\n");
-        if (line[rest] != '"')
+        const char *open = memchr(line, '"', (size_t)(next - line)), *name = open ? open + 1 : NULL;
+        const char *close = open ? memchr(name, '"', (size_t)(next - name)) : NULL;
+        if (!close)
             continue;
-        const char *name = line + rest + 1;
-        const size_t length = strcspn(name, "\"\n");
+        const size_t length = (size_t)(close - name);
         if (memchr(name, '\\', length))
             return -1;
         if (length == 0 || name[0] == '<' || name[length - 1] == '/')
             continue; /* <built-in>, and the folder the compiler ran in */
-        if (strlen(source) == length && strncmp(name, source, length) == 0)
+        if (strlen(source) == length && memcmp(name, source, length) == 0)
             continue;
         if (add_with_folder(in, name, length) != 0)
             return -1;
