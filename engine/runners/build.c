@@ -169,6 +169,7 @@ static int scan(struct build_job *job, const char *text, struct err *err)
         return -1;
     job->out->sites = result.sites;
     job->out->n_sites = result.n_sites;
+    job->rewritten = result.rewritten;
     return 0;
 }
 
@@ -182,7 +183,10 @@ static int make_key(const struct build_job *job, const struct process_output *te
         return err_errno(err, job->request->kernel, "the key of the cache");
     }
     cache_key_add(key, &abi, sizeof abi);
-    cache_key_add(key, text->out, text->n_out);
+    if (job->rewritten)
+        cache_key_add_text(key, job->rewritten);
+    else
+        cache_key_add(key, text->out, text->n_out);
     cache_key_add(key, version->out, version->n_out);
     for (int i = 0; i < job->n_arguments; i++)
         cache_key_add_text(key, job->arguments[i]);
@@ -221,8 +225,17 @@ static int make_program(struct build_job *job, const char *work, struct err *err
     snprintf(object, sizeof object, "%s/kernel.o", work);
     snprintf(program, sizeof program, "%s/program", work);
     report(job, "compiling");
-    const char *more[] = {"-c", job->out->source_path, "-o", object, NULL};
+    char rewritten[640];
+    const char *more[] = {"-c", job->out->source_path, "-o", object, NULL, NULL, NULL};
     struct process_output output;
+    if (job->rewritten) {
+        static const char name[] = "kernel.ii";
+        const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", object, NULL};
+        snprintf(rewritten, sizeof rewritten, "%s/%s", work, name);
+        memcpy(more, preprocessed, sizeof preprocessed);
+        if (cache_write_text(work, name, job->rewritten, err))
+            return -1;
+    }
     if (compile(job, more, &output, err))
         return -1;
     int failed = output.status;
@@ -354,6 +367,7 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
         collect_arguments(job);
         failed = build(job, err);
     }
+    free(job->rewritten);
     free(job);
     if (failed)
         build_free(out);

@@ -22,6 +22,7 @@ struct build_job {
     int n_flags;
     char own[3][600];  /* folders whose headers are attnscope's, or the toolkit's; "": none */
     char library[600]; /* what the debuggee links of attnscope's */
+    char *rewritten;   /* owned: what is compiled in place of the source; NULL: the source itself */
     char base[128];    /* file name of the kernel without .cu, fit for a file name */
 };
 

@@ -1,5 +1,6 @@
 #include "engine/runners/scan.h"
 
+#include "engine/runners/ptx.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +27,9 @@ struct reader {
     char raw_end[20]; /* inside a raw string that ends with this: )delimiter" ; "" outside */
     char *bare;       /* owned: the current line, strings and characters blanked */
     size_t capacity;
+    char marker[2048];  /* the current file as its line marker has it, in quotes */
+    FILE *rewritten;    /* NULL: no inline PTX so far */
+    const char *copied; /* what stands before this is in `rewritten` */
 };
 
 static int is_word(char c)
@@ -67,6 +71,8 @@ static void read_marker(struct reader *r, const char *text, const char *end)
     for (; *c; c++)
         system |= *c == '3';
     r->line = (int)line;
+    const char *name_begin = strchr(rest, '"'), *name_end = strrchr(rest, '"');
+    snprintf(r->marker, sizeof r->marker, "%.*s", (int)(name_end - name_begin + 1), name_begin);
     r->of_user = !system && name[0] != '<';
     for (const char *const *own = r->scan->own_folders; *own; own++)
         if (strncmp(name, *own, strlen(*own)) == 0)
@@ -94,11 +100,15 @@ static void begin_raw(struct reader *r, const char *quote, const char *end)
     snprintf(r->raw_end, sizeof r->raw_end, ")%.*s\"", (int)n, quote + 1);
 }
 
-/* Copies [c, end) into r->bare with strings and character constants blanked. */
+/* Copies [c, end) into r->bare, each character at its place, with strings and character constants blanked. */
 static void strip(struct reader *r, const char *c, const char *end)
 {
-    size_t n = 0;
+    const char *line = c;
+    char *bare = r->bare;
+    memset(bare, ' ', (size_t)(end - line));
+    bare[end - line] = '\0';
     while (c < end) {
+        const char before = c > line ? bare[c - line - 1] : ' ';
         if (r->raw_end[0]) {
             size_t n_end = strlen(r->raw_end);
             if ((size_t)(end - c) >= n_end && memcmp(c, r->raw_end, n_end) == 0) {
@@ -107,27 +117,26 @@ static void strip(struct reader *r, const char *c, const char *end)
             } else {
                 c++;
             }
-        } else if (*c == '"' && n && r->bare[n - 1] == 'R') {
+        } else if (*c == '"' && before == 'R') {
             begin_raw(r, c, end);
             c++;
-        } else if (*c == '"' || (*c == '\'' && !(n && isxdigit((unsigned char)r->bare[n - 1])))) {
+        } else if (*c == '"' || (*c == '\'' && !isxdigit((unsigned char)before))) {
             /* behind a digit, ' separates digits */
             c = end_of_quoted(c, end);
-            r->bare[n++] = ' ';
         } else {
-            r->bare[n++] = *c++;
+            bare[c - line] = *c;
+            c++;
         }
     }
-    r->bare[n] = '\0';
 }
 
-/* Does the identifier stand in the line, whole, or its beginning where `open`? */
-static int has_word(const char *line, const char *word, size_t n, int open)
+/* Where the identifier stands in the line, whole, or its beginning where `open`; NULL: nowhere. */
+static const char *find_word(const char *line, const char *word, size_t n, int open)
 {
     for (const char *at = line; (at = strstr(at, word)); at++)
         if ((at == line || !is_word(at[-1])) && (open || !is_word(at[n])))
-            return 1;
-    return 0;
+            return at;
+    return NULL;
 }
 
 static int matches(const char *line, const char *pattern)
@@ -136,10 +145,10 @@ static int matches(const char *line, const char *pattern)
     if (!is_word(pattern[0]))
         return strstr(line, pattern) != NULL;
     if (pattern[n - 1] != '*')
-        return has_word(line, pattern, n, 0);
+        return find_word(line, pattern, n, 0) != NULL;
     char begin[64];
     snprintf(begin, sizeof begin, "%.*s", (int)(n - 1), pattern);
-    return has_word(line, begin, n - 1, 1);
+    return find_word(line, begin, n - 1, 1) != NULL;
 }
 
 static int gpu_only(const struct reader *r, const char *what, struct err *err)
@@ -225,8 +234,51 @@ static int find_sites(struct reader *r, struct err *err)
     return 0;
 }
 
-static int read_line(struct reader *r, const char *line, const char *end, struct err *err)
+/* The first asm, __asm__ or __asm of the line; NULL: it has none. */
+static const char *find_asm(const char *line)
 {
+    static const char *const keywords[] = {"asm", "__asm__", "__asm"};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
+        const char *at = find_word(line, keywords[i], strlen(keywords[i]), 0);
+        if (at && (!first || at < first))
+            first = at;
+    }
+    return first;
+}
+
+/* Where a statement of several lines becomes one, what follows keeps its line. */
+static int rewrite_asm(struct reader *r, const char *keyword, const char **rest, struct err *err)
+{
+    struct ptx_translation ptx = {.line = r->line};
+    if (ptx_translate(keyword, &ptx)) {
+        if (!ptx.refused[0]) {
+            errno = ENOMEM;
+            return err_errno(err, r->file, "inline PTX");
+        }
+        r->line = ptx.refused_line;
+        return gpu_only(r, ptx.refused, err);
+    }
+    if (!r->rewritten)
+        r->rewritten = open_memstream(&r->scan->rewritten, &r->scan->n_rewritten);
+    if (!r->rewritten) {
+        free(ptx.code);
+        return err_errno(err, r->file, "inline PTX");
+    }
+    fwrite(r->copied, 1, (size_t)(keyword - r->copied), r->rewritten);
+    fputs(ptx.code, r->rewritten);
+    free(ptx.code);
+    if (ptx.line != r->line)
+        fprintf(r->rewritten, "\n# %d %s\n", ptx.line, r->marker);
+    r->line = ptx.line;
+    r->copied = *rest = ptx.end;
+    return 0;
+}
+
+/* *rest: where to go on, the line's end or behind inline PTX. */
+static int read_line(struct reader *r, const char *line, const char *end, const char **rest, struct err *err)
+{
+    *rest = end;
     size_t n = (size_t)(end - line);
     if (!r->raw_end[0] && n > 2 && line[0] == '#' && line[1] == ' ' && isdigit((unsigned char)line[2])) {
         read_marker(r, line + 2, end);
@@ -249,31 +301,75 @@ static int read_line(struct reader *r, const char *line, const char *end, struct
         r->capacity = 2 * n + 256;
     }
     strip(r, line, end);
-    if (!r->scan->gpu_only_allowed && check_code(r, err))
+    const char *keyword = r->scan->gpu_only_allowed ? NULL : find_asm(r->bare);
+    if (keyword)
+        r->bare[keyword - r->bare] = '\0';
+    if ((!r->scan->gpu_only_allowed && check_code(r, err)) || find_sites(r, err))
         return -1;
-    return find_sites(r, err);
+    if (!keyword)
+        return 0;
+    r->raw_end[0] = '\0';
+    return rewrite_asm(r, line + (keyword - r->bare), rest, err);
+}
+
+/* #include lines are there for check_include(); to compile the text is to have them included already. */
+static void blank_includes(char *text)
+{
+    for (char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, "#include", 8) == 0 || strncmp(line, "#import", 7) == 0)
+            memset(line, ' ', strcspn(line, "\n"));
+    }
+}
+
+static int finish_rewritten(struct reader *r, struct err *err)
+{
+    if (!r->rewritten)
+        return 0;
+    fputs(r->copied, r->rewritten);
+    int failed = ferror(r->rewritten);
+    failed |= fclose(r->rewritten);
+    r->rewritten = NULL;
+    if (failed) {
+        errno = ENOMEM;
+        return err_errno(err, r->file, "inline PTX");
+    }
+    blank_includes(r->scan->rewritten);
+    return 0;
+}
+
+void scan_free(struct scan *scan)
+{
+    free(scan->sites);
+    free(scan->rewritten);
+    scan->sites = NULL;
+    scan->n_sites = 0;
+    scan->rewritten = NULL;
 }
 
 int scan_preprocessed(struct scan *scan, const char *text, struct err *err)
 {
-    struct reader r = {.scan = scan};
+    struct reader r = {.scan = scan, .copied = text};
     int failed = 0;
     scan->sites = NULL;
     scan->n_sites = 0;
+    scan->rewritten = NULL;
     const char *stop = text + strlen(text);
     while (text < stop && !failed) {
-        const char *end = memchr(text, '\n', (size_t)(stop - text));
-        if (!end)
-            end = stop;
-        failed = read_line(&r, text, end, err);
-        r.line++;
-        text = *end ? end + 1 : end;
+        const char *end = memchr(text, '\n', (size_t)(stop - text)), *rest;
+        failed = read_line(&r, text, end ? end : stop, &rest, err);
+        if (rest == end && end) {
+            r.line++;
+            rest++;
+        }
+        text = rest;
     }
+    if (!failed)
+        failed = finish_rewritten(&r, err);
+    if (r.rewritten)
+        fclose(r.rewritten);
     free(r.bare);
-    if (failed) {
-        free(scan->sites);
-        scan->sites = NULL;
-        scan->n_sites = 0;
-    }
+    if (failed)
+        scan_free(scan);
     return failed;
 }

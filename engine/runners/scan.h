@@ -12,12 +12,15 @@ struct scan {
     int gpu_only_allowed;     /* 1: constructs that only a GPU can run are no error */
     struct trace_site *sites; /* owned: each probe line once, in source order */
     size_t n_sites;
+    char *rewritten; /* owned: the text with inline PTX as C++ and without #include lines; NULL: there was no PTX */
+    size_t n_rewritten;
 };
 
-/* Reads `text`, made by g++ -E -dI or nvcc -E. ERR_GPU_ONLY: a construct of gpu_only.def stands in a user file (where:
- * its line).
+/* Reads `text`, made by g++ -E -dI or nvcc -E. ERR_GPU_ONLY: a construct of gpu_only.def, or PTX that ptx.def lacks,
+ * stands in a user file (where: its line).
  */
 int scan_preprocessed(struct scan *scan, const char *text, struct err *err);
+void scan_free(struct scan *scan);
 
 /* Why a header that was not found is known to be missing ("CuTe"), or NULL. */
 const char *scan_gpu_only_header(const char *name);

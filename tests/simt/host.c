@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 {
     struct simt_options options = {.workers = 1, .report = report, .progress = progress};
     if (argc < 2) {
-        fprintf(stderr, "usage: %s CASE [WORKERS [TRAPS [LANE_ORDER]]]\n", argv[0]);
+        fprintf(stderr, "usage: %s CASE [WORKERS [TRAPS [LANE_ORDER [TENSOR_CORE]]]]\n", argv[0]);
         return 2;
     }
     options.ctx = argv[1];
@@ -44,6 +44,8 @@ int main(int argc, char **argv)
         options.fp_traps = (int)strtol(argv[3], NULL, 10);
     if (argc > 4)
         options.lane_order = (int)strtol(argv[4], NULL, 10);
+    if (argc > 5)
+        options.tensor_core = argv[5];
     simt_configure(&options);
     const int rc = simt_case(argv[1]);
     const char *error = simt_error();

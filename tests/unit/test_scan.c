@@ -74,7 +74,7 @@ static void test_gpu_only(void **state)
 {
     (void)state;
     construct("asm volatile(\"wgmma.fence;\");", "inline PTX");
-    construct("  __asm__ (\"x\");", "inline PTX");
+    construct("  __asm__ (\"x;\");", "inline PTX x");
     construct("#include <cutlass/gemm/kernel.h>", "CUTLASS");
     construct("#include <cuda/ptx>", "cuda::ptx");
     construct("#include <cuda/ptxx>", "");
@@ -86,8 +86,8 @@ static void test_gpu_only(void **state)
     construct("int plasma, asm_count, x_asm;", "");
     construct("puts(\"asm volatile\"); char c = '\"'; int n = 1'000; puts(\"k<<<1>>>\");", "");
     construct("puts(R\"x(asm \" )\" asm )x\"); int y;", "");
-    construct("puts(R\"(\" asm )\"); asm(\"\");", "inline PTX");
-    construct("puts(\"\\\"\"); asm(\"\");", "inline PTX");
+    construct("puts(R\"(\" asm )\"); asm(\"x;\");", "inline PTX x");
+    construct("puts(\"\\\"\"); asm(\"x;\");", "inline PTX x");
 }
 
 static void test_raw_string_over_lines(void **state)
@@ -99,7 +99,7 @@ static void test_raw_string_over_lines(void **state)
                      0);
     assert_int_equal(result.n_sites, 1);
     free(result.sites);
-    assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"\");\n", &result, &err), -1);
+    assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"x;\");\n", &result, &err), -1);
     assert_string_equal(err.where, "my/k.cu:4");
 }
 

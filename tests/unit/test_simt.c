@@ -1,6 +1,7 @@
 /* The CPU executor: builds tests/simt/X.cu as the builder does, without any CUDA, and runs its cases. */
 #include "engine/runners/cpu/flags.h"
 #include "engine/runners/cpu/link_stub.h"
+#include "engine/runners/scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 #define RUNTIME "build/libdebuggee_cpu.a"
 #define INCLUDE "engine/runners/cpu/include"
 
-static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned"};
+static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned", "ptx"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
 static const char *missing; /* why the programs can not be built on this machine, or NULL */
@@ -59,6 +60,42 @@ static void join(char *command, size_t bytes, const char *const *flags)
     }
 }
 
+static unsigned char *slurp(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    unsigned char *bytes = calloc(*n + 1, 1);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *n, f), *n);
+    fclose(f);
+    return bytes;
+}
+
+/* As the builder compiles inline PTX: preprocessed, with C++ in its place. */
+static void rewrite(const char *program, const char *compiler)
+{
+    char command[4096], path[64];
+    static const char *const own[] = {"engine/", "probes/", NULL};
+    struct scan scan = {.own_folders = own, .compiled_path = "", .user_path = ""};
+    struct err err;
+    size_t n;
+    snprintf(path, sizeof path, DIR "/%s.ii", program);
+    snprintf(command, sizeof command, "%s -E -dI tests/simt/%s.cu -o %s 2>&1", compiler, program, path);
+    must_run(command);
+    char *text = (char *)slurp(path, &n);
+    if (scan_preprocessed(&scan, text, &err))
+        fail_msg("%s: %s", err.where, err.message);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(scan.rewritten ? scan.rewritten : text, f);
+    assert_int_equal(fclose(f), 0);
+    scan_free(&scan);
+    free(text);
+}
+
 /* Compiles all programs side by side, then links each with its stub. */
 static int build_programs(void **state)
 {
@@ -77,15 +114,26 @@ static int build_programs(void **state)
     join(flags, sizeof flags, simt_compile_flags);
     if (simt_march_flag())
         snprintf(flags + strlen(flags), sizeof flags - strlen(flags), " %s", simt_march_flag());
-    for (size_t i = 0; i < PROGRAMS; i++)
-        snprintf(
-            command + strlen(command), sizeof command - strlen(command),
-            "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -Iprobes -I" INCLUDE
-            " -include " INCLUDE "/simt_device.h -c tests/simt/%s.cu -o " DIR "/%s.o & p%zu=$!; ",
-            flags, programs[i], programs[i], i);
+    char compiler[2048];
+    snprintf(compiler, sizeof compiler,
+             "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -Iprobes -I" INCLUDE
+             " -include " INCLUDE "/simt_device.h",
+             flags);
+    for (size_t i = 0; i < PROGRAMS; i++) {
+        char source[96];
+        snprintf(source, sizeof source, "tests/simt/%s.cu", programs[i]);
+        if (strcmp(programs[i], "ptx") == 0) {
+            must_run("mkdir -p " DIR);
+            rewrite(programs[i], compiler);
+            snprintf(source, sizeof source, "-x c++-cpp-output " DIR "/%s.ii", programs[i]);
+        }
+        const size_t used = strlen(command);
+        snprintf(command + used, sizeof command - used, "%s -c %s -o " DIR "/%s.o & p%zu=$!; ", compiler, source,
+                 programs[i], i);
+    }
     snprintf(command + strlen(command), sizeof command - strlen(command), "%s",
              "gcc -D_GNU_SOURCE -I. -c tests/simt/host.c -o " DIR
-             "/host.o && wait $p0 && wait $p1 && wait $p2 && wait $p3 && wait $p4) 2>&1");
+             "/host.o && wait $p0 && wait $p1 && wait $p2 && wait $p3 && wait $p4 && wait $p5) 2>&1");
     must_run(command);
     join(link, sizeof link, simt_link_flags);
     for (size_t i = 0; i < PROGRAMS; i++) {
@@ -203,12 +251,13 @@ static void test_cancel(void **state)
     assert_null(strstr(out.text, "report "));
 }
 
-/* Line of the comment "at: NAME" in errors.cu. */
-static int marked_line(const char *name)
+/* Line of the comment "at: NAME" in a program's source. */
+static int marked_line(const char *program, const char *name)
 {
-    char line[512], mark[64];
+    char line[512], mark[64], path[96];
+    snprintf(path, sizeof path, "tests/simt/%s.cu", program);
     snprintf(mark, sizeof mark, "// at: %s\n", name);
-    FILE *f = fopen("tests/simt/errors.cu", "r");
+    FILE *f = fopen(path, "r");
     assert_non_null(f);
     int n = 0, found = 0;
     while (fgets(line, sizeof line, f)) {
@@ -274,20 +323,18 @@ static int machine_has(int needs)
 #endif
 }
 
-static void test_mistakes(void **state)
+static void find_mistakes(const char *program, const struct mistake *m, size_t n)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        const struct mistake *m = &mistakes[i];
+    for (const struct mistake *end = m + n; m < end; m++) {
         if (!machine_has(m->needs))
             continue;
         struct output out;
         char arguments[64], want[256], line[32] = "";
         snprintf(arguments, sizeof arguments, "%s 1 1", m->name);
-        run_case("errors", arguments, &out);
+        run_case(program, arguments, &out);
         if (m->mark)
-            snprintf(line, sizeof line, "%d ", marked_line(m->mark));
-        snprintf(want, sizeof want, "report %s errors.cu:%s", m->kind, line);
+            snprintf(line, sizeof line, "%d ", marked_line(program, m->mark));
+        snprintf(want, sizeof want, "report %s %s.cu:%s", m->kind, program, line);
         const char *report = strstr(out.text, want);
         char rest[128];
         snprintf(rest, sizeof rest, "%s fatal %d: ", m->place, m->fatal);
@@ -299,6 +346,47 @@ static void test_mistakes(void **state)
             fail_msg("%s: exit status %d, expected %d with %d reports\n%s", m->name, out.status, m->status, m->reports,
                      out.text);
     }
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    find_mistakes("errors", mistakes, sizeof mistakes / sizeof *mistakes);
+}
+
+/* clang-format off */
+static const struct mistake ptx_mistakes[] = {
+    {"misaligned", "misaligned", "address", "block 0,0,0 thread 9,0,0", "misaligned address: ldmatrix at shared address", 1, 3, 1, ANYWHERE},
+    {"outside", "outside", "address", "block 0,0,0 thread 15,0,0", "ldmatrix at shared address 0x10000f0 leaves the block's shared memory (its dynamic part: 0x1000000, 240 bytes)", 1, 3, 1, ANYWHERE},
+    {"generic", "generic", "address", "block 0,0,0 thread 0,0,0", "ld.shared at shared address 0x", 1, 3, 1, ANYWHERE},
+    {"lanes", "lanes", "matrix", "block 0,0,0 thread 31,0,0", "mma.sync: some of the 32 lanes have returned", 0, 0, 1, ANYWHERE},
+    {"copy-to", "copy-to", "address", "block 0,0,0 thread 0,0,0", "misaligned address: cp.async at shared address", 1, 3, 1, ANYWHERE},
+    {"copy-little", "copy-little", "address", "block 0,0,0 thread 0,0,0", "cp.async.cg copies 16 bytes", 1, 3, 1, ANYWHERE},
+};
+/* clang-format on */
+
+static void test_inline_ptx(void **state)
+{
+    (void)state;
+    runs_clean("ptx", "all 1 1");
+    runs_clean("ptx", "all 3 1 1");
+    find_mistakes("ptx", ptx_mistakes, sizeof ptx_mistakes / sizeof *ptx_mistakes);
+    struct output out;
+    run_case("ptx", "not-shared 1 1", &out); /* in the wrapper's header */
+    assert_int_equal(out.status, 3);
+    assert_non_null(strstr(out.text, "report address ptx_wrappers.h:"));
+    assert_non_null(strstr(out.text, "is no address of shared memory"));
+}
+
+/* mma.sync adds up as the tensor cores that were asked for. */
+static void test_inline_ptx_follows_the_model(void **state)
+{
+    (void)state;
+    struct output out;
+    run_case("ptx", "cuts 1 1 0 h100", &out);
+    assert_non_null(strstr(out.text, "sum 1 + 1.19209e-07\n"));
+    run_case("ptx", "cuts 1 1 0 a100", &out);
+    assert_non_null(strstr(out.text, "sum 1 + 0\n"));
 }
 
 /* Infinities of masked scores and NaN that only pass through are nobody's mistake. */
@@ -313,20 +401,6 @@ static void test_traps_are_optional(void **state)
 {
     (void)state;
     runs_clean("errors", "invalid 2 0");
-}
-
-static unsigned char *slurp(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, 0, SEEK_END), 0);
-    *n = (size_t)ftell(f);
-    rewind(f);
-    unsigned char *bytes = malloc(*n);
-    assert_non_null(bytes);
-    assert_int_equal(fread(bytes, 1, *n, f), *n);
-    fclose(f);
-    return bytes;
 }
 
 static void spill(const char *path, const void *bytes, size_t n)
@@ -449,6 +523,8 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_inline_ptx),
+        cmocka_unit_test(test_inline_ptx_follows_the_model),
         cmocka_unit_test(test_honest_infinities_are_quiet),
         cmocka_unit_test(test_traps_are_optional),
         cmocka_unit_test(test_link_stub_names_dynamic_memory),

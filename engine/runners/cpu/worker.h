@@ -52,8 +52,9 @@ struct worker {
     void *main_sp;
     unsigned char *stacks; /* owned, [n_stacks] */
     unsigned n_stacks;
-    unsigned char *signal_stack; /* owned */
-    int copying;                 /* a thread of this block has used cp.async */
+    unsigned char *signal_stack;              /* owned */
+    unsigned char *shared_begin, *shared_end; /* borrowed: this thread's thread-local storage, shared memory in it */
+    int copying;                              /* a thread of this block has used cp.async */
     struct copies copies[SIMT_THREADS_MAX];
     struct fiber fiber[SIMT_THREADS_MAX];
 };

@@ -24,6 +24,7 @@
 #include "simt_launch.h"
 #include "simt_math.h"
 #include "simt_memory.h"
+#include "simt_ptx.h"
 #include "simt_warp.h"
 
 #define __CUDACC__ 1

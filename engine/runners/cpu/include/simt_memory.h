@@ -28,10 +28,10 @@ SIMT_STORE(__stcs)
 SIMT_STORE(__stwt)
 #undef SIMT_STORE
 
-/* One address space: an address is its own image in every other. */
-static inline size_t __cvta_generic_to_shared(const void *p)
+/* Kernels keep a shared address in 32 bits. A global one is its own image. */
+static inline size_t __cvta_generic_to_shared(const void *p, SIMT_SITE)
 {
-    return (size_t)p;
+    return (size_t)simt_shared_address(p, simt_file, simt_line);
 }
 
 static inline size_t __cvta_generic_to_global(const void *p)
@@ -39,9 +39,9 @@ static inline size_t __cvta_generic_to_global(const void *p)
     return (size_t)p;
 }
 
-static inline void *__cvta_shared_to_generic(size_t p)
+static inline void *__cvta_shared_to_generic(size_t p, SIMT_SITE)
 {
-    return (void *)p;
+    return simt_shared_pointer(p, 0, 0, "__cvta_shared_to_generic", simt_file, simt_line);
 }
 
 static inline void *__cvta_global_to_generic(size_t p)

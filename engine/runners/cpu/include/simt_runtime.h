@@ -48,8 +48,14 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
 void simt_copy_commit(void);
 void simt_copy_wait(size_t groups_left);
 
-/* A matrix product of a warp: d = c + a b', as the tensor cores of an H100, or those that were chosen, compute it. m and n are multiples of 8 up to
-   32, k is at most 32. */
+/* Shared memory as PTX addresses it: an offset that fits 32 bits. An address that is not the block's ends the process.
+ */
+uint64_t simt_shared_address(const void *generic, const char *file, int line);
+void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line);
+void simt_address_error(const char *what, const char *file, int line) __attribute__((noreturn));
+
+/* A matrix product of a warp: d = c + a b', as the tensor cores of an H100, or those that were chosen, compute it. m
+   and n are multiples of 8 up to 32, k is at most 32. */
 enum simt_mma_type { SIMT_MMA_F16, SIMT_MMA_BF16 };
 struct simt_mma {
     enum simt_mma_type type; /* of a and b */
