@@ -43,13 +43,14 @@ static void write_text(const char *path, const struct trace_info *info, FILE *ou
 int command_profile(const struct options *o, struct err *err)
 {
     struct session *s;
+    struct recorder plain = {0};
     struct trace_info info = {.backend = "gpu"};
     const struct runner_progress *progress = options_progress();
     if (options_open(o, o->files[0], &s, err) != 0)
         return -1;
     int failed = s->has_scenario ? 0 : err_set(err, ERR_INPUT, o->files[0], "is a recorded trace: nothing to launch");
     failed = failed || measure_ready(&s->paths, &s->scenario, "profile", err) != 0 ||
-             measure_plain(&s->paths, &s->scenario, 1, progress, &info.launches, err) != 0;
+             measure_plain(&plain, &s->paths, &s->scenario, 1, progress, &info.launches, err) != 0;
     if (!failed && o->json) {
         json_t *json = launches_json(&info.launches);
         failed = report_dump(json, stdout, err);
@@ -58,6 +59,7 @@ int command_profile(const struct options *o, struct err *err)
         write_text(o->files[0], &info, stdout);
     }
     launches_free(&info.launches);
+    recorder_free(&plain);
     session_free(s);
     return failed ? -1 : 0;
 }

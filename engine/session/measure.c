@@ -43,16 +43,15 @@ int measure_ready(const struct runner_paths *paths, const struct scenario *scena
     return 0;
 }
 
-int measure_plain(const struct runner_paths *paths, const struct scenario *scenario, int counters,
+int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int counters,
                   const struct runner_progress *progress, struct trace_launches *out, struct err *err)
 {
-    struct recorder r = {0};
     struct trace *t = NULL;
-    int failed = record_open(&r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
+    int failed = record_open(r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
     if (!failed) {
         if (progress && progress->report)
             progress->report(progress->ctx, "measuring", 0, 0);
-        failed = child_profile(r.child, t, counters, scenario->limit_s, progress, err);
+        failed = child_profile(r->child, t, counters, scenario->limit_s, progress, err);
     }
     if (!failed) {
         json_t *json = launches_json(&t->info.launches);
@@ -62,18 +61,17 @@ int measure_plain(const struct runner_paths *paths, const struct scenario *scena
             failed = err_set(err, ERR_SYSTEM, "", "no room for what was measured: %s", wrong);
     }
     trace_free(t);
-    recorder_free(&r);
     return failed;
 }
 
-void measure_beside(const struct runner_paths *paths, const struct scenario *scenario,
+void measure_beside(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                     const struct runner_progress *progress, struct trace_info *info)
 {
     struct err err = {0};
     const int counters = scenario->profile == SCENARIO_PROFILE_YES;
     if (strcmp(info->backend, backend_name(BACKEND_GPU)) != 0 || (!counters && !scenario->budget.stated))
         return;
-    if (measure_plain(paths, scenario, counters, progress, &info->launches, &err) != 0)
+    if (measure_plain(r, paths, scenario, counters, progress, &info->launches, &err) != 0)
         snprintf(info->launches.not_measured, sizeof info->launches.not_measured, "%s", err.message);
 }
 

@@ -7,14 +7,15 @@
 /* 0 if this scenario can run on a GPU here. ERR_SYSTEM: "what" needs one, and why there is none. */
 int measure_ready(const struct runner_paths *paths, const struct scenario *scenario, const char *what, struct err *err);
 
-/* Builds the kernel without probes, launches it on the scenario's inputs and appends to *out what it takes; counters:
+/* r stays warm between calls, and is for these builds alone.
+   Builds the kernel without probes, launches it on the scenario's inputs and appends to *out what it takes; counters:
    also the device's own times and hardware counters. */
-int measure_plain(const struct runner_paths *paths, const struct scenario *scenario, int counters,
+int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int counters,
                   const struct runner_progress *progress, struct trace_launches *out, struct err *err);
 
 /* What of a run on a GPU its scenario wants measured beside it (budget, profile); nothing on the CPU. What fails there
-   is said in info->launches.not_measured, the run stands. */
-void measure_beside(const struct runner_paths *paths, const struct scenario *scenario,
+   is said in info->launches.not_measured, the run stands. r: as measure_plain's. */
+void measure_beside(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                     const struct runner_progress *progress, struct trace_info *info);
 
 /* One kernel's times, by what its build does. */

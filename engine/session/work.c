@@ -31,6 +31,7 @@ struct work {
     const struct trace *run;                 /* borrowed while busy: the ordinary one; NULL: not an isolated run */
     const struct isolation_request *request; /* borrowed while busy */
     struct recorder feed_recorder;
+    struct recorder plain_recorder; /* builds without probes, that are measured beside a run */
     struct feed feed;
 
     /* The judge queue: every slot once, the preferred one first. */
@@ -281,7 +282,7 @@ static void *work_thread(void *ctx)
     if (w->run)
         isolate(w, &progress, &err);
     else if (w->scenario && record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err) == 0)
-        measure_beside(w->paths, w->scenario, &progress, &w->trace->info);
+        measure_beside(&w->plain_recorder, w->paths, w->scenario, &progress, &w->trace->info);
     /* A run that ended early has left a trace: it is shown, and judged as far as it goes. */
     if (w->trace) {
         /* The cancel that ended the run is spent; another one, or quitting, ends the judging too. */
@@ -445,6 +446,7 @@ void work_free(struct work *w)
     pool_free(w->pool);
     recorder_free(&w->recorder);
     recorder_free(&w->feed_recorder);
+    recorder_free(&w->plain_recorder);
     free(w->taken);
     if (w->event_fd >= 0)
         close(w->event_fd);
