@@ -18,11 +18,11 @@ struct judging {
 
 /* Captured values of a narrow type lie between both ends of the bound rounded to that type: rounding is monotonic, so
    the nearest value to anything within the bound does, and truncation does not. Returns 1 if got does; *reach is the
-   larger distance from want to an end. */
+   larger distance from want to an end, and the bound itself where both ends are rounded towards want. */
 static int within_rounded(enum dtype t, double got, double want, double bound, double *reach)
 {
     const double low = bound_round(t, want - bound), high = bound_round(t, want + bound);
-    *reach = fmax(fabs(low - want), fabs(high - want));
+    *reach = fmax(bound, fmax(fabs(low - want), fabs(high - want)));
     return got >= low && got <= high;
 }
 
@@ -118,43 +118,72 @@ static void note_worst(struct judging *j, double ratio, int row, int col)
     }
 }
 
-/* 1 if every element of the row is within its bound and none is worse than `worst`, as in nearly all rows of nearly all
-   runs; *sum is then what their signed errors add up to. A NaN fails the first comparison, a bound that can not fail
-   the second. */
+/* 1 if every element is within its bound, as in nearly all rows of nearly all runs; *sum is then what their signed
+   errors add up to, *worse whether one is worse than `worst`. A NaN fails the first comparison, a bound that can not
+   fail the second. */
 VECTOR_UNITS static int is_quiet(const double *got, const double *want, const double *bound, int n, double worst,
-                                 double *sum)
+                                 double *sum, int *worse)
 {
     lanes_f64 sums = {0};
     lanes_i64 loud = {0};
+    lanes_i64 high = {0};
     int tail = 1;
     int i = 0;
     for (; i + LANES <= n; i += LANES) {
         const lanes_f64 error = LANES_LOAD(got + i) - LANES_LOAD(want + i), limit = LANES_LOAD(bound + i);
         const lanes_f64 size = LANES_SIZE(error);
         sums += error;
-        loud |= ~((size <= limit) & (limit <= FLT_MAX) & (size <= worst * limit));
+        loud |= ~((size <= limit) & (limit <= FLT_MAX));
+        high |= size > worst * limit;
     }
     *sum = lanes_sum(&sums);
+    *worse = lanes_any(&high);
     for (; i < n; i++) {
         const double error = got[i] - want[i], size = fabs(error);
         *sum += error;
-        tail &= (size <= bound[i]) & (bound[i] <= FLT_MAX) & (size <= worst * bound[i]);
+        *worse |= size > worst * bound[i];
+        tail &= (size <= bound[i]) & (bound[i] <= FLT_MAX);
     }
     return tail && !lanes_any(&loud);
 }
 
-/* Judges n elements from `first` on if they are quiet; else returns 0. */
-static int judge_quiet(struct judging *j, size_t first, int n, uint8_t *classes)
+enum { PART = 16 }; /* columns: of a row that has anything to look at, most parts have nothing */
+
+/* Finds the worst of a row's quiet elements col .. end - 1, one of which is worse than what was seen before. */
+static void find_worst(struct judging *j, int row, int col, int end)
 {
     const struct comparison *c = j->c;
+    const size_t first = (size_t)row * (size_t)c->cols;
+    const double *got = c->got + first, *want = c->want + first, *bound = c->bound + first;
+    for (int part = col; part < end; part += PART) {
+        const int n = end - part < PART ? end - part : PART;
+        double sum = 0;
+        int worse = 0;
+        is_quiet(got + part, want + part, bound + part, n, j->worst, &sum, &worse);
+        for (int i = part; worse && i < part + n; i++) {
+            const double size = fabs(got[i] - want[i]);
+            if (size > j->worst * bound[i])
+                note_worst(j, size / bound[i], row, i);
+        }
+    }
+}
+
+/* Judges elements col .. end - 1 of a row if they are quiet; else returns 0. */
+static int judge_quiet(struct judging *j, int row, int col, int end, uint8_t *classes)
+{
+    const struct comparison *c = j->c;
+    const size_t first = (size_t)row * (size_t)c->cols + (size_t)col;
     double sum = 0;
-    if (!is_quiet(c->got + first, c->want + first, c->bound + first, n, j->worst, &sum))
+    int worse = 0;
+    if (!is_quiet(c->got + first, c->want + first, c->bound + first, end - col, j->worst, &sum, &worse))
         return 0;
+    if (worse)
+        find_worst(j, row, col, end);
     j->sum_error += sum;
-    j->n_errors += (uint32_t)n;
-    j->v->count[CLASS_OK] += (uint32_t)n;
+    j->n_errors += (uint32_t)(end - col);
+    j->v->count[CLASS_OK] += (uint32_t)(end - col);
     if (classes)
-        memset(classes + first, CLASS_OK, (size_t)n);
+        memset(classes + first, CLASS_OK, (size_t)(end - col));
     return 1;
 }
 
@@ -186,49 +215,49 @@ static void judge_one(struct judging *j, int row, int col, uint8_t *classes)
         classes[i] = (uint8_t) class;
 }
 
-enum { PART = 16 }; /* columns: where a row is not quiet, most of its parts are */
-
 static void judge_row(struct judging *j, int row, uint8_t *classes)
 {
     const int cols = j->c->cols;
-    const size_t first = (size_t)row * (size_t)cols;
-    if (judge_quiet(j, first, cols, classes))
+    if (judge_quiet(j, row, 0, cols, classes))
         return;
     for (int part = 0; part < cols; part += PART) {
         const int end = part + PART < cols ? part + PART : cols;
-        if (judge_quiet(j, first + (size_t)part, end - part, classes))
+        if (judge_quiet(j, row, part, end, classes))
             continue;
         for (int col = part; col < end; col++)
             judge_one(j, row, col, classes);
     }
 }
 
-enum { SAMPLE_BAD = 255, SAMPLE_OK = 31 }; /* odd: does not keep step with a tile's columns */
+enum { SAMPLE_BAD = 255, SAMPLE_OK = 31, SAMPLE_STEP = 8, SAMPLE_ROOM = 256 }; /* odd: out of step with columns */
 
-/* Shell's: a few dozen numbers, thousands of times. */
-static void sort(double *x, size_t n)
+enum { QUARTILES = 3 };
+
+/* The numbers of ranks n / 4, n / 2 and 3 n / 4, none a NaN; x has room for SAMPLE_ROOM. Counting how many stand before
+   each takes n^2 steps, but of the vector unit, and n is a few dozen. */
+VECTOR_UNITS static void find_quartiles(double *x, int n, double found[QUARTILES])
 {
-    static const size_t gaps[] = {57, 23, 10, 4, 1};
-    for (size_t g = 0; g < sizeof gaps / sizeof gaps[0]; g++) {
-        const size_t gap = gaps[g];
-        for (size_t i = gap; i < n; i++) {
-            const double moved = x[i];
-            size_t at = i;
-            for (; at >= gap && x[at - gap] > moved; at -= gap)
-                x[at] = x[at - gap];
-            x[at] = moved;
-        }
-    }
+    int64_t before[SAMPLE_ROOM] = {0};
+    const int steps = (n + SAMPLE_STEP - 1) / SAMPLE_STEP * SAMPLE_STEP; /* nothing is left over from the vector unit */
+    for (int i = n; i < steps; i++)
+        x[i] = INFINITY;
+    for (int j = 0; j < n; j++)
+        for (int64_t i = 0; i < steps; i++)
+            before[i] += (x[j] < x[i]) | ((x[j] == x[i]) & (j < i));
+    for (int i = 0; i < n; i++)
+        for (int q = 0; q < QUARTILES; q++)
+            if (before[i] == (q + 1) * n / (QUARTILES + 1))
+                found[q] = x[i];
 }
 
 /* Median and interquartile range of got / want over evenly spaced elements: a tile has thousands, and a constant factor
    shows in any few of them. Nearest ranks, so that a ratio shown is one that occurs. */
 static void judge_ratio(const struct comparison *c, struct verdict *v)
 {
-    double ratios[SAMPLE_BAD];
+    double ratios[SAMPLE_ROOM];
     const size_t n = (size_t)c->rows * (size_t)c->cols, most = verdict_bad(v) ? SAMPLE_BAD : SAMPLE_OK;
     const size_t take = n < most ? n : most;
-    size_t used = 0;
+    int used = 0;
     for (size_t k = 0; k < take; k++) {
         const size_t i = k * n / take;
         const double ratio = c->got[i] / c->want[i];
@@ -239,9 +268,10 @@ static void judge_ratio(const struct comparison *c, struct verdict *v)
     v->ratio_spread = NAN;
     if (used == 0)
         return;
-    sort(ratios, used);
-    v->ratio_median = (float)ratios[used / 2];
-    v->ratio_spread = (float)(ratios[used * 3 / 4] - ratios[used / 4]);
+    double quartile[QUARTILES];
+    find_quartiles(ratios, used, quartile);
+    v->ratio_median = (float)quartile[1];
+    v->ratio_spread = (float)(quartile[2] - quartile[0]);
 }
 
 void element_judge(const struct comparison *c, struct verdict *v, uint8_t *classes)

@@ -1,0 +1,115 @@
+/* What a verdict says beside its counts: the worst element, its place, and the ratios got / want. */
+#include "engine/oracle/element.h"
+
+#include "engine/base/format.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 5, COLS = 51, N = ROWS * COLS };
+
+static uint32_t random_bits(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+struct tile {
+    double got[N], want[N], bound[N];
+};
+
+static struct verdict judge(const struct tile *t, int rows)
+{
+    const struct matrix captured = {t->got, DTYPE_F64, COLS, rows, COLS};
+    const struct comparison c = {&captured, t->got, t->want, t->bound, rows, COLS, 0};
+    struct verdict v = {0};
+    element_judge(&c, &v, NULL);
+    return v;
+}
+
+/* The first of the largest ratios, wherever it stands in its row. */
+static void test_worst(void **state)
+{
+    uint32_t seed = 3;
+    (void)state;
+    for (int round = 0; round < 500; round++) {
+        struct tile t;
+        double worst = 0;
+        int place = 0;
+        for (int i = 0; i < N; i++) {
+            t.want[i] = 1;
+            t.bound[i] = 0x1p-10 * (1 + random_bits(&seed) % 4);
+            t.got[i] = 1 + t.bound[i] * (random_bits(&seed) % 512) / (round % 4 ? 512 : 500);
+            const double ratio = fabs(t.got[i] - 1) / t.bound[i];
+            if (ratio > worst) {
+                worst = ratio;
+                place = i;
+            }
+        }
+        const struct verdict v = judge(&t, ROWS);
+        assert_int_equal(v.worst_row, place / COLS);
+        assert_int_equal(v.worst_col, place % COLS);
+        assert_true(v.worst_ratio == (float)worst);
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Nearest ranks among 31 evenly spaced elements of a tile without a bad one; many are alike. */
+static void test_ratios(void **state)
+{
+    enum { SAMPLE = 31 };
+    uint32_t seed = 5;
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct tile t;
+        double ratios[SAMPLE];
+        int n = 0;
+        for (int i = 0; i < N; i++) {
+            t.want[i] = random_bits(&seed) % 9 ? 2 : 0;
+            t.got[i] = 1 + (double)(random_bits(&seed) % (uint32_t)(1 + round % 9));
+            t.bound[i] = 100;
+        }
+        for (int k = 0; k < SAMPLE; k++)
+            if (t.want[k * N / SAMPLE] != 0)
+                ratios[n++] = t.got[k * N / SAMPLE] / 2;
+        qsort(ratios, (size_t)n, sizeof ratios[0], ascending);
+        const struct verdict v = judge(&t, ROWS);
+        assert_true(v.ratio_median == (float)ratios[n / 2]);
+        assert_true(v.ratio_spread == (float)(ratios[3 * n / 4] - ratios[n / 4]));
+    }
+}
+
+/* The interval 1 +- bound holds no f16 but 1: what lies outside is as bad as its distance, in bounds, says. */
+static void test_narrow_reach(void **state)
+{
+    const double got = 1 + 0x1p-10, want = 1, bound = 0x1p-14;
+    const uint16_t code = f16_from_f64(got);
+    const struct matrix captured = {&code, DTYPE_F16, 1, 1, 1};
+    const struct comparison c = {&captured, &got, &want, &bound, 1, 1, 0};
+    struct verdict v = {0};
+    (void)state;
+    element_judge(&c, &v, NULL);
+    assert_int_equal(v.count[CLASS_OFF], 1);
+    assert_true(v.worst_ratio == 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worst),
+        cmocka_unit_test(test_ratios),
+        cmocka_unit_test(test_narrow_reach),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
