@@ -1,15 +1,15 @@
 /* Loops over many numbers, on whatever vector unit the machine has.
 
-   VECTOR_UNITS before a function: it is compiled for AVX2 as well, and what the machine has is chosen when the program
-   is loaded. The results are the same bits either way: each element sees the same IEEE operations (nothing is
-   contracted), and sums that span elements are taken in LANES. */
+   VECTOR_UNITS before a function: it is compiled for AVX2 and AVX-512 as well, and what the machine has is chosen when
+   the program is loaded. The results are the same bits either way: each element sees the same IEEE operations (nothing
+   is contracted), and sums that span elements are taken in LANES. */
 #ifndef BASE_VECTOR_H
 #define BASE_VECTOR_H
 
 #include <stdint.h>
 
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define VECTOR_UNITS __attribute__((target_clones("arch=x86-64-v3", "default")))
+#define VECTOR_UNITS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VECTOR_UNITS
 #endif

@@ -48,6 +48,7 @@ void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split
     memset(s->l_prev_loose, 0, rows * sizeof(double));
     memset(s->u_prev, 0, values * sizeof(double));
     memset(s->u_prev_loose, 0, values * sizeof(double));
+    s->u_prev_exact = 1;
 }
 
 double local_folded(const struct oracle_case *c, double m_natural)
@@ -246,6 +247,16 @@ void local_advance(const struct oracle_case *c, struct judge_scratch *s)
     memcpy(s->m_prev_loose, s->stage[asc_m].loose, row_bytes);
     memcpy(s->l_prev, s->stage[asc_l].value, row_bytes);
     memcpy(s->l_prev_loose, s->stage[asc_l].loose, row_bytes);
-    memcpy(s->u_prev, s->stage[asc_u].value, value_bytes);
-    memcpy(s->u_prev_loose, s->stage[asc_u].loose, value_bytes);
+    struct stage *u = &s->stage[asc_u];
+    if (u->value == u->got_room) {
+        /* The captured values stay where they are; the next tile's are loaded elsewhere. */
+        double *captured = u->got_room;
+        u->got = u->got_room = s->u_prev;
+        s->u_prev = captured;
+    } else {
+        memcpy(s->u_prev, u->value, value_bytes);
+    }
+    if (!u->exact || !s->u_prev_exact)
+        memcpy(s->u_prev_loose, u->loose, value_bytes);
+    s->u_prev_exact = u->exact;
 }

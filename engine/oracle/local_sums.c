@@ -113,25 +113,24 @@ void local_l(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-/* alpha u_prev, its magnitude, and what it is uncertain by. */
-VECTOR_UNITS static void carry(const double *restrict before, const double *restrict before_loose, int n, double factor,
-                               double factor_loose, double *restrict want, double *restrict size,
-                               double *restrict bound)
-{
-    for (int i = 0; i < n; i++) {
-        want[i] = factor * before[i];
-        size[i] = fabs(want[i]);
-        bound[i] = factor_loose * fabs(before[i]) + (fabs(factor) + factor_loose) * before_loose[i];
-    }
-}
+struct joined_row {
+    double factor, factor_loose; /* alpha, and what it is uncertain by */
+    double relative, tiny;       /* error of summing */
+    struct magnitude_row size;   /* sum |p v| */
+};
 
-/* What the operands are uncertain by becomes the bound: `relative` of the sum of magnitudes is added. */
-VECTOR_UNITS static void close_bounds(int n, double relative, double tiny, double *restrict want,
-                                      const double *restrict size, double *restrict bound)
+/* alpha u_prev + p v of one row, p v being in `want`. more: what the uncertainty of p makes of it. */
+VECTOR_UNITS static void join_row(int n, const struct joined_row *row, const double *before, const double *before_loose,
+                                  const double *more, double *restrict want, double *restrict bound)
 {
+    const double factor = row->factor, factor_loose = row->factor_loose, most = fabs(factor) + factor_loose;
+    const double relative = row->relative, tiny = row->tiny;
+    const struct magnitude_row sizes = row->size;
     for (int i = 0; i < n; i++) {
-        want[i] = statement(want[i]);
-        bound[i] += relative * (size[i] + bound[i]) + tiny;
+        const double carried = factor * before[i], size = fabs(carried) + (sizes.sums[i] + sizes.lost) * sizes.grown;
+        const double loose = factor_loose * fabs(before[i]) + most * before_loose[i] + more[i];
+        want[i] = statement(carried + want[i]);
+        bound[i] = loose + relative * (size + loose) + tiny;
     }
 }
 
@@ -141,20 +140,25 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
     const struct stage *alpha = &s->stage[asc_alpha], *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
     const int rescaled = c->conventions.u_phase == ASC_U_RESCALED, accumulator = c->conventions.acc_u;
-    const double *v = s->stage[asc_v].value;
-    double *want = stage->want[LOCAL], *bound = stage->bound[LOCAL], *size = s->sum_abs;
-    for (int r = 0; r < rows; r++) {
-        const double factor = rescaled ? 1 : alpha->value[r], factor_loose = rescaled ? 0 : alpha_loose(alpha, r);
-        const size_t first = (size_t)r * (size_t)head_dim;
-        carry(s->u_prev + first, s->u_prev_loose + first, head_dim, factor, factor_loose, want + first, size + first,
-              bound + first);
-    }
-    matrix_multiply(rows, head_dim, cols, 1, s->pv_p, cols, v, head_dim, want, 1);
-    magnitude_multiply(s, rows, head_dim, cols, 1, product_sizes(accumulator, s->pv_p, rows * cols, s->abs_p),
-                       product_sizes(accumulator, s->use_v, cols * head_dim, s->spare_k), size, 1);
+    const struct magnitude_sums sizes = {s->weighed_sizes, s->weighed_unit};
+    const double *size_p = product_sizes(accumulator, s->pv_p, rows * cols, s->abs_p);
+    const double *size_v = product_sizes(accumulator, s->use_v, cols * head_dim, s->spare_k);
+    double *want = stage->want[LOCAL], *bound = stage->bound[LOCAL];
+    matrix_multiply(rows, head_dim, cols, 1, s->pv_p, cols, s->stage[asc_v].value, head_dim, want, 0);
+    magnitude_sum(s, rows, head_dim, cols, size_p, size_v, &sizes);
+    s->weighed_p = product_size(accumulator, BOUND_TINY) <= BOUND_TINY; /* else subnormal factors count as more */
     if (!s->pv_p_exact)
-        magnitude_multiply(s, rows, head_dim, cols, 1, s->pv_p_loose, s->use_v, bound, 1);
-    close_bounds(rows * head_dim, product_accumulate(c), product_tiny(accumulator, c->bc + 2), want, size, bound);
+        magnitude_multiply(s, rows, head_dim, cols, 1, s->pv_p_loose, s->use_v, s->sum_abs, 0);
+    for (int r = 0; r < rows; r++) {
+        const size_t first = (size_t)r * (size_t)head_dim;
+        const struct joined_row row = {.factor = rescaled ? 1 : alpha->value[r],
+                                       .factor_loose = rescaled ? 0 : alpha_loose(alpha, r),
+                                       .relative = product_accumulate(c),
+                                       .tiny = product_tiny(accumulator, c->bc + 2),
+                                       .size = magnitude_row(&sizes, r, head_dim, cols)};
+        join_row(head_dim, &row, s->u_prev + first, s->u_prev_loose + first,
+                 s->pv_p_exact ? s->zero : s->sum_abs + first, want + first, bound + first);
+    }
 }
 
 void local_keep_u(const struct oracle_case *c, struct judge_scratch *s)

@@ -10,57 +10,96 @@ struct shape {
     int transposed, add;
 };
 
-/* The power of two at or below a finite number; the smallest normal one for what is smaller still. */
-static inline double power_below(double top)
+/* The bits of the largest |x|: ordered like the numbers they stand for, infinities above them, NaNs above those. */
+static inline int64_t largest_bits(const double *x, int n)
 {
-    const uint64_t exponent = format_f64_bits(top) >> 52;
-    return format_f64_of((exponent ? exponent : 1) << 52);
+    int64_t top = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t bits = (int64_t)(format_f64_bits(x[i]) & INT64_MAX);
+        top = bits > top ? bits : top;
+    }
+    return top;
 }
 
-static double largest_finite(const double *x, int n)
+static int64_t largest_finite_bits(const double *x, int n, int64_t infinite)
 {
-    double top = 0;
-    for (int i = 0; i < n; i++)
-        top = fabs(x[i]) > top && fabs(x[i]) < INFINITY ? fabs(x[i]) : top;
+    int64_t top = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t bits = (int64_t)(format_f64_bits(x[i]) & INT64_MAX);
+        top = bits > top && bits < infinite ? bits : top;
+    }
     return top;
+}
+
+/* The power of two at or below the largest finite |x|; the smallest normal one for what is smaller still. */
+static inline double power_below(const double *x, int n)
+{
+    const int64_t infinite = (int64_t)format_f64_bits(INFINITY);
+    int64_t top = largest_bits(x, n);
+    if (top >= infinite)
+        top = largest_finite_bits(x, n, infinite);
+    const uint64_t exponent = (uint64_t)top >> 52;
+    return format_f64_of((exponent ? exponent : 1) << 52);
 }
 
 /* out = |x| / unit as f32, the unit a power of two that brings the largest finite one to [1, 2): no sum of those leaves
    the range of f32. Returns the unit. */
 VECTOR_UNITS static double narrow(const double *restrict x, int n, float *restrict out)
 {
-    const double top = vector_max_size(x, n);
-    const double unit = power_below(top < INFINITY ? top : largest_finite(x, n)), scale = 1 / unit;
+    const double unit = power_below(x, n), scale = 1 / unit;
     for (int i = 0; i < n; i++)
         out[i] = (float)(fabs(x[i]) * scale);
     return unit;
 }
 
-/* What one row of sums stands for. Rounding a and b to f32, multiplying them and adding k products: k + 2 roundings of
-   positive numbers; a, b and each product may have underflown, which costs a product less than 3 times the smallest
-   normal number, since a and b are below 2. */
-VECTOR_UNITS static void widen(const float *restrict sums, int n, int k, double unit, double *restrict c, int add)
+/* Rounding a and b to f32, multiplying them and adding k products: k + 2 roundings of positive numbers; a, b and each
+   product may have underflown, which costs a product less than 3 times the smallest normal number, since a and b are
+   below 2. */
+struct magnitude_row magnitude_row(const struct magnitude_sums *from, int row, int m, int k)
 {
-    const double grown = unit / (1 - bound_gamma(k + 2)), lost = 3 * k * BOUND_TINY;
+    const void *sums = from->sums;
+    return (struct magnitude_row){(const float *)sums + (size_t)row * (size_t)m,
+                                  from->unit[row] / (1 - bound_gamma(k + 2)), 3 * k * BOUND_TINY};
+}
+
+VECTOR_UNITS static void widen(const struct magnitude_row *row, int n, double factor, double *restrict c, int add)
+{
+    const float *restrict sums = row->sums;
+    const double grown = factor * row->grown, lost = row->lost;
     for (int i = 0; i < n && add; i++)
         c[i] += (sums[i] + lost) * grown;
     for (int i = 0; i < n && !add; i++)
         c[i] = (sums[i] + lost) * grown;
 }
 
+static void sum(const struct judge_scratch *s, const struct shape *shape, const double *a, const double *b,
+                const struct magnitude_sums *to)
+{
+    const int n = shape->n, m = shape->m, k = shape->k;
+    void *room_a = s->magnitude_a, *room_b = s->magnitude_b, *room_c = to->sums;
+    float *narrow_a = room_a, *narrow_b = room_b, *sums = room_c;
+    const double unit = narrow(b, m * k, narrow_b);
+    for (int r = 0; r < n; r++)
+        to->unit[r] = unit * narrow(a + (size_t)r * (size_t)k, k, narrow_a + (size_t)r * (size_t)k);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, shape->transposed ? CblasTrans : CblasNoTrans, n, m, k, 1, narrow_a, k,
+                narrow_b, shape->transposed ? k : m, 0, sums, m);
+}
+
+void magnitude_sum(const struct judge_scratch *s, int n, int m, int k, const double *a, const double *b,
+                   const struct magnitude_sums *to)
+{
+    sum(s, &(struct shape){n, m, k, .transposed = 0}, a, b, to);
+}
+
 static void multiply(const struct judge_scratch *s, const struct shape *shape, double factor, const double *a,
                      const double *b, double *c)
 {
-    const int n = shape->n, m = shape->m, k = shape->k;
-    void *room_a = s->magnitude_a, *room_b = s->magnitude_b, *room_c = s->magnitude_c;
-    float *narrow_a = room_a, *narrow_b = room_b, *sums = room_c;
-    const double unit = factor * narrow(b, m * k, narrow_b);
-    for (int r = 0; r < n; r++)
-        s->magnitude_unit[r] = unit * narrow(a + (size_t)r * (size_t)k, k, narrow_a + (size_t)r * (size_t)k);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, shape->transposed ? CblasTrans : CblasNoTrans, n, m, k, 1, narrow_a, k,
-                narrow_b, shape->transposed ? k : m, 0, sums, m);
-    for (int r = 0; r < n; r++)
-        widen(sums + (size_t)r * (size_t)m, m, k, s->magnitude_unit[r], c + (size_t)r * (size_t)m, shape->add);
+    const struct magnitude_sums sums = {s->magnitude_c, s->magnitude_unit};
+    sum(s, shape, a, b, &sums);
+    for (int r = 0; r < shape->n; r++) {
+        const struct magnitude_row row = magnitude_row(&sums, r, shape->m, shape->k);
+        widen(&row, shape->m, factor, c + (size_t)r * (size_t)shape->m, shape->add);
+    }
 }
 
 void magnitude_multiply_transposed(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,

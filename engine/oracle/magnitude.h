@@ -13,4 +13,19 @@ void magnitude_multiply_transposed(const struct judge_scratch *s, int n, int m, 
 void magnitude_multiply(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,
                         const double *b, double *c, int add);
 
+/* The same sums for whoever takes them row by row: |A| |B| as f32 in `sums`, with what 1 of each row stands for in
+   `unit`; both belong to the scratch. */
+struct magnitude_sums {
+    double *sums, *unit; /* room for [n][m] f32, [n] */
+};
+void magnitude_sum(const struct judge_scratch *s, int n, int m, int k, const double *a, const double *b,
+                   const struct magnitude_sums *to);
+
+/* One row of them: sum i is at most (sums[i] + lost) grown. */
+struct magnitude_row {
+    const float *sums;
+    double grown, lost;
+};
+struct magnitude_row magnitude_row(const struct magnitude_sums *from, int row, int m, int k);
+
 #endif

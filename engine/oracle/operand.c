@@ -8,10 +8,11 @@
 
 struct operand {
     const struct matrix *input;
-    double *in, *in_size; /* the input and its magnitude, from the operand's first row on */
-    double *size;         /* room for the magnitude of the captured values */
-    const double **use;   /* where local formulas look for the magnitude */
-    int first;            /* row of the input that the operand begins with */
+    double *in;             /* the input, from the operand's first row on */
+    const double **in_size; /* what of it takes part in sums of magnitudes */
+    double *size;           /* room for the magnitude of the captured values */
+    const double **use;     /* where local formulas look for the magnitude */
+    int first;              /* row of the input that the operand begins with */
 };
 
 static struct operand operand_of(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
@@ -19,11 +20,11 @@ static struct operand operand_of(const struct oracle_case *c, struct judge_scrat
     const int first = s->kv * c->bc;
     switch (ch) {
     case asc_q:
-        return (struct operand){&c->in_q, s->in_q, s->size_q, s->abs_q, &s->use_q, 0};
+        return (struct operand){&c->in_q, s->in_q, &s->in_q_size, s->abs_q, &s->use_q, 0};
     case asc_k:
-        return (struct operand){&c->in_k, s->in_k, s->size_k, s->abs_k, &s->use_k, first};
+        return (struct operand){&c->in_k, s->in_k, &s->in_k_size, s->abs_k, &s->use_k, first};
     default:
-        return (struct operand){&c->in_v, s->in_v, s->size_v, s->abs_v, &s->use_v, first};
+        return (struct operand){&c->in_v, s->in_v, &s->in_v_size, s->abs_v, &s->use_v, first};
     }
 }
 
@@ -65,7 +66,7 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     stage->loose = s->zero;
     stage->exact = 1;
     stage->value = o.in;
-    *o.use = o.in_size;
+    *o.use = *o.in_size;
     const double fold = ch == asc_q ? values_fold(c) : 1;
     const double *in = o.in;
     if (fold != 1) {
@@ -73,7 +74,7 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
         for (int i = 0; i < n; i++) {
             s->folded_q[i] = o.in[i] * fold;
             s->folded_bound[i] = bound_convert(s->folded_q[i]) + BOUND_TINY;
-            o.size[i] = o.in_size[i] * fabs(fold);
+            o.size[i] = fabs((*o.in_size)[i] * fold);
         }
         in = stage->value = s->folded_q;
         *o.use = o.size;

@@ -1,6 +1,7 @@
 /* Scores: their product, soft cap and mask, and what m and P read of them. */
 #include "engine/oracle/local.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/magnitude.h"
@@ -8,7 +9,7 @@
 #include "engine/oracle/values.h"
 
 /* A value that float64 arithmetic could not give from finite operands makes no statement. */
-static double statement(double x)
+static inline double statement(double x)
 {
     return isfinite(x) ? x : NAN;
 }
@@ -54,6 +55,14 @@ static void bias_product(const struct oracle_case *c, const struct judge_scratch
         product->want[i] = bias_score(c, s, i, natural, product->want[i], &product->bound[i]);
 }
 
+VECTOR_UNITS static void close_scores(int n, double tiny, double *restrict want, double *restrict bound)
+{
+    for (int i = 0; i < n; i++) {
+        want[i] = statement(want[i]);
+        bound[i] += tiny;
+    }
+}
+
 void local_score(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
 {
     const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
@@ -79,8 +88,7 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
         double *bound = product->bound + (size_t)r * (size_t)cols;
         for (int col = 0; col < first; col++)
             want[col] = masked, bound[col] = 0;
-        for (int col = first; col < last; col++)
-            want[col] = statement(want[col]), bound[col] += tiny;
+        close_scores(last - first, tiny, want + first, bound + first);
         for (int col = first; biased && col < last; col++)
             if (s->bias[(size_t)r * (size_t)cols + (size_t)col] == -INFINITY)
                 want[col] = -INFINITY, bound[col] = 0;
@@ -89,18 +97,23 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
     }
 }
 
+static void take_sizes(const double *x, int n, double *size)
+{
+    for (int i = 0; i < n; i++)
+        size[i] = fabs(x[i]);
+}
+
 /* Operands off by dq and dk move the product by at most sum (|q| + dq)(|k| + dk) - sum |q| |k|; sizes include dq, dk.
  */
 void local_score_lossy(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
 {
     const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
     const double factor = fabs(product->factor);
-    for (int i = 0; i < rows * head_dim; i++)
-        s->spare_q[i] = fabs(product->q[i]);
-    for (int i = 0; i < cols * head_dim; i++)
-        s->spare_k[i] = fabs(product->k[i]);
-    matrix_multiply_transposed(rows, cols, head_dim, factor, product->size_q, head_dim, product->size_k, head_dim,
-                               s->sum_abs, 0);
+    take_sizes(product->size_q, rows * head_dim, s->spare_q);
+    take_sizes(product->size_k, cols * head_dim, s->spare_k);
+    matrix_multiply_transposed(rows, cols, head_dim, factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs, 0);
+    take_sizes(product->q, rows * head_dim, s->spare_q);
+    take_sizes(product->k, cols * head_dim, s->spare_k);
     matrix_multiply_transposed(rows, cols, head_dim, -factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs,
                                1);
     /* Capping makes differences smaller, but for a change of unit. */

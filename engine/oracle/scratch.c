@@ -152,6 +152,7 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     s->kv_cols = cols;
     s->masked = schedule_masked(c, kv);
     s->pad_cols = s->pad_captured = 0;
+    s->weighed_p = 0;
     for (int r = 0; r < c->in_q.rows; r++)
         s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {

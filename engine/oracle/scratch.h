@@ -29,19 +29,26 @@ struct judge_scratch {
 #define BUFFER(name, elements, meaning) double *name;
 #include "engine/oracle/buffers.def"
 #undef BUFFER
-    struct matrix lanes;                 /* lane_sum as the captured l, where that has several lanes */
-    int *hidden, *visible;               /* [R] each row may see columns hidden .. visible - 1 of the tile */
-    int *cause_hidden, *cause_visible;   /* [R] the same under the mask of a mistake */
-    int *unreal_v;                       /* [D] 1: V's padding made this column of U NaN or infinite */
-    int *seen;                           /* [kv_tiles] 1: judged already */
-    const double *use_q, *use_k, *use_v; /* magnitudes of the q, k and v that local formulas read */
+    struct matrix lanes;               /* lane_sum as the captured l, where that has several lanes */
+    int *hidden, *visible;             /* [R] each row may see columns hidden .. visible - 1 of the tile */
+    int *cause_hidden, *cause_visible; /* [R] the same under the mask of a mistake */
+    int *unreal_v;                     /* [D] 1: V's padding made this column of U NaN or infinite */
+    int *seen;                         /* [kv_tiles] 1: judged already */
+    /* What takes part in sums of magnitudes: of the original inputs, and of the q, k and v that local formulas read.
+       Their own values, signs and all, where nothing makes the magnitudes larger. */
+    const double *in_q_size, *in_k_size, *in_v_size, *use_q, *use_k, *use_v;
     /* Scores as m and P read them: capped and masked. use_s is in unit use_s_natural; loose as in struct stage. */
     const double *use_s, *use_s_loose; /* [R][kv_cols] */
     double use_s_natural;              /* 1 of it in natural units */
     int use_s_direct;                  /* 1: m is the maximum of these very numbers */
+    /* The true scores behind cap and mask, and their bounds; 1 of them in natural units. */
+    const double *true_s, *true_s_bound; /* [R][kv_cols] */
+    double true_s_natural;
     /* P as P.V and as l take it; loose as in struct stage. */
     const double *pv_p, *pv_p_loose, *l_p, *l_p_loose; /* [R][kv_cols] */
     int pv_p_exact;                                    /* 1: pv_p_loose is all zero */
+    int u_prev_exact;                                  /* 1: u_prev_loose is all zero */
+    int weighed_p;            /* 1: weighed_sizes holds sum |p v| of pv_p and the v that local formulas read */
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */
     int late_kv, late_masked; /* which tile that is, or -1 */
     int folds_unseen;         /* 1: Q is folded and rounded where no probe sees it */

@@ -3,7 +3,6 @@
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
-#include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -15,61 +14,64 @@
 /* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
 #define FRAME_LOST 1e100
 
-VECTOR_UNITS static void take_sizes(const double *restrict x, size_t n, double grown, double more,
+VECTOR_UNITS static void grow_sizes(const double *restrict x, size_t n, double grown, double more,
                                     double *restrict size)
 {
     for (size_t i = 0; i < n; i++)
         size[i] = fabs(x[i]) * grown + more;
 }
 
-/* Loads rows first .. first + rows - 1 of an input and their magnitudes. Where the kernel converts it to a narrower
-   type before use, a correct one works on values up to half a step away: the magnitude includes that. Returns 1 if so.
- */
-static int load_input(const struct matrix *input, int used_type, int first, int rows, double *out, double *size)
+/* Loads rows first .. first + rows - 1 of an input. Where the kernel converts it to a narrower type before use, a
+   correct one works on values up to half a step away: `room` gets the magnitudes that include that. Returns what takes
+   part in sums of magnitudes. */
+static const double *load_input(const struct matrix *input, int used_type, int first, int rows, double *out,
+                                double *room)
 {
     double unit = 0;
     double half_tiny = 0;
-    const int lossy =
-        used_type >= 0 && used_type != (int)input->dtype && bound_narrow((enum dtype)used_type, &unit, &half_tiny);
-    const double grown = lossy ? 1 + unit : 1, more = lossy ? half_tiny : 0;
-    const size_t n = (size_t)rows * (size_t)input->cols;
     struct matrix part = *input;
     part.rows = rows;
     part.data = (const unsigned char *)input->data + (size_t)(first * input->row_stride) * dtype_bytes(input->dtype);
     values_load(&part, out);
-    take_sizes(out, n, grown, more, size);
-    return lossy;
+    if (used_type < 0 || used_type == (int)input->dtype || !bound_narrow((enum dtype)used_type, &unit, &half_tiny))
+        return out;
+    grow_sizes(out, (size_t)rows * (size_t)input->cols, 1 + unit, half_tiny, room);
+    return room;
 }
 
 /* Where a factor is folded into Q the result is rounded to the recorded type, or where none is recorded, to the type of
    the input: a relative error that does not depend on the factor, and half a subnormal, which does. */
-static int load_q(const struct oracle_case *c, struct judge_scratch *s)
+static const double *load_q(const struct oracle_case *c, struct judge_scratch *s)
 {
     const int used = values_type(c, asc_q);
     const double fold = fabs(values_fold(c));
     double unit = 0;
     double half_tiny = 0;
-    const int lossy = load_input(&c->in_q, used, 0, c->in_q.rows, s->in_q, s->size_q);
+    const double *size = load_input(&c->in_q, used, 0, c->in_q.rows, s->in_q, s->size_q);
     if (fold == 1)
-        return lossy;
+        return size;
     bound_narrow(used >= 0 ? (enum dtype)used : c->in_q.dtype, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
         s->size_q[i] = fabs(s->in_q[i]) * (1 + unit) * (1 + 4 * BOUND_U) + (half_tiny + BOUND_TINY) / fold;
-    return 1;
+    return s->size_q;
 }
 
 void truth_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
     const int first = s->kv * c->bc, used = values_type(c, ch);
-    if (ch == asc_k)
-        s->lossy_k = load_input(&c->in_k, used, first, s->kv_cols, s->in_k, s->size_k);
-    else
-        s->lossy_v = load_input(&c->in_v, used, first, s->kv_cols, s->in_v, s->size_v);
+    if (ch == asc_k) {
+        s->in_k_size = load_input(&c->in_k, used, first, s->kv_cols, s->in_k, s->size_k);
+        s->lossy_k = s->in_k_size != s->in_k;
+    } else {
+        s->in_v_size = load_input(&c->in_v, used, first, s->kv_cols, s->in_v, s->size_v);
+        s->lossy_v = s->in_v_size != s->in_v;
+    }
 }
 
 void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
 {
-    s->lossy_q = load_q(c, s);
+    s->in_q_size = load_q(c, s);
+    s->lossy_q = s->in_q_size != s->in_q;
     memset(s->out_top, 0, (size_t)c->head_dim * sizeof *s->out_top);
 }
 
@@ -103,8 +105,8 @@ static void true_product(const struct oracle_case *c, struct judge_scratch *s)
     const int unit = c->conventions.s_unit;
     const struct score_product product = {.q = s->in_q,
                                           .k = s->in_k,
-                                          .size_q = s->size_q,
-                                          .size_k = s->size_k,
+                                          .size_q = s->in_q_size,
+                                          .size_k = s->in_k_size,
                                           .factor = values_factor(unit, c->scale),
                                           .relative = product_score(c),
                                           .want = stage->want[GLOBAL],
@@ -125,16 +127,13 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s)
     } else {
         true_product(c, s);
     }
-    const double natural = values_natural_later(c) ? 1 : values_natural_s(c);
-    const double *score = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
+    s->true_s = stage->want[GLOBAL];
+    s->true_s_bound = stage->bound[GLOBAL];
+    s->true_s_natural = values_natural_later(c) ? 1 : values_natural_s(c);
     if (values_natural_later(c) || values_mask_later(c)) {
-        local_see_scores(c, s, &(struct score_view){score, bound, s->true_scores, s->true_bound});
-        score = s->true_scores;
-        bound = s->true_bound;
-    }
-    for (size_t i = 0; i < n; i++) {
-        s->true_scores[i] = score[i] * natural;
-        s->true_bound[i] = bound[i] * fabs(natural);
+        local_see_scores(c, s, &(struct score_view){s->true_s, s->true_s_bound, s->true_scores, s->true_bound});
+        s->true_s = s->true_scores;
+        s->true_s_bound = s->true_bound;
     }
 }
 
@@ -155,10 +154,12 @@ static double masked_score(const struct oracle_case *c)
     return (double)c->conventions.s_masked_value * values_natural_s(c);
 }
 
-VECTOR_UNITS static void raise_top(const double *x, const double *off, int n, double *top, double *top_bound)
+/* x and off times a positive factor: rounding is monotonic, so that the largest product is that of the largest. */
+VECTOR_UNITS static void raise_top(const double *x, const double *off, int n, double factor, double *top,
+                                   double *top_bound)
 {
-    *top = vector_max(x, n, *top);
-    *top_bound = vector_max(off, n, *top_bound);
+    *top = fmax(*top, vector_max(x, n, -INFINITY) * factor);
+    *top_bound = fmax(*top_bound, vector_max(off, n, 0) * factor);
 }
 
 /* The running maximum of the true scores, and of their bounds; want and bound of m. */
@@ -168,13 +169,13 @@ static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
     const int cols = s->kv_cols, converts = scores_convert(c);
     const double back = values_natural_m(c), start = local_m_begin(c, s);
     for (int r = 0; r < stage->rows; r++) {
-        const double *x = s->true_scores + (size_t)r * (size_t)cols;
-        const double *off = s->true_bound + (size_t)r * (size_t)cols;
+        const double *x = s->true_s + (size_t)r * (size_t)cols;
+        const double *off = s->true_s_bound + (size_t)r * (size_t)cols;
         double top = s->max[r];
         double top_bound = s->max_bound[r];
         s->max_prev[r] = top;
         s->max_bound_prev[r] = top_bound;
-        raise_top(x, off, cols, &top, &top_bound);
+        raise_top(x, off, cols, s->true_s_natural, &top, &top_bound);
         if (counted_padding(c, s))
             top = fmax(top, masked_score(c));
         s->max[r] = top;
@@ -213,6 +214,7 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
             else if (!stage->recorded)
                 s->frame_loose[r] = FRAME_LOST;
         }
+        s->shift[r] = s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]);
     }
 }
 
@@ -260,12 +262,6 @@ static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-/* 2^k, the factor of P, l and U. */
-static double offset_factor(const struct oracle_case *c)
-{
-    return ldexp(1, c->conventions.p_offset);
-}
-
 /* A score is at most the maximum, so a kernel's exp(s - m) is at most 1, however uncertain s is; in a frame that may
    lag, 2^lag. This is what a weight may err by at most, relative to max; a fixed frame sets no such limit. */
 static double weight_limit(const struct oracle_case *c, double shift, double folded)
@@ -305,7 +301,7 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
     struct stage *p = &s->stage[asc_p], *l = &s->stage[asc_l];
     const int cols = s->kv_cols, padding = counted_padding(c, s), converts = scores_convert(c);
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols);
-    const double relative = bound_sum(c->bc), factor = offset_factor(c);
+    const double relative = bound_sum(c->bc), factor = truth_offset(c);
     enum dtype t;
     double unit = 0;
     double half_tiny = 0;
@@ -314,15 +310,15 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < p->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;
         const double top = s->max[r], frame = s->frame[r], loose = s->frame_loose[r];
-        const double shift = top == -INFINITY ? 1 : exp(top - frame);
+        const double shift = s->shift[r];
         const double folded = local_folded(c, frame) + bound_offset(c), tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
         const double limit = weight_limit(c, shift, folded), step = half_tiny / (shift * factor);
         double sum = s->decay[r] * s->sum[r];
         double error = (s->decay[r] + s->decay_error[r]) * s->sum_error[r] + s->decay_error[r] * s->sum[r];
-        const struct weight_row row = {.score = s->true_scores + first,
-                                       .loose = s->true_bound + first,
+        const struct weight_row row = {.score = s->true_s + first,
+                                       .loose = s->true_s_bound + first,
                                        .n = cols,
-                                       .natural = 1,
+                                       .natural = s->true_s_natural,
                                        .top = top,
                                        .frame = frame,
                                        .folded = folded,
@@ -346,129 +342,6 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
         s->sum_error[r] = error;
         l->want[GLOBAL][r] = factor * sum * shift;
         l->bound[GLOBAL][r] = factor * (error + loose * sum) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
-    }
-}
-
-/* What u of all tiles before this one is in this tile's frame, where it is recorded after its rescaling. */
-static void truth_late_u(const struct oracle_case *c, struct judge_scratch *s)
-{
-    const int head_dim = c->head_dim;
-    const double factor = offset_factor(c);
-    if (s->late_kv < 0)
-        return;
-    for (int i = 0; i < c->in_q.rows * head_dim; i++) {
-        const int r = i / head_dim;
-        const double shift = factor * (s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]));
-        const double decay = s->decay[r], decay_error = s->decay_error[r];
-        const double error = (decay + decay_error) * s->out_error[i] + decay_error * s->out_size[i];
-        s->late.want[GLOBAL][i] = decay * s->out[i] * shift;
-        s->late.bound[GLOBAL][i] =
-            (error * (1 + BOUND_U) + (s->frame_loose[r] + BOUND_U) * decay * s->out_size[i]) * shift + BOUND_TINY;
-    }
-}
-
-/* P.V may take a rounded P: that much more each weight may err by. */
-static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
-{
-    enum dtype t;
-    double unit = 0;
-    double half_tiny = 0;
-    if (!values_p_type(c, &t))
-        return;
-    bound_narrow(t, &unit, &half_tiny);
-    for (int i = 0; i < c->in_q.rows * s->kv_cols; i++) {
-        const int r = i / s->kv_cols;
-        const double shift = offset_factor(c) * (s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]));
-        if (s->weight[i] > 0 || s->weight_error[i] > 0)
-            s->weight_error[i] += unit * (s->weight[i] + s->weight_error[i]) + half_tiny / shift;
-    }
-}
-
-/* A tensor core aligns a subnormal p like the smallest normal one, t, and a subnormal v likewise: both enter the bound
-   with up to t more, p's in the kernel's frame. */
-static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, double relative)
-{
-    const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
-    const double least = product_size(c->conventions.acc_u, BOUND_TINY);
-    if (least <= BOUND_TINY)
-        return;
-    for (int r = 0; r < rows; r++) {
-        const double shift = offset_factor(c) * (s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]));
-        for (int col = 0; col < cols; col++) {
-            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
-            if (s->weight[i] > 0 && s->weight[i] * shift < least)
-                s->weight_error[i] += relative * least / shift;
-        }
-        for (int d = 0; d < head_dim; d++)
-            s->out_error[(size_t)r * (size_t)head_dim + (size_t)d] += relative * least * (s->sum[r] + cols / shift);
-    }
-}
-
-VECTOR_UNITS static void raise_row(int n, const double *restrict x, double *restrict top)
-{
-    for (int i = 0; i < n; i++)
-        top[i] = x[i] > top[i] ? x[i] : top[i];
-}
-
-/* Sums so far into the frame of this tile's maximum. */
-VECTOR_UNITS static void decay_row(int n, double decay, double decay_error, double *restrict out, double *restrict size,
-                                   double *restrict error)
-{
-    for (int i = 0; i < n; i++) {
-        error[i] = (decay + decay_error) * error[i] + decay_error * size[i];
-        size[i] *= decay;
-        out[i] *= decay;
-    }
-}
-
-struct frame_row {
-    double relative, loose; /* error of summing; uncertainty of the frame */
-    double shift, tiny;     /* from the frame of the maximum to the kernel's */
-};
-
-/* What summing has cost, and U of one row in this run's frame. */
-VECTOR_UNITS static void expect_row(int n, const struct frame_row *frame, const double *restrict out,
-                                    const double *restrict size, double *restrict error, double *restrict want,
-                                    double *restrict bound)
-{
-    const double relative = frame->relative, loose = frame->loose, shift = frame->shift, tiny = frame->tiny;
-    for (int i = 0; i < n; i++) {
-        error[i] += relative * (size[i] + error[i]);
-        want[i] = out[i] * shift;
-        bound[i] = (error[i] + loose * size[i]) * shift + tiny;
-    }
-}
-
-static void truth_u(const struct oracle_case *c, struct judge_scratch *s)
-{
-    struct stage *stage = &s->stage[asc_u];
-    const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
-    const double *v = s->in_v, *size_v = s->size_v;
-    const double relative = product_accumulate(c), factor = offset_factor(c);
-    const double tiny = fmax(1, factor) * c->bc * BOUND_TINY;
-    for (int key = 0; key < cols; key++)
-        raise_row(head_dim, size_v + (size_t)key * (size_t)head_dim, s->out_top);
-    for (int r = 0; r < rows; r++) {
-        const size_t first = (size_t)r * (size_t)head_dim;
-        decay_row(head_dim, s->decay[r], s->decay_error[r], s->out + first, s->out_size + first, s->out_error + first);
-    }
-    matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, s->out, 1);
-    magnitude_multiply(s, rows, head_dim, cols, 1, s->weight, size_v, s->out_size, 1);
-    add_rounding(c, s);
-    add_subnormal(c, s, relative);
-    magnitude_multiply(s, rows, head_dim, cols, 1, s->weight_error, size_v, s->out_error, 1);
-    if (s->lossy_v) {
-        /* What converting V may have cost: w (size - |v|). */
-        for (int i = 0; i < cols * head_dim; i++)
-            s->spare_k[i] = size_v[i] - fabs(v[i]);
-        magnitude_multiply(s, rows, head_dim, cols, BOUND_SLACK, s->weight, s->spare_k, s->out_error, 1);
-    }
-    for (int r = 0; r < rows; r++) {
-        const double shift = s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]), loose = s->frame_loose[r];
-        const size_t first = (size_t)r * (size_t)head_dim;
-        expect_row(head_dim, &(struct frame_row){relative, loose, factor * shift, tiny}, s->out + first,
-                   s->out_size + first, s->out_error + first, stage->want[GLOBAL] + first,
-                   stage->bound[GLOBAL] + first);
     }
 }
 

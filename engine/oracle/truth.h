@@ -19,6 +19,7 @@
 #define ORACLE_TRUTH_H
 
 #include "engine/oracle/scratch.h"
+#include <math.h>
 
 /* Loads Q as float64; and of the tile at hand K or V, which operand_take() does. */
 void truth_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
@@ -31,6 +32,17 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s);
 /* Takes in the tile at hand (after truth_s) and fills want[GLOBAL] and bound[GLOBAL] of m, alpha, p, l and u. The frame
    is what stage m captured, if it did. */
 void truth_tile(const struct oracle_case *c, struct judge_scratch *s);
+
+/* The part of it that comes after the weights: want[GLOBAL] and bound[GLOBAL] of u; and, where an earlier tile's u is
+   recorded after this tile has rescaled it, of that one, before this tile's weights are added. */
+void truth_u(const struct oracle_case *c, struct judge_scratch *s);
+void truth_late_u(const struct oracle_case *c, struct judge_scratch *s);
+
+/* 2^k, the factor of P, l and U. */
+static inline double truth_offset(const struct oracle_case *c)
+{
+    return ldexp(1, c->conventions.p_offset);
+}
 
 /* After all tiles with a visible key, their splits merged (merge.h): o and lse. */
 void truth_end(const struct oracle_case *c, struct judge_scratch *s);

@@ -1,0 +1,161 @@
+/* The true U: products of weights with V, and how far a correct kernel's may lie from them. */
+#include "engine/oracle/truth.h"
+
+#include "engine/base/vector.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/magnitude.h"
+#include "engine/oracle/product.h"
+#include "engine/oracle/values.h"
+
+/* What u of all tiles before this one is in this tile's frame, where it is recorded after its rescaling. */
+void truth_late_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const int head_dim = c->head_dim;
+    const double factor = truth_offset(c);
+    if (s->late_kv < 0)
+        return;
+    for (int i = 0; i < c->in_q.rows * head_dim; i++) {
+        const int r = i / head_dim;
+        const double shift = factor * s->shift[r];
+        const double decay = s->decay[r], decay_error = s->decay_error[r];
+        const double error = (decay + decay_error) * s->out_error[i] + decay_error * s->out_size[i];
+        s->late.want[GLOBAL][i] = decay * s->out[i] * shift;
+        s->late.bound[GLOBAL][i] =
+            (error * (1 + BOUND_U) + (s->frame_loose[r] + BOUND_U) * decay * s->out_size[i]) * shift + BOUND_TINY;
+    }
+}
+
+/* P.V may take a rounded P: that much more each weight may err by. */
+static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
+{
+    enum dtype t;
+    double unit = 0;
+    double half_tiny = 0;
+    if (!values_p_type(c, &t))
+        return;
+    bound_narrow(t, &unit, &half_tiny);
+    for (int i = 0; i < c->in_q.rows * s->kv_cols; i++) {
+        const int r = i / s->kv_cols;
+        const double shift = truth_offset(c) * s->shift[r];
+        if (s->weight[i] > 0 || s->weight_error[i] > 0)
+            s->weight_error[i] += unit * (s->weight[i] + s->weight_error[i]) + half_tiny / shift;
+    }
+}
+
+/* A tensor core aligns a subnormal p like the smallest normal one, t, and a subnormal v likewise: both enter the bound
+   with up to t more, p's in the kernel's frame. Adds the former to the weights' errors; what the latter adds to each u
+   of a row is returned in lost[r]. */
+static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, double relative, double *lost)
+{
+    const int rows = c->in_q.rows, cols = s->kv_cols;
+    const double least = product_size(c->conventions.acc_u, BOUND_TINY);
+    for (int r = 0; r < rows; r++) {
+        const double shift = truth_offset(c) * s->shift[r];
+        lost[r] = 0;
+        if (least <= BOUND_TINY)
+            continue;
+        for (int col = 0; col < cols; col++) {
+            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
+            if (s->weight[i] > 0 && s->weight[i] * shift < least)
+                s->weight_error[i] += relative * least / shift;
+        }
+        lost[r] = relative * least * (s->sum[r] + cols / shift);
+    }
+}
+
+VECTOR_UNITS static void raise_row(int n, const double *restrict x, double *restrict top)
+{
+    for (int i = 0; i < n; i++)
+        top[i] = fabs(x[i]) > top[i] ? fabs(x[i]) : top[i];
+}
+
+/* 1 if every p is its true weight in this run's frame but for 2^-16 of it. */
+VECTOR_UNITS static int weights_follow(const double *p, const double *want, int n)
+{
+    int64_t far = 0;
+    for (int i = 0; i < n; i++)
+        far |= !(fabs(p[i] - want[i]) <= 0x1p-16 * want[i]);
+    return far == 0;
+}
+
+/* Fills weighed_sizes with sum w |v|, or leaves sum |p v| of the captured p there where that is as good: w is then at
+   most (1 + 2^-15) times p in the frame of the maximum. Returns what its sums still have to be multiplied by. */
+static double weigh_sizes(const struct oracle_case *c, struct judge_scratch *s, const struct magnitude_sums *sizes)
+{
+    const int n = c->in_q.rows * s->kv_cols;
+    if (s->weighed_p && s->use_v == s->in_v_size && weights_follow(s->pv_p, s->stage[asc_p].want[GLOBAL], n))
+        return 1 + 0x1p-15;
+    magnitude_sum(s, c->in_q.rows, c->head_dim, s->kv_cols, s->weight, s->in_v_size, sizes);
+    s->weighed_p = 0;
+    return 1;
+}
+
+struct true_row {
+    double decay, decay_error; /* of the sums so far, into the frame of this tile's maximum */
+    double relative, lost;     /* error of summing; and what is lost below normal numbers */
+    double loose;              /* uncertainty of the run's frame */
+    double shift, tiny;        /* from the frame of the maximum to the run's */
+    struct magnitude_row size, error;
+};
+
+/* Takes the tile's products (in `want`), their magnitudes and their errors into the sums so far; U of one row in this
+   run's frame. more: what else the products may err by. */
+VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict size,
+                                 double *restrict error, const double *restrict more, double *restrict want,
+                                 double *restrict bound)
+{
+    const double decay = row->decay, decay_error = row->decay_error, relative = row->relative, lost = row->lost;
+    const double loose = row->loose, shift = row->shift, tiny = row->tiny;
+    const struct magnitude_row sizes = row->size, errors = row->error;
+    for (int i = 0; i < n; i++) {
+        const double before = (decay + decay_error) * error[i] + decay_error * size[i] + lost;
+        const double now = decay * size[i] + (sizes.sums[i] + sizes.lost) * sizes.grown;
+        const double off = before + (errors.sums[i] + errors.lost) * errors.grown + more[i];
+        const double all = off + relative * (now + off), sum = decay * out[i] + want[i];
+        out[i] = sum;
+        size[i] = now;
+        error[i] = all;
+        want[i] = sum * shift;
+        bound[i] = (all + loose * now) * shift + tiny;
+    }
+}
+
+void truth_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *stage = &s->stage[asc_u];
+    const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
+    const double *v = s->in_v, *size_v = s->in_v_size;
+    const double relative = product_accumulate(c), factor = truth_offset(c);
+    const struct magnitude_sums sizes = {s->weighed_sizes, s->weighed_unit},
+                                errors = {s->magnitude_c, s->magnitude_unit};
+    double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
+    for (int key = 0; key < cols; key++)
+        raise_row(head_dim, size_v + (size_t)key * (size_t)head_dim, s->out_top);
+    matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, want, 0);
+    const double as_weighed = weigh_sizes(c, s, &sizes);
+    if (s->lossy_v) {
+        /* What converting V may have cost: w (size - |v|). */
+        for (int i = 0; i < cols * head_dim; i++)
+            s->spare_k[i] = size_v[i] - fabs(v[i]);
+        magnitude_multiply(s, rows, head_dim, cols, BOUND_SLACK, s->weight, s->spare_k, s->sum_abs, 0);
+    }
+    add_rounding(c, s);
+    add_subnormal(c, s, relative, s->lost);
+    magnitude_sum(s, rows, head_dim, cols, s->weight_error, size_v, &errors);
+    for (int r = 0; r < rows; r++) {
+        const double shift = factor * s->shift[r];
+        const size_t first = (size_t)r * (size_t)head_dim;
+        struct true_row row = {.decay = s->decay[r],
+                               .decay_error = s->decay_error[r],
+                               .relative = relative,
+                               .lost = s->lost[r],
+                               .loose = s->frame_loose[r],
+                               .shift = shift,
+                               .tiny = fmax(1, factor) * c->bc * BOUND_TINY,
+                               .size = magnitude_row(&sizes, r, head_dim, cols),
+                               .error = magnitude_row(&errors, r, head_dim, cols)};
+        row.size.grown *= s->weighed_p ? as_weighed / shift : 1;
+        sum_row(head_dim, &row, s->out + first, s->out_size + first, s->out_error + first,
+                s->lossy_v ? s->sum_abs + first : s->zero, want + first, bound + first);
+    }
+}
