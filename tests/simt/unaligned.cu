@@ -22,6 +22,11 @@ namespace wmma_qk
 namespace wmma_both
 {
 #include "kernels/v2c_wmma.cu"
+#undef KEY
+} // namespace wmma_both
+namespace mma
+{
+#include "kernels/fp16_mma.cu"
 }
 
 enum { HEADS = 2, Q_LEN = 70, KV_LEN = 141, D = 64, Q_VALUES = HEADS * Q_LEN * D, KV_VALUES = KV_LEN * D };
@@ -71,6 +76,7 @@ extern "C" int simt_case(const char *name)
     void (*describe)(asc_kernel &) = !strcmp(name, "v2c_cpasync")   ? cpasync::asc_describe_v2c_cpasync
                                      : !strcmp(name, "v2c_wmma_qk") ? wmma_qk::asc_describe_v2c_wmma_qk
                                      : !strcmp(name, "v2c_wmma")    ? wmma_both::asc_describe_v2c_wmma
+                                     : !strcmp(name, "fp16_mma")    ? mma::asc_describe_fp16_mma
                                                                     : nullptr;
     if (!describe || run(describe, 0, aligned))
         return -1;

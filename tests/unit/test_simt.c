@@ -122,7 +122,7 @@ static int build_programs(void **state)
     for (size_t i = 0; i < PROGRAMS; i++) {
         char source[96];
         snprintf(source, sizeof source, "tests/simt/%s.cu", programs[i]);
-        if (strcmp(programs[i], "ptx") == 0) {
+        if (strcmp(programs[i], "ptx") == 0 || strcmp(programs[i], "unaligned") == 0) {
             must_run("mkdir -p " DIR);
             rewrite(programs[i], compiler);
             snprintf(source, sizeof source, "-x c++-cpp-output " DIR "/%s.ii", programs[i]);
@@ -212,6 +212,7 @@ static void test_arrays_need_no_alignment(void **state)
     runs_clean("unaligned", "v2c_cpasync 2 1");
     runs_clean("unaligned", "v2c_wmma_qk 2 1");
     runs_clean("unaligned", "v2c_wmma 2 1");
+    runs_clean("unaligned", "fp16_mma 2 1");
 }
 
 static void test_clock_is_the_same_everywhere(void **state)
