@@ -42,31 +42,38 @@ int runner_last_stamps(const struct trace *t, struct last_stamp *last)
     return n;
 }
 
-void runner_describe_progress(const struct trace *t, char *text, size_t size)
+int runner_farthest(const struct trace *t, struct last_stamp *last)
 {
-    struct last_stamp best = {.kv = -1};
-    int best_slot = -1;
+    int farthest = -1;
+    *last = (struct last_stamp){.kv = -1};
     for (int slot = 0; slot < t->layout.n_slots; slot++) {
-        struct last_stamp last = of_slot(t, slot);
-        if (last.clock == 0)
+        struct last_stamp of = of_slot(t, slot);
+        if (of.clock == 0)
             continue;
-        int better = last.finished != best.finished ? !last.finished : last.clock > best.clock;
-        if (best_slot < 0 || better) {
-            best = last;
-            best_slot = slot;
+        int better = of.finished != last->finished ? !of.finished : of.clock > last->clock;
+        if (farthest < 0 || better) {
+            *last = of;
+            farthest = slot;
         }
     }
-    if (best_slot < 0) {
+    return farthest;
+}
+
+void runner_describe_progress(const struct trace *t, char *text, size_t size)
+{
+    struct last_stamp last;
+    const int slot = runner_farthest(t, &last);
+    if (slot < 0) {
         snprintf(text, size, "no probe had fired");
         return;
     }
-    const int32_t *place = trace_slot_place(t, best_slot);
+    const int32_t *place = trace_slot_place(t, slot);
     char kv[32] = "", line[288] = "";
-    if (best.kv >= 0)
-        snprintf(kv, sizeof kv, ", kv tile %d", best.kv);
-    const struct trace_site *site = trace_site(t, best.channel);
+    if (last.kv >= 0)
+        snprintf(kv, sizeof kv, ", kv tile %d", last.kv);
+    const struct trace_site *site = trace_site(t, last.channel);
     if (site)
         snprintf(line, sizeof line, " (%s:%d)", site->file, site->line);
     snprintf(text, size, "the last probe that fired: %s at batch %d, head %d, q tile %d%s%s",
-             channel_label(best.channel), (int)place[0], (int)place[1], (int)place[2], kv, line);
+             channel_label(last.channel), (int)place[0], (int)place[1], (int)place[2], kv, line);
 }

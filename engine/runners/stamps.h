@@ -15,8 +15,12 @@ struct last_stamp {
 /* Fills last[n_slots]; returns how many slots have any stamp. */
 int runner_last_stamps(const struct trace *t, struct last_stamp *last);
 
-/* "the last probe that fired: P at batch 0, head 3, q tile 2, kv tile 5 (kernel.cu:88)": of the blocks that were not at
-   their end, the one that came farthest. "no probe had fired" without any stamp. */
+/* Of the blocks that were not at their end, the one that came farthest by its own clock; else, of all: its slot, and
+ *last its last probe. -1: no probe had fired. */
+int runner_farthest(const struct trace *t, struct last_stamp *last);
+
+/* "the last probe that fired: P at batch 0, head 3, q tile 2, kv tile 5 (kernel.cu:88)" of runner_farthest(). "no probe
+   had fired" without any stamp. */
 void runner_describe_progress(const struct trace *t, char *text, size_t size);
 
 #endif

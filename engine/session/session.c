@@ -1,5 +1,6 @@
 #include "engine/session/session.h"
 
+#include "engine/runners/stamps.h"
 #include "engine/session/work.h"
 #include <poll.h>
 #include <stdio.h>
@@ -345,6 +346,39 @@ static void take_findings(struct session *s, struct mail *mail)
     free(mail->findings);
 }
 
+/* Where a run that ended early came to. */
+static void go_farthest(struct session *s)
+{
+    struct last_stamp last;
+    const int slot = runner_farthest(s->trace, &last);
+    if (slot >= 0)
+        session_go(s, (struct place){slot, last.kv < 0 ? 0 : last.kv, last.channel});
+}
+
+/* The first screen shows where it begins, or where a run ended in which nothing recorded is wrong: the cursor goes
+   there once, unless the user has moved it. 1: it did. */
+static int follow_first(struct session *s)
+{
+    if (!s->follow_first || !s->judgement)
+        return 0;
+    const struct summary *summary = &s->judgement->summary;
+    const int bad = summary->first.slot >= 0 || summary->unvisited;
+    if (!bad && (!s->judgement->complete || trace_complete(s->trace)))
+        return 0;
+    /* Nobody has moved: the source stays where it stands, and so does what the last command said. */
+    const int at_event = s->at_event;
+    char message[sizeof s->message];
+    memcpy(message, s->message, sizeof message);
+    if (bad)
+        session_go_first_bad(s);
+    else
+        go_farthest(s);
+    memcpy(s->message, message, sizeof message);
+    s->at_event = at_event;
+    s->follow_first = !s->judgement->complete;
+    return 1;
+}
+
 int session_update(struct session *s)
 {
     struct mail mail;
@@ -365,19 +399,8 @@ int session_update(struct session *s)
         s->err = mail.err;
         s->phase = mail.err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     }
-    /* The first screen shows where it begins: the cursor goes there once, unless the user has moved it. */
-    if (s->follow_first && s->judgement && (s->judgement->summary.first.slot >= 0 || s->judgement->summary.unvisited)) {
-        /* Nobody has moved: the source stays where it stands, and so does what the last command said. */
-        const int at_event = s->at_event;
-        char message[sizeof s->message];
-        memcpy(message, s->message, sizeof message);
-        session_go_first_bad(s);
-        memcpy(s->message, message, sizeof message);
-        s->at_event = at_event;
-        s->follow_first = !s->judgement->complete;
-    } else {
+    if (!follow_first(s))
         session_refresh_detail(s);
-    }
     return 1;
 }
 

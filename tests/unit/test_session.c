@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "engine/runners/stamps.h"
 #include "engine/session/session.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,13 @@ static void test_hang_keeps_what_was_written(void **state)
     assert_int_equal(trace_first_stamp(s->trace, asc_u, slot, 1), 0);
     assert_int_equal(s->judgement->summary.culprits, 0);
     assert_false(meets(s, nothing));
+    /* Nothing is wrong, so the cursor stands where the run came to. */
+    struct last_stamp last;
+    const int farthest = runner_farthest(s->trace, &last);
+    assert_int_equal(session_slot(s), farthest);
+    assert_int_equal(last.finished, 0);
+    assert_int_equal(s->cursor.channel, last.channel);
+    assert_int_equal(s->cursor.kv_tile, last.kv);
     /* The next run works: a fresh child. */
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
