@@ -24,6 +24,10 @@
 /* One per debuggee, which is one translation unit. */
 static ASC_CONSTANT struct asc_device asc_state;
 
+#ifdef ASC_NVCC
+static uint32_t asc_told[2]; /* staging_offset and staging_warps, as the device has them */
+#endif
+
 /* Hands the probes what they write through, before each launch. 0, or the CUDA error; -1 where probes that only record
    are asked to feed. */
 extern "C" int asc_bind(const struct asc_device *device)
@@ -31,6 +35,8 @@ extern "C" int asc_bind(const struct asc_device *device)
     if (ASC_MODE != 2 && device->feed)
         return -1;
 #ifdef ASC_NVCC
+    asc_told[0] = device->staging_offset;
+    asc_told[1] = device->staging_warps;
     return static_cast<int>(cudaMemcpyToSymbol(asc_state, device, sizeof *device));
 #else
     asc_state = *device;

@@ -31,7 +31,6 @@ extern __shared__ __align__(16) unsigned char asc_shared[];
    launch with. */
 static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
 {
-    static uint32_t told[2]; /* staging_offset and staging_warps, as the device has them */
     const uint32_t warps = (block.x * block.y * block.z + 31) / 32;
     uint32_t want[2] = {static_cast<uint32_t>((own + 127) / 128 * 128), warps};
     cudaFuncAttributes attributes;
@@ -42,11 +41,11 @@ static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
         attributes.sharedSizeBytes + all > static_cast<size_t>(limit))
         want[1] = 0;
     /* Only where it changes: a launch that is captured into a graph must not copy. */
-    if ((want[0] != told[0] || want[1] != told[1]) &&
+    if ((want[0] != asc_told[0] || want[1] != asc_told[1]) &&
         cudaMemcpyToSymbol(asc_state, want, sizeof want, offsetof(asc_device, staging_offset)) != cudaSuccess)
         return own;
-    told[0] = want[0];
-    told[1] = want[1];
+    asc_told[0] = want[0];
+    asc_told[1] = want[1];
     return want[1] ? all : own;
 }
 
