@@ -160,7 +160,8 @@ struct cause_plan {
 };
 void cause_plan_begin(struct cause_plan *plan, unsigned culprits);
 /* What a formula with a parameter was found to have: "n = 48 of 64"; "" without one. */
-void cause_detail(enum cause cause, const struct oracle_case *c, const struct cause_plan *plan, char *text, size_t bytes);
+void cause_detail(enum cause cause, const struct oracle_case *c, const struct cause_plan *plan, char *text,
+                  size_t bytes);
 
 /* Evidence for one candidate, summed over the tiles that hold any bad element; for a declaration, which has to hold
    everywhere, over all tiles. A formula with a parameter is weighed on the half of the elements that had no say in
@@ -184,7 +185,8 @@ void cause_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct caus
 
 /* bad: [kv_tiles] sets of 1u << enum asc_channel: tiles of culprits with bad elements; channels that exist once per
    slot stand at kv 0. cause_choose sets the parameters of the causes of these channels, from half of the elements; one
-   tile is enough, another may decide between values that explain as much of the first. cause_collect adds what the slot says to evidence[CAUSE_COUNT]. -1 where memory ran out. */
+   tile is enough, another may decide between values that explain as much of the first. cause_collect adds what the slot
+   says to evidence[CAUSE_COUNT]. -1 where memory ran out. */
 int cause_choose(const struct oracle_case *c, const uint32_t *bad, struct judge_scratch *scratch,
                  struct cause_plan *plan);
 int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct cause_plan *plan,

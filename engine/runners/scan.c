@@ -313,12 +313,18 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
 }
 
 /* #include lines are there for check_include(); to compile the text is to have them included already. */
-static void blank_includes(char *text)
+static void blank_includes(char *text, size_t bytes)
 {
-    for (char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, "#include", 8) == 0 || strncmp(line, "#import", 7) == 0)
-            memset(line, ' ', strcspn(line, "\n"));
+    static const char *const directives[] = {"#include", "#import"};
+    for (char *line = text, *stop = text + bytes, *end; line < stop; line = end + (end < stop)) {
+        end = memchr(line, '\n', (size_t)(stop - line));
+        if (!end)
+            end = stop;
+        for (size_t i = 0; i < sizeof directives / sizeof *directives; i++) {
+            size_t n = strlen(directives[i]);
+            if ((size_t)(end - line) >= n && memcmp(line, directives[i], n) == 0)
+                memset(line, ' ', (size_t)(end - line));
+        }
     }
 }
 
@@ -334,7 +340,7 @@ static int finish_rewritten(struct reader *r, struct err *err)
         errno = ENOMEM;
         return err_errno(err, r->file, "inline PTX");
     }
-    blank_includes(r->scan->rewritten);
+    blank_includes(r->scan->rewritten, r->scan->n_rewritten);
     return 0;
 }
 

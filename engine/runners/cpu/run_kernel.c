@@ -1,5 +1,5 @@
-#include "engine/runners/cpu/simt.h"
 #include "engine/runners/cpu/arrays.h"
+#include "engine/runners/cpu/simt.h"
 #include "engine/runners/debuggee/debuggee.h"
 #include "engine/runners/debuggee/say.h"
 #include "probes/live.h"

@@ -37,11 +37,11 @@ struct simt_region {
 };
 
 struct simt_options {
-    int workers;         /* threads; 0: as many as cores */
-    int fp_traps;        /* report the first invalid, divide and overflow of each source line */
-    int planned_threads; /* per block; a launch with another number is reported. 0: any */
+    int workers;             /* threads; 0: as many as cores */
+    int fp_traps;            /* report the first invalid, divide and overflow of each source line */
+    int planned_threads;     /* per block; a launch with another number is reported. 0: any */
     const char *tensor_core; /* whose matrix products, a name of tensor_core.def; NULL, "": "h100" */
-    int lane_order;      /* 0 ascending, 1 descending: which ready lane runs first */
+    int lane_order;          /* 0 ascending, 1 descending: which ready lane runs first */
     /* Called from worker threads and from signal handlers, one at a time. May be NULL. */
     void (*report)(void *ctx, const struct simt_report *report);
     void (*progress)(void *ctx, uint64_t blocks_done, uint64_t blocks); /* after each block, one call at a time */
