@@ -79,40 +79,33 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint3
                  : "memory");
 }
 
-// What differs between the types.
-template <class T> struct Type;
+template <class T> constexpr bool is_half = false;
+template <> constexpr bool is_half<__half> = true;
 
-template <> struct Type<__half> {
-    static __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
-    {
+// c += a b, of 16 x 16 and 16 x 8.
+template <class T> __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    if constexpr (is_half<T>)
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    }
-    static __device__ __forceinline__ uint32_t two(float low, float high)
-    {
-        uint32_t out;
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
-        return out;
-    }
-};
-
-template <> struct Type<__nv_bfloat16> {
-    static __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
-    {
+    else
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
                      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    }
-    static __device__ __forceinline__ uint32_t two(float low, float high)
-    {
-        uint32_t out;
+}
+
+template <class T> __device__ __forceinline__ uint32_t two(float low, float high)
+{
+    uint32_t out;
+    if constexpr (is_half<T>)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
+    else
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
-        return out;
-    }
-};
+    return out;
+}
 
 __device__ __forceinline__ float exp2_fast(float x)
 {
@@ -226,8 +219,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
             for (int n = 0; n < BC / 16; n++) {
                 uint32_t b[4];
                 load_matrices(b, k_row + n * 16 * D * sizeof(T) + ((2 * d + lane / 8 % 2) ^ swizzle) * 16);
-                Type<T>::mma(s[2 * n], a_q[d], b[0], b[1]);
-                Type<T>::mma(s[2 * n + 1], a_q[d], b[2], b[3]);
+                mma<T>(s[2 * n], a_q[d], b[0], b[1]);
+                mma<T>(s[2 * n + 1], a_q[d], b[2], b[3]);
             }
         }
         if ((kt + 1) * BC > seen_by_all) {
@@ -289,15 +282,15 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
         const uint32_t v_row = shared_address(sv) + lane % 16 * D * sizeof(T);
 #pragma unroll
         for (int n = 0; n < BC / 16; n++) {
-            const uint32_t a_p[4] = {Type<T>::two(s[2 * n][0], s[2 * n][1]), Type<T>::two(s[2 * n][2], s[2 * n][3]),
-                                     Type<T>::two(s[2 * n + 1][0], s[2 * n + 1][1]),
-                                     Type<T>::two(s[2 * n + 1][2], s[2 * n + 1][3])};
+            const uint32_t a_p[4] = {two<T>(s[2 * n][0], s[2 * n][1]), two<T>(s[2 * n][2], s[2 * n][3]),
+                                     two<T>(s[2 * n + 1][0], s[2 * n + 1][1]),
+                                     two<T>(s[2 * n + 1][2], s[2 * n + 1][3])};
 #pragma unroll
             for (int j = 0; j < D / 16; j++) {
                 uint32_t b[4];
                 load_matrices_transposed(b, v_row + n * 16 * D * sizeof(T) + ((2 * j + lane / 16) ^ swizzle) * 16);
-                Type<T>::mma(u[2 * j], a_p, b[0], b[1]);
-                Type<T>::mma(u[2 * j + 1], a_p, b[2], b[3]);
+                mma<T>(u[2 * j], a_p, b[0], b[1]);
+                mma<T>(u[2 * j + 1], a_p, b[2], b[3]);
             }
         }
         ASC_EACH(u, kt, D / 2, ROW(i), COL(i), u[i / 4][i % 4]);
@@ -327,7 +320,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
 #pragma unroll
         for (int r = 0; r < 2; r++)
             *reinterpret_cast<uint32_t *>(&AT(so, warp * 16 + g + 8 * r, j * 8 + 2 * t)) =
-                Type<T>::two(u[j][2 * r] * inverse[r], u[j][2 * r + 1] * inverse[r]);
+                two<T>(u[j][2 * r] * inverse[r], u[j][2 * r + 1] * inverse[r]);
     __syncwarp();
 #pragma unroll
     for (int n = 0; n < 16 * D / 8 / 32; n++) {
