@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNELS = ("v2c_wmma", "v2c_wmma_qk", "v2c_cpasync", "v2b_scalar")
+KERNELS = ("fp16_mma", "v2c_wmma", "v2c_wmma_qk", "v2c_cpasync", "v2b_scalar")
 SHAPES = ("2,8,2048,128", "2,8,2048,64", "1,8,512,64")
 MISSION = "1,8,512,64"
 LARGE = "2,8,2048,128"
