@@ -203,7 +203,7 @@ def sanitizer_section(figures):
             f"all of it takes. A run gets {figures['sanitizer']['limit']} s.\n\n" +
             table(("kernel", "(B,H,L,D)", "plain launch", "full capture", "memcheck", "racecheck"), rows) +
             commands(("nvcc -O3 -std=c++17 -arch=native -lineinfo -I. -Iprobes --expt-relaxed-constexpr "
-                      "-DKERNEL='\"kernels/v2c_wmma.cu\"' -o plain tests/gpu/plain_main.cu",
+                      "-DKERNEL='\"kernels/fp16_mma.cu\"' -o plain tests/gpu/plain_main.cu",
                       "compute-sanitizer --tool memcheck ./plain 1,8,512,64 3")))
 
 

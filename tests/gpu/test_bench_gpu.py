@@ -92,15 +92,15 @@ def row(text, *words):
 class Report(unittest.TestCase):
     def test_all_is_well(self):
         text = page(measured(Fake()))
-        self.assertEqual(row(text, "v2c_wmma |", "(2,8,2048,128)", "S, P, U", "GB/s")[3:],
+        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "S, P, U", "GB/s")[3:],
                          ["1.00 GB", "20.0 ms", "50.0 GB/s", "55.0 GB/s", "90.9 %"])
         self.assertEqual(row(text, "v2b_scalar |", "(1,8,512,64)", "1.010")[2:], ["600 µs", "1.010", "33.3", "50.0"])
-        self.assertEqual(row(text, "v2c_wmma, S P U")[1:], ["250,000,000", "20.0 ms", "12,500 M/s", "5,960"])
+        self.assertEqual(row(text, "fp16_mma, S P U")[1:], ["250,000,000", "20.0 ms", "12,500 M/s", "5,960"])
         self.assertEqual(row(text, "v2c-wmma-512.ini", "**")[1:3], ["FAIL", "**80.0 ms**"])
-        self.assertEqual(row(text, "v2c_wmma |", "(1,8,512,64)", "35.0")[3:],
+        self.assertEqual(row(text, "fp16_mma |", "(1,8,512,64)", "35.0")[3:],
                          ["50.0", "35.0 (35.0 ms)", "1.00 (1.00 ms)"])
         self.assertIn("64, of which 3 are off: b0 h0 q9", text)
-        self.assertIn("takes 3 of 4 q tiles: v2c_wmma then takes 33.3 times as long, recording everything 50.0", text)
+        self.assertIn("takes 3 of 4 q tiles: fp16_mma then takes 33.3 times as long, recording everything 50.0", text)
         self.assertIn("| finding | a \\| b |", text)
         self.assertIn("NVIDIA Nothing", text)
         self.assertNotIn("ot measured:", text)
@@ -115,15 +115,15 @@ class Report(unittest.TestCase):
 
     def test_one_is_too_slow(self):
         text = page(measured(Fake(slow=("racecheck",))))
-        cells = row(text, "v2c_wmma |", "(1,8,512,64)", "35.0")
+        cells = row(text, "fp16_mma |", "(1,8,512,64)", "35.0")
         self.assertEqual(cells[5], "still running after 30 s")
 
     def test_one_build_fails(self):
         figures = measured(Fake(), ("capture",))
         figures["capture"]["rows"][0]["builds"][3] = {"build": "full capture", "error": "system", "message": "no room"}
         text = page(figures)
-        self.assertEqual(row(text, "v2c_wmma |", "(2,8,2048,128)", "no room")[3], "not measured: no room")
-        self.assertEqual(row(text, "v2c_wmma |", "(2,8,2048,128)", "1.010")[-1], "-")
+        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "no room")[3], "not measured: no room")
+        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "1.010")[-1], "-")
 
     def test_a_mistake_in_a_step_costs_that_step(self):
         class Odd(Fake):
