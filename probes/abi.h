@@ -43,8 +43,8 @@ struct asc_problem {
     /* 1: beside its keys each query has a sink, a score of its head's own: its weight counts in l and lse, and it has
        no value. */
     int32_t has_sink;
-    int32_t
-        has_alibi; /* 1: the score of query i and key j gets a bias of -slope |diagonal - j|, slope being its head's */
+    /* 1: the score of query i and key j gets a bias of -slope |diagonal - j|, slope being its head's. */
+    int32_t has_alibi;
     int32_t bias_kind; /* enum asc_bias: the score gets bias[batch][head][i][j] */
     float scale;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */

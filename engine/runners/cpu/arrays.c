@@ -32,14 +32,15 @@ static void *guarded(struct arrays *a, int i, size_t bytes)
     return base + GUARD_BYTES + room - round_up(bytes, ARRAY_ALIGN);
 }
 
-static int make(struct arrays *a, int i, const char *name, const void *from, size_t bytes, void **out, struct err *err)
+static int make(struct arrays *a, int i, const struct array_list *list, void **out, struct err *err)
 {
+    const size_t bytes = list->bytes[i];
     void *array = guarded(a, i, bytes);
     if (!array)
-        return err_errno(err, "", "no memory for %s, %zu bytes", name, bytes);
-    a->region[i] = (struct simt_region){name, array, bytes};
-    if (from) {
-        memcpy(array, from, bytes);
+        return err_errno(err, "", "no memory for %s, %zu bytes", array_names[i], bytes);
+    a->region[i] = (struct simt_region){array_names[i], array, bytes};
+    if (i < ARRAY_O) {
+        memcpy(array, list->at[i], bytes);
         const uintptr_t begin = (uintptr_t)a->mapping[i] + GUARD_BYTES;
         mprotect((void *)begin, a->mapping_bytes[i] - 2 * GUARD_BYTES, PROT_READ);
     } else {
@@ -51,47 +52,21 @@ static int make(struct arrays *a, int i, const char *name, const void *from, siz
     return 0;
 }
 
-/* An input that the problem need not have. */
-static int make_term(struct arrays *a, int i, const char *name, const void *from, size_t bytes, void **out,
-                     struct err *err)
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err)
 {
-    *out = NULL;
-    a->region[i] = (struct simt_region){name, NULL, 0};
-    return from ? make(a, i, name, from, bytes, out, err) : 0;
-}
-
-int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err)
-{
-    const size_t element = dtype_bytes((enum dtype)problem->dtype);
-    const size_t rows = (size_t)problem->batch * (size_t)problem->heads * (size_t)problem->q_len;
-    const size_t keys = (size_t)problem->batch * (size_t)problem->kv_heads * (size_t)problem->kv_len;
-    const size_t q_bytes = rows * (size_t)problem->head_dim * element;
-    const size_t kv_bytes = keys * (size_t)problem->head_dim * element;
-    const size_t head_bytes = (size_t)problem->heads * sizeof(float);
-    const size_t bias_bytes = asc_bias_count(problem) * sizeof(float);
-    void *q, *k, *v, *o, *lse, *sink, *alibi, *bias;
+    const struct array_list list = array_list_of(kernel, problem);
+    void *at[ARRAYS] = {0};
     memset(a, 0, sizeof *a);
     a->publish[0] = problem->o;
     a->publish[1] = problem->lse;
-    if (make(a, ARRAY_Q, "Q", problem->q, q_bytes, &q, err) != 0 ||
-        make(a, ARRAY_K, "K", problem->k, kv_bytes, &k, err) != 0 ||
-        make(a, ARRAY_V, "V", problem->v, kv_bytes, &v, err) != 0 ||
-        make_term(a, ARRAY_SINK, "the sinks", problem->sink, head_bytes, &sink, err) != 0 ||
-        make_term(a, ARRAY_ALIBI, "the ALiBi slopes", problem->alibi, head_bytes, &alibi, err) != 0 ||
-        make_term(a, ARRAY_BIAS, "the bias", problem->bias, bias_bytes, &bias, err) != 0 ||
-        make(a, ARRAY_O, "O", NULL, o_bytes, &o, err) != 0 ||
-        make(a, ARRAY_LSE, "LSE", NULL, rows * sizeof(float), &lse, err) != 0) {
-        arrays_free(a);
-        return -1;
+    for (int i = 0; i < ARRAYS; i++) {
+        a->region[i].name = array_names[i];
+        if (list.at[i] && make(a, i, &list, &at[i], err) != 0) {
+            arrays_free(a);
+            return -1;
+        }
     }
-    problem->q = q;
-    problem->k = k;
-    problem->v = v;
-    problem->o = o;
-    problem->lse = lse;
-    problem->sink = sink;
-    problem->alibi = alibi;
-    problem->bias = bias;
+    array_list_use(at, problem);
     return 0;
 }
 

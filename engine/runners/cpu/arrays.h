@@ -5,9 +5,7 @@
 
 #include "engine/base/err.h"
 #include "engine/runners/cpu/simt.h"
-#include "probes/abi.h"
-
-enum { ARRAY_Q, ARRAY_K, ARRAY_V, ARRAY_SINK, ARRAY_ALIBI, ARRAY_BIAS, ARRAY_O, ARRAY_LSE, ARRAYS };
+#include "engine/runners/debuggee/array_list.h"
 
 struct arrays {
     struct simt_region region[ARRAYS]; /* name, begin, bytes; 0 bytes: the problem has no such input */
@@ -17,7 +15,7 @@ struct arrays {
 };
 
 /* Copies the inputs, marks every output element as never written, and points the problem to the copies. */
-int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err);
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err);
 /* Copies o and lse into the trace. */
 void arrays_publish(const struct arrays *a);
 /* 1 if the bytes between an output and the guard zone behind it were written; *name: which. */

@@ -137,28 +137,12 @@ static void unmap_traces(const struct mappings *m)
         munmap(m->fed, m->fed_bytes);
 }
 
-static size_t output_bytes(const struct asc_kernel *kernel, const struct asc_problem *problem)
-{
-    const int dtype = kernel->o_dtype >= 0 ? kernel->o_dtype : problem->dtype;
-    return (size_t)problem->batch * (size_t)problem->heads * (size_t)problem->q_len * (size_t)problem->head_dim *
-           dtype_bytes((enum dtype)dtype);
-}
-
 static void finish_arrays(struct arrays *arrays, int socket)
 {
     const char *name;
     arrays_publish(arrays);
-    if (arrays_overrun(arrays, &name)) {
-        struct say s;
-        char text[64];
-        snprintf(text, sizeof text, "the kernel wrote outside %s", name);
-        say_begin(&s, WIRE_EVENT);
-        say_text(&s, "kind", "address");
-        say_integer(&s, "line", 0);
-        say_text(&s, "file", NULL);
-        say_text(&s, "text", text);
-        say_end(&s, socket);
-    }
+    if (arrays_overrun(arrays, &name))
+        array_list_say_overrun(name, socket);
     arrays_free(arrays);
 }
 
@@ -178,7 +162,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
         return;
     }
     struct arrays arrays;
-    if (arrays_make(&arrays, &problem, output_bytes(kernel, &problem), &err) != 0) {
+    if (arrays_make(&arrays, kernel, &problem, &err) != 0) {
         snprintf(result->text, sizeof result->text, "%.400s", err.message);
         unmap_traces(&mappings);
         return;

@@ -6,8 +6,6 @@
 
 #define ZONE_BYTES ((size_t)256 * 1024) /* an index that is wrong by some rows still lands here */
 
-static const char *const names[ARRAYS] = {"Q", "K", "V", "the sinks", "the ALiBi slopes", "the bias", "O", "LSE"};
-
 static unsigned char *array_of(const struct arrays *a, int i)
 {
     return a->memory[i] + ZONE_BYTES;
@@ -34,66 +32,43 @@ static cudaError_t fill(unsigned char *memory, size_t bytes, const uint16_t *zon
     return status;
 }
 
-static int make(struct arrays *a, int i, const void *from, size_t bytes, const uint16_t *zone, struct err *err)
+static int make(struct arrays *a, int i, const struct array_list *list, const uint16_t *zone, struct err *err)
 {
-    const size_t all = bytes + 2 * ZONE_BYTES;
+    const size_t bytes = list->bytes[i], all = bytes + 2 * ZONE_BYTES;
     void *memory = NULL;
     cudaError_t status = cudaMalloc(&memory, all);
     if (status != cudaSuccess)
-        return cuda_error_set(err, status, "no device memory for %s, %zu bytes", names[i], bytes);
+        return cuda_error_set(err, status, "no device memory for %s, %zu bytes", array_names[i], bytes);
     a->memory[i] = memory;
     a->bytes[i] = bytes;
     status = fill(a->memory[i], all, zone);
-    if (status == cudaSuccess && from)
-        status = cudaMemcpy(array_of(a, i), from, bytes, cudaMemcpyHostToDevice);
-    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "%s can not be copied to the device", names[i]);
+    if (status == cudaSuccess && i < ARRAY_O)
+        status = cudaMemcpy(array_of(a, i), list->at[i], bytes, cudaMemcpyHostToDevice);
+    return status == cudaSuccess ? 0
+                                 : cuda_error_set(err, status, "%s can not be copied to the device", array_names[i]);
 }
 
-/* An input that the problem need not have. */
-static int make_term(struct arrays *a, int i, const float *from, size_t bytes, const uint16_t *zone, struct err *err)
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err)
 {
-    return from ? make(a, i, from, bytes, zone, err) : 0;
-}
-
-static const float *term_of(const struct arrays *a, int i)
-{
-    return a->memory[i] ? (const float *)(const void *)array_of(a, i) : NULL;
-}
-
-int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err)
-{
-    const size_t element = dtype_bytes((enum dtype)problem->dtype);
-    const size_t rows = (size_t)problem->batch * (size_t)problem->heads * (size_t)problem->q_len;
-    const size_t keys = (size_t)problem->batch * (size_t)problem->kv_heads * (size_t)problem->kv_len;
-    const size_t q_bytes = rows * (size_t)problem->head_dim * element;
-    const size_t kv_bytes = keys * (size_t)problem->head_dim * element;
-    const size_t head_bytes = (size_t)problem->heads * sizeof(float);
+    const struct array_list list = array_list_of(kernel, problem);
+    void *at[ARRAYS] = {0};
     uint16_t *zone = make_zone();
+    int failed = 0;
     memset(a, 0, sizeof *a);
     if (!zone)
         return err_errno(err, "", "no memory for a guard zone");
-    const int failed =
-        make(a, ARRAY_Q, problem->q, q_bytes, zone, err) != 0 ||
-        make(a, ARRAY_K, problem->k, kv_bytes, zone, err) != 0 ||
-        make(a, ARRAY_V, problem->v, kv_bytes, zone, err) != 0 ||
-        make_term(a, ARRAY_SINK, problem->sink, head_bytes, zone, err) != 0 ||
-        make_term(a, ARRAY_ALIBI, problem->alibi, head_bytes, zone, err) != 0 ||
-        make_term(a, ARRAY_BIAS, problem->bias, asc_bias_count(problem) * sizeof(float), zone, err) != 0 ||
-        make(a, ARRAY_O, NULL, o_bytes, zone, err) != 0 ||
-        make(a, ARRAY_LSE, NULL, rows * sizeof(float), zone, err) != 0;
+    for (int i = 0; i < ARRAYS && !failed; i++) {
+        if (!list.at[i])
+            continue;
+        failed = make(a, i, &list, zone, err) != 0;
+        at[i] = failed ? NULL : array_of(a, i);
+    }
     free(zone);
     if (failed) {
         arrays_free(a);
         return -1;
     }
-    problem->q = array_of(a, ARRAY_Q);
-    problem->k = array_of(a, ARRAY_K);
-    problem->v = array_of(a, ARRAY_V);
-    problem->sink = term_of(a, ARRAY_SINK);
-    problem->alibi = term_of(a, ARRAY_ALIBI);
-    problem->bias = term_of(a, ARRAY_BIAS);
-    problem->o = array_of(a, ARRAY_O);
-    problem->lse = (float *)(void *)array_of(a, ARRAY_LSE);
+    array_list_use(at, problem);
     return 0;
 }
 
@@ -121,7 +96,7 @@ int arrays_overrun(const struct arrays *a, const char **name)
     int found = 0;
     for (int i = ARRAY_O; i < ARRAYS && host && !found; i++) {
         found = !zone_intact(a->memory[i], host) || !zone_intact(array_of(a, i) + a->bytes[i], host);
-        *name = names[i];
+        *name = array_names[i];
     }
     free(host);
     return found;

@@ -5,10 +5,7 @@
 #define GPU_ARRAYS_H
 
 #include "engine/base/err.h"
-#include "probes/abi.h"
-#include <stddef.h>
-
-enum { ARRAY_Q, ARRAY_K, ARRAY_V, ARRAY_SINK, ARRAY_ALIBI, ARRAY_BIAS, ARRAY_O, ARRAY_LSE, ARRAYS };
+#include "engine/runners/debuggee/array_list.h"
 
 struct arrays {
     unsigned char *memory[ARRAYS]; /* owned device memory: zone, array, zone; NULL: the problem has no such input */
@@ -16,7 +13,7 @@ struct arrays {
 };
 
 /* Copies the inputs of *problem, marks every output element as never written, and points *problem to the copies. */
-int arrays_make(struct arrays *a, struct asc_problem *problem, size_t o_bytes, struct err *err);
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err);
 /* Copies o and lse to host memory. */
 int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err);
 /* 1 if something beside an output was written; *name: which. Device memory must still be readable. */

@@ -9,13 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static size_t output_bytes(const struct asc_kernel *kernel, const struct asc_problem *problem)
-{
-    const int dtype = kernel->o_dtype >= 0 ? kernel->o_dtype : problem->dtype;
-    return (size_t)problem->batch * (size_t)problem->heads * (size_t)problem->q_len * (size_t)problem->head_dim *
-           dtype_bytes((enum dtype)dtype);
-}
-
 /* The same place in the mapping that is pinned, from where the copy engine takes it as it is. NULL stays NULL. */
 static const void *to_pinned(const struct run *run, const void *host)
 {
@@ -74,7 +67,7 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     probes->mistyped = on_device(run, probes->mistyped);
     probes->unfed = on_device(run, probes->unfed);
     probes->trace = run->pinned.device;
-    return arrays_make(&run->arrays, &run->problem, output_bytes(kernel, &run->problem), err);
+    return arrays_make(&run->arrays, kernel, &run->problem, err);
 }
 
 int run_record_nothing(struct run *run, struct err *err)

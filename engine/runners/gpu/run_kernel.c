@@ -1,5 +1,4 @@
 #include "engine/runners/debuggee/debuggee.h"
-#include "engine/runners/debuggee/say.h"
 #include "engine/runners/gpu/cuda_error.h"
 #include "engine/runners/gpu/launches.h"
 #include "engine/runners/gpu/run.h"
@@ -30,19 +29,6 @@ void debuggee_arm(void) {}
 
 /* A kernel on a GPU can not be stopped from within its process: attnscope ends the process. */
 void debuggee_cancel(void) {}
-
-static void say_overrun(const char *name, int socket)
-{
-    struct say s;
-    char text[64];
-    snprintf(text, sizeof text, "the kernel wrote outside %s", name);
-    say_begin(&s, WIRE_EVENT);
-    say_text(&s, "kind", "address");
-    say_integer(&s, "line", 0);
-    say_text(&s, "file", NULL);
-    say_text(&s, "text", text);
-    say_end(&s, socket);
-}
 
 /* Launches, waits, and takes the time between two events around it. */
 static int launch(const struct asc_kernel *kernel, const struct run *run, struct launch_result *result)
@@ -76,7 +62,7 @@ static int launch_and_publish(const struct asc_kernel *kernel, int socket, struc
     if (launches_count() == 1) /* what else took this time? */
         launches_at(0)->facts.seconds = result->seconds;
     if (arrays_overrun(&run->arrays, &name))
-        say_overrun(name, socket);
+        array_list_say_overrun(name, socket);
     if (arrays_publish(&run->arrays, run->o, run->lse, err) != 0)
         return -1;
     result->status = "complete";
