@@ -3,9 +3,9 @@
 #include "engine/base/format.h"
 #include <math.h>
 
-enum { PANEL = 8, K_STEP = 32 };
-static const ptrdiff_t STEP = PANEL; /* from k to k */
-#define EXPONENT_ZERO (-8192)        /* of a zero: a product of one lies below half of it, all others above */
+enum { PANEL = 8, K_STEP_16 = 16, K_STEP_8 = 32 }; /* products of the longest instruction, by bits of an operand */
+static const ptrdiff_t STEP = PANEL;               /* from k to k */
+#define EXPONENT_ZERO (-8192) /* of a zero: a product of one lies below half of it, all others above */
 
 #define F16_RESULT 10
 #define CANONICAL_NAN 0x7FFFFFFFu
@@ -60,9 +60,9 @@ double tensor_core_bound(enum tensor_core model, int n)
     return chunks * chunk + roundings * 0x1p-24;
 }
 
-static int padded_k(int k)
+static int padded_k(int k, int step)
 {
-    return (k + K_STEP - 1) / K_STEP * K_STEP;
+    return (k + step - 1) / step * step;
 }
 
 static size_t panels_of(int rows)
@@ -72,7 +72,7 @@ static size_t panels_of(int rows)
 
 size_t tensor_core_room(int rows, int k)
 {
-    const size_t panels = panels_of(rows), values = panels * (size_t)padded_k(k) * PANEL;
+    const size_t panels = panels_of(rows), values = panels * (size_t)padded_k(k, K_STEP_8) * PANEL;
     return (values * (sizeof(float) + sizeof(int16_t)) + panels * 2 * sizeof(int16_t) + 31) / 32 * 32;
 }
 
@@ -82,56 +82,136 @@ static int least_exponent(enum dtype t)
     return t == DTYPE_BF16 ? -126 : t == DTYPE_E4M3 ? -6 : -14;
 }
 
-static float code_value(enum dtype t, const void *data, ptrdiff_t i)
+/* GNU vectors of a panel's width. */
+typedef float vector_f32 __attribute__((vector_size(32)));
+typedef int32_t vector_i32 __attribute__((vector_size(32)));
+typedef uint32_t vector_u32 __attribute__((vector_size(32))); /* wraps in lanes that are reported */
+typedef int16_t vector_i16 __attribute__((vector_size(16)));
+
+#define SELECT(mask, yes, no) (((yes) & (mask)) | ((no) & ~(mask)))
+
+/* What is known of one operand while it is taken apart. */
+struct taking {
+    enum dtype t;
+    int wide; /* 1: codes of 16 bits */
+    const void *data;
+    int rows, k;
+    ptrdiff_t row_stride, k_stride;
+};
+
+/* Eight codes in memory, `step` apart. */
+#define CODES(x, step)                                                                                                 \
+    {                                                                                                                  \
+        (x)[0], (x)[step], (x)[2 * (step)], (x)[3 * (step)], (x)[4 * (step)], (x)[5 * (step)], (x)[6 * (step)],        \
+            (x)[7 * (step)]                                                                                            \
+    }
+
+static uint32_t code_at(const struct taking *from, ptrdiff_t i)
 {
-    switch (t) {
-    case DTYPE_F16:
-        return f16_to_f32(((const uint16_t *)data)[i]);
-    case DTYPE_BF16:
-        return bf16_to_f32(((const uint16_t *)data)[i]);
-    case DTYPE_E4M3:
-        return e4m3_to_f32(((const uint8_t *)data)[i]);
-    default:
-        return e5m2_to_f32(((const uint8_t *)data)[i]);
+    return from->wide ? ((const uint16_t *)from->data)[i] : ((const uint8_t *)from->data)[i];
+}
+
+/* Codes of elements (row, i) to (row + 7, i); what lies beyond the operand is 0. */
+static inline __attribute__((always_inline)) void take_codes(const struct taking *from, int row, int i, vector_u32 *out)
+{
+    const ptrdiff_t step = from->row_stride, first = row * step + i * from->k_stride;
+    if (i < from->k && row + PANEL <= from->rows && from->wide) {
+        const uint16_t *x = (const uint16_t *)from->data + first;
+        *out = (vector_u32)CODES(x, step);
+        return;
+    }
+    *out = (vector_u32){0};
+    for (int lane = 0; i < from->k && row + lane < from->rows && lane < PANEL; lane++)
+        (*out)[lane] = code_at(from, first + lane * step);
+}
+
+static inline __attribute__((always_inline)) void code_values(enum dtype t, const vector_u32 *codes, vector_f32 *out)
+{
+    if (t == DTYPE_BF16) {
+        *out = (vector_f32)(*codes << 16);
+    } else if (t == DTYPE_F16) {
+        /* The exponent moved to its place in f32 is short by 112; a subnormal f16 comes out normal. */
+        const vector_u32 magnitude = (*codes & 0x7FFFu) << 13, special = (vector_u32)(magnitude >= 0x7C00u << 13);
+        const vector_u32 scaled = (vector_u32)((vector_f32)magnitude * 0x1p112F);
+        *out = (vector_f32)((*codes & 0x8000u) << 16 | scaled | (special & 0x7F800000u));
+    } else {
+        for (int lane = 0; lane < PANEL; lane++)
+            (*out)[lane] =
+                t == DTYPE_E4M3 ? e4m3_to_f32((uint8_t)(*codes)[lane]) : e5m2_to_f32((uint8_t)(*codes)[lane]);
     }
 }
+
+static inline __attribute__((always_inline)) void take_any(const struct taking *from,
+                                                           const struct tensor_core_operand *o, int panel)
+{
+    const vector_i32 none = {0}, least = none + least_exponent(from->t);
+    vector_f32 *value = (vector_f32 *)o->value + (ptrdiff_t)panel * o->k;
+    vector_i16 *exponent = (vector_i16 *)o->exponent + (ptrdiff_t)panel * o->k;
+    vector_i32 low = {0};
+    vector_i32 high = {0};
+    vector_i32 special = {0};
+    for (int i = 0; i < o->k; i++) {
+        vector_u32 codes;
+        take_codes(from, panel * PANEL, i, &codes);
+        code_values(from->t, &codes, &value[i]);
+        /* A subnormal bf16 is a subnormal f32: its true exponent is below what the shift says, and low makes
+           tensor_core_product() take the careful path. */
+        const vector_i32 magnitude = (vector_i32)value[i] & 0x7FFFFFFF, zero = magnitude == 0;
+        const vector_i32 true_exponent = (magnitude >> 23) - 127;
+        const vector_i32 aligned = SELECT(true_exponent < least, least, true_exponent);
+        exponent[i] = __builtin_convertvector(SELECT(zero, none + EXPONENT_ZERO, aligned), vector_i16);
+        special |= true_exponent == 128;
+        low = SELECT(~zero & (true_exponent < low), true_exponent, low);
+        high = SELECT(~zero & (aligned > high), aligned, high);
+    }
+    int16_t *range = o->range + 2 * (ptrdiff_t)panel;
+    range[0] = range[1] = 0;
+    for (int lane = 0; lane < PANEL; lane++) {
+        range[0] = (int16_t)(special[lane] ? INT16_MIN : low[lane] < range[0] ? low[lane] : range[0]);
+        range[1] = (int16_t)(high[lane] > range[1] ? high[lane] : range[1]);
+    }
+}
+
+typedef void take_function(const struct taking *from, const struct tensor_core_operand *o, int panel);
+
+static void take_baseline(const struct taking *from, const struct tensor_core_operand *o, int panel)
+{
+    take_any(from, o, panel);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void take_avx2(const struct taking *from, const struct tensor_core_operand *o,
+                                                      int panel)
+{
+    take_any(from, o, panel);
+}
+
+static take_function *choose_take(void)
+{
+    return __builtin_cpu_supports("avx2") ? take_avx2 : take_baseline;
+}
+#else
+static take_function *choose_take(void)
+{
+    return take_baseline;
+}
+#endif
 
 void tensor_core_take(struct tensor_core_operand *o, void *room, enum dtype t, const void *data, int rows, int k,
                       ptrdiff_t row_stride, ptrdiff_t k_stride)
 {
     const size_t panels = panels_of(rows);
-    const int least = least_exponent(t);
+    const int wide = t == DTYPE_F16 || t == DTYPE_BF16;
+    const struct taking from = {t, wide, data, rows, k, row_stride, k_stride};
     o->rows = rows;
-    o->k = padded_k(k);
+    o->k = padded_k(k, wide ? K_STEP_16 : K_STEP_8);
     o->value = room;
     void *after = o->value + panels * (size_t)o->k * PANEL;
     o->exponent = after;
     o->range = o->exponent + panels * (size_t)o->k * PANEL;
-    float *value = o->value;
-    int16_t *exponent = o->exponent;
-    for (size_t panel = 0; panel < panels; panel++) {
-        int low = 0;
-        int high = 0;
-        int special = 0;
-        for (int i = 0; i < o->k; i++) {
-            for (int row = (int)panel * PANEL; row < ((int)panel + 1) * PANEL; row++, value++, exponent++) {
-                *value = row < rows && i < k ? code_value(t, data, row * row_stride + i * k_stride) : 0;
-                *exponent = EXPONENT_ZERO;
-                const uint32_t magnitude = format_f32_bits(*value) & 0x7FFFFFFFu;
-                if (!magnitude)
-                    continue;
-                /* A subnormal bf16 is a subnormal f32: its true exponent is below what the shift says, and low makes
-                   tensor_core_product() take the careful path. */
-                const int true_exponent = (int)(magnitude >> 23) - 127;
-                *exponent = (int16_t)(true_exponent < least ? least : true_exponent);
-                special |= true_exponent == 128;
-                low = true_exponent < low ? true_exponent : low;
-                high = *exponent > high ? *exponent : high;
-            }
-        }
-        o->range[2 * panel] = (int16_t)(special ? INT16_MIN : low);
-        o->range[2 * panel + 1] = (int16_t)high;
-    }
+    take_function *const take = choose_take();
+    for (int panel = 0; panel < (int)panels; panel++)
+        take(&from, o, panel);
 }
 
 /* Where one row of A and one panel of B lie; a steps by PANEL from k to k. */
@@ -212,15 +292,9 @@ static float element_careful(const struct model *m, const struct strip *s, int l
 
 /* The same for eight elements at a time, GNU vectors in place of int64. Lanes it can not vouch for are reported: then
    the careful path does them over. */
-typedef float vector_f32 __attribute__((vector_size(32)));
-typedef int32_t vector_i32 __attribute__((vector_size(32)));
-typedef uint32_t vector_u32 __attribute__((vector_size(32))); /* wraps in lanes that are reported */
-typedef int16_t vector_i16 __attribute__((vector_size(16)));
 
 /* Outside of these exponents scaling by a power of two would leave the normal numbers. */
 enum { FAST_LOW = -100, FAST_HIGH = 120 };
-
-#define SELECT(mask, yes, no) (((yes) & (mask)) | ((no) & ~(mask)))
 
 /* Rounds to nearest even into f16: added to 1.5 2^(e + 13), a number of exponent e keeps places down to 2^(e - 10).
    Zero is +0. Infinite results are reported. */

@@ -5,6 +5,7 @@
 #include "engine/runners/cpu/worker.h"
 
 #include <math.h>
+#include <string.h>
 
 /* tensor_core_mma takes no more than this. */
 enum { SIDE_MAX = 16 };
@@ -73,12 +74,13 @@ void simt_tensor_product(const struct simt_mma *mma, float *d)
             const int m = mma->m - i < SIDE_MAX ? mma->m - i : SIDE_MAX;
             const int n = mma->n - j < SIDE_MAX ? mma->n - j : SIDE_MAX;
             float part[SIDE_MAX * SIDE_MAX];
-            for (int e = 0; e < m * n; e++)
-                part[e] = mma->c[(i + e / n) * mma->n + j + e % n];
+            const ptrdiff_t first = (ptrdiff_t)i * mma->n + j;
+            for (ptrdiff_t row = 0; row < m; row++)
+                memcpy(part + row * n, mma->c + first + row * mma->n, (size_t)n * sizeof *part);
             tensor_core_mma(model, t, m, n, mma->k, a + (size_t)i * (size_t)mma->k, b + (size_t)j * (size_t)mma->k,
                             part, part);
-            for (int e = 0; e < m * n; e++)
-                d[(i + e / n) * mma->n + j + e % n] = part[e];
+            for (ptrdiff_t row = 0; row < m; row++)
+                memcpy(d + first + row * mma->n, part + row * n, (size_t)n * sizeof *part);
         }
     if (simt_tls.worker->traps)
         report_new(mma, t, d);
