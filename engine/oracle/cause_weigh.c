@@ -259,7 +259,7 @@ static int nearly_all(uint64_t of, uint64_t n)
     return (double)of >= 0.9999 * (double)n;
 }
 
-/* The first three conditions are those of the study of numerics (0 wrong names and 0 of 127 unlisted mistakes named):
+/* The first three conditions gave no wrong name when they were tried, and none to 127 mistakes that are not listed:
    - it explains 99.99 % of all elements of tiles with a fault;
    - 16 elements at least lie beyond both bounds from what the right formula wants;
    - n such agreements by chance, each of probability pi, have ln(pi^n) <= -30. pi is estimated on shuffled values,

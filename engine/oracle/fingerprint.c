@@ -246,7 +246,7 @@ static struct equality compare_block(const struct oracle_case *c, const struct j
 }
 
 /* Another order of summing leaves fewer elements equal than a mistake in the last bits: one tensor core's values equal
-   another's in 63 % of all elements at most (study of numerics), f32's in fewer; `part` has room for data whose sums
+   another's in 63 % of all elements at most (measured), f32's in fewer; `part` has room for data whose sums
    are nearly exact. And some of them are several steps away, since roundings add up and cancel; a result that was cut
    or nudged after the sum is one step away at most. */
 static int another_way(const struct equality *e, int part)

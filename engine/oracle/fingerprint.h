@@ -1,5 +1,5 @@
-/* Which tensor core a run used. The right model equals every element of S and U, wrong ones a part of them at most (in
-   the study of numerics up to 63 %); once it is known, equality can be asked for instead of a bound. */
+/* Which tensor core a run used. The right model equals every element of S and U, wrong ones a part of them at most
+   (measured: up to 63 %); once it is known, equality can be asked for instead of a bound. */
 #ifndef ORACLE_FINGERPRINT_H
 #define ORACLE_FINGERPRINT_H
 

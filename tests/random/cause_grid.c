@@ -95,7 +95,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.message);
         return 2;
     }
-    g.scratch = calloc((size_t)pool_threads(pool), sizeof *g.scratch);
+    g.scratch = calloc((size_t)pool_threads(pool), sizeof(struct judge_scratch *));
     for (int i = 0; i < pool_threads(pool) && g.scratch; i++)
         if (!(g.scratch[i] = judge_scratch_new()))
             g.failed = 1;

@@ -416,9 +416,9 @@ static inline void run_slot(struct run *run, int q_tile)
     struct state st = {.row0 = row0,
                        .q = calloc(values, sizeof(float)),
                        .m = calloc((size_t)s->br, sizeof(float)),
-                       .l = calloc((size_t)(s->br * lanes_of(s)), sizeof(float)),
+                       .l = calloc((size_t)s->br * (size_t)lanes_of(s), sizeof(float)),
                        .u = calloc(values, sizeof(float)),
-                       .l_last = calloc((size_t)(s->br * lanes_of(s)), sizeof(float)),
+                       .l_last = calloc((size_t)s->br * (size_t)lanes_of(s), sizeof(float)),
                        .u_last = calloc(values, sizeof(float))};
     for (int r = 0; r < s->br; r++) {
         st.m[r] = -INFINITY;

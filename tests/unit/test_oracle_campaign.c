@@ -241,7 +241,7 @@ static int can_be_made(const struct core *core, const struct spec *s)
     }
 }
 
-/* The mistakes of the study on every tensor core: found in each element that they move by more than twice the bound,
+/* Typical mistakes on every tensor core: found in each element that they move by more than twice the bound,
    and laid to the stage that made them. */
 static void tensor_core_mutants(void **state)
 {
