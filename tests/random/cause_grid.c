@@ -22,6 +22,7 @@ struct grid {
 
 static const char *mistake_name(enum mistake mistake)
 {
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond ; every mistake below MISTAKES has its place */
     const char *name = mistake < LISTED_END ? listed[mistake].name : unlisted[mistake];
     return name ? name : "RIGHT";
 }

@@ -73,7 +73,7 @@ static void test_ratios(void **state)
     (void)state;
     for (int round = 0; round < 200; round++) {
         struct tile t;
-        double ratios[SAMPLE];
+        double ratios[SAMPLE] = {0};
         int n = 0;
         for (int i = 0; i < N; i++) {
             t.want[i] = random_bits(&seed) % 9 ? 2 : 0;

@@ -17,7 +17,7 @@ static struct bounds bounds_of(struct kernel_run *run)
 {
     static double numbers[5][VALUES];
     static uint8_t classes[2][VALUES];
-    struct bounds b;
+    struct bounds b = {0};
     struct judge_scratch *scratch = judge_scratch_new();
     assert_non_null(scratch);
     for (int kv = 0; kv < KV_TILES; kv++) {

@@ -10,6 +10,7 @@
 #include "engine/session/probe_effect.h"
 #include "engine/session/session.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* kernels/v2b_scalar.cu at (1,2,100,64) with a patch of tests/session/ ("": none). */
@@ -25,8 +26,11 @@ static struct session *run(const char *patch, const char *probes)
     if (*patch)
         snprintf(scenario.patch, sizeof scenario.patch, "%s/tests/session/%s.patch", paths.root, patch);
     if (scenario_parse_shape("1,2,100,64", &scenario.problem, &err) != 0 ||
-        scenario_set(&scenario, "scenario.probes", probes, &err) != 0 || session_open_adhoc(&scenario, &s, &err) != 0)
+        scenario_set(&scenario, "scenario.probes", probes, &err) != 0 || session_open_adhoc(&scenario, &s, &err) != 0 ||
+        !s) {
         fail_msg("%s: %s", err.where, err.message);
+        abort(); /* what fail_msg() does not say: it never returns */
+    }
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     assert_non_null(s->trace);
