@@ -37,7 +37,6 @@ struct argument {
     enum { VALUE, VECTOR, ADDRESS } kind;
     struct token part[VECTOR_MAX]; /* an address: register, offset */
     int n;
-    int negative; /* the offset */
 };
 
 struct instruction {
@@ -140,8 +139,7 @@ static int take_address(struct reader *r, struct argument *a)
     a->part[a->n++] = take_register(r);
     if (!a->part[0].n)
         return -1;
-    a->negative = take(r, '-');
-    if (a->negative || take(r, '+')) {
+    if (take(r, '+')) {
         a->part[a->n++] = take_register(r);
         if (!a->part[1].n)
             return -1;
@@ -302,7 +300,7 @@ static int write_input(struct reader *r, const struct argument *a, char letter, 
         fputs("simt_ptx::address(", code);
         if (write_value(r, a->part[0], 0))
             return -1;
-        fputs(a->negative ? ", -simt_ptx::offset(" : ", simt_ptx::offset(", code);
+        fputs(", simt_ptx::offset(", code);
         if (a->n == 1)
             fputc('0', code);
         else if (write_value(r, a->part[1], 0))
@@ -354,6 +352,8 @@ static int fits(const struct row *row, const struct instruction *in)
         if (i >= in->n_arguments)
             return 0;
         const struct argument *a = &in->argument[i];
+        if (w.letter == '0' && !is(a->part[0], "0"))
+            return 0;
         if ((w.letter == '@') != (a->kind == ADDRESS) || (w.letter != '@' && a->n != w.count))
             return 0;
     }
@@ -370,7 +370,7 @@ static int write_call(struct reader *r, const struct row *row, const struct inst
     const char *comma = "";
     fprintf(code, "%ssimt_ptx::%s(", gives ? "simt_ptx::put(" : "", row->function);
     for (int i = 0; next_wanted(&text, &w) && i < in->n_arguments; i++) {
-        if (w.written)
+        if (w.written || w.letter == '0')
             continue;
         fputs(comma, code);
         comma = ", ";

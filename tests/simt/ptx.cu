@@ -210,6 +210,47 @@ __global__ void functions()
     CHECK(OF_F32("rcp.approx.ftz.f32", 8.0f), 0.125f);
     CHECK(OF_F32("rsqrt.approx.f32", 16.0f), 0.25f);
     CHECK(OF_F32("tanh.approx.f32", 0.5f), tanhf(0.5f));
+    uint32_t x;
+    asm("ex2.approx.f16x2 %0, %1;" : "=r"(x) : "r"(two<__half>(3.0f, -2.0f)));
+    CHECK(x, two<__half>(8.0f, 0.25f));
+    asm("tanh.approx.f16x2 %0, %1;" : "=r"(x) : "r"(two<__half>(0.0f, 20.0f)));
+    CHECK(x, two<__half>(0.0f, 1.0f));
+    unsigned short h;
+    asm("ex2.approx.f16 %0, %1;" : "=h"(h) : "h"((unsigned short)0x3C00));
+    CHECK(h, 0x4000);
+    float y;
+    asm("fma.rn.f32 %0, %1, %1, %2; add.f32 %0, %0, %2; sub.f32 %0, %0, 0f3F800000; mul.f32 %0, %0, %1;"
+        : "=&f"(y)
+        : "f"(3.0f), "f"(4.0f));
+    CHECK(y, 48.0f);
+    asm("max.f32 %0, %1, %2; min.f32 %0, %0, 0f40000000;" : "=&f"(y) : "f"(NAN), "f"(5.0f));
+    CHECK(y, 2.0f);
+    asm("mul.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(0x1p-100f), "f"(0x1p-40f));
+    CHECK(y, 0.0f);
+    asm("mul.f32 %0, %1, %2;" : "=f"(y) : "f"(0x1p-100f), "f"(0x1p-40f));
+    CHECK(y, 0x1p-140f);
+}
+
+// As the __shfl_*_sync() of C++, whose arguments nvcc turns into these bounds.
+__global__ void shuffles()
+{
+    __shared__ uint32_t cell;
+    const uint32_t x = threadIdx.x * 3, lane = threadIdx.x % 32;
+    uint32_t y;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "r"(5));
+    CHECK(y, __shfl_xor_sync(~0u, x, 5));
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=r"(y) : "r"(x), "r"(lane * 7));
+    CHECK(y, __shfl_sync(~0u, x, lane * 7));
+    asm volatile("shfl.sync.up.b32 %0, %1, 3, 0, -1;" : "=r"(y) : "r"(x));
+    CHECK(y, __shfl_up_sync(~0u, x, 3));
+    asm volatile("shfl.sync.down.b32 %0, %1, 3, %2, -1;" : "=r"(y) : "r"(x), "n"((32 - 8) << 8 | 31));
+    CHECK(y, __shfl_down_sync(~0u, x, 3, 8));
+    if (threadIdx.x == 0)
+        cell = 9;
+    asm volatile("bar.sync 0;" ::: "memory");
+    CHECK(cell, 9u);
+    asm volatile("bar.warp.sync 0xffffffff;");
+    asm volatile("barrier.sync.aligned 0;" ::: "memory");
 }
 
 __global__ void conversions()
@@ -283,7 +324,7 @@ __global__ void words(uint32_t *memory)
                  : "=r"(x), "=r"(y), "=r"(z), "=r"(w)
                  : "l"(memory));
     CHECK(x + y + z + w, 54u);
-    asm volatile("ld.global.u32 %0, [%1-4];" : "=r"(x) : "l"(memory + 4));
+    asm volatile("ld.global.u32 %0, [%1+-4];" : "=r"(x) : "l"(memory + 4));
     CHECK(x, 42u);
 
     asm("mov.b32 {%0, %1}, %2;" : "=h"(low), "=h"(high) : "r"(0xBEEF1234u));
@@ -384,6 +425,7 @@ extern "C" int simt_case(const char *name)
         LAUNCH(matrices, 2, 32, 0);
         LAUNCH(copies, 5, 64, 0, in);
         LAUNCH(functions, 1, 1, 0);
+        LAUNCH(shuffles, 2, 96, 0);
         LAUNCH(conversions, 1, 1, 0);
         LAUNCH(words, 1, 32, 0, &memory.x);
     } else if (!strcmp(name, "cuts")) {

@@ -85,9 +85,7 @@ template <> struct Mma<__half> {
 __device__ __forceinline__ __half2 pack_half2(float x, float y)
 {
     __half2 out;
-    asm("cvt.rn.f16x2.f32 %[out], %[high], %[low];"
-        : [out] "=r"(reinterpret_cast<uint32_t &>(out))
-        : [high] "f"(y), [low] "f"(x));
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(reinterpret_cast<uint32_t &>(out)) : "f"(y), "f"(x));
     return out;
 }
 

@@ -236,6 +236,31 @@ template <float f(float)> static inline uint32_t of_f32_ftz(uint32_t x)
     return flushed(word(f(f32(flushed(x)))));
 }
 
+template <float f(float)> static inline uint16_t of_f16(uint16_t x)
+{
+    return f16_from_f32(f(f16_to_f32(x)));
+}
+template <float f(float)> static inline uint32_t of_f16x2(uint32_t x)
+{
+    return two(of_f16<f>((uint16_t)x), of_f16<f>((uint16_t)(x >> 16)));
+}
+template <float f(float, float)> static inline uint32_t f32_of(uint32_t x, uint32_t y)
+{
+    return word(f(f32(x), f32(y)));
+}
+template <float f(float, float)> static inline uint32_t f32_of_ftz(uint32_t x, uint32_t y)
+{
+    return flushed(word(f(f32(flushed(x)), f32(flushed(y)))));
+}
+template <float f(float, float, float)> static inline uint32_t f32_of(uint32_t x, uint32_t y, uint32_t z)
+{
+    return word(f(f32(x), f32(y), f32(z)));
+}
+template <float f(float, float, float)> static inline uint32_t f32_of_ftz(uint32_t x, uint32_t y, uint32_t z)
+{
+    return flushed(word(f(f32(flushed(x)), f32(flushed(y)), f32(flushed(z)))));
+}
+
 /* Of two sources the first becomes the upper half (PTX ISA, cvt). */
 static inline uint32_t cvt_f16x2_f32(uint32_t high, uint32_t low)
 {
@@ -317,6 +342,31 @@ static inline uint32_t pack(regs<uint16_t, 2> x)
 static inline regs<uint16_t, 2> unpack(uint32_t x)
 {
     return {{(uint16_t)x, (uint16_t)(x >> 16)}};
+}
+
+enum shfl_mode { SHFL_BFLY, SHFL_IDX, SHFL_UP, SHFL_DOWN };
+
+/* The lane that is read, out of a segment, else the own one (PTX ISA, shfl.sync). */
+template <shfl_mode mode>
+static inline uint32_t shfl(uint32_t x, uint32_t b, uint32_t bounds, uint32_t lanes, SIMT_SITE)
+{
+    const int lane = (int)simt_lane(), segment = (int)(bounds >> 8 & 31), move = (int)(b & 31);
+    const int last = (lane & segment) | ((int)(bounds & 31) & ~segment);
+    int from = (lane & segment) | (move & ~segment);
+    if (mode == SHFL_BFLY)
+        from = lane ^ move;
+    else if (mode != SHFL_IDX)
+        from = mode == SHFL_UP ? lane - move : lane + move;
+    const bool inside = mode == SHFL_UP ? from >= last : from <= last;
+    return simt::shuffle(lanes, x, inside ? from : lane, simt_file, simt_line);
+}
+static inline void bar_sync(SIMT_SITE)
+{
+    __syncthreads(simt_file, simt_line);
+}
+static inline void bar_warp_sync(uint32_t lanes, SIMT_SITE)
+{
+    __syncwarp(lanes, simt_file, simt_line);
 }
 
 static inline bool equal(uint32_t a, uint32_t b)
