@@ -4,9 +4,8 @@
 #include <stddef.h>
 
 #include "tests/unit/cause_outcome.h"
+#include "tests/unit/fixture_scratch.h"
 #include <cmocka.h>
-
-static struct judge_scratch *scratch;
 
 static void rule(void **state)
 {
@@ -243,21 +242,6 @@ static void other_declarations_are_recognised(void **state)
     assert_true(o.named[CAUSE_s_recorded_before_mask]);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,5 +254,5 @@ int main(void)
         cmocka_unit_test(another_unit_is_recognised),
         cmocka_unit_test(other_declarations_are_recognised),
     };
-    return cmocka_run_group_tests_name("oracle: evidence for causes", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: evidence for causes", tests, scratch_begin, scratch_end);
 }

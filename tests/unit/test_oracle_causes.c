@@ -5,9 +5,8 @@
 #include <stddef.h>
 
 #include "tests/unit/cause_grade.h"
+#include "tests/unit/fixture_scratch.h"
 #include <cmocka.h>
-
-static struct judge_scratch *scratch;
 
 static void listed_mistakes_are_named(void **state)
 {
@@ -60,26 +59,11 @@ static void every_mistake_is_tried(void **state)
             fail_msg("%s is not tried", cause_name((enum cause)cause));
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listed_mistakes_are_named),
         cmocka_unit_test(every_mistake_is_tried),
     };
-    return cmocka_run_group_tests_name("oracle: causes", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: causes", tests, scratch_begin, scratch_end);
 }

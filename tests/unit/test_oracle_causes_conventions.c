@@ -5,9 +5,8 @@
 #include <stddef.h>
 
 #include "tests/unit/cause_shapes.h"
+#include "tests/unit/fixture_scratch.h"
 #include <cmocka.h>
-
-static struct judge_scratch *scratch;
 
 static void correct_kernels_are_clean(void **state)
 {
@@ -70,21 +69,6 @@ static void unlisted_mistakes(void **state)
     assert_int_equal(named, 0);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -92,5 +76,5 @@ int main(void)
         cmocka_unit_test(listed_mistakes),
         cmocka_unit_test(unlisted_mistakes),
     };
-    return cmocka_run_group_tests_name("oracle: causes under conventions", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: causes under conventions", tests, scratch_begin, scratch_end);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>
 
@@ -21,8 +22,6 @@ static const struct core {
     {ASC_ACC_WGMMA_E4M3, TENSOR_CORE_WGMMA_E4M3, DTYPE_E4M3, ASC_P_E4M3},
 };
 enum { CORES = sizeof cores / sizeof cores[0], SLOTS = 4 };
-
-static struct judge_scratch *scratch;
 
 static struct spec spec_of(const struct core *core, enum mistake mistake, unsigned seed)
 {
@@ -109,23 +108,8 @@ static void every_core(void **state)
     assert_int_equal(failed, 0);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_core)};
-    return cmocka_run_group_tests_name("causes on tensor cores", tests, begin, end);
+    return cmocka_run_group_tests_name("causes on tensor cores", tests, scratch_begin, scratch_end);
 }

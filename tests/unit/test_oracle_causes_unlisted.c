@@ -5,9 +5,8 @@
 #include <stddef.h>
 
 #include "tests/unit/cause_grade.h"
+#include "tests/unit/fixture_scratch.h"
 #include <cmocka.h>
-
-static struct judge_scratch *scratch;
 
 static void unlisted_mistakes_have_no_name(void **state)
 {
@@ -71,26 +70,11 @@ static void uninformative_inputs(void **state)
     assert_true(right > 0);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unlisted_mistakes_have_no_name),
         cmocka_unit_test(uninformative_inputs),
     };
-    return cmocka_run_group_tests_name("oracle: causes of other mistakes", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: causes of other mistakes", tests, scratch_begin, scratch_end);
 }

@@ -7,12 +7,11 @@
 
 #include "engine/oracle/schedule.h"
 #include "probes/conventions.h"
+#include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>
 
 #define SET(channel) (1u << asc_##channel)
-
-static struct judge_scratch *scratch;
 
 /* A kernel that keeps a convention, and a declaration that it does not keep. */
 struct case_of {
@@ -498,21 +497,6 @@ static void row_state(void **state)
     }
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,5 +512,5 @@ int main(void)
         cmocka_unit_test(bounds_stay_finite),
         cmocka_unit_test(row_state),
     };
-    return cmocka_run_group_tests_name("oracle: conventions", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: conventions", tests, scratch_begin, scratch_end);
 }

@@ -4,10 +4,9 @@
 #include <stddef.h>
 
 #include "engine/oracle/schedule.h"
+#include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>
-
-static struct judge_scratch *scratch;
 
 static const struct asc_conventions scaled = {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED};
 
@@ -233,22 +232,6 @@ static void schedule(void **state)
     assert_int_equal(schedule_masked(&c, 0), 0);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    judge_scratch_free(NULL);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,5 +245,5 @@ int main(void)
         cmocka_unit_test(empty_rows),
         cmocka_unit_test(converted_inputs),
     };
-    return cmocka_run_group_tests_name("oracle: correct kernels", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: correct kernels", tests, scratch_begin, scratch_end);
 }

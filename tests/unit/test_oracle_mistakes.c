@@ -3,12 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>
 
 #define SET(channel) (1u << asc_##channel)
-
-static struct judge_scratch *scratch;
 
 static const struct spec base = {.q_len = 128,
                                  .kv_len = 180,
@@ -459,21 +458,6 @@ static void input_is_the_origin(void **state)
     }
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,5 +477,5 @@ int main(void)
         cmocka_unit_test(absurd_frames),
         cmocka_unit_test(input_is_the_origin),
     };
-    return cmocka_run_group_tests_name("oracle: mistakes", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: mistakes", tests, scratch_begin, scratch_end);
 }

@@ -4,6 +4,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/fingerprint.h"
 #include "probes/layout.h"
+#include "tests/unit/fixture_scratch.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,8 +58,6 @@ struct run {
     uint16_t u16[TILES][BR * D];
     struct tile_verdicts out[TILES * ASC_CHANNELS];
 };
-
-static struct judge_scratch *scratch;
 
 static uint64_t next(uint64_t *state)
 {
@@ -628,21 +627,6 @@ static void majority(void **state)
     assert_int_equal(fingerprint_fits(&f), 1);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,5 +634,5 @@ int main(void)
         cmocka_unit_test(counted),    cmocka_unit_test(not_recognised),   cmocka_unit_test(not_finite),
         cmocka_unit_test(majority),   cmocka_unit_test(f16_accumulators),
     };
-    return cmocka_run_group_tests_name("oracle: tensor-core products", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: tensor-core products", tests, scratch_begin, scratch_end);
 }

@@ -7,13 +7,13 @@
 
 #include "engine/oracle/bias.h"
 #include "engine/oracle/schedule.h"
+#include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>
 
 #define SET(channel) (1u << asc_##channel)
 #define BASE .s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED
 
-static struct judge_scratch *scratch;
 static double largest[2][ASC_CHANNELS]; /* error/bound */
 
 static void expect_clean(const struct spec *s)
@@ -426,21 +426,6 @@ static void splits_of_tiles(void **state)
     assert_int_equal(asc_split_tiles(10, 4), 3);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,5 +441,5 @@ int main(void)
         cmocka_unit_test(splits_of_tiles),
         cmocka_unit_test(wrong_declarations_are_found),
     };
-    return cmocka_run_group_tests_name("oracle: sinks, biases, splits", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: sinks, biases, splits", tests, scratch_begin, scratch_end);
 }

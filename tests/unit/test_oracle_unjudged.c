@@ -5,11 +5,10 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
+#include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>
 #include <limits.h>
-
-static struct judge_scratch *scratch;
 
 #define SET(channel) (1u << asc_##channel)
 #define ALL ((1u << ASC_CHANNELS) - 1)
@@ -348,21 +347,6 @@ static void sizes_that_wrap(void **state)
     kernel_run_free(run);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    oracle_init();
-    scratch = judge_scratch_new();
-    return scratch ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    judge_scratch_free(scratch);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,5 +364,5 @@ int main(void)
         cmocka_unit_test(logarithm_may_err_by_three_ulp),
         cmocka_unit_test(sizes_that_wrap),
     };
-    return cmocka_run_group_tests_name("oracle: unjudged", tests, begin, end);
+    return cmocka_run_group_tests_name("oracle: unjudged", tests, scratch_begin, scratch_end);
 }
