@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 
 from bench_steps import CAPTURE, LARGE, medians
 
@@ -12,7 +13,7 @@ everything but the numerics anew; this page is made from the sections in [gpu-re
 
 """
 # Sections in their order; any other file of docs/gpu-report/ comes behind them.
-ORDER = ("machine", "capture", "overhead", "printf", "rerun", "sanitizer", "bounded", "times", "numerics")
+ORDER = ("machine", "capture", "overhead", "ladder", "printf", "rerun", "sanitizer", "bounded", "times", "numerics")
 
 
 def seconds(x):
@@ -156,6 +157,39 @@ def beyond(row):
     all_of_it = f", recording everything {digits(ratio(full, plain))} times" if full else ""
     return (f"\nAt ({row['shape']}) the default, 2 GiB, takes {default['slots']} of {default['places']} q tiles: "
             f"{row['kernel']} then takes {digits(ratio(default, plain))} times as long{all_of_it}.\n")
+
+
+def ladder_section(figures):
+    found = figures["ladder"]
+    text = """## The ladder
+
+The kernels of kernels/ without probes: a launch in a replayed CUDA graph (µs), registers a thread, shared memory and spills a
+block and thread, the largest difference of the output from float64. PyTorch's scaled_dot_product_attention on the same shapes,
+timed the same way, stands below.
+
+"""
+    rows = []
+    for row in found["rows"]:
+        if "error" in row["kernels"]:
+            rows.append((f"({row['shape']})", "not measured: " + row["kernels"]["error"], *["-"] * 5))
+            continue
+        timed = [k for k in row["kernels"] if "error" not in k]
+        for k in sorted(timed, key=lambda k: -time_of(k)):
+            rows.append((f"({row['shape']})", Path(k["kernel"]).stem, f"{1e6 * time_of(k):.1f}", k["registers"],
+                         f"{k['shared_bytes']:,}", k["spill_bytes"], f"{k['largest_error']:.2e}"))
+    torch = found["torch"]
+    for t in torch if isinstance(torch, list) else ():
+        rows.append((f"({t['shape']})", f"PyTorch {t['torch']}, {t['backend']}", f"{1e6 * t['median']:.1f}", "-", "-", "-",
+                     f"{t['largest_error']:.2e}"))
+    text += table(("(B,H,L,D)", "kernel", "µs", "registers", "shared B", "spill B", "max error"), rows)
+    if not isinstance(torch, list):
+        text += f"\nPyTorch: not measured: {torch['error']}\n"
+    return text + commands(("attnscope bench --all --shape B,H,L,D", "python3 tests/gpu/sdpa.py B,H,L,D"))
+
+
+def time_of(kernel):
+    """Of a launch in a graph, or of one by itself where the kernel can not be captured."""
+    return (kernel["graph"] or kernel["warm"])["median"]
 
 
 def printf_section(figures):
@@ -309,7 +343,7 @@ def commands(lines):
 
 # Section and the step whose figures it is made of.
 SECTIONS = {"machine": ("machine", machine_section), "capture": ("capture", capture_section),
-            "overhead": ("capture", overhead_section), "printf": ("printf", printf_section),
+            "overhead": ("capture", overhead_section), "ladder": ("ladder", ladder_section), "printf": ("printf", printf_section),
             "rerun": ("rerun", rerun_section), "sanitizer": ("sanitizer", sanitizer_section),
             "bounded": ("bounded", bounded_section), "times": ("memory", times_section)}
 

@@ -9,6 +9,7 @@ import re
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -192,6 +193,20 @@ def capture(bench):
             "beyond": {"error": "not part of --quick"} if bench.quick else measure(KERNELS[0], BEYOND)}
 
 
+def ladder(bench):
+    """Every kernel of kernels/ without probes, and PyTorch's beside it."""
+    rows = []
+    for shape in SHAPES[-1:] if bench.quick else SHAPES:
+        arguments = [bench.attnscope, "bench", "--all", "--shape", shape, "--json"]
+        rows.append({"shape": shape, "kernels": attempt(lambda: json.loads(bench.call(arguments, 90)[0]))})
+    try:
+        torch = [json.loads(line) for line in bench.call([sys.executable, "tests/gpu/sdpa.py", *SHAPES], 90)[0].splitlines()
+                 if line.startswith("{")]
+    except NotMeasured as error:
+        torch = {"error": str(error)}
+    return {"rows": rows, "torch": torch}
+
+
 def printf(bench):
     """Device printf, one for each value."""
     program = bench.compiled("printf_values", "printf_values.cu")
@@ -250,7 +265,7 @@ def bounded(bench):
 
 
 # In the order of what is most wanted, should the time run out.
-STEPS = {"builds": builds, "memory": memory, "capture": capture, "printf": printf, "rerun": rerun, "bounded": bounded,
+STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "printf": printf, "rerun": rerun, "bounded": bounded,
          "sanitizer": sanitizer}
 
 

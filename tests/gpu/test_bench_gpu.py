@@ -49,11 +49,20 @@ class Fake(bench_steps.Bench):
         if any(word in line for word in self.broken):
             return 3, "noise\n", "attnscope: out of luck\n"
         printed = {"values": 1048576, "seconds": 0.5, "values_per_second": 2097152.0}
-        out = "========= COMPUTE-SANITIZER\n" + json.dumps(self.answer(line), indent=2) + "\n=========\n"
+        answer = self.answer(line)
+        plain = isinstance(answer, list) or "sdpa.py" in line
+        out = (json.dumps(answer) + "\n" if plain else
+               "========= COMPUTE-SANITIZER\n" + json.dumps(answer, indent=2) + "\n=========\n")
         return 0, out, json.dumps(printed) + "\n"
 
     @staticmethod
     def answer(line):
+        if "sdpa.py" in line:
+            return {"shape": "1,8,512,64", "backend": "flash", "torch": "9.9", "median": 1e-5, "largest_error": 1e-4}
+        if " bench --all " in line:
+            return [{"kernel": "kernels/k.cu", "graph": {"median": 2e-5}, "warm": {"median": 3e-5}, "registers": 64,
+                     "shared_bytes": 27904, "spill_bytes": 0, "largest_error": 1.5e-4},
+                    {"kernel": "kernels/no.cu", "error": "declined"}]
         if " bench " in line:
             return {"file": "k", "builds": [build("plain", 0.0006), build("probes off", 0.000606),
                                             build("capture", 0.02, 1_000_000_000, 50e9),
@@ -95,6 +104,8 @@ class Report(unittest.TestCase):
         self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "S, P, U", "GB/s")[3:],
                          ["1.00 GB", "20.0 ms", "50.0 GB/s", "55.0 GB/s", "90.9 %"])
         self.assertEqual(row(text, "v2b_scalar |", "(1,8,512,64)", "1.010")[2:], ["600 µs", "1.010", "33.3", "50.0"])
+        self.assertEqual(row(text, "| k |", "(1,8,512,64)")[2:], ["20.0", "64", "27,904", "0", "1.50e-04"])
+        self.assertEqual(row(text, "PyTorch 9.9, flash")[2], "10.0")
         self.assertEqual(row(text, "fp16_mma, S P U")[1:], ["250,000,000", "20.0 ms", "12,500 M/s", "5,960"])
         self.assertEqual(row(text, "v2c-wmma-512.ini", "**")[1:3], ["FAIL", "**80.0 ms**"])
         self.assertEqual(row(text, "fp16_mma |", "(1,8,512,64)", "35.0")[3:],
