@@ -8,6 +8,7 @@
 
 #include "engine/runners/cache.h"
 #include "engine/runners/runner.h"
+#include "tests/unit/temporary.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@
     "    kernel.launch = launch;\n"                                                                                    \
     "}\n"
 
-static char folder[] = "/tmp/attnscope-build-XXXXXX";
+static char folder[TEMPORARY];
 static struct runner_paths paths;
 
 static void in_folder(char *path, size_t size, const char *name)
@@ -70,7 +71,7 @@ static int setup(void **state)
     (void)state;
     struct err err = {0};
     char cache[128];
-    if (!mkdtemp(folder))
+    if (!mkdtemp(temporary(folder, "build")))
         return -1;
     in_folder(cache, sizeof cache, "cache");
     setenv("ATTNSCOPE_CACHE", cache, 1);

@@ -12,6 +12,7 @@
 #include "engine/runners/runner.h"
 #include "engine/runners/stamps.h"
 #include "probes/live.h"
+#include "tests/unit/temporary.h"
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -474,10 +475,10 @@ static void test_diverged_barrier_is_an_event(void **state)
 /* A shell script in the place of a debuggee; what child_start says of it. */
 static void play(const char *script, enum err_code code, const char *part)
 {
-    char path[] = "/tmp/attnscope-test-XXXXXX";
+    char path[TEMPORARY];
     struct child *c = NULL;
     struct err err = {0};
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary(path, "child"));
     assert_true(fd >= 0);
     dprintf(fd, "#!/bin/sh\n%s\n", script);
     fchmod(fd, 0700);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/session/session.h"
+#include "tests/unit/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 #define BIT(ch) (1u << asc_##ch)
 
-static char saved[] = "/tmp/attnscope-fed-XXXXXX";
+static char saved[TEMPORARY];
 
 static void set(struct session *s, const char *key, const char *value)
 {
@@ -250,7 +251,7 @@ static void what_can_not_be_isolated_says_so(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    const int fd = mkstemp(saved);
+    const int fd = mkstemp(temporary(saved, "fed"));
     if (fd < 0)
         return -1;
     close(fd);

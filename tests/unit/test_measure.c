@@ -14,6 +14,7 @@
 #include "engine/session/output_error.h"
 #include "probes/conventions.h"
 #include "scenarios/scenario.h"
+#include "tests/unit/temporary.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static struct trace_launch launch_of(int probes, int registers)
 /* A debuggee that says hello, then `answer` to whatever comes. */
 static struct child *play(const char *answer)
 {
-    char path[] = "/tmp/attnscope-measure-XXXXXX", *hello;
+    char path[TEMPORARY], *hello;
     struct child *c = NULL;
     struct err err = {0};
     json_t *declared = json_object(), *types = json_array();
@@ -52,7 +53,7 @@ static struct child *play(const char *answer)
                              1, "o_dtype", -1, "channel_dtype", types, "conventions", declared);
     hello = json_dumps(json, JSON_COMPACT);
     json_decref(json);
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary(path, "measure"));
     assert_true(fd >= 0);
     dprintf(fd, "#!/bin/sh\necho '%s' >&3\nread x <&3\necho '%s' >&3\nread x <&3\n", hello, answer);
     fchmod(fd, 0700);

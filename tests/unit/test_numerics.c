@@ -2,6 +2,7 @@
    mistake is seen, and the search finds the arithmetic that was planted. */
 #include "engine/oracle/bound.h"
 #include "tests/gpu/numerics_host.h"
+#include "tests/unit/temporary.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -274,8 +275,8 @@ static void layout_fails(void **state)
 static void recorded_vectors(void **state)
 {
     (void)state;
-    char path[] = "/tmp/attnscope-vectors-XXXXXX";
-    const int fd = mkstemp(path);
+    char path[TEMPORARY];
+    const int fd = mkstemp(temporary(path, "vectors"));
     assert_true(fd >= 0);
     close(fd);
     const struct candidate c = {.products = 32, .fraction = 13, .result = 14, .pair = 2, .carry = CARRY_ADDED_CUT};
@@ -351,8 +352,8 @@ static void driver_version(void **state)
         {"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65  Release Build\n", "580.65"},
         {"NVRM version: none\n", ""},
         {"", ""}};
-    char path[] = "/tmp/attnscope-driver-XXXXXX";
-    const int fd = mkstemp(path);
+    char path[TEMPORARY];
+    const int fd = mkstemp(temporary(path, "driver"));
     assert_true(fd >= 0);
     char out[32];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

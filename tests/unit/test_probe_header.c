@@ -2,6 +2,7 @@
    build for the GPU is the same machine code as without them. Compilers are run from the repository's root. */
 #include "probes/live.h"
 #include "probes/trace.h"
+#include "tests/unit/temporary.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-static char folder[] = "/tmp/attnscope-header-XXXXXX";
+static char folder[TEMPORARY];
 
 /* Runs a command line in sh; what it printed ends up in the failure's message. */
 static void runs(const char *format, const char *a, const char *b)
@@ -534,7 +535,7 @@ static int set_up(void **state)
         print_error("run from the repository's root\n");
         return -1;
     }
-    return mkdtemp(folder) ? 0 : -1;
+    return mkdtemp(temporary(folder, "header")) ? 0 : -1;
 }
 
 static int tear_down(void **state)

@@ -1,6 +1,7 @@
 /* The program itself on a terminal: built kernel, real run, keys, and the way out. */
 #include "engine/runners/runner.h"
 #include "tests/unit/screen.h"
+#include "tests/unit/temporary.h"
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -96,7 +97,8 @@ static void test_saved_trace_opens(void **state)
 {
     (void)state;
     struct screen s;
-    char command[6000], trace[] = "/tmp/attnscope-trace-XXXXXX.safetensors";
+    char command[6000], name[TEMPORARY], trace[TEMPORARY + 12];
+    snprintf(trace, sizeof trace, "%s.safetensors", temporary(name, "trace"));
     int fd = mkstemps(trace, 12);
     assert_true(fd >= 0);
     close(fd);

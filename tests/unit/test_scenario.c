@@ -8,6 +8,7 @@
 
 #include "scenarios/keys.h"
 #include "scenarios/value.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 /* Below a folder of the test's own: s/ for scenarios, root/ in the place of attnscope's folder. */
-static char folder[64];
+static char folder[TEMPORARY];
 static int repository = -1;
 
 static void write_bytes(const char *path, const char *bytes, size_t n)
@@ -39,8 +40,7 @@ static int enter_folder(void **state)
 {
     (void)state;
     repository = open(".", O_RDONLY | O_DIRECTORY);
-    snprintf(folder, sizeof folder, "/tmp/attnscope-scenario-XXXXXX");
-    if (repository < 0 || !mkdtemp(folder) || chdir(folder) != 0)
+    if (repository < 0 || !mkdtemp(temporary(folder, "scenario")) || chdir(folder) != 0)
         return -1;
     if (mkdir("s", 0700) != 0 || mkdir("root", 0700) != 0 || mkdir("root/kernels", 0700) != 0)
         return -1;

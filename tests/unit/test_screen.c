@@ -1,6 +1,7 @@
 /* The event loop on a real terminal: this program starts itself ("child MODE") in a pseudo-terminal. */
 #include "tests/unit/fixture_session.h"
 #include "tests/unit/screen.h"
+#include "tests/unit/temporary.h"
 #include "tui/loop.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -320,10 +321,10 @@ static void save_never_overwrites(void **state)
 {
     (void)state;
     struct screen s;
-    char folder[] = "/tmp/attnscope-save-XXXXXX", before[512];
+    char folder[TEMPORARY], before[512];
     struct stat status;
     assert_non_null(getcwd(before, sizeof before));
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary(folder, "save")));
     assert_int_equal(chdir(folder), 0);
     start(&s, 80, 24, "plain", NULL);
     assert_true(screen_wait(&s, "? help"));

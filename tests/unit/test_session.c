@@ -7,6 +7,7 @@
 
 #include "engine/runners/stamps.h"
 #include "engine/session/session.h"
+#include "tests/unit/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,10 +344,10 @@ static void test_tiles_left_out_are_nobodys_fault(void **state)
 static void test_saved_is_judged_the_same(void **state)
 {
     (void)state;
-    char path[] = "/tmp/attnscope-test-XXXXXX";
+    char path[TEMPORARY];
     struct session *s = run("alpha-forgotten"), *again;
     struct err err;
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary(path, "session"));
     assert_true(fd >= 0);
     close(fd);
     assert_int_equal(session_save(s, path, &err), 0);

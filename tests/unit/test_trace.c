@@ -4,6 +4,7 @@
 #include "probes/conventions.h"
 #include "probes/live.h"
 #include "probes/trace.h"
+#include "tests/unit/temporary.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 
 #include <cmocka.h>
 
-static char folder[] = "/tmp/attnscope-trace-XXXXXX";
+static char folder[TEMPORARY];
 
 static const char *in_folder(const char *name)
 {
@@ -584,7 +585,7 @@ static int set_up(void **state)
 {
     (void)state;
     signal(SIGXFSZ, SIG_IGN); /* as attnscope's main does: a file too large is an error, not a death */
-    return mkdtemp(folder) ? 0 : -1;
+    return mkdtemp(temporary(folder, "trace")) ? 0 : -1;
 }
 
 static int tear_down(void **state)

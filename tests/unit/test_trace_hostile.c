@@ -2,6 +2,7 @@
    the file. Files are memfds, opened by their path below /proc. */
 #include "engine/base/safetensors.h"
 #include "probes/trace.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -268,8 +269,8 @@ static int set_up(void **state)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
     struct trace *t = NULL;
-    char name[] = "/tmp/attnscope-hostile-XXXXXX";
-    fd = mkstemp(name);
+    char name[TEMPORARY];
+    fd = mkstemp(temporary(name, "hostile"));
     if (fd < 0 || trace_create(&p, &plan, &conventions, &types, slots, 2, zeros, zeros, zeros, &t, NULL) != 0)
         return -1;
     t->info.workers = 3;
