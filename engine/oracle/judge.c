@@ -290,11 +290,9 @@ static void judge_split(const struct job *job, int split)
     local_begin(c, job->s, split);
     truth_begin(c, job->s, split);
     for (int i = 0; i < c->n_visited; i++) {
-        const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || seen[kv])
-            continue;
-        seen[kv] = 1;
-        judge_visited(job, kv);
+        const int kv = schedule_visit(c, split, i, seen);
+        if (kv >= 0)
+            judge_visited(job, kv);
     }
     const int unseen = visits_unseen(c);
     for (int kv = 0; kv < c->kv_tiles && unseen; kv++) {

@@ -86,12 +86,17 @@ static void add_part(const struct merged *to, int r, int head_dim, const struct 
     }
 }
 
-/* Nothing follows from a state that is no number. */
-static void lose(const struct merged *to, int r, int head_dim)
+/* A split without any key does not. Nothing follows from a state that is no number: the row is lost. */
+static int takes_part(const struct merged *to, int r, int head_dim, double m, double l)
 {
+    if (l == 0)
+        return 0;
+    if (isfinite(m) && l > 0)
+        return 1;
     to->l[r] = NAN;
     for (int d = 0; d < head_dim; d++)
         to->u[(size_t)r * (size_t)head_dim + (size_t)d] = NAN;
+    return 0;
 }
 
 /* The sum over the lanes that hold a part of l costs an addition each. */
@@ -109,12 +114,8 @@ void merge_local(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < c->in_q.rows; r++) {
         const double m = s->m_prev[r] * natural, l = s->l_prev[r];
         const size_t first = (size_t)r * (size_t)c->head_dim;
-        if (l == 0)
+        if (!takes_part(&to, r, c->head_dim, m, l))
             continue;
-        if (!isfinite(m) || !(l > 0)) {
-            lose(&to, r, c->head_dim);
-            continue;
-        }
         const struct part part = {.m = m,
                                   .l = l,
                                   .l_loose = s->l_prev_loose[r] + lanes_loose(c, l),
@@ -134,12 +135,8 @@ void merge_truth(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < c->in_q.rows; r++) {
         const double m = s->max[r], l = s->sum[r];
         const size_t first = (size_t)r * (size_t)c->head_dim;
-        if (l == 0)
+        if (!takes_part(&to, r, c->head_dim, m, l))
             continue;
-        if (!isfinite(m) || !(l > 0)) {
-            lose(&to, r, c->head_dim);
-            continue;
-        }
         const struct part part = {.m = m,
                                   .l = l,
                                   .l_loose = s->sum_error[r] + lanes_loose(c, l),

@@ -119,11 +119,9 @@ static void fill_split(const struct job *job, int split)
     int *seen = job->s->seen;
     truth_begin(c, job->s, split);
     for (int i = 0; i < c->n_visited; i++) {
-        const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || seen[kv])
-            continue;
-        seen[kv] = 1;
-        fill_tile(job, kv);
+        const int kv = schedule_visit(c, split, i, seen);
+        if (kv >= 0)
+            fill_tile(job, kv);
     }
     for (int kv = 0; kv < c->kv_tiles; kv++)
         if (schedule_split(c, kv) == split && !seen[kv])

@@ -65,6 +65,15 @@ int schedule_split(const struct oracle_case *c, int kv)
     return kv / asc_split_tiles(c->kv_tiles, c->kv_splits);
 }
 
+int schedule_visit(const struct oracle_case *c, int split, int i, int *seen)
+{
+    const int kv = c->order[i];
+    if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || seen[kv])
+        return -1;
+    seen[kv] = 1;
+    return kv;
+}
+
 int schedule_empty(const struct oracle_case *c)
 {
     for (int r = 0; r < c->in_q.rows; r++)

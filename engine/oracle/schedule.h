@@ -34,6 +34,9 @@ int schedule_masked(const struct oracle_case *c, int kv);
 int schedule_splits(const struct oracle_case *c);
 int schedule_split(const struct oracle_case *c, int kv);
 
+/* The kv tile of the visit i, which becomes seen[kv]; -1: there is none, it is another split's, or was seen. */
+int schedule_visit(const struct oracle_case *c, int split, int i, int *seen);
+
 /* 1 if no row of this q tile sees any key at all. */
 int schedule_empty(const struct oracle_case *c);
 
