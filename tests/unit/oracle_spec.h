@@ -1,0 +1,180 @@
+/* A streaming-softmax kernel in plain C f32: which problem, inputs, conventions and mistake. */
+#ifndef TEST_ORACLE_SPEC_H
+#define TEST_ORACLE_SPEC_H
+
+#include "engine/base/tensor_core.h"
+#include "engine/oracle/product.h"
+#include "probes/layout.h"
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum fill {
+    FILL_NORMAL,
+    FILL_LARGE,
+    FILL_OUTLIERS,
+    FILL_ZEROS,
+    FILL_ONE_HOT,
+    FILL_CONSTANT,
+    FILL_ARANGE,
+    FILL_POSITIVE,
+    FILL_COMMON_MEAN
+};
+enum summing { SUM_FORWARD, SUM_BACKWARD, SUM_LANES };
+
+enum mistake {
+    RIGHT,
+    /* listed causes */
+    S_SCALED_TWICE,
+    S_NOT_SCALED,
+    S_K_NOT_TRANSPOSED,
+    /* other mistakes of scores */
+    S_SCALE_AND_HALF,
+    S_SIGN,
+    S_ROUNDED_F16,
+    S_PLUS_MILLI,
+    S_LAST_PRODUCT,
+    S_RESULT_TRANSPOSED,
+    S_NEIGHBOUR_TILE,
+    S_NEXT_KEY,
+    S_HALF_OF_D,
+    S_Q_ROUNDED_BF16,
+    S_ABSOLUTE,
+    S_F16_ACCUMULATOR,
+    S_SCALED_THRICE,
+    S_SQUARED,
+    S_CAUSAL_OFF_BY_ONE,
+    S_TAIL_COUNTED,
+    P_TAIL_COUNTED, /* S is masked there, P is 0.5 */
+    /* later stages */
+    M_PARTIAL,
+    ALPHA_INVERTED,
+    P_BASE_2,
+    L_ALPHA_FORGOTTEN,
+    L_ALPHA_TWICE,
+    L_PREVIOUS_KEPT,
+    U_KEY_MISSING,
+    U_ALPHA_FORGOTTEN,
+    U_ALPHA_TWICE,
+    O_UNNORMALISED,
+    O_TRUNCATED,
+    LSE_BASE_2,
+    M_LEFT_BEHIND, /* P stands on the new maximum, m does not */
+    M_TOO_LOW,     /* by 100 on the first tile */
+    WINDOW_OFF_BY_ONE,
+    SOFTCAP_FORGOTTEN,
+    K_ROW_SWAPPED,
+    V_ELEMENT_LOST,
+    MISTAKES
+};
+
+/* Mistakes about sinks, biases and splits. */
+enum wrong_term {
+    TERMS_RIGHT,
+    SINK_FORGOTTEN,
+    SINK_UNSCALED,       /* taken as a raw score */
+    SINK_IN_EVERY_SPLIT, /* each begins with it */
+    BIAS_FORGOTTEN,
+    BIAS_NEXT_ROW,
+    BIAS_SCALED, /* added before the scale */
+    ALIBI_SIGN,
+    ALIBI_TOP_LEFT, /* distances from the other diagonal */
+    SPLIT_STATE_KEPT,
+    SPLIT_EQUAL_WEIGHTS,
+    SPLIT_LAST_LOST,
+    SPLIT_UNGUARDED /* -inf - -inf where no split has a key */
+};
+
+struct spec {
+    int q_len, kv_len, head_dim, br, bc, q_tile;
+    enum asc_causal causal;
+    int has_window, window_left, window_right; /* has_window 0: no window */
+    float softcap, scale;                      /* scale 0: 1/sqrt(head_dim) */
+    double tanh_error;                         /* relative error of every tanh */
+    enum dtype dtype, o_dtype, p_dtype;        /* 0 is f16: inputs, output, recorded P */
+    int converts;                              /* 1: the kernel rounds its inputs to `used` first */
+    enum dtype used;
+    struct asc_conventions conventions;
+    enum fill fill;
+    enum summing summing;
+    int reversed;        /* visits kv tiles from the last to the first */
+    int visits_masked;   /* visits tiles that no row sees */
+    int skip;            /* leaves out this many kv tiles at the end of its walk */
+    int folded;          /* natural units: exp2(fma(s, log2 e, -m log2 e)) */
+    int v_padding_nan;   /* V's rows beyond kv_len are NaN instead of 0 */
+    int skips_padding;   /* and P.V leaves them out */
+    double exp_error;    /* relative error of every exponential, on top of expf's own */
+    unsigned unrecorded; /* set of 1u << channel */
+    int core;            /* 1 + enum tensor_core that multiplies; 0: f32, in the order that `summing` says */
+    int join;            /* how a tensor core's P V comes to alpha u_prev: enum product_join */
+    enum mistake mistake;
+    int has_sink;
+    float sink, alibi_slope;
+    double bias_sigma; /* 0: no bias */
+    int kv_splits;
+    int merges_lse; /* each split gives o and lse; else m, l and u are merged as such */
+    enum wrong_term wrong_term;
+    unsigned seed;
+};
+
+struct kernel_run {
+    struct spec spec;
+    struct oracle_case c;
+    struct matrix *captured, *padding; /* owned */
+    void **arrays;                     /* owned, [kv_tiles][ASC_CHANNELS]: full tiles, or NULL */
+    int *order;                        /* owned */
+    int last_kv;                       /* the tile computed last, or -1 */
+    void *q, *k, *v;                   /* owned, inputs: [q_len][D], [kv_len][D] */
+    float *bias;                       /* owned, [q_len][kv_len], or NULL */
+    float scale;
+    struct tile_verdicts *out; /* owned */
+};
+
+static inline uint64_t test_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static inline double test_normal(uint64_t *state)
+{
+    /* A sum of twelve uniform values: near enough, and the same bits everywhere. */
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += (double)(test_random(state) >> 11) * 0x1p-53;
+    return sum;
+}
+
+static inline void *test_fill(const struct spec *s, int rows, uint64_t seed)
+{
+    const size_t n = (size_t)rows * (size_t)s->head_dim;
+    uint64_t state = seed * 7919 + s->seed;
+    void *data = calloc(n, 8);
+    for (size_t i = 0; i < n; i++) {
+        const size_t row = i / (size_t)s->head_dim, d = i % (size_t)s->head_dim;
+        double x = test_normal(&state);
+        if (s->fill == FILL_LARGE)
+            x *= sqrt(30);
+        else if (s->fill == FILL_OUTLIERS)
+            x *= test_random(&state) % 64 == 0 ? 30 : 1;
+        else if (s->fill == FILL_ZEROS)
+            x = 0;
+        else if (s->fill == FILL_ONE_HOT)
+            x = row % (size_t)s->head_dim == d;
+        else if (s->fill == FILL_CONSTANT)
+            x = 0.5;
+        else if (s->fill == FILL_ARANGE)
+            x = ((double)(i % 251) - 125) / 128;
+        else if (s->fill == FILL_POSITIVE)
+            x = fabs(x);
+        else if (s->fill == FILL_COMMON_MEAN)
+            x += 3;
+        dtype_store(s->dtype, data, i, x);
+    }
+    return data;
+}
+
+#endif
