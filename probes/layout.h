@@ -24,6 +24,7 @@
 struct layout_part {
     uint64_t offset, bytes;
     int32_t dtype;
+    int32_t unused; /* 0: a live header has no padding, whose bytes nobody would set */
 };
 
 struct layout {
