@@ -55,6 +55,15 @@ static const char *const probes_names[] = {[SCENARIO_PROBES_ON] = "on", [SCENARI
 static const char *const verdict_names[] = {
     [EXPECT_NOTHING] = "", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail", NULL};
 
+static int set_choice(int *out, const char *const *names, const char *value)
+{
+    const int v = value_name(value, names);
+    if (v < 0)
+        return -1;
+    *out = v;
+    return 0;
+}
+
 static int set_path(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     char *out = id == KEY_KERNEL ? s->kernel : s->patch;
@@ -68,41 +77,25 @@ static int set_path(struct scenario *s, enum scenario_key_id id, const char *val
 static int set_backend(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, backend_names);
-    if (v < 0)
-        return -1;
-    s->backend = v;
-    return 0;
+    return set_choice(&s->backend, backend_names, value);
 }
 
 static int set_debug(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, debug_names);
-    if (v < 0)
-        return -1;
-    s->debug = v;
-    return 0;
+    return set_choice(&s->debug, debug_names, value);
 }
 
 static int set_probes(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, probes_names);
-    if (v < 0)
-        return -1;
-    s->probes = v;
-    return 0;
+    return set_choice(&s->probes, probes_names, value);
 }
 
 static int set_profile(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, profile_names);
-    if (v < 0)
-        return -1;
-    s->profile = v;
-    return 0;
+    return set_choice(&s->profile, profile_names, value);
 }
 
 static int set_tensor_core(struct scenario *s, enum scenario_key_id id, const char *value)
@@ -160,11 +153,7 @@ static int set_length(struct scenario *s, enum scenario_key_id id, const char *v
 static int set_causal(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, causal_names);
-    if (v < 0)
-        return -1;
-    s->problem.causal = v;
-    return 0;
+    return set_choice(&s->problem.causal, causal_names, value);
 }
 
 /* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
@@ -217,31 +206,19 @@ static int set_softcap(struct scenario *s, enum scenario_key_id id, const char *
 static int set_sink(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, no_yes);
-    if (v < 0)
-        return -1;
-    s->problem.has_sink = v;
-    return 0;
+    return set_choice(&s->problem.has_sink, no_yes, value);
 }
 
 static int set_alibi(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, no_yes);
-    if (v < 0)
-        return -1;
-    s->problem.has_alibi = v;
-    return 0;
+    return set_choice(&s->problem.has_alibi, no_yes, value);
 }
 
 static int set_bias(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, bias_names);
-    if (v < 0)
-        return -1;
-    s->problem.bias_kind = v;
-    return 0;
+    return set_choice(&s->problem.bias_kind, bias_names, value);
 }
 
 static int set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
@@ -261,11 +238,7 @@ static int set_scale(struct scenario *s, enum scenario_key_id id, const char *va
 static int set_layout(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    const int v = value_name(value, layout_names);
-    if (v < 0)
-        return -1;
-    s->problem.layout = v;
-    return 0;
+    return set_choice(&s->problem.layout, layout_names, value);
 }
 
 static int set_dtype(struct scenario *s, enum scenario_key_id id, const char *value)
