@@ -21,6 +21,13 @@ static const struct {
 #undef CHANNEL
 };
 
+const char *const problem_causal_names[] = {
+    [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
+const char *const problem_layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
+const char *const problem_bias_names[] = {
+    [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
+    [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
+
 const char *channel_name(enum asc_channel ch)
 {
     return channels[ch].name;

@@ -14,22 +14,25 @@ struct field {
     const char *const *names; /* NULL: a number */
 };
 
-static const char *const causal_names[] = {"none", "top-left", "bottom-right", NULL};
-static const char *const layout_names[] = {"BHLD", "BLHD", NULL};
-static const char *const bias_names[] = {"none", "shared", "per-head", "per-batch", "full", NULL};
-
 #define FIELD(type, name, names)                                                                                       \
     {                                                                                                                  \
 #name, offsetof(struct type, name), names                                                                      \
     }
 static const struct field problem_fields[] = {
-    FIELD(asc_problem, batch, NULL),          FIELD(asc_problem, heads, NULL),
-    FIELD(asc_problem, kv_heads, NULL),       FIELD(asc_problem, q_len, NULL),
-    FIELD(asc_problem, kv_len, NULL),         FIELD(asc_problem, head_dim, NULL),
-    FIELD(asc_problem, causal, causal_names), FIELD(asc_problem, window_left, NULL),
-    FIELD(asc_problem, window_right, NULL),   FIELD(asc_problem, has_sink, NULL),
-    FIELD(asc_problem, has_alibi, NULL),      FIELD(asc_problem, bias_kind, bias_names),
-    FIELD(asc_problem, layout, layout_names), {0},
+    FIELD(asc_problem, batch, NULL),
+    FIELD(asc_problem, heads, NULL),
+    FIELD(asc_problem, kv_heads, NULL),
+    FIELD(asc_problem, q_len, NULL),
+    FIELD(asc_problem, kv_len, NULL),
+    FIELD(asc_problem, head_dim, NULL),
+    FIELD(asc_problem, causal, problem_causal_names),
+    FIELD(asc_problem, window_left, NULL),
+    FIELD(asc_problem, window_right, NULL),
+    FIELD(asc_problem, has_sink, NULL),
+    FIELD(asc_problem, has_alibi, NULL),
+    FIELD(asc_problem, bias_kind, problem_bias_names),
+    FIELD(asc_problem, layout, problem_layout_names),
+    {0},
 };
 static const struct field plan_fields[] = {
     FIELD(asc_plan, br, NULL),

@@ -40,13 +40,7 @@ static const char *const fill_names[] = {
 #include "scenarios/fills.def"
 #undef FILL
     NULL};
-static const char *const causal_names[] = {
-    [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
 static const char *const no_yes[] = {"no", "yes", NULL};
-static const char *const bias_names[] = {
-    [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
-    [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
-static const char *const layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
 static const char *const backend_names[] = {
     [SCENARIO_BACKEND_AUTO] = "auto", [SCENARIO_BACKEND_GPU] = "gpu", [SCENARIO_BACKEND_CPU] = "cpu", NULL};
 static const char *const profile_names[] = {[SCENARIO_PROFILE_NO] = "no", [SCENARIO_PROFILE_YES] = "yes", NULL};
@@ -153,7 +147,7 @@ static int set_length(struct scenario *s, enum scenario_key_id id, const char *v
 static int set_causal(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return set_choice(&s->problem.causal, causal_names, value);
+    return set_choice(&s->problem.causal, problem_causal_names, value);
 }
 
 /* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
@@ -218,7 +212,7 @@ static int set_alibi(struct scenario *s, enum scenario_key_id id, const char *va
 static int set_bias(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return set_choice(&s->problem.bias_kind, bias_names, value);
+    return set_choice(&s->problem.bias_kind, problem_bias_names, value);
 }
 
 static int set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
@@ -238,7 +232,7 @@ static int set_scale(struct scenario *s, enum scenario_key_id id, const char *va
 static int set_layout(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return set_choice(&s->problem.layout, layout_names, value);
+    return set_choice(&s->problem.layout, problem_layout_names, value);
 }
 
 static int set_dtype(struct scenario *s, enum scenario_key_id id, const char *value)

@@ -7,11 +7,6 @@
 #define TILE_MAX 1024    /* rows or columns: no block of 1024 threads works on more */
 #define THREADS_MAX 1024 /* per block, CUDA C++ Programming Guide, compute capabilities */
 
-static const char *layout_name(int layout)
-{
-    return layout == ASC_BHLD ? "BHLD" : "BLHD";
-}
-
 /* "f16, bf16": the names of a set. */
 static void name_dtypes(uint32_t set, char *text, size_t size)
 {
@@ -52,7 +47,8 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
     }
     if ((problem->layout != ASC_BHLD && problem->layout != ASC_BLHD) || !(kernel->layouts & 1u << problem->layout)) {
         snprintf(why, size, "%s takes the layout %s, not %s", kernel->name,
-                 layout_name(problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD), layout_name(problem->layout));
+                 problem_layout_names[problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD],
+                 problem_layout_names[problem->layout]);
         return -1;
     }
     const char *term = term_not_taken(kernel, problem);
