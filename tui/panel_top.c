@@ -57,7 +57,7 @@ static enum style verdict_style(const struct session *s)
 {
     if (s->phase == PHASE_FAILED)
         return STYLE_BAD;
-    if (!s->judgement)
+    if (!s->judgement || !s->trace)
         return STYLE_STRONG;
     if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off)
         return STYLE_BAD;
