@@ -77,8 +77,9 @@ static int write_causes(FILE *out)
     write_cause_table(out, 0);
     fputs(
         "\n## Declared otherwise\n\nThe values are right, but under another convention than the kernel's registration "
-        "declares. These have to hold in all tiles, not only in the bad ones. They come first where the output is "
-        "right; where it is wrong, a mistake of the same formula does.\n\n",
+        "declares. These have to hold in all tiles, not only in the bad ones. Where the output is right, one "
+        "of these is named rather than a mistake of the same formula, and no mistake of the mask is; where it is "
+        "wrong, one of these is named only if no mistake explains the stage.\n\n",
         out);
     write_cause_table(out, 1);
     return ferror(out) ? -1 : 0;

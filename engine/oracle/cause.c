@@ -50,6 +50,11 @@ int cause_is_declaration(enum cause c)
     return facts[c].kind == DECLARATION;
 }
 
+int cause_is_masking(enum cause c)
+{
+    return facts[c].kind == MASKING;
+}
+
 int cause_from_name(const char *name)
 {
     for (int c = 0; c < CAUSE_COUNT; c++)
@@ -80,6 +85,7 @@ int cause_fill(enum cause c, struct candidate *k)
     k->row_padding = k->row_padding_bound = NULL;
     k->rival = NULL;
     k->rounds = DTYPE_COUNT;
+    k->constant = NAN;
     k->truncates = 0;
     return facts[c].fill(k);
 }

@@ -12,7 +12,8 @@
 #include "engine/oracle/scratch.h"
 #include <math.h>
 
-enum cause_kind { MISTAKE, DECLARATION };
+/* MASKING: a mistake by which hidden keys have weights, or seen ones have none: the output can not be right then. */
+enum cause_kind { MISTAKE, MASKING, DECLARATION };
 
 /* The tile that a formula is evaluated for: stage s to u hold captured values and right expectations. */
 struct cause_tile {
@@ -34,7 +35,9 @@ struct candidate {
      */
     const double *row_padding, *row_padding_bound;
     enum dtype rounds; /* out: the value is rounded to this type on top; DTYPE_COUNT: it is not */
-    int truncates;     /* out: conversion to the captured type cuts off instead of rounding */
+    /* out: a number that a convention puts in place of a formula, to whole tiles of it; NaN: there is none */
+    double constant;
+    int truncates; /* out: conversion to the captured type cuts off instead of rounding */
 };
 
 /* Each cause_<id>() fills the candidate. Returns 0 where the formula has no meaning for this case. */
@@ -52,7 +55,7 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
     parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
     parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
-    parameter_window, parameter_padding;
+    parameter_window, parameter_padding, parameter_base, parameter_masked_value;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 
@@ -73,6 +76,8 @@ int cause_permuted(double parameter, int i, int n);
 void cause_permute_operand(const struct candidate *k, enum asc_channel ch);
 /* 1 if column col of row r belongs to the part of a row that a parameter names. */
 int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col);
+/* ln of the base that a base parameter names. */
+double cause_log_of_base(double parameter);
 /* The type that a narrow_type parameter names. */
 enum dtype cause_type(double parameter);
 /* Rows of K or V (ch) of another tile, or of another kv head at this tile, as the kernel would use them: out is
@@ -91,6 +96,9 @@ void cause_power_of_alpha(const struct candidate *k, double power, struct judge_
 int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s);
 
 /* Masks. */
+/* Scores as they are read where S is recorded at the point that a parameter names, in c and s; 0 where the mask is
+   declared to come later anyway, or comes before that point too. */
+int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s);
 int cause_has_window(const struct oracle_case *c);
 int cause_has_mask(const struct oracle_case *c);
 struct oracle_case cause_without_mask(const struct oracle_case *c);

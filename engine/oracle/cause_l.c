@@ -30,6 +30,22 @@ int cause_l_rescaled_inverse(struct candidate *k)
     return with_alpha(k, -1);
 }
 
+/* alpha times the sum, this tile's part included. */
+int cause_l_rescaled_late(struct candidate *k)
+{
+    const struct stage *alpha = &k->tile->s->stage[asc_alpha];
+    struct judge_scratch s = cause_altered(k);
+    cause_power_of_alpha(k, 0, &s);
+    local_l(k->tile->c, &s);
+    for (int r = 0; r < alpha->rows; r++) {
+        const double size = fabs(k->want[r]);
+        k->want[r] *= alpha->value[r];
+        k->bound[r] = k->bound[r] * (fabs(alpha->value[r]) + alpha->loose[r]) + size * alpha->loose[r] + BOUND_TINY;
+    }
+    cause_loosen(k, 2);
+    return 1;
+}
+
 int cause_l_previous_dropped(struct candidate *k)
 {
     struct judge_scratch s = cause_altered(k);
@@ -102,6 +118,18 @@ int cause_l_padding_counted(struct candidate *k)
         k->want[r] += padding * weight;
         k->bound[r] += padding * (bound + weight * bound_sum(c->bc));
     }
+    return 1;
+}
+
+/* Where S is recorded before the mask, what stands in its padding has no weight. */
+int cause_l_after_mask(struct candidate *k)
+{
+    const struct oracle_case *c = k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if (values_mask_later(c) || c->kv_len % c->bc == 0)
+        return 0;
+    s.pad_cols = 0;
+    local_l(c, &s);
     return 1;
 }
 

@@ -59,6 +59,16 @@ int cause_m_guard_kept(struct candidate *k)
     return 1;
 }
 
+int cause_m_after_mask(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if (!cause_declare_s_at(k, &c, &s))
+        return 0;
+    local_m(&c, &s);
+    return 1;
+}
+
 int cause_m_unit(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
@@ -77,8 +87,12 @@ int cause_alpha_inverted(struct candidate *k)
     for (int r = 0; r < s->stage[asc_alpha].rows; r++) {
         const double alpha = k->want[r];
         double declared = 0;
-        if (local_alpha_declared(k->tile->c, s, s->m_prev[r], &declared))
+        if (local_alpha_declared(k->tile->c, s, s->m_prev[r], &declared)) {
+            /* exp(m + inf), without a guard, is as little a number as what it is taken for. */
+            if (s->m_prev[r] == -INFINITY && !isfinite(s->stage[asc_alpha].got[r]))
+                k->want[r] = NAN;
             continue;
+        }
         k->want[r] = 1 / alpha;
         k->bound[r] = k->bound[r] / (alpha * alpha);
         if (!isfinite(k->want[r]) || !isfinite(k->bound[r]))
@@ -97,17 +111,22 @@ static int alpha_as(const struct candidate *k, int unit)
     return 1;
 }
 
-int cause_alpha_base_2(struct candidate *k)
+/* Its exponent `by` times what it is: a raw maximum without a cap counts `scale`. */
+static int alpha_exponent_times(const struct candidate *k, double by)
 {
     struct oracle_case c = *k->tile->c;
     struct judge_scratch s = cause_altered(k);
-    if (c.conventions.m_unit == ASC_UNIT_LOG2)
-        return 0;
-    c.scale = values_natural_m(&c) * M_LN2;
+    c.scale = values_natural_m(&c) * by;
     c.softcap = 0;
     c.conventions.m_unit = ASC_UNIT_RAW;
     local_alpha(&c, &s);
+    cause_loosen(k, 2);
     return 1;
+}
+
+int cause_alpha_base_2(struct candidate *k)
+{
+    return k->tile->c->conventions.m_unit != ASC_UNIT_LOG2 && alpha_exponent_times(k, M_LN2);
 }
 
 int cause_alpha_base_e(struct candidate *k)
@@ -115,16 +134,27 @@ int cause_alpha_base_e(struct candidate *k)
     return k->tile->c->conventions.m_unit == ASC_UNIT_LOG2 && alpha_as(k, ASC_UNIT_SCALED);
 }
 
+int cause_alpha_scaled_again(struct candidate *k)
+{
+    return alpha_exponent_times(k, k->tile->c->scale);
+}
+
+int cause_alpha_not_scaled(struct candidate *k)
+{
+    const struct oracle_case *c = k->tile->c;
+    return c->conventions.m_unit == ASC_UNIT_RAW &&
+           alpha_exponent_times(k, cause_log_of_base(k->parameter) / values_natural_m(c));
+}
+
 int cause_alpha_first(struct candidate *k)
 {
-    const struct judge_scratch *s = k->tile->s;
-    cause_right(k);
-    for (int r = 0; r < s->stage[asc_alpha].rows; r++) {
-        if (s->m_prev[r] != -INFINITY)
-            continue;
-        k->want[r] = k->parameter;
-        k->bound[r] = 0;
-    }
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if ((int)k->parameter == c.conventions.alpha_first)
+        return 0;
+    c.conventions.alpha_first = (int)k->parameter;
+    local_alpha(&c, &s);
+    k->constant = k->parameter > 0;
     return 1;
 }
 

@@ -40,6 +40,18 @@ void cause_see(const struct oracle_case *mask, int by, struct judge_scratch *s)
     s->visible = s->cause_visible;
 }
 
+int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s)
+{
+    if (values_mask_later(c) || (int)k->parameter == ASC_S_MASKED)
+        return 0;
+    c->conventions.s_at = (int)k->parameter;
+    s->pad_cols = 0;
+    s->scores = s->cause_scores;
+    s->scores_loose = s->cause_scores_loose;
+    local_use_scores(c, s);
+    return 1;
+}
+
 double cause_padding_weight(const struct cause_tile *tile, int r, double *bound)
 {
     const struct oracle_case *c = tile->c;

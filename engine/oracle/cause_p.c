@@ -47,7 +47,8 @@ int cause_p_scaled_again(struct candidate *k)
 int cause_p_not_scaled(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    return c->conventions.s_unit == ASC_UNIT_RAW && exponent_times(k, 1 / values_natural_m(c));
+    return c->conventions.s_unit == ASC_UNIT_RAW &&
+           exponent_times(k, cause_log_of_base(k->parameter) / values_natural_m(c));
 }
 
 static int against(const struct candidate *k, const double *m, const double *loose)
@@ -140,6 +141,16 @@ int cause_p_truncated(struct candidate *k)
     cause_right(k);
     k->truncates = 1;
     return bound_narrow(scratch_captured(k->tile->s, k->tile->c, asc_p)->dtype, &unit, &half_tiny);
+}
+
+int cause_p_after_mask(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if (!cause_declare_s_at(k, &c, &s))
+        return 0;
+    local_p(&c, &s);
+    return 1;
 }
 
 int cause_p_unit(struct candidate *k)

@@ -69,16 +69,36 @@ static void fold_describe(const struct oracle_case *c, double value, char *text,
 
 const struct cause_parameter parameter_fold = {unit_value, fold_describe};
 
-static double alpha_first_value(const struct cause_tile *tile, int i)
+/* Of exponentials: 0: e, 1: 2. */
+static double base_value(const struct cause_tile *tile, int i)
 {
     (void)tile;
     return below(i, 2);
 }
 
-static void alpha_first_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+double cause_log_of_base(double parameter)
+{
+    return parameter > 0 ? M_LN2 : 1;
+}
+
+static void base_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     (void)c;
-    snprintf(text, bytes, "alpha_first looks like %s", (int)value ? "one" : "zero");
+    snprintf(text, bytes, "to base %s", value > 0 ? "2" : "e");
+}
+
+const struct cause_parameter parameter_base = {base_value, base_describe};
+
+static double alpha_first_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, ASC_ALPHA_ONE_FIRST + 1);
+}
+
+static void alpha_first_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    static const char *const names[] = {"zero", "one", "one-first"};
+    snprintf(text, bytes, "alpha_first declared %s, looks %s", names[c->conventions.alpha_first], names[(int)value]);
 }
 
 const struct cause_parameter parameter_alpha_first = {alpha_first_value, alpha_first_describe};
@@ -86,14 +106,15 @@ const struct cause_parameter parameter_alpha_first = {alpha_first_value, alpha_f
 static void s_at_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     static const char *const names[] = {"masked", "biased", "capped", "dot"};
-    (void)c;
-    snprintf(text, bytes, "s_at looks like %s", names[(int)value]);
+    snprintf(text, bytes, "s_at declared %s, looks %s", names[c->conventions.s_at], names[(int)value]);
 }
 
 static double s_at_value(const struct cause_tile *tile, int i)
 {
-    const int no_bias = !bias_terms(tile->c); /* "biased" and "capped" are then the same */
-    return below(i + (no_bias && i >= ASC_S_BIASED), ASC_S_DOT + 1);
+    const int no_bias = !bias_terms(tile->c);   /* "biased" and "capped" are then the same */
+    const int no_cap = !(tile->c->softcap > 0); /* and "capped" and "dot" */
+    const int at = i + (no_bias && i >= ASC_S_BIASED);
+    return below(at + (no_cap && at >= ASC_S_CAPPED), ASC_S_DOT + 1);
 }
 
 const struct cause_parameter parameter_s_at = {s_at_value, s_at_describe};
@@ -121,8 +142,13 @@ static double other_head_value(const struct cause_tile *tile, int i)
 
 static void other_head_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    static const char *const names[OTHER_HEADS] = {"the kv head before", "the kv head behind",
-                                                   "kv head head % kv_heads", "kv head head / kv_heads", "kv head 0"};
+    static const char *const names[OTHER_HEADS] = {"the kv head before",
+                                                   "the kv head behind",
+                                                   "kv head head % kv_heads",
+                                                   "kv head head / kv_heads",
+                                                   "kv head 0",
+                                                   "the kv head before, round within the batch",
+                                                   "the kv head behind, round within the batch"};
     (void)c;
     snprintf(text, bytes, "%s", names[(int)value]);
 }
@@ -295,6 +321,40 @@ static void key_describe(const struct oracle_case *c, double value, char *text, 
 }
 
 const struct cause_parameter parameter_key = {key_value, key_describe};
+
+/* A score of 0 is no mask: the product with a row of zeros beyond kv_len gives it, and it weighs as much as any. */
+static double finite_in_place_of(double masked, double got)
+{
+    return isfinite(got) && got < 0 && got != masked ? got : NAN;
+}
+
+/* What stands where the first masked score should. */
+static double masked_value(const struct cause_tile *tile, int i)
+{
+    const struct oracle_case *c = tile->c;
+    const struct stage *stage = &tile->s->stage[asc_s];
+    const struct matrix *padding = c->s_padding ? &c->s_padding[tile->s->kv] : NULL;
+    const double masked =
+        c->conventions.s_masked == ASC_MASKED_VALUE ? (double)c->conventions.s_masked_value : -INFINITY;
+    if (i > 0)
+        return NAN;
+    for (int at = 0; at < stage->rows * stage->cols; at++)
+        if (!cause_sees(tile, at / stage->cols, at % stage->cols))
+            return finite_in_place_of(masked, stage->got[at]);
+    if (!padding || !padding->data || padding->rows == 0 || !values_element_written(padding, 0))
+        return NAN;
+    return finite_in_place_of(masked, dtype_load(padding->dtype, padding->data, 0));
+}
+
+static void masked_value_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    if (c->conventions.s_masked == ASC_MASKED_VALUE)
+        snprintf(text, bytes, "s_masked declared %g, looks %g", (double)c->conventions.s_masked_value, value);
+    else
+        snprintf(text, bytes, "s_masked declared -inf, looks like the finite value %g", value);
+}
+
+const struct cause_parameter parameter_masked_value = {masked_value, masked_value_describe};
 
 /* No choice, but worth saying. */
 static void padding_describe(const struct oracle_case *c, double value, char *text, size_t bytes)

@@ -318,5 +318,23 @@ int cause_s_recorded_before_mask(struct candidate *k)
         return 0;
     c.conventions.s_at = (int)k->parameter;
     local_s(&c, &s);
+    if (values_mask_later(&c))
+        zero_padding(k); /* the tail is masked then as well */
+    return 1;
+}
+
+int cause_s_masked_value(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    if (values_mask_later(&c))
+        return 0;
+    c.conventions.s_masked = ASC_MASKED_VALUE;
+    c.conventions.s_masked_value = (float)k->parameter;
+    local_s(&c, &s);
+    for (int r = 0; r < c.in_q.rows; r++)
+        s.cause_alpha[r] = k->parameter;
+    k->row_padding = s.cause_alpha;
+    k->row_padding_bound = s.zero;
     return 1;
 }

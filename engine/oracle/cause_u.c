@@ -50,6 +50,21 @@ int cause_u_rescaled_inverse(struct candidate *k)
     return with_alpha(k, -1);
 }
 
+/* alpha times the sum, this tile's product included. */
+int cause_u_rescaled_late(struct candidate *k)
+{
+    const struct oracle_case *c = k->tile->c;
+    const struct stage *alpha = &k->tile->s->stage[asc_alpha];
+    struct judge_scratch s = cause_altered(k);
+    if (c->conventions.u_phase == ASC_U_RESCALED)
+        return 0; /* recorded once the next tile has rescaled it, it says nothing of when this one did */
+    cause_power_of_alpha(k, 0, &s);
+    local_u(c, &s);
+    local_rescale(c, alpha->value, alpha->loose, k->want, k->bound);
+    cause_loosen(k, 2);
+    return 1;
+}
+
 int cause_u_previous_dropped(struct candidate *k)
 {
     struct judge_scratch s = cause_altered(k);

@@ -141,6 +141,17 @@ static int same_as_rival(const struct weighing *w, size_t at)
     return fabs(w->k->rival[at] - w->k->want[at]) <= 2 * w->k->bound[at] || w->k->rival[at] == w->k->want[at];
 }
 
+/* A constant that a convention puts in all of a tile can not be tried on other elements of that tile: they hold it for
+   the same reason. Chance is how often it stands where the formula does not put it. */
+static void weigh_constant(const struct weighing *w, const struct interval *candidate, double got)
+{
+    const double constant = w->k->constant;
+    if (isnan(constant) || (candidate->low == constant && candidate->high == constant))
+        return;
+    w->e->chance_tried++;
+    w->e->chance_hit += got == constant;
+}
+
 /* is_constant: the candidate has no bound. */
 static void weigh(struct weighing *w, const struct interval *right, const struct interval *candidate, double got,
                   int written, int is_constant, size_t at)
@@ -151,12 +162,14 @@ static void weigh(struct weighing *w, const struct interval *right, const struct
     e->elements++;
     e->rounding += (uint64_t)(written && within(NULL, right, got));
     e->explained += (uint64_t)explained;
-    if (!tells)
+    if (!tells) {
+        weigh_constant(w, candidate, got);
         return;
+    }
     e->discriminating += (uint64_t)explained;
     if (explained)
         note_value(w, got, right->low, w->k->channel >= asc_s && is_constant, at);
-    if (e->chance_seen++ % w->step == 0)
+    if (e->chance_seen++ % w->step == 0 && isnan(w->k->constant))
         draw_chance(w, candidate, at);
 }
 
@@ -222,7 +235,7 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
                          .stage = stage,
                          .scale = {captured->dtype, bound_narrow(captured->dtype, &unit, &half_tiny)},
                          .e = e,
-                         .plain = k->rounds == DTYPE_COUNT && !k->rival,
+                         .plain = k->rounds == DTYPE_COUNT && !k->rival && isnan(k->constant),
                          .tile = (uint32_t)tile->s->kv << 16 ^ (uint32_t)tile->c->q_tile,
                          .random = (uint64_t)tile->s->kv << 32 | (uint32_t)tile->c->q_tile,
                          .step = 1 + (uint64_t)stage->rows * (uint64_t)stage->cols / CHANCES_PER_TILE};

@@ -30,9 +30,17 @@ struct matrix {
     int rows, cols;
 };
 
-/* Kv heads that a kernel may take for the right one: its neighbours in memory, head % kv_heads, head / kv_heads, the
-   first. */
-enum { OTHER_PREVIOUS, OTHER_NEXT, OTHER_MODULO, OTHER_QUOTIENT, OTHER_FIRST, OTHER_HEADS };
+/* Kv heads that a kernel may take for the right one: its neighbours, head % kv_heads, head / kv_heads, the first. */
+enum {
+    OTHER_PREVIOUS, /* counted through the batches, as they lie in memory */
+    OTHER_NEXT,
+    OTHER_MODULO,
+    OTHER_QUOTIENT,
+    OTHER_FIRST,
+    OTHER_PREVIOUS_IN_BATCH, /* counted round within the batch; none where there is one batch */
+    OTHER_NEXT_IN_BATCH,
+    OTHER_HEADS
+};
 
 /* What a verdict is asked about: one (batch, head, q tile) of a run. */
 struct oracle_case {
@@ -147,6 +155,8 @@ const char *cause_formula(enum cause c);  /* "scale² · q kᵀ" */
 enum asc_channel cause_channel(enum cause c);
 /* 1: no mistake of the kernel: its values are right under another convention than the declared one. */
 int cause_is_declaration(enum cause c);
+/* 1: a mistake of the mask, which the output can not be right under. */
+int cause_is_masking(enum cause c);
 int cause_from_name(const char *name); /* enum cause, or -1 */
 
 /* What is settled before evidence is collected. */

@@ -154,8 +154,11 @@ static void list_other_heads(const struct trace *t, const int32_t place[3], stru
                                      [OTHER_NEXT] = (own + 1) % all,
                                      [OTHER_MODULO] = first + head % p->kv_heads,
                                      [OTHER_QUOTIENT] = first + head / p->kv_heads % p->kv_heads,
-                                     [OTHER_FIRST] = first};
-    for (int i = 0; i < OTHER_HEADS; i++) {
+                                     [OTHER_FIRST] = first,
+                                     [OTHER_PREVIOUS_IN_BATCH] = first + (own - first + p->kv_heads - 1) % p->kv_heads,
+                                     [OTHER_NEXT_IN_BATCH] = first + (own - first + 1) % p->kv_heads};
+    const int ways = p->batch > 1 ? OTHER_HEADS : OTHER_PREVIOUS_IN_BATCH;
+    for (int i = 0; i < ways; i++) {
         if (others[i] == own)
             continue;
         const int batch = others[i] / p->kv_heads, kv_head = others[i] % p->kv_heads;

@@ -60,16 +60,24 @@ static struct place best_tile(const struct judgement *j, const struct trace *t, 
     return best;
 }
 
-/* The first such tile of another head, which another kv head may serve: what is one choice in one head is another
-   there. slot -1: there is none. */
-static struct place other_head(const struct judgement *j, const struct trace *t, struct place at,
+static int kv_head_of(const struct trace *t, int slot)
+{
+    return asc_kv_head(&t->problem, trace_slot_place(t, slot)[1], t->conventions.kv_head_map);
+}
+
+enum { ANY_KV_HEAD = -1 };
+
+/* The worst such tile of another head, which this kv head serves: what is one choice in one head is another there.
+   slot -1: there is none. */
+static struct place other_head(const struct judgement *j, const struct trace *t, struct place at, int kv_head,
                                const struct cause_plan *plan)
 {
     const int32_t *own = trace_slot_place(t, at.slot);
     struct place best = {.slot = -1, .channel = at.channel};
     for (int slot = 0; slot < j->n_slots; slot++) {
         const int32_t *its = trace_slot_place(t, slot);
-        for (int kv = 0; kv < j->kv_tiles && its[1] != own[1]; kv++) {
+        const int is_other = its[1] != own[1] && (kv_head == ANY_KV_HEAD || kv_head_of(t, slot) == kv_head);
+        for (int kv = 0; kv < j->kv_tiles && is_other; kv++) {
             const struct place place = {slot, kv, at.channel};
             if (judgement_slot_done(j, slot) && is_bad(j, plan, place) &&
                 (best.slot < 0 || weight_of(j, t, place) > weight_of(j, t, best)))
@@ -94,6 +102,11 @@ static int choose_on(const struct judgement *j, const struct trace *t, struct pl
     return failed;
 }
 
+static int reads_a_kv_head(enum asc_channel ch)
+{
+    return ch == asc_k || ch == asc_v || ch == asc_s || ch == asc_u;
+}
+
 int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
                    struct cause_plan *plan)
 {
@@ -104,9 +117,14 @@ int judgement_plan(const struct judgement *j, const struct trace *t, unsigned cu
         if (at.slot < 0)
             continue;
         failed = choose_on(j, t, at, scratch, plan);
-        const struct place other = other_head(j, t, at, plan);
-        if (!failed && other.slot >= 0)
-            failed = choose_on(j, t, other, scratch, plan);
+        /* At the first and the last kv head, heads counted round within a batch and through all of them part. */
+        const int kv_heads[] = {ANY_KV_HEAD, 0, t->problem.kv_heads - 1};
+        const size_t n = reads_a_kv_head(ch) && t->problem.batch > 1 ? sizeof kv_heads / sizeof kv_heads[0] : 1;
+        for (size_t i = 0; i < n && !failed; i++) {
+            const struct place other = other_head(j, t, at, kv_heads[i], plan);
+            if (other.slot >= 0)
+                failed = choose_on(j, t, other, scratch, plan);
+        }
     }
     return failed ? -1 : 0;
 }
@@ -188,10 +206,18 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
 }
 
 /* Another declaration is believed where the output is right whatever was declared; in a run with a wrong output, a
-   mistake of the same formula comes first: a missing scale looks like a wrong unit. */
+   mistake of the same formula is: a missing scale looks like a wrong unit. */
 static int declarations_first(const struct summary *summary)
 {
     return summary->stage[asc_o].global == MARK_OK;
+}
+
+/* A mistake of the mask shows in the output, on any inputs that tell keys apart. Where it does not, what looks like one
+   was declared otherwise. */
+static int may_be(const struct summary *summary, enum cause cause)
+{
+    const int right = summary->stage[asc_o].global == MARK_OK && summary->stage[asc_lse].global != MARK_BAD;
+    return !(right && cause_is_masking(cause));
 }
 
 struct testing {
@@ -225,10 +251,10 @@ static void find_channel(const struct testing *testing, enum asc_channel ch, str
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
-    for (int pass = 0; pass < 2; pass++)
+    for (int pass = 0; pass < 2 && f->cause == CAUSE_NONE; pass++)
         for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
             if (cause_channel(cause) == ch && cause_is_declaration(cause) == (pass == 0 ? first : !first) &&
-                cause_named(&testing->evidence[cause]))
+                may_be(testing->summary, (enum cause)cause) && cause_named(&testing->evidence[cause]))
                 take_cause(testing, cause, f);
     first_bad_element(testing->j, testing->t, testing->scratch, f);
     write_text(f, testing->t, stage);

@@ -25,6 +25,7 @@ enum {
     WINDOW = 131072,
     CAPPED = 262144,
     NATURAL_LSE = 524288,
+    EARLY_U = 2097152,
     WIDE_L = 1048576 /* what l sums has not been rounded */
 };
 
@@ -53,12 +54,16 @@ static const enum cause same[][2] = {
     {CAUSE_s_not_scaled, CAUSE_s_unit},
     {CAUSE_alpha_base_2, CAUSE_alpha_unit},
     {CAUSE_alpha_base_e, CAUSE_alpha_unit},
+    {CAUSE_alpha_not_scaled, CAUSE_alpha_unit},
+    {CAUSE_alpha_scaled_again, CAUSE_alpha_unit},
     {CAUSE_p_base_2, CAUSE_p_unit},
     {CAUSE_p_base_e, CAUSE_p_unit},
     {CAUSE_p_scaled_again, CAUSE_p_unit},
     {CAUSE_p_not_scaled, CAUSE_p_unit},
     {CAUSE_p_not_scaled, CAUSE_p_scaled_again},
     {CAUSE_s_mask_missing, CAUSE_s_recorded_before_mask},
+    {CAUSE_s_tail_not_masked, CAUSE_s_recorded_before_mask},
+    {CAUSE_p_masked_late, CAUSE_p_after_mask},
     {CAUSE_s_window_missing, CAUSE_s_mask_missing}, /* in tiles that the causal mask leaves alone */
     {CAUSE_s_window_missing, CAUSE_s_recorded_before_mask},
     {CAUSE_s_not_capped, CAUSE_s_recorded_before_mask},
@@ -133,6 +138,7 @@ static inline unsigned offers(const struct spec *s)
     set |= has_mask ? MASK : 0;
     set |= s->has_window && s->causal ? WINDOW : 0;
     set |= s->softcap > 0 ? CAPPED : 0;
+    set |= s->late_u ? 0 : EARLY_U;
     set |= s->lse_base2 ? 0 : NATURAL_LSE;
     return set;
 }

@@ -63,6 +63,7 @@ struct spec {
     int alpha_one;      /* of a row without a maximum */
     float m_lag;        /* how far m may stay behind, in log2 units */
     float masked_value; /* the score of a masked key; 0: -inf */
+    int shows_unmasked; /* S is recorded before it is masked */
     int isolated;       /* 1 + channel: everything up to it is fed what the right kernel has computed */
     unsigned seed;
     enum mistake mistake;
@@ -228,7 +229,10 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
     float top = mistaken_start(run, st->m[r]);
     for (int c = 0; c < bc; c++) {
         t->score[c] = mistaken_score(run, st, t, r, c);
-        if (real)
+        if (real && s->shows_unmasked)
+            record(run, slot, asc_s, t->kv, (size_t)(r * bc + c),
+                   capped(run, dot_product(run, st, t, r, c) * unit_factor(run)));
+        else if (real)
             t->score[c] = record(run, slot, asc_s, t->kv, (size_t)(r * bc + c), t->score[c]);
     }
     top = lagging(run, st->m[r], mistaken_maximum(run, st, t, r, top));
@@ -261,7 +265,7 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
         if (real && s->late_u && t->before >= 0)
             *u = record(run, slot, asc_u, t->before, (size_t)(r * D + d), *u);
     }
-    mistaken_u(run, st, t, r);
+    mistaken_u(run, st, t, r, alpha);
     for (int d = 0; d < D && real && !s->late_u; d++)
         st->u[r * D + d] = record(run, slot, asc_u, t->kv, (size_t)(r * D + d), st->u[r * D + d]);
     st->m[r] = top;
@@ -399,7 +403,7 @@ static inline void run_slot(struct run *run, int q_tile)
                                    .in_q = {run->q + (size_t)(row0 * D), DTYPE_F16, D, rows, D}};
     if (s->misdeclared)
         slot->c.conventions = s->declared;
-    const int others[OTHER_HEADS] = {0, 2, 3, -1, 0};
+    const int others[OTHER_HEADS] = {0, 2, 3, -1, 0, -1, -1};
     const size_t head = (size_t)s->kv_len * (size_t)D;
     slot->c.in_k = (struct matrix){run->k + OWN_HEAD * head, DTYPE_F16, D, s->kv_len, D};
     slot->c.in_v = (struct matrix){run->v + OWN_HEAD * head, DTYPE_F16, D, s->kv_len, D};

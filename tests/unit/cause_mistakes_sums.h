@@ -5,16 +5,24 @@
 static inline float mistaken_alpha(const struct run *run, float m_prev, float m)
 {
     const struct spec *s = &run->spec;
+    if (m_prev == -INFINITY && s->mistake == ALPHA_INVERTED_UNGUARDED)
+        return exponential(run, m, m_prev);
     if (m_prev == -INFINITY)
         return (float)s->alpha_one;
     const float alpha = exponential(run, m_prev, m);
     switch (s->mistake) {
     case ALPHA_INVERTED:
+    case ALPHA_INVERTED_UNGUARDED:
         return exponential(run, m, m_prev);
     case ALPHA_BASE_2:
         return exp2f((m_prev - m) * (s->unit == ASC_UNIT_RAW ? raw_unit(run) : 1));
     case ALPHA_BASE_E:
+    case ALPHA_NOT_SCALED:
         return expf(m_prev - m);
+    case ALPHA_NOT_SCALED_2:
+        return exp2f(m_prev - m);
+    case ALPHA_SCALED_AGAIN:
+        return exponential(run, m_prev * run->scale, m * run->scale);
     case ALPHA_TIMES_0_9:
         return alpha * 0.9f;
     case ALPHA_ROOT:
@@ -62,6 +70,8 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
         return exponential(run, x * run->scale, m * run->scale);
     case P_NOT_SCALED:
         return expf(x - m);
+    case P_NOT_SCALED_2:
+        return exp2f(x - m);
     case P_FROM_PREVIOUS_M:
         return exponential(run, x, st->m[r]);
     case P_FROM_TILE_M:
@@ -127,7 +137,9 @@ static inline float mistaken_factor(const struct spec *s, float alpha, float m_p
         return 0;
     switch (s->mistake) {
     case L_NOT_RESCALED:
+    case L_RESCALED_LATE:
     case U_NOT_RESCALED:
+    case U_RESCALED_LATE:
         return 1;
     case L_RESCALED_TWICE:
     case U_RESCALED_TWICE:
@@ -153,6 +165,8 @@ static inline float mistaken_l(const struct run *run, const struct state *st, co
     const int of_l = s->mistake < U_NOT_RESCALED || (s->mistake > LISTED_END && s->mistake < U_TIMES_1_01);
     const float before = st->l[r * lanes_of(s) + lane] * (of_l ? mistaken_factor(s, alpha, st->m[r]) : alpha);
     switch (s->mistake) {
+    case L_RESCALED_LATE:
+        return (before + sum) * alpha;
     case L_PREVIOUS_DROPPED:
         return sum;
     case L_TILE_DROPPED:
@@ -204,7 +218,7 @@ static inline const float *other_v(const struct run *run, const struct tile *t)
 }
 
 /* What is carried has been rescaled. */
-static inline void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r)
+static inline void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r, float alpha)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -232,6 +246,8 @@ static inline void mistaken_u(struct run *run, const struct state *st, const str
         *u = before;
         if (s->mistake != U_TILE_DROPPED || t->before < 0)
             *u = product(run, t->pv_p, v + d, D, s->bc, before);
+        if (s->mistake == U_RESCALED_LATE)
+            *u *= alpha;
         if (s->mistake == U_TIMES_1_01)
             *u *= 1.01f;
         if (s->mistake == U_NOISE)

@@ -242,6 +242,76 @@ static void other_declarations_are_recognised(void **state)
     assert_true(o.named[CAUSE_s_recorded_before_mask]);
 }
 
+/* Right kernels that record S before its mask: every stage that reads S says so. */
+static void scores_before_the_mask_are_recognised(void **state)
+{
+    (void)state;
+    struct spec s = shapes[3]; /* a causal mask and a tail */
+    s.v_times = 1;
+    s.shows_unmasked = 1;
+    struct outcome o;
+    assert_int_equal(run_outcome(&s, scratch, &o), 0);
+    assert_int_equal(o.culprits, 1u << asc_s | 1u << asc_m | 1u << asc_p | 1u << asc_l);
+    assert_true(o.named[CAUSE_s_recorded_before_mask] && o.named[CAUSE_m_after_mask] && o.named[CAUSE_p_after_mask]);
+    assert_true(o.named[CAUSE_l_after_mask]);
+    assert_false(o.named[CAUSE_s_masked_value]);
+    detail(&o, CAUSE_s_recorded_before_mask, "s_at declared masked, looks dot");
+    s.causal = ASC_CAUSAL_NONE;
+    assert_int_equal(run_outcome(&s, scratch, &o), 0);
+    assert_true(o.named[CAUSE_s_recorded_before_mask] && o.named[CAUSE_l_after_mask] && !o.named[CAUSE_s_masked_value]);
+    assert_true(cause_is_masking(CAUSE_s_tail_not_masked) && !cause_is_masking(CAUSE_s_recorded_before_mask));
+    struct asc_conventions declared = {.s_unit = (int)s.unit, .m_unit = (int)s.unit, .s_at = ASC_S_DOT};
+    o = misdeclared(s, declared);
+    assert_int_equal(o.culprits, 0);
+}
+
+static void masked_values_are_recognised(void **state)
+{
+    (void)state;
+    struct spec s = shapes[3];
+    s.v_times = 1;
+    s.masked_value = -1e4f;
+    struct asc_conventions declared = {.s_unit = (int)s.unit, .m_unit = (int)s.unit};
+    struct outcome o = misdeclared(s, declared);
+    assert_int_equal(o.culprits, 1u << asc_s);
+    assert_true(o.named[CAUSE_s_masked_value] && count_names(&o) == 1);
+    detail(&o, CAUSE_s_masked_value, "s_masked declared -inf, looks like the finite value -10000");
+    s.causal = ASC_CAUSAL_NONE; /* the tail alone */
+    o = misdeclared(s, declared);
+    assert_true(o.named[CAUSE_s_masked_value] && count_names(&o) == 1);
+    declared.s_masked = ASC_MASKED_VALUE;
+    declared.s_masked_value = -1e9f;
+    o = misdeclared(s, declared);
+    assert_true(o.named[CAUSE_s_masked_value]);
+    declared.s_masked_value = -1e4f;
+    o = misdeclared(s, declared);
+    assert_int_equal(o.culprits, 0);
+}
+
+/* All rows of the first tile hold the same number: that it stands nowhere else by chance is what speaks for it. */
+static void another_first_alpha_is_recognised(void **state)
+{
+    (void)state;
+    struct spec s = plain(RIGHT);
+    struct asc_conventions declared = {.s_unit = (int)s.unit, .m_unit = (int)s.unit};
+    s.alpha_one = 1;
+    s.q_len = 256; /* 1 stands in two of three places elsewhere: it takes many rows */
+    struct outcome o = misdeclared(s, declared);
+    assert_int_equal(o.culprits, 1u << asc_alpha);
+    assert_true(o.named[CAUSE_alpha_first] && count_names(&o) == 1);
+    s.alpha_one = 0;
+    declared.alpha_first = ASC_ALPHA_ONE;
+    o = misdeclared(s, declared);
+    assert_int_equal(o.culprits, 1u << asc_alpha);
+    assert_true(o.named[CAUSE_alpha_first] && count_names(&o) == 1);
+    assert_true(o.plan.parameter[CAUSE_alpha_first] == ASC_ALPHA_ZERO);
+    declared.alpha_first = ASC_ALPHA_ZERO;
+    s.alpha_one = 1;
+    s.fill = FILL_CONSTANT; /* alpha is 1 everywhere: that it is so in the first tile says nothing */
+    o = misdeclared(s, declared);
+    assert_false(o.named[CAUSE_alpha_first]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +323,9 @@ int main(void)
         cmocka_unit_test(parameters_are_found),
         cmocka_unit_test(another_unit_is_recognised),
         cmocka_unit_test(other_declarations_are_recognised),
+        cmocka_unit_test(scores_before_the_mask_are_recognised),
+        cmocka_unit_test(masked_values_are_recognised),
+        cmocka_unit_test(another_first_alpha_is_recognised),
     };
     return cmocka_run_group_tests_name("oracle: evidence for causes", tests, scratch_begin, scratch_end);
 }

@@ -396,6 +396,37 @@ static void test_not_recorded_is_not_fine(void **state)
     session_free(s);
 }
 
+/* Heads counted round within a batch, and through the batches as they lie in memory, part at the last one. */
+static void test_next_kv_head(void **state)
+{
+    (void)state;
+    struct session *s = run("next-kv-head");
+    const struct judgement *j = s->judgement;
+    assert_int_equal(j->summary.culprits, 1u << asc_k | 1u << asc_v);
+    assert_int_equal(j->n_findings, 2);
+    assert_int_equal(j->findings[0].cause, CAUSE_k_wrong_head);
+    assert_int_equal(j->findings[1].cause, CAUSE_v_wrong_head);
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(j->findings[i].detail, "the kv head behind, round within the batch");
+    session_free(s);
+}
+
+/* Where the output is right, no mistake of the mask is named: the tail is hidden from all but the probe. */
+static void test_scores_before_the_mask(void **state)
+{
+    (void)state;
+    struct session *s = run("s-before-mask");
+    const struct judgement *j = s->judgement;
+    assert_int_equal(j->summary.stage[asc_o].global, MARK_OK);
+    assert_int_equal(j->summary.culprits, 1u << asc_s | 1u << asc_l);
+    assert_int_equal(j->n_findings, 2);
+    assert_int_equal(j->findings[0].cause, CAUSE_s_recorded_before_mask);
+    assert_string_equal(j->findings[0].detail, "s_at declared masked, looks dot");
+    assert_int_equal(j->findings[1].cause, CAUSE_l_after_mask);
+    assert_int_equal(j->findings[0].n_also + j->findings[1].n_also, 0);
+    session_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +441,8 @@ int main(void)
         cmocka_unit_test(test_accesses_outside_an_array_are_named),
         cmocka_unit_test(test_tiles_left_out_are_nobodys_fault),
         cmocka_unit_test(test_stepping),
+        cmocka_unit_test(test_next_kv_head),
+        cmocka_unit_test(test_scores_before_the_mask),
         cmocka_unit_test(test_saved_is_judged_the_same),
         cmocka_unit_test(test_not_recorded_is_not_fine),
     };
