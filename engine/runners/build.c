@@ -34,7 +34,7 @@ static void report(const struct build_job *job, const char *what)
 
 static void log_lines(const struct build_job *job, const char *said)
 {
-    const struct diagnose names = {job->out->source_path, job->request->kernel};
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
     char *rest = NULL;
     if (!job->progress || !job->progress->log || !said)
         return;
@@ -42,6 +42,28 @@ static void log_lines(const struct build_job *job, const char *said)
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
         job->progress->log(job->progress->ctx, line);
     free(text);
+}
+
+/* Logs what a tool said, and keeps it for the next build that finds the program made. */
+static void take_words(struct build_job *job, const char *said)
+{
+    const size_t n = job->words ? strlen(job->words) : 0, n_said = said ? strlen(said) : 0;
+    char *words = n_said ? realloc(job->words, n + n_said + 1) : NULL;
+    if (words) {
+        memcpy(words + n, said, n_said + 1);
+        job->words = words;
+    }
+    log_lines(job, said);
+}
+
+/* A program's words stand beside it. None: nothing was said, or they could not be kept. */
+static void log_cached_words(const struct build_job *job)
+{
+    char path[700], *said = NULL;
+    snprintf(path, sizeof path, "%s" CACHE_WORDS, job->out->program);
+    if (cache_read_text(path, "the compiler's words", &said, NULL) == 0)
+        log_lines(job, said);
+    free(said);
 }
 
 /* The source: the user's file, or a patched copy below the cache, at a path that depends on its content alone. */
@@ -152,7 +174,7 @@ static int preprocess(struct build_job *job, struct process_output *output, stru
         return -1;
     if (output->status == 0)
         return 0;
-    const struct diagnose names = {job->out->source_path, job->request->kernel};
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
     diagnose_compiler(&names, output->err, err);
     process_output_free(output);
     return -1;
@@ -209,11 +231,11 @@ int build_run_linker(struct build_job *job, const char *const *argv, struct err 
     if (process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, &output, err))
         return -1;
     int failed = output.status;
-    const struct diagnose names = {job->out->source_path, job->request->kernel};
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
     if (failed)
         diagnose_linker(&names, output.err, err);
     else
-        log_lines(job, output.err);
+        take_words(job, output.err);
     process_output_free(&output);
     return failed ? -1 : 0;
 }
@@ -239,16 +261,20 @@ static int make_program(struct build_job *job, const char *work, struct err *err
     if (compile(job, more, &output, err))
         return -1;
     int failed = output.status;
-    const struct diagnose names = {job->out->source_path, job->request->kernel};
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
     if (failed)
         diagnose_compiler(&names, output.err, err);
     else
-        log_lines(job, output.err);
+        take_words(job, output.err);
     process_output_free(&output);
     if (failed)
         return -1;
     report(job, "linking");
     if (job->tools->link(job, object, work, program, err))
+        return -1;
+    char name[200];
+    snprintf(name, sizeof name, "%s" CACHE_WORDS, strrchr(job->out->program, '/') + 1);
+    if (job->words && cache_write_text(job->paths->cache, name, job->words, err))
         return -1;
     if (rename(program, job->out->program))
         return err_errno(err, job->out->program, "the debuggee can not be put into the cache");
@@ -305,6 +331,7 @@ static int build(struct build_job *job, struct err *err)
     report(job, "reading");
     int failed = compiler_version(job, &version, err) || preprocess(job, &text, err) || scan(job, text.out, err) ||
                  make_key(job, &text, &version, hex, err);
+    job->without_header = !failed && !strstr(text.out, "attnscope.h\"");
     if (!failed && is_signed)
         job->out->inputs = build_inputs_new(text.out, job->out->source_path, job->arguments, job->n_arguments,
                                             job->library, signature, &began);
@@ -318,6 +345,7 @@ static int build(struct build_job *job, struct err *err)
     if (access(job->out->program, X_OK) == 0) {
         job->out->from_cache = 1;
         cache_touch(job->out->program);
+        log_cached_words(job);
         return 0;
     }
     if (cache_make_work(job->paths->cache, work, sizeof work, err))
@@ -368,6 +396,7 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
         failed = build(job, err);
     }
     free(job->rewritten);
+    free(job->words);
     free(job);
     if (failed)
         build_free(out);

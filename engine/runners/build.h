@@ -20,10 +20,12 @@ struct build_job {
     int n_arguments;
     char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */
     int n_flags;
-    char own[3][600];  /* folders whose headers are attnscope's, or the toolkit's; "": none */
-    char library[600]; /* what the debuggee links of attnscope's */
-    char *rewritten;   /* owned: what is compiled in place of the source; NULL: the source itself */
-    char base[128];    /* file name of the kernel without .cu, fit for a file name */
+    char own[3][600];   /* folders whose headers are attnscope's, or the toolkit's; "": none */
+    char library[600];  /* what the debuggee links of attnscope's */
+    char *rewritten;    /* owned: what is compiled in place of the source; NULL: the source itself */
+    int without_header; /* 1: the source includes attnscope.h nowhere */
+    char *words;        /* owned: what the tools that made the program said; NULL: nothing */
+    char base[128];     /* file name of the kernel without .cu, fit for a file name */
 };
 
 /* What differs between the backends. */
@@ -46,7 +48,7 @@ void build_add_path(struct build_job *job, const char *format, ...) __attribute_
 /* "-Lfolder" of attnscope's libraries, where libjansson.a stands if there was one to copy. */
 void build_library_folder(const struct build_job *job, char *flag, size_t size);
 
-/* Runs a linker's command line, NULL-terminated; its words become *err at the user's line. */
+/* Runs a linker's command line, NULL-terminated; its words become *err at the user's line, or are logged. */
 int build_run_linker(struct build_job *job, const char *const *argv, struct err *err);
 
 #endif

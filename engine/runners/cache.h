@@ -6,6 +6,9 @@
 #include "engine/base/err.h"
 #include <stddef.h>
 
+/* Behind a program's name: what its compiler and linker said. */
+#define CACHE_WORDS ".log"
+
 /* XXH3-128 over all that is put in; each part counts with its length, so that parts do not run together. */
 struct cache_key;
 struct cache_key *cache_key_new(void); /* NULL: no memory */
@@ -18,7 +21,8 @@ void cache_key_finish(struct cache_key *key, char hex[33]); /* and frees it; NUL
 int cache_make_work(const char *cache, char *folder, size_t size, struct err *err);
 void cache_drop_work(const char *folder);
 
-/* Forgets all but the `keep` entries last used; none that was used within min_age_s, and nothing of others. */
+/* Forgets all but the `keep` entries last used; none that was used within min_age_s, and nothing of others.
+   A program's words go with it. */
 void cache_prune(const char *cache, size_t keep, double min_age_s);
 void cache_touch(const char *path); /* it has been used now */
 

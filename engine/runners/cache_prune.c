@@ -69,6 +69,8 @@ void cache_prune(const char *cache, size_t keep, double min_age_s)
         snprintf(path, sizeof path, "%s/%s", cache, entries[i].name);
         if (unlink(path) && errno == EISDIR)
             cache_drop_work(path);
+        snprintf(path + strlen(path), sizeof path - strlen(path), "%s", CACHE_WORDS);
+        unlink(path);
     }
     free(entries);
     closedir(d);

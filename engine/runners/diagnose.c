@@ -121,11 +121,20 @@ static int missing_header(const char *message, const char *place, size_t n_place
     return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only", what);
 }
 
+/* 1: `word` stands before the line's end. */
+static int in_line(const char *line, const char *word)
+{
+    return memmem(line, strcspn(line, "\n"), word, strlen(word)) != NULL;
+}
+
 /* Mistakes with the probe macros, in the macros' own words: what the compiler says of them names their insides. */
-static int probe_mistake(const char *message, const char *place, size_t n_place, struct err *err)
+static int probe_mistake(const struct diagnose *d, const char *message, const char *place, size_t n_place,
+                         struct err *err)
 {
     char channel[32], names[128] = "", where[512];
     snprintf(where, sizeof where, "%.*s", (int)n_place, place);
+    if (d->without_header && (in_line(message, "asc_") || in_line(message, "ASC_")))
+        return err_set(err, ERR_BUILD, where, "attnscope.h is not included");
     /* g++, then nvcc. */
     if (strncmp(message, "'asc_here' was not declared", 27) == 0 ||
         strncmp(message, "identifier \"asc_here\" is undefined", 34) == 0)
@@ -134,6 +143,11 @@ static int probe_mistake(const char *message, const char *place, size_t n_place,
           strstr(message, "' was not declared")) &&
         !(sscanf(message, "identifier \"asc_%31[a-z_0-9]\" is undefined", channel) == 1 &&
           strstr(message, "\" is undefined")))
+        return 0;
+    /* The line below shows the source, with the probe or with what it became; asc_ names of other lines are the user's
+       to spell. */
+    const char *shown = strchr(message, '\n');
+    if (!shown || (!in_line(shown + 1, "ASC_") && !in_line(shown + 1, "asc_site")))
         return 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", ch ? ", " : "", channel_name(ch));
@@ -157,7 +171,7 @@ static int compiler_error(const struct diagnose *d, const char *text, struct err
         }
     }
     const char *words = at + strlen(" error: ");
-    if (missing_header(words, place, n_place, err) || probe_mistake(words, place, n_place, err))
+    if (missing_header(words, place, n_place, err) || probe_mistake(d, words, place, n_place, err))
         return -1;
     return tell(place, n_place, message, err);
 }
@@ -178,7 +192,8 @@ static int linker_error(const struct diagnose *d, const char *text, struct err *
 {
     const char *whole = d->user_path;
     if (strstr(text, "undefined reference to `asc_describe'"))
-        return err_set(err, ERR_BUILD, whole, "registers no kernel: ASC_KERNEL(name) is missing");
+        return err_set(err, ERR_BUILD, whole, "registers no kernel: %s",
+                       d->without_header ? "attnscope.h is not included" : "ASC_KERNEL(name) is missing");
     if (strstr(text, "multiple definition of `main'"))
         return err_set(err, ERR_BUILD, whole,
                        "defines main(), which attnscope brings itself: put it between #ifndef ASC_MODE and #endif");

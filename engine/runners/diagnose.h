@@ -7,6 +7,7 @@
 struct diagnose {
     const char *compiled_path; /* what the compiler was given */
     const char *user_path;     /* what the user calls it */
+    int without_header;        /* 1: the source includes attnscope.h nowhere */
 };
 
 /* A copy of the compiler's words with the user's names in them, the caller's; NULL without memory. */

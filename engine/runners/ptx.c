@@ -257,6 +257,7 @@ int ptx_translate(const char *text, struct ptx_translation *out)
     size_t n_code = 0;
     struct ptx_statement s = {.at = text, .line = out->line, .out = out};
     out->refused[0] = '\0';
+    out->unknown = 0;
     out->code = NULL;
     s.code = open_memstream(&out->code, &n_code);
     if (!s.code)

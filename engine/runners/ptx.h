@@ -10,6 +10,7 @@ struct ptx_translation {
     char *code;       /* owned: C++ on one line, a statement but for its semicolon */
     char refused[96]; /* what the executor does not know of it: "inline PTX wgmma.fence.sync.aligned" */
     int refused_line;
+    int unknown; /* 1: it is an opcode in none of the executor's lists, which may be misspelt */
 };
 
 /* Translates the statement whose keyword, asm or __asm__, `text` begins with: preprocessed source, NUL at its end.

@@ -190,6 +190,12 @@ static int look_up_as(struct instruction *in)
     return 0;
 }
 
+static int refuse_opcode(const struct reader *r, const struct instruction *in)
+{
+    r->s->out->unknown = 1;
+    return refuse(r, in->opcode.text, "", in->opcode.text, in->opcode.n);
+}
+
 static int take_instruction(struct reader *r, struct instruction *in)
 {
     *in = (struct instruction){0};
@@ -206,7 +212,7 @@ static int take_instruction(struct reader *r, struct instruction *in)
     if (!in->opcode.n)
         return refuse(r, r->at, "at ", r->at, strcspn(r->at, "\n"));
     if (look_up_as(in))
-        return refuse(r, in->opcode.text, "", in->opcode.text, in->opcode.n);
+        return refuse_opcode(r, in);
     if (take(r, ';'))
         return 0;
     do {
@@ -396,8 +402,10 @@ static int write_instruction(struct reader *r, const struct instruction *in)
             known = 1;
             row = fits(&rows[i], in) ? &rows[i] : NULL;
         }
+    if (!row && !known)
+        return refuse_opcode(r, in);
     if (!row)
-        return refuse(r, in->opcode.text, known ? "with operands like those of " : "", in->opcode.text, in->opcode.n);
+        return refuse(r, in->opcode.text, "with operands like those of ", in->opcode.text, in->opcode.n);
     if (in->guard.n) {
         fprintf(r->s->code, "if (%s", in->guard_inverted ? "!" : "");
         if (write_value(r, in->guard, 0))

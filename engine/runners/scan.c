@@ -251,13 +251,18 @@ static const char *find_asm(const char *line)
 static int rewrite_asm(struct reader *r, const char *keyword, const char **rest, struct err *err)
 {
     struct ptx_translation ptx = {.line = r->line};
+    char where[300];
     if (ptx_translate(keyword, &ptx)) {
         if (!ptx.refused[0]) {
             errno = ENOMEM;
             return err_errno(err, r->file, "inline PTX");
         }
         r->line = ptx.refused_line;
-        return gpu_only(r, ptx.refused, err);
+        if (!ptx.unknown)
+            return gpu_only(r, ptx.refused, err);
+        snprintf(where, sizeof where, "%s:%d", r->file, r->line);
+        return err_set(err, ERR_GPU_ONLY, where, "%s: not known to the CPU executor (GPU only, or misspelt)",
+                       ptx.refused);
     }
     if (!r->rewritten)
         r->rewritten = open_memstream(&r->scan->rewritten, &r->scan->n_rewritten);

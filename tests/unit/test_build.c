@@ -277,6 +277,10 @@ static void test_refused(void **state)
     refused("tile.cu", NULL, ERR_BUILD, "tile.cu:8", "ASC_TILE(batch, head, q_tile) must stand before");
     write_changed("channel.cu", KERNEL, "ASC_ROW(m,", "ASC_ROW(mm,");
     refused("channel.cu", NULL, ERR_BUILD, "channel.cu:8", "'mm' is no channel; they are q, k, v");
+    write_changed("name.cu", KERNEL, "float s = x[0]", "asc_stridez t; float s = x[0]");
+    refused("name.cu", NULL, ERR_BUILD, "name.cu:6", "'asc_stridez' was not declared");
+    write_changed("bare.cu", KERNEL, "#include \"attnscope.h\"\n", "#include <cuda_fp16.h>\n");
+    refused("bare.cu", NULL, ERR_BUILD, "bare.cu:5", "attnscope.h is not included");
     write_changed("missing.cu", KERNEL, "{\n", "{\n extern float elsewhere(float *); x[0] = elsewhere(x);\n");
     refused("missing.cu", NULL, ERR_BUILD, "missing.cu:5", "undefined reference to `elsewhere(float*)'");
 }
@@ -423,8 +427,9 @@ static void test_prune(void **state)
     (void)state;
     static const char *const old[] = {"a-0123456789abcdef0123456789abcdef", "b-0123456789abcdef0123456789abcdef"};
     static const char others[] = "a-of-the-user";
-    char path[400], below[160];
+    char path[400], words[400], below[160];
     in_folder(below, sizeof below, "prune");
+    snprintf(words, sizeof words, "%s/%s" CACHE_WORDS, below, old[1]);
     for (int i = 0; i < 3; i++) {
         struct timespec times[2] = {{.tv_sec = 1000000 + i}, {.tv_sec = 1000000 + i}};
         assert_int_equal(cache_write_text(below, i < 2 ? old[i] : others, "x", NULL), 0);
@@ -437,8 +442,10 @@ static void test_prune(void **state)
     assert_int_equal(access(path, F_OK), 0);
     snprintf(path, sizeof path, "%s/%s", below, old[1]);
     assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(cache_write_text(below, strrchr(words, '/') + 1, "words", NULL), 0);
     cache_prune(below, 0, 3600);
     assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(words, F_OK), -1);
     snprintf(path, sizeof path, "%s/%s", below, old[0]);
     assert_int_equal(access(path, F_OK), -1);
     snprintf(path, sizeof path, "%s/patched-0123456789abcdef0123456789abcdef", below);
@@ -447,6 +454,47 @@ static void test_prune(void **state)
     assert_int_equal(access(path, F_OK), -1);
     snprintf(path, sizeof path, "%s/%s", below, others);
     assert_int_equal(access(path, F_OK), 0);
+}
+
+struct lines {
+    char text[2000];
+};
+
+static void take_line(void *ctx, const char *line)
+{
+    struct lines *lines = ctx;
+    const size_t n = strlen(lines->text);
+    snprintf(lines->text + n, sizeof lines->text - n, "%s\n", line);
+}
+
+/* What the compiler said is said again where the program was built before, and goes with it. */
+static void test_words_stay(void **state)
+{
+    (void)state;
+    char kernel[160], words[700];
+    struct err err = {0};
+    in_folder(kernel, sizeof kernel, "loud.cu");
+    write_changed("loud.cu", KERNEL, "/* note */", "x[1] = 1 / 0;");
+    const struct build_request request = {.kernel = kernel, .probes = PROBES_RECORD};
+    for (int again = 0; again < 3; again++) {
+        struct lines lines = {""};
+        struct build b;
+        const struct runner_progress progress = {.log = take_line, .ctx = &lines};
+        if (build_debuggee(&paths, &request, &progress, &b, &err))
+            fail_msg("%s: %s", err.where, err.message);
+        assert_int_equal(b.from_cache, again > 0);
+        snprintf(words, sizeof words, "%s" CACHE_WORDS, b.program);
+        build_free(&b);
+        if (again == 2) {
+            assert_string_equal(lines.text, ""); /* its words were taken away */
+            continue;
+        }
+        if (!strstr(lines.text, "loud.cu:7:") || !strstr(lines.text, "division by zero"))
+            fail_msg("logged: `%s`", lines.text);
+        assert_int_equal(access(words, R_OK), 0);
+        if (again == 1)
+            assert_int_equal(unlink(words), 0);
+    }
 }
 
 /* Two attnscopes that build the same kernel at once, and each other's cache is never seen half done. */
@@ -494,7 +542,7 @@ int main(void)
         cmocka_unit_test(test_paths),           cmocka_unit_test(test_cache),        cmocka_unit_test(test_patch),
         cmocka_unit_test(test_refused),         cmocka_unit_test(test_registration), cmocka_unit_test(test_no_compiler),
         cmocka_unit_test(test_cancelled),       cmocka_unit_test(test_two_at_once),  cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_nothing_changed),
+        cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_words_stay),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

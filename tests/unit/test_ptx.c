@@ -94,7 +94,9 @@ static void refused(const char *statement, const char *said, int line)
     struct err err;
     snprintf(text, sizeof text, "# 7 \"k.cu\"\n%s\n", statement);
     snprintf(where, sizeof where, "k.cu:%d", line);
-    snprintf(message, sizeof message, "inline PTX %s: GPU only", said);
+    const int opcode = !strchr(said, ' ');
+    snprintf(message, sizeof message, "inline PTX %s: %s", said,
+             opcode ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only");
     if (!scan(text, &result, &err)) {
         scan_free(&result);
         fail_msg("`%s` is taken", statement);

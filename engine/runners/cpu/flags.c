@@ -13,6 +13,7 @@ const char *const simt_compile_flags[] = {
     "-fno-pie",
     "-fno-extern-tls-init",
     "-fno-strict-aliasing",
+    "-fno-aggressive-loop-optimizations", /* a loop past the end of an array must not lose its exit: it would hang */
     "-ffp-contract=off",
     "-Wno-unknown-pragmas",
     "-Wno-attributes",
