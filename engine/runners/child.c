@@ -252,7 +252,11 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
     }
     int failed = 0;
     if (message.kind == WIRE_DECLINED) {
-        failed = err_set(err, ERR_DECLINED, c->hello.kernel, "%s", wire_text(message.json, "why"));
+        const char *why = wire_text(message.json, "why");
+        const size_t n = strlen(c->hello.kernel); /* a kernel may say its name itself */
+        if (strncmp(why, c->hello.kernel, n) == 0 && strncmp(why + n, ": ", 2) == 0)
+            why += n + 2;
+        failed = err_set(err, ERR_DECLINED, c->hello.kernel, "%s", why);
     } else {
         plan->br = (int32_t)wire_integer(message.json, "br", 1, 1024, 0);
         plan->bc = (int32_t)wire_integer(message.json, "bc", 1, 1024, 0);

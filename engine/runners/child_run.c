@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENTS_MAX 1000u   /* a kernel with a trap on every line has fewer */
-#define CANCEL_GRACE_S 0.2 /* a block of the mission shape takes milliseconds */
-#define CRASH_WAIT_S 2.0   /* between the end of the socket and that of the process */
+#define EVENTS_MAX 1000u     /* a kernel with a trap on every line has fewer */
+#define CANCEL_GRACE_S 0.2   /* a block of the mission shape takes milliseconds */
+#define CRASH_WAIT_S 2.0     /* between the end of the socket and that of the process */
+#define ADVANCING_SHARE 0.25 /* of the limit: when nothing was done for longer, nothing may ever be */
 
 enum outcome {
     OUTCOME_NONE,
@@ -26,9 +27,11 @@ struct run {
     const struct runner_progress *progress;
     int id;
     enum outcome outcome;
-    char text[512];   /* the child's own sentence with its result */
-    size_t fatal;     /* 1 + index of the fatal event; 0: none */
-    struct err broke; /* OUTCOME_BROKEN */
+    double done, total; /* blocks; 0: nothing was said of them */
+    double advanced_at; /* when more were done */
+    char text[512];     /* the child's own sentence with its result */
+    size_t fatal;       /* 1 + index of the fatal event; 0: none */
+    struct err broke;   /* OUTCOME_BROKEN */
 };
 
 /* A file of the debugger's line tables as the user names it: those hold absolute names. */
@@ -113,16 +116,25 @@ static void take_result(struct run *run, const json_t *json)
         run->outcome = OUTCOME_BROKEN;
 }
 
-static void take_message(struct run *run, const struct wire_message *message)
+static void take_progress(struct run *run, double done, double total)
 {
     const struct runner_progress *progress = run->progress;
+    if (done != run->done) /* a second launch begins anew */
+        run->advanced_at = process_now_s();
+    run->done = done;
+    run->total = total;
+    if (progress && progress->report)
+        progress->report(progress->ctx, "running", done, total);
+}
+
+static void take_message(struct run *run, const struct wire_message *message)
+{
     if (message->kind == WIRE_EVENT)
         take_event(run, message->json);
     else if (message->kind == WIRE_RESULT)
         take_result(run, message->json);
-    else if (message->kind == WIRE_PROGRESS && progress && progress->report)
-        progress->report(progress->ctx, "running", wire_number(message->json, "done", 0),
-                         wire_number(message->json, "total", 0));
+    else if (message->kind == WIRE_PROGRESS)
+        take_progress(run, wire_number(message->json, "done", 0), wire_number(message->json, "total", 0));
 }
 
 /* Takes over all that has arrived. */
@@ -184,7 +196,10 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
         snprintf(where, n_where, "%s:%d", fatal->file, fatal->line);
     switch (run->outcome) {
     case OUTCOME_HUNG:
-        snprintf(what, size, "the kernel did not finish within %g s", limit_s);
+        snprintf(what, size, "the kernel did not finish within %g s (scenario.limit)", limit_s);
+        if (run->total > 0)
+            snprintf(what + strlen(what), size - strlen(what), "; %.0f of %.0f blocks were done", run->done,
+                     run->total);
         break;
     case OUTCOME_CANCELLED:
         snprintf(what, size, "cancelled");
@@ -234,6 +249,8 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     char what[512], where[512], progress[512];
     struct trace_info *info = &run->t->info;
     int gone = run->outcome == OUTCOME_GONE;
+    run->c->advancing =
+        run->outcome == OUTCOME_HUNG && run->done > 0 && process_now_s() - run->advanced_at < ADVANCING_SHARE * limit_s;
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
     child_pass_log(run->c, run->progress, 1);
     take_assertion(run);
@@ -256,6 +273,11 @@ static int send_run(struct run *run)
     return wire_send(wire, WIRE_RUN, fields, t->fd, &run->broke);
 }
 
+int child_advancing(const struct child *c)
+{
+    return c->advancing;
+}
+
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress, struct err *err)
 {
     struct trace_info *info = &t->info;
@@ -273,6 +295,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     if (progress && progress->report)
         progress->report(progress->ctx, "running", 0, 0);
     c->assertion.kind[0] = '\0';
+    c->advancing = 0;
     run.id = ++c->last_id;
     if (send_run(&run))
         run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;

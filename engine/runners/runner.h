@@ -96,6 +96,8 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
    as the user does. */
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress,
               struct err *err);
+/* 1: the last child_run() came to its limit while blocks still came to their end: slow, as far as one can see. */
+int child_advancing(const struct child *c);
 
 /* Launches on the inputs of the live trace t, in a build without probes, and appends to t->info.launches what each
    kernel takes; counters: also how long the device itself says it ran, and hardware counters, or why there are none.

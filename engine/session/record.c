@@ -2,6 +2,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
+#include "engine/base/units.h"
 #include "engine/session/backend.h"
 #include "engine/session/bounded.h"
 #include "engine/session/feed.h"
@@ -142,11 +143,15 @@ static int slots_room(const struct scenario *scenario, const struct asc_plan *pl
     uint64_t slot_bytes;
     if (layout_make(p, plan, types, 1, &l, err) != 0 || layout_slot_bytes(p, plan, types, &slot_bytes, err) != 0)
         return -1;
-    if (l.total_bytes > mem)
+    if (l.total_bytes > mem) {
+        char outside[32], one[32], allowed[32];
+        units_bytes(l.total_bytes - slot_bytes, outside, sizeof outside);
+        units_bytes(slot_bytes, one, sizeof one);
+        units_bytes(mem, allowed, sizeof allowed);
         return err_set(err, ERR_INPUT, scenario->path,
-                       "capture.mem: inputs and outputs take %llu bytes and one q tile %llu, %llu are allowed",
-                       (unsigned long long)(l.total_bytes - slot_bytes), (unsigned long long)slot_bytes,
-                       (unsigned long long)mem);
+                       "capture.mem: inputs and outputs take %s and one q tile %s, %s are allowed", outside, one,
+                       allowed);
+    }
     const uint64_t fit = 1 + (mem - l.total_bytes) / slot_bytes,
                    most = wanted < INT32_MAX ? (uint64_t)wanted : INT32_MAX;
     *room = (int)(fit < most ? fit : most);
@@ -314,6 +319,20 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
     return timed_run(r->child, *out, scenario->limit_s, progress, err);
 }
 
+static void report_first_pass(void *ctx, const char *phase, double done, double total)
+{
+    const struct runner_progress *progress = ctx;
+    if (progress->report)
+        progress->report(progress->ctx, strcmp(phase, "running") == 0 ? RECORD_FIRST_PASS : phase, done, total);
+}
+
+static void log_first_pass(void *ctx, const char *line)
+{
+    const struct runner_progress *progress = ctx;
+    if (progress->log)
+        progress->log(progress->ctx, line);
+}
+
 /* The first pass: nothing is recorded but what the kernel leaves; what of it is off. -1: *err. */
 static int first_pass(struct recorder *r, const struct scenario *scenario, const struct selection *wanted,
                       struct bounded *b, const struct runner_progress *progress, struct err *err)
@@ -324,7 +343,13 @@ static int first_pass(struct recorder *r, const struct scenario *scenario, const
     nothing.n = 1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         nothing.types.channel[ch] = -1;
-    int failed = record_pass(r, scenario, &nothing, progress, &t, err);
+    const struct runner_progress own = {.report = report_first_pass,
+                                        .log = log_first_pass,
+                                        .ctx = (void *)(uintptr_t)progress,
+                                        .cancel = progress ? progress->cancel : NULL};
+    int failed = record_pass(r, scenario, &nothing, progress ? &own : NULL, &t, err);
+    if (failed && err->code == ERR_CANCELLED)
+        err_set(err, ERR_CANCELLED, "", "cancelled; " RECORD_FIRST_PASS);
     if (!failed) {
         report(progress, "judging the output");
         bounded_sample(b, &scenario->problem, &wanted->plan, BOUNDED_SCORES);
@@ -336,7 +361,7 @@ static int first_pass(struct recorder *r, const struct scenario *scenario, const
 }
 
 /* Of more places than there is room for: those whose output is off, then others. A first pass that crashed or hung says
-   nothing, but the second one then shows how. */
+   nothing, but the second one then shows how; one that was too slow would be too slow again. */
 static int record_bounded(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                           struct bounded *b, struct selection *selection, const struct runner_progress *progress,
                           struct trace **out, struct err *err)
@@ -347,6 +372,12 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
         *err = first;
         return -1;
     }
+    if (failed && child_advancing(r->child))
+        return err_set(
+            err, ERR_RUN, first.where,
+            "%.3000s; nothing is recorded in the first pass of two, and the second would take as long: raise "
+            "scenario.limit, or let one pass do with a larger capture.mem or less to record",
+            first.message);
     if (failed && (warm_child(r, paths, scenario, r->probes, progress, err) != 0 ||
                    child_load(r->child, &scenario->problem, &selection->plan, err) != 0))
         return -1;

@@ -5,6 +5,9 @@
 #include "engine/runners/runner.h"
 #include "scenarios/scenario.h"
 
+/* The activity while the first of two runs is under way. */
+#define RECORD_FIRST_PASS "first pass of two: nothing is recorded yet"
+
 /* What stays warm between runs. Zero-initialise; free with recorder_free. */
 struct recorder {
     struct build build;

@@ -86,7 +86,7 @@ static void on_report(void *ctx, const char *phase, double done, double total)
         snprintf(w->mail.activity, sizeof w->mail.activity, "%s", phase);
         w->mail.since = work_clock();
     }
-    if (strcmp(phase, "running") == 0)
+    if (strcmp(phase, "running") == 0 || strcmp(phase, RECORD_FIRST_PASS) == 0)
         w->mail.phase = PHASE_RUNNING;
     w->mail.done = done;
     w->mail.total = total;
