@@ -119,6 +119,10 @@ static void write_text(const struct comparison *c, FILE *out)
             "of bounds", "beyond", "classes", "coverage");
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         write_channel(&c->d.channel[ch], (enum asc_channel)ch, out);
+    if (!difference_exact(&c->d))
+        fputs("of bounds, beyond: of what is left of a difference when all that differences upstream explain is taken "
+              "off\n",
+              out);
     write_notes(c, out);
     write_first(c, out);
     write_verdict(c, out);

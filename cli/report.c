@@ -4,6 +4,7 @@
 #include "engine/runners/stamps.h"
 #include "engine/session/budget.h"
 #include "engine/session/exactness.h"
+#include "engine/session/lost.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,13 +133,18 @@ static void write_place(const struct session *s, struct place place, FILE *out)
 static void write_finding(const struct session *s, const struct finding *f, FILE *out)
 {
     const struct trace_site *site = trace_site(s->trace, f->channel);
-    fprintf(out, "finding: %s\n", f->text);
-    fputs("         begins at ", out);
+    char lost[LOST_WORDS_BYTES];
+    fputs("finding: ", out);
+    if (mistyped_words(s->trace, f->channel, lost)) /* then that is why it was never written */
+        fprintf(out, "%s\n         ", lost);
+    fprintf(out, "%s\n         begins at ", f->text);
     write_place(s, f->first, out);
     fprintf(out, ", row %d, column %d", f->row, f->col);
     if (site)
         fprintf(out, "; probe at %s:%d", site->file, site->line);
     fputs("\n", out);
+    if (dropped_words(s->trace, f->channel, lost))
+        fprintf(out, "         %s\n", lost);
     for (int i = 0; i < f->n_also; i++)
         fprintf(out, "         explained as well by: %s\n", cause_sentence(f->also[i]));
 }
@@ -162,16 +168,26 @@ static void write_capture(const struct trace_capture *c, FILE *out)
             (long long)c->differing);
 }
 
-static void write_warnings(const struct trace *t, FILE *out)
+static int has_finding(const struct judgement *j, enum asc_channel ch)
 {
+    for (int i = 0; i < j->n_findings; i++)
+        if (j->findings[i].channel == ch)
+            return 1;
+    return 0;
+}
+
+/* A channel with a finding has said it there. */
+static void write_warnings(const struct session *s, FILE *out)
+{
+    const struct trace *t = s->trace;
+    char lost[LOST_WORDS_BYTES];
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        if (trace_dropped(t, ch))
-            fprintf(out, "warning: %llu values of %s had no place in the trace: row, column or kv tile out of range\n",
-                    (unsigned long long)trace_dropped(t, ch), channel_name(ch));
-        if (trace_mistyped(t, ch))
-            fprintf(out, "warning: %llu values of %s were not of the declared type %s and are not recorded\n",
-                    (unsigned long long)trace_mistyped(t, ch), channel_name(ch),
-                    dtype_name(t->layout.channel[ch].dtype));
+        if (has_finding(s->judgement, (enum asc_channel)ch))
+            continue;
+        if (dropped_words(t, (enum asc_channel)ch, lost))
+            fprintf(out, "warning: %s\n", lost);
+        if (mistyped_words(t, (enum asc_channel)ch, lost))
+            fprintf(out, "warning: %s: they are not recorded\n", lost);
     }
     long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
     if (t->layout.n_slots < all)
@@ -239,7 +255,7 @@ void report_write_findings(const struct session *s, FILE *out)
                     "%s is off globally though no stage up to it is wrong locally: a bound or a declared convention is "
                     "wrong\n",
                     channel_label(ch));
-    write_warnings(s->trace, out);
+    write_warnings(s, out);
     write_events(s->trace, out);
     if (!trace_complete(s->trace))
         write_last_stamps(s, out);
@@ -260,7 +276,10 @@ void report_write(const struct session *s, FILE *out)
 {
     const struct asc_problem *p = &s->trace->problem;
     static const char *const causal[] = {"", " causal top-left", " causal bottom-right"};
-    fprintf(out, "%s  (%d,%d,", s->title, p->batch, p->heads);
+    fprintf(out, "%s  (%d,%d", s->title, p->batch, p->heads);
+    if (p->kv_heads != p->heads)
+        fprintf(out, "/%d", p->kv_heads);
+    fputs(",", out);
     if (p->kv_len != p->q_len)
         fprintf(out, "%d,%d,%d)", p->q_len, p->kv_len, p->head_dim);
     else

@@ -46,6 +46,14 @@ static void open_view(struct loop *l, enum view_id view)
     l->vs.top = view_start_top(view, l->s, l->cols, l->rows);
 }
 
+static void cycle_shown(struct loop *l)
+{
+    const struct tile_detail *d = &l->s->detail;
+    session_cycle_shown(l->s);
+    if (d->got && d->cols == 1)
+        say(l, "v changes what tiles of several columns show: the list of one column has all four numbers");
+}
+
 static void cancel(struct loop *l)
 {
     if (session_busy(l->s))
@@ -298,7 +306,7 @@ static void command(struct loop *l, enum action a)
             open_view(l, VIEW_HELP);
         break;
     case ACTION_CYCLE_SHOWN:
-        session_cycle_shown(l->s);
+        cycle_shown(l);
         break;
     case ACTION_REFERENCE:
         l->vs.truth = !l->vs.truth;

@@ -2,6 +2,7 @@
 #include "tui/panels.h"
 
 #include "engine/session/exactness.h"
+#include "engine/session/lost.h"
 #include "tui/text_flow.h"
 #include "tui/view_text.h"
 #include <math.h>
@@ -94,12 +95,13 @@ static void activity_draw(const struct session *s, struct canvas *c, struct rect
     const double seconds = vs->now > s->activity_since ? vs->now - s->activity_since : 0;
     int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", s->activity, seconds) + 2;
     if (s->total > 0) {
-        const int bar_cols = 20;
+        const int bar_cols = col + 44 <= area.cols ? 20 : 0; /* the numbers say it as well */
         const double share = s->done < 0 ? 0 : s->done > s->total ? 1 : s->done / s->total;
         const int filled = (int)lround(share * bar_cols);
         for (int i = 0; i < bar_cols; i++)
             canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
-        canvas_printf(c, area, 0, col + bar_cols + 1, STYLE_TEXT, "%.0f of %.0f  (x stops)", s->done, s->total);
+        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f  (x stops)", s->done,
+                      s->total);
     } else {
         canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
     }
@@ -119,7 +121,9 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
     if (session_failed_to_show(s)) { /* the panels give way to the whole text */
         error_title(s, title, sizeof title);
         canvas_printf(c, area, 0, 0, STYLE_BAD, "%s%s", title,
-                      s->trace ? "; the run before it is still in views 2, 3 and 4" : ": nothing was run");
+                      s->trace                       ? "; the run before it is still in views 2, 3 and 4"
+                      : s->err.code == ERR_CANCELLED ? ": nothing is recorded"
+                                                     : ": nothing was run");
         return;
     }
     /* The verdict says that it is the run's error. */
@@ -149,12 +153,21 @@ static void exactness_draw(const struct session *s, struct canvas *c, struct rec
     canvas_put_cut(c, area, row, 0, STYLE_TEXT, line);
 }
 
+/* What the first stage that lost values lost. */
+static int any_lost(const struct trace *t, char out[LOST_WORDS_BYTES])
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (mistyped_words(t, (enum asc_channel)ch, out) || dropped_words(t, (enum asc_channel)ch, out))
+            return 1;
+    return 0;
+}
+
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const struct summary *summary = &s->judgement->summary;
     uint64_t elements = 0;
     unsigned unknown = 0;
-    char list[64], words[192];
+    char list[64], words[192], lost[LOST_WORDS_BYTES];
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         elements += summary->stage[ch].elements;
         if (summary->stage[ch].local == MARK_UNKNOWN)
@@ -182,6 +195,8 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     }
     if (session_event(s))
         event_draw(s, c, area, 1);
+    else if (any_lost(s->trace, lost))
+        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, lost);
     else if (summary->suspicious && !summary->culprits)
         canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
     else if (!summary->culprits && !summary->unvisited)
@@ -191,11 +206,17 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
 }
 
 /* A finding in one row, its probe's line at the end if asked for. */
-static void finding_row_draw(struct canvas *c, struct rect area, int row, const struct finding *f, const char *where)
+static void finding_row_draw(const struct session *s, struct canvas *c, struct rect area, int row,
+                             const struct finding *f, const char *where)
 {
-    char words[sizeof f->text + 64];
+    char words[sizeof f->text + LOST_WORDS_BYTES];
     const int where_cols = text_columns(where);
-    finding_words(f, area.cols - (where_cols ? where_cols + 1 : 0), words, sizeof words);
+    int used = 0;
+    if (mistyped_words(s->trace, f->channel, words)) { /* then that is why it was never written */
+        used = (int)strlen(words);
+        used += snprintf(words + used, sizeof words - (size_t)used, "; ");
+    }
+    finding_words(f, area.cols - (where_cols ? where_cols + 1 : 0) - used, words + used, sizeof words - (size_t)used);
     row_draw(c, area, row, STYLE_BAD, words, where);
 }
 
@@ -204,23 +225,32 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
 {
     const struct judgement *j = s->judgement;
     const struct trace_event *event = session_event(s);
-    char site[320], words[256];
+    char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
     struct rect text = area;
+    const int dropped = !event && dropped_words(s->trace, s->finding->channel, lost);
     if (roomy) {
         const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
-        canvas_put(c, area, 1, 0, STYLE_STRONG, event ? "EVENT" : j->n_findings > 1 ? "FINDING" : "");
+        canvas_put(c, area, 1, 0, STYLE_STRONG,
+                   event               ? "EVENT"
+                   : dropped           ? "LOST"
+                   : j->n_findings > 1 ? "FINDING"
+                                       : "");
         text.col += lead;
         text.cols -= lead;
     }
     site_words(s, s->finding->channel, site, sizeof site);
     const int with_place = !roomy && !event && j->n_findings < 2;
-    finding_row_draw(c, text, 0, s->finding, with_place ? "" : site);
+    finding_row_draw(s, c, text, 0, s->finding, with_place ? "" : site);
     if (event) {
         event_draw(s, c, text, 1);
+    } else if (dropped) {
+        place[0] = '\0';
+        add_more((size_t)j->n_findings - 1, place, sizeof place);
+        row_draw(c, text, 1, STYLE_WARNING, lost, place);
     } else if (j->n_findings > 1) {
         site_words(s, j->findings[1].channel, site, sizeof site);
         add_more((size_t)j->n_findings - 2, site, sizeof site);
-        finding_row_draw(c, text, 1, &j->findings[1], site);
+        finding_row_draw(s, c, text, 1, &j->findings[1], site);
     } else if (!roomy) {
         first_bad_draw(s, c, area, 1, "", site);
     } else if (s->finding->n_also > 0) {

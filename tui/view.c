@@ -2,6 +2,7 @@
 
 #include "tui/layout.h"
 #include "tui/panels.h"
+#include "tui/text_flow.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -25,8 +26,11 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
     canvas_clear(c);
     if (screen_layout(c->cols, c->rows, &layout) != 0) {
         const struct rect all = {0, 0, c->rows, c->cols};
-        canvas_printf(c, all, 0, 0, STYLE_WARNING, "terminal too small: need %dx%d, have %dx%d", SCREEN_MIN_COLS,
-                      SCREEN_MIN_ROWS, c->cols, c->rows);
+        char words[64];
+        snprintf(words, sizeof words, "terminal too small: need %dx%d, have %dx%d", SCREEN_MIN_COLS, SCREEN_MIN_ROWS,
+                 c->cols, c->rows);
+        struct text_flow f = {.canvas = c, .area = all};
+        flow_put(&f, STYLE_WARNING, words);
         return;
     }
     views[id].draw(s, c, vs);

@@ -2,6 +2,7 @@
 #include "tui/view_text.h"
 
 #include "engine/session/exactness.h"
+#include "engine/session/lost.h"
 #include "tui/actions.h"
 #include "tui/panels.h"
 #include "tui/sign.h"
@@ -70,6 +71,17 @@ static void findings_flow(const struct session *s, struct text_flow *f)
     }
 }
 
+static void lost_flow(const struct session *s, struct text_flow *f)
+{
+    char lost[LOST_WORDS_BYTES];
+    for (int ch = 0; s->trace && ch < ASC_CHANNELS; ch++) {
+        if (mistyped_words(s->trace, (enum asc_channel)ch, lost))
+            flow_put(f, STYLE_WARNING, lost);
+        if (dropped_words(s->trace, (enum asc_channel)ch, lost))
+            flow_put(f, STYLE_WARNING, lost);
+    }
+}
+
 static void exactness_flow(const struct session *s, struct text_flow *f)
 {
     char words[256], line[288];
@@ -102,6 +114,7 @@ static void log_flow(const struct session *s, struct text_flow *f)
         }
     }
     findings_flow(s, f);
+    lost_flow(s, f);
     exactness_flow(s, f);
     for (size_t i = 0; i < s->n_log; i++)
         flow_put(f, error_line_style(s->log[i], strlen(s->log[i])), s->log[i]);
