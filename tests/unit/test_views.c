@@ -337,6 +337,49 @@ static void event_of_a_clean_run(void **state)
     fixture_free(s);
 }
 
+static void count(const struct trace *t, const struct layout_part *part, enum asc_channel ch, uint64_t n)
+{
+    assert_int_equal(pwrite(t->fd, &n, sizeof n, (off_t)(part->offset + ch * sizeof n)), sizeof n);
+}
+
+/* The panel begins with what was of another type; the log has all of it. */
+static void lost_values(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    const struct layout *l = &s->trace->layout;
+    count(s->trace, &l->dropped, asc_s, 77);
+    check(s, VIEW_OVERVIEW, "dropped");
+    count(s->trace, &l->dropped, asc_s, 0);
+    count(s->trace, &l->dropped, asc_l, 15872);
+    count(s->trace, &l->mistyped, asc_s, 114688);
+    check(s, VIEW_OVERVIEW, "mistyped");
+    char *text = draw(s, VIEW_LOG, 120, 40, 0, 0);
+    assert_non_null(strstr(text, "114688 values of s are not f32, the declared type"));
+    assert_non_null(strstr(text, "15872 values of l had no place in the trace (l_lanes?)"));
+    free(text);
+    fixture_free(s);
+    s = fixture_run(&fixture_mission, 64, -1, 64);
+    count(s->trace, &s->trace->layout.dropped, asc_l, 15872);
+    text = draw(s, VIEW_OVERVIEW, 80, 24, 0, 0);
+    assert_non_null(strstr(text, "every recorded stage is within its bound"));
+    assert_non_null(strstr(text, "15872 values of l had no place in the trace (l_lanes?)"));
+    free(text);
+    fixture_free(s);
+}
+
+/* The words wrap where even they do not fit. */
+static void too_small(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    char *text = draw(s, VIEW_OVERVIEW, 40, 10, 0, 0);
+    assert_non_null(strstr(text, "terminal too small: need 80x24, have"));
+    assert_non_null(strstr(text, "40x10"));
+    free(text);
+    fixture_free(s);
+}
+
 static void several_culprits(void **state)
 {
     (void)state;
@@ -535,6 +578,8 @@ int main(void)
         cmocka_unit_test(rerun_under_way),
         cmocka_unit_test(events),
         cmocka_unit_test(event_of_a_clean_run),
+        cmocka_unit_test(lost_values),
+        cmocka_unit_test(too_small),
         cmocka_unit_test(several_culprits),
         cmocka_unit_test(tiles_left_out),
         cmocka_unit_test(titles_promise_nothing_else),
