@@ -55,7 +55,7 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
     parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
     parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
-    parameter_window, parameter_padding, parameter_base, parameter_masked_value;
+    parameter_window, parameter_padding, parameter_masked_value, parameter_weak_mask;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 
@@ -76,8 +76,6 @@ int cause_permuted(double parameter, int i, int n);
 void cause_permute_operand(const struct candidate *k, enum asc_channel ch);
 /* 1 if column col of row r belongs to the part of a row that a parameter names. */
 int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col);
-/* ln of the base that a base parameter names. */
-double cause_log_of_base(double parameter);
 /* The type that a narrow_type parameter names. */
 enum dtype cause_type(double parameter);
 /* Rows of K or V (ch) of another tile, or of another kv head at this tile, as the kernel would use them: out is

@@ -47,8 +47,13 @@ int cause_p_scaled_again(struct candidate *k)
 int cause_p_not_scaled(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    return c->conventions.s_unit == ASC_UNIT_RAW &&
-           exponent_times(k, cause_log_of_base(k->parameter) / values_natural_m(c));
+    return c->conventions.s_unit == ASC_UNIT_RAW && exponent_times(k, 1 / values_natural_m(c));
+}
+
+int cause_p_not_scaled_base_2(struct candidate *k)
+{
+    const struct oracle_case *c = k->tile->c;
+    return c->conventions.s_unit == ASC_UNIT_RAW && exponent_times(k, M_LN2 / values_natural_m(c));
 }
 
 static int against(const struct candidate *k, const double *m, const double *loose)

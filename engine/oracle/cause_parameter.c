@@ -69,26 +69,6 @@ static void fold_describe(const struct oracle_case *c, double value, char *text,
 
 const struct cause_parameter parameter_fold = {unit_value, fold_describe};
 
-/* Of exponentials: 0: e, 1: 2. */
-static double base_value(const struct cause_tile *tile, int i)
-{
-    (void)tile;
-    return below(i, 2);
-}
-
-double cause_log_of_base(double parameter)
-{
-    return parameter > 0 ? M_LN2 : 1;
-}
-
-static void base_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    (void)c;
-    snprintf(text, bytes, "to base %s", value > 0 ? "2" : "e");
-}
-
-const struct cause_parameter parameter_base = {base_value, base_describe};
-
 static double alpha_first_value(const struct cause_tile *tile, int i)
 {
     (void)tile;
@@ -355,6 +335,32 @@ static void masked_value_describe(const struct oracle_case *c, double value, cha
 }
 
 const struct cause_parameter parameter_masked_value = {masked_value, masked_value_describe};
+
+/* The same, where exp(masked - m) of a row does not vanish in f32: half of its smallest number, 2^-149, is
+ * exp(-103.97).
+ */
+static double weak_mask_value(const struct cause_tile *tile, int i)
+{
+    const struct stage *stage = &tile->s->stage[asc_s];
+    const double value = masked_value(tile, i), natural = values_natural_s(tile->c);
+    for (int r = 0; r < stage->rows; r++) {
+        double top = -INFINITY;
+        for (int col = 0; col < stage->cols; col++)
+            if (cause_sees(tile, r, col))
+                top = fmax(top, stage->got[(size_t)r * (size_t)stage->cols + (size_t)col]);
+        if (isfinite(top) && (value - top) * natural > -104)
+            return value;
+    }
+    return NAN;
+}
+
+static void weak_mask_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "%g", value);
+}
+
+const struct cause_parameter parameter_weak_mask = {weak_mask_value, weak_mask_describe};
 
 /* No choice, but worth saying. */
 static void padding_describe(const struct oracle_case *c, double value, char *text, size_t bytes)

@@ -323,7 +323,8 @@ int cause_s_recorded_before_mask(struct candidate *k)
     return 1;
 }
 
-int cause_s_masked_value(struct candidate *k)
+/* Masked scores are the parameter. */
+static int masked_by(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
     struct judge_scratch s = cause_altered(k);
@@ -337,4 +338,14 @@ int cause_s_masked_value(struct candidate *k)
     k->row_padding = s.cause_alpha;
     k->row_padding_bound = s.zero;
     return 1;
+}
+
+int cause_s_masked_value(struct candidate *k)
+{
+    return masked_by(k);
+}
+
+int cause_s_mask_too_weak(struct candidate *k)
+{
+    return masked_by(k);
 }

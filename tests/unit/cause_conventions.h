@@ -35,6 +35,8 @@ static inline struct asc_conventions conventions_of(const struct spec *s)
 
 static inline float score_of_masked(const struct spec *s)
 {
+    if (s->mistake == S_MASK_TOO_WEAK)
+        return -10;
     return s->masked_value != 0 ? s->masked_value : -INFINITY;
 }
 

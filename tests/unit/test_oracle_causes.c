@@ -8,6 +8,12 @@
 #include "tests/unit/fixture_scratch.h"
 #include <cmocka.h>
 
+/* The formula explains all, in fewer than the 16 rows that the rule asks for. */
+static int tells_too_little(const struct cause_evidence *e)
+{
+    return e->rows > 0 && e->rows < 16 && e->explained == e->elements;
+}
+
 static void listed_mistakes_are_named(void **state)
 {
     (void)state;
@@ -28,7 +34,8 @@ static void listed_mistakes_are_named(void **state)
                 continue;
             }
             const int is = grade(&o, &s);
-            count[is + 1] += is || !listed[mistake].is_alike;
+            const int excused = listed[mistake].is_alike || tells_too_little(&o.evidence[listed[mistake].cause]);
+            count[is + 1] += is || !excused;
             times += is == 1;
             if (is < 0)
                 print_case(&s, "", &o);
@@ -42,7 +49,7 @@ static void listed_mistakes_are_named(void **state)
                   without_effect);
     assert_int_equal(count[0], 0);
     assert_int_equal(never, 0);
-    assert_true(count[2] >= 20 * count[1]);
+    assert_true(count[2] >= 50 * count[1]);
 }
 
 /* lse-base-e needs a convention of its own: test_oracle_cause_rule.c. */
