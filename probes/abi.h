@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 3
+#define ASC_ABI_VERSION 4
 
 enum asc_channel {
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
@@ -36,7 +36,10 @@ struct asc_problem {
     int32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
     int32_t causal; /* enum asc_causal */
     int32_t layout; /* enum asc_layout, of q, k, v and o */
-    int32_t dtype;  /* enum dtype, of q, k and v */
+    int32_t dtype;  /* enum dtype, of q */
+    int32_t k_dtype, v_dtype;
+    /* Of a tensor of one-byte codes: rows of a head that share a scale; 0: all of them. */
+    int32_t scale_rows;
     /* Query i, whose diagonal key is i with ASC_CAUSAL_TOP_LEFT and i + kv_len - q_len otherwise, sees keys from
        diagonal - window_left to diagonal + window_right; -1: no limit on this side. */
     int32_t window_left, window_right;
@@ -51,13 +54,38 @@ struct asc_problem {
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
     const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
     const void *v; /* as k */
+    /* An element of type e4m3, e5m2 or u8 is a code: its value is that of its format, of u8 the code minus
+       ASC_U8_MIDPOINT, times the scale of its rows, see asc_scale_at(). NULL where the tensor has another type. */
+    const float *q_scale; /* [batch][heads][asc_scale_groups(q_len)] */
+    const float *k_scale; /* [batch][kv_heads][asc_scale_groups(kv_len)] */
+    const float *v_scale; /* as k_scale */
     void *o;       /* as q, of the kernel's own output type */
     float *lse;
     /* All of them in the unit of scale q.k, which is what a soft cap gives too. NULL: there is none. */
     const float *sink;  /* [heads] */
     const float *alibi; /* [heads] slopes */
     const float *bias;  /* [batch or 1][heads or 1][q_len][kv_len], see asc_bias_strides() */
+    /* plan.workspace_bytes of device memory for what one launch leaves to the next, aligned to 256; nothing but
+       never-written patterns before the first launch of a run. NULL: none was asked for. */
+    void *workspace;
 };
+
+#define ASC_U8_MIDPOINT 128
+
+/* How many scales a head of so many rows has. */
+static inline int32_t asc_scale_groups(const struct asc_problem *problem, int32_t rows)
+{
+    return problem->scale_rows > 0 ? (rows - 1) / problem->scale_rows + 1 : 1;
+}
+
+/* Where the scale of a row stands in q_scale (heads, rows: the problem's heads, q_len), k_scale and v_scale (kv_heads,
+   kv_len). Scales for each tensor or each head come as the same number at all their places. */
+static inline int64_t asc_scale_at(const struct asc_problem *problem, int32_t heads, int32_t rows, int32_t batch,
+                                   int32_t head, int32_t row)
+{
+    return ((int64_t)batch * heads + head) * asc_scale_groups(problem, rows) +
+           (problem->scale_rows > 0 ? row / problem->scale_rows : 0);
+}
 
 /* Where row `row` of head `head` begins, in elements: stride.batch * b + stride.head * h + stride.row * row. */
 struct asc_strides {
@@ -112,6 +140,7 @@ struct asc_plan {
        ranges end with, weighted by exp(m + ln l). A range without any key has l = 0 and weighs nothing. */
     int32_t kv_splits;
     int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
+    uint64_t workspace_bytes;
 };
 
 /* How many kv tiles a split has; the last ones may have fewer, or none. */
@@ -136,6 +165,10 @@ enum asc_l_from { ASC_L_UNROUNDED, ASC_L_ROUNDED };
 enum asc_l_sink { ASC_SINK_NONE, ASC_SINK_START, ASC_SINK_END, ASC_SINK_M_START };
 enum asc_u_phase { ASC_U_AFTER_PV, ASC_U_RESCALED };
 enum asc_empty_row { ASC_EMPTY_GUARDED, ASC_EMPTY_COMPUTED };
+enum asc_quantised { ASC_QUANTISED_GIVEN, ASC_QUANTISED_U8, ASC_QUANTISED_E4M3, ASC_QUANTISED_E5M2 };
+enum asc_quantised_by { ASC_BY_DIVISION, ASC_BY_RECIPROCAL };
+enum asc_qk_descale { ASC_QK_OPERANDS, ASC_QK_PRODUCT, ASC_QK_FOLDED };
+enum asc_v_descale { ASC_V_OPERANDS, ASC_V_PRODUCT, ASC_V_OUTPUT };
 enum asc_kv_head_map { ASC_HEADS_GROUPED, ASC_HEADS_INTERLEAVED };
 enum asc_accumulator {
     ASC_ACC_F32, /* scalar f32 in any order */
@@ -174,7 +207,8 @@ struct asc_kernel {
     const char *(*plan)(const struct asc_problem *problem, struct asc_plan *plan);
     /* Launches on `stream` (a cudaStream_t; NULL on the CPU); returns NULL, or one sentence that says what failed. */
     const char *(*launch)(const struct asc_problem *problem, void *stream);
-    uint32_t dtypes;                     /* set of 1u << enum dtype it takes; default f16 */
+    uint32_t dtypes;                     /* set of 1u << enum dtype it takes for q; default f16 */
+    uint32_t k_dtypes, v_dtypes;         /* the same for k and v; default 0: the type of q, no other */
     uint32_t layouts;                    /* set of 1u << enum asc_layout it takes; default BHLD */
     uint32_t biases;                     /* set of enum asc_takes; default none. Sinks: convention l_sink */
     int32_t o_dtype;                     /* enum dtype of the output; -1 (default): as the inputs */
