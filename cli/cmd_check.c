@@ -1,4 +1,5 @@
 /* attnscope check: runs scenarios, compares with what each expects, and sums up. */
+#include "cli/check_kernels.h"
 #include "cli/options.h"
 #include "cli/report.h"
 
@@ -35,18 +36,32 @@ static int add_path(struct paths *p, char *path, struct err *err)
     return 0;
 }
 
-static int is_scenario(const struct dirent *entry)
+static int ends(const char *name, const char *end)
 {
-    const size_t n = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && n > 4 && strcmp(entry->d_name + n - 4, ".ini") == 0;
+    const size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
 }
 
-/* Every .ini of a folder, in the order of their names. */
+static int is_scenario(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && ends(entry->d_name, ".ini");
+}
+
+static int is_kernel(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && ends(entry->d_name, ".cu");
+}
+
+/* Every .ini of a folder, in the order of their names; where it has none, every .cu. */
 static int add_folder(struct paths *p, const char *folder, struct err *err)
 {
     struct dirent **entries;
     size_t length = strlen(folder);
-    const int n = scandir(folder, &entries, is_scenario, alphasort);
+    int n = scandir(folder, &entries, is_scenario, alphasort);
+    if (n == 0) {
+        free(entries);
+        n = scandir(folder, &entries, is_kernel, alphasort);
+    }
     if (n < 0)
         return err_errno(err, folder, "can not be read");
     while (length > 1 && folder[length - 1] == '/')
@@ -61,7 +76,7 @@ static int add_folder(struct paths *p, const char *folder, struct err *err)
     }
     free(entries);
     if (!failed && n == 0)
-        return err_set(err, ERR_INPUT, folder, "holds no scenario (*.ini)");
+        return err_set(err, ERR_INPUT, folder, "holds no scenario (*.ini) and no kernel (*.cu)");
     return failed;
 }
 
@@ -77,6 +92,14 @@ static int list_paths(const struct options *o, struct paths *out, struct err *er
         }
     }
     return 0;
+}
+
+static size_t count_kernels(const struct paths *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        n += (size_t)ends(p->path[i], ".cu");
+    return n;
 }
 
 static double now_s(void)
@@ -204,6 +227,15 @@ int command_check(const struct options *o, struct err *err)
     struct paths paths;
     if (list_paths(o, &paths, err) != 0)
         return -1;
+    const size_t n_kernels = o->shape ? 0 : count_kernels(&paths); /* a shape that is stated is what is run */
+    if (n_kernels) {
+        const int status = n_kernels == paths.n && !o->junit
+                               ? check_kernels(o, paths.path, paths.n, err)
+                               : err_set(err, ERR_USAGE, "check",
+                                         "kernels are checked without scenarios beside them, and without --junit");
+        paths_free(&paths);
+        return status;
+    }
     int status = 0;
     struct check_result *results = calloc(paths.n + 1, sizeof *results);
     if (!results)

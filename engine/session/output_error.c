@@ -109,7 +109,7 @@ static void judges_free(struct job *job, int threads)
     free(job->judges);
 }
 
-static int judge_output(const struct trace *t, struct output_error *out, struct err *err)
+int output_error_judge(const struct trace *t, struct output_error *out, struct err *err)
 {
     struct pool *pool = NULL;
     struct job job = {.t = t, .tile = largest_tile(t)};
@@ -143,7 +143,7 @@ int output_error_measure(const struct runner_paths *paths, const struct scenario
     struct trace *t = NULL;
     int failed = record_open(&r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
     failed = failed || child_run(r.child, t, scenario->limit_s, progress, err) != 0;
-    failed = failed || judge_output(t, out, err) != 0;
+    failed = failed || output_error_judge(t, out, err) != 0;
     trace_free(t);
     recorder_free(&r);
     return failed ? -1 : 0;

@@ -14,4 +14,7 @@ struct output_error {
 int output_error_measure(const struct runner_paths *paths, const struct scenario *scenario,
                          const struct runner_progress *progress, struct output_error *out, struct err *err);
 
+/* The same of a run that has ended, complete and without probes. */
+int output_error_judge(const struct trace *t, struct output_error *out, struct err *err);
+
 #endif

@@ -1,0 +1,17 @@
+/* The same launch several times: a kernel whose blocks race leaves other bits now and then. */
+#ifndef SESSION_REPEAT_H
+#define SESSION_REPEAT_H
+
+#include "engine/session/output_error.h"
+
+struct repeat_result {
+    int runs;                  /* that came to their end */
+    int differing;             /* of these, how many left other bits in o or lse than the first */
+    struct output_error error; /* of the first run */
+};
+
+/* Builds without probes, launches `runs` times on the scenario's inputs, and judges o of the first. */
+int repeat_measure(const struct runner_paths *paths, const struct scenario *scenario, int runs,
+                   const struct runner_progress *progress, struct repeat_result *out, struct err *err);
+
+#endif
