@@ -45,9 +45,10 @@ struct trace_info {
     char probes[8];          /* "on"; "off": a build without probes, nothing is recorded; "": on, a trace of old */
     struct trace_capture capture;
     int workers;
-    double seconds;           /* of the launch */
-    char status[16];          /* "complete", "crashed", "hung", "cancelled" */
-    char status_text[512];    /* the run's own words where it is not complete */
+    double seconds;        /* of the launch */
+    char status[16];       /* "complete", "crashed", "hung", "cancelled" */
+    char status_text[512]; /* the run's own words where it is not complete */
+    char stopped[32];      /* the kind of event that ended it, said or not; "": it came to its end, or was cancelled */
     struct trace_site *sites; /* owned */
     size_t n_sites;
     struct trace_event *events; /* owned */

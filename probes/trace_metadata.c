@@ -68,6 +68,7 @@ static const struct text_field run_texts[] = {
     SINCE(trace_info, probes, 1),
     TEXT(trace_info, status),
     TEXT(trace_info, status_text),
+    SINCE(trace_info, stopped, 1),
     {0},
 };
 static const struct text_field event_texts[] = {

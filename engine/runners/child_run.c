@@ -30,6 +30,7 @@ struct run {
     double done, total; /* blocks; 0: nothing was said of them */
     double advanced_at; /* when more were done */
     char text[512];     /* the child's own sentence with its result */
+    char stopped[32];   /* and its word for what ended the launch; "": none */
     size_t fatal;       /* 1 + index of the fatal event; 0: none */
     struct err broke;   /* OUTCOME_BROKEN */
 };
@@ -109,6 +110,7 @@ static void take_result(struct run *run, const json_t *json)
     run->t->info.seconds = wire_number(json, "seconds", 0);
     run->t->info.workers = (int)wire_integer(json, "workers", 0, INT32_MAX, 0);
     snprintf(run->text, sizeof run->text, "%s", wire_text(json, "text"));
+    snprintf(run->stopped, sizeof run->stopped, "%s", wire_text(json, "stopped"));
     run->outcome = strcmp(status, "complete") == 0    ? OUTCOME_COMPLETE
                    : strcmp(status, "cancelled") == 0 ? OUTCOME_CANCELLED
                                                       : OUTCOME_FAILED;
@@ -232,6 +234,21 @@ static const char *status_word(const struct run *run)
     return "crashed";
 }
 
+/* Which kind of event that was, also where none was sent. */
+static const char *stopped_by(const struct run *run)
+{
+    const struct trace_event *fatal = fatal_event(run);
+    if (run->outcome == OUTCOME_CANCELLED || run->outcome == OUTCOME_BROKEN)
+        return "";
+    if (run->outcome == OUTCOME_HUNG)
+        return "limit";
+    if (fatal)
+        return fatal->kind;
+    if (run->outcome == OUTCOME_FAILED)
+        return run->stopped[0] ? run->stopped : "launch";
+    return "crash";
+}
+
 /* What stopped the kernel was an assert of its own: CUDA only says that there was one. */
 static void take_assertion(struct run *run)
 {
@@ -258,6 +275,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     runner_describe_progress(run->t, progress, sizeof progress);
     snprintf(info->status, sizeof info->status, "%s", status_word(run));
     snprintf(info->status_text, sizeof info->status_text, "%s", what);
+    snprintf(info->stopped, sizeof info->stopped, "%s", stopped_by(run));
     return err_set(err, run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : ERR_RUN, where, "%s; %s", what, progress);
 }
 
@@ -291,7 +309,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     info->n_events = 0;
     info->launches.n = 0;
     info->seconds = 0;
-    info->status_text[0] = '\0';
+    info->status_text[0] = info->stopped[0] = '\0';
     if (progress && progress->report)
         progress->report(progress->ctx, "running", 0, 0);
     c->assertion.kind[0] = '\0';

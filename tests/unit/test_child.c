@@ -241,6 +241,7 @@ static void test_two_runs_in_one_child(void **state)
         if (child_run(c, t, 20, &l.progress, &err))
             fail_msg("%s: %s", err.where, err.message);
         assert_string_equal(t->info.status, "complete");
+        assert_string_equal(t->info.stopped, "");
         assert_string_equal(t->info.kernel, "behave");
         assert_string_equal(t->info.backend, "cpu");
         assert_true(t->info.seconds > 0);
@@ -324,6 +325,7 @@ static void at_line(const struct trace *t, const struct err *err, const char *ki
     char where[300];
     snprintf(where, sizeof where, "%s:%d", KERNEL, line_of(comment));
     assert_string_equal(err->where, where);
+    assert_string_equal(t->info.stopped, kind);
     int found = 0;
     for (size_t i = 0; i < t->info.n_events; i++)
         found |= strcmp(t->info.events[i].kind, kind) == 0 && strcmp(t->info.events[i].file, KERNEL) == 0 &&
@@ -371,6 +373,7 @@ static void test_time_limit(void **state)
     listen_to(&l);
     struct trace *t =
         run_badly(ENDLESS, 0.5, &l, "hung", ERR_RUN, "did not finish within 0.5 s (scenario.limit); ", &err);
+    assert_string_equal(t->info.stopped, "limit");
     first_tiles_are_there(t);
     trace_free(t);
 }
@@ -383,6 +386,7 @@ static void test_cancel(void **state)
     listen_to(&l);
     l.cancel_at_line = 1;
     struct trace *t = run_badly(PRINTS, 20, &l, "cancelled", ERR_CANCELLED, "cancelled; the last probe", &err);
+    assert_string_equal(t->info.stopped, "");
     has(l.log, "spinning\n");
     first_tiles_are_there(t);
     trace_free(t);
@@ -408,6 +412,7 @@ static void test_exits(void **state)
     struct err err;
     listen_to(&l);
     struct trace *t = run_badly(EXITS, 20, &l, "crashed", ERR_RUN, "exited with status 7", &err);
+    assert_string_equal(t->info.stopped, "crash");
     trace_free(t);
 }
 
@@ -431,6 +436,7 @@ static void test_launch_says_no(void **state)
     listen_to(&l);
     struct trace *t =
         run_badly(SAYS_NO, 20, &l, "crashed", ERR_RUN, "this one is never launched; no probe had fired", &err);
+    assert_string_equal(t->info.stopped, "launch");
     trace_free(t);
 }
 

@@ -156,8 +156,9 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
         close(request->feed_fd);
     fflush(NULL); /* what the kernel printed comes before its result */
     wire_send(wire, WIRE_RESULT,
-              json_pack("{s:i, s:s, s:f, s:i, s:o, s:o}", "id", id, "status", result.status, "seconds", result.seconds,
-                        "workers", result.workers, "text", debuggee_words(result.text), "launches",
+              json_pack("{s:i, s:s, s:f, s:i, s:o, s:s, s:o}", "id", id, "status", result.status, "seconds",
+                        result.seconds, "workers", result.workers, "text", debuggee_words(result.text), "stopped",
+                        result.stopped ? result.stopped : "", "launches",
                         result.launches ? result.launches : json_null()),
               -1, NULL);
 }

@@ -172,20 +172,49 @@ json_t *launches_describe(const char *not_measured)
     return launches_json(&launches);
 }
 
+static size_t shared_bytes(const struct launched *l)
+{
+    return l->attributes.sharedSizeBytes + (size_t)l->facts.dynamic_shared_bytes;
+}
+
+static size_t shared_limit(void)
+{
+    return (size_t)limit(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+}
+
+/* An error of a running kernel poisons the context, every call returns it again; a refused launch leaves no trace. */
+const char *launches_stopped_by(cudaError_t status)
+{
+    const struct launched *l = launches_last();
+    switch (status) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
+        return "address";
+    case cudaErrorAssert:
+        return "assert";
+    case cudaSuccess:
+        return l && shared_bytes(l) > shared_limit() ? "shared-memory" : "launch";
+    default: /* __trap() is cudaErrorLaunchFailure */
+        return "trap";
+    }
+}
+
 /* What the launch asked for beyond what a block or a grid may have. */
 static void say_limits(const struct launched *l, char *text, size_t size)
 {
     const struct trace_launch *facts = &l->facts;
     const size_t threads = (size_t)facts->block[0] * (size_t)facts->block[1] * (size_t)facts->block[2];
-    const size_t dynamic = (size_t)facts->dynamic_shared_bytes, shared = l->attributes.sharedSizeBytes + dynamic;
-    const size_t shared_limit = (size_t)limit(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    const size_t dynamic = (size_t)facts->dynamic_shared_bytes, shared = shared_bytes(l), allowed = shared_limit();
     const int threads_limit = limit(cudaDevAttrMaxThreadsPerBlock);
     const int registers_limit = limit(cudaDevAttrMaxRegistersPerBlock);
     static const enum cudaDeviceAttr grid_limits[3] = {cudaDevAttrMaxGridDimX, cudaDevAttrMaxGridDimY,
                                                        cudaDevAttrMaxGridDimZ};
-    if (shared > shared_limit)
+    if (shared > allowed)
         append(text, size, "; %zu bytes of shared memory (%zu static, %zu dynamic), a block may have %zu", shared,
-               l->attributes.sharedSizeBytes, dynamic, shared_limit);
+               l->attributes.sharedSizeBytes, dynamic, allowed);
     if (threads == 0 || threads > (size_t)threads_limit)
         append(text, size, "; %zu threads a block, allowed are 1 to %d", threads, threads_limit);
     else if (l->attributes.maxThreadsPerBlock > 0 && threads > (size_t)l->attributes.maxThreadsPerBlock)

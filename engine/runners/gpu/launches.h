@@ -19,6 +19,10 @@ size_t launches_count(void);                /* of those kept */
 struct launched *launches_at(size_t i);     /* i < launches_count() */
 const struct launched *launches_last(void); /* NULL: ASC_LAUNCH has launched nothing */
 
+/* The kind of event (events.def) that a failed launch or kernel is: status is what a synchronisation found afterwards.
+ */
+const char *launches_stopped_by(cudaError_t status);
+
 /* After a run that went well: how many blocks of each are resident on a multiprocessor. */
 void launches_find_occupancy(void);
 /* All of them as launches_read() takes it; not_measured: why counters are missing, or "". NULL without memory. */

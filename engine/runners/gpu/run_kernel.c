@@ -43,6 +43,8 @@ static int launch(const struct asc_kernel *kernel, const struct run *run, struct
     }
     const struct run_events events = {begin, end};
     const int failed = run_once(kernel, run, &events, result->text, sizeof result->text);
+    if (failed)
+        result->stopped = launches_stopped_by(cudaDeviceSynchronize());
     if (!failed && cudaEventElapsedTime(&ms, begin, end) == cudaSuccess)
         result->seconds = 1e-3 * (double)ms;
     cudaEventDestroy(begin);
