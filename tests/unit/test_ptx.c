@@ -128,7 +128,7 @@ static void test_refusals(void **state)
     refused("asm(\"mov.u32 %0, %%clock;\" : \"=r\"(x));", "register %clock", 7);
     refused("asm(\".reg .b32 t<4>;\");", ".reg .b32 t<4>", 7);
     refused("asm(\"AGAIN: bra AGAIN;\");", "with operands like those of AGAIN", 7);
-    refused("asm(\"bar.sync 0;bar.sync 1, 64;\");", "with operands like those of bar.sync", 7);
+    refused("asm(\"bar.sync 0;bar.sync 1, 64;bar.arrive 1;\");", "with operands like those of bar.arrive", 7);
     refused("asm(\"bra AGAIN;\");", "bra", 7);
     refused("asm(\"\" : \"=x\"(x));", "with the constraint \"=x\"", 7);
     refused("asm(\"\" : \"r\"(x));", "with the constraint \"r\"", 7);

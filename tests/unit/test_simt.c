@@ -21,7 +21,7 @@
 #define RUNTIME "build/libdebuggee_cpu.a"
 #define INCLUDE "engine/runners/cpu/include"
 
-static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned", "ptx"};
+static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned", "ptx", "barriers"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
 static const char *missing; /* why the programs can not be built on this machine, or NULL */
@@ -122,7 +122,8 @@ static int build_programs(void **state)
     for (size_t i = 0; i < PROGRAMS; i++) {
         char source[96];
         snprintf(source, sizeof source, "tests/simt/%s.cu", programs[i]);
-        if (strcmp(programs[i], "ptx") == 0 || strcmp(programs[i], "unaligned") == 0) {
+        if (strcmp(programs[i], "ptx") == 0 || strcmp(programs[i], "unaligned") == 0 ||
+            strcmp(programs[i], "barriers") == 0) {
             must_run("mkdir -p " DIR);
             rewrite(programs[i], compiler);
             snprintf(source, sizeof source, "-x c++-cpp-output " DIR "/%s.ii", programs[i]);
@@ -379,6 +380,34 @@ static void test_inline_ptx(void **state)
     assert_non_null(strstr(out.text, "is no address of shared memory"));
 }
 
+/* clang-format off */
+static const struct mistake barrier_mistakes[] = {
+    {"number", "number", "barrier", "block 0,0,0 thread 0,0,0", "barrier 16: a block has barriers 0 to 15", 1, 3, 1, ANYWHERE},
+    {"count", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 48 threads: that must be a multiple of 32", 1, 3, 1, ANYWHERE},
+    {"no-count", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 0 threads: that must be a multiple of 32", 1, 3, 1, ANYWHERE},
+    {"too-many", "too-many", "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 96 threads: the block has 64", 1, 3, 1, ANYWHERE},
+    {"different", "different", "barrier", "block 0,0,0 thread 32,0,0", "barrier 2 for 32 threads: others came to it for 64", 0, 0, 1, ANYWHERE},
+    {"again", "again", "barrier", "block 0,0,0 thread 0,0,0", "comes again before the barrier is complete (1 of 96 threads have come)", 0, 0, 1, ANYWHERE},
+    {"lanes-apart", "lanes-apart", "barrier", "block 0,0,0 thread 0,0,0", "barrier 3: of warp 0 only lanes 0000ffff came", 0, 0, 1, ANYWHERE},
+    {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..31 wait at barrier 4 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},
+    {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 32..63 wait at barrier 5 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},
+    {"returned", "returned", "barrier", "block 0,0,0 thread 0,0,0", "barrier 6 is reached by 32 of 64 threads: the others have returned", 0, 0, 1, ANYWHERE},
+    {"both-zeros", "both-zeros", "barrier", "block 0,0,0 thread 0,0,0", "__syncthreads is barrier 0, to which others came for 64 threads", 0, 0, 2, ANYWHERE},
+};
+/* clang-format on */
+
+static void test_named_barriers(void **state)
+{
+    (void)state;
+    struct output one, two;
+    runs_clean("barriers", "all 1 1");
+    runs_clean("barriers", "all 3 1 1");
+    run_case("barriers", "all 1 1", &one);
+    run_case("barriers", "all 2 1", &two);
+    assert_string_equal(one.text, two.text); /* the clock with them */
+    find_mistakes("barriers", barrier_mistakes, sizeof barrier_mistakes / sizeof *barrier_mistakes);
+}
+
 /* mma.sync adds up as the tensor cores that were asked for. */
 static void test_inline_ptx_follows_the_model(void **state)
 {
@@ -525,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_inline_ptx),
+        cmocka_unit_test(test_named_barriers),
         cmocka_unit_test(test_inline_ptx_follows_the_model),
         cmocka_unit_test(test_honest_infinities_are_quiet),
         cmocka_unit_test(test_traps_are_optional),

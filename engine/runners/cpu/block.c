@@ -79,6 +79,10 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
     self->file = file;
     self->line = line;
     if (!w->n_at_barrier) {
+        if (w->named[0].arrived)
+            report_raise("barrier", 0, file, line, self,
+                         "__syncthreads is barrier 0, to which others came for %u threads (line %d)",
+                         w->named[0].expected, w->named[0].line);
         w->barrier_file = file;
         w->barrier_line = line;
     } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
@@ -104,13 +108,15 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
     const struct fiber *f = &w->fiber[i];
     const struct warp *p = &w->warp[f->warp];
     const uint32_t bit = 1u << f->lane;
-    const int dead = !(p->alive & bit), meets = !!(p->waiting & bit);
+    const int dead = !(p->alive & bit), meets = !!(p->waiting & bit), named = !!(p->named & bit);
     unsigned end = i + 1;
     for (; end < w->n_threads; end++) {
         const struct fiber *g = &w->fiber[end];
         const struct warp *q = &w->warp[g->warp];
         const uint32_t other = 1u << g->lane;
-        if (dead != !(q->alive & other) || meets != !!(q->waiting & other))
+        if (dead != !(q->alive & other) || meets != !!(q->waiting & other) || named != !!(q->named & other))
+            break;
+        if (named && f->barrier != g->barrier)
             break;
         if (!dead && (g->line != f->line || g->file != f->file || (meets && (g->mask != f->mask || g->op != f->op))))
             break;
@@ -120,6 +126,9 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
     else if (meets)
         snprintf(out, bytes, "threads %u..%u wait in %s (mask %08x) at %s:%d", i, end - 1, warp_op_name(f->op), f->mask,
                  f->file, f->line);
+    else if (named)
+        snprintf(out, bytes, "threads %u..%u wait at barrier %u (%u of %u threads have come) at %s:%d", i, end - 1,
+                 f->barrier, w->named[f->barrier].arrived, w->named[f->barrier].expected, f->file, f->line);
     else
         snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s:%d", i, end - 1, f->file, f->line);
     return end;
@@ -150,6 +159,7 @@ static void leave(struct worker *w, struct fiber *self)
     warp_lane_left(w, self->warp);
     if (w->n_alive && w->n_at_barrier == w->n_alive)
         barrier_release(w, NULL);
+    named_barriers_lane_left(w);
     struct fiber *next = schedule_next(w, self->warp);
     if (!next && w->n_alive)
         block_deadlock(w);
@@ -179,6 +189,7 @@ static void block_begin(struct worker *w, uint64_t number)
     w->clock = 0;
     w->failed = w->masked = 0;
     copies_begin_block(w);
+    named_barriers_begin_block(w);
     memset(w->warp, 0, sizeof w->warp);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
         const unsigned left = w->n_threads - i * 32;

@@ -4,15 +4,18 @@
 
 #include "engine/runners/cpu/copies.h"
 #include "engine/runners/cpu/include/simt_runtime.h"
+#include "engine/runners/cpu/named_barriers.h"
 
 #define SIMT_THREADS_MAX 1024u /* per block (CUDA C++ Programming Guide, technical specifications) */
 #define SIMT_WARPS_MAX (SIMT_THREADS_MAX / 32u)
 
-/* A CUDA thread. Where it waits is told by the sets of its warp: in none of them and alive, it is at the barrier. */
+/* A CUDA thread. Where it waits is told by the sets of its warp: in none of them and alive, it is at
+   __syncthreads. */
 struct fiber {
     void *sp;
     struct simt_dim index;
     uint8_t lane, warp;
+    uint8_t barrier;      /* the named one it waits at */
     uint16_t spins;       /* simt_spin calls since it last let others run */
     enum simt_warp_op op; /* of the warp operation it waits at */
     uint32_t mask;
@@ -27,6 +30,7 @@ struct warp {
     uint32_t ready;   /* may run */
     uint32_t waiting; /* in a warp operation */
     uint32_t active;  /* in __activemask */
+    uint32_t named;   /* at a named barrier */
     uint32_t met;     /* waiting lanes that are known to be in the same operation as `first` */
     uint8_t first;    /* lane */
     void *arg[32];    /* borrowed from the waiting lanes' stacks */
@@ -45,6 +49,7 @@ struct worker {
     int result[2][SIMT_BARRIER_OPS]; /* of the last two barriers, by epoch */
     const char *barrier_file;
     int barrier_line;
+    struct named_barrier named[NAMED_BARRIERS];
     int failed; /* this block can not go on */
     uint64_t clock;
     const struct simt_launch *launch; /* borrowed */

@@ -360,9 +360,24 @@ static inline uint32_t shfl(uint32_t x, uint32_t b, uint32_t bounds, uint32_t la
     const bool inside = mode == SHFL_UP ? from >= last : from <= last;
     return simt::shuffle(lanes, x, inside ? from : lane, simt_file, simt_line);
 }
-static inline void bar_sync(SIMT_SITE)
+static inline void syncthreads(SIMT_SITE)
 {
     __syncthreads(simt_file, simt_line);
+}
+template <bool aligned> static inline void bar_sync(uint32_t id, SIMT_SITE)
+{
+    if (id)
+        simt_named_barrier(SIMT_NAMED_SYNC_BLOCK, id, 0, aligned, simt_file, simt_line);
+    else
+        __syncthreads(simt_file, simt_line);
+}
+template <bool aligned> static inline void bar_sync(uint32_t id, uint32_t threads, SIMT_SITE)
+{
+    simt_named_barrier(SIMT_NAMED_SYNC, id, threads, aligned, simt_file, simt_line);
+}
+template <bool aligned> static inline void bar_arrive(uint32_t id, uint32_t threads, SIMT_SITE)
+{
+    simt_named_barrier(SIMT_NAMED_ARRIVE, id, threads, aligned, simt_file, simt_line);
 }
 static inline void bar_warp_sync(uint32_t lanes, SIMT_SITE)
 {

@@ -18,6 +18,10 @@ unsigned simt_lane(void) __attribute__((const));
 enum simt_barrier_op { SIMT_BARRIER, SIMT_BARRIER_COUNT, SIMT_BARRIER_AND, SIMT_BARRIER_OR, SIMT_BARRIER_OPS };
 int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int line);
 
+/* Barriers by number, 0 to 15: count threads come to it, some of them wait. aligned: a warp comes as a whole. */
+enum simt_named_op { SIMT_NAMED_SYNC, SIMT_NAMED_ARRIVE, SIMT_NAMED_SYNC_BLOCK /* count is that of the block */ };
+void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int aligned, const char *file, int line);
+
 /* SIMT_WARP_OP(id, name): lanes of a warp meet only in the same operation. */
 enum simt_warp_op {
 #define SIMT_WARP_OP(id, name) id,
