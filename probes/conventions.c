@@ -87,16 +87,37 @@ static int32_t accumulator(int32_t declared, int dtype)
     }
 }
 
-void conventions_resolve(struct asc_conventions *c, int dtype)
+int conventions_operand(const struct asc_conventions *c, const struct asc_problem *p, enum asc_channel ch)
 {
-    c->acc_s = accumulator(c->acc_s, dtype);
-    c->acc_u = accumulator(c->acc_u, dtype);
+    const int given = ch == asc_q ? p->dtype : ch == asc_k ? p->k_dtype : p->v_dtype;
+    const int as_values = ch == asc_v ? c->v_descale == ASC_V_OPERANDS : c->qk_descale == ASC_QK_OPERANDS;
+    if (dtype_is_code((enum dtype)given))
+        return as_values ? DTYPE_F16 : given;
+    if (as_values)
+        return given;
+    switch (c->quantised) {
+    case ASC_QUANTISED_U8:
+        return DTYPE_U8;
+    case ASC_QUANTISED_E4M3:
+        return DTYPE_E4M3;
+    case ASC_QUANTISED_E5M2:
+        return DTYPE_E5M2;
+    default:
+        return given;
+    }
+}
+
+void conventions_resolve(struct asc_conventions *c, const struct asc_problem *p)
+{
+    const int v = conventions_operand(c, p, asc_v);
+    c->acc_s = accumulator(c->acc_s, conventions_operand(c, p, asc_q));
+    c->acc_u = accumulator(c->acc_u, v);
     if (c->p_rounded == ASC_P_INPUT)
-        c->p_rounded = dtype == DTYPE_F16    ? ASC_P_F16
-                       : dtype == DTYPE_BF16 ? ASC_P_BF16
-                       : dtype == DTYPE_E4M3 ? ASC_P_E4M3
-                       : dtype == DTYPE_E5M2 ? ASC_P_E5M2
-                                             : ASC_P_AS_RECORDED;
+        c->p_rounded = v == DTYPE_F16    ? ASC_P_F16
+                       : v == DTYPE_BF16 ? ASC_P_BF16
+                       : v == DTYPE_E4M3 ? ASC_P_E4M3
+                       : v == DTYPE_E5M2 ? ASC_P_E5M2
+                                         : ASC_P_AS_RECORDED;
 }
 
 int conventions_check(const struct asc_conventions *c, const char *where, struct err *err)

@@ -35,8 +35,12 @@ int convention_from_choice(int i, const char *name);
 
 int conventions_same(const struct asc_conventions *a, const struct asc_conventions *b);
 
-/* Puts what these inputs (enum dtype) make of ASC_P_INPUT and ASC_ACC_MMA in their place: a trace has neither. */
-void conventions_resolve(struct asc_conventions *c, int dtype);
+/* The type in which the kernel multiplies q, k or v, and records it unless its registration says otherwise: its
+   tensor's; of codes that become values before, f16; the codes' where the launch quantises and multiplies codes. */
+int conventions_operand(const struct asc_conventions *c, const struct asc_problem *p, enum asc_channel ch);
+
+/* Puts what these inputs make of ASC_P_INPUT and ASC_ACC_MMA in their place: a trace has neither. */
+void conventions_resolve(struct asc_conventions *c, const struct asc_problem *p);
 
 /* Refuses a value outside its choices or range: ERR_INPUT names the convention. */
 int conventions_check(const struct asc_conventions *c, const char *where, struct err *err);

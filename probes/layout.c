@@ -180,8 +180,15 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
         return err_set(err, ERR_INPUT, where, "bias_kind is %d; it must be 0 to %d", p->bias_kind, ASC_BIAS_FULL);
     if (p->layout != ASC_BHLD && p->layout != ASC_BLHD)
         return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD) or 1 (BLHD)", p->layout);
-    if (!is_float(p->dtype))
-        return err_set(err, ERR_INPUT, where, "dtype is %d; q, k and v must be of a floating-point type", p->dtype);
+    const int32_t types[] = {p->dtype, p->k_dtype, p->v_dtype};
+    for (int i = 0; i < 3; i++)
+        if (!is_float(types[i]) && types[i] != DTYPE_U8)
+            return err_set(err, ERR_INPUT, where,
+                           "%sdtype is %d; q, k and v must be of a floating-point type, or codes of type u8",
+                           (const char *const[]){"", "k_", "v_"}[i], types[i]);
+    if (p->scale_rows < 0)
+        return err_set(err, ERR_INPUT, where, "scale_rows is %d; it must be 0 (all rows of a head) or more",
+                       p->scale_rows);
     if (!(p->scale > 0 && isfinite(p->scale)))
         return err_set(err, ERR_INPUT, where, "scale is %g; it must be positive and finite", (double)p->scale);
     struct size size = {0, 0};
@@ -193,6 +200,17 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
                        "tensors of %d x %d heads, lengths %d and %d, head_dim %d pass 2^63 bytes", p->batch, p->heads,
                        p->q_len, p->kv_len, p->head_dim);
     return 0;
+}
+
+int problem_has_codes(const struct asc_problem *p)
+{
+    return dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype) ||
+           dtype_is_code((enum dtype)p->v_dtype);
+}
+
+int problem_o_dtype(const struct asc_problem *p, int declared)
+{
+    return declared >= 0 ? declared : dtype_is_code((enum dtype)p->dtype) ? DTYPE_F16 : p->dtype;
 }
 
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES])
@@ -215,6 +233,9 @@ static int plan_check(const struct asc_plan *plan, const struct layout_types *ty
         return err_set(err, ERR_INPUT, "plan", "%d kv splits; there are 0 to %d", plan->kv_splits, ASC_SPLITS_MAX);
     if (plan->l_lanes < 0 || plan->l_lanes > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d partial sums in a row of l; there are 0 to 1024", plan->l_lanes);
+    if (plan->workspace_bytes > ASC_WORKSPACE_MAX)
+        return err_set(err, ERR_INPUT, "plan", "a workspace of %llu bytes; there are at most %llu",
+                       (unsigned long long)plan->workspace_bytes, (unsigned long long)ASC_WORKSPACE_MAX);
     if (!is_float(types->o))
         return err_set(err, ERR_INPUT, "plan", "type %d of o; it must be a floating-point type", types->o);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
@@ -299,6 +320,29 @@ static struct layout_part part(struct size *size, uint64_t bytes, int dtype)
     return (struct layout_part){.offset = size_part(size, bytes, 1), .bytes = bytes, .dtype = dtype};
 }
 
+/* What comes with the codes of q, k and v. */
+static void place_codes(const struct asc_problem *p, struct layout *l, struct size *size)
+{
+    const struct {
+        int heads, rows, dtype;
+        struct layout_part *scale, *given;
+    } tensors[3] = {{p->heads, p->q_len, p->dtype, &l->q_scale, &l->q_given},
+                    {p->kv_heads, p->kv_len, p->k_dtype, &l->k_scale, &l->k_given},
+                    {p->kv_heads, p->kv_len, p->v_dtype, &l->v_scale, &l->v_given}};
+    uint64_t bytes[3][2] = {{0}};
+    for (int i = 0; i < 3; i++) {
+        if (!dtype_is_code((enum dtype)tensors[i].dtype))
+            continue;
+        const int groups = asc_scale_groups(p, tensors[i].rows);
+        bytes[i][0] = tensor_bytes(size, p->batch, tensors[i].heads, groups, 1, DTYPE_F32);
+        bytes[i][1] = tensor_bytes(size, p->batch, tensors[i].heads, tensors[i].rows, p->head_dim, DTYPE_F16);
+    }
+    for (int i = 0; i < 3; i++)
+        *tensors[i].scale = part(size, bytes[i][0], DTYPE_F32);
+    for (int i = 0; i < 3; i++)
+        *tensors[i].given = part(size, bytes[i][1], DTYPE_F16);
+}
+
 int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
                 struct layout *out, struct err *err)
 {
@@ -307,7 +351,8 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
         return -1;
     struct size size = {ASC_HEADER_BYTES, 0};
     const uint64_t q_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, p->dtype);
-    const uint64_t k_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->dtype);
+    const uint64_t k_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->k_dtype);
+    const uint64_t v_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->v_dtype);
     const uint64_t o_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, types->o);
     const uint64_t lse_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, 1, DTYPE_F32);
     const uint64_t head_bytes = tensor_bytes(&size, 1, p->heads, 1, 1, DTYPE_F32), bias = bias_bytes(&size, p);
@@ -317,13 +362,14 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
                        l.q_tiles);
     l.n_slots = n_slots;
     l.q = part(&size, q_bytes, p->dtype);
-    l.k = part(&size, k_bytes, p->dtype);
-    l.v = part(&size, k_bytes, p->dtype);
+    l.k = part(&size, k_bytes, p->k_dtype);
+    l.v = part(&size, v_bytes, p->v_dtype);
     l.o = part(&size, o_bytes, types->o);
     l.lse = part(&size, lse_bytes, DTYPE_F32);
     l.sink = part(&size, p->has_sink ? head_bytes : 0, DTYPE_F32);
     l.alibi = part(&size, p->has_alibi ? head_bytes : 0, DTYPE_F32);
     l.bias = part(&size, bias, DTYPE_F32);
+    place_codes(p, &l, &size);
     l.slots = part(&size, (uint64_t)n_slots * 3 * sizeof(int32_t), DTYPE_I32);
     l.slot_index = part(&size, index_bytes, DTYPE_I32);
     l.dropped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);

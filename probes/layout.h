@@ -1,11 +1,11 @@
 /* Where everything lies in a live trace: a pure function of problem, plan, types and slots.
 
    The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
-     struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, where there are any | slots [n][3] i32 |
-   slot index [B][H][q_tiles] i32 | dropped, mistyped [ASC_CHANNELS] u64 | slot 0 | slot 1 | ... and a slot is PER_SLOT
-   channels, their stamps | kv tile 0: PER_KV channels, their stamps | kv tile 1 | ... so that all that is recorded at
-   one (slot, kv tile) lies side by side: measured on an H200, probes then reach 52.7 GB/s into pinned memory; one
-   tensor per channel reached 15-22. */
+     struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, scales and given values, where there are
+   any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 | dropped, mistyped [ASC_CHANNELS] u64 | slot 0 | slot 1 |
+   ... and a slot is PER_SLOT channels, their stamps | kv tile 0: PER_KV channels, their stamps | kv tile 1 | ... so
+   that all that is recorded at one (slot, kv tile) lies side by side: measured on an H200, probes then reach 52.7 GB/s
+   into pinned memory; one tensor per channel reached 15-22. */
 #ifndef PROBES_LAYOUT_H
 #define PROBES_LAYOUT_H
 
@@ -17,8 +17,9 @@
 /* No kernel holds more in shared memory and registers; the oracle's working memory is sized by them. */
 #define ASC_TILE_MAX 1024 /* rows of a q tile, keys of a kv tile */
 #define ASC_HEAD_DIM_MAX 16384
-#define ASC_SPLITS_MAX 65535   /* blocks along one side of a grid */
-#define ASC_HEADER_BYTES 4096u /* room for struct live_header */
+#define ASC_SPLITS_MAX 65535                  /* blocks along one side of a grid */
+#define ASC_HEADER_BYTES 4096u                /* room for struct live_header */
+#define ASC_WORKSPACE_MAX (UINT64_C(1) << 46) /* bytes; more than any device has */
 
 /* One tensor of the inputs or outputs: bytes at offset from the start of the trace. */
 struct layout_part {
@@ -29,9 +30,11 @@ struct layout_part {
 
 struct layout {
     struct layout_part q, k, v, o, lse;
-    struct layout_part sink, alibi, bias; /* f32; 0 bytes where the problem has none */
-    struct layout_part slots;             /* [n_slots][3] i32: batch, head, q tile */
-    struct layout_part slot_index;        /* [batch][heads][q_tiles] i32 */
+    struct layout_part sink, alibi, bias;         /* f32; 0 bytes where the problem has none */
+    struct layout_part q_scale, k_scale, v_scale; /* f32, of a tensor of codes; 0 bytes where it holds none */
+    struct layout_part q_given, k_given, v_given; /* f16: what codes were made from; 0 bytes as above */
+    struct layout_part slots;                     /* [n_slots][3] i32: batch, head, q tile */
+    struct layout_part slot_index;                /* [batch][heads][q_tiles] i32 */
     struct layout_part dropped, mistyped;
     uint64_t slots_offset, slot_stride, total_bytes;
     int32_t n_slots, q_tiles, kv_tiles, warps;
@@ -74,6 +77,11 @@ extern const char *const problem_causal_names[], *const problem_layout_names[], 
 /* " sink alibi bias splits 4": what of that a run has; "" for none. */
 enum { TERMS_BYTES = 48 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
+
+/* 1: q, k or v holds codes. */
+int problem_has_codes(const struct asc_problem *p);
+/* The type of the output that a registration declares (asc_kernel.o_dtype); -1: as q, f16 where that holds codes. */
+int problem_o_dtype(const struct asc_problem *p, int declared);
 
 /* Checks that a problem's numbers are possible at all (layout_make does it too). `where` names their origin. */
 int problem_check(const struct asc_problem *p, const char *where, struct err *err);

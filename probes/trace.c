@@ -100,6 +100,23 @@ const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
     return t->bytes + part->offset;
 }
 
+const float *trace_scales(const struct trace *t, char which)
+{
+    const struct layout *l = &t->layout;
+    const struct layout_part *part = which == 'q' ? &l->q_scale : which == 'k' ? &l->k_scale : &l->v_scale;
+    return part->bytes ? (const float *)(const void *)(t->bytes + part->offset) : NULL;
+}
+
+const void *trace_given(const struct trace *t, char which, enum dtype *dtype)
+{
+    const struct layout *l = &t->layout;
+    const struct layout_part *part = which == 'q' ? &l->q_given : which == 'k' ? &l->k_given : &l->v_given;
+    if (!part->bytes)
+        return trace_tensor(t, which, dtype);
+    *dtype = DTYPE_F16;
+    return dtype_is_unwritten(DTYPE_F16, t->bytes + part->offset, 0) ? NULL : t->bytes + part->offset;
+}
+
 const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv)
 {
     if (t->layout.channel[ch].dtype < 0 || !in_range(t, ch, slot, kv))

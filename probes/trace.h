@@ -76,8 +76,15 @@ struct trace {
     uint32_t fed_channels;
 };
 
+/* The caller's arrays of q, k and v, in the problem's layout. */
+struct trace_inputs {
+    const void *of[3];    /* of their own types */
+    const void *given[3]; /* where that is codes, the f16 values they were made from; NULL: not known */
+};
+
 /* A live trace: makes a memfd of the layout's size, writes header, slot table and inputs (q, k, v: the caller's arrays
-   in the problem's layout and dtype; sink, alibi and bias from p itself, where it has them), fills what will be
+   in the problem's layout and their types, what codes were made from not being known; sink, alibi, bias and scales from
+   p itself, where it has them), fills what will be
    recorded with the never-written pattern, maps it shared. slots: [n][3] (batch, head, q tile). Fails with ERR_SYSTEM
    where there is no space. */
 int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const struct asc_conventions *conventions,
@@ -119,6 +126,10 @@ struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int
 /* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias: NULL where the
    problem has none. */
 const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
+/* Of 'q', 'k' or 'v'. Scales of its codes, where asc_scale_at() says; NULL: it holds none. */
+const float *trace_scales(const struct trace *t, char which);
+/* What its codes were made from (f16; NULL: not known); of a tensor without codes the tensor itself. */
+const void *trace_given(const struct trace *t, char which, enum dtype *dtype);
 
 /* Stamps of one (channel, slot, kv tile), [layout.warps]; NULL where the channel is not recorded. */
 const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv);

@@ -97,10 +97,11 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
 /* The gaps between the parts, which are laid out in this order. */
 static int write_gaps(int fd, const struct layout *l, struct err *err)
 {
-    enum { PARTS = 12 };
-    const struct layout_part *parts[PARTS] = {&l->q,     &l->k,          &l->v,       &l->o,
-                                              &l->lse,   &l->sink,       &l->alibi,   &l->bias,
-                                              &l->slots, &l->slot_index, &l->dropped, &l->mistyped};
+    enum { PARTS = 18 };
+    const struct layout_part *parts[PARTS] = {&l->q,          &l->k,       &l->v,       &l->o,       &l->lse,
+                                              &l->sink,       &l->alibi,   &l->bias,    &l->q_scale, &l->k_scale,
+                                              &l->v_scale,    &l->q_given, &l->k_given, &l->v_given, &l->slots,
+                                              &l->slot_index, &l->dropped, &l->mistyped};
     int result = write_zeros(fd, 0, l->q.offset, err);
     for (size_t i = 0; i < PARTS && result == 0; i++)
         result = write_zeros(fd, parts[i]->offset + parts[i]->bytes,
@@ -132,17 +133,22 @@ static int open_memory(struct trace *t, struct err *err)
     return 0;
 }
 
-/* Sinks and biases, of which the problem need not have any. */
+/* Sinks, biases and scales, of which the problem need not have any. */
 static int write_terms(int fd, const struct layout *l, const struct asc_problem *terms, struct err *err)
 {
-    if (write_at(fd, terms->sink, l->sink.bytes, l->sink.offset, err) != 0 ||
-        write_at(fd, terms->alibi, l->alibi.bytes, l->alibi.offset, err) != 0)
-        return -1;
-    return write_at(fd, terms->bias, l->bias.bytes, l->bias.offset, err);
+    const struct {
+        const float *from;
+        const struct layout_part *to;
+    } parts[] = {{terms->sink, &l->sink},       {terms->alibi, &l->alibi},     {terms->bias, &l->bias},
+                 {terms->q_scale, &l->q_scale}, {terms->k_scale, &l->k_scale}, {terms->v_scale, &l->v_scale}};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !failed; i++)
+        failed = write_at(fd, parts[i].from, parts[i].to->bytes, parts[i].to->offset, err);
+    return failed;
 }
 
 /* The mapping is writable for this long. */
-static int fill(const struct trace *t, const void *const inputs[3], struct err *err)
+static int fill(const struct trace *t, const struct trace_inputs *inputs, struct err *err)
 {
     unsigned char *mapping = (unsigned char *)(uintptr_t)t->bytes;
     if (mprotect(mapping, t->n_bytes, PROT_READ | PROT_WRITE) != 0)
@@ -154,7 +160,7 @@ static int fill(const struct trace *t, const void *const inputs[3], struct err *
 }
 
 static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3],
-                  const void *const inputs[3], const struct asc_problem *terms, struct err *err)
+                  const struct trace_inputs *inputs, const struct asc_problem *terms, struct err *err)
 {
     static const uint64_t zeros[ASC_CHANNELS];
     const struct layout *l = &t->layout;
@@ -174,13 +180,14 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
                  const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
                  const void *v, struct trace **out, struct err *err)
 {
-    return trace_create_in(NULL, p, plan, conventions, types, slots, n_slots, q, k, v, out, err);
+    const struct trace_inputs inputs = {.of = {q, k, v}};
+    return trace_create_in(NULL, p, plan, conventions, types, slots, n_slots, &inputs, out, err);
 }
 
 int trace_create_in(struct trace_store *store, const struct asc_problem *p, const struct asc_plan *plan,
                     const struct asc_conventions *conventions, const struct layout_types *types,
-                    const int32_t (*slots)[3], int n_slots, const void *q, const void *k, const void *v,
-                    struct trace **out, struct err *err)
+                    const int32_t (*slots)[3], int n_slots, const struct trace_inputs *inputs, struct trace **out,
+                    struct err *err)
 {
     struct trace *t = calloc(1, sizeof *t);
     if (!t)
@@ -193,13 +200,15 @@ int trace_create_in(struct trace_store *store, const struct asc_problem *p, cons
     t->problem.o = NULL;
     t->problem.lse = NULL;
     t->problem.sink = t->problem.alibi = t->problem.bias = NULL;
+    t->problem.q_scale = t->problem.k_scale = t->problem.v_scale = NULL;
+    t->problem.workspace = NULL;
     t->plan = *plan;
     t->conventions = *conventions;
-    conventions_resolve(&t->conventions, p->dtype);
+    conventions_resolve(&t->conventions, p);
     t->plan.l_lanes = conventions->l_lanes;
     if (conventions_check(conventions, "registration", err) != 0 ||
         layout_make(&t->problem, &t->plan, types, n_slots, &t->layout, err) != 0 ||
-        create(t, types, slots, (const void *const[3]){q, k, v}, p, err) != 0) {
+        create(t, types, slots, inputs, p, err) != 0) {
         trace_free(t);
         return -1;
     }

@@ -76,6 +76,22 @@ static void add_terms(struct list *list, const struct asc_problem *p, struct lay
     add_dim(map, p->kv_len);
 }
 
+/* Beside a tensor of codes: its scales, and what it was made from. */
+static void add_codes(struct list *list, const char *name, const struct asc_problem *p, int heads, int rows,
+                      struct layout_part *scale, struct layout_part *given)
+{
+    char full[16];
+    if (!scale->bytes)
+        return;
+    snprintf(full, sizeof full, "%s_scale", name);
+    struct trace_tensor_map *map = add(list, "input.", full, DTYPE_F32, &scale->offset);
+    add_dim(map, p->batch);
+    add_dim(map, heads);
+    add_dim(map, asc_scale_groups(p, rows));
+    snprintf(full, sizeof full, "%s_given", name);
+    add_matrix(list, "input.", full, p, heads, rows, given);
+}
+
 int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trace_tensor_map out[TRACE_TENSORS_MAX])
 {
     struct trace_tensor_map maps[TRACE_TENSORS_MAX];
@@ -89,6 +105,9 @@ int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trac
     add_dim(map, p->heads);
     add_dim(map, p->q_len);
     add_terms(&list, p, l);
+    add_codes(&list, "q", p, p->heads, p->q_len, &l->q_scale, &l->q_given);
+    add_codes(&list, "k", p, p->kv_heads, p->kv_len, &l->k_scale, &l->k_given);
+    add_codes(&list, "v", p, p->kv_heads, p->kv_len, &l->v_scale, &l->v_given);
     map = add(&list, "", "slot", DTYPE_I32, &l->slots.offset);
     add_dim(map, l->n_slots);
     add_dim(map, 3);

@@ -8,7 +8,7 @@
 
 #define TRACE_FORMAT "3" /* metadata key attnscope.format; another one is refused */
 
-enum { TRACE_TENSORS_MAX = 11 + 2 * ASC_CHANNELS, TRACE_TEXTS_MAX = 16 };
+enum { TRACE_TENSORS_MAX = 17 + 2 * ASC_CHANNELS, TRACE_TEXTS_MAX = 16 };
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
    offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */

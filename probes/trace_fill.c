@@ -1,6 +1,5 @@
 #include "probes/trace_fill.h"
 
-#include "probes/trace.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 1 << 20, PATTERN_BYTES = 1 << 16, PARTS = 6 };
+enum { CHUNK_BYTES = 1 << 20, PATTERN_BYTES = 1 << 16, PARTS = 9 };
 
 /* Never written: a NaN pattern where the type has one. FP8 starts as 7F, NaN in both formats; integers as 0. */
 static void fill_unwritten(int dtype, unsigned char *to, uint64_t bytes)
@@ -155,15 +154,24 @@ static int fill_chunk(void *ctx, int worker)
     return 0;
 }
 
-int trace_fill(int fd, unsigned char *mapping, const struct layout *l, const void *const inputs[3], struct pool *pool,
-               struct err *err)
+static struct part given_part(const struct layout_part *to, const void *given, const unsigned char *unknown)
 {
-    unsigned char o[PATTERN_BYTES], lse[PATTERN_BYTES];
+    return given ? (struct part){to->offset, to->bytes, given, to->bytes}
+                 : (struct part){to->offset, to->bytes, unknown, PATTERN_BYTES};
+}
+
+int trace_fill(int fd, unsigned char *mapping, const struct layout *l, const struct trace_inputs *inputs,
+               struct pool *pool, struct err *err)
+{
+    unsigned char o[PATTERN_BYTES], lse[PATTERN_BYTES], unknown[PATTERN_BYTES];
     struct job job = {.fd = fd,
                       .mapping = mapping,
-                      .parts = {{l->q.offset, l->q.bytes, inputs[0], l->q.bytes},
-                                {l->k.offset, l->k.bytes, inputs[1], l->k.bytes},
-                                {l->v.offset, l->v.bytes, inputs[2], l->v.bytes},
+                      .parts = {{l->q.offset, l->q.bytes, inputs->of[0], l->q.bytes},
+                                {l->k.offset, l->k.bytes, inputs->of[1], l->k.bytes},
+                                {l->v.offset, l->v.bytes, inputs->of[2], l->v.bytes},
+                                given_part(&l->q_given, inputs->given[0], unknown),
+                                given_part(&l->k_given, inputs->given[1], unknown),
+                                given_part(&l->v_given, inputs->given[2], unknown),
                                 {l->o.offset, l->o.bytes, o, sizeof o},
                                 {l->lse.offset, l->lse.bytes, lse, sizeof lse},
                                 {l->slots_offset, l->slot_stride * (uint64_t)l->n_slots, NULL, 0}},
@@ -173,6 +181,7 @@ int trace_fill(int fd, unsigned char *mapping, const struct layout *l, const voi
         return -1;
     fill_unwritten(l->o.dtype, o, sizeof o);
     fill_unwritten(l->lse.dtype, lse, sizeof lse);
+    fill_unwritten(DTYPE_F16, unknown, sizeof unknown);
     if (pool) {
         pool_start(pool, fill_chunk, &job);
         pool_wait(pool);

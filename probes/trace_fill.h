@@ -5,12 +5,12 @@
 
 #include "engine/base/err.h"
 #include "engine/base/pool.h"
-#include "probes/layout.h"
+#include "probes/trace.h"
 
-/* mapping: the whole memory file fd, writable. inputs: q, k, v. pool: whose threads do it; NULL: the calling one does.
+/* mapping: the whole memory file fd, writable. pool: whose threads do it; NULL: the calling one does.
    ERR_SYSTEM where there is no space: every page is made before it is written, so that no store raises SIGBUS, here or
    later. */
-int trace_fill(int fd, unsigned char *mapping, const struct layout *l, const void *const inputs[3], struct pool *pool,
-               struct err *err);
+int trace_fill(int fd, unsigned char *mapping, const struct layout *l, const struct trace_inputs *inputs,
+               struct pool *pool, struct err *err);
 
 #endif

@@ -58,18 +58,10 @@ struct text_field {
     }
 #define TEXT(type, name) SINCE(type, name, 0)
 static const struct text_field run_texts[] = {
-    TEXT(trace_info, kernel),
-    TEXT(trace_info, source_name),
-    TEXT(trace_info, scenario_name),
-    TEXT(trace_info, patch_name),
-    TEXT(trace_info, backend),
-    SINCE(trace_info, device, 1),
-    SINCE(trace_info, tensor_core, 1),
-    SINCE(trace_info, probes, 1),
-    TEXT(trace_info, status),
-    TEXT(trace_info, status_text),
-    SINCE(trace_info, stopped, 1),
-    {0},
+    TEXT(trace_info, kernel),          TEXT(trace_info, source_name), TEXT(trace_info, scenario_name),
+    TEXT(trace_info, patch_name),      TEXT(trace_info, backend),     SINCE(trace_info, device, 1),
+    SINCE(trace_info, tensor_core, 1), SINCE(trace_info, probes, 1),  TEXT(trace_info, status),
+    TEXT(trace_info, status_text),     SINCE(trace_info, stopped, 1), {0},
 };
 static const struct text_field event_texts[] = {
     TEXT(trace_event, kind), TEXT(trace_event, text), TEXT(trace_event, file), {0}};
@@ -120,8 +112,23 @@ static json_t *problem_value(const struct asc_problem *p)
     json_t *value = json_object();
     put_fields(value, problem_fields, p);
     json_object_set_new(value, "dtype", json_string(dtype_name((enum dtype)p->dtype)));
+    /* Where all is as it was before there were codes, traces are as they were. */
+    if (p->k_dtype != p->dtype || p->v_dtype != p->dtype || problem_has_codes(p)) {
+        json_object_set_new(value, "k_dtype", json_string(dtype_name((enum dtype)p->k_dtype)));
+        json_object_set_new(value, "v_dtype", json_string(dtype_name((enum dtype)p->v_dtype)));
+        json_object_set_new(value, "scale_rows", json_integer(p->scale_rows));
+    }
     json_object_set_new(value, "scale", json_real((double)p->scale));
     json_object_set_new(value, "softcap", json_real((double)p->softcap));
+    return value;
+}
+
+static json_t *plan_value(const struct asc_plan *plan)
+{
+    json_t *value = json_object();
+    put_fields(value, plan_fields, plan);
+    if (plan->workspace_bytes)
+        json_object_set_new(value, "workspace_bytes", json_integer((json_int_t)plan->workspace_bytes));
     return value;
 }
 
@@ -227,7 +234,7 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
 {
     int n = put_text(out, 0, "attnscope.format", TRACE_FORMAT);
     n = put_json(out, n, "attnscope.problem", problem_value(&t->problem));
-    n = put_json(out, n, "attnscope.plan", fields_value(plan_fields, &t->plan));
+    n = put_json(out, n, "attnscope.plan", plan_value(&t->plan));
     n = put_json(out, n, "attnscope.conventions", conventions_value(&t->conventions));
     n = put_json(out, n, "attnscope.types", types_value(&t->layout));
     n = put_json(out, n, "attnscope.run", run_value(&t->info));
@@ -313,16 +320,46 @@ static int get_float(const struct entry *e, const json_t *from, const char *key,
     return 0;
 }
 
+static int get_count(const struct entry *e, const json_t *from, const char *field, int64_t low, int64_t high,
+                     int64_t *out)
+{
+    const json_t *value = json_object_get(from, field);
+    if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
+        return refuse(e, field, "a count that fits the others");
+    *out = (int64_t)json_integer_value(value);
+    return 0;
+}
+
+/* Where they are not said, K and V are of the type of Q. */
+static int get_code_types(const struct entry *e, const json_t *from, struct asc_problem *p)
+{
+    int64_t rows = 0;
+    p->k_dtype = p->v_dtype = p->dtype;
+    if ((json_object_get(from, "k_dtype") && get_dtype(e, from, "k_dtype", &p->k_dtype) != 0) ||
+        (json_object_get(from, "v_dtype") && get_dtype(e, from, "v_dtype", &p->v_dtype) != 0) ||
+        (json_object_get(from, "scale_rows") && get_count(e, from, "scale_rows", 0, INT32_MAX, &rows) != 0))
+        return -1;
+    p->scale_rows = (int32_t)rows;
+    return 0;
+}
+
 static int read_problem(const struct entry *e, const json_t *from, struct trace *t)
 {
     if (get_fields(e, from, problem_fields, &t->problem) != 0 || get_dtype(e, from, "dtype", &t->problem.dtype) != 0 ||
         get_float(e, from, "scale", &t->problem.scale) != 0 || get_float(e, from, "softcap", &t->problem.softcap) != 0)
+        return -1;
+    if (get_code_types(e, from, &t->problem) != 0)
         return -1;
     return problem_check(&t->problem, e->path, e->err);
 }
 
 static int read_plan(const struct entry *e, const json_t *from, struct trace *t)
 {
+    int64_t workspace = 0;
+    if (json_object_get(from, "workspace_bytes") &&
+        get_count(e, from, "workspace_bytes", 0, (int64_t)ASC_WORKSPACE_MAX, &workspace) != 0)
+        return -1;
+    t->plan.workspace_bytes = (uint64_t)workspace;
     return get_fields(e, from, plan_fields, &t->plan);
 }
 
@@ -361,7 +398,7 @@ static int read_conventions(const struct entry *e, const json_t *from, struct tr
         if (read_convention(e, from, i, &t->conventions) != 0)
             return -1;
     t->plan.l_lanes = t->conventions.l_lanes;
-    conventions_resolve(&t->conventions, t->problem.dtype);
+    conventions_resolve(&t->conventions, &t->problem);
     return conventions_check(&t->conventions, e->path, e->err);
 }
 
@@ -373,16 +410,6 @@ static int read_run(const struct entry *e, const json_t *from, struct trace *t)
     if (!json_is_number(seconds))
         return refuse(e, "seconds", "a number");
     t->info.seconds = json_number_value(seconds);
-    return 0;
-}
-
-static int get_count(const struct entry *e, const json_t *from, const char *field, int64_t low, int64_t high,
-                     int64_t *out)
-{
-    const json_t *value = json_object_get(from, field);
-    if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
-        return refuse(e, field, "a count that fits the others");
-    *out = (int64_t)json_integer_value(value);
     return 0;
 }
 

@@ -19,8 +19,8 @@ void trace_store_free(struct trace_store *s); /* gives up one reference; NULL is
    stopped, somebody may still be writing. s may be NULL. */
 int trace_create_in(struct trace_store *s, const struct asc_problem *p, const struct asc_plan *plan,
                     const struct asc_conventions *conventions, const struct layout_types *types,
-                    const int32_t (*slots)[3], int n_slots, const void *q, const void *k, const void *v,
-                    struct trace **out, struct err *err);
+                    const int32_t (*slots)[3], int n_slots, const struct trace_inputs *inputs, struct trace **out,
+                    struct err *err);
 
 /* For trace_create_in() and trace_free(). */
 struct pool *trace_store_fillers(const struct trace_store *s); /* s may be NULL */

@@ -55,6 +55,7 @@ struct job {
     const struct asc_problem *p;
     const struct fill *fill;
     int tensor, heads, rows;
+    enum dtype dtype;
     struct asc_strides stride;
     void *out;
     atomic_llong next; /* of all rows of all heads */
@@ -66,7 +67,7 @@ enum { ROWS_AT_ONCE = 64 }; /* tens of microseconds */
 /* 1 if every value of the row fits its type. */
 static int fill_row(const struct job *job, int64_t index)
 {
-    const enum dtype dtype = (enum dtype)job->p->dtype;
+    const enum dtype dtype = job->dtype;
     const int row = (int)(index % job->rows), h = (int)(index / job->rows % job->heads);
     const int b = (int)(index / job->rows / job->heads);
     const size_t at = (size_t)(b * job->stride.batch + h * job->stride.head + row * job->stride.row);
@@ -101,6 +102,7 @@ int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill
                       .tensor = tensor,
                       .heads = tensor == 0 ? p->heads : p->kv_heads,
                       .rows = tensor == 0 ? p->q_len : p->kv_len,
+                      .dtype = fill_dtype(p, tensor),
                       .out = out};
     job.stride = asc_strides_of(p, job.heads, job.rows);
     if (pool) {
@@ -113,10 +115,16 @@ int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill
     return atomic_load(&job.misfits) ? -1 : 0;
 }
 
+enum dtype fill_dtype(const struct asc_problem *p, int tensor)
+{
+    const enum dtype dtype = (enum dtype)(tensor == 0 ? p->dtype : tensor == 1 ? p->k_dtype : p->v_dtype);
+    return dtype_is_code(dtype) ? DTYPE_F16 : dtype;
+}
+
 size_t fill_tensor_bytes(const struct asc_problem *p, int tensor)
 {
     const size_t rows = (size_t)(tensor == 0 ? p->heads : p->kv_heads) * (size_t)(tensor == 0 ? p->q_len : p->kv_len);
-    return (size_t)p->batch * rows * (size_t)p->head_dim * dtype_bytes((enum dtype)p->dtype);
+    return (size_t)p->batch * rows * (size_t)p->head_dim * dtype_bytes(fill_dtype(p, tensor));
 }
 
 /* Tensors 3 and 4 of the generator: sinks and bias. */

@@ -13,6 +13,7 @@
 #define EXPECT_SEED "a whole number from 0 to 18446744073709551615"
 #define EXPECT_PLACES "all, or ascending numbers and ranges such as 0,3,5-7"
 #define EXPECT_BUDGET "a whole number from 0 to 2147483647"
+#define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2 or u8"
 #define EXPECT_FILL expect_fill
 #define EXPECT_CHANNELS expect_channels
 #define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
@@ -237,11 +238,35 @@ static int set_layout(struct scenario *s, enum scenario_key_id id, const char *v
 
 static int set_dtype(struct scenario *s, enum scenario_key_id id, const char *value)
 {
-    (void)id;
+    struct asc_problem *p = &s->problem;
     const int v = dtype_from_name(value);
-    if (v != DTYPE_F16 && v != DTYPE_BF16 && v != DTYPE_F32)
+    if (v != DTYPE_F16 && v != DTYPE_BF16 && v != DTYPE_F32 && (v < 0 || !dtype_is_code((enum dtype)v)))
         return -1;
-    s->problem.dtype = v;
+    if (id == KEY_DTYPE)
+        p->dtype = v;
+    if (id == KEY_K_DTYPE || (id == KEY_DTYPE && !scenario_stated(s, KEY_K_DTYPE)))
+        p->k_dtype = v;
+    if (id == KEY_V_DTYPE)
+        p->v_dtype = v;
+    else if (!scenario_stated(s, KEY_V_DTYPE))
+        p->v_dtype = p->k_dtype;
+    return 0;
+}
+
+static int set_scales(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    static const char *const names[] = {[SCALES_HEAD] = "head", [SCALES_TENSOR] = "tensor", NULL};
+    static const char rows_of[] = "rows:";
+    int v = value_name(value, names), rows = 0;
+    (void)id;
+    if (v < 0) {
+        v = SCALES_ROWS;
+        if (strncmp(value, rows_of, sizeof rows_of - 1) != 0 ||
+            value_integer(value + sizeof rows_of - 1, 1, VALUE_LENGTH_MAX, &rows) != 0)
+            return -1;
+    }
+    s->scales = v;
+    s->problem.scale_rows = rows;
     return 0;
 }
 

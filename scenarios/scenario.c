@@ -130,6 +130,18 @@ static int check_places(const struct scenario *s, const int *line, struct err *e
     return 0;
 }
 
+/* Scales are those of codes. */
+static int check_scales(const struct scenario *s, const int *line, struct err *err)
+{
+    char where[WHERE_BYTES];
+    if (!scenario_stated(s, KEY_SCALES) || problem_has_codes(&s->problem))
+        return 0;
+    scenario_where(s, line, KEY_SCALES, where, sizeof where);
+    return err_set(
+        err, ERR_INPUT, where,
+        "expected a tensor of codes beside it (shape.dtype, k_dtype or v_dtype: e4m3, e5m2 or u8), found none");
+}
+
 /* What is said about a fault needs a fault. */
 static int check_expect(const struct scenario *s, const int *line, struct err *err)
 {
@@ -162,7 +174,7 @@ int scenario_check_lines(const struct scenario *s, const int *line, struct err *
     while (stated < KEY_HEAD_DIM && !scenario_stated(s, stated))
         stated++;
     scenario_where(s, line, stated, where, sizeof where);
-    if (problem_check(p, where, err) != 0 || check_places(s, line, err) != 0)
+    if (problem_check(p, where, err) != 0 || check_places(s, line, err) != 0 || check_scales(s, line, err) != 0)
         return -1;
     return check_expect(s, line, err);
 }

@@ -51,6 +51,9 @@ enum scenario_backend { SCENARIO_BACKEND_AUTO, SCENARIO_BACKEND_GPU, SCENARIO_BA
 enum scenario_debug { SCENARIO_DEBUG_LINEINFO, SCENARIO_DEBUG_FULL };
 enum scenario_probes { SCENARIO_PROBES_ON, SCENARIO_PROBES_OFF };
 
+/* What shares a scale in a tensor of codes; SCALES_ROWS: problem.scale_rows rows of a head. */
+enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_ROWS };
+
 struct pool;
 
 struct scenario {
@@ -63,6 +66,7 @@ struct scenario {
     struct capture capture;
     struct expect expect;
     struct launch_budget budget;
+    int scales;      /* enum scenario_scales */
     int profile;     /* enum scenario_profile */
     int backend;     /* enum scenario_backend */
     int debug;       /* enum scenario_debug, of a GPU build */
@@ -94,15 +98,23 @@ int scenario_write_docs(FILE *out);
 /* The i-th cause that is expected. 0: there are no more. */
 int scenario_expected_cause(const struct expect *e, int i, char name[64]);
 
-/* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and dtype. -1: some value
-   does not fit the type, and is infinite. pool: whose threads do it; NULL: the calling one does. The same bits on every
-   machine and thread count: element (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */
+/* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and the type that
+   fill_dtype() says: the tensor's, f16 where that holds codes. -1: some value does not fit the type, and is infinite.
+   pool: whose threads do it; NULL: the calling one does. The same bits on every machine and thread count: element
+   (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */
 int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, struct pool *pool, void *out);
+enum dtype fill_dtype(const struct asc_problem *p, int tensor);
 size_t fill_tensor_bytes(const struct asc_problem *p, int tensor);
 /* Sinks [heads], slopes [heads], bias as asc_bias_strides() lays it out: f32, on the same terms. */
 void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out);
 void fill_alibi(const struct asc_problem *p, float *out);
 void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out);
+
+/* Codes of such a tensor, in the problem's layout and the tensor's type, from its f16 values, none of which is NaN or
+   infinite; and their scales, where asc_scale_at() says. */
+void encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales by, const uint16_t *values,
+                   uint8_t *codes, float *scales);
+size_t encode_scales_bytes(const struct asc_problem *p, int tensor);
 
 /* Applies a unified diff to a text (both NUL-terminated); *out is owned by the caller. One hunk that does not fit is
    ERR_INPUT and names the hunk ("patch:12: hunk 2 of 3: expected `...`"). No fuzz, offsets allowed. */

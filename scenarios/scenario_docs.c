@@ -7,6 +7,10 @@ static const struct {
 } sections[] = {
     {"scenario", "What is run."},
     {"shape", "The problem: O = softmax(scale Q Kᵀ, masked) V."},
+    {"quant",
+     "How values become codes. The scale is the largest magnitude among the elements that share it, over 127 (u8), 448 "
+     "(e4m3) or 57344 (e5m2), and 1 where all of them are 0; the code is the value over the scale, rounded to nearest "
+     "even, u8 with 128 added. Both divisions are of f32."},
     {"fill", "The inputs. The same fill and seed give the same bits on every machine."},
     {"capture", "Which tiles are recorded. What is not recorded shows as such, never as fine."},
     {"expect", "What must be found; `attnscope check` compares."},
@@ -65,7 +69,8 @@ int scenario_write_docs(FILE *out)
         }
         fprintf(out, "| `%s` | %s | %s | %s |\n", key->name, key->expected, key->by_default, key->meaning);
     }
-    fputs("\n## Fills\n\nValues are computed in float64 and rounded once, to nearest even, into the dtype.\n\n"
+    fputs("\n## Fills\n\nValues are computed in float64 and rounded once, to nearest even, into the dtype, or into f16 "
+          "where codes are made from them.\n\n"
           "| name | meaning |\n| --- | --- |\n",
           out);
     for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++)

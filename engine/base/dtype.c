@@ -25,6 +25,11 @@ size_t dtype_bytes(enum dtype t)
     return known(t) ? types[t].bytes : 0;
 }
 
+int dtype_is_code(enum dtype t)
+{
+    return t == DTYPE_E4M3 || t == DTYPE_E5M2 || t == DTYPE_U8;
+}
+
 const char *dtype_name(enum dtype t)
 {
     return known(t) ? types[t].name : "none";

@@ -17,6 +17,7 @@ extern "C" {
 #endif
 
 size_t dtype_bytes(enum dtype t);
+int dtype_is_code(enum dtype t);             /* 1: e4m3, e5m2, u8, whose values take a scale */
 const char *dtype_name(enum dtype t);        /* "f16" */
 const char *dtype_safetensors(enum dtype t); /* "F16" */
 int dtype_from_name(const char *name);       /* enum dtype, or -1; NULL is no name */

@@ -141,6 +141,8 @@ static int read_hello(struct child_hello *hello, const json_t *json, struct err 
     snprintf(hello->backend, sizeof hello->backend, "%s", wire_text(json, "backend"));
     snprintf(hello->device, sizeof hello->device, "%s", wire_text(json, "device"));
     hello->dtypes = (uint32_t)wire_integer(json, "dtypes", 0, UINT32_MAX, 0);
+    hello->k_dtypes = (uint32_t)wire_integer(json, "k_dtypes", 0, UINT32_MAX, 0);
+    hello->v_dtypes = (uint32_t)wire_integer(json, "v_dtypes", 0, UINT32_MAX, 0);
     hello->layouts = (uint32_t)wire_integer(json, "layouts", 0, UINT32_MAX, 0);
     hello->o_dtype = (int32_t)wire_integer(json, "o_dtype", -1, DTYPE_COUNT - 1, -1);
     for (size_t ch = 0; ch < ASC_CHANNELS; ch++) {
@@ -262,6 +264,8 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
         plan->bc = (int32_t)wire_integer(message.json, "bc", 1, 1024, 0);
         plan->threads = (int32_t)wire_integer(message.json, "threads", 1, 1024, 0);
         plan->kv_splits = (int32_t)wire_integer(message.json, "kv_splits", 0, ASC_SPLITS_MAX, 0);
+        plan->workspace_bytes =
+            (uint64_t)wire_integer(message.json, "workspace_bytes", 0, (long long)ASC_WORKSPACE_MAX, 0);
         plan->l_lanes = c->hello.conventions.l_lanes;
         if (message.kind != WIRE_PLAN || !plan->br || !plan->bc || !plan->threads) {
             child_end(c, 0);

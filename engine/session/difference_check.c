@@ -86,6 +86,11 @@ static int check_inputs(const struct pair *x, struct err *err)
         if (a && b && memcmp(a, b, parts[i]->bytes) != 0)
             return refuse(x, "its input %s holds other values", names[i]);
     }
+    const struct layout_part *scales[] = {&l->q_scale, &l->k_scale, &l->v_scale};
+    for (int i = 0; i < 3; i++)
+        if (scales[i]->bytes &&
+            memcmp(trace_scales(x->a, letters[i]), trace_scales(x->b, letters[i]), scales[i]->bytes) != 0)
+            return refuse(x, "the scales of its input %s hold other values", names[i]);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "engine/oracle/reference.h"
 #include "engine/session/case.h"
 #include "probes/conventions.h"
+#include "probes/trace_store.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,15 @@ static int same_tensor(const struct trace *a, const struct trace *b, char which)
     if (!of_a || !of_b)
         return of_a == of_b;
     return x == y && memcmp(of_a, of_b, bytes) == 0;
+}
+
+/* Of the same problem. */
+static int same_scales(const struct trace *a, const struct trace *b, char which)
+{
+    const float *of_a = trace_scales(a, which), *of_b = trace_scales(b, which);
+    const struct layout *l = &a->layout;
+    const size_t bytes = which == 'q' ? l->q_scale.bytes : which == 'k' ? l->k_scale.bytes : l->v_scale.bytes;
+    return !of_a || memcmp(of_a, of_b, bytes) == 0;
 }
 
 static int check_types(const struct trace *run, const struct trace *from, const char *path, uint32_t channels,
@@ -62,6 +72,8 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
         return err_set(err, ERR_INPUT, path, "can not feed this run: its kernel declares other conventions");
     if (!same_tensor(run, from, 'q') || !same_tensor(run, from, 'k') || !same_tensor(run, from, 'v'))
         return err_set(err, ERR_INPUT, path, "can not feed this run: its Q, K or V are not this run's inputs");
+    if (!same_scales(run, from, 'q') || !same_scales(run, from, 'k') || !same_scales(run, from, 'v'))
+        return err_set(err, ERR_INPUT, path, "can not feed this run: its scales are not this run's inputs");
     if (!same_tensor(run, from, 's') || !same_tensor(run, from, 'a') || !same_tensor(run, from, 'b'))
         return err_set(err, ERR_INPUT, path, "can not feed this run: its sinks or biases are not this run's inputs");
     if (check_types(run, from, path, channels, err) != 0)
@@ -86,9 +98,15 @@ int feed_trace_like(const struct trace *run, struct trace **out, struct err *err
     problem.sink = trace_tensor(run, 's', &f32);
     problem.alibi = trace_tensor(run, 'a', &f32);
     problem.bias = trace_tensor(run, 'b', &f32);
-    return trace_create(&problem, &run->plan, &run->conventions, &types,
-                        (const int32_t(*)[3])(const void *)(run->bytes + l->slots.offset), l->n_slots,
-                        run->bytes + l->q.offset, run->bytes + l->k.offset, run->bytes + l->v.offset, out, err);
+    problem.q_scale = trace_scales(run, 'q');
+    problem.k_scale = trace_scales(run, 'k');
+    problem.v_scale = trace_scales(run, 'v');
+    const unsigned char *at = run->bytes;
+    const struct trace_inputs inputs = {
+        .of = {at + l->q.offset, at + l->k.offset, at + l->v.offset},
+        .given = {at + l->q_given.offset, at + l->k_given.offset, at + l->v_given.offset}};
+    return trace_create_in(NULL, &problem, &run->plan, &run->conventions, &types,
+                           (const int32_t(*)[3])(const void *)(at + l->slots.offset), l->n_slots, &inputs, out, err);
 }
 
 int feed_open(struct feed *f, const struct trace *run, const struct trace *from, uint32_t channels, struct err *err)

@@ -75,9 +75,9 @@ static int default_dtype(const struct child_hello *hello, const struct asc_probl
     if (hello->channel_dtype[channel] >= 0)
         return hello->channel_dtype[channel];
     if (type_of[channel] == 'i')
-        return p->dtype;
+        return conventions_operand(&hello->conventions, p, (enum asc_channel)channel);
     if (type_of[channel] == 'o')
-        return hello->o_dtype >= 0 ? hello->o_dtype : p->dtype;
+        return problem_o_dtype(p, hello->o_dtype);
     return DTYPE_F32;
 }
 
@@ -85,7 +85,7 @@ static int default_dtype(const struct child_hello *hello, const struct asc_probl
 static void choose_types(const struct recorder *r, const struct scenario *scenario, struct layout_types *types)
 {
     const struct child_hello *hello = child_hello(r->child);
-    types->o = hello->o_dtype >= 0 ? hello->o_dtype : scenario->problem.dtype;
+    types->o = problem_o_dtype(&scenario->problem, hello->o_dtype);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         int wanted = (scenario->capture.channels & 1u << ch) && has_site(&r->build, ch);
         types->channel[ch] = wanted ? default_dtype(hello, &scenario->problem, ch) : -1;
@@ -205,37 +205,67 @@ struct selection {
     int n;
 };
 
+/* Q, K and V with the scales of those that are codes. Zero-initialise; owned by the caller: tensors_free. */
+struct tensors {
+    void *values[3]; /* in the problem's layout, of fill_dtype() */
+    void *codes[3];  /* where the tensor holds codes */
+    float *scales[3];
+};
+
+static int make_tensor(const struct recorder *r, const struct scenario *scenario, int i, struct tensors *out,
+                       struct err *err)
+{
+    static const char *const names[3] = {"Q", "K", "V"};
+    const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
+    const struct asc_problem *p = &scenario->problem;
+    const size_t bytes = fill_tensor_bytes(p, i);
+    out->values[i] = malloc(bytes);
+    if (!out->values[i])
+        return err_errno(err, "", "no memory for the inputs");
+    /* It would make NaN out of a correct kernel. */
+    if (fill_tensor(p, i, fills[i], r->pool, out->values[i]) != 0)
+        return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s holds values that do not fit %s", names[i],
+                       dtype_name(fill_dtype(p, i)));
+    const int32_t types[3] = {p->dtype, p->k_dtype, p->v_dtype};
+    if (!dtype_is_code((enum dtype)types[i]))
+        return 0;
+    out->codes[i] = malloc(bytes / sizeof(uint16_t));
+    out->scales[i] = malloc(encode_scales_bytes(p, i));
+    if (!out->codes[i] || !out->scales[i])
+        return err_errno(err, "", "no memory for the inputs");
+    encode_tensor(p, i, (enum scenario_scales)scenario->scales, out->values[i], out->codes[i], out->scales[i]);
+    return 0;
+}
+
+static void tensors_free(struct tensors *tensors)
+{
+    for (int i = 0; i < 3; i++) {
+        free(tensors->values[i]);
+        free(tensors->codes[i]);
+        free(tensors->scales[i]);
+    }
+}
+
 static int make_trace(const struct recorder *r, const struct scenario *scenario, const struct selection *selection,
                       struct trace **out, struct err *err)
 {
-    struct asc_problem with_terms = scenario->problem;
-    const struct asc_problem *p = &with_terms;
-    static const char *const names[3] = {"Q", "K", "V"};
-    const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
-    void *input[3] = {NULL, NULL, NULL}; /* q, k, v in the problem's layout and dtype */
-    int result = -1;
-    if (make_terms(scenario, &with_terms, err) != 0)
-        goto done;
-    for (int i = 0; i < 3; i++) {
-        input[i] = malloc(fill_tensor_bytes(p, i));
-        if (!input[i]) {
-            err_errno(err, "", "no memory for the inputs");
-            goto done;
-        }
-        /* It would make NaN out of a correct kernel. */
-        if (fill_tensor(p, i, fills[i], r->pool, input[i]) != 0) {
-            err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s holds values that do not fit %s", names[i],
-                    dtype_name((enum dtype)p->dtype));
-            goto done;
-        }
+    struct asc_problem p = scenario->problem;
+    struct tensors tensors = {0};
+    struct trace_inputs inputs = {0};
+    int result = make_terms(scenario, &p, err);
+    for (int i = 0; i < 3 && result == 0; i++) {
+        result = make_tensor(r, scenario, i, &tensors, err);
+        inputs.of[i] = tensors.codes[i] ? tensors.codes[i] : tensors.values[i];
+        inputs.given[i] = tensors.codes[i] ? tensors.values[i] : NULL;
     }
-    result =
-        trace_create_in(r->store, p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
-                        (const int32_t(*)[3])selection->slots, selection->n, input[0], input[1], input[2], out, err);
-done:
-    for (int i = 0; i < 3; i++)
-        free(input[i]);
-    terms_free(p);
+    p.q_scale = tensors.scales[0];
+    p.k_scale = tensors.scales[1];
+    p.v_scale = tensors.scales[2];
+    if (result == 0)
+        result = trace_create_in(r->store, &p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
+                                 (const int32_t(*)[3])selection->slots, selection->n, &inputs, out, err);
+    tensors_free(&tensors);
+    terms_free(&p);
     return result;
 }
 
@@ -476,10 +506,11 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
         return -1;
     const struct asc_plan *before = &run->plan;
     struct asc_conventions declared = child_hello(r->child)->conventions;
-    conventions_resolve(&declared, run->problem.dtype);
+    conventions_resolve(&declared, &run->problem);
     if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
         plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
-        plan.kv_splits != before->kv_splits || !conventions_same(&declared, &run->conventions))
+        plan.kv_splits != before->kv_splits || plan.workspace_bytes != before->workspace_bytes ||
+        !conventions_same(&declared, &run->conventions))
         return err_set(err, ERR_INPUT, scenario->kernel,
                        "has changed since the run that is to be isolated: run it again");
     return 0;

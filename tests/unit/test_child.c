@@ -101,6 +101,8 @@ static struct asc_problem problem(int behaviour)
                                 .head_dim = D,
                                 .layout = ASC_BHLD,
                                 .dtype = DTYPE_F32,
+                                .k_dtype = DTYPE_F32,
+                                .v_dtype = DTYPE_F32,
                                 .window_left = -1,
                                 .window_right = -1,
                                 .scale = (float)behaviour};
@@ -276,7 +278,7 @@ static void test_declines(void **state)
     assert_string_equal(err.where, "behave");
     assert_string_equal(err.message, "head_dim must be at most 16");
     p = problem(FINE);
-    p.dtype = DTYPE_BF16;
+    p.dtype = p.k_dtype = p.v_dtype = DTYPE_BF16;
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
     assert_int_equal(err.code, ERR_DECLINED);
     assert_string_equal(err.message, "behave takes f32, not bf16");

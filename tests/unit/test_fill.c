@@ -21,7 +21,7 @@ static struct asc_problem shape(const char *text, enum dtype dtype)
     struct scenario s;
     scenario_init(&s);
     assert_int_equal(scenario_parse_shape(text, &s.problem, NULL), 0);
-    s.problem.dtype = dtype;
+    s.problem.dtype = s.problem.k_dtype = s.problem.v_dtype = dtype;
     return s.problem;
 }
 

@@ -111,6 +111,8 @@ static struct trace *make_trace(void)
                                   .kv_len = KV * BC,
                                   .head_dim = D,
                                   .dtype = DTYPE_F32,
+                                  .k_dtype = DTYPE_F32,
+                                  .v_dtype = DTYPE_F32,
                                   .window_left = -1,
                                   .window_right = -1,
                                   .scale = 1.0f};

@@ -215,7 +215,7 @@ static void test_documented_defaults(void **state)
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
-    assert_int_equal(values, 31);
+    assert_int_equal(values, 32);
 }
 
 static void test_everything_stated(void **state)
@@ -363,9 +363,9 @@ static void test_set(void **state)
     assert_int_equal(scenario_set(&s, "causal", "none", &err), -1);
     assert_string_equal(said(&err), "causal: expected section.key, such as shape.heads");
     assert_int_equal(scenario_set(&s, "shapes.causal", "none", &err), -1);
-    assert_string_equal(said(&err),
-                        "shapes.causal: expected a section out of scenario, shape, fill, capture, expect, budget; "
-                        "found `shapes`");
+    assert_string_equal(
+        said(&err), "shapes.causal: expected a section out of scenario, shape, quant, fill, capture, expect, budget; "
+                    "found `shapes`");
     assert_int_equal(scenario_set(&s, "scenario.name", "x", &err), -1);
     assert_string_equal(said(&err), "scenario.name: expected a key out of kernel, patch, limit, backend, debug, "
                                     "probes, profile, tensor_core; found `name`");

@@ -148,21 +148,26 @@ static void a_trace_has_definite_conventions(void **state)
     (void)state;
     static const struct {
         enum dtype inputs;
-        int acc, p;
-    } cases[] = {{DTYPE_F16, ASC_ACC_MMA_F16, ASC_P_F16},
-                 {DTYPE_BF16, ASC_ACC_MMA_BF16, ASC_P_BF16},
-                 {DTYPE_E4M3, ASC_ACC_MMA_E4M3, ASC_P_E4M3},
-                 {DTYPE_E5M2, ASC_ACC_F32, ASC_P_E5M2},
-                 {DTYPE_F32, ASC_ACC_F32, ASC_P_AS_RECORDED}};
+        int codes, acc, p; /* codes: multiplied as they are */
+    } cases[] = {{DTYPE_F16, 0, ASC_ACC_MMA_F16, ASC_P_F16},    {DTYPE_BF16, 0, ASC_ACC_MMA_BF16, ASC_P_BF16},
+                 {DTYPE_E4M3, 1, ASC_ACC_MMA_E4M3, ASC_P_E4M3}, {DTYPE_E4M3, 0, ASC_ACC_MMA_F16, ASC_P_F16},
+                 {DTYPE_E5M2, 1, ASC_ACC_F32, ASC_P_E5M2},      {DTYPE_U8, 1, ASC_ACC_F32, ASC_P_AS_RECORDED},
+                 {DTYPE_U8, 0, ASC_ACC_MMA_F16, ASC_P_F16},     {DTYPE_F32, 0, ASC_ACC_F32, ASC_P_AS_RECORDED}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct asc_conventions c = {.acc_s = ASC_ACC_MMA, .acc_u = ASC_ACC_MMA, .p_rounded = ASC_P_INPUT};
-        conventions_resolve(&c, cases[i].inputs);
+        const int type = (int)cases[i].inputs;
+        const struct asc_problem inputs = {.dtype = type, .k_dtype = type, .v_dtype = type};
+        struct asc_conventions c = {.acc_s = ASC_ACC_MMA,
+                                    .acc_u = ASC_ACC_MMA,
+                                    .p_rounded = ASC_P_INPUT,
+                                    .qk_descale = cases[i].codes ? ASC_QK_PRODUCT : ASC_QK_OPERANDS,
+                                    .v_descale = cases[i].codes ? ASC_V_OUTPUT : ASC_V_OPERANDS};
+        conventions_resolve(&c, &inputs);
         assert_int_equal(c.acc_s, cases[i].acc);
         assert_int_equal(c.acc_u, cases[i].acc);
         assert_int_equal(c.p_rounded, cases[i].p);
         c.acc_s = ASC_ACC_ADA_E4M3;
         c.p_rounded = ASC_P_E5M2;
-        conventions_resolve(&c, cases[i].inputs);
+        conventions_resolve(&c, &inputs);
         assert_int_equal(c.acc_s, ASC_ACC_ADA_E4M3);
         assert_int_equal(c.p_rounded, ASC_P_E5M2);
     }

@@ -34,12 +34,13 @@ static struct trace *make(struct trace_store *store, int kv_len, int value)
     static unsigned char input[1 << 19];
     struct trace *t = NULL;
     struct err err = {0};
+    const struct trace_inputs inputs = {.of = {input, input, input}};
     memset(input, value, sizeof input);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
     types.channel[asc_p] = DTYPE_E4M3;
     types.channel[asc_alpha] = -1;
-    if (trace_create_in(store, &p, &plan, &conventions, &types, slots, 2, input, input, input, &t, &err) != 0)
+    if (trace_create_in(store, &p, &plan, &conventions, &types, slots, 2, &inputs, &t, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     return t;
 }

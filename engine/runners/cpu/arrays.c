@@ -19,6 +19,7 @@ static size_t round_up(size_t n, size_t to)
 /* The array ends where the guard zone begins, give or take its alignment. */
 static void *guarded(struct arrays *a, int i, size_t bytes)
 {
+    const size_t align = i == ARRAY_WORKSPACE ? WORKSPACE_ALIGN : ARRAY_ALIGN;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = round_up(bytes, page);
     const size_t all = room + 2 * GUARD_BYTES;
     unsigned char *base = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -29,7 +30,7 @@ static void *guarded(struct arrays *a, int i, size_t bytes)
     if (mprotect(base + GUARD_BYTES, room, PROT_READ | PROT_WRITE) != 0)
         return NULL;
     memset(base + GUARD_BYTES, CANARY, room);
-    return base + GUARD_BYTES + room - round_up(bytes, ARRAY_ALIGN);
+    return base + GUARD_BYTES + room - round_up(bytes, align);
 }
 
 static int make(struct arrays *a, int i, const struct array_list *list, void **out, struct err *err)
@@ -52,16 +53,17 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
     return 0;
 }
 
-int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err)
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
+                struct asc_problem *problem, struct err *err)
 {
-    const struct array_list list = array_list_of(kernel, problem);
+    const struct array_list list = array_list_of(kernel, problem, plan);
     void *at[ARRAYS] = {0};
     memset(a, 0, sizeof *a);
     a->publish[0] = problem->o;
     a->publish[1] = problem->lse;
     for (int i = 0; i < ARRAYS; i++) {
         a->region[i].name = array_names[i];
-        if (list.at[i] && make(a, i, &list, &at[i], err) != 0) {
+        if (list.bytes[i] && make(a, i, &list, &at[i], err) != 0) {
             arrays_free(a);
             return -1;
         }
@@ -87,6 +89,8 @@ static int canary_intact(const unsigned char *from, const unsigned char *to)
 int arrays_overrun(const struct arrays *a, const char **name)
 {
     for (int i = ARRAY_O; i < ARRAYS; i++) {
+        if (!a->mapping[i])
+            continue;
         const unsigned char *first = (const unsigned char *)a->mapping[i] + GUARD_BYTES;
         const unsigned char *last = (const unsigned char *)a->mapping[i] + a->mapping_bytes[i] - GUARD_BYTES;
         const unsigned char *begin = a->region[i].begin;

@@ -14,11 +14,13 @@ struct arrays {
     void *publish[2]; /* borrowed: where o and lse go in the trace */
 };
 
-/* Copies the inputs, marks every output element as never written, and points the problem to the copies. */
-int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err);
+/* Copies the inputs, marks every element of outputs and workspace as never written, and points the problem to the
+ * copies. */
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
+                struct asc_problem *problem, struct err *err);
 /* Copies o and lse into the trace. */
 void arrays_publish(const struct arrays *a);
-/* 1 if the bytes between an output and the guard zone behind it were written; *name: which. */
+/* 1 if the bytes between an output, or the workspace, and its guard zones were written; *name: which. */
 int arrays_overrun(const struct arrays *a, const char **name);
 void arrays_free(struct arrays *a);
 

@@ -162,7 +162,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
         return;
     }
     struct arrays arrays;
-    if (arrays_make(&arrays, kernel, &problem, &err) != 0) {
+    if (arrays_make(&arrays, kernel, &plan, &problem, &err) != 0) {
         snprintf(result->text, sizeof result->text, "%.400s", err.message);
         unmap_traces(&mappings);
         return;

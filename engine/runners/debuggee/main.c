@@ -117,9 +117,10 @@ static int hello(const struct wire *wire, const struct asc_kernel *kernel, const
     for (int i = 0; i < CONVENTIONS; i++)
         json_object_set_new(fields, conventions[i].name, json_real(convention_get(&kernel->conventions, i)));
     return wire_send(wire, WIRE_HELLO,
-                     json_pack("{s:i, s:o, s:s, s:o, s:I, s:I, s:i, s:o, s:o}", "abi", ASC_ABI_VERSION, "kernel",
-                               debuggee_words(kernel->name), "backend", debuggee_backend(), "device",
-                               debuggee_words(device), "dtypes", (json_int_t)kernel->dtypes, "layouts",
+                     json_pack("{s:i, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:i, s:o, s:o}", "abi", ASC_ABI_VERSION,
+                               "kernel", debuggee_words(kernel->name), "backend", debuggee_backend(), "device",
+                               debuggee_words(device), "dtypes", (json_int_t)kernel->dtypes, "k_dtypes",
+                               (json_int_t)kernel->k_dtypes, "v_dtypes", (json_int_t)kernel->v_dtypes, "layouts",
                                (json_int_t)kernel->layouts, "o_dtype", (int)kernel->o_dtype, "channel_dtype", types,
                                "conventions", fields),
                      -1, NULL);
@@ -139,8 +140,9 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
         wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL);
     else
         wire_send(wire, WIRE_PLAN,
-                  json_pack("{s:i, s:i, s:i, s:i, s:i}", "id", id, "br", (int)plan.br, "bc", (int)plan.bc, "threads",
-                            (int)plan.threads, "kv_splits", (int)plan.kv_splits),
+                  json_pack("{s:i, s:i, s:i, s:i, s:i, s:I}", "id", id, "br", (int)plan.br, "bc", (int)plan.bc,
+                            "threads", (int)plan.threads, "kv_splits", (int)plan.kv_splits, "workspace_bytes",
+                            (json_int_t)plan.workspace_bytes),
                   -1, NULL);
 }
 

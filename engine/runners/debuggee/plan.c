@@ -30,21 +30,57 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
     return NULL;
 }
 
+static const char *type_word(int dtype)
+{
+    return dtype >= 0 && dtype < DTYPE_COUNT ? dtype_name((enum dtype)dtype) : "an unknown type";
+}
+
+static int takes(uint32_t set, int dtype)
+{
+    return dtype >= 0 && dtype < DTYPE_COUNT && set & 1u << dtype;
+}
+
+/* 0: the sentence is in why. */
+static int takes_types(const struct asc_kernel *kernel, const struct asc_problem *p, char *why, size_t size)
+{
+    const struct {
+        const char *tensor;
+        uint32_t set;
+        int dtype;
+    } others[] = {{"K", kernel->k_dtypes, p->k_dtype}, {"V", kernel->v_dtypes, p->v_dtype}};
+    char names[128];
+    if (!takes(kernel->dtypes, p->dtype)) {
+        name_dtypes(kernel->dtypes, names, sizeof names);
+        snprintf(why, size, "%s takes %s, not %s", kernel->name, names[0] ? names : "no type at all",
+                 type_word(p->dtype));
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (others[i].set ? takes(others[i].set, others[i].dtype) : others[i].dtype == p->dtype)
+            continue;
+        name_dtypes(others[i].set, names, sizeof names);
+        snprintf(why, size, "%s takes %s of %s%s, not %s", kernel->name, others[i].tensor,
+                 others[i].set ? names : "Q's type, ", others[i].set ? "" : type_word(p->dtype),
+                 type_word(others[i].dtype));
+        return 0;
+    }
+    if (kernel->conventions.quantised != ASC_QUANTISED_GIVEN && problem_has_codes(p)) {
+        snprintf(why, size, "%s quantises Q, K and V itself (convention quantised): it takes values, not codes",
+                 kernel->name);
+        return 0;
+    }
+    return 1;
+}
+
 int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan, char *why,
                   size_t size)
 {
-    char takes[128];
     if (!kernel->plan || !kernel->launch) {
         snprintf(why, size, "%s registers no %s function", kernel->name, kernel->plan ? "launch" : "plan");
         return -1;
     }
-    if (problem->dtype < 0 || problem->dtype >= DTYPE_COUNT || !(kernel->dtypes & 1u << problem->dtype)) {
-        name_dtypes(kernel->dtypes, takes, sizeof takes);
-        const char *asked = problem->dtype >= 0 && problem->dtype < DTYPE_COUNT ? dtype_name((enum dtype)problem->dtype)
-                                                                                : "an unknown type";
-        snprintf(why, size, "%s takes %s, not %s", kernel->name, takes[0] ? takes : "no type at all", asked);
+    if (!takes_types(kernel, problem, why, size))
         return -1;
-    }
     if ((problem->layout != ASC_BHLD && problem->layout != ASC_BLHD) || !(kernel->layouts & 1u << problem->layout)) {
         snprintf(why, size, "%s takes the layout %s, not %s", kernel->name,
                  problem_layout_names[problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD],
@@ -71,6 +107,11 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
     if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX) {
         snprintf(why, size, "%s plans %d kv splits: expected 0..%d", kernel->name, (int)plan->kv_splits,
                  ASC_SPLITS_MAX);
+        return -1;
+    }
+    if (plan->workspace_bytes > ASC_WORKSPACE_MAX) {
+        snprintf(why, size, "%s plans a workspace of %llu bytes: expected 0..%llu", kernel->name,
+                 (unsigned long long)plan->workspace_bytes, (unsigned long long)ASC_WORKSPACE_MAX);
         return -1;
     }
     return 0;

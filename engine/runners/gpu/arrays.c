@@ -48,9 +48,10 @@ static int make(struct arrays *a, int i, const struct array_list *list, const ui
                                  : cuda_error_set(err, status, "%s can not be copied to the device", array_names[i]);
 }
 
-int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err)
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
+                struct asc_problem *problem, struct err *err)
 {
-    const struct array_list list = array_list_of(kernel, problem);
+    const struct array_list list = array_list_of(kernel, problem, plan);
     void *at[ARRAYS] = {0};
     uint16_t *zone = make_zone();
     int failed = 0;
@@ -58,7 +59,7 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_pr
     if (!zone)
         return err_errno(err, "", "no memory for a guard zone");
     for (int i = 0; i < ARRAYS && !failed; i++) {
-        if (!list.at[i])
+        if (!list.bytes[i])
             continue;
         failed = make(a, i, &list, zone, err) != 0;
         at[i] = failed ? NULL : array_of(a, i);
@@ -95,6 +96,8 @@ int arrays_overrun(const struct arrays *a, const char **name)
     uint16_t *host = malloc(ZONE_BYTES);
     int found = 0;
     for (int i = ARRAY_O; i < ARRAYS && host && !found; i++) {
+        if (!a->memory[i])
+            continue;
         found = !zone_intact(a->memory[i], host) || !zone_intact(array_of(a, i) + a->bytes[i], host);
         *name = array_names[i];
     }

@@ -12,11 +12,13 @@ struct arrays {
     size_t bytes[ARRAYS];          /* of the array */
 };
 
-/* Copies the inputs of *problem, marks every output element as never written, and points *problem to the copies. */
-int arrays_make(struct arrays *a, const struct asc_kernel *kernel, struct asc_problem *problem, struct err *err);
+/* Copies the inputs of *problem, marks every element of outputs and workspace as never
+   written, and points *problem to the copies. */
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
+                struct asc_problem *problem, struct err *err);
 /* Copies o and lse to host memory. */
 int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err);
-/* 1 if something beside an output was written; *name: which. Device memory must still be readable. */
+/* 1 if something beside an output or the workspace was written; *name: which. Device memory must still be readable. */
 int arrays_overrun(const struct arrays *a, const char **name);
 void arrays_free(struct arrays *a);
 

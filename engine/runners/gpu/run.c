@@ -60,6 +60,9 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     p->sink = to_pinned(run, p->sink);
     p->alibi = to_pinned(run, p->alibi);
     p->bias = to_pinned(run, p->bias);
+    p->q_scale = to_pinned(run, p->q_scale);
+    p->k_scale = to_pinned(run, p->k_scale);
+    p->v_scale = to_pinned(run, p->v_scale);
     run->o = (void *)(uintptr_t)to_pinned(run, p->o);
     run->lse = (void *)(uintptr_t)to_pinned(run, p->lse);
     probes->slot = run->slot;
@@ -67,7 +70,7 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     probes->mistyped = on_device(run, probes->mistyped);
     probes->unfed = on_device(run, probes->unfed);
     probes->trace = run->pinned.device;
-    return arrays_make(&run->arrays, kernel, &run->problem, err);
+    return arrays_make(&run->arrays, kernel, &run->plan, &run->problem, err);
 }
 
 int run_record_nothing(struct run *run, struct err *err)

@@ -1,0 +1,48 @@
+#include "engine/base/quantise.h"
+
+#include "engine/base/format.h"
+#include <math.h>
+
+#define U8_MIDPOINT 128 /* ASC_U8_MIDPOINT */
+
+float quantise_amax(float amax, float x)
+{
+    const float magnitude = fabsf(x);
+    return magnitude > amax ? magnitude : amax;
+}
+
+struct quantiser quantiser_of(enum dtype type, float amax, enum quantise_by by)
+{
+    const float limit = type == DTYPE_U8 ? 127.0F : type == DTYPE_E4M3 ? 448.0F : 57344.0F;
+    if (amax == 0)
+        return (struct quantiser){type, by, 1, 1};
+    return (struct quantiser){type, by, amax / limit, limit / amax};
+}
+
+static uint8_t u8_of(float x)
+{
+    if (isnan(x))
+        return U8_MIDPOINT;
+    const float code = rintf(x) + (float)U8_MIDPOINT; /* below 2^24 exact, and what lies beyond saturates anyway */
+    return code <= 0 ? 0 : code >= UINT8_MAX ? UINT8_MAX : (uint8_t)code;
+}
+
+uint8_t quantise(const struct quantiser *q, float x)
+{
+    const float scaled = q->by == QUANTISE_RECIPROCAL ? x * q->reciprocal : x / q->scale;
+    switch (q->type) {
+    case DTYPE_E4M3:
+        return e4m3_from_f32(scaled, 1);
+    case DTYPE_E5M2:
+        return e5m2_from_f32(scaled, 1);
+    default:
+        return u8_of(scaled);
+    }
+}
+
+float quantise_value(enum dtype type, uint8_t code)
+{
+    return type == DTYPE_E4M3   ? e4m3_to_f32(code)
+           : type == DTYPE_E5M2 ? e5m2_to_f32(code)
+                                : (float)(code - U8_MIDPOINT);
+}
