@@ -2,6 +2,7 @@
 #include "check.h"
 #include "ptx_wrappers.h"
 #include <cuda_bf16.h>
+#include <cuda_fp8.h>
 #include <string.h>
 
 // Small whole numbers: every product and sum is exact, so any order gives the same.
@@ -98,6 +99,61 @@ __global__ void products_bf16()
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(b[0]));
     check_sums(c, g, t, 8);
+}
+
+template <class T> __device__ uint32_t four(float x0, float x1, float x2, float x3)
+{
+    T x[4] = {T(x0), T(x1), T(x2), T(x3)};
+    uint32_t bits;
+    memcpy(&bits, x, sizeof bits);
+    return bits;
+}
+
+// Four codes in a register: the figures of m16n8k32.
+template <class T> __device__ void load_codes(uint32_t a[4], uint32_t b[2], int g, int t)
+{
+    for (int i = 0; i < 4; i++) {
+        const int row = g + i % 2 * 8, k = 4 * t + i / 2 * 16;
+        a[i] = four<T>(a_of(row, k), a_of(row, k + 1), a_of(row, k + 2), a_of(row, k + 3));
+    }
+    for (int i = 0; i < 2; i++) {
+        const int k = 4 * t + 16 * i;
+        b[i] = four<T>(b_of(k, g), b_of(k + 1, g), b_of(k + 2, g), b_of(k + 3, g));
+    }
+}
+
+__global__ void products_fp8()
+{
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    uint32_t a[4], b[2];
+    float c[4], d[4];
+    for (int i = 0; i < 4; i++)
+        c[i] = d[i] = c_of(g + i / 2 * 8, 2 * t + i % 2);
+    load_codes<__nv_fp8_e4m3>(a, b, g, t);
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    check_sums(c, g, t, 32);
+    load_codes<__nv_fp8_e5m2>(a, b, g, t);
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    check_sums(d, g, t, 32);
+}
+
+// 1 + 32 2^-18: sm_90 adds the products up by themselves, then to the accumulator in f32; sm_89 has 13 fraction bits
+// for all of it.
+__global__ void cuts_fp8(float *sum)
+{
+    float d[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+    const uint32_t small = four<__nv_fp8_e4m3>(0x1p-9f, 0x1p-9f, 0x1p-9f, 0x1p-9f);
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(small));
+    *sum = d[0];
 }
 
 // 1 + 2^-24 + 2^-24: an H100 adds 16 products at once, with 25 fraction bits; the chunks of an A100 have 8, and each
@@ -422,6 +478,7 @@ extern "C" int simt_case(const char *name)
     if (!strcmp(name, "all")) {
         LAUNCH(products_f16, 3, 64, 0);
         LAUNCH(products_bf16, 1, 32, 0);
+        LAUNCH(products_fp8, 1, 64, 0);
         LAUNCH(matrices, 2, 32, 0);
         LAUNCH(copies, 5, 64, 0, in);
         LAUNCH(functions, 1, 1, 0);
@@ -430,6 +487,9 @@ extern "C" int simt_case(const char *name)
         LAUNCH(words, 1, 32, 0, &memory.x);
     } else if (!strcmp(name, "cuts")) {
         LAUNCH(cuts, 1, 32, 0, &sum);
+        printf("sum 1 + %g\n", (double)(sum - 1.0f));
+    } else if (!strcmp(name, "cuts-fp8")) {
+        LAUNCH(cuts_fp8, 1, 32, 0, &sum);
         printf("sum 1 + %g\n", (double)(sum - 1.0f));
     } else if (!strcmp(name, "misaligned")) {
         LAUNCH(misaligned, 1, 32, 0);

@@ -115,8 +115,8 @@ static void test_refusals(void **state)
             "mbarrier.init.shared::cta.b64", 8);
     refused("asm(R\"(cp.async.wait_all;\n\nsetmaxnreg.inc.sync.aligned.u32 40;)\");", "setmaxnreg.inc.sync.aligned.u32",
             9);
-    refused("asm(\"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0}, {%0}, {%0}, {%0};\" : \"+f\"(x));",
-            "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", 7);
+    refused("asm(\"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%0}, {%0}, {%0}, {%0};\" : \"+f\"(x));",
+            "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", 7);
     refused("asm(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %0}, [%1];\" : \"=r\"(x) : \"r\"(y));",
             "with operands like those of ldmatrix.sync.aligned.m8n8.x4.shared.b16", 7);
     refused("asm(\"ex2.approx.f32 %0, [%0];\" : \"+f\"(x));", "with operands like those of ex2.approx.f32", 7);

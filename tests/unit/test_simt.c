@@ -417,6 +417,10 @@ static void test_inline_ptx_follows_the_model(void **state)
     assert_non_null(strstr(out.text, "sum 1 + 1.19209e-07\n"));
     run_case("ptx", "cuts 1 1 0 a100", &out);
     assert_non_null(strstr(out.text, "sum 1 + 0\n"));
+    run_case("ptx", "cuts-fp8 1 1 0 h100", &out);
+    assert_non_null(strstr(out.text, "sum 1 + 0.00012207\n"));
+    run_case("ptx", "cuts-fp8 1 1 0 a100", &out);
+    assert_non_null(strstr(out.text, "sum 1 + 0\n"));
 }
 
 /* Infinities of masked scores and NaN that only pass through are nobody's mistake. */

@@ -52,22 +52,31 @@ void simt_matrix_report(const char *file, int line, const char *what, const char
     report_raise("matrix", 0, file, line, NULL, "%s: %s: undefined on a GPU", what, why);
 }
 
-/* With an f16 accumulator only the H100 is known. */
+/* With an f16 accumulator only the H100 is known. mma.sync of FP8 there is not what wgmma does; before it, Ada has it.
+ */
 static enum tensor_core model_of(const struct simt_mma *mma, enum dtype t)
 {
     const int named = tensor_core_from_name(launch_options()->tensor_core);
     const enum tensor_core model = named < 0 ? TENSOR_CORE_H100 : (enum tensor_core)named;
     if (mma->f16_accumulator)
         return TENSOR_CORE_H100_F16;
-    return tensor_core_takes(model, t) ? model : TENSOR_CORE_A100;
+    if (tensor_core_takes(model, t))
+        return model;
+    if (t == DTYPE_E4M3 || t == DTYPE_E5M2)
+        return model == TENSOR_CORE_H100 ? TENSOR_CORE_MMA_E4M3 : TENSOR_CORE_ADA_E4M3;
+    return TENSOR_CORE_A100;
 }
 
 void simt_tensor_product(const struct simt_mma *mma, float *d)
 {
-    static const enum dtype types[] = {[SIMT_MMA_F16] = DTYPE_F16, [SIMT_MMA_BF16] = DTYPE_BF16};
+    static const enum dtype types[] = {[SIMT_MMA_F16] = DTYPE_F16,
+                                       [SIMT_MMA_BF16] = DTYPE_BF16,
+                                       [SIMT_MMA_E4M3] = DTYPE_E4M3,
+                                       [SIMT_MMA_E5M2] = DTYPE_E5M2};
     const enum dtype t = types[mma->type];
     const enum tensor_core model = model_of(mma, t);
-    const uint16_t *a = mma->a, *b = mma->b;
+    const size_t row_bytes = (size_t)mma->k * dtype_bytes(t);
+    const unsigned char *a = mma->a, *b = mma->b;
     const int paused = traps_pause();
     for (int i = 0; i < mma->m; i += SIDE_MAX)
         for (int j = 0; j < mma->n; j += SIDE_MAX) {
@@ -77,8 +86,7 @@ void simt_tensor_product(const struct simt_mma *mma, float *d)
             const ptrdiff_t first = (ptrdiff_t)i * mma->n + j;
             for (ptrdiff_t row = 0; row < m; row++)
                 memcpy(part + row * n, mma->c + first + row * mma->n, (size_t)n * sizeof *part);
-            tensor_core_mma(model, t, m, n, mma->k, a + (size_t)i * (size_t)mma->k, b + (size_t)j * (size_t)mma->k,
-                            part, part);
+            tensor_core_mma(model, t, m, n, mma->k, a + (size_t)i * row_bytes, b + (size_t)j * row_bytes, part, part);
             for (ptrdiff_t row = 0; row < m; row++)
                 memcpy(d + first + row * mma->n, part + row * n, (size_t)n * sizeof *part);
         }

@@ -107,39 +107,51 @@ template <bool transposed> static inline uint32_t ldmatrix1(uint64_t address, SI
 }
 
 /* Which element a lane holds as its i-th: of A and the accumulator [16][cols], of B transposed [8][k] (PTX ISA, matrix
-   fragments for mma.m16n8k16 and m16n8k8): pieces of 8 by 8, the lower one before the one to the right. */
-template <int rows> static constexpr int row_of(int lane, int i)
+   fragments for mma.m16n8k8, m16n8k16 and m16n8k32): pieces of 8 rows by 4 registers, the lower one before the one to
+   the right. A register holds `per` of them. */
+template <int rows, int per = 2> static constexpr int row_of(int lane, int i)
 {
-    return lane / 4 + 8 * (i / 2 % (rows / 8));
+    return lane / 4 + 8 * (i / per % (rows / 8));
 }
-template <int rows> static constexpr int col_of(int lane, int i)
+template <int rows, int per = 2> static constexpr int col_of(int lane, int i)
 {
-    return lane % 4 * 2 + i % 2 + 8 * (i / 2 / (rows / 8));
+    return lane % 4 * per + i % per + 4 * per * (i / per / (rows / 8));
 }
 
+template <class E> static inline E element_of(const uint32_t *words, int i)
+{
+    constexpr int per = 4 / (int)sizeof(E);
+    return (E)(words[i / per] >> i % per * (32 / per));
+}
 static inline uint16_t half_of(const uint32_t *words, int i)
 {
-    return (uint16_t)(words[i / 2] >> i % 2 * 16);
+    return element_of<uint16_t>(words, i);
 }
 
-template <int K> struct mma_arg {
-    regs<uint32_t, K / 4> a;
-    regs<uint32_t, K / 8> b;
+/* Of operands whose rows, of k elements, have so many bytes. */
+template <int bytes> struct mma_arg {
+    regs<uint32_t, bytes / 8> a;
+    regs<uint32_t, bytes / 16> b;
     float c[4];
     const char *file;
     int line;
 };
 
+template <simt_mma_type type>
+using code_of = std::conditional_t<type == SIMT_MMA_E4M3 || type == SIMT_MMA_E5M2, uint8_t, uint16_t>;
+
 template <int K, simt_mma_type type, bool f16_accumulator> void mma_combine(void *const args[32], uint32_t lanes)
 {
-    using arg = mma_arg<K>;
-    uint16_t a[16 * K] = {}, b[8 * K] = {};
+    using E = code_of<type>;
+    using arg = mma_arg<K * sizeof(E)>;
+    constexpr int per = 4 / (int)sizeof(E);
+    E a[16 * K] = {}, b[8 * K] = {};
     float c[16 * 8] = {}, d[16 * 8];
     simt::each_lane<arg>(args, lanes, [&](int lane, const arg *me) {
         for (int i = 0; i < K / 2; i++)
-            a[row_of<16>(lane, i) * K + col_of<16>(lane, i)] = half_of(me->a.r, i);
+            a[row_of<16, per>(lane, i) * K + col_of<16, per>(lane, i)] = element_of<E>(me->a.r, i);
         for (int i = 0; i < K / 4; i++)
-            b[row_of<8>(lane, i) * K + col_of<8>(lane, i)] = half_of(me->b.r, i);
+            b[row_of<8, per>(lane, i) * K + col_of<8, per>(lane, i)] = element_of<E>(me->b.r, i);
         for (int i = 0; i < 4; i++)
             c[row_of<16>(lane, i) * 8 + col_of<16>(lane, i)] = me->c[i];
     });
@@ -163,10 +175,10 @@ template <int N> static inline regs<uint32_t, N> as_regs(regs<uint32_t, N> x)
     return x;
 }
 
-template <int K, simt_mma_type type, class B>
-static inline regs<uint32_t, 4> mma(regs<uint32_t, K / 4> a, B b, regs<uint32_t, 4> c, SIMT_SITE)
+template <int K, simt_mma_type type, class A, class B>
+static inline regs<uint32_t, 4> mma(A a, B b, regs<uint32_t, 4> c, SIMT_SITE)
 {
-    mma_arg<K> arg = {a, as_regs(b), {}, simt_file, simt_line};
+    mma_arg<K * sizeof(code_of<type>)> arg = {a, as_regs(b), {}, simt_file, simt_line};
     memcpy(arg.c, c.r, sizeof arg.c);
     simt_warp_meet(0xFFFFFFFFu, SIMT_PTX_MMA, mma_combine<K, type, false>, &arg, simt_file, simt_line);
     memcpy(c.r, arg.c, sizeof arg.c);
@@ -176,7 +188,7 @@ static inline regs<uint32_t, 4> mma(regs<uint32_t, K / 4> a, B b, regs<uint32_t,
 template <int K, class B>
 static inline regs<uint32_t, 2> mma_f16(regs<uint32_t, K / 4> a, B b, regs<uint32_t, 2> c, SIMT_SITE)
 {
-    mma_arg<K> arg = {a, as_regs(b), {}, simt_file, simt_line};
+    mma_arg<2 *K> arg = {a, as_regs(b), {}, simt_file, simt_line};
     for (int i = 0; i < 4; i++)
         arg.c[i] = f16_to_f32(half_of(c.r, i));
     simt_warp_meet(0xFFFFFFFFu, SIMT_PTX_MMA, mma_combine<K, SIMT_MMA_F16, true>, &arg, simt_file, simt_line);

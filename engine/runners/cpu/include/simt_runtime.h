@@ -60,14 +60,14 @@ void simt_address_error(const char *what, const char *file, int line) __attribut
 
 /* A matrix product of a warp: d = c + a b', as the tensor cores of an H100, or those that were chosen, compute it. m
    and n are multiples of 8 up to 32, k is at most 32. */
-enum simt_mma_type { SIMT_MMA_F16, SIMT_MMA_BF16 };
+enum simt_mma_type { SIMT_MMA_F16, SIMT_MMA_BF16, SIMT_MMA_E4M3, SIMT_MMA_E5M2 };
 struct simt_mma {
     enum simt_mma_type type; /* of a and b */
     int f16_accumulator;     /* c and d hold f16 values */
     int m, n, k;
-    const uint16_t *a; /* [m][k] */
-    const uint16_t *b; /* [n][k] */
-    const float *c;    /* [m][n] */
+    const void *a;  /* [m][k] codes of type */
+    const void *b;  /* [n][k] */
+    const float *c; /* [m][n] */
     const char *file;
     int line;
 };
