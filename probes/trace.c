@@ -8,6 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+void trace_event_init(struct trace_event *event)
+{
+    *event = (struct trace_event){.batch = -1, .head = -1, .q_tile = -1, .kv_tile = -1, .times = 1};
+}
+
 void trace_free(struct trace *t)
 {
     if (!t)

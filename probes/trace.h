@@ -3,6 +3,7 @@
 #ifndef PROBES_TRACE_H
 #define PROBES_TRACE_H
 
+#include "probes/event.h"
 #include "probes/launch.h"
 #include "probes/layout.h"
 #include <stddef.h>
@@ -14,13 +15,19 @@ struct trace_site {
     char file[256]; /* as the user names it */
 };
 
-/* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash. */
+/* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash, a race. */
 struct trace_event {
-    char kind[32]; /* "fp-invalid", "barrier", "assert", ... */
-    char text[512];
+    char kind[32];  /* of events.def: "fp-invalid", "barrier", "race", ... */
+    char text[512]; /* with block and thread; of a collision both threads */
     char file[256];
-    int line; /* 0: unknown */
+    int line;             /* 0: unknown */
+    char other_file[256]; /* of the access that it collides with, or the cp.async that is under way; "": none */
+    int other_line;       /* 0: none, or unknown */
+    /* The tile that the thread worked on: of its ASC_TILE, and of its last probe. -1: unknown. */
+    int batch, head, q_tile, kv_tile;
+    int times; /* how often at this place, or these two; 1 where that is not counted */
 };
+void trace_event_init(struct trace_event *event); /* nothing is known of it */
 
 /* Of a run whose wanted values did not all fit: a first pass that recorded nothing had o and lse of a sample judged,
    the second pass, which this trace is of, recorded what was off and others. */
@@ -43,6 +50,7 @@ struct trace_info {
     char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
     char tensor_core[16];    /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
     char probes[8];          /* "on"; "off": a build without probes, nothing is recorded; "": on, a trace of old */
+    char checks[8];          /* "on": a build with access checks on the CPU; "": one without */
     struct trace_capture capture;
     int workers;
     double seconds;        /* of the launch */

@@ -63,8 +63,20 @@ static const struct text_field run_texts[] = {
     SINCE(trace_info, tensor_core, 1), SINCE(trace_info, probes, 1),  TEXT(trace_info, status),
     TEXT(trace_info, status_text),     SINCE(trace_info, stopped, 1), {0},
 };
+static const struct text_field run_checks[] = {SINCE(trace_info, checks, 1), {0}};
 static const struct text_field event_texts[] = {
     TEXT(trace_event, kind), TEXT(trace_event, text), TEXT(trace_event, file), {0}};
+/* These are written where they are known. */
+static const struct field event_place[] = {
+    FIELD(trace_event, batch, NULL),
+    FIELD(trace_event, head, NULL),
+    FIELD(trace_event, q_tile, NULL),
+    FIELD(trace_event, kv_tile, NULL),
+    FIELD(trace_event, other_line, NULL),
+    FIELD(trace_event, times, NULL),
+    {0},
+};
+static const struct text_field event_other[] = {SINCE(trace_event, other_file, 1), {0}};
 static const struct text_field site_texts[] = {TEXT(trace_site, file), {0}};
 
 /* JSON texts are UTF-8. Kernels, compilers and cut-off buffers need not be: each byte that is not becomes '?'. */
@@ -178,6 +190,8 @@ static json_t *run_value(const struct trace_info *info)
 {
     json_t *value = fields_value(run_fields, info);
     put_texts(value, run_texts, info);
+    if (info->checks[0])
+        put_texts(value, run_checks, info);
     json_object_set_new(value, "seconds", json_real(isfinite(info->seconds) ? info->seconds : 0.0));
     return value;
 }
@@ -194,12 +208,27 @@ static json_t *sites_value(const struct trace_info *info)
     return value;
 }
 
+static void put_known(json_t *to, const struct trace_event *event)
+{
+    struct trace_event unknown;
+    trace_event_init(&unknown);
+    for (const struct field *f = event_place; f->key; f++) {
+        int32_t number;
+        memcpy(&number, (const char *)event + f->offset, sizeof number);
+        if (memcmp(&number, (const char *)&unknown + f->offset, sizeof number) != 0)
+            json_object_set_new(to, f->key, json_integer(number));
+    }
+    if (event->other_file[0])
+        put_texts(to, event_other, event);
+}
+
 static json_t *events_value(const struct trace_info *info)
 {
     json_t *value = json_array();
     for (size_t i = 0; i < info->n_events; i++) {
         json_t *event = fields_value(event_fields, &info->events[i]);
         put_texts(event, event_texts, &info->events[i]);
+        put_known(event, &info->events[i]);
         json_array_append_new(value, event);
     }
     return value;
@@ -405,7 +434,8 @@ static int read_conventions(const struct entry *e, const json_t *from, struct tr
 static int read_run(const struct entry *e, const json_t *from, struct trace *t)
 {
     const json_t *seconds = json_object_get(from, "seconds");
-    if (get_fields(e, from, run_fields, &t->info) != 0 || get_texts(e, from, run_texts, &t->info) != 0)
+    if (get_fields(e, from, run_fields, &t->info) != 0 || get_texts(e, from, run_texts, &t->info) != 0 ||
+        get_texts(e, from, run_checks, &t->info) != 0)
         return -1;
     if (!json_is_number(seconds))
         return refuse(e, "seconds", "a number");
@@ -453,6 +483,16 @@ static int read_sites(const struct entry *e, const json_t *from, struct trace *t
     return 0;
 }
 
+static int get_known(const struct entry *e, const json_t *from, struct trace_event *event)
+{
+    for (const struct field *f = event_place; f->key; f++) {
+        const struct field one[] = {*f, {0}};
+        if (json_object_get(from, f->key) && get_fields(e, from, one, event) != 0)
+            return -1;
+    }
+    return get_texts(e, from, event_other, event);
+}
+
 static int read_events(const struct entry *e, const json_t *from, struct trace *t)
 {
     if (!json_is_array(from))
@@ -463,8 +503,9 @@ static int read_events(const struct entry *e, const json_t *from, struct trace *
         return err_errno(e->err, e->path, "no memory for its events");
     for (size_t i = 0; i < t->info.n_events; i++) {
         const json_t *value = json_array_get(from, i);
+        trace_event_init(&t->info.events[i]);
         if (get_fields(e, value, event_fields, &t->info.events[i]) != 0 ||
-            get_texts(e, value, event_texts, &t->info.events[i]) != 0)
+            get_texts(e, value, event_texts, &t->info.events[i]) != 0 || get_known(e, value, &t->info.events[i]) != 0)
             return -1;
     }
     return 0;

@@ -36,7 +36,9 @@ int assertion_parse(const char *line, struct trace_event *event)
         end--;
     if (!colon || !end)
         return 0;
-    *event = (struct trace_event){.kind = "assert", .line = (int)strtol(colon + 1, NULL, 10)};
+    trace_event_init(event);
+    snprintf(event->kind, sizeof event->kind, "%s", event_name(EVENT_ASSERT));
+    event->line = (int)strtol(colon + 1, NULL, 10);
     snprintf(event->file, sizeof event->file, "%.*s", (int)(colon - line), line);
     snprintf(event->text, sizeof event->text, "assertion `%.*s` failed in block (%u,%u,%u), thread (%u,%u,%u)",
              (int)(end - begin < 300 ? end - begin : 300), begin, block[0], block[1], block[2], thread[0], thread[1],

@@ -377,6 +377,8 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
     *out = (struct build){0};
     if (strlen(request->kernel) > 500)
         return err_set(err, ERR_INPUT, "", "the path of the kernel is longer than 500 bytes");
+    if (request->checks && request->backend == BACKEND_GPU)
+        return err_set(err, ERR_INPUT, request->kernel, "access checks are the CPU executor's: backend must be cpu");
     struct build_job *job = calloc(1, sizeof *job);
     if (!job) {
         errno = ENOMEM;

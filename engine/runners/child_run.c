@@ -27,12 +27,13 @@ struct run {
     const struct runner_progress *progress;
     int id;
     enum outcome outcome;
-    double done, total; /* blocks; 0: nothing was said of them */
-    double advanced_at; /* when more were done */
-    char text[512];     /* the child's own sentence with its result */
-    char stopped[32];   /* and its word for what ended the launch; "": none */
-    size_t fatal;       /* 1 + index of the fatal event; 0: none */
-    struct err broke;   /* OUTCOME_BROKEN */
+    double done, total;      /* blocks; 0: nothing was said of them */
+    double advanced_at;      /* when more were done */
+    char text[512];          /* the child's own sentence with its result */
+    char stopped[32];        /* and its word for what ended the launch; "": none */
+    size_t fatal;            /* 1 + index of the fatal event; 0: none */
+    int counted[EVENTS_MAX]; /* the child's numbers of the events; 0: not counted */
+    struct err broke;        /* OUTCOME_BROKEN */
 };
 
 /* A file of the debugger's line tables as the user names it: those hold absolute names. */
@@ -66,16 +67,39 @@ static struct trace_event *add_event(struct trace_info *info)
     if (!events)
         return NULL;
     info->events = events;
-    events[info->n_events] = (struct trace_event){0};
+    trace_event_init(&events[info->n_events]);
     return &events[info->n_events++];
+}
+
+/* 1: it is the last word on an event that has been told. */
+static int take_count(const struct run *run, int number, int times)
+{
+    for (size_t i = 0; number && i < run->t->info.n_events; i++)
+        if (run->counted[i] == number) {
+            run->t->info.events[i].times = times;
+            return 1;
+        }
+    return 0;
 }
 
 static void take_event(struct run *run, const json_t *json)
 {
     struct trace_info *info = &run->t->info;
+    const int number = (int)wire_integer(json, "number", 1, INT32_MAX, 0);
+    const int times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
+    if (take_count(run, number, times))
+        return;
     struct trace_event *event = add_event(info);
     if (!event)
         return;
+    run->counted[info->n_events - 1] = number;
+    event->times = times;
+    event->batch = (int)wire_integer(json, "batch", 0, INT32_MAX, -1);
+    event->head = (int)wire_integer(json, "head", 0, INT32_MAX, -1);
+    event->q_tile = (int)wire_integer(json, "q_tile", 0, INT32_MAX, -1);
+    event->kv_tile = (int)wire_integer(json, "kv_tile", 0, INT32_MAX, -1);
+    name_file(run->t, wire_text(json, "other_file"), event->other_file, sizeof event->other_file);
+    event->other_line = (int)wire_integer(json, "other_line", 1, INT32_MAX, 0);
     snprintf(event->kind, sizeof event->kind, "%s", wire_text(json, "kind"));
     snprintf(event->text, sizeof event->text, "%s", wire_text(json, "text"));
     name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
@@ -304,6 +328,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
         return err_set(err, ERR_RUN, "", "the debuggee is gone");
     snprintf(info->kernel, sizeof info->kernel, "%s", c->hello.kernel);
     snprintf(info->backend, sizeof info->backend, "%s", c->hello.backend);
+    snprintf(info->checks, sizeof info->checks, "%s", c->hello.checks ? "on" : "");
     free(info->events);
     info->events = NULL;
     info->n_events = 0;

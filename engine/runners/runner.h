@@ -55,6 +55,7 @@ struct build_request {
     enum backend backend;
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */
     enum gpu_debug debug;
+    int checks;          /* 1: with access checks, docs/checks.md; BACKEND_CPU alone, else ERR_INPUT */
     int dtype, head_dim; /* of the run; a kernel that asks asc_built_for() is built for nothing else. head_dim 0: all */
     const struct build *last; /* borrowed, may be NULL: an earlier build, whose answer stands if nothing has changed */
 };
@@ -78,6 +79,7 @@ struct child_hello {
     char backend[16];
     char device[96]; /* "NVIDIA H200, sm_90"; "" on the CPU */
     int abi;
+    int checks; /* 1: built with access checks */
     uint32_t dtypes, layouts;
     uint32_t k_dtypes, v_dtypes; /* 0: the type of q, no other */
     int32_t o_dtype;

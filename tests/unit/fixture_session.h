@@ -254,7 +254,7 @@ static void fixture_event(struct session *s, const char *kind, const char *text,
     struct trace_info *info = &s->trace->info;
     info->events = realloc(info->events, (info->n_events + 1) * sizeof *info->events);
     struct trace_event *e = &info->events[info->n_events++];
-    *e = (struct trace_event){.line = line};
+    *e = (struct trace_event){.batch = -1, .head = -1, .q_tile = -1, .kv_tile = -1, .line = line, .times = 1};
     snprintf(e->kind, sizeof e->kind, "%s", kind);
     snprintf(e->text, sizeof e->text, "%s", text);
     snprintf(e->file, sizeof e->file, "%s", file);

@@ -1,0 +1,29 @@
+#include "probes/event.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *meaning;
+} kinds[] = {
+#define EVENT(id, name, meaning) {name, meaning},
+#include "probes/events.def"
+#undef EVENT
+};
+
+const char *event_name(enum event_kind kind)
+{
+    return kinds[kind].name;
+}
+
+const char *event_meaning(enum event_kind kind)
+{
+    return kinds[kind].meaning;
+}
+
+int event_from_name(const char *name)
+{
+    for (int i = 0; i < EVENT_KINDS; i++)
+        if (name && strcmp(kinds[i].name, name) == 0)
+            return i;
+    return -1;
+}

@@ -1,0 +1,15 @@
+/* Kinds of events: what may happen during a run beside values. */
+#ifndef PROBES_EVENT_H
+#define PROBES_EVENT_H
+
+enum event_kind {
+#define EVENT(id, name, meaning) EVENT_##id,
+#include "probes/events.def"
+#undef EVENT
+    EVENT_KINDS
+};
+const char *event_name(enum event_kind kind); /* "race" */
+const char *event_meaning(enum event_kind kind);
+int event_from_name(const char *name); /* enum event_kind, or -1 */
+
+#endif
