@@ -42,12 +42,10 @@ static int print_first_screen(const struct options *o, struct session *s, struct
     fputs("\n", stdout);
     report_write_findings(s, stdout);
     report_write_expectation(s, stdout);
-    int met = report_meets(s, why, sizeof why);
-    if (s->err.code != ERR_NONE) {
+    const int status = report_status(s, why, sizeof why);
+    if (status < 0)
         *err = s->err;
-        return -1;
-    }
-    return met ? 0 : 1;
+    return status;
 }
 
 static int big_enough(struct err *err)

@@ -8,11 +8,10 @@
 static int status_of(const struct session *s, struct err *err)
 {
     char why[512];
-    if (s->err.code != ERR_NONE) {
+    const int status = report_status(s, why, sizeof why);
+    if (status < 0)
         *err = s->err;
-        return -1;
-    }
-    return report_meets(s, why, sizeof why) ? 0 : 1;
+    return status;
 }
 
 /* Runs it once more, isolated, and says what that shows; the ordinary run has ended well. */

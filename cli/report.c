@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 1: the scenario expects the run to end early, and it did, or came to its end instead. */
+static int stop_expected(const struct session *s)
+{
+    return s->has_scenario && s->scenario.expect.stopped[0] && s->judgement &&
+           (s->err.code == ERR_NONE || s->err.code == ERR_RUN);
+}
+
 int report_meets(const struct session *s, char *why, size_t why_bytes)
 {
     const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
@@ -18,12 +25,22 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
     }
     const int met =
         judgement_meets(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, why, why_bytes);
+    if (stop_expected(s)) /* what it takes is known of a run that came to its end */
+        return met;
     char budget[384];
     const int within = budget_meets(&s->trace->info, budget, sizeof budget);
     const size_t used = strlen(why);
     if (budget[0])
         snprintf(why + used, why_bytes - used, "; %s", budget);
     return met && within;
+}
+
+int report_status(const struct session *s, char *why, size_t why_bytes)
+{
+    const int met = report_meets(s, why, why_bytes);
+    if (s->err.code != ERR_NONE && !stop_expected(s))
+        return -1;
+    return met ? 0 : 1;
 }
 
 void report_write_expectation(const struct session *s, FILE *out)
@@ -72,10 +89,14 @@ static void write_words(int channel, const int at[4], unsigned culprits, const c
 void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
 {
     const struct expect *e = &s->scenario.expect;
-    if (!s->has_scenario || e->verdict != EXPECT_FAIL)
+    if (!s->has_scenario || e->verdict != EXPECT_FAIL) {
         snprintf(out, REPORT_WORDS_BYTES, "clean");
-    else
-        write_words(e->first_channel, e->first, e->culprits, e->cause, out);
+        return;
+    }
+    write_words(e->first_channel, e->first, e->culprits, e->cause, out);
+    const size_t used = strlen(out);
+    snprintf(out + used, REPORT_WORDS_BYTES - used, "%s%s%s%s%s%s", e->stopped[0] ? "; stopped by " : "", e->stopped,
+             e->event[0] ? "; event " : "", e->event, e->event_at[0] ? " at " : "", e->event_at);
 }
 
 /* Of the culprits whose cause is known. */
@@ -242,7 +263,8 @@ void report_write_findings(const struct session *s, FILE *out)
         write_place(s, j->summary.first, out);
         fputs(" on\n", out);
     } else if (j->complete && !j->summary.suspicious && !j->summary.unvisited) {
-        fputs(j->run_incomplete            ? "what was recorded is within its bound\n"
+        fputs(!judgement_any(j)            ? "nothing was recorded that could be judged\n"
+              : j->run_incomplete          ? "what was recorded is within its bound\n"
               : trace_probes_off(s->trace) ? "o and lse are within their bounds\n"
                                            : "every recorded stage is within its bound\n",
               out);

@@ -10,6 +10,9 @@
 /* 1 if the run shows what its scenario expects; why: one line. A saved trace expects what a scenario does that says
    nothing: a clean run. */
 int report_meets(const struct session *s, char *why, size_t why_bytes);
+/* The exit status of a session that has run: 0 as expected, 1 not; -1: it could not be run, or not to its end, as
+   s->err says, and its scenario does not expect that. */
+int report_status(const struct session *s, char *why, size_t why_bytes);
 
 /* What was expected and what was found, in the words of a scenario: "fail: s b0 h0 q0 k0; culprits s; scaled-twice". */
 #define REPORT_WORDS_BYTES 256

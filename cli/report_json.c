@@ -44,6 +44,12 @@ static json_t *place_json(const struct session *s, struct place place)
     return json;
 }
 
+static void put_stated(json_t *json, const char *key, const char *text)
+{
+    if (text[0])
+        json_object_set_new(json, key, report_json_text(text));
+}
+
 static json_t *expect_json(const struct session *s)
 {
     static const char *const axis[4] = {"batch", "head", "q_tile", "kv_tile"};
@@ -61,10 +67,12 @@ static json_t *expect_json(const struct session *s)
     if (json_object_size(first))
         json_object_set(json, "first", first);
     json_decref(first);
-    if (e->culprits)
+    if (e->culprits || e->no_culprits)
         json_object_set_new(json, "culprits", channels_json(e->culprits));
-    if (e->cause[0])
-        json_object_set_new(json, "cause", report_json_text(e->cause));
+    put_stated(json, "cause", e->cause);
+    put_stated(json, "event", e->event);
+    put_stated(json, "event_at", e->event_at);
+    put_stated(json, "stopped", e->stopped);
     return json;
 }
 
@@ -268,11 +276,11 @@ static void put_run(json_t *json, const struct trace *t)
 json_t *report_json(const struct session *s, const char *path, const struct err *err)
 {
     char why[512];
-    const int met = s && report_meets(s, why, sizeof why);
+    const int met = s && report_status(s, why, sizeof why) == 0;
     if (!s || (err && err->code != ERR_NONE && !s->judgement))
         snprintf(why, sizeof why, "it could not be run");
     json_t *json = json_pack("{s:o, s:i, s:b, s:o}", "file", report_json_text(path), "oracle_version", ORACLE_VERSION,
-                             "as_expected", met && (!err || err->code == ERR_NONE), "why", report_json_text(why));
+                             "as_expected", met, "why", report_json_text(why));
     if (err && err->code != ERR_NONE)
         json_object_set_new(json, "error",
                             json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where",

@@ -15,7 +15,9 @@
 #define EXPECT_BUDGET "a whole number from 0 to 2147483647"
 #define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2 or u8"
 #define EXPECT_FILL expect_fill
-#define EXPECT_CHANNELS expect_channels
+#define EXPECT_EVENTS "none, or kinds of events separated by commas"
+#define EXPECT_STOPPED "kinds of events separated by commas, or limit, or crash"
+#define EXPECT_CHANNELS_OR_NONE expect_channels_or_none
 #define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
 
 _Static_assert(VALUE_LENGTH_MAX == 16777216, "EXPECT_LENGTH names it");
@@ -27,7 +29,7 @@ static const char expect_fill[] = "one of"
 #include "scenarios/fills.def"
 #undef FILL
     ;
-static const char expect_channels[] = "channels separated by commas, out of"
+static const char expect_channels_or_none[] = "none, or channels separated by commas, out of"
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) " " #id
 #include "probes/channels.def"
     ;
@@ -410,39 +412,68 @@ static int set_first(struct scenario *s, enum scenario_key_id id, const char *va
 static int set_culprits(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    unsigned set;
-    if (read_channels(value, &set) != 0)
+    unsigned set = 0;
+    const int none = strcmp(value, "none") == 0;
+    if (!none && read_channels(value, &set) != 0)
         return -1;
     s->expect.culprits = set;
+    s->expect.no_culprits = none;
     return 0;
 }
 
-static int set_cause(struct scenario *s, enum scenario_key_id id, const char *value)
+/* "a, b" as "a,b"; -1: not such a list, or out has no room for it. */
+static int read_names(const char *value, char *out, size_t n_bytes)
 {
-    (void)id;
-    char names[sizeof s->expect.cause] = "";
+    char names[256] = "";
     for (size_t used = 0;; value++) {
         char name[64];
         if (!take_word(&value, ",", name, sizeof name))
             return -1;
         const size_t n = strlen(name);
-        if (used + n + 2 > sizeof names ||
+        if (used + n + 2 > n_bytes || used + n + 2 > sizeof names ||
             strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != n)
             return -1;
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? "," : "", name);
         if (*value == '\0')
             break;
     }
-    memcpy(s->expect.cause, names, sizeof names);
+    snprintf(out, n_bytes, "%s", names);
     return 0;
 }
 
-int scenario_expected_cause(const struct expect *e, int i, char name[64])
+static int set_cause(struct scenario *s, enum scenario_key_id id, const char *value)
 {
-    const char *at = e->cause;
-    for (; *at && i > 0; i--)
-        at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',');
-    return take_word(&at, ",", name, 64);
+    (void)id;
+    return read_names(value, s->expect.cause, sizeof s->expect.cause);
+}
+
+static int set_event(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return read_names(value, s->expect.event, sizeof s->expect.event);
+}
+
+static int set_stopped(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return read_names(value, s->expect.stopped, sizeof s->expect.stopped);
+}
+
+static int set_event_at(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    const size_t n = strlen(value);
+    if (n == 0 || n >= sizeof s->expect.event_at)
+        return -1;
+    memcpy(s->expect.event_at, value, n + 1);
+    return 0;
+}
+
+int scenario_listed(const char *list, int i, char name[64])
+{
+    for (; *list && i > 0; i--)
+        list += strcspn(list, ",") + (list[strcspn(list, ",")] == ',');
+    return take_word(&list, ",", name, 64);
 }
 
 _Static_assert(KEY_BUDGET_SHARED - KEY_BUDGET_REGISTERS == BUDGET_SHARED_BYTES, "set_budget counts on it");

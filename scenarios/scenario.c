@@ -142,18 +142,28 @@ static int check_scales(const struct scenario *s, const int *line, struct err *e
         "expected a tensor of codes beside it (shape.dtype, k_dtype or v_dtype: e4m3, e5m2 or u8), found none");
 }
 
-/* What is said about a fault needs a fault. */
+static int lacks(const struct scenario *s, const int *line, enum scenario_key_id id, const char *wanted,
+                 const char *found, struct err *err)
+{
+    char where[WHERE_BYTES];
+    scenario_where(s, line, id, where, sizeof where);
+    return err_set(err, ERR_INPUT, where, "expected %s beside it, found %s", wanted, found);
+}
+
+/* What is said about a fault needs a fault, a place in the source something that stands there. */
 static int check_expect(const struct scenario *s, const int *line, struct err *err)
 {
-    static const enum scenario_key_id about_faults[] = {KEY_FIRST, KEY_CULPRITS, KEY_CAUSE};
-    char where[WHERE_BYTES];
-    for (size_t i = 0; i < sizeof about_faults / sizeof about_faults[0]; i++) {
-        if (s->expect.verdict == EXPECT_FAIL || !scenario_stated(s, about_faults[i]))
-            continue;
-        scenario_where(s, line, about_faults[i], where, sizeof where);
-        return err_set(err, ERR_INPUT, where, "expected `verdict = fail` beside it, found %s",
-                       s->expect.verdict == EXPECT_CLEAN ? "`verdict = clean`" : "no verdict");
-    }
+    static const enum scenario_key_id about_faults[] = {KEY_FIRST, KEY_CULPRITS, KEY_CAUSE, KEY_EVENT, KEY_STOPPED};
+    const struct expect *e = &s->expect;
+    const int no_event = strcmp(e->event, "none") == 0;
+    const char *verdict = e->verdict == EXPECT_CLEAN ? "`verdict = clean`" : "no verdict";
+    for (size_t i = 0; i < sizeof about_faults / sizeof about_faults[0]; i++)
+        if (e->verdict != EXPECT_FAIL && scenario_stated(s, about_faults[i]) &&
+            !(about_faults[i] == KEY_EVENT && no_event))
+            return lacks(s, line, about_faults[i], "`verdict = fail`", verdict, err);
+    if (e->event_at[0] && (no_event || !(e->event[0] || e->stopped[0])))
+        return lacks(s, line, KEY_EVENT_AT, "kinds in `event` or `stopped`", no_event ? "`event = none`" : "neither",
+                     err);
     return 0;
 }
 

@@ -39,7 +39,11 @@ struct expect {
     int first_channel;  /* enum asc_channel, -1: not stated */
     int first[4];       /* batch, head, q tile, kv tile; -1: not stated */
     unsigned culprits;  /* set of 1u << enum asc_channel; 0: not stated */
+    int no_culprits;    /* 1: no stage may be wrong by its own fault */
     char cause[256];    /* names of causes, "a,b"; "" not stated */
+    char event[128];    /* kinds of events, "a,b", or "none"; "" not stated */
+    char event_at[128]; /* a piece of the source line of the first of them; "" not stated */
+    char stopped[128];  /* kinds of events, one of which ends the run early; "" not stated */
     int line_of_expect; /* where [expect] stands in the file */
 };
 
@@ -95,8 +99,8 @@ void scenario_free(struct scenario *s); /* frees what it owns and empties it; NU
 /* docs/scenarios.md, from keys.def and fills.def. 0, or -1 where out could not be written. */
 int scenario_write_docs(FILE *out);
 
-/* The i-th cause that is expected. 0: there are no more. */
-int scenario_expected_cause(const struct expect *e, int i, char name[64]);
+/* The i-th name of a list in struct expect. 0: there are no more. */
+int scenario_listed(const char *list, int i, char name[64]);
 
 /* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and the type that
    fill_dtype() says: the tensor's, f16 where that holds codes. -1: some value does not fit the type, and is infinite.

@@ -27,7 +27,52 @@ static int unmet(char *why, size_t bytes, const char *format, ...)
     return 0;
 }
 
-static int meets_clean(const struct judgement *j, const struct trace *t, char *why, size_t bytes)
+static int is_listed(const char *list, const char *kind)
+{
+    char name[64];
+    for (int i = 0; scenario_listed(list, i, name); i++)
+        if (strcmp(name, kind) == 0)
+            return 1;
+    return 0;
+}
+
+static const struct trace_event *first_event(const struct trace *t, const char *kinds)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (is_listed(kinds, t->info.events[i].kind))
+            return &t->info.events[i];
+    return NULL;
+}
+
+/* 1 if the text that was compiled has `piece` in this line. */
+static int line_has(const struct trace *t, const char *file, int line, const char *piece)
+{
+    const char *text = t->info.source;
+    if (!text || line < 1 || strcmp(file, t->info.source_name) != 0)
+        return 0;
+    while (--line > 0 && *text) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return memmem(text, strcspn(text, "\n"), piece, strlen(piece)) != NULL;
+}
+
+/* Kinds of reports: each is there. */
+static int meets_events(const struct trace *t, const struct expect *e, char *why, size_t bytes)
+{
+    char name[64];
+    if (strcmp(e->event, "none") == 0)
+        return !t->info.n_events ||
+               unmet(why, bytes, "expected no event, found %s: %.200s", t->info.events[0].kind, t->info.events[0].text);
+    for (int i = 0; scenario_listed(e->event, i, name); i++)
+        if (!first_event(t, name))
+            return unmet(why, bytes, "expected the event %s, found %s%s", name, t->info.n_events ? "only " : "none",
+                         t->info.n_events ? t->info.events[0].kind : "");
+    return 1;
+}
+
+static int meets_clean(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                       size_t bytes)
 {
     char names[128];
     if (j->summary.culprits) {
@@ -44,6 +89,8 @@ static int meets_clean(const struct judgement *j, const struct trace *t, char *w
     if (t->info.capture.off)
         return unmet(why, bytes, "expected clean, found o or lse off in %lld q tiles of the first pass",
                      (long long)t->info.capture.off);
+    if (!meets_events(t, e, why, bytes))
+        return 0;
     snprintf(why, bytes, "clean, as expected");
     return 1;
 }
@@ -81,7 +128,7 @@ static int explained_by(const struct finding *f, enum cause cause)
 static int meets_causes(const struct judgement *j, const struct expect *e, char *why, size_t bytes)
 {
     char name[64];
-    for (int i = 0; scenario_expected_cause(e, i, name); i++) {
+    for (int i = 0; scenario_listed(e->cause, i, name); i++) {
         const int cause = cause_from_name(name);
         const struct finding *of = NULL;
         for (int k = 0; k < j->n_findings && !of; k++)
@@ -97,21 +144,69 @@ static int meets_causes(const struct judgement *j, const struct expect *e, char 
     return 1;
 }
 
-static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
+/* 1: it stands there, or where a run stopped is not known; *known says which. */
+static int meets_event_at(const struct trace *t, const struct expect *e, int *known, char *why, size_t bytes)
+{
+    const struct trace_event *event = first_event(t, e->event[0] ? e->event : e->stopped);
+    *known = event && event->line > 0;
+    if (!e->event_at[0] || (!*known && !e->event[0]) || (event && line_has(t, event->file, event->line, e->event_at)))
+        return 1;
+    return unmet(why, bytes, "expected %s where the source has `%s`, found it at %s:%d", event ? event->kind : "it",
+                 e->event_at, event && event->file[0] ? event->file : "?", event ? event->line : 0);
+}
+
+static int values_bad(const struct judgement *j)
+{
+    return j->summary.first.slot >= 0 || j->summary.unvisited > 0;
+}
+
+/* What the scenario says about values. */
+static int meets_values(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                        size_t bytes)
 {
     char want[128], got[128];
-    if (j->summary.first.slot < 0 && !j->summary.unvisited)
+    const int stated = e->first_channel >= 0 || e->culprits || e->cause[0] || e->first[0] >= 0 || e->first[1] >= 0 ||
+                       e->first[2] >= 0 || e->first[3] >= 0;
+    if (stated && !values_bad(j))
         return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
-    if (!meets_first(j, t, e, why, bytes))
+    if (stated && !meets_first(j, t, e, why, bytes))
         return 0;
-    if (e->culprits && e->culprits != j->summary.culprits) {
+    if ((e->culprits || e->no_culprits) && e->culprits != j->summary.culprits) {
         channel_set(e->culprits, want, sizeof want);
         channel_set(j->summary.culprits, got, sizeof got);
         return unmet(why, bytes, "expected the culprits %s, found %s", want, got);
     }
-    if (!meets_causes(j, e, why, bytes))
+    return meets_causes(j, e, why, bytes);
+}
+
+static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
+{
+    if (!e->event[0] && !values_bad(j))
+        return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
+    int known;
+    if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
+        !meets_event_at(t, e, &known, why, bytes))
         return 0;
     snprintf(why, bytes, "found, as expected");
+    return 1;
+}
+
+/* A run that has to end early: by what, where, and what it recorded until then. */
+static int meets_stopped(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                         size_t bytes)
+{
+    const struct trace_info *info = &t->info;
+    if (trace_complete(t))
+        return unmet(why, bytes, "expected the run to be stopped by %s, found that it came to its end", e->stopped);
+    if (!is_listed(e->stopped, info->stopped))
+        return unmet(why, bytes, "expected the run to be stopped by %s, found %s: %.300s", e->stopped,
+                     info->stopped[0] ? info->stopped : info->status, info->status_text);
+    int known;
+    if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
+        !meets_event_at(t, e, &known, why, bytes))
+        return 0;
+    snprintf(why, bytes, "stopped by %s, as expected%s", info->stopped,
+             e->event_at[0] && !known ? "; at which line is not known" : "");
     return 1;
 }
 
@@ -120,11 +215,13 @@ int judgement_meets(const struct judgement *j, const struct trace *t, const stru
 {
     if (!j->complete)
         return unmet(why, why_bytes, "not judged to the end");
+    if (expect->stopped[0])
+        return meets_stopped(j, t, expect, why, why_bytes);
     if (j->run_incomplete)
         return unmet(why, why_bytes, "the run did not complete: %s", t->info.status_text);
     if (!judgement_any(j))
         return unmet(why, why_bytes, "nothing was recorded that could be judged");
     if (expect->verdict == EXPECT_FAIL)
         return meets_fail(j, t, expect, why, why_bytes);
-    return meets_clean(j, t, why, why_bytes); /* a scenario that says nothing expects a correct kernel */
+    return meets_clean(j, t, expect, why, why_bytes); /* a scenario that says nothing expects a correct kernel */
 }

@@ -67,7 +67,7 @@ int session_open_adhoc(const struct scenario *scenario, struct session **out, st
 static int check_cause(const struct scenario *scenario, struct err *err)
 {
     char where[600], name[64];
-    for (int i = 0; scenario_expected_cause(&scenario->expect, i, name); i++) {
+    for (int i = 0; scenario_listed(scenario->expect.cause, i, name); i++) {
         if (cause_from_name(name) >= 0)
             continue;
         snprintf(where, sizeof where, "%s:%d: expect.cause", scenario->path, scenario->expect.line_of_expect);

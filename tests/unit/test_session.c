@@ -121,6 +121,109 @@ static void test_expectations(void **state)
     session_free(s);
 }
 
+static void expect_events(struct expect *e, const char *event, const char *at, const char *stopped)
+{
+    *e = nothing;
+    e->verdict = EXPECT_FAIL;
+    snprintf(e->event, sizeof e->event, "%s", event);
+    snprintf(e->event_at, sizeof e->event_at, "%s", at);
+    snprintf(e->stopped, sizeof e->stopped, "%s", stopped);
+}
+
+/* The 1-based line of the source that holds a text. */
+static int line_with(const struct trace *t, const char *piece)
+{
+    int line = 1;
+    const char *at = strstr(t->info.source, piece);
+    assert_non_null(at);
+    for (const char *c = t->info.source; c < at; c++)
+        line += *c == '\n';
+    return line;
+}
+
+/* What is reported on the way, in a run whose values are right. */
+static void test_expected_events(void **state)
+{
+    (void)state;
+    struct session *s = run("small");
+    struct trace_info *info = &s->trace->info;
+    struct expect e = nothing;
+    snprintf(e.event, sizeof e.event, "none");
+    assert_true(meets(s, e));
+    expect_events(&e, "barrier", "", "");
+    assert_false(meets(s, e)); /* there is none */
+
+    const int line = line_with(s->trace, "const int last_row");
+    free(info->events);
+    info->events = calloc(2, sizeof *info->events);
+    assert_non_null(info->events);
+    info->n_events = 2;
+    info->events[0] = (struct trace_event){.kind = "barrier", .text = "diverged", .line = line};
+    info->events[1] = (struct trace_event){.kind = "barrier", .text = "diverged", .line = 1};
+    snprintf(info->events[0].file, sizeof info->events[0].file, "%s", info->source_name);
+    assert_true(meets(s, e));
+    e.no_culprits = 1;
+    assert_true(meets(s, e));
+    e.culprits = 1u << asc_s;
+    e.no_culprits = 0;
+    assert_false(meets(s, e)); /* the values are right */
+    expect_events(&e, "barrier,fp-invalid", "", "");
+    assert_false(meets(s, e)); /* each of them */
+    snprintf(info->events[1].kind, sizeof info->events[1].kind, "fp-invalid");
+    assert_true(meets(s, e));
+    expect_events(&e, "barrier", "const int last_row", "");
+    assert_true(meets(s, e));
+    snprintf(e.event_at, sizeof e.event_at, "extern __shared__"); /* of the same text, elsewhere */
+    assert_false(meets(s, e));
+    snprintf(e.event_at, sizeof e.event_at, "const int last_row");
+    info->events[0].line--;
+    assert_false(meets(s, e));
+    info->events[0].line += 2;
+    assert_false(meets(s, e));
+    info->events[0].line = 0; /* not known is not met */
+    assert_false(meets(s, e));
+    info->events[0].line = line;
+    snprintf(info->events[0].file, sizeof info->events[0].file, "other.h");
+    assert_false(meets(s, e));
+    e = nothing;
+    snprintf(e.event, sizeof e.event, "none");
+    assert_false(meets(s, e));
+    expect_events(&e, "", "", "address"); /* it came to its end */
+    assert_false(meets(s, e));
+    session_free(s);
+}
+
+/* Runs that end early, as they should. */
+static void test_expected_stops(void **state)
+{
+    (void)state;
+    struct session *s = run("reads-behind-k");
+    struct expect e;
+    assert_string_equal(s->trace->info.stopped, "address");
+    assert_false(meets(s, nothing));
+    expect_events(&e, "", "", "");
+    assert_false(meets(s, e)); /* a failure is one of values */
+    expect_events(&e, "", "", "launch,address");
+    assert_true(meets(s, e));
+    expect_events(&e, "", "", "launch");
+    assert_false(meets(s, e));
+    expect_events(&e, "", "x = head[", "address");
+    assert_true(meets(s, e));
+    expect_events(&e, "", "tile[r * (D + 2) + d] = x", "address");
+    assert_false(meets(s, e));
+    expect_events(&e, "", "", "address");
+    e.first_channel = asc_s; /* what it recorded is right */
+    assert_false(meets(s, e));
+    session_free(s);
+
+    s = run("hang");
+    expect_events(&e, "", "anything", "limit"); /* no event says where */
+    assert_true(meets(s, e));
+    expect_events(&e, "", "", "deadlock");
+    assert_false(meets(s, e));
+    session_free(s);
+}
+
 static void test_hang_keeps_what_was_written(void **state)
 {
     (void)state;
@@ -433,6 +536,8 @@ int main(void)
         cmocka_unit_test(test_clean),
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_expectations),
+        cmocka_unit_test(test_expected_events),
+        cmocka_unit_test(test_expected_stops),
         cmocka_unit_test(test_hang_keeps_what_was_written),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_output_is_judged),

@@ -11,10 +11,9 @@ struct launch_result {
     const char *status; /* "complete", "failed", "cancelled" */
     double seconds;     /* of the launch */
     int workers;
-    char text[512]; /* one sentence where it is not complete */
-    const char
-        *stopped; /* the kind of what ended it (events.def), a literal; NULL: an event has said it, or nothing did */
-    json_t *launches; /* owned by the caller, or NULL: what the kernels took, as launches_json() says it */
+    char text[512];      /* one sentence where it is not complete */
+    const char *stopped; /* the kind of event that ended it, a literal; NULL: an event has said it, or none did */
+    json_t *launches;    /* owned by the caller, or NULL: what the kernels took, as launches_json() says it */
 };
 
 struct launch_request {
