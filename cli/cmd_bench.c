@@ -190,10 +190,13 @@ static void write_rung(const struct rung *rung, FILE *out)
         fprintf(out, "%s\n", err->message);
         return;
     }
-    fprintf(out, "%9lld %9lld %9lld %9s %9s %9s %10.3g %9.3g\n", (long long)takes(rung, BUDGET_REGISTERS),
+    fprintf(out, "%9lld %9lld %9lld %9s %9s %9s %10.3g %9.3g", (long long)takes(rung, BUDGET_REGISTERS),
             (long long)takes(rung, BUDGET_SHARED_BYTES), (long long)takes(rung, BUDGET_SPILL_BYTES),
             seconds(&r->warm, 0, text[0]), seconds(&r->warm, 1, text[1]), seconds(&r->graph, 0, text[2]),
             rung->error.largest, rung->error.largest_ratio);
+    if (!isnan(rung->error.unquantised.rms))
+        fprintf(out, "  unquantised: max %.3g, rms %.3g", rung->error.unquantised.largest, rung->error.unquantised.rms);
+    fputs("\n", out);
 }
 
 static json_t *rung_json(const struct rung *rung)
@@ -209,6 +212,9 @@ static json_t *rung_json(const struct rung *rung)
     json_object_set_new(json, "largest_error", rung->err.code ? json_null() : number_json(rung->error.largest));
     json_object_set_new(json, "largest_error_of_bound",
                         rung->err.code ? json_null() : number_json(rung->error.largest_ratio));
+    json_t *unquantised = rung->err.code ? NULL : report_json_unquantised(&rung->error.unquantised);
+    if (unquantised)
+        json_object_set_new(json, "unquantised", unquantised);
     return json;
 }
 

@@ -30,6 +30,23 @@ static int isolate(struct session *s, const struct isolation_request *request, j
     return 0;
 }
 
+/* What quantising costs, where something is quantised and the run came to its end. */
+static int say_unquantised(const struct session *s, json_t *json, struct err *err)
+{
+    struct unquantised_error error;
+    if (!s->trace || !trace_complete(s->trace))
+        return 0;
+    if (output_error_unquantised(s->trace, &error, err) != 0)
+        return -1;
+    json_t *cost = report_json_unquantised(&error);
+    if (json && cost)
+        json_object_set(json, "unquantised", cost);
+    else if (cost)
+        report_write_unquantised(&error, stdout);
+    json_decref(cost);
+    return 0;
+}
+
 /* Runs it once more without probes, and says whether that gives the same bits. 1: it does not. */
 static int compare_probes(const struct session *s, json_t *json, struct err *err)
 {
@@ -54,6 +71,8 @@ static int report(const struct options *o, struct session *s, const struct isola
         report_write_expectation(s, stdout);
     }
     int status = status_of(s, err);
+    if (status >= 0 && say_unquantised(s, json, err) != 0)
+        status = -1;
     if (o->probes && strcmp(o->probes, "compare") == 0) {
         struct err of_comparison = {0};
         const int compared = compare_probes(s, json, &of_comparison);

@@ -2,6 +2,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "engine/session/output_error.h"
 #include "engine/session/probe_effect.h"
 #include "engine/session/session.h"
 #include <jansson.h>
@@ -24,6 +25,11 @@ void report_write_findings(const struct session *s, FILE *out);
 
 /* "expectation: ..." where the scenario states one, or where nothing could be judged; nothing otherwise. */
 void report_write_expectation(const struct session *s, FILE *out);
+
+/* "O against unquantised inputs: max ..., rms ..."; nothing where nothing is quantised. */
+void report_write_unquantised(const struct unquantised_error *error, FILE *out);
+/* {"largest_error", "rms_error"}; NULL where nothing is quantised. As report_json(). */
+json_t *report_json_unquantised(const struct unquantised_error *error);
 
 /* Title, problem, a mark per stage, then the findings. */
 void report_write(const struct session *s, FILE *out);

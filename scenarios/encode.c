@@ -44,7 +44,7 @@ static void encode_rows(const struct asc_problem *p, const struct tensor *t, con
     for (int row = r->first; row < r->end; row++) {
         const int64_t begin = row_begin(p, t, r, row);
         for (int d = 0; d < p->head_dim; d++)
-            codes[begin + d] = quantise(&q, f16_to_f32(values[begin + d]));
+            codes[begin + d] = quantise_code(&q, f16_to_f32(values[begin + d]));
     }
 }
 

@@ -27,7 +27,7 @@ static uint8_t u8_of(float x)
     return code <= 0 ? 0 : code >= UINT8_MAX ? UINT8_MAX : (uint8_t)code;
 }
 
-uint8_t quantise(const struct quantiser *q, float x)
+uint8_t quantise_code(const struct quantiser *q, float x)
 {
     const float scaled = q->by == QUANTISE_RECIPROCAL ? x * q->reciprocal : x / q->scale;
     switch (q->type) {

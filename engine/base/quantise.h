@@ -20,7 +20,7 @@ struct quantiser {
 /* The largest of amax and |x|; NaN counts for nothing. From 0 on. */
 float quantise_amax(float amax, float x);
 struct quantiser quantiser_of(enum dtype type, float amax, enum quantise_by by);
-uint8_t quantise(const struct quantiser *q, float x);
+uint8_t quantise_code(const struct quantiser *q, float x);
 /* What a code stands for, before its scale. */
 float quantise_value(enum dtype type, uint8_t code);
 

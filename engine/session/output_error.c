@@ -2,6 +2,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/session/case.h"
+#include "engine/session/unquantised.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@ struct judge {
     struct tile_verdicts *verdicts; /* owned, [kv_tiles][ASC_CHANNELS] */
     double *room;                   /* owned: five arrays of the largest tile, and two of classes */
     struct output_error error;
+    double squares; /* of the errors of the place at hand, summed */
 };
 
 struct job {
@@ -18,12 +20,14 @@ struct job {
     size_t tile;           /* elements of the largest tile of any channel */
     struct judge *judges;  /* owned, [threads] */
     int64_t places;
+    double *squares; /* owned, [places]: summed in their order, whichever thread was first */
     atomic_llong next;
     atomic_int failed;
 };
 
-static void add_element(struct output_error *error, int element_class, double off)
+static void add_element(struct judge *judge, int element_class, double off)
 {
+    struct output_error *error = &judge->error;
     const int numbers = element_class == CLASS_OK || element_class == CLASS_OFF;
     if (!numbers || (element_class == CLASS_OFF && !isfinite(off)))
         off = INFINITY;
@@ -31,6 +35,7 @@ static void add_element(struct output_error *error, int element_class, double of
         off = 0;
     error->elements++;
     error->largest = fmax(error->largest, off);
+    judge->squares += off * off;
 }
 
 static void add_tile(void *ctx, const struct tile_detail *d)
@@ -44,7 +49,7 @@ static void add_tile(void *ctx, const struct tile_detail *d)
 static int judge_place(const struct job *job, struct judge *judge, const int32_t place[3])
 {
     struct slot_case c;
-    struct tile_detail d = {.each = add_tile, .ctx = &judge->error};
+    struct tile_detail d = {.each = add_tile, .ctx = judge};
     d.got = judge->room;
     d.want_local = d.got + job->tile;
     d.bound_local = d.got + 2 * job->tile;
@@ -69,8 +74,10 @@ static int step(void *ctx, int worker)
         return 0;
     const int32_t place[3] = {(int32_t)(i / l->q_tiles / job->t->problem.heads),
                               (int32_t)(i / l->q_tiles % job->t->problem.heads), (int32_t)(i % l->q_tiles)};
+    job->judges[worker].squares = 0;
     if (judge_place(job, &job->judges[worker], place) != 0)
         atomic_store(&job->failed, 1);
+    job->squares[i] = job->judges[worker].squares;
     return 1;
 }
 
@@ -88,7 +95,8 @@ static int judges_new(struct job *job, int threads)
 {
     const size_t tiles = (size_t)job->t->layout.kv_tiles * ASC_CHANNELS;
     job->judges = calloc((size_t)threads, sizeof *job->judges);
-    int made = job->judges != NULL;
+    job->squares = calloc((size_t)job->places, sizeof *job->squares);
+    int made = job->judges && job->squares;
     for (int i = 0; i < threads && made; i++) {
         struct judge *judge = &job->judges[i];
         judge->scratch = judge_scratch_new();
@@ -107,9 +115,11 @@ static void judges_free(struct job *job, int threads)
         free(job->judges[i].room);
     }
     free(job->judges);
+    free(job->squares);
 }
 
-int output_error_judge(const struct trace *t, struct output_error *out, struct err *err)
+/* *rms: of |o - truth| over all elements. */
+static int judge_output(const struct trace *t, struct output_error *out, double *rms, struct err *err)
 {
     struct pool *pool = NULL;
     struct job job = {.t = t, .tile = largest_tile(t)};
@@ -131,9 +141,32 @@ int output_error_judge(const struct trace *t, struct output_error *out, struct e
         out->largest_ratio = fmax(out->largest_ratio, error->largest_ratio);
         out->elements += error->elements;
     }
+    *rms = 0;
+    for (int64_t i = 0; i < job.places && job.squares; i++)
+        *rms += job.squares[i];
+    *rms = sqrt(*rms / (double)out->elements);
     judges_free(&job, threads);
     pool_free(pool);
     return atomic_load(&job.failed) ? err_set(err, ERR_SYSTEM, "", "no memory to judge with") : 0;
+}
+
+int output_error_unquantised(const struct trace *t, struct unquantised_error *out, struct err *err)
+{
+    struct trace view;
+    struct output_error error;
+    *out = (struct unquantised_error){NAN, NAN};
+    if (!unquantised_view(t, &view))
+        return 0;
+    if (judge_output(&view, &error, &out->rms, err) != 0)
+        return -1;
+    out->largest = error.largest;
+    return 0;
+}
+
+int output_error_judge(const struct trace *t, struct output_error *out, struct err *err)
+{
+    double rms;
+    return judge_output(t, out, &rms, err) != 0 || output_error_unquantised(t, &out->unquantised, err) != 0 ? -1 : 0;
 }
 
 int output_error_measure(const struct runner_paths *paths, const struct scenario *scenario,
