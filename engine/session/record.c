@@ -3,6 +3,7 @@
 #include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
 #include "engine/base/units.h"
+#include "engine/session/adopt_types.h"
 #include "engine/session/backend.h"
 #include "engine/session/bounded.h"
 #include "engine/session/feed.h"
@@ -427,19 +428,24 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
 }
 
 /* A warm child, and what a run of it would record: selection->slots holds all *wanted places and is the caller's, of
-   which the memory takes the first selection->n. */
-static int select_places(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+   which the memory takes the first selection->n. The types that the scenario leaves open are set. */
+static int select_places(struct recorder *r, const struct runner_paths *paths, struct scenario *scenario,
                          enum probes probes, const struct runner_progress *progress, struct selection *selection,
                          int64_t *wanted, struct err *err)
 {
+    const int32_t built_for = scenario->problem.dtype;
     struct layout one;
     *selection = (struct selection){0};
     if (!r->pool && pool_new(0, &r->pool, NULL) != 0)
         r->pool = NULL; /* one thread does it as well */
     if (!r->store)
         r->store = trace_store_new(r->pool); /* without one every run takes new memory */
-    if (warm_child(r, paths, scenario, probes, progress, err) != 0 ||
-        child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
+    if (warm_child(r, paths, scenario, probes, progress, err) != 0)
+        return -1;
+    adopt_types(child_hello(r->child), scenario);
+    if (scenario->problem.dtype != built_for && warm_child(r, paths, scenario, probes, progress, err) != 0)
+        return -1;
+    if (child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
         return -1;
     choose_types(r, scenario, &selection->types);
     if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
@@ -454,21 +460,22 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, c
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err)
 {
+    struct scenario own = *scenario; /* borrows what that owns */
     struct selection selection;
     int64_t n = 0;
     *out = NULL;
     const enum probes probes = scenario->probes == SCENARIO_PROBES_OFF ? PROBES_NONE : PROBES_RECORD;
-    if (select_places(r, paths, scenario, probes, progress, &selection, &n, err) != 0)
+    if (select_places(r, paths, &own, probes, progress, &selection, &n, err) != 0)
         return -1;
     if (selection.n == n) {
-        const int failed = record_pass(r, scenario, &selection, progress, out, err);
+        const int failed = record_pass(r, &own, &selection, progress, out, err);
         free(selection.slots);
         return failed;
     }
     struct bounded b;
     if (bounded_begin(&b, selection.slots, n, err) != 0)
         return -1;
-    const int failed = record_bounded(r, paths, scenario, &b, &selection, progress, out, err);
+    const int failed = record_bounded(r, paths, &own, &b, &selection, progress, out, err);
     bounded_end(&b);
     return failed;
 }
@@ -477,10 +484,11 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
                 enum probes probes, int room, const struct runner_progress *progress, struct trace **out,
                 struct err *err)
 {
+    struct scenario own = *scenario; /* borrows what that owns */
     struct selection selection;
     int64_t n = 0;
     *out = NULL;
-    if (select_places(r, paths, scenario, probes, progress, &selection, &n, err) != 0)
+    if (select_places(r, paths, &own, probes, progress, &selection, &n, err) != 0)
         return -1;
     if (!room) {
         selection.n = 1;
@@ -488,9 +496,9 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
             selection.types.channel[ch] = -1;
     }
     report(progress, "filling inputs");
-    int failed = make_trace(r, scenario, &selection, out, err);
+    int failed = make_trace(r, &own, &selection, out, err);
     free(selection.slots);
-    if (!failed && describe(r, scenario, *out, err) != 0) {
+    if (!failed && describe(r, &own, *out, err) != 0) {
         trace_free(*out);
         *out = NULL;
         failed = -1;
@@ -520,10 +528,14 @@ int record_fed(struct recorder *r, const struct runner_paths *paths, const struc
                const struct trace *run, struct trace *fed, uint32_t channels, const struct runner_progress *progress,
                struct trace **out, struct err *err)
 {
+    struct scenario own = *scenario; /* borrows what that owns */
     struct trace *t = NULL;
     *out = NULL;
-    if (warm_child(r, paths, scenario, PROBES_FEED, progress, err) != 0 || same_kernel(r, scenario, run, err) != 0 ||
-        feed_trace_like(run, &t, err) != 0 || describe(r, scenario, t, err) != 0) {
+    own.problem.dtype = run->problem.dtype; /* the scenario may leave them open */
+    own.problem.k_dtype = run->problem.k_dtype;
+    own.problem.v_dtype = run->problem.v_dtype;
+    if (warm_child(r, paths, &own, PROBES_FEED, progress, err) != 0 || same_kernel(r, &own, run, err) != 0 ||
+        feed_trace_like(run, &t, err) != 0 || describe(r, &own, t, err) != 0) {
         trace_free(t);
         trace_free(fed);
         return -1;
