@@ -1,0 +1,342 @@
+// split_kv: v2b_scalar for few queries and many keys (flash-decoding). The kv tiles of a row are cut into ranges, each
+// a block of its own, so that one query still fills the GPU. A block leaves its output, divided by its own sum, and the
+// log-sum-exp of its scores in the workspace; a second kernel merges them, weighted by exp(lse_split - lse).
+//
+// A block is 8 warps on a 16-row q tile and one range; a warp takes its 2 rows one after the other. For a row, a lane
+// owns two of the 64 keys (lane, lane + 32) and head_dim / 32 of the output columns. There are 2 to 16 ranges, as many
+// as bring the blocks to ENOUGH. A range in which a row sees no key leaves an lse of -inf, and weighs nothing.
+//
+// Workspace: o [batch][heads][q_len][splits][D] f32, then lse [batch][heads][q_len][splits] f32.
+//
+// Shared memory in bytes, head_dim 64 / 128 (rows are padded by two elements, so that the 32 lanes that read 32
+// different rows meet 32 different banks); the merge has none:
+//     q   [16][D + 2] T     2112    4160
+//     k   [64][D + 2] T     8448   16640
+//     v   [64][D + 2] T     8448   16640
+//     p   [8][64] f32       2048    2048     weights of the row each warp works on
+//                          21056   39488
+//
+// Known to be bad at: many queries, where ranges only add the way through the workspace, and grouped heads, each of
+// which loads the K and V they share. The products are scalar.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <math.h>
+
+#include "attnscope.h"
+
+namespace
+{
+
+constexpr int BR = 16, BC = 64, WARPS = 8, THREADS = 32 * WARPS, ROWS_PER_WARP = BR / WARPS;
+constexpr int ENOUGH = 264, MOST_SPLITS = 16; // blocks: two for each SM of an H100
+
+template <class T> struct Params {
+    const T *q, *k, *v;
+    T *o;
+    float *lse;       /* [batch][heads][q_len] */
+    float *split_o;   /* [batch][heads][q_len][splits][D] */
+    float *split_lse; /* [batch][heads][q_len][splits] */
+    asc_strides q_strides, kv_strides;
+    int heads, group; /* group: query heads that share a kv head */
+    int q_len, kv_len;
+    int splits, split_tiles;
+    int reach; /* row i sees keys 0 .. i + reach */
+    float scale;
+};
+
+[[maybe_unused]] __device__ __forceinline__ float to_float(__half x)
+{
+    return __half2float(x);
+}
+[[maybe_unused]] __device__ __forceinline__ float to_float(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+[[maybe_unused]] __device__ __forceinline__ void from_float(__half &out, float x)
+{
+    out = __float2half(x);
+}
+[[maybe_unused]] __device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
+{
+    out = __float2bfloat16(x);
+}
+
+__device__ __forceinline__ float warp_max(float x)
+{
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+    return x;
+}
+
+__device__ __forceinline__ float warp_sum(float x)
+{
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+// Rows first .. first + COUNT - 1 of a head into shared memory; rows beyond `rows` become zero.
+template <class T, int D, int COUNT>
+__device__ void load_tile(T *tile, const T *head, int64_t row_stride, int first, int rows)
+{
+    for (int i = threadIdx.x; i < COUNT * D; i += THREADS) {
+        const int r = i / D, d = i % D;
+        T x;
+        from_float(x, 0.0f);
+        if (first + r < rows)
+            x = head[(first + r) * row_stride + d];
+        tile[r * (D + 2) + d] = x;
+    }
+}
+
+template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Params<T> p)
+{
+    constexpr int LD = D + 2, COLS = D / 32;
+    extern __shared__ __align__(16) unsigned char shared[];
+    T *sq = reinterpret_cast<T *>(shared), *sk = sq + BR * LD, *sv = sk + BC * LD;
+    float *sp = reinterpret_cast<float *>(sv + BC * LD);
+
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int q_tile = blockIdx.x / p.splits, split = blockIdx.x % p.splits, head = blockIdx.y, batch = blockIdx.z;
+    const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
+    const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    ASC_TILE(batch, head, q_tile);
+
+    load_tile<T, D, BR>(sq, q, p.q_strides.row, q_tile * BR, p.q_len);
+    __syncthreads();
+    if (split == 0)
+        ASC_BLOCK(q, 0, BR, D, sq[r * LD + c]);
+
+    float m[ROWS_PER_WARP], l[ROWS_PER_WARP], u[ROWS_PER_WARP][COLS];
+#pragma unroll
+    for (int r = 0; r < ROWS_PER_WARP; r++) {
+        m[r] = -INFINITY;
+        l[r] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            u[r][i] = 0.0f;
+    }
+
+    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
+    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
+    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int first_tile = split * p.split_tiles, end_tile = min(first_tile + p.split_tiles, (keys + BC - 1) / BC);
+    for (int kt = first_tile; kt < end_tile; kt++) {
+        load_tile<T, D, BC>(sk, k, p.kv_strides.row, kt * BC, p.kv_len);
+        load_tile<T, D, BC>(sv, v, p.kv_strides.row, kt * BC, p.kv_len);
+        __syncthreads();
+        ASC_BLOCK(k, kt, BC, D, sk[r * LD + c]);
+        ASC_BLOCK(v, kt, BC, D, sv[r * LD + c]);
+
+#pragma unroll
+        for (int r = 0; r < ROWS_PER_WARP; r++) {
+            const int row = warp * ROWS_PER_WARP + r;
+            float s[2] = {0.0f, 0.0f};
+            for (int d = 0; d < D; d++) {
+                const float x = to_float(sq[row * LD + d]);
+                s[0] += x * to_float(sk[lane * LD + d]);
+                s[1] += x * to_float(sk[(lane + 32) * LD + d]);
+            }
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int key = kt * BC + lane + 32 * i;
+                s[i] *= p.scale;
+                if (key >= p.kv_len || key > q_tile * BR + row + p.reach)
+                    s[i] = -INFINITY;
+            }
+            ASC_EACH(s, kt, 2, row, lane + 32 * i, s[i]);
+
+            const float m_prev = m[r];
+            m[r] = fmaxf(m_prev, warp_max(fmaxf(s[0], s[1])));
+            ASC_ROW_ALL(m, kt, row, lane == 0, m[r]);
+            const float base = m[r] == -INFINITY ? 0.0f : m[r]; // no key yet: -inf - -inf would be NaN
+            float alpha = __expf(m_prev - base);
+            ASC_ROW_ALL(alpha, kt, row, lane == 0, alpha);
+            float w[2] = {__expf(s[0] - base), __expf(s[1] - base)};
+            ASC_EACH(p, kt, 2, row, lane + 32 * i, w[i]);
+            l[r] = l[r] * alpha + warp_sum(w[0] + w[1]);
+            ASC_ROW_ALL(l, kt, row, lane == 0, l[r]);
+            sp[warp * BC + lane] = w[0];
+            sp[warp * BC + lane + 32] = w[1];
+            __syncwarp(); // the row's weights are there
+
+#pragma unroll
+            for (int i = 0; i < COLS; i++)
+                u[r][i] *= alpha;
+            for (int c = 0; c < BC; c++) {
+                const float weight = sp[warp * BC + c];
+#pragma unroll
+                for (int i = 0; i < COLS; i++)
+                    u[r][i] += weight * to_float(sv[c * LD + lane + 32 * i]);
+            }
+            ASC_EACH(u, kt, COLS, row, lane + 32 * i, u[r][i]);
+            __syncwarp(); // the next row overwrites the weights
+        }
+        __syncthreads(); // the next tile overwrites K and V
+    }
+
+#pragma unroll
+    for (int r = 0; r < ROWS_PER_WARP; r++) {
+        const int global_row = q_tile * BR + warp * ROWS_PER_WARP + r;
+        const float inverse = l[r] > 0.0f ? 1.0f / l[r] : 0.0f;
+        const float lse = l[r] > 0.0f ? m[r] + __logf(l[r]) : -INFINITY;
+        if (global_row >= p.q_len)
+            continue;
+        const int64_t at = ((static_cast<int64_t>(batch) * p.heads + head) * p.q_len + global_row) * p.splits + split;
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            p.split_o[at * D + lane + 32 * i] = u[r][i] * inverse;
+        if (lane == 0)
+            p.split_lse[at] = lse;
+    }
+}
+
+// A warp owns a row from its splits to its output.
+template <class T, int D> __global__ void __launch_bounds__(THREADS) merge_splits(Params<T> p)
+{
+    constexpr int COLS = D / 32;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+    ASC_TILE(batch, head, q_tile);
+
+#pragma unroll
+    for (int r = 0; r < ROWS_PER_WARP; r++) {
+        const int row = warp * ROWS_PER_WARP + r, global_row = q_tile * BR + row;
+        if (global_row >= p.q_len)
+            continue;
+        const int64_t first = (static_cast<int64_t>(batch) * p.heads + head) * p.q_len + global_row;
+        const float *split_o = p.split_o + first * p.splits * D, *split_lse = p.split_lse + first * p.splits;
+
+        float largest = -INFINITY;
+        for (int split = 0; split < p.splits; split++)
+            largest = fmaxf(largest, split_lse[split]);
+        const float base = largest == -INFINITY ? 0.0f : largest; // no key at all: -inf - -inf would be NaN
+        float sum = 0.0f, merged[COLS];
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            merged[i] = 0.0f;
+        for (int split = 0; split < p.splits; split++) {
+            const float weight = __expf(split_lse[split] - base);
+            sum += weight;
+#pragma unroll
+            for (int i = 0; i < COLS; i++)
+                merged[i] += weight * split_o[split * D + lane + 32 * i];
+        }
+        const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f; // a row without any key gives zero
+        const float lse = sum > 0.0f ? base + __logf(sum) : -INFINITY;
+        T out[COLS];
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            from_float(out[i], merged[i] * inverse);
+        T *o = p.o + batch * p.q_strides.batch + head * p.q_strides.head + global_row * p.q_strides.row;
+#pragma unroll
+        for (int i = 0; i < COLS; i++)
+            o[lane + 32 * i] = out[i];
+        if (lane == 0)
+            p.lse[first] = lse;
+        ASC_EACH(o, 0, COLS, row, lane + 32 * i, out[i]);
+        if (lane == 0)
+            ASC_ROW(lse, 0, row, lse);
+    }
+}
+
+int64_t rows_of(const asc_problem *problem)
+{
+    return static_cast<int64_t>(problem->batch) * problem->heads * problem->q_len;
+}
+
+// Two at least: there is always something to merge.
+int splits_of(const asc_problem *problem)
+{
+    const int64_t blocks = static_cast<int64_t>(problem->batch) * problem->heads * ((problem->q_len - 1) / BR + 1);
+    const int64_t tiles = (problem->kv_len - 1) / BC + 1, wanted = (ENOUGH - 1) / blocks + 1;
+    const int64_t most = tiles < MOST_SPLITS ? tiles : MOST_SPLITS, splits = wanted < most ? wanted : most;
+    return static_cast<int>(splits > 2 ? splits : 2);
+}
+
+const char *plan(const asc_problem *problem, asc_plan *plan)
+{
+    if (problem->head_dim != 64 && problem->head_dim != 128)
+        return "head_dim must be 64 or 128";
+    if (problem->heads > 65535 || problem->batch > 65535)
+        return "batch and heads are grid dimensions y and z: at most 65535 each";
+    if (problem->window_left >= 0 || problem->window_right >= 0)
+        return "there is no sliding window in this kernel: window must be none";
+    if (problem->softcap != 0)
+        return "there is no soft cap in this kernel: softcap must be 0";
+    plan->br = BR;
+    plan->bc = BC;
+    plan->threads = THREADS;
+    plan->kv_splits = splits_of(problem);
+    plan->workspace_bytes =
+        static_cast<uint64_t>(rows_of(problem)) * plan->kv_splits * (problem->head_dim + 1) * sizeof(float);
+    return NULL;
+}
+
+template <class T, int D> const char *run(const asc_problem *problem, void *stream)
+{
+    Params<T> p;
+    p.q = static_cast<const T *>(problem->q);
+    p.k = static_cast<const T *>(problem->k);
+    p.v = static_cast<const T *>(problem->v);
+    p.o = static_cast<T *>(problem->o);
+    p.lse = problem->lse;
+    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
+    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
+    p.heads = problem->heads;
+    p.group = problem->heads / problem->kv_heads;
+    p.q_len = problem->q_len;
+    p.kv_len = problem->kv_len;
+    p.splits = splits_of(problem);
+    p.split_tiles = asc_split_tiles((problem->kv_len - 1) / BC + 1, p.splits);
+    p.split_o = static_cast<float *>(problem->workspace);
+    p.split_lse = p.split_o + rows_of(problem) * p.splits * D;
+    p.reach = problem->kv_len; // everything
+    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
+        p.reach = 0;
+    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
+        p.reach = problem->kv_len - problem->q_len;
+    p.scale = problem->scale;
+
+    const size_t shared = (BR + 2 * BC) * (D + 2) * sizeof(T) + WARPS * BC * sizeof(float);
+    const unsigned q_tiles = (problem->q_len - 1) / BR + 1;
+    const char *failed = ASC_LAUNCH((split_kv<T, D>), dim3(q_tiles * p.splits, problem->heads, problem->batch), THREADS,
+                                    shared, stream, p);
+    if (failed)
+        return failed;
+    return ASC_LAUNCH((merge_splits<T, D>), dim3(q_tiles, problem->heads, problem->batch), THREADS, 0, stream, p);
+}
+
+template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
+{
+    if constexpr (asc_built_for(dtype, D))
+        return run<T, D>(problem, stream);
+    return "this build has no such instance";
+}
+
+const char *launch(const asc_problem *problem, void *stream)
+{
+    const bool narrow = problem->head_dim == 64;
+    if (problem->dtype == DTYPE_F16)
+        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
+                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+}
+
+} // namespace
+
+ASC_KERNEL(split_kv)
+{
+    kernel.plan = plan;
+    kernel.launch = launch;
+    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.conventions.s_unit = ASC_UNIT_SCALED;
+    kernel.conventions.m_unit = ASC_UNIT_SCALED;
+    kernel.conventions.empty_lse_negative = 1;
+}
