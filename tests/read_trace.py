@@ -74,10 +74,16 @@ class Trace:
         check(self.texts["attnscope.format"] == "3", "format")
         matrix = lambda heads, rows: [p["batch"]] + ([heads, rows] if p["layout"] == "BHLD" else [rows, heads]) + [
             p["head_dim"]]
-        input_type = TYPES[p["dtype"]][0]
-        self.expect("input.q", input_type, matrix(p["heads"], p["q_len"]))
-        self.expect("input.k", input_type, matrix(p["kv_heads"], p["kv_len"]))
-        self.expect("input.v", input_type, matrix(p["kv_heads"], p["kv_len"]))
+        known = {"input.q", "input.k", "input.v", "output.o", "output.lse", "slot", "dropped", "mistyped"}
+        for name, heads, rows in (("q", p["heads"], p["q_len"]), ("k", p["kv_heads"], p["kv_len"]),
+                                  ("v", p["kv_heads"], p["kv_len"])):
+            dtype = p["dtype"] if name == "q" else p.get(name + "_dtype", p["dtype"])
+            self.expect("input." + name, TYPES[dtype][0], matrix(heads, rows))
+            if dtype in ("e4m3", "e5m2", "u8"):
+                span = p.get("scale_rows", 0)
+                self.expect(f"input.{name}_scale", "F32", [p["batch"], heads, -(-rows // span) if span else 1])
+                self.expect(f"input.{name}_given", "F16", matrix(heads, rows))
+                known |= {f"input.{name}_scale", f"input.{name}_given"}
         self.expect("output.o", TYPES[self.types["o"]][0], matrix(p["heads"], p["q_len"]))
         self.expect("output.lse", "F32", [p["batch"], p["heads"], p["q_len"]])
         n_slots = self.tensors["slot"]["shape"][0]
@@ -86,7 +92,6 @@ class Trace:
         self.expect("mistyped", "I64", [len(CHANNELS)])
         q_tiles, kv_tiles = -(-p["q_len"] // plan["br"]), -(-p["kv_len"] // plan["bc"])
         size = {"br": plan["br"], "bc": plan["bc"], "d": p["head_dim"], "1": 1}
-        known = {"input.q", "input.k", "input.v", "output.o", "output.lse", "slot", "dropped", "mistyped"}
         heads, batch = p["heads"], p["batch"]
         bias = {"none": None, "shared": [1, 1], "per-head": [1, heads], "per-batch": [batch, 1], "full": [batch, heads]}
         for name, shape in (("sink", [heads] if p["has_sink"] else None), ("alibi", [heads] if p["has_alibi"] else None),

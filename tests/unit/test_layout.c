@@ -20,6 +20,7 @@ static int draw(int below)
 
 static struct asc_problem random_problem(void)
 {
+    static const int inputs[] = {DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_E4M3, DTYPE_E5M2, DTYPE_U8};
     const int kv_heads = 1 + draw(3);
     return (struct asc_problem){.batch = 1 + draw(2),
                                 .heads = kv_heads * (1 + draw(2)),
@@ -29,7 +30,10 @@ static struct asc_problem random_problem(void)
                                 .head_dim = 1 + draw(9),
                                 .causal = draw(3),
                                 .layout = draw(2),
-                                .dtype = DTYPE_F16,
+                                .dtype = inputs[draw(6)],
+                                .k_dtype = inputs[draw(6)],
+                                .v_dtype = inputs[draw(6)],
+                                .scale_rows = draw(2) * draw(25),
                                 .has_sink = draw(2),
                                 .has_alibi = draw(2),
                                 .bias_kind = draw(ASC_BIAS_FULL + 1),
@@ -65,6 +69,21 @@ static void take_part(unsigned char *taken, const struct layout *l, const struct
 static uint64_t size_of(int dtype)
 {
     return dtype_bytes((enum dtype)dtype);
+}
+
+/* An input of n elements in `heads` heads of `rows` rows, counted through the batch; with codes their scales and what
+   they were made from. */
+static void take_input(unsigned char *taken, const struct layout *l, const struct layout_part parts[3], int dtype,
+                       uint64_t heads, uint64_t rows, uint64_t d, uint64_t scale_rows)
+{
+    const int codes = dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 || dtype == DTYPE_U8;
+    uint64_t groups = 0;
+    for (uint64_t row = 0; row < rows; row += scale_rows ? scale_rows : rows)
+        groups++;
+    take_part(taken, l, &parts[0], heads * rows * d * size_of(dtype));
+    take_part(taken, l, &parts[1], codes ? heads * groups * 4 : 0);
+    take_part(taken, l, &parts[2], codes ? heads * rows * d * 2 : 0);
+    assert_int_equal(parts[0].dtype, dtype);
 }
 
 static void take_channel(unsigned char *taken, const struct layout *l, int ch)
@@ -118,9 +137,12 @@ static void check_one(void)
     const uint64_t k = (uint64_t)p.batch * (uint64_t)p.kv_heads * (uint64_t)p.kv_len;
     const uint64_t d = (uint64_t)p.head_dim;
     take(taken, l.total_bytes, 0, ASC_HEADER_BYTES);
-    take_part(taken, &l, &l.q, q * d * 2);
-    take_part(taken, &l, &l.k, k * d * 2);
-    take_part(taken, &l, &l.v, k * d * 2);
+    const uint64_t q_heads = q / (uint64_t)p.q_len, k_heads = k / (uint64_t)p.kv_len, rows = (uint64_t)p.scale_rows;
+    const struct layout_part inputs[3][3] = {
+        {l.q, l.q_scale, l.q_given}, {l.k, l.k_scale, l.k_given}, {l.v, l.v_scale, l.v_given}};
+    take_input(taken, &l, inputs[0], p.dtype, q_heads, (uint64_t)p.q_len, d, rows);
+    take_input(taken, &l, inputs[1], p.k_dtype, k_heads, (uint64_t)p.kv_len, d, rows);
+    take_input(taken, &l, inputs[2], p.v_dtype, k_heads, (uint64_t)p.kv_len, d, rows);
     take_part(taken, &l, &l.o, q * d * size_of(types.o));
     take_part(taken, &l, &l.lse, q * 4);
     const uint64_t heads = (uint64_t)p.heads, batch = (uint64_t)p.batch, pairs = (uint64_t)p.q_len * (uint64_t)p.kv_len;
@@ -144,7 +166,7 @@ static void check_one(void)
     for (uint64_t i = 0; i < l.total_bytes; i++)
         waste += !taken[i];
     const int per_slot = 1 + ASC_CHANNELS + l.kv_tiles * (ASC_CHANNELS + 1);
-    assert_true(waste <= (uint64_t)ASC_ALIGN * (uint64_t)(13 + n_slots * per_slot));
+    assert_true(waste <= (uint64_t)ASC_ALIGN * (uint64_t)(19 + n_slots * per_slot));
     if (n_slots)
         assert_true(recorded == 0 || last_taken(taken, l.total_bytes) + ASC_ALIGN >= l.total_bytes);
     free(taken);
@@ -292,6 +314,15 @@ static void impossible_numbers_are_refused(void **state)
     p.dtype = DTYPE_I32;
     refuses(p, plan, 0, "dtype");
     p = good;
+    p.k_dtype = DTYPE_I64;
+    refuses(p, plan, 0, "k_dtype");
+    p = good;
+    p.v_dtype = -1;
+    refuses(p, plan, 0, "v_dtype");
+    p = good;
+    p.scale_rows = -1;
+    refuses(p, plan, 0, "scale_rows");
+    p = good;
     p.head_dim = ASC_HEAD_DIM_MAX + 1;
     refuses(p, plan, 0, "head_dim");
     p.batch = p.q_len = INT32_MAX;
@@ -304,6 +335,8 @@ static void impossible_numbers_are_refused(void **state)
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 1025}, 0, "threads");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_splits = -1}, 0, "kv splits");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_splits = ASC_SPLITS_MAX + 1}, 0, "kv splits");
+    refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .workspace_bytes = ASC_WORKSPACE_MAX + 1}, 0,
+            "workspace");
     refuses(p, plan, -1, "slots");
     refuses(p, plan, 17, "slots");
     refuses(p, (struct asc_plan){.br = ASC_TILE_MAX + 1, .bc = 4, .threads = 32}, 0, "br and bc");
