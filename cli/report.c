@@ -5,6 +5,7 @@
 #include "engine/session/budget.h"
 #include "engine/session/exactness.h"
 #include "engine/session/lost.h"
+#include "engine/session/reports.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,8 +222,12 @@ static void write_events(const struct trace *t, FILE *out)
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         fprintf(out, "event: %s: %s", e->kind, e->text);
-        if (e->file[0])
-            fprintf(out, " (%s:%d)", e->file, e->line);
+        char lines[640];
+        event_lines(e, 0, lines, sizeof lines);
+        if (lines[0])
+            fprintf(out, " (%s)", lines);
+        if (e->times > 1)
+            fprintf(out, ", %d times", e->times);
         fputs("\n", out);
     }
 }
@@ -253,6 +258,15 @@ static void write_last_stamps(const struct session *s, FILE *out)
     free(last);
 }
 
+/* Right values do not make a run clean. */
+static void write_reports(const struct trace *t, FILE *out)
+{
+    char words[256];
+    reports_words(t, words, sizeof words);
+    if (words[0] && trace_complete(t))
+        fprintf(out, "the values are right; reported: %s\n", words);
+}
+
 void report_write_findings(const struct session *s, FILE *out)
 {
     const struct judgement *j = s->judgement;
@@ -268,6 +282,7 @@ void report_write_findings(const struct session *s, FILE *out)
               : trace_probes_off(s->trace) ? "o and lse are within their bounds\n"
                                            : "every recorded stage is within its bound\n",
               out);
+        write_reports(s->trace, out);
     }
     for (int i = 0; i < j->n_findings; i++)
         write_finding(s, &j->findings[i], out);

@@ -4,8 +4,9 @@
 
 static const struct {
     const char *name, *meaning;
+    int mistake;
 } kinds[] = {
-#define EVENT(id, name, meaning) {name, meaning},
+#define EVENT(id, name, mistake, meaning) {name, meaning, mistake},
 #include "probes/events.def"
 #undef EVENT
 };
@@ -18,6 +19,12 @@ const char *event_name(enum event_kind kind)
 const char *event_meaning(enum event_kind kind)
 {
     return kinds[kind].meaning;
+}
+
+int event_is_mistake(const char *name)
+{
+    const int kind = event_from_name(name);
+    return kind >= 0 && kinds[kind].mistake;
 }
 
 int event_from_name(const char *name)

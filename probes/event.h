@@ -3,13 +3,14 @@
 #define PROBES_EVENT_H
 
 enum event_kind {
-#define EVENT(id, name, meaning) EVENT_##id,
+#define EVENT(id, name, mistake, meaning) EVENT_##id,
 #include "probes/events.def"
 #undef EVENT
     EVENT_KINDS
 };
 const char *event_name(enum event_kind kind); /* "race" */
 const char *event_meaning(enum event_kind kind);
-int event_from_name(const char *name); /* enum event_kind, or -1 */
+int event_is_mistake(const char *name); /* 1: of a kernel that is wrong, whatever its values are */
+int event_from_name(const char *name);  /* enum event_kind, or -1 */
 
 #endif

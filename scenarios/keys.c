@@ -1,6 +1,7 @@
 #include "scenarios/keys.h"
 
 #include "engine/base/tensor_core.h"
+#include "probes/event.h"
 #include "probes/layout.h"
 #include "scenarios/value.h"
 
@@ -15,8 +16,8 @@
 #define EXPECT_BUDGET "a whole number from 0 to 2147483647"
 #define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2 or u8"
 #define EXPECT_FILL expect_fill
-#define EXPECT_EVENTS "none, or kinds of events separated by commas"
-#define EXPECT_STOPPED "kinds of events separated by commas, or limit, or crash"
+#define EXPECT_EVENTS expect_events
+#define EXPECT_EVENTS_OR_NONE expect_events_or_none
 #define EXPECT_CHANNELS_OR_NONE expect_channels_or_none
 #define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
 
@@ -36,6 +37,15 @@ static const char expect_channels_or_none[] = "none, or channels separated by co
 static const char expect_channels_or_all[] = "all, or channels separated by commas, out of"
 #include "probes/channels.def"
 #undef CHANNEL
+    ;
+
+static const char expect_events_or_none[] = "none, or kinds of events separated by commas, out of"
+#define EVENT(id, name, mistake, meaning) " " name
+#include "probes/events.def"
+    ;
+static const char expect_events[] = "kinds of events separated by commas, out of"
+#include "probes/events.def"
+#undef EVENT
     ;
 
 static const char *const fill_names[] = {
@@ -447,16 +457,31 @@ static int set_cause(struct scenario *s, enum scenario_key_id id, const char *va
     return read_names(value, s->expect.cause, sizeof s->expect.cause);
 }
 
+static int read_events(const char *value, char *out, size_t n_bytes)
+{
+    char names[sizeof((struct expect *)NULL)->event], name[64];
+    if (read_names(value, names, sizeof names) != 0)
+        return -1;
+    for (int i = 0; scenario_listed(names, i, name); i++)
+        if (event_from_name(name) < 0)
+            return -1;
+    snprintf(out, n_bytes, "%s", names);
+    return 0;
+}
+
 static int set_event(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return read_names(value, s->expect.event, sizeof s->expect.event);
+    if (strcmp(value, "none") != 0)
+        return read_events(value, s->expect.event, sizeof s->expect.event);
+    snprintf(s->expect.event, sizeof s->expect.event, "none");
+    return 0;
 }
 
 static int set_stopped(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return read_names(value, s->expect.stopped, sizeof s->expect.stopped);
+    return read_events(value, s->expect.stopped, sizeof s->expect.stopped);
 }
 
 static int set_event_at(struct scenario *s, enum scenario_key_id id, const char *value)

@@ -1,6 +1,7 @@
 /* Whether a run shows what its scenario says must be found. */
 #include "engine/session/judgement.h"
 
+#include "engine/session/reports.h"
 #include "scenarios/scenario.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,6 +92,11 @@ static int meets_clean(const struct judgement *j, const struct trace *t, const s
                      (long long)t->info.capture.off);
     if (!meets_events(t, e, why, bytes))
         return 0;
+    if (reports_count(t)) {
+        char words[256];
+        reports_words(t, words, sizeof words);
+        return unmet(why, bytes, "expected clean; the values are right, reported: %s", words);
+    }
     snprintf(why, bytes, "clean, as expected");
     return 1;
 }
@@ -148,11 +154,17 @@ static int meets_causes(const struct judgement *j, const struct expect *e, char 
 static int meets_event_at(const struct trace *t, const struct expect *e, int *known, char *why, size_t bytes)
 {
     const struct trace_event *event = first_event(t, e->event[0] ? e->event : e->stopped);
-    *known = event && event->line > 0;
-    if (!e->event_at[0] || (!*known && !e->event[0]) || (event && line_has(t, event->file, event->line, e->event_at)))
+    *known = event && (event->line > 0 || event->other_line > 0);
+    if (!e->event_at[0] || (!*known && !e->event[0]))
         return 1;
-    return unmet(why, bytes, "expected %s where the source has `%s`, found it at %s:%d", event ? event->kind : "it",
-                 e->event_at, event && event->file[0] ? event->file : "?", event ? event->line : 0);
+    if (*known && (line_has(t, event->file, event->line, e->event_at) ||
+                   line_has(t, event->other_file, event->other_line, e->event_at)))
+        return 1;
+    char lines[640] = "";
+    if (event)
+        event_lines(event, 0, lines, sizeof lines);
+    return unmet(why, bytes, "expected %s where the source has `%s`, found it at %s", event ? event->kind : "it",
+                 e->event_at, lines[0] ? lines : "a line that is not known");
 }
 
 static int values_bad(const struct judgement *j)
@@ -181,13 +193,16 @@ static int meets_values(const struct judgement *j, const struct trace *t, const 
 
 static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
 {
-    if (!e->event[0] && !values_bad(j))
+    if (!reports_count(t) && !values_bad(j) && (!e->event[0] || strcmp(e->event, "none") == 0))
         return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
     int known;
     if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
         !meets_event_at(t, e, &known, why, bytes))
         return 0;
-    snprintf(why, bytes, "found, as expected");
+    char words[256];
+    reports_words(t, words, sizeof words);
+    snprintf(why, bytes, "found, as expected%s%s",
+             values_bad(j) || !words[0] ? "" : ": the values are right, reported: ", values_bad(j) ? "" : words);
     return 1;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/session/session.h"
 
 #include "engine/runners/stamps.h"
+#include "engine/session/reports.h"
 #include "engine/session/work.h"
 #include <poll.h>
 #include <stdio.h>
@@ -330,7 +331,8 @@ static void adopt_run(struct session *s, struct trace *t, struct judgement *j)
     }
     c->channel = nearest_stage(t, c->channel);
     /* A trap on a NaN or an infinity mostly tells of a consequence: where it begins is for the verdicts to say. */
-    s->at_event = t->info.n_events > 0 && t->info.events[0].line > 0 && strncmp(t->info.events[0].kind, "fp-", 3) != 0;
+    const struct trace_event *event = session_event(s);
+    s->at_event = event && event->line > 0 && strncmp(event->kind, "fp-", 3) != 0;
     work_prefer(s->work, session_slot(s));
 }
 
@@ -435,6 +437,9 @@ int session_save(const struct session *s, const char *path, struct err *err)
 
 const struct trace_event *session_event(const struct session *s)
 {
+    const struct trace_event *report = s->trace ? reports_first(s->trace) : NULL;
+    if (report)
+        return report;
     return s->trace && s->trace->info.n_events ? &s->trace->info.events[0] : NULL;
 }
 
@@ -452,7 +457,8 @@ const char *session_verdict_word(const struct session *s)
         return "CANCELLED";
     if (!s->judgement || !s->judgement->complete || !judgement_any(s->judgement))
         return "UNJUDGED";
-    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off)
+    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off ||
+        reports_count(s->trace))
         return "FAIL";
     return s->judgement->summary.suspicious ? "SUSPECT" : "CLEAN";
 }

@@ -158,8 +158,11 @@ static void test_expected_events(void **state)
     info->events = calloc(2, sizeof *info->events);
     assert_non_null(info->events);
     info->n_events = 2;
-    info->events[0] = (struct trace_event){.kind = "barrier", .text = "diverged", .line = line};
-    info->events[1] = (struct trace_event){.kind = "barrier", .text = "diverged", .line = 1};
+    for (int i = 0; i < 2; i++) {
+        trace_event_init(&info->events[i]);
+        snprintf(info->events[i].kind, sizeof info->events[i].kind, "barrier");
+        info->events[i].line = i ? 1 : line;
+    }
     snprintf(info->events[0].file, sizeof info->events[0].file, "%s", info->source_name);
     assert_true(meets(s, e));
     e.no_culprits = 1;
@@ -182,10 +185,21 @@ static void test_expected_events(void **state)
     assert_false(meets(s, e));
     info->events[0].line = 0; /* not known is not met */
     assert_false(meets(s, e));
+    snprintf(info->events[0].other_file, sizeof info->events[0].other_file, "%s", info->source_name);
+    info->events[0].other_line = line; /* the other side of a collision does as well */
+    assert_true(meets(s, e));
+    info->events[0].other_line++;
+    assert_false(meets(s, e));
     info->events[0].line = line;
     snprintf(info->events[0].file, sizeof info->events[0].file, "other.h");
     assert_false(meets(s, e));
     e = nothing;
+    assert_false(meets(s, e)); /* right values, and yet not clean */
+    assert_string_equal(session_verdict_word(s), "FAIL");
+    snprintf(info->events[0].kind, sizeof info->events[0].kind, "fp-overflow"); /* that its values have to say */
+    assert_true(meets(s, e));
+    assert_string_equal(session_verdict_word(s), "CLEAN");
+    snprintf(info->events[0].kind, sizeof info->events[0].kind, "race");
     snprintf(e.event, sizeof e.event, "none");
     assert_false(meets(s, e));
     expect_events(&e, "", "", "address"); /* it came to its end */

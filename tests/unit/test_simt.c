@@ -304,7 +304,7 @@ static const struct mistake mistakes[] = {
     {"divide-long", "divide-long", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"overflow", "overflow", "fp-overflow", "block 0,0,0 thread 7,0,0", "overflow", 0, 0, 3, F16C},
     {"overflow", "overflow-libm", "fp-overflow", "block 0,0,0 thread 8,0,0", "overflow", 0, 0, 3, F16C},
-    {"copy-misaligned", "copy-misaligned", "address", "block 0,0,0 thread 1,0,0", "misaligned address: cp.async of 16 bytes from 0x", 1, 3, 1, ANYWHERE},
+    {"copy-misaligned", "copy-misaligned", "misaligned", "block 0,0,0 thread 1,0,0", "misaligned address: cp.async of 16 bytes from 0x", 1, 3, 1, ANYWHERE},
     {"copy-bytes", "copy-bytes", "address", "block 0,0,0 thread 0,0,0", "cp.async of 12 bytes", 1, 3, 1, ANYWHERE},
     {"copy-wild", "copy-wild", "address", "block 0,0,0 thread 2,0,0", "a null pointer", 1, 3, 1, ANYWHERE},
     {"matrix-misaligned", "matrix-misaligned", "matrix", "block 0,0,0 thread 31,0,0", "wmma::store_matrix_sync: its address is no multiple of 32 bytes", 0, 0, 3, ANYWHERE},
@@ -358,11 +358,11 @@ static void test_mistakes(void **state)
 
 /* clang-format off */
 static const struct mistake ptx_mistakes[] = {
-    {"misaligned", "misaligned", "address", "block 0,0,0 thread 9,0,0", "misaligned address: ldmatrix at shared address", 1, 3, 1, ANYWHERE},
+    {"misaligned", "misaligned", "misaligned", "block 0,0,0 thread 9,0,0", "misaligned address: ldmatrix at shared address", 1, 3, 1, ANYWHERE},
     {"outside", "outside", "address", "block 0,0,0 thread 15,0,0", "ldmatrix at shared address 0x10000f0 leaves the block's shared memory (its dynamic part: 0x1000000, 240 bytes)", 1, 3, 1, ANYWHERE},
     {"generic", "generic", "address", "block 0,0,0 thread 0,0,0", "ld.shared at shared address 0x", 1, 3, 1, ANYWHERE},
     {"lanes", "lanes", "matrix", "block 0,0,0 thread 31,0,0", "mma.sync: some of the 32 lanes have returned", 0, 0, 1, ANYWHERE},
-    {"copy-to", "copy-to", "address", "block 0,0,0 thread 0,0,0", "misaligned address: cp.async at shared address", 1, 3, 1, ANYWHERE},
+    {"copy-to", "copy-to", "misaligned", "block 0,0,0 thread 0,0,0", "misaligned address: cp.async at shared address", 1, 3, 1, ANYWHERE},
     {"copy-little", "copy-little", "address", "block 0,0,0 thread 0,0,0", "cp.async.cg copies 16 bytes", 1, 3, 1, ANYWHERE},
 };
 /* clang-format on */

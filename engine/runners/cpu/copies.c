@@ -41,7 +41,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
         traps_end();
     }
     if (((uintptr_t)to | (uintptr_t)from) & (bytes - 1)) {
-        report_raise("address", 1, file, line, NULL, "misaligned address: cp.async of %zu bytes %s %p", bytes,
+        report_raise("misaligned", 1, file, line, NULL, "misaligned address: cp.async of %zu bytes %s %p", bytes,
                      (uintptr_t)to & (bytes - 1) ? "to" : "from",
                      (uintptr_t)to & (bytes - 1) ? (const void *)to : from);
         traps_end();

@@ -71,6 +71,12 @@ void simt_address_error(const char *what, const char *file, int line)
     traps_end();
 }
 
+void simt_misaligned_error(const char *what, const char *file, int line)
+{
+    report_raise("misaligned", 1, file, line, NULL, "misaligned address in %s", what);
+    traps_end();
+}
+
 uint64_t simt_shared_address(const void *generic, const char *file, int line)
 {
     const struct worker *w = simt_tls.worker;
@@ -104,7 +110,7 @@ void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const ch
         traps_end();
     }
     if (align && address % align) {
-        report_raise("address", 1, file, line, NULL,
+        report_raise("misaligned", 1, file, line, NULL,
                      "misaligned address: %s at shared address 0x%" PRIx64 ", no multiple of %zu bytes", what, address,
                      align);
         traps_end();

@@ -188,11 +188,12 @@ const char *launches_stopped_by(cudaError_t status)
     const struct launched *l = launches_last();
     switch (status) {
     case cudaErrorIllegalAddress:
-    case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorHardwareStackError:
         return "address";
+    case cudaErrorMisalignedAddress:
+        return "misaligned";
     case cudaErrorAssert:
         return "assert";
     case cudaSuccess:

@@ -448,7 +448,7 @@ static inline uint32_t prmt(uint32_t a, uint32_t b, uint32_t selectors)
 static inline void *global_pointer(uint64_t address, size_t bytes, const char *file, int line)
 {
     if (address % bytes)
-        simt_address_error("misaligned address in ld.global or st.global", file, line);
+        simt_misaligned_error("ld.global or st.global", file, line);
     return reinterpret_cast<void *>(address);
 }
 template <int N> static inline regs<uint32_t, N> ld_shared_v(uint64_t address, SIMT_SITE)

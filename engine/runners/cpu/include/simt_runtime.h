@@ -57,6 +57,7 @@ void simt_copy_wait(size_t groups_left);
 uint64_t simt_shared_address(const void *generic, const char *file, int line);
 void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line);
 void simt_address_error(const char *what, const char *file, int line) __attribute__((noreturn));
+void simt_misaligned_error(const char *what, const char *file, int line) __attribute__((noreturn));
 
 /* A matrix product of a warp: d = c + a b', as the tensor cores of an H100, or those that were chosen, compute it. m
    and n are multiples of 8 up to 32, k is at most 32. */

@@ -1,0 +1,76 @@
+#include "engine/session/reports.h"
+
+#include <stdio.h>
+#include <string.h>
+
+size_t reports_count(const struct trace *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->info.n_events; i++)
+        n += event_is_mistake(t->info.events[i].kind) != 0;
+    return n;
+}
+
+const struct trace_event *reports_first(const struct trace *t)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (event_is_mistake(t->info.events[i].kind))
+            return &t->info.events[i];
+    return NULL;
+}
+
+/* How many events are of the i-th one's kind, where it is the first of them; else 0. */
+static size_t count_kind(const struct trace *t, size_t i)
+{
+    const struct trace_event *events = t->info.events;
+    size_t n = 0;
+    for (size_t k = 0; k < t->info.n_events; k++) {
+        const int same = strcmp(events[k].kind, events[i].kind) == 0;
+        if (same && k < i)
+            return 0;
+        n += same != 0;
+    }
+    return n;
+}
+
+void reports_words(const struct trace *t, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < t->info.n_events && used < bytes; i++) {
+        const size_t n = event_is_mistake(t->info.events[i].kind) ? count_kind(t, i) : 0;
+        if (n)
+            used +=
+                (size_t)snprintf(out + used, bytes - used, "%s%s (%zu)", used ? ", " : "", t->info.events[i].kind, n);
+    }
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes)
+{
+    out[0] = '\0';
+    if (e->line <= 0)
+        return;
+    int used = snprintf(out, bytes, "%s:%d", short_names ? base_name(e->file) : e->file, e->line);
+    if (e->other_line <= 0 || used < 0 || (size_t)used >= bytes ||
+        (e->other_line == e->line && strcmp(e->file, e->other_file) == 0))
+        return;
+    const int elsewhere = strcmp(e->file, e->other_file) != 0;
+    snprintf(out + used, bytes - (size_t)used, " and %s:%d",
+             !elsewhere    ? ""
+             : short_names ? base_name(e->other_file)
+                           : e->other_file,
+             e->other_line);
+}
+
+int event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
+{
+    if (e->batch != place[0] || e->head != place[1] || e->q_tile != place[2])
+        return 0;
+    return kv < 0 || e->kv_tile < 0 || e->kv_tile == kv;
+}

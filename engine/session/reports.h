@@ -1,0 +1,16 @@
+/* Events that say that the kernel is wrong, whatever its values are: races, bad addresses, diverged barriers. */
+#ifndef SESSION_REPORTS_H
+#define SESSION_REPORTS_H
+
+#include "probes/trace.h"
+
+size_t reports_count(const struct trace *t);
+const struct trace_event *reports_first(const struct trace *t); /* NULL: none */
+/* "race (2), never-waited (1)", a kind where it first comes; "": none. */
+void reports_words(const struct trace *t, char *out, size_t bytes);
+/* "kernels/x.cu:12 and :40": both sides of a collision; "": no line is known. short_names: without folders. */
+void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes);
+/* 1: the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
+int event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
+
+#endif
