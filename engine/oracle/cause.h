@@ -55,7 +55,8 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
     parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
     parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
-    parameter_window, parameter_padding, parameter_masked_value, parameter_weak_mask;
+    parameter_window, parameter_padding, parameter_masked_value, parameter_weak_mask, parameter_swizzle_of_s,
+    parameter_swizzle_of_u, parameter_f16_core;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 
@@ -74,6 +75,14 @@ double *cause_copy(const struct candidate *k, const double *values, enum asc_cha
 int cause_permuted(double parameter, int i, int n);
 /* K or V with its rows permuted as the parameter says, in cause_operand. */
 void cause_permute_operand(const struct candidate *k, enum asc_channel ch);
+/* What a swizzle parameter names: row r has its 16-byte piece i at i ^ r & mask, in Q and K or in one of them. */
+struct swizzle {
+    unsigned mask;
+    int of_q, of_k; /* V has a mask alone */
+};
+struct swizzle cause_swizzle(double parameter);
+/* Q, K or V with its pieces so out of place; out as the stage. */
+void cause_swizzle_operand(const struct candidate *k, enum asc_channel ch, unsigned mask, double *out);
 /* 1 if column col of row r belongs to the part of a row that a parameter names. */
 int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col);
 /* The type that a narrow_type parameter names. */

@@ -29,6 +29,11 @@ int cause_lse_base_2(struct candidate *k)
     return !k->tile->c->conventions.lse_base2 && combined(k, 1, 1, M_LOG2E);
 }
 
+int cause_lse_times_ln2(struct candidate *k)
+{
+    return !k->tile->c->conventions.lse_base2 && combined(k, 1, 1, M_LN2);
+}
+
 int cause_lse_base_e(struct candidate *k)
 {
     return k->tile->c->conventions.lse_base2 && combined(k, 1, 1, M_LN2);

@@ -70,20 +70,34 @@ int cause_p_from_previous_m(struct candidate *k)
     return against(k, k->tile->s->m_prev, k->tile->s->m_prev_loose);
 }
 
-int cause_p_from_tile_m(struct candidate *k)
+/* Against the running maximum of the scores, after so much of it as m_prev holds. */
+static int against_maximum(const struct candidate *k, const double *m_prev, const double *loose)
 {
     struct oracle_case c = *k->tile->c;
     struct judge_scratch s = *k->tile->s;
-    double *m = s.cause_operand, *bound = m + s.stage[asc_m].rows, *none = bound + s.stage[asc_m].rows;
-    for (int r = 0; r < s.stage[asc_m].rows; r++)
-        none[r] = -INFINITY;
-    s.m_prev = none;
-    s.m_prev_loose = s.zero;
+    double *m = s.cause_operand, *bound = m + s.stage[asc_m].rows;
+    s.m_prev = (double *)m_prev;
+    s.m_prev_loose = (double *)loose;
     s.stage[asc_m].want[LOCAL] = m;
     s.stage[asc_m].bound[LOCAL] = bound;
     c.conventions.m_policy = ASC_M_RUNNING;
     local_m(&c, &s);
     return against(k, m, bound);
+}
+
+int cause_p_from_tile_m(struct candidate *k)
+{
+    const struct judge_scratch *s = k->tile->s;
+    double *none = s->cause_alpha;
+    for (int r = 0; r < s->stage[asc_m].rows; r++)
+        none[r] = -INFINITY;
+    return against_maximum(k, none, s->zero);
+}
+
+int cause_p_from_new_m(struct candidate *k)
+{
+    const struct judge_scratch *s = k->tile->s;
+    return k->tile->c->conventions.m_policy != ASC_M_RUNNING && against_maximum(k, s->m_prev, s->m_prev_loose);
 }
 
 int cause_p_not_masked(struct candidate *k)

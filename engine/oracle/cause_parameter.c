@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/bias.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -423,3 +424,14 @@ static void zero_point_describe(const struct oracle_case *c, double value, char 
 
 const struct cause_parameter parameter_zero_point_of_u = {zero_point_of_u_value, zero_point_describe};
 const struct cause_parameter parameter_zero_point_of_v = {zero_point_of_v_value, zero_point_describe};
+
+/* In which of the ways that an f16 accumulator leaves open. */
+static double f16_core_value(const struct cause_tile *tile, int i)
+{
+    struct product_way ways[PRODUCT_WAYS];
+    struct oracle_case c = *tile->c;
+    c.conventions.acc_u = ASC_ACC_MMA_F16_F16;
+    return below(i, product_ways(&c, asc_u, ways));
+}
+
+const struct cause_parameter parameter_f16_core = {f16_core_value, NULL};

@@ -58,6 +58,24 @@ static int with_q(const struct candidate *k, const double *operand)
     return 1;
 }
 
+int cause_s_swizzled(struct candidate *k)
+{
+    const struct swizzle swizzle = cause_swizzle(k->parameter);
+    struct judge_scratch s = cause_altered(k);
+    if (swizzle.of_q) {
+        cause_swizzle_operand(k, asc_q, swizzle.mask, s.cause_operand);
+        s.stage[asc_q].value = s.cause_operand;
+        s.use_q = s.cause_operand;
+    }
+    if (swizzle.of_k) {
+        cause_swizzle_operand(k, asc_k, swizzle.mask, s.cause_size);
+        s.stage[asc_k].value = s.cause_size;
+        s.use_k = s.cause_size;
+    }
+    local_s(k->tile->c, &s);
+    return 1;
+}
+
 /* Key c as row and d as column trade places: that stays inside the tile where it is square. */
 int cause_s_k_not_transposed(struct candidate *k)
 {

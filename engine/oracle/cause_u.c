@@ -5,6 +5,7 @@
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
+#include <float.h>
 #include <string.h>
 
 /* U as it was recorded: where the next tile has rescaled it, by the power of its alpha. */
@@ -187,6 +188,36 @@ int cause_u_keys_permuted(struct candidate *k)
 {
     cause_permute_operand(k, asc_v);
     return with_v(k, k->tile->s->cause_operand);
+}
+
+int cause_u_v_swizzled(struct candidate *k)
+{
+    double *v = k->tile->s->cause_operand;
+    cause_swizzle_operand(k, asc_v, cause_swizzle(k->parameter).mask, v);
+    return with_v(k, v);
+}
+
+/* The bits of what the tensor core gives are known. That is no constant: its bound is not 0. */
+int cause_u_summed_in_f16(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch *s = k->tile->s;
+    const struct stage *u = &s->stage[asc_u];
+    struct product_way ways[PRODUCT_WAYS];
+    struct product product;
+    c.conventions.acc_u = ASC_ACC_MMA_F16_F16;
+    if (k->tile->c->conventions.acc_u == ASC_ACC_MMA_F16_F16 || (int)k->parameter >= product_ways(&c, asc_u, ways) ||
+        product_take(&c, s, asc_u, &product) != 0)
+        return 0;
+    const struct product_way *way = &ways[(int)k->parameter];
+    float *sums = (float *)s->product_sums, *out = (float *)s->product_out;
+    product_sum(s, &product, way, sums);
+    product_finish(s, way, sums, out);
+    for (int i = 0; i < u->rows * u->cols; i++) {
+        k->want[i] = (double)out[i];
+        k->bound[i] = DBL_MIN;
+    }
+    return 1;
 }
 
 int cause_u_key_dropped(struct candidate *k)

@@ -84,7 +84,8 @@ static inline float lagging(const struct run *run, float m, float top)
 }
 
 /* start + a.b of n products of f16, 16 at a time. */
-static inline float tensor_product(const float *a, const float *b, ptrdiff_t stride_b, int n, float start)
+static inline float tensor_product(enum tensor_core core, const float *a, const float *b, ptrdiff_t stride_b, int n,
+                                   float start)
 {
     float sum = start;
     for (int first = 0; first < n; first += 16) {
@@ -93,7 +94,7 @@ static inline float tensor_product(const float *a, const float *b, ptrdiff_t str
             dtype_store(DTYPE_F16, codes[0], (size_t)i, (double)a[first + i]);
             dtype_store(DTYPE_F16, codes[1], (size_t)i, (double)b[(first + i) * stride_b]);
         }
-        tensor_core_mma(TENSOR_CORE_H100, DTYPE_F16, 1, 1, 16, codes[0], codes[1], &sum, &sum);
+        tensor_core_mma(core, DTYPE_F16, 1, 1, 16, codes[0], codes[1], &sum, &sum);
     }
     return sum;
 }
@@ -104,7 +105,7 @@ static inline float product(const struct run *run, const float *a, const float *
 {
     float sum = start;
     if (run->spec.tensor_cores)
-        return tensor_product(a, b, stride_b, n, start);
+        return tensor_product(TENSOR_CORE_H100, a, b, stride_b, n, start);
     for (int i = 0; i < n; i++) {
         const int at = run->spec.backward ? n - 1 - i : i;
         sum += a[at] * b[at * stride_b];

@@ -25,8 +25,11 @@ enum {
     WINDOW = 131072,
     CAPPED = 262144,
     NATURAL_LSE = 524288,
+    WIDE_L = 1048576, /* what l sums has not been rounded */
     EARLY_U = 2097152,
-    WIDE_L = 1048576 /* what l sums has not been rounded */
+    LAGS = 4194304,
+    CORES = 8388608,  /* products by tensor cores, U recorded behind them */
+    PIECES = 16777216 /* rows are of 2, 4 .. pieces of 16 bytes */
 };
 
 static const struct {
@@ -143,6 +146,9 @@ static inline unsigned offers(const struct spec *s)
     set |= s->softcap > 0 ? CAPPED : 0;
     set |= s->late_u ? 0 : EARLY_U;
     set |= s->lse_base2 ? 0 : NATURAL_LSE;
+    set |= s->m_lag > 0 ? LAGS : 0;
+    set |= s->tensor_cores && !s->late_u ? CORES : 0;
+    set |= s->head_dim % 16 ? 0 : PIECES;
     return set;
 }
 

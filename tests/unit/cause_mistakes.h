@@ -52,6 +52,12 @@ static inline void mistaken_tile(const struct run *run, struct tile *t)
     }
 }
 
+/* Eight elements of a row are a piece of 16 bytes; every other row has its pieces swapped in pairs. */
+static inline ptrdiff_t swizzled(ptrdiff_t row, ptrdiff_t d)
+{
+    return d ^ (row % 2 * 8);
+}
+
 /* The K, then the V, that the products read where it is not the recorded one; in t->other. */
 static inline const float *other_k(const struct run *run, const struct tile *t)
 {
@@ -79,6 +85,11 @@ static inline const float *other_k(const struct run *run, const struct tile *t)
     case S_K_NOT_TRANSPOSED:
         for (int i = 0; i < n; i++)
             t->other[i] = t->k[i % D * D + i / D];
+        break;
+    case S_K_SWIZZLED:
+    case S_BOTH_SWIZZLED:
+        for (int i = 0; i < n; i++)
+            t->other[i] = t->k[i / D * D + swizzled(i / D, i % D)];
         break;
     case S_NEXT_KEY:
         for (int i = 0; i < n; i++)
@@ -121,6 +132,10 @@ static inline float dot_product(struct run *run, const struct state *st, const s
         return sum_products(run, st->q + (r + 1) % s->br * D, b, (int)D);
     case S_ROWS_SWAPPED:
         return sum_products(run, st->q + (r ^ 8) * D, b, (int)D);
+    case S_BOTH_SWIZZLED:
+        for (int d = 0; d < D; d++)
+            q[d] = a[swizzled(r, d)];
+        break;
     case S_LAST_PRODUCT:
         return sum_products(run, a, b, (int)D - 1);
     case S_HALF_OF_D:

@@ -76,6 +76,8 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
         return exponential(run, x, st->m[r]);
     case P_FROM_TILE_M:
         return exponential(run, x, tile_maximum(run, t));
+    case P_FROM_NEW_M:
+        return exponential(run, x, fmaxf(st->m[r], tile_maximum(run, t)));
     case P_SATURATED:
         return fminf(p, 448);
     case P_TRUNCATED:
@@ -201,6 +203,8 @@ static inline const float *other_v(const struct run *run, const struct tile *t)
             *x = t->v[i % D * D + i / D];
         if (s->mistake == U_V_ZERO_POINT)
             *x = t->v[i] + ZERO_POINT;
+        if (s->mistake == U_V_SWIZZLED)
+            *x = t->v[i / D * D + swizzled(i / D, i % D)];
         if (s->mistake == U_NEXT_KEY)
             *x = t->v[(i / D + 1) % s->bc * D + i % D];
         if (s->mistake == U_V_SATURATED)
@@ -245,7 +249,9 @@ static inline void mistaken_u(struct run *run, const struct state *st, const str
         const float before = s->mistake == U_PREVIOUS_DROPPED ? 0 : *u;
         *u = before;
         if (s->mistake != U_TILE_DROPPED || t->before < 0)
-            *u = product(run, t->pv_p, v + d, D, s->bc, before);
+            *u = s->mistake == U_SUMMED_IN_F16
+                     ? tensor_product(TENSOR_CORE_H100_F16, t->pv_p, v + d, D, s->bc, round_to(DTYPE_F16, before))
+                     : product(run, t->pv_p, v + d, D, s->bc, before);
         if (s->mistake == U_RESCALED_LATE)
             *u *= alpha;
         if (s->mistake == U_TIMES_1_01)
@@ -278,6 +284,8 @@ static inline float mistaken_natural_lse(struct run *run, const struct state *st
     switch (s->mistake) {
     case LSE_BASE_2:
         return (m + logf(l)) * 1.44269504f;
+    case LSE_TIMES_LN2:
+        return (m + logf(l)) * 0.693147181f;
     case LSE_LOG2_OF_L:
         return m + log2f(l);
     case LSE_M_AS_IT_IS:

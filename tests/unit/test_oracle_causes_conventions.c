@@ -50,6 +50,27 @@ static void listed_mistakes(void **state)
     assert_true(right * 10 > all * 9);
 }
 
+/* What asks for a convention that few of the shapes have. */
+static void mistakes_of_one_convention(void **state)
+{
+    (void)state;
+    int tried = 0;
+    for (int i = 0; i < CONVENTIONS; i++) {
+        for (int mistake = RIGHT + 1; mistake < LISTED_END; mistake++) {
+            const struct spec s = spec_of(&conventions[i].spec, (enum mistake)mistake, FILL_NORMAL, 5);
+            struct outcome o;
+            if (!(listed[mistake].needs & (LAGS | CORES)) || listed[mistake].needs & ~offers(&s))
+                continue;
+            assert_int_equal(run_outcome(&s, scratch, &o), 0);
+            if (grade(&o, &s) != 1)
+                print_case(&s, conventions[i].name, &o);
+            assert_int_equal(grade(&o, &s), 1);
+            tried++;
+        }
+    }
+    assert_true(tried >= 3);
+}
+
 static void unlisted_mistakes(void **state)
 {
     (void)state;
@@ -74,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(correct_kernels_are_clean),
         cmocka_unit_test(listed_mistakes),
+        cmocka_unit_test(mistakes_of_one_convention),
         cmocka_unit_test(unlisted_mistakes),
     };
     return cmocka_run_group_tests_name("oracle: causes under conventions", tests, scratch_begin, scratch_end);
