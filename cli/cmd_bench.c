@@ -89,8 +89,10 @@ static json_t *line_json(enum bench_build build, const struct bench_line *line, 
 
 static void write_title(const char *path, const struct asc_problem *p, FILE *out)
 {
-    fprintf(out, "%s  (%d,%d,%d,%d,%d) %s%s\n", path, p->batch, p->heads, p->q_len, p->kv_len, p->head_dim,
-            dtype_name((enum dtype)p->dtype), p->causal ? " causal" : "");
+    char types[TYPES_BYTES];
+    problem_types(p, types);
+    fprintf(out, "%s  (%d,%d,%d,%d,%d) %s%s\n", path, p->batch, p->heads, p->q_len, p->kv_len, p->head_dim, types,
+            p->causal ? " causal" : "");
 }
 
 static void write_heads(FILE *out)

@@ -58,9 +58,10 @@ static void print_scenario(const char *root, const char *path)
     printf("(%d,%d,%d", p->batch, p->heads, p->q_len);
     if (p->kv_len != p->q_len)
         printf(",%d", p->kv_len);
-    char terms[TERMS_BYTES];
+    char terms[TERMS_BYTES], types[TYPES_BYTES];
+    problem_types(p, types);
     problem_terms(p, NULL, terms);
-    printf(",%d) %s%s%s: ", p->head_dim, dtype_name(p->dtype), p->causal ? " causal" : "", terms);
+    printf(",%d) %s%s%s: ", p->head_dim, types, p->causal ? " causal" : "", terms);
     print_expectation(&s.expect);
     fputs("\n", stdout);
     scenario_free(&s);

@@ -324,10 +324,11 @@ void report_write(const struct session *s, FILE *out)
     const struct trace_info *info = &s->trace->info;
     char seconds[32];
     units_seconds(info->seconds, seconds, sizeof seconds);
-    char terms[TERMS_BYTES];
+    char terms[TERMS_BYTES], types[TYPES_BYTES];
     problem_terms(p, &s->trace->plan, terms);
-    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s%s  %s\n        ", dtype_name(p->dtype), causal[p->causal], terms,
-            info->backend, *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
+    problem_types(p, types);
+    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s%s  %s\n        ", types, causal[p->causal], terms, info->backend,
+            *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
             trace_probes_off(s->trace) ? ", probes off" : "", *seconds ? "  " : "", seconds, session_verdict_word(s));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", channel_name(ch));

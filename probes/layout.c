@@ -202,6 +202,16 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     return 0;
 }
 
+void problem_types(const struct asc_problem *p, char text[TYPES_BYTES])
+{
+    const char *q = dtype_name((enum dtype)p->dtype);
+    if (p->k_dtype == p->dtype && p->v_dtype == p->dtype)
+        snprintf(text, TYPES_BYTES, "%s", q);
+    else
+        snprintf(text, TYPES_BYTES, "%s/%s/%s", q, dtype_name((enum dtype)p->k_dtype),
+                 dtype_name((enum dtype)p->v_dtype));
+}
+
 int problem_has_codes(const struct asc_problem *p)
 {
     return dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype) ||

@@ -78,6 +78,10 @@ extern const char *const problem_causal_names[], *const problem_layout_names[], 
 enum { TERMS_BYTES = 48 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 
+/* "f16", or of Q, K and V where they differ "f16/e4m3/u8". */
+enum { TYPES_BYTES = 16 };
+void problem_types(const struct asc_problem *p, char text[TYPES_BYTES]);
+
 /* 1: q, k or v holds codes. */
 int problem_has_codes(const struct asc_problem *p);
 /* The type of the output that a registration declares (asc_kernel.o_dtype); -1: as q, f16 where that holds codes. */

@@ -11,24 +11,26 @@
 /* "1,8,512,64", "1,8/2,200,333,64 causal": batch, heads (query/kv), q_len, kv_len where it differs, head_dim. */
 static void shape_words(const struct asc_problem *p, char *out, size_t bytes)
 {
-    char heads[32], kv[16] = "";
+    char heads[32], kv[16] = "", types[TYPES_BYTES];
+    problem_types(p, types);
     snprintf(heads, sizeof heads, "%d", (int)p->heads);
     if (p->kv_heads != p->heads)
         snprintf(heads, sizeof heads, "%d/%d", (int)p->heads, (int)p->kv_heads);
     if (p->kv_len != p->q_len)
         snprintf(kv, sizeof kv, ",%d", (int)p->kv_len);
-    snprintf(out, bytes, "%d,%s,%d%s,%d %s%s", (int)p->batch, heads, (int)p->q_len, kv, (int)p->head_dim,
-             dtype_name((enum dtype)p->dtype), p->causal == ASC_CAUSAL_NONE ? "" : " causal");
+    snprintf(out, bytes, "%d,%s,%d%s,%d %s%s", (int)p->batch, heads, (int)p->q_len, kv, (int)p->head_dim, types,
+             p->causal == ASC_CAUSAL_NONE ? "" : " causal");
 }
 
 static void shape_long_words(const struct asc_problem *p, char *out, size_t bytes)
 {
     static const char *const causal[] = {"dense", "causal top-left", "causal bottom-right"};
-    char kv_heads[24] = "";
+    char kv_heads[24] = "", types[TYPES_BYTES];
+    problem_types(p, types);
     if (p->kv_heads != p->heads)
         snprintf(kv_heads, sizeof kv_heads, " Hkv%d", (int)p->kv_heads);
     snprintf(out, bytes, "B%d H%d%s Lq%d Lkv%d D%d %s %s", (int)p->batch, (int)p->heads, kv_heads, (int)p->q_len,
-             (int)p->kv_len, (int)p->head_dim, dtype_name((enum dtype)p->dtype),
+             (int)p->kv_len, (int)p->head_dim, types,
              p->causal >= 0 && p->causal <= ASC_CAUSAL_BOTTOM_RIGHT ? causal[p->causal] : "?");
 }
 

@@ -16,6 +16,11 @@ struct pair {
 static int check_problem(const struct pair *x, struct err *err)
 {
     const struct asc_problem *a = &x->a->problem, *b = &x->b->problem;
+    char here[TYPES_BYTES], there[TYPES_BYTES];
+    problem_types(b, here);
+    problem_types(a, there);
+    if (strcmp(here, there) != 0)
+        return refuse(x, "its inputs are of type %s, there %s", here, there);
 #define PROBLEM_INTEGER(name)                                                                                          \
     if (a->name != b->name)                                                                                            \
         return refuse(x, "its %s is %d, there %d", #name, (int)b->name, (int)a->name);

@@ -45,8 +45,8 @@ __global__ void attention(asc_problem p, asc_strides qs)
 {
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z, tid = threadIdx.x, row = q_tile * BR + tid;
     const int kv_head = head / (p.heads / p.kv_heads), in = row < p.q_len;
-    const __half *k = (const __half *)p.workspace + ((int64_t)batch * p.kv_heads + kv_head) * p.kv_len * p.head_dim;
-    const __half *v = k + (int64_t)p.batch * p.kv_heads * p.kv_len * p.head_dim;
+    __half *k = (__half *)p.workspace + ((int64_t)batch * p.kv_heads + kv_head) * p.kv_len * p.head_dim;
+    __half *v = k + (int64_t)p.batch * p.kv_heads * p.kv_len * p.head_dim;
     const int64_t at = batch * qs.batch + head * qs.head + row * qs.row;
     __half q[D_MAX];
     float u[D_MAX], m = -INFINITY, l = 0.0f;
@@ -59,8 +59,8 @@ __global__ void attention(asc_problem p, asc_strides qs)
     ASC_EACH(q, 0, p.head_dim, tid, i, q[i]);
     for (int kt = 0; kt * BC < p.kv_len; kt++) {
         const int keys = min(BC, p.kv_len - kt * BC);
-        const __half *k_tile = k + (int64_t)kt * BC * p.head_dim, *v_tile = v + (int64_t)kt * BC * p.head_dim;
-        float s[BC], w[BC], top = m;
+        __half *k_tile = k + (int64_t)kt * BC * p.head_dim, *v_tile = v + (int64_t)kt * BC * p.head_dim;
+        float s[BC], w[BC];
         ASC_BLOCK(k, kt, keys, p.head_dim, k_tile[r * p.head_dim + c]);
         ASC_BLOCK(v, kt, keys, p.head_dim, v_tile[r * p.head_dim + c]);
         for (int c = 0; c < BC; c++) {
@@ -68,19 +68,21 @@ __global__ void attention(asc_problem p, asc_strides qs)
             for (int d = 0; d < p.head_dim && c < keys; d++)
                 dot += __half2float(q[d]) * __half2float(k_tile[c * p.head_dim + d]);
             s[c] = c < keys ? dot * p.scale : -INFINITY;
-            top = fmaxf(top, s[c]);
         }
         ASC_EACH(s, kt, BC, tid, i, s[i]);
+        float top = m;
+        for (int c = 0; c < BC; c++)
+            top = fmaxf(top, s[c]);
         float alpha = __expf(m - top);
         m = top;
+        ASC_ROW(m, kt, tid, m);
+        ASC_ROW(alpha, kt, tid, alpha);
         l *= alpha;
         for (int c = 0; c < BC; c++) {
             w[c] = __expf(s[c] - m);
             l += w[c];
         }
         ASC_EACH(p, kt, BC, tid, i, w[i]);
-        ASC_ROW(m, kt, tid, m);
-        ASC_ROW(alpha, kt, tid, alpha);
         ASC_ROW(l, kt, tid, l);
         for (int d = 0; d < p.head_dim; d++) {
             u[d] *= alpha;
