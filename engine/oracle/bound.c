@@ -36,6 +36,15 @@ double bound_round(enum dtype t, double x)
     return dtype_load(t, &room, 0);
 }
 
+/* A power of two brings x to where every type has all of its precision, and room. */
+double bound_round_unlimited(enum dtype t, double x)
+{
+    int exponent = 0;
+    if (!isfinite(x) || !(fabs(frexp(x, &exponent)) > 0) || exponent < 1)
+        return bound_round(t, x);
+    return ldexp(bound_round(t, ldexp(x, -exponent)), exponent);
+}
+
 /* "γ(65)", or of a tensor core what each chunk of L products may cost: (L+1) terms cut F bits below the largest, the
    sum cut to R bits; and `more` roundings around the product. */
 static void product_words(int accumulator, int n, int more, char *out, size_t bytes)

@@ -59,11 +59,18 @@ static inline double bound_exp_moved(double want, double factor, double x, doubl
     return loose <= 1 ? want * bound_expm1(loose) : factor * exp(x + loose);
 }
 
+/* What scales of Q and K in the constant by which scores become natural add to the error of a natural number x: each is
+   one more f32 that the constant was multiplied by, and rounded. */
+static inline double bound_folded_scales(const struct oracle_case *c, double x)
+{
+    return c->conventions.qk_descale == ASC_QK_FOLDED ? 2 * BOUND_U * BOUND_SLACK * fabs(x) : 0;
+}
+
 /* bound_exp with the kernel's declared exponential. */
 static inline double bound_exp_declared(const struct oracle_case *c, double x, double folded)
 {
     const double declared = (double)c->conventions.exp_error;
-    return bound_exp(x, folded) + (declared > 0 ? (declared - BOUND_EXP) * BOUND_SLACK : 0);
+    return bound_exp(x, folded) + (declared > 0 ? (declared - BOUND_EXP) * BOUND_SLACK : 0) + bound_folded_scales(c, x);
 }
 
 /* With P's offset, p = 2^k exp(x) is exp2(s c - (m c - k)): one more rounding, of u (|m c| + k ln 2), which `folded`
@@ -81,7 +88,8 @@ static inline double bound_offset(const struct oracle_case *c)
 static inline double bound_tanh(const struct oracle_case *c)
 {
     const double declared = (double)c->conventions.tanh_error;
-    return (declared > 0 ? declared : BOUND_TANH) + 6 * BOUND_U;
+    const int scales = c->conventions.qk_descale == ASC_QK_FOLDED ? 2 : 0; /* two more roundings of that argument */
+    return (declared > 0 ? declared : BOUND_TANH) + (6 + scales) * BOUND_U;
 }
 
 /* Score in unit f = 1, c or c log2 e: |error| <= bound_score * |f| sum|q k| + bound_score_tiny.
@@ -132,6 +140,14 @@ static inline double bound_divide(double o)
     return (4 * BOUND_U * fabs(o) + 2 * BOUND_TINY) * BOUND_SLACK;
 }
 
+/* The same where o then gets the scale of V's codes, or u or 1 / l has got it: two roundings more at most, since a
+   scale over l is rounded, and its product with u. */
+static inline double bound_descale(const struct oracle_case *c, double o, double bound, double scale)
+{
+    const double more = c->conventions.v_descale == ASC_V_OUTPUT ? 2 * BOUND_U * (fabs(o) + bound) + BOUND_TINY : 0;
+    return (bound + more * BOUND_SLACK) * fabs(scale);
+}
+
 /* lse = m + ln l: __logf errs by 2^-21.41 = 3.6e-7 absolutely in [0.5, 2] and by 3 ulp elsewhere (CUDA C++ Programming
    Guide), an ulp being up to 2 u of the value: 6 u, which has room for lg2.approx and its scaling by ln 2 as well
    (measured, for normal l: __logf and that 0.44 of both terms, logf 0.17); m scaled to the unit of lse by 2 u; the
@@ -155,5 +171,7 @@ int bound_narrow(enum dtype t, double *unit, double *half_tiny);
 
 /* x rounded to nearest even into t, as float64. */
 double bound_round(enum dtype t, double x);
+/* The same as if t had no largest number: what a saturating conversion should have had room for. */
+double bound_round_unlimited(enum dtype t, double x);
 
 #endif

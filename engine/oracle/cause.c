@@ -1,6 +1,7 @@
 /* The list of causes, and what their formulas have in common. */
 #include "engine/oracle/cause.h"
 
+#include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
@@ -217,22 +218,23 @@ const double *cause_sizes(const struct candidate *k, const double *x)
     return k->tile->s->cause_size;
 }
 
-/* Rows first .. of an input, in the type the kernel works in. */
-static int load_rows(const struct candidate *k, enum asc_channel ch, const struct matrix *from, int first, double *out)
+/* Rows first .. of an input, or of what was captured, in the type the kernel works in; of codes that become values what
+   they are before they are rounded to it. */
+static int load_rows(const struct candidate *k, enum asc_channel ch, const struct matrix *from,
+                     const struct coding *coding, int first, double *out)
 {
     const struct oracle_case *c = k->tile->c;
     const struct matrix *captured = scratch_captured(k->tile->s, c, ch);
-    struct matrix part = *from;
+    const int left = from->rows - first, rows = left < c->bc ? left : c->bc;
     double unit = 0;
     double half_tiny = 0;
     memset(out, 0, (size_t)c->bc * (size_t)c->head_dim * sizeof *out);
-    part.rows = from->rows - first < c->bc ? from->rows - first : c->bc;
-    if (!from->data || part.rows <= 0)
+    if (!from->data || rows <= 0)
         return 0;
-    part.data = (const unsigned char *)from->data + (size_t)(first * from->row_stride) * dtype_bytes(from->dtype);
-    values_load(&part, out);
-    if (captured->data && captured->dtype != from->dtype && bound_narrow(captured->dtype, &unit, &half_tiny))
-        for (int i = 0; i < part.rows * part.cols; i++)
+    codes_load(c, &(struct coded_rows){ch, from, coding, first, rows}, out, NULL);
+    if (!coding->scale && captured->data && captured->dtype != from->dtype &&
+        bound_narrow(captured->dtype, &unit, &half_tiny))
+        for (int i = 0; i < rows * from->cols; i++)
             out[i] = bound_round(captured->dtype, out[i]);
     return 1;
 }
@@ -245,19 +247,21 @@ int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv
     const struct matrix *captured = &c->captured[kv * ASC_CHANNELS + (int)ch];
     const struct matrix *fed = c->fed ? &c->fed[kv * ASC_CHANNELS + (int)ch] : NULL;
     if (captured->data && k->channel != ch) {
-        const int loaded = load_rows(k, ch, captured, 0, out);
+        static const struct coding none;
+        const int loaded = load_rows(k, ch, captured, &none, 0, out);
         if (loaded && fed && fed->data)
             values_overlay(fed, out, out);
         return loaded;
     }
-    return load_rows(k, ch, ch == asc_k ? &c->in_k : &c->in_v, kv * c->bc, out);
+    return load_rows(k, ch, codes_input(c, ch), codes_of(c, ch), kv * c->bc, out);
 }
 
 int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double parameter, double *out)
 {
     const struct oracle_case *c = k->tile->c;
     const struct matrix *heads = ch == asc_k ? c->other_k : c->other_v;
-    return load_rows(k, ch, &heads[(int)parameter], k->tile->s->kv * c->bc, out);
+    const struct coding *codes = ch == asc_k ? c->other_k_codes : c->other_v_codes;
+    return load_rows(k, ch, &heads[(int)parameter], &codes[(int)parameter], k->tile->s->kv * c->bc, out);
 }
 
 int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s)

@@ -24,17 +24,20 @@ static double cut(enum dtype t, double x)
     return bound_round(t, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
 }
 
-static double convert(enum dtype t, int narrow, int truncates, double x)
-{
-    if (!narrow)
-        return fabs(x) > FLT_MAX ? copysign(INFINITY, x) : x;
-    return truncates ? cut(t, x) : bound_round(t, x);
-}
-
+/* unlimited: as in struct comparison. */
 struct scale {
     enum dtype captured;
-    int narrow;
+    int narrow, unlimited;
 };
+
+static double convert(const struct scale *scale, int truncates, double x)
+{
+    if (!scale->narrow)
+        return fabs(x) > FLT_MAX ? copysign(INFINITY, x) : x;
+    if (truncates)
+        return cut(scale->captured, x);
+    return scale->unlimited ? bound_round_unlimited(scale->captured, x) : bound_round(scale->captured, x);
+}
 
 static struct interval expected(const struct scale *scale, const struct candidate *k, double want, double bound)
 {
@@ -48,8 +51,8 @@ static struct interval expected(const struct scale *scale, const struct candidat
         i.high = bound_round(k->rounds, i.high);
     }
     if (scale->narrow || i.high > FLT_MAX || i.low < -FLT_MAX) {
-        i.low = convert(scale->captured, scale->narrow, k && k->truncates, i.low);
-        i.high = convert(scale->captured, scale->narrow, k && k->truncates, i.high);
+        i.low = convert(scale, k && k->truncates, i.low);
+        i.high = convert(scale, k && k->truncates, i.high);
     }
     return i;
 }
@@ -233,7 +236,8 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
     double half_tiny = 0;
     struct weighing w = {.k = k,
                          .stage = stage,
-                         .scale = {captured->dtype, bound_narrow(captured->dtype, &unit, &half_tiny)},
+                         .scale = {captured->dtype, bound_narrow(captured->dtype, &unit, &half_tiny),
+                                   k->channel == asc_p || k->channel == asc_u},
                          .e = e,
                          .plain = k->rounds == DTYPE_COUNT && !k->rival && isnan(k->constant),
                          .tile = (uint32_t)tile->s->kv << 16 ^ (uint32_t)tile->c->q_tile,

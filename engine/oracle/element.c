@@ -19,9 +19,10 @@ struct judging {
 /* Captured values of a narrow type lie between both ends of the bound rounded to that type: rounding is monotonic, so
    the nearest value to anything within the bound does, and truncation does not. Returns 1 if got does; *reach is the
    larger distance from want to an end, and the bound itself where both ends are rounded towards want. */
-static int within_rounded(enum dtype t, double got, double want, double bound, double *reach)
+static int within_rounded(enum dtype t, int unlimited, double got, double want, double bound, double *reach)
 {
-    const double low = bound_round(t, want - bound), high = bound_round(t, want + bound);
+    double (*const round)(enum dtype t, double x) = unlimited ? bound_round_unlimited : bound_round;
+    const double low = round(t, want - bound), high = round(t, want + bound);
     *reach = fmax(bound, fmax(fabs(low - want), fabs(high - want)));
     return got >= low && got <= high;
 }
@@ -34,7 +35,7 @@ int element_within(enum dtype t, double got, double want, double bound)
     const double error = fabs(got - want);
     if (error <= bound && error <= DBL_MAX)
         return 1;
-    return isfinite(got) && bound_narrow(t, &unit, &half_tiny) && within_rounded(t, got, want, bound, &reach);
+    return isfinite(got) && bound_narrow(t, &unit, &half_tiny) && within_rounded(t, 0, got, want, bound, &reach);
 }
 
 /* 1 if arithmetic within bound of want may leave the range of type t, or that of the f32 it is done in, on the side of
@@ -68,7 +69,8 @@ static enum element_class classify(const struct comparison *c, int narrow, size_
         return CLASS_UNJUDGED;
     }
     if (isinf(got)) {
-        const int right = got == want || (isfinite(want) && overflows(c->captured->dtype, got, want, bound));
+        const enum dtype t = c->unlimited ? DTYPE_F32 : c->captured->dtype;
+        const int right = got == want || (isfinite(want) && overflows(t, got, want, bound));
         if (right)
             *ratio = 0;
         return right ? CLASS_OK : CLASS_INF;
@@ -81,7 +83,7 @@ static enum element_class classify(const struct comparison *c, int narrow, size_
         return CLASS_OK;
     }
     double reach = bound;
-    int within = narrow && within_rounded(c->captured->dtype, got, want, bound, &reach);
+    int within = narrow && within_rounded(c->captured->dtype, c->unlimited, got, want, bound, &reach);
     *ratio = reach > 0 ? error / reach : INFINITY;
     if (within) {
         *ratio = error > 0 ? fmin(*ratio, 1) : 0;

@@ -11,6 +11,9 @@ struct comparison {
     const double *got, *want, *bound; /* [rows][cols]; got is captured as float64; got == want: all right and finite */
     int rows, cols;
     int lenient; /* 1: where want is NaN what was written is not judged: the fault lies upstream (a local verdict) */
+    /* 1: p or u, whose size is the kernel's own choice: what is cut off at the largest number of a narrow type, or
+       becomes infinite there, has not been rounded, it is lost. */
+    int unlimited;
 };
 
 /* 1 if a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */

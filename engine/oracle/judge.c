@@ -113,7 +113,12 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
     v->local = (struct verdict){.visited = 1, .masked = masked};
     v->global = v->local;
     struct comparison comparison = {
-        .captured = scratch_captured(job->s, job->c, ch), .got = stage->got, .rows = stage->rows, .cols = stage->cols};
+        .captured = scratch_captured(job->s, job->c, ch),
+        .got = stage->got,
+        .rows = stage->rows,
+        .cols = stage->cols,
+        .unlimited = ch == asc_p || ch == asc_u,
+    };
     if (ch == asc_l && comparison.captured->cols > 1)
         comparison.captured = &job->s->lanes;
     for (int side = 0; side < SIDES; side++) {

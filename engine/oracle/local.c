@@ -26,7 +26,7 @@ double local_m_begin(const struct oracle_case *c, const struct judge_scratch *s)
 double local_m_begin_loose(const struct oracle_case *c, const struct judge_scratch *s)
 {
     const int converts = local_begins_at_sink(c, s) && c->conventions.m_unit != ASC_UNIT_SCALED;
-    return converts ? bound_convert(local_m_begin(c, s)) : 0;
+    return converts ? bound_convert(local_m_begin(c, s)) + bound_folded_scales(c, local_m_begin(c, s)) : 0;
 }
 
 double local_l_begin(const struct oracle_case *c, const struct judge_scratch *s)
@@ -145,7 +145,7 @@ static int row_maximum(const struct oracle_case *c, const struct judge_scratch *
     *top *= factor;
     *loose *= fabs(factor);
     if (isfinite(*top))
-        *loose += bound_convert(*top);
+        *loose += bound_convert(*top) + bound_folded_scales(c, *top);
     return known;
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
@@ -17,7 +18,8 @@ static inline double statement(double x)
 }
 
 /* P is rounded after it was recorded, or was not recorded at all: from exact f32 values the rounded ones follow
-   exactly; from others, rounding may cost half a step more. */
+   exactly; from others, rounding may cost half a step more. One beyond the largest number of its type should have been
+   smaller: what saturation makes of it is no rounding. */
 static void round_weights(const struct stage *p, enum dtype t, struct judge_scratch *s)
 {
     const int n = p->rows * p->cols;
@@ -26,7 +28,7 @@ static void round_weights(const struct stage *p, enum dtype t, struct judge_scra
     bound_narrow(t, &unit, &half_tiny);
     for (int i = 0; i < n; i++) {
         const double x = p->value[i], loose = p->loose[i];
-        s->p_rounded[i] = p->exact && isfinite(x) ? bound_round(t, x) : x;
+        s->p_rounded[i] = p->exact && isfinite(x) ? bound_round_unlimited(t, x) : x;
         s->p_rounded_loose[i] = p->exact ? 0 : loose + unit * (fabs(x) + loose) + half_tiny;
     }
     s->pv_p = s->p_rounded;
@@ -140,24 +142,34 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
     const struct stage *alpha = &s->stage[asc_alpha], *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
     const int rescaled = c->conventions.u_phase == ASC_U_RESCALED, accumulator = c->conventions.acc_u;
+    const double times = s->times_v;
+    int exact = s->pv_p_exact;
     const struct magnitude_sums sizes = {s->weighed_sizes, s->weighed_unit};
     const double *size_p = product_sizes(accumulator, s->pv_p, rows * cols, s->abs_p);
     const double *size_v = product_sizes(accumulator, s->use_v, cols * head_dim, s->spare_k);
     double *want = stage->want[LOCAL], *bound = stage->bound[LOCAL];
-    matrix_multiply(rows, head_dim, cols, 1, s->pv_p, cols, s->stage[asc_v].value, head_dim, want, 0);
+    matrix_multiply(rows, head_dim, cols, times, s->pv_p, cols, s->stage[asc_v].value, head_dim, want, 0);
     magnitude_sum(s, rows, head_dim, cols, size_p, size_v, &sizes);
     s->weighed_p = product_size(accumulator, BOUND_TINY) <= BOUND_TINY; /* else subnormal factors count as more */
     if (!s->pv_p_exact)
-        magnitude_multiply(s, rows, head_dim, cols, 1, s->pv_p_loose, s->use_v, s->sum_abs, 0);
+        magnitude_multiply(s, rows, head_dim, cols, times, s->pv_p_loose, s->use_v, s->sum_abs, 0);
+    if (s->unseen_v && !s->stage[asc_v].recorded) {
+        /* V is converted where no probe sees it. */
+        for (int i = 0; i < cols * head_dim; i++)
+            s->spare_k[i] = fabs(s->use_v[i]) - fabs(s->in_v[i]);
+        magnitude_multiply(s, rows, head_dim, cols, times * BOUND_SLACK, s->pv_p, s->spare_k, s->sum_abs, !exact);
+        exact = 0;
+    }
     for (int r = 0; r < rows; r++) {
         const size_t first = (size_t)r * (size_t)head_dim;
-        const struct joined_row row = {.factor = rescaled ? 1 : alpha->value[r],
-                                       .factor_loose = rescaled ? 0 : alpha_loose(alpha, r),
-                                       .relative = product_accumulate(c),
-                                       .tiny = product_tiny(accumulator, c->bc + 2),
-                                       .size = magnitude_row(&sizes, r, head_dim, cols)};
-        join_row(head_dim, &row, s->u_prev + first, s->u_prev_loose + first,
-                 s->pv_p_exact ? s->zero : s->sum_abs + first, want + first, bound + first);
+        struct joined_row row = {.factor = rescaled ? 1 : alpha->value[r],
+                                 .factor_loose = rescaled ? 0 : alpha_loose(alpha, r),
+                                 .relative = product_accumulate(c),
+                                 .tiny = product_tiny(accumulator, c->bc + 2) * fmax(1, times),
+                                 .size = magnitude_row(&sizes, r, head_dim, cols)};
+        row.size.grown *= times;
+        join_row(head_dim, &row, s->u_prev + first, s->u_prev_loose + first, exact ? s->zero : s->sum_abs + first,
+                 want + first, bound + first);
     }
 }
 
@@ -209,10 +221,11 @@ static double final_l_loose(const struct oracle_case *c, const struct judge_scra
 }
 
 /* o = u / l, zero in a row without any key. With operands uncertain by du and dl the quotient moves by at most
-   (du + |o| dl) / (|l| - dl). */
+   (du + |o| dl) / (|l| - dl). Where U is that of V's codes, o gets their scale: bound_descale. */
 void local_o(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *stage = &s->stage[asc_o];
+    const double times = codes_o_times(c);
     for (int r = 0; r < stage->rows; r++) {
         const double l = s->l_prev[r], l_loose = final_l_loose(c, s, r), least = fabs(l) - l_loose;
         const int empty = schedule_keys(c, r) == 0 && l == 0;
@@ -220,8 +233,8 @@ void local_o(const struct oracle_case *c, struct judge_scratch *s)
             const size_t i = (size_t)r * (size_t)stage->cols + (size_t)d;
             const double want = empty ? 0 : l != 0 ? statement(s->u_prev[i] / l) : NAN;
             const double moved = least > 0 ? (s->u_prev_loose[i] + fabs(want) * l_loose) / least : INFINITY;
-            stage->want[LOCAL][i] = want;
-            stage->bound[LOCAL][i] = empty ? 0 : bound_divide(want) + moved;
+            stage->want[LOCAL][i] = want * times;
+            stage->bound[LOCAL][i] = empty ? 0 : bound_descale(c, want, bound_divide(want) + moved, times);
         }
     }
 }
@@ -254,7 +267,8 @@ void local_lse(const struct oracle_case *c, struct judge_scratch *s)
         } else if (l > 0) {
             const double ln_l = log(l);
             want = statement(m + ln_l - offset);
-            bound = bound_lse(fabs(m) + fabs(offset), ln_l, want) + s->m_prev_loose[r] * fabs(natural);
+            bound = bound_lse(fabs(m) + fabs(offset), ln_l, want) + bound_folded_scales(c, m) +
+                    s->m_prev_loose[r] * fabs(natural);
             bound += moved < 1 ? -log1p(-moved) : INFINITY;
         }
         stage->want[LOCAL][r] = want * unit;

@@ -63,8 +63,8 @@ static double offset_of(const struct oracle_case *c)
 static double share_loose(const struct oracle_case *c, double frame, double m_loose, double lse)
 {
     const double offset = offset_of(c);
-    const double error =
-        bound_lse(fabs(frame) + fabs(offset), lse - frame + offset, lse) + bound_convert(lse) + m_loose;
+    const double error = bound_lse(fabs(frame) + fabs(offset), lse - frame + offset, lse) + bound_convert(lse) +
+                         m_loose + bound_folded_scales(c, frame);
     return bound_expm1(error) + bound_exp_declared(c, lse, 0) + 6 * BOUND_U;
 }
 
@@ -155,7 +155,8 @@ static void finish_row(const struct oracle_case *c, const struct merged *to, int
     const double common = 3.25 * BOUND_U * fabs(lse) + bound_gamma(schedule_splits(c) + 2);
     if (!(l > 0))
         return;
-    to->l_loose[r] += l * (common + bound_expm1(bound_lse(fabs(to->m[r]), ln_l, lse)));
+    to->l_loose[r] +=
+        l * (common + bound_expm1(bound_lse(fabs(to->m[r]), ln_l, lse) + bound_folded_scales(c, to->m[r])));
     for (int d = 0; d < c->head_dim; d++) {
         const size_t i = (size_t)r * (size_t)c->head_dim + (size_t)d;
         to->u_loose[i] += to->u_size[i] * common;

@@ -2,12 +2,16 @@
 
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
 #include <float.h>
 
 struct operand {
     const struct matrix *input;
+    const double *loose;    /* how far the kernel's own may lie from a coded input before it is rounded */
+    int lossy;              /* 1: converting the input may have moved it */
+    int *unseen;            /* 1: where no probe sees it */
     double *in;             /* the input, from the operand's first row on */
     const double **in_size; /* what of it takes part in sums of magnitudes */
     double *size;           /* room for the magnitude of the captured values */
@@ -20,11 +24,14 @@ static struct operand operand_of(const struct oracle_case *c, struct judge_scrat
     const int first = s->kv * c->bc;
     switch (ch) {
     case asc_q:
-        return (struct operand){&c->in_q, s->in_q, &s->in_q_size, s->abs_q, &s->use_q, 0};
+        return (struct operand){&c->in_q, s->loose_q, s->lossy_q, &s->unseen_q, s->in_q, &s->in_q_size,
+                                s->abs_q, &s->use_q,  0};
     case asc_k:
-        return (struct operand){&c->in_k, s->in_k, &s->in_k_size, s->abs_k, &s->use_k, first};
+        return (struct operand){&c->in_k,      s->loose_k, s->lossy_k, &s->unseen_k, s->in_k,
+                                &s->in_k_size, s->abs_k,   &s->use_k,  first};
     default:
-        return (struct operand){&c->in_v, s->in_v, &s->in_v_size, s->abs_v, &s->use_v, first};
+        return (struct operand){&c->in_v,      s->loose_v, s->lossy_v, &s->unseen_v, s->in_v,
+                                &s->in_v_size, s->abs_v,   &s->use_v,  first};
     }
 }
 
@@ -52,14 +59,24 @@ static void take_same(const struct judge_scratch *s, const struct operand *o, st
     stage->bound[LOCAL] = stage->bound[GLOBAL] = s->zero;
 }
 
+/* 1 if the bits of the input are those of the operand: neither a scale nor the launch's own rounding comes between. */
+static int holds_values_taken(const struct oracle_case *c, enum asc_channel ch)
+{
+    return codes_use(c, ch) == CODES_NONE || (codes_use(c, ch) == CODES_RAW && !codes_of(c, ch)->quantised);
+}
+
 int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
+    if (ch != asc_q)
+        truth_load(c, s, ch);
     const struct operand o = operand_of(c, s, ch);
     const struct matrix *captured = scratch_captured(s, c, ch);
     struct stage *stage = &s->stage[ch];
     const int n = stage->rows * stage->cols;
-    if (ch != asc_q)
-        truth_load(c, s, ch);
+    const int coded = codes_use(c, ch) != CODES_NONE;
+    /* What a code becomes is rounded before it is converted: that is no one number in the captured type. */
+    const double *loose = coded && o.lossy ? o.loose : s->zero;
+    *o.unseen = o.lossy && !captured->data;
     stage->recorded = 0;
     stage->got = stage->got_room;
     stage->want[LOCAL] = stage->want_room;
@@ -73,7 +90,7 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
         /* scale and log2 e make a constant that has been rounded up to twice, the product once. */
         for (int i = 0; i < n; i++) {
             s->folded_q[i] = o.in[i] * fold;
-            s->folded_bound[i] = bound_convert(s->folded_q[i]) + BOUND_TINY;
+            s->folded_bound[i] = bound_convert(s->folded_q[i]) + loose[i] * fabs(fold) + BOUND_TINY;
             o.size[i] = fabs((*o.in_size)[i] * fold);
         }
         in = stage->value = s->folded_q;
@@ -81,16 +98,17 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
         s->folds_unseen = !captured->data;
     }
     if (!captured->data)
-        return fold == 1;
+        return fold == 1 && !o.lossy;
     const int fed = scratch_fed(s, c, ch) != NULL;
-    if (fold == 1 && !fed && values_same(captured, o.input, o.first) && all_finite(o.in, n)) {
+    if (fold == 1 && !fed && holds_values_taken(c, ch) && values_same(captured, o.input, o.first) &&
+        all_finite(o.in, n)) {
         take_same(s, &o, stage);
         return 1;
     }
     scratch_take(s, c, ch);
     double unit = 0;
     double half_tiny = 0;
-    const int narrow = bound_narrow(captured->dtype, &unit, &half_tiny) && captured->dtype != o.input->dtype;
+    const int narrow = bound_narrow(captured->dtype, &unit, &half_tiny) && captured->dtype != o.input->dtype && !coded;
     const int same = fed && fold == 1 && equal(stage->value, o.in, n) && all_finite(o.in, n);
     for (int i = 0; i < n; i++) {
         /* A NaN or an infinity in the input is where the trouble starts: it never counts as right. */
@@ -100,7 +118,7 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
         o.size[i] = fabs(stage->value[i]);
     }
     stage->want[GLOBAL] = stage->want[LOCAL];
-    stage->bound[LOCAL] = fold == 1 ? s->zero : s->folded_bound;
+    stage->bound[LOCAL] = fold == 1 ? (double *)loose : s->folded_bound;
     stage->bound[GLOBAL] = stage->bound[LOCAL];
     *o.use = o.size;
     return same;

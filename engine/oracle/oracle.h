@@ -42,9 +42,25 @@ enum {
     OTHER_HEADS
 };
 
+/* How the elements of an input are codes: element (r, c) stands for its code's value (codes_value) times the scale of
+   row first + r of its head. */
+struct coding {
+    const float *scale; /* [groups] of this head; NULL: the elements are values */
+    int groups, rows;   /* rows of the head that share a scale; 0: all of them */
+    int first;          /* row of the head that the matrix begins with */
+    int quantised; /* enum asc_quantised: the elements are values, which the launch makes into codes by these scales */
+    /* Scales that a kernel may take for these, [groups] each: of the head before and the one behind, round the tensor
+       as they lie in memory, and of the first one; NULL: there are no others. And the largest of the tensor; 0:
+       unknown. */
+    const float *before, *behind, *head0;
+    double largest;
+};
+
 /* What a verdict is asked about: one (batch, head, q tile) of a run. */
 struct oracle_case {
-    double scale;                  /* as the float the kernel was given */
+    /* As the float the kernel was given; where Q and K are multiplied as codes and S is in their unit (convention
+       qk_descale), times the scales of both: see codes_fold. */
+    double scale;
     double softcap;                /* 0: none */
     int causal;                    /* enum asc_causal */
     int window_left, window_right; /* keys beside the diagonal; -1: no limit */
@@ -61,6 +77,8 @@ struct oracle_case {
     struct matrix in_q;       /* [valid rows of this q tile][head_dim], the original input */
     struct matrix in_k, in_v; /* [kv_len][head_dim], of the kv head this head reads */
     struct matrix other_k[OTHER_HEADS], other_v[OTHER_HEADS]; /* as in_k, of other kv heads; data NULL: there is none */
+    struct coding q_codes, k_codes, v_codes;                  /* of in_q, in_k, in_v */
+    struct coding other_k_codes[OTHER_HEADS], other_v_codes[OTHER_HEADS];
     int kv_tiles;
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
        captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */

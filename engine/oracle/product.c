@@ -93,19 +93,21 @@ double product_rounding(int accumulator)
 double product_score(const struct oracle_case *c)
 {
     const int accumulator = c->conventions.acc_s, unit = c->conventions.s_unit;
+    const int scales = values_descale_roundings(c);
     if (!declared[accumulator].n)
-        return bound_score(c->head_dim, unit);
+        return bound_score(c->head_dim + scales, unit);
     const double bound = product_bound(accumulator, c->head_dim);
-    return bound + (1 + bound) * (unit == ASC_UNIT_LOG2 ? 3 : 1) * product_rounding(accumulator);
+    return bound + (1 + bound) * ((unit == ASC_UNIT_LOG2 ? 3 : 1) + scales) * product_rounding(accumulator);
 }
 
 double product_accumulate(const struct oracle_case *c)
 {
     const int accumulator = c->conventions.acc_u;
+    const int scales = c->conventions.v_descale == ASC_V_PRODUCT; /* P V is multiplied by V's */
     if (!declared[accumulator].n)
-        return bound_accumulate(c->bc);
+        return bound_accumulate(c->bc + scales);
     const double bound = product_bound(accumulator, c->bc);
-    return bound + (1 + bound) * 2 * product_rounding(accumulator);
+    return bound + (1 + bound) * (2 + scales) * product_rounding(accumulator);
 }
 
 double product_tiny(int accumulator, int n)
@@ -122,6 +124,9 @@ static int score_factors(const struct oracle_case *c, float factors[3][2])
     const int unit = conventions->s_unit, fold = conventions->q_fold;
     const float scale = (float)c->scale, log2_e = (float)M_LOG2E;
     if ((c->softcap > 0 && !values_capped_later(c)) || (bias_terms(c) && !values_biased_later(c)))
+        return 0;
+    /* In which order the scales of codes join the factor, nobody says; and they are another pair in each head. */
+    if (c->conventions.qk_descale == ASC_QK_PRODUCT && values_descale_roundings(c))
         return 0;
     factors[0][0] = factors[0][1] = 1;
     if ((unit == ASC_UNIT_RAW && fold == ASC_FOLD_NONE) || (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_SCALE) ||
@@ -167,7 +172,7 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
     int n = 0;
     if (ch == asc_s)
         finishes = score_factors(c, factors);
-    else if (c->conventions.u_phase == ASC_U_RESCALED)
+    else if (c->conventions.u_phase == ASC_U_RESCALED || c->conventions.v_descale == ASC_V_PRODUCT)
         finishes = 0;
     for (int i = 0; i < d->n; i++)
         for (int finish = 0; finish < finishes; finish++) {
@@ -194,7 +199,9 @@ static int take(struct judge_scratch *s, void *room, enum dtype t, const double 
     const size_t n = (size_t)shape->rows * (size_t)shape->k;
     for (size_t i = 0; i < n; i++) {
         dtype_store(t, s->product_codes, i, x[i]);
-        if (!shape->rounds && !isnan(x[i]) && dtype_load(t, s->product_codes, i) != x[i])
+        const double code = dtype_load(t, s->product_codes, i);
+        /* One beyond the largest number of its type is not rounded, but cut off. */
+        if (code != x[i] && !isnan(x[i]) && !(shape->rounds && code == bound_round_unlimited(t, x[i])))
             return -1;
     }
     tensor_core_take(out, room, t, s->product_codes, shape->rows, shape->k, shape->row_stride, shape->k_stride);

@@ -25,8 +25,9 @@ static const struct reference_tile *tile_of(const struct job *job, enum asc_chan
 
 static void store(const struct reference_tile *tile, int row, int col, double value)
 {
+    const double stored = tile->dtype == DTYPE_U8 ? value + ASC_U8_MIDPOINT : value;
     if (!isnan(value))
-        dtype_store(tile->dtype, tile->data, (size_t)(row * tile->row_stride + col), value);
+        dtype_store(tile->dtype, tile->data, (size_t)(row * tile->row_stride + col), stored);
 }
 
 /* Columns beyond those of the truth are further lanes of a row sum: one lane has all of it, the others nothing. */

@@ -63,11 +63,31 @@ VECTOR_UNITS static void close_scores(int n, double tiny, double *restrict want,
     }
 }
 
+/* What the scales of codes may make of a small number. */
+static double largest_scale(const struct judge_scratch *s)
+{
+    double row = 1;
+    double col = 1;
+    for (int r = 0; s->scales_s && r < s->stage[asc_q].rows; r++)
+        row = fmax(row, s->by_q[r]);
+    for (int i = 0; s->scales_s && i < s->kv_cols; i++)
+        col = fmax(col, s->by_k[i]);
+    return row * col;
+}
+
+/* A product of codes of Q and K, or what belongs to one: it gets the scales of both. */
+static void scale_rows_and_columns(const struct judge_scratch *s, int rows, double *x)
+{
+    for (int r = 0; s->scales_s && r < rows; r++)
+        for (int col = 0; col < s->kv_cols; col++)
+            *x++ *= s->by_q[r] * s->by_k[col];
+}
+
 void local_score(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
 {
     const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
     const int accumulator = c->conventions.acc_s;
-    const double tiny = product_tiny(accumulator, head_dim + 1) * fmax(1, fabs(product->factor));
+    const double tiny = product_tiny(accumulator, head_dim + 1) * fmax(1, fabs(product->factor) * largest_scale(s));
     const double *size_q = product_sizes(accumulator, product->size_q, rows * head_dim, s->spare_q);
     const double *size_k = product_sizes(accumulator, product->size_k, cols * head_dim, s->spare_k);
     const double relative = product->relative + bound_factor(product->factor);
@@ -77,6 +97,8 @@ void local_score(const struct oracle_case *c, struct judge_scratch *s, const str
                                product->want, 0);
     magnitude_multiply_transposed(s, rows, cols, head_dim, fabs(product->factor) * relative, size_q, size_k,
                                   product->bound);
+    scale_rows_and_columns(s, rows, product->want);
+    scale_rows_and_columns(s, rows, product->bound);
     if (c->softcap > 0 && !values_capped_later(c))
         cap_product(c, product, (size_t)rows * (size_t)cols);
     const int biased = bias_terms(c) && !values_biased_later(c);
@@ -116,6 +138,7 @@ void local_score_lossy(const struct oracle_case *c, struct judge_scratch *s, con
     take_sizes(product->k, cols * head_dim, s->spare_k);
     matrix_multiply_transposed(rows, cols, head_dim, -factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs,
                                1);
+    scale_rows_and_columns(s, rows, s->sum_abs);
     /* Capping makes differences smaller, but for a change of unit. */
     const double unit = values_natural(c->conventions.s_unit, c->scale) / values_natural_s(c);
     for (int i = 0; i < rows * cols; i++)
@@ -136,7 +159,7 @@ void local_s(const struct oracle_case *c, struct judge_scratch *s)
                                           .want = stage->want[LOCAL],
                                           .bound = stage->bound[LOCAL]};
     local_score(c, s, &product);
-    if (s->folds_unseen)
+    if (s->folds_unseen || s->unseen_q || s->unseen_k)
         local_score_lossy(c, s, &product);
 }
 
@@ -171,8 +194,8 @@ void local_see_scores(const struct oracle_case *c, const struct judge_scratch *s
                 x = -INFINITY;
                 loose = 0;
             } else if (converts && isfinite(x)) {
-                loose *= natural;
                 x *= natural;
+                loose = loose * natural + bound_folded_scales(c, x);
                 if (cap)
                     x = cap_score(c, x, &loose);
                 if (bias)

@@ -140,7 +140,9 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     s->late.bound[GLOBAL] = s->late_true_bound;
     s->late_kv = -1;
     s->split = 0;
-    s->folds_unseen = 0;
+    s->folds_unseen = s->unseen_q = s->unseen_k = s->unseen_v = 0;
+    s->scales_s = 0;
+    s->times_v = 1;
     memset(s->zero, 0, (R > C ? R : C) * (C > D ? C : D) * sizeof(double));
     return 0;
 }

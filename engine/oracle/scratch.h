@@ -52,17 +52,21 @@ struct judge_scratch {
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */
     int late_kv, late_masked; /* which tile that is, or -1 */
     int folds_unseen;         /* 1: Q is folded and rounded where no probe sees it */
-    int split;                /* which split of the keys is walked through */
-    int tiles_seen;           /* tiles of it of which something was computed, before this one */
-    int kv;                   /* the tile at hand */
-    int kv_cols;              /* its columns */
-    int pad_cols;             /* padding columns of s that went on as something else than -inf, or 0 */
-    int pad_captured;         /* 1: something else than -inf was captured there */
-    int masked;               /* 1: no row sees any of it */
-    int exact_q;              /* 1: local formulas read the original Q */
-    int exact_k;              /* 1: local_s has worked on this tile and has read the original K */
+    /* 1: where no probe sees it, Q, or K or V of the tile, is converted as lossy_q says */
+    int unseen_q, unseen_k, unseen_v;
+    int split;        /* which split of the keys is walked through */
+    int tiles_seen;   /* tiles of it of which something was computed, before this one */
+    int kv;           /* the tile at hand */
+    int kv_cols;      /* its columns */
+    int pad_cols;     /* padding columns of s that went on as something else than -inf, or 0 */
+    int pad_captured; /* 1: something else than -inf was captured there */
+    int masked;       /* 1: no row sees any of it */
+    int exact_q;      /* 1: local formulas read the original Q */
+    int exact_k;      /* 1: local_s has worked on this tile and has read the original K */
     /* 1: converting the inputs to the type that the kernel takes them in may have moved them; k and v: of the tile */
     int lossy_q, lossy_k, lossy_v;
+    int scales_s;   /* 1: S gets by_q and by_k, being a product of codes */
+    double times_v; /* what P V of the tile is multiplied by, V being codes; 1: it is not */
 };
 
 /* Makes room for the case and points all buffers into it. Returns -1 where memory ran out. */

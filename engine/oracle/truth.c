@@ -2,6 +2,7 @@
 
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
@@ -21,21 +22,37 @@ VECTOR_UNITS static void grow_sizes(const double *restrict x, size_t n, double g
         size[i] = fabs(x[i]) * grown + more;
 }
 
+/* The type that an input is converted to before it is used; DTYPE_F32: none that is narrower. What codes become is f16
+   where nothing else is known. */
+static enum dtype used_type(const struct oracle_case *c, enum asc_channel ch)
+{
+    const int used = values_type(c, ch);
+    switch (codes_use(c, ch)) {
+    case CODES_DESCALED:
+        return used < 0 ? DTYPE_F16 : (enum dtype)used;
+    case CODES_RAW:
+        return DTYPE_F32;
+    default:
+        return used < 0 || used == (int)codes_input(c, ch)->dtype ? DTYPE_F32 : (enum dtype)used;
+    }
+}
+
 /* Loads rows first .. first + rows - 1 of an input. Where the kernel converts it to a narrower type before use, a
    correct one works on values up to half a step away: `room` gets the magnitudes that include that. Returns what takes
    part in sums of magnitudes. */
-static const double *load_input(const struct matrix *input, int used_type, int first, int rows, double *out,
-                                double *room)
+static const double *load_input(const struct oracle_case *c, enum asc_channel ch, int first, int rows, double *out,
+                                double *loose, double *room)
 {
+    const struct coded_rows part = {ch, codes_input(c, ch), codes_of(c, ch), first, rows};
+    const size_t n = (size_t)rows * (size_t)c->head_dim;
     double unit = 0;
     double half_tiny = 0;
-    struct matrix part = *input;
-    part.rows = rows;
-    part.data = (const unsigned char *)input->data + (size_t)(first * input->row_stride) * dtype_bytes(input->dtype);
-    values_load(&part, out);
-    if (used_type < 0 || used_type == (int)input->dtype || !bound_narrow((enum dtype)used_type, &unit, &half_tiny))
+    const int uncertain = codes_load(c, &part, out, loose), narrow = bound_narrow(used_type(c, ch), &unit, &half_tiny);
+    if (!uncertain && !narrow)
         return out;
-    grow_sizes(out, (size_t)rows * (size_t)input->cols, 1 + unit, half_tiny, room);
+    grow_sizes(out, n, 1 + unit, half_tiny, room);
+    for (size_t i = 0; uncertain && i < n; i++)
+        room[i] += loose[i] * (1 + unit);
     return room;
 }
 
@@ -47,24 +64,28 @@ static const double *load_q(const struct oracle_case *c, struct judge_scratch *s
     const double fold = fabs(values_fold(c));
     double unit = 0;
     double half_tiny = 0;
-    const double *size = load_input(&c->in_q, used, 0, c->in_q.rows, s->in_q, s->size_q);
+    const double *size = load_input(c, asc_q, 0, c->in_q.rows, s->in_q, s->loose_q, s->size_q);
     if (fold == 1)
         return size;
-    bound_narrow(used >= 0 ? (enum dtype)used : c->in_q.dtype, &unit, &half_tiny);
+    const int coded = codes_use(c, asc_q) != CODES_NONE;
+    bound_narrow(used >= 0 ? (enum dtype)used : coded ? DTYPE_F16 : c->in_q.dtype, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
-        s->size_q[i] = fabs(s->in_q[i]) * (1 + unit) * (1 + 4 * BOUND_U) + (half_tiny + BOUND_TINY) / fold;
+        s->size_q[i] = (fabs(s->in_q[i]) + (coded ? s->loose_q[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
+                       (half_tiny + BOUND_TINY) / fold;
     return s->size_q;
 }
 
 void truth_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
-    const int first = s->kv * c->bc, used = values_type(c, ch);
+    const int first = s->kv * c->bc;
     if (ch == asc_k) {
-        s->in_k_size = load_input(&c->in_k, used, first, s->kv_cols, s->in_k, s->size_k);
+        s->in_k_size = load_input(c, ch, first, s->kv_cols, s->in_k, s->loose_k, s->size_k);
         s->lossy_k = s->in_k_size != s->in_k;
+        codes_by(c, ch, first, s->kv_cols, s->by_k);
     } else {
-        s->in_v_size = load_input(&c->in_v, used, first, s->kv_cols, s->in_v, s->size_v);
+        s->in_v_size = load_input(c, ch, first, s->kv_cols, s->in_v, s->loose_v, s->size_v);
         s->lossy_v = s->in_v_size != s->in_v;
+        s->times_v = codes_v_times(c, first);
     }
 }
 
@@ -72,6 +93,8 @@ void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
 {
     s->in_q_size = load_q(c, s);
     s->lossy_q = s->in_q_size != s->in_q;
+    codes_by(c, asc_q, 0, c->in_q.rows, s->by_q);
+    s->scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && values_descale_roundings(c) > 0;
     memset(s->out_top, 0, (size_t)c->head_dim * sizeof *s->out_top);
 }
 
@@ -183,7 +206,7 @@ static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
         double want = top == -INFINITY ? top : top / back;
         double bound = top == -INFINITY ? 0 : top_bound / fabs(back) + BOUND_SLACK * 0x1p-50 * fabs(want);
         if (converts && top != -INFINITY)
-            bound += bound_convert(want);
+            bound += bound_convert(want) + bound_folded_scales(c, want);
         want = fmax(want, start);
         stage->want[GLOBAL][r] = local_policy(c, want, stage->recorded ? &stage->got[r] : NULL, &bound);
         stage->bound[GLOBAL][r] = bound;
@@ -386,6 +409,7 @@ void truth_end(const struct oracle_case *c, struct judge_scratch *s)
     struct stage *o = &s->stage[asc_o], *lse = &s->stage[asc_lse];
     const double unit = c->conventions.lse_base2 ? M_LOG2E : 1, offset = c->conventions.p_offset * M_LN2;
     const int lanes = c->conventions.l_lanes;
+    const double times = codes_o_times(c);
     for (int r = 0; r < o->rows; r++) {
         const int keys = schedule_keys(c, r);
         if (keys == 0) {
@@ -398,12 +422,14 @@ void truth_end(const struct oracle_case *c, struct judge_scratch *s)
             const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
             const double want = s->out[i] / sum;
             const double moved = least > 0 ? (s->out_error[i] + fabs(want) * error) / least : INFINITY;
-            o->want[GLOBAL][i] = want;
+            o->want[GLOBAL][i] = want * times;
             /* However uncertain the weights, o is a mean of V with weights rounded by less than a half each way. */
-            o->bound[GLOBAL][i] = bound_divide(want) + fmin(moved, fabs(want) + 2 * s->out_top[d]);
+            o->bound[GLOBAL][i] =
+                bound_descale(c, want, bound_divide(want) + fmin(moved, fabs(want) + 2 * s->out_top[d]), times);
         }
         const double ln_sum = log(sum), frame = s->frame[r], want = s->max[r] + ln_sum;
-        const double own = bound_lse(fabs(frame) + fabs(offset), s->max[r] - frame + ln_sum + offset, want);
+        const double own = bound_lse(fabs(frame) + fabs(offset), s->max[r] - frame + ln_sum + offset, want) +
+                           bound_folded_scales(c, frame);
         /* However uncertain the scores, lse lies between their maximum and ln(keys) above it, a sink being another key.
          */
         const double widest = s->max_bound[r] + log(keys + (c->has_sink != 0));

@@ -63,10 +63,10 @@ static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, 
     }
 }
 
-VECTOR_UNITS static void raise_row(int n, const double *restrict x, double *restrict top)
+VECTOR_UNITS static void raise_row(int n, double times, const double *restrict x, double *restrict top)
 {
     for (int i = 0; i < n; i++)
-        top[i] = fabs(x[i]) > top[i] ? fabs(x[i]) : top[i];
+        top[i] = fabs(x[i]) * times > top[i] ? fabs(x[i]) * times : top[i];
 }
 
 /* 1 if every p is its true weight in this run's frame but for 2^-16 of it. */
@@ -125,19 +125,19 @@ void truth_u(const struct oracle_case *c, struct judge_scratch *s)
     struct stage *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
     const double *v = s->in_v, *size_v = s->in_v_size;
-    const double relative = product_accumulate(c), factor = truth_offset(c);
+    const double relative = product_accumulate(c), factor = truth_offset(c), times = s->times_v;
     const struct magnitude_sums sizes = {s->weighed_sizes, s->weighed_unit},
                                 errors = {s->magnitude_c, s->magnitude_unit};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
     for (int key = 0; key < cols; key++)
-        raise_row(head_dim, size_v + (size_t)key * (size_t)head_dim, s->out_top);
-    matrix_multiply(rows, head_dim, cols, 1, s->weight, cols, v, head_dim, want, 0);
+        raise_row(head_dim, times, size_v + (size_t)key * (size_t)head_dim, s->out_top);
+    matrix_multiply(rows, head_dim, cols, times, s->weight, cols, v, head_dim, want, 0);
     const double as_weighed = weigh_sizes(c, s, &sizes);
     if (s->lossy_v) {
         /* What converting V may have cost: w (size - |v|). */
         for (int i = 0; i < cols * head_dim; i++)
             s->spare_k[i] = size_v[i] - fabs(v[i]);
-        magnitude_multiply(s, rows, head_dim, cols, BOUND_SLACK, s->weight, s->spare_k, s->sum_abs, 0);
+        magnitude_multiply(s, rows, head_dim, cols, times * BOUND_SLACK, s->weight, s->spare_k, s->sum_abs, 0);
     }
     add_rounding(c, s);
     add_subnormal(c, s, relative, s->lost);
@@ -148,13 +148,14 @@ void truth_u(const struct oracle_case *c, struct judge_scratch *s)
         struct true_row row = {.decay = s->decay[r],
                                .decay_error = s->decay_error[r],
                                .relative = relative,
-                               .lost = s->lost[r],
+                               .lost = s->lost[r] * times,
                                .loose = s->frame_loose[r],
                                .shift = shift,
-                               .tiny = fmax(1, factor) * c->bc * BOUND_TINY,
+                               .tiny = fmax(1, factor) * fmax(1, times) * c->bc * BOUND_TINY,
                                .size = magnitude_row(&sizes, r, head_dim, cols),
                                .error = magnitude_row(&errors, r, head_dim, cols)};
-        row.size.grown *= s->weighed_p ? as_weighed / shift : 1;
+        row.size.grown *= times * (s->weighed_p ? as_weighed / shift : 1);
+        row.error.grown *= times;
         sum_row(head_dim, &row, s->out + first, s->out_size + first, s->out_error + first,
                 s->lossy_v ? s->sum_abs + first : s->zero, want + first, bound + first);
     }

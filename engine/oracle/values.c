@@ -3,6 +3,7 @@
 #include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/bias.h"
+#include "engine/oracle/codes.h"
 #include <math.h>
 #include <string.h>
 
@@ -35,6 +36,12 @@ VECTOR_UNITS static void load_bf16(const uint16_t *from, int64_t stride, int row
             out[c] = bf16_to_f32(from[c]);
 }
 
+double values_element(const struct matrix *m, size_t i)
+{
+    return m->dtype == DTYPE_U8 ? codes_value(m->dtype, ((const uint8_t *)m->data)[i])
+                                : dtype_load(m->dtype, m->data, i);
+}
+
 void values_load(const struct matrix *m, double *out)
 {
     switch (m->dtype) {
@@ -50,7 +57,7 @@ void values_load(const struct matrix *m, double *out)
     default:
         for (int r = 0; r < m->rows; r++, out += m->cols)
             for (int c = 0; c < m->cols; c++)
-                out[c] = dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + c));
+                out[c] = values_element(m, (size_t)(r * m->row_stride + c));
     }
 }
 
@@ -64,7 +71,7 @@ int values_element_written(const struct matrix *m, size_t i)
 double values_overlaid(const struct matrix *m, const struct matrix *under, int row, int col)
 {
     const size_t i = (size_t)(row * m->row_stride + col), j = (size_t)(row * under->row_stride + col);
-    return values_element_written(m, i) ? dtype_load(m->dtype, m->data, i) : dtype_load(under->dtype, under->data, j);
+    return values_element_written(m, i) ? values_element(m, i) : values_element(under, j);
 }
 
 void values_overlay(const struct matrix *m, const double *under, double *out)
@@ -72,7 +79,7 @@ void values_overlay(const struct matrix *m, const double *under, double *out)
     for (int r = 0; r < m->rows; r++)
         for (int c = 0; c < m->cols; c++) {
             const size_t at = (size_t)r * (size_t)m->cols + (size_t)c, i = (size_t)(r * m->row_stride + c);
-            out[at] = values_element_written(m, i) ? dtype_load(m->dtype, m->data, i) : under[at];
+            out[at] = values_element_written(m, i) ? values_element(m, i) : under[at];
         }
 }
 
@@ -152,6 +159,11 @@ double values_fold(const struct oracle_case *c)
     static const int units[] = {
         [ASC_FOLD_NONE] = ASC_UNIT_RAW, [ASC_FOLD_SCALE] = ASC_UNIT_SCALED, [ASC_FOLD_LOG2] = ASC_UNIT_LOG2};
     return values_factor(units[c->conventions.q_fold], c->scale);
+}
+
+int values_descale_roundings(const struct oracle_case *c)
+{
+    return (codes_use(c, asc_q) == CODES_RAW) + (codes_use(c, asc_k) == CODES_RAW);
 }
 
 int values_type(const struct oracle_case *c, enum asc_channel ch)

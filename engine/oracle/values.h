@@ -4,8 +4,11 @@
 
 #include "engine/oracle/oracle.h"
 
-/* Converts to out, [rows][cols] row-major; what was never written becomes a NaN. */
+/* Converts to out, [rows][cols] row-major; what was never written becomes a NaN. A code of type u8 counts from
+   ASC_U8_MIDPOINT. */
 void values_load(const struct matrix *m, double *out);
+/* Element i of its data, likewise. */
+double values_element(const struct matrix *m, size_t i);
 
 /* out = m where an element of m was written, else `under`; both [rows][cols]. */
 void values_overlay(const struct matrix *m, const double *under, double *out);
@@ -46,5 +49,7 @@ double values_fold(const struct oracle_case *c);
 int values_type(const struct oracle_case *c, enum asc_channel ch);
 /* The type in which P.V takes P; 1 if it is narrower than f32. */
 int values_p_type(const struct oracle_case *c, enum dtype *t);
+/* How many more roundings lie between a product of codes and natural scores than between one of values. */
+int values_descale_roundings(const struct oracle_case *c);
 
 #endif

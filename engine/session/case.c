@@ -1,5 +1,6 @@
 #include "engine/session/case.h"
 
+#include "engine/oracle/codes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,56 @@ static struct matrix input_rows(const struct trace *t, char which, int batch, in
         m.data = data + (size_t)at * dtype_bytes(m.dtype);
     }
     return m;
+}
+
+/* The scales of a head, counted through the batches, that the launch itself makes. NULL: memory ran out. */
+static const float *made_scales(const struct trace *t, char which, int head, struct slot_case *out)
+{
+    const struct asc_problem *p = &t->problem;
+    const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
+    const int share = t->conventions.quantised_rows;
+    for (int i = 0; i < out->n_made; i++)
+        if (out->made[i].which == which && out->made[i].head == head)
+            return out->made[i].scale;
+    const struct matrix m = input_rows(t, which, head / heads, head % heads, 0, rows);
+    float *scale = m.data ? malloc((size_t)codes_groups(rows, share) * sizeof *scale) : NULL;
+    if (!scale)
+        return NULL;
+    codes_make_scales(&m, t->conventions.quantised, share, scale);
+    out->made[out->n_made].which = which;
+    out->made[out->n_made].head = head;
+    out->made[out->n_made++].scale = scale;
+    return scale;
+}
+
+enum { NO_NEIGHBOURS, NEIGHBOURS };
+
+/* How rows first .. of a head are coded; its neighbours' scales too, if they are asked for. -1 where memory ran out. */
+static int coding_of(const struct trace *t, char which, int batch, int head, int first, int neighbours,
+                     struct slot_case *out, struct coding *coding)
+{
+    const struct asc_problem *p = &t->problem;
+    const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
+    const int all = p->batch * heads, own = batch * heads + head;
+    const int others[] = {own, (own + all - 1) % all, (own + 1) % all, 0};
+    const float **const to[] = {&coding->scale, &coding->before, &coding->behind, &coding->head0};
+    const float *given = trace_scales(t, which);
+    *coding = (struct coding){.first = first};
+    if (!given && t->conventions.quantised == ASC_QUANTISED_GIVEN)
+        return 0;
+    coding->quantised = given ? ASC_QUANTISED_GIVEN : t->conventions.quantised;
+    coding->rows = given ? p->scale_rows : t->conventions.quantised_rows;
+    coding->groups = codes_groups(rows, coding->rows);
+    for (size_t i = 0; i < (neighbours ? sizeof others / sizeof others[0] : 1); i++) {
+        if (i > 0 && others[i] == own)
+            continue;
+        *to[i] = given ? given + (ptrdiff_t)others[i] * coding->groups : made_scales(t, which, others[i], out);
+        if (!*to[i])
+            return -1;
+    }
+    for (int i = 0; given && i < all * coding->groups; i++)
+        coding->largest = (double)given[i] > coding->largest ? (double)given[i] : coding->largest;
+    return 0;
 }
 
 static struct matrix valid_part(struct tile tile)
@@ -145,9 +196,10 @@ static int list_tiles(const struct trace *t, int slot,
 
 /* The kv heads beside the one that this head reads, counted through the batches as they lie in memory, and those that
    other ways of counting lead to. */
-static void list_other_heads(const struct trace *t, const int32_t place[3], struct oracle_case *c)
+static int list_other_heads(const struct trace *t, const int32_t place[3], struct slot_case *out)
 {
     const struct asc_problem *p = &t->problem;
+    struct oracle_case *c = &out->c;
     const int all = p->batch * p->kv_heads, first = place[0] * p->kv_heads, head = place[1];
     const int own = first + asc_kv_head(p, head, t->conventions.kv_head_map);
     const int others[OTHER_HEADS] = {[OTHER_PREVIOUS] = (own + all - 1) % all,
@@ -164,7 +216,11 @@ static void list_other_heads(const struct trace *t, const int32_t place[3], stru
         const int batch = others[i] / p->kv_heads, kv_head = others[i] % p->kv_heads;
         c->other_k[i] = input_rows(t, 'k', batch, kv_head, 0, p->kv_len);
         c->other_v[i] = input_rows(t, 'v', batch, kv_head, 0, p->kv_len);
+        if (coding_of(t, 'k', batch, kv_head, 0, NO_NEIGHBOURS, out, &c->other_k_codes[i]) != 0 ||
+            coding_of(t, 'v', batch, kv_head, 0, NO_NEIGHBOURS, out, &c->other_v_codes[i]) != 0)
+            return -1;
     }
+    return 0;
 }
 
 /* Sink, slope and bias of this head; splits. */
@@ -231,7 +287,14 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
     c->in_k = input_rows(t, 'k', place[0], kv_head, 0, p->kv_len);
     c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
-    list_other_heads(t, place, c);
+    if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, NEIGHBOURS, out, &c->q_codes) != 0 ||
+        coding_of(t, 'k', place[0], kv_head, 0, NEIGHBOURS, out, &c->k_codes) != 0 ||
+        coding_of(t, 'v', place[0], kv_head, 0, NEIGHBOURS, out, &c->v_codes) != 0 ||
+        list_other_heads(t, place, out) != 0) {
+        slot_case_free(out);
+        return -1;
+    }
+    codes_fold(c);
     take_terms(t, place, rows, c);
     c->kv_tiles = kv_tiles;
     c->captured = out->captured;
@@ -255,5 +318,7 @@ void slot_case_free(struct slot_case *s)
     free(s->fed);
     free(s->fed_padding);
     free(s->order);
+    for (int i = 0; i < s->n_made; i++)
+        free(s->made[i].scale);
     memset(s, 0, sizeof *s);
 }

@@ -14,6 +14,14 @@ struct slot_case {
     struct matrix *fed;          /* owned, as captured; NULL: not an isolated run */
     struct matrix *fed_padding;  /* owned, as padding */
     int *order;                  /* owned, [kv_tiles] */
+    /* Scales that the launch itself made, of the heads that are asked about: what of q, k and v, which head counted
+       through the batches, and [groups], owned. */
+    struct {
+        char which;
+        int head;
+        float *scale;
+    } made[3 * (OTHER_HEADS + 4)];
+    int n_made;
 };
 
 /* Borrows the trace's arrays; -1 where memory ran out. */

@@ -3,6 +3,7 @@
 #include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
 #include "engine/base/units.h"
+#include "engine/oracle/codes.h"
 #include "engine/session/adopt_types.h"
 #include "engine/session/backend.h"
 #include "engine/session/bounded.h"
@@ -447,6 +448,9 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
         return -1;
     if (child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
         return -1;
+    const char *refused = codes_refused(&scenario->problem, &selection->plan, &child_hello(r->child)->conventions);
+    if (refused)
+        return err_set(err, ERR_INPUT, scenario->kernel, "%s", refused);
     choose_types(r, scenario, &selection->types);
     if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
         list_places(scenario, one.q_tiles, &selection->slots, wanted, err) != 0)

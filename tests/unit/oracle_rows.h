@@ -22,7 +22,7 @@ static inline float run_max(const struct spec *s, float a, float b)
 static inline float run_policy(const struct kernel_run *run, float before, float top)
 {
     const struct spec *s = &run->spec;
-    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run->scale);
+    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run_folded_scale(run));
     if (s->conventions.m_policy == ASC_M_FIXED)
         return 5 / natural;
     if (s->conventions.m_policy == ASC_M_LAGGING && isfinite(before) &&
@@ -64,8 +64,8 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     const float out = conventions->s_masked == ASC_MASKED_VALUE && !later ? conventions->s_masked_value : -INFINITY;
     const float convert = to_m == conventions->s_unit
                               ? 1
-                              : run_natural(conventions->s_unit, s->softcap > 0 ? s->softcap : run->scale) /
-                                    run_natural(to_m, s->softcap > 0 ? s->softcap : run->scale);
+                              : run_natural(conventions->s_unit, s->softcap > 0 ? s->softcap : run_folded_scale(run)) /
+                                    run_natural(to_m, s->softcap > 0 ? s->softcap : run_folded_scale(run));
     float *m = &at->m[r], *l = &at->l[(ptrdiff_t)r * at->lanes], *u = &at->u[r * D];
     float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
     float top = *m;
@@ -76,7 +76,7 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         float last = at->q[(r + 1) * D - 1];
         if (s->mistake == S_LAST_PRODUCT)
             at->q[(r + 1) * D - 1] = 0;
-        run_product(s->mistake == S_F16_ACCUMULATOR ? TENSOR_CORE_H100_F16 : core, run_dtype(s, asc_q), at->q + r * D,
+        run_product(s->mistake == S_F16_ACCUMULATOR ? TENSOR_CORE_H100_F16 : core, core_dtype(s, asc_q), at->q + r * D,
                     D, &at->k, NULL, dots);
         at->q[(r + 1) * D - 1] = last;
     }
@@ -121,13 +121,17 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         p[c] = round_to(run_p_type(s), p[c]);
     for (int d = 0; d < D; d++)
         rescaled[d] = core == TENSOR_CORE_H100_F16 ? round_to(DTYPE_F16, u[d] * u_alpha) : u[d] * u_alpha;
+    const int carries = s->join == PRODUCT_CARRIES && !(has_codes(s) && conventions->v_descale == ASC_V_PRODUCT);
     if (s->core)
-        run_product(core, run_p_type(s), p, bc, &at->v, s->join == PRODUCT_CARRIES ? rescaled : NULL, added);
+        run_product(core, run_p_type(s), p, bc, &at->v, carries ? rescaled : NULL, added);
     for (int d = 0; d < D; d++) {
         const float before = rescaled[d];
         if (real_row && conventions->u_phase == ASC_U_RESCALED && run->last_kv >= 0)
             run_record(run, asc_u, run->last_kv, (size_t)(r * D + d), before);
-        if (!s->core)
+        const float times = run_scale_of_tile(run, kv);
+        if (has_codes(s) && conventions->v_descale == ASC_V_PRODUCT)
+            u[d] = before + (s->core ? added[d] : sum_products(s, p, v + d, bc, D, 0)) * times;
+        else if (!s->core)
             u[d] = sum_products(s, p, v + d, s->skips_padding ? valid : bc, D, before);
         else if (s->join == PRODUCT_CARRIES)
             u[d] = added[d];
@@ -158,15 +162,15 @@ static inline void run_tile(struct kernel_run *run, int kv, struct state *at)
     float *k = calloc((size_t)bc * (size_t)D, sizeof *k), *v = calloc((size_t)bc * (size_t)D, sizeof *v);
     for (int i = 0; i < bc * D; i++) {
         const int from = s->mistake == K_ROW_SWAPPED && i / D < 2 ? first * D + i % D + (1 - i / D) * D : first * D + i;
-        k[i] = i / D < valid ? run_input(s, run->k, (size_t)from) : 0;
-        v[i] = i / D < valid ? run_input(s, run->v, (size_t)(first * D + i)) : s->v_padding_nan ? NAN : 0;
+        k[i] = i / D < valid ? run_input(run, asc_k, (size_t)from) : 0;
+        v[i] = i / D < valid ? run_input(run, asc_v, (size_t)(first * D + i)) : s->v_padding_nan ? NAN : 0;
         if (s->mistake == V_ELEMENT_LOST && i == 1)
             v[i] = 0;
         run_record(run, asc_k, kv, (size_t)i, k[i]);
         run_record(run, asc_v, kv, (size_t)i, v[i]);
     }
-    void *k_room = s->core ? run_operand(run_dtype(s, asc_k), k, bc, (int)D, D, 1, &at->k) : NULL;
-    void *v_room = s->core ? run_operand(run_dtype(s, asc_v), v, (int)D, bc, 1, D, &at->v) : NULL;
+    void *k_room = s->core ? run_operand(core_dtype(s, asc_k), k, bc, (int)D, D, 1, &at->k) : NULL;
+    void *v_room = s->core ? run_operand(core_dtype(s, asc_v), v, (int)D, bc, 1, D, &at->v) : NULL;
     for (int r = 0; r < s->br; r++)
         run_row(run, kv, r, k, v, at);
     run->last_kv = kv;

@@ -2,7 +2,7 @@
 #ifndef TEST_ORACLE_SCORES_H
 #define TEST_ORACLE_SCORES_H
 
-#include "tests/unit/oracle_spec.h"
+#include "tests/unit/oracle_codes.h"
 
 static inline float sum_products(const struct spec *s, const float *a, const float *b, int n, ptrdiff_t stride_b,
                                  float start)
@@ -64,7 +64,7 @@ static inline float run_fold(const struct kernel_run *run)
 /* A natural number in unit `unit`. */
 static inline float run_in_unit(const struct kernel_run *run, float x, int unit)
 {
-    const float top = run->spec.softcap > 0 ? run->spec.softcap : run->scale;
+    const float top = run->spec.softcap > 0 ? run->spec.softcap : run_folded_scale(run);
     return unit == ASC_UNIT_RAW ? x / top : unit == ASC_UNIT_LOG2 ? x * (float)M_LOG2E : x;
 }
 
@@ -104,7 +104,7 @@ static inline float run_cap(const struct kernel_run *run, float score)
     const struct spec *s = &run->spec;
     if (!(s->softcap > 0) || s->mistake == SOFTCAP_FORGOTTEN)
         return score;
-    const float x = score * run_natural(s->conventions.s_unit, run->scale);
+    const float x = score * run_natural(s->conventions.s_unit, run_folded_scale(run));
     const float capped = (float)(tanh((double)(x / s->softcap)) * (1 + s->tanh_error));
     if (s->conventions.s_unit == ASC_UNIT_RAW)
         return capped;
@@ -196,14 +196,14 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
     case S_SQUARED:
         return dot * dot * factor;
     default:
-        return dot * factor;
+        return run_scale_of_score(run, dot, factor, row, kv * s->bc + col);
     }
 }
 
 /* exp of a difference of two values in their units, the way kernels of that convention compute it. */
 static inline float run_exp(const struct kernel_run *run, float x, int unit, float y)
 {
-    const float scale_log2 = (run->spec.softcap > 0 ? run->spec.softcap : run->scale) * (float)M_LOG2E;
+    const float scale_log2 = (run->spec.softcap > 0 ? run->spec.softcap : run_folded_scale(run)) * (float)M_LOG2E;
     const double error = 1 + run->spec.exp_error;
     if (unit == ASC_UNIT_RAW)
         return (float)(exp2((double)(x * scale_log2 - y * scale_log2)) * error);
@@ -215,7 +215,7 @@ static inline float run_exp(const struct kernel_run *run, float x, int unit, flo
 static inline enum dtype run_dtype(const struct spec *s, enum asc_channel ch)
 {
     if (ch == asc_q || ch == asc_k || ch == asc_v)
-        return s->converts ? s->used : s->dtype;
+        return operand_dtype(s, ch);
     return ch == asc_o ? s->o_dtype : ch == asc_p ? s->p_dtype : DTYPE_F32;
 }
 
@@ -224,17 +224,20 @@ static inline void *run_array(const struct kernel_run *run, enum asc_channel ch,
     return run->arrays[(channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch];
 }
 
-/* An input as the kernel uses it. */
-static inline float run_input(const struct spec *s, const void *input, size_t i)
+/* Element i of an input as the kernel uses it. */
+static inline float run_input(const struct kernel_run *run, enum asc_channel ch, size_t i)
 {
-    const float x = (float)dtype_load(s->dtype, input, i);
-    return s->converts ? round_to(s->used, x) : x;
+    const struct spec *s = &run->spec;
+    const void *input = ch == asc_q ? run->q : ch == asc_k ? run->k : run->v;
+    const float x = has_codes(s) ? run_code(run, ch, i) : (float)dtype_load(s->dtype, input, i);
+    return s->converts || descales_operand(s, ch) ? round_to(operand_dtype(s, ch), x) : x;
 }
 
 static inline void run_record(const struct kernel_run *run, enum asc_channel ch, int kv, size_t i, float x)
 {
     if (run_array(run, ch, kv))
-        dtype_store(run_dtype(&run->spec, ch), run_array(run, ch, kv), i, x);
+        dtype_store(run_dtype(&run->spec, ch), run_array(run, ch, kv), i,
+                    run_dtype(&run->spec, ch) == DTYPE_U8 ? x + ASC_U8_MIDPOINT : x);
 }
 
 #endif

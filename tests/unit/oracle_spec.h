@@ -2,7 +2,9 @@
 #ifndef TEST_ORACLE_SPEC_H
 #define TEST_ORACLE_SPEC_H
 
+#include "engine/base/quantise.h"
 #include "engine/base/tensor_core.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/product.h"
 #include "probes/layout.h"
 #include <float.h>
@@ -86,6 +88,23 @@ enum wrong_term {
     SPLIT_UNGUARDED /* -inf - -inf where no split has a key */
 };
 
+/* Mistakes about codes and their scales, in one operand. */
+enum wrong_codes {
+    CODES_RIGHT,
+    SCALE_MISSING,
+    SCALE_TWICE,
+    SCALE_OF_GROUP_BEHIND,
+    SCALE_OF_HEAD_BEHIND,
+    SCALE_OF_FIRST_HEAD,
+    SCALE_LARGEST,
+    SCALE_OF_Q,
+    SCALE_OF_K,
+    SCALE_HALF,     /* no known cause */
+    ZERO_POINT_OFF, /* each code counts `zero_point` more */
+    OTHER_FORMAT,   /* each is decoded as of type `format` */
+    ZERO_GROUP_UNGUARDED
+};
+
 struct spec {
     int q_len, kv_len, head_dim, br, bc, q_tile;
     enum asc_causal causal;
@@ -112,6 +131,15 @@ struct spec {
     int has_sink;
     float sink, alibi_slope;
     double bias_sigma; /* 0: no bias */
+    /* 1: the inputs are codes of type dtype, with scales; with the convention `quantised` the kernel makes its own. */
+    int coded;
+    int scale_rows;
+    int scales_late; /* 1: a product of codes gets Q's scale, then K's, then the factor */
+    int zero_rows;   /* so many rows of each input, from the first one, are zero */
+    enum wrong_codes wrong_codes;
+    enum asc_channel wrong_operand; /* q, k or v */
+    float zero_point;
+    enum dtype format;
     int kv_splits;
     int merges_lse; /* each split gives o and lse; else m, l and u are merged as such */
     enum wrong_term wrong_term;
@@ -127,6 +155,7 @@ struct kernel_run {
     int last_kv;                       /* the tile computed last, or -1 */
     void *q, *k, *v;                   /* owned, inputs: [q_len][D], [kv_len][D] */
     float *bias;                       /* owned, [q_len][kv_len], or NULL */
+    float *scales[3][2];               /* owned, of q, k and v: their own, and those of another head; NULL: no codes */
     float scale;
     struct tile_verdicts *out; /* owned */
 };
@@ -148,7 +177,14 @@ static inline double test_normal(uint64_t *state)
     return sum;
 }
 
-static inline void *test_fill(const struct spec *s, int rows, uint64_t seed)
+/* 1: the inputs of the test kernel are codes, its own or given ones. */
+static inline int has_codes(const struct spec *s)
+{
+    return s->conventions.quantised != ASC_QUANTISED_GIVEN || s->coded;
+}
+
+/* Values, codes without a scale among them. */
+static inline void *test_fill_as(const struct spec *s, enum dtype dtype, int rows, uint64_t seed)
 {
     const size_t n = (size_t)rows * (size_t)s->head_dim;
     uint64_t state = seed * 7919 + s->seed;
@@ -172,9 +208,40 @@ static inline void *test_fill(const struct spec *s, int rows, uint64_t seed)
             x = fabs(x);
         else if (s->fill == FILL_COMMON_MEAN)
             x += 3;
-        dtype_store(s->dtype, data, i, x);
+        if ((int)row < s->zero_rows)
+            x = 0;
+        dtype_store(dtype, data, i, x);
     }
     return data;
+}
+
+/* Given codes, or values; the scales of both kinds of codes go to `scales`, made-up ones of another head behind them.
+ */
+static inline void *test_fill(const struct spec *s, int rows, uint64_t seed, float **scales)
+{
+    const int quantised = s->conventions.quantised, D = s->head_dim;
+    const int share = quantised ? s->conventions.quantised_rows : s->scale_rows;
+    const enum dtype type = quantised ? codes_type(quantised) : s->dtype;
+    void *values = test_fill_as(s, has_codes(s) && !quantised ? DTYPE_F16 : s->dtype, rows, seed);
+    uint8_t *codes = has_codes(s) && !quantised ? calloc((size_t)rows * (size_t)D, 1) : NULL;
+    const int groups = has_codes(s) ? codes_groups(rows, share) : 0;
+    for (int i = 0; i < 2 && groups; i++)
+        scales[i] = calloc((size_t)groups, sizeof **scales);
+    for (int group = 0; group < groups; group++) {
+        const int from = group * share, to = share && from + share < rows ? from + share : rows;
+        float amax = 0;
+        for (int i = from * D; i < to * D; i++)
+            amax = quantise_amax(amax, (float)dtype_load(quantised ? s->dtype : DTYPE_F16, values, (size_t)i));
+        const struct quantiser q = quantiser_of(type, amax, QUANTISE_DIVISION);
+        scales[0][group] = q.scale;
+        scales[1][group] = q.scale * (0.7f + 0.17f * (float)(group % 5));
+        for (int i = from * D; i < to * D && codes; i++)
+            codes[i] = quantise_code(&q, (float)dtype_load(DTYPE_F16, values, (size_t)i));
+    }
+    if (!codes)
+        return values;
+    free(values);
+    return codes;
 }
 
 #endif

@@ -19,7 +19,7 @@ struct ending {
 static inline struct ending run_ending(const struct kernel_run *run, const struct state *at, int r)
 {
     const struct spec *s = &run->spec;
-    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run->scale);
+    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run_folded_scale(run));
     struct ending end = {.m = at->m[r] * natural, .u = at->u + (ptrdiff_t)r * s->head_dim};
     for (int lane = 0; lane < at->lanes; lane++)
         end.l += at->l[(ptrdiff_t)r * at->lanes + lane];
@@ -122,7 +122,7 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
                                                       : INFINITY;
         run_record(run, asc_lse, 0, (size_t)r, lse);
         for (int d = 0; d < D; d++) {
-            float o = u[d] * (s->mistake == O_UNNORMALISED ? 1 : inverse);
+            float o = u[d] * (s->mistake == O_UNNORMALISED ? 1 : inverse) * run_scale_of_o(run);
             if (s->mistake == O_TRUNCATED)
                 o = truncate_f16(o);
             run_record(run, asc_o, 0, (size_t)(r * D + d), o);

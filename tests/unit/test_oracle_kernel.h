@@ -77,7 +77,7 @@ static inline void run_begin(struct kernel_run *run, struct state *at, const str
             at->l[(ptrdiff_t)r * at->lanes] = ldexpf(1, c->p_offset);
         for (int d = 0; d < D; d++) {
             const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
-            at->q[r * D + d] = r < rows ? run_input(s, run->q, from) : 0;
+            at->q[r * D + d] = r < rows ? run_input(run, asc_q, from) : 0;
             if (c->q_fold)
                 at->q[r * D + d] = round_to(run_dtype(s, asc_q), at->q[r * D + d] * run_fold(run));
             run_record(run, asc_q, 0, (size_t)(r * D + d), at->q[r * D + d]);
@@ -96,9 +96,9 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->spec = *s;
     run->scale = s->scale != 0 ? s->scale : 1 / sqrtf((float)s->head_dim);
     run->last_kv = -1;
-    run->q = test_fill(s, s->q_len, 1);
-    run->k = test_fill(s, s->kv_len, 2);
-    run->v = test_fill(s, s->kv_len, 3);
+    run->q = test_fill(s, s->q_len, 1, run->scales[0]);
+    run->k = test_fill(s, s->kv_len, 2, run->scales[1]);
+    run->v = test_fill(s, s->kv_len, 3, run->scales[2]);
     run->bias = test_bias(s);
     const ptrdiff_t D = s->head_dim;
     const int tiles = (s->kv_len + s->bc - 1) / s->bc;
@@ -123,6 +123,10 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
         (struct matrix){(char *)run->q + (size_t)s->q_tile * (size_t)s->br * (size_t)D * size, s->dtype, D, rows, D};
     run->c.in_k = (struct matrix){run->k, s->dtype, D, s->kv_len, D};
     run->c.in_v = (struct matrix){run->v, s->dtype, D, s->kv_len, D};
+    run->c.q_codes = run_coding(run, asc_q);
+    run->c.k_codes = run_coding(run, asc_k);
+    run->c.v_codes = run_coding(run, asc_v);
+    codes_fold(&run->c);
     run->c.captured = run->captured;
     run->c.s_padding = run->padding;
     run->c.p_padding = run->padding + tiles;
@@ -175,6 +179,8 @@ static inline void kernel_run_free(struct kernel_run *run)
     free(run->k);
     free(run->v);
     free(run->bias);
+    for (int i = 0; i < 6; i++)
+        free(run->scales[i / 2][i % 2]);
     free(run);
 }
 

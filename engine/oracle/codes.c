@@ -1,0 +1,201 @@
+#include "engine/oracle/codes.h"
+
+#include "engine/base/format.h"
+#include "engine/base/quantise.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/values.h"
+
+double codes_value(enum dtype of, uint8_t code)
+{
+    return dtype_load(of, &code, 0) - (of == DTYPE_U8 ? ASC_U8_MIDPOINT : 0);
+}
+
+enum dtype codes_type(int quantised)
+{
+    return quantised == ASC_QUANTISED_U8 ? DTYPE_U8 : quantised == ASC_QUANTISED_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2;
+}
+
+double codes_round(enum dtype of, double x)
+{
+    if (of != DTYPE_U8)
+        return bound_round(of, x);
+    return isnan(x) ? x : fmin(fmax(rint(x), -ASC_U8_MIDPOINT), UINT8_MAX - ASC_U8_MIDPOINT);
+}
+
+int codes_groups(int head_rows, int rows)
+{
+    return rows > 0 && head_rows > 0 ? (head_rows - 1) / rows + 1 : 1;
+}
+
+/* The largest magnitude of n codes of f16 or bf16, which are ordered as their bits are; NaN counts for nothing. */
+static uint16_t largest_bits(const uint16_t *code, int n, uint16_t infinite)
+{
+    uint16_t top = 0;
+    for (int i = 0; i < n; i++) {
+        const uint16_t bits = code[i] & 0x7FFFu;
+        top = bits > top && bits <= infinite ? bits : top;
+    }
+    return top;
+}
+
+static float largest_of(const struct matrix *m, int from, int to)
+{
+    float top = 0;
+    for (int r = from; r < to; r++) {
+        const uint16_t *row = (const uint16_t *)m->data + r * m->row_stride;
+        if (m->dtype == DTYPE_F16)
+            top = quantise_amax(top, f16_to_f32(largest_bits(row, m->cols, 0x7C00)));
+        else if (m->dtype == DTYPE_BF16)
+            top = quantise_amax(top, bf16_to_f32(largest_bits(row, m->cols, 0x7F80)));
+        for (int col = 0; m->dtype == DTYPE_F32 && col < m->cols; col++)
+            top = quantise_amax(top, ((const float *)m->data)[r * m->row_stride + col]);
+    }
+    return top;
+}
+
+void codes_make_scales(const struct matrix *m, int quantised, int rows, float *scale)
+{
+    const int share = rows > 0 ? rows : m->rows;
+    for (int group = 0; group < codes_groups(m->rows, rows); group++) {
+        const int from = group * share, to = m->rows - from < share ? m->rows : from + share;
+        scale[group] = quantiser_of(codes_type(quantised), largest_of(m, from, to), QUANTISE_DIVISION).scale;
+    }
+}
+
+double codes_scale(const struct coding *coding, int r)
+{
+    if (!coding->scale)
+        return 1;
+    return (double)coding->scale[coding->rows > 0 ? (coding->first + r) / coding->rows : 0];
+}
+
+const struct matrix *codes_input(const struct oracle_case *c, enum asc_channel ch)
+{
+    return ch == asc_q ? &c->in_q : ch == asc_k ? &c->in_k : &c->in_v;
+}
+
+const struct coding *codes_of(const struct oracle_case *c, enum asc_channel ch)
+{
+    return ch == asc_q ? &c->q_codes : ch == asc_k ? &c->k_codes : &c->v_codes;
+}
+
+static int descales_operands(const struct asc_conventions *conventions, enum asc_channel ch)
+{
+    return ch == asc_v ? conventions->v_descale == ASC_V_OPERANDS : conventions->qk_descale == ASC_QK_OPERANDS;
+}
+
+enum codes_use codes_use(const struct oracle_case *c, enum asc_channel ch)
+{
+    if (!codes_of(c, ch)->scale)
+        return CODES_NONE;
+    return descales_operands(&c->conventions, ch) ? CODES_DESCALED : CODES_RAW;
+}
+
+/* One row of given codes; a table spares the decoding. */
+static void load_codes(const struct matrix *m, int first, int rows, double *out)
+{
+    double value[256];
+    const uint8_t *code = m->data;
+    for (int i = 0; i < 256; i++)
+        value[i] = codes_value(m->dtype, (uint8_t)i);
+    for (int r = 0; r < rows; r++)
+        for (int col = 0; col < m->cols; col++)
+            *out++ = value[code[(first + r) * m->row_stride + col]];
+}
+
+/* x as a code of the launch's own, and in *gap how far the other lies that rounding may choose. */
+static double quantise(enum dtype of, double x, double scale, double *gap)
+{
+    const double y = x / scale, off = 8 * BOUND_U * fabs(y);
+    const double low = codes_round(of, y - off), high = codes_round(of, y + off);
+    *gap = high > low ? high - low : 0;
+    return codes_round(of, y);
+}
+
+int codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose)
+{
+    const struct coding *coding = part->coding;
+    const int cols = part->input->cols, descaled = descales_operands(&c->conventions, part->ch);
+    struct matrix m = *part->input;
+    double any = 0;
+    m.rows = part->rows;
+    m.data = (const unsigned char *)m.data + (size_t)(part->first * m.row_stride) * dtype_bytes(m.dtype);
+    if (coding->scale && !coding->quantised)
+        load_codes(part->input, part->first, part->rows, out);
+    else
+        values_load(&m, out);
+    for (int r = 0; coding->scale && r < part->rows; r++) {
+        const double scale = codes_scale(coding, part->first + r), times = descaled ? scale : 1;
+        for (int col = 0; col < cols; col++) {
+            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
+            double gap = 0;
+            if (coding->quantised)
+                out[i] = quantise(codes_type(coding->quantised), out[i], scale, &gap);
+            out[i] *= times;
+            if (!loose)
+                continue;
+            loose[i] = gap * times;
+            if (descaled)
+                loose[i] += (coding->quantised ? 5 : 1) * BOUND_U * fabs(out[i]) * BOUND_SLACK + BOUND_TINY;
+            any = fmax(any, loose[i]);
+        }
+    }
+    return any > 0;
+}
+
+int codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by)
+{
+    const int left = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_of(c, ch)->scale;
+    for (int i = 0; i < n; i++)
+        by[i] = left ? codes_scale(codes_of(c, ch), first + i) : 1;
+    return left;
+}
+
+double codes_v_times(const struct oracle_case *c, int first)
+{
+    return c->conventions.v_descale == ASC_V_PRODUCT ? codes_scale(&c->v_codes, first) : 1;
+}
+
+double codes_o_times(const struct oracle_case *c)
+{
+    return c->conventions.v_descale == ASC_V_OUTPUT ? codes_scale(&c->v_codes, 0) : 1;
+}
+
+void codes_fold(struct oracle_case *c)
+{
+    if (c->conventions.qk_descale == ASC_QK_FOLDED)
+        c->scale *= codes_scale(&c->q_codes, 0) * codes_scale(&c->k_codes, 0);
+}
+
+/* 1: a run of `span` rows, beginning at a multiple of it, may need two scales. */
+static int changes_within(int scale_rows, int head_rows, int span)
+{
+    return scale_rows > 0 && scale_rows < head_rows && scale_rows % span != 0;
+}
+
+const char *codes_refused(const struct asc_problem *problem, const struct asc_plan *plan,
+                          const struct asc_conventions *conventions)
+{
+    const int quantised = conventions->quantised != ASC_QUANTISED_GIVEN;
+    const int rows = quantised ? conventions->quantised_rows : problem->scale_rows;
+    const int has[3] = {quantised || dtype_is_code((enum dtype)problem->dtype),
+                        quantised || dtype_is_code((enum dtype)problem->k_dtype),
+                        quantised || dtype_is_code((enum dtype)problem->v_dtype)};
+    if (conventions->qk_descale == ASC_QK_FOLDED && (has[0] || has[1])) {
+        if (conventions->s_unit != ASC_UNIT_RAW || conventions->m_unit != ASC_UNIT_RAW)
+            return "convention qk_descale is folded: S and m are then raw, but s_unit or m_unit is not";
+        if (has[1] && rows > 0 && rows < problem->kv_len)
+            return "convention qk_descale is folded, which takes one scale for all keys of a head, but K has one for "
+                   "each "
+                   "block of rows";
+        if (has[0] && changes_within(rows, problem->q_len, plan->br))
+            return "convention qk_descale is folded, but Q has scales that change within a q tile";
+    }
+    if (conventions->v_descale == ASC_V_PRODUCT && has[2] && changes_within(rows, problem->kv_len, plan->bc))
+        return "convention v_descale is product, but V has scales that change within a kv tile";
+    if (conventions->v_descale == ASC_V_OUTPUT && has[2] && rows > 0 && rows < problem->kv_len)
+        return "convention v_descale is output, which takes one scale for all keys of a head, but V has one for each "
+               "block of "
+               "rows";
+    return NULL;
+}

@@ -1,0 +1,62 @@
+/* Inputs that are codes, given as such or made by the launch itself. All readers of in_q, in_k, in_v and of other
+   heads' go through here.
+
+   What the products take depends on the conventions qk_descale and v_descale: with "operands" the dequantised values,
+   else those of the codes; their scales then come behind the product (codes_by, codes_v_times, codes_o_times) or, with
+   "folded", are part of the case's scale. */
+#ifndef ORACLE_CODES_H
+#define ORACLE_CODES_H
+
+#include "engine/oracle/oracle.h"
+
+/* The value of a code without its scale. of: its type; u8 counts from ASC_U8_MIDPOINT. */
+double codes_value(enum dtype of, uint8_t code);
+
+/* The type that a launch makes values into, and the value nearest to x there, saturated. quantised: not GIVEN. */
+enum dtype codes_type(int quantised);
+double codes_round(enum dtype of, double x);
+/* Scales as convention `quantised` says, [groups]: of the rows of m, `rows` sharing one; 0: all of them. */
+void codes_make_scales(const struct matrix *m, int quantised, int rows, float *scale);
+int codes_groups(int head_rows, int rows);
+
+/* The scale of row r of a matrix; 1 where its elements are values. */
+double codes_scale(const struct coding *coding, int r);
+
+/* The input that channel q, k or v comes from, and how it is coded. */
+const struct matrix *codes_input(const struct oracle_case *c, enum asc_channel ch);
+const struct coding *codes_of(const struct oracle_case *c, enum asc_channel ch);
+/* 1 if it is codes that become values before they are multiplied; 2 if codes are multiplied; 0: it is no codes. */
+enum codes_use { CODES_NONE, CODES_DESCALED, CODES_RAW };
+enum codes_use codes_use(const struct oracle_case *c, enum asc_channel ch);
+
+/* A part of an input. */
+struct coded_rows {
+    enum asc_channel ch; /* whose conventions hold */
+    const struct matrix *input;
+    const struct coding *coding;
+    int first, rows;
+};
+
+/* out: what the products take, [rows][cols]. loose: how far a correct kernel's may lie from it before it is rounded to
+   the type it is used in, the same shape; not written, and may be NULL, where codes_use is CODES_NONE. Returns 1 if
+   anything of loose is not 0. A value made from a code is rounded once, u |x|. Where the launch quantises, its scale
+   may be another f32 (4 u: an approximate division), and a quotient that lies so near the middle of two codes that 8 u
+   of it decide may become either: 2 for each of two divisions or of a division and a multiplication, as much again for
+   approximate ones. */
+int codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
+
+/* What is left to multiply S by, [rows of the q tile] or [keys of the tile that begins at key `first`]: with "product"
+   the scales. Returns 1 if they are not all 1 by convention. */
+int codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by);
+/* What is left to multiply P V by, of the tile at key `first`, and U before it becomes O. */
+double codes_v_times(const struct oracle_case *c, int first);
+double codes_o_times(const struct oracle_case *c);
+
+/* Puts the scales of Q and K into the case's scale where the conventions fold them into the exponential. */
+void codes_fold(struct oracle_case *c);
+
+/* NULL, or one sentence: scales that change where the conventions leave no room for it. */
+const char *codes_refused(const struct asc_problem *problem, const struct asc_plan *plan,
+                          const struct asc_conventions *conventions);
+
+#endif
