@@ -88,6 +88,7 @@ int cause_fill(enum cause c, struct candidate *k)
     k->rounds = DTYPE_COUNT;
     k->constant = NAN;
     k->truncates = 0;
+    k->makes_nan = 0;
     return facts[c].fill(k);
 }
 
@@ -273,5 +274,66 @@ int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct 
     c->conventions.m_unit = m_unit;
     s->use_s_natural = values_natural_s(c);
     s->use_s_direct = s_unit == m_unit;
+    return 1;
+}
+
+/* What may stand behind the last tile. */
+enum { ZEROS, ITSELF, ONE_BEFORE, ENDS };
+
+static int operand_behind(const struct candidate *k, enum asc_channel ch, int end, double *out)
+{
+    const struct oracle_case *c = k->tile->c;
+    if (end != ZEROS)
+        return cause_operand_of_tile(k, ch, end == ITSELF ? k->tile->s->kv : k->tile->visited[0], out);
+    memset(out, 0, (size_t)c->bc * (size_t)c->head_dim * sizeof *out);
+    return 1;
+}
+
+int cause_with_next(struct candidate *k, enum asc_channel ch,
+                    int (*with)(const struct candidate *k, const double *operand))
+{
+    double *other = k->tile->s->cause_operand;
+    int best = ZEROS;
+    uint64_t most = 0;
+    if (k->tile->next >= 0)
+        return cause_operand_of_tile(k, ch, k->tile->next, other) && with(k, other);
+    for (int end = 0; end < ENDS; end++) {
+        struct cause_evidence e = {0};
+        if (!operand_behind(k, ch, end, other) || !with(k, other))
+            continue;
+        cause_weigh(k, -1, UINT64_MAX, &e);
+        if (e.explained <= most)
+            continue;
+        most = e.explained;
+        best = end;
+    }
+    k->rival = k->want;
+    return operand_behind(k, ch, best, other) && with(k, other);
+}
+
+int cause_input_rows(const struct candidate *k, enum asc_channel ch, int head, int first, double *out)
+{
+    const struct oracle_case *c = k->tile->c;
+    const struct matrix *others = ch == asc_k ? c->other_k : c->other_v;
+    const struct coding *codes = ch == asc_k ? c->other_k_codes : c->other_v_codes;
+    const int is_own = head == OTHER_NONE;
+    return load_rows(k, k->channel, is_own ? codes_input(c, ch) : &others[head],
+                     is_own ? codes_of(c, ch) : &codes[head], first, out);
+}
+
+int cause_transpose_blocks(const struct candidate *k, enum asc_channel ch)
+{
+    enum { BLOCK = 8 };
+    const int n = k->tile->c->head_dim, keys = k->tile->c->bc, rows = k->tile->s->stage[ch].rows;
+    const double *from = k->tile->s->stage[ch].value;
+    double *to = k->tile->s->cause_operand;
+    if (n % BLOCK || keys % BLOCK)
+        return 0;
+    for (int key = 0; key < keys; key++) {
+        for (int d = 0; d < n; d++) {
+            const int row = key / BLOCK * BLOCK + d % BLOCK, col = d / BLOCK * BLOCK + key % BLOCK;
+            to[key * n + d] = row < rows ? from[row * n + col] : 0;
+        }
+    }
     return 1;
 }

@@ -19,7 +19,8 @@ enum cause_kind { MISTAKE, MASKING, DECLARATION };
 struct cause_tile {
     const struct oracle_case *c;
     struct judge_scratch *s;
-    int visited[2]; /* kv tiles visited just before this one and before that, or -1 */
+    int visited[3]; /* kv tiles visited just before this one, before that, and first of all, or -1 */
+    int next;       /* the kv tile visited next, or -1 */
     /* [R] where U is recorded once the tile visited next has rescaled it: that alpha, and its uncertainty; NULL where U
        is recorded as it is. */
     const double *next_alpha, *next_alpha_loose;
@@ -38,6 +39,7 @@ struct candidate {
     /* out: a number that a convention puts in place of a formula, to whole tiles of it; NaN: there is none */
     double constant;
     int truncates; /* out: conversion to the captured type cuts off instead of rounding */
+    int makes_nan; /* out: want is NaN where the mistake makes it so, and that tells it from a number */
 };
 
 /* Each cause_<id>() fills the candidate. Returns 0 where the formula has no meaning for this case. */
@@ -55,8 +57,9 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
     parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
     parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
-    parameter_window, parameter_padding, parameter_masked_value, parameter_weak_mask, parameter_swizzle_of_s,
-    parameter_swizzle_of_u, parameter_f16_core;
+    parameter_window, parameter_row_moved, parameter_lanes, parameter_lane_group, parameter_lane_sums,
+    parameter_padding, parameter_masked_value, parameter_weak_mask, parameter_swizzle_of_s, parameter_swizzle_of_u,
+    parameter_f16_core;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 
@@ -85,12 +88,24 @@ struct swizzle cause_swizzle(double parameter);
 void cause_swizzle_operand(const struct candidate *k, enum asc_channel ch, unsigned mask, double *out);
 /* 1 if column col of row r belongs to the part of a row that a parameter names. */
 int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col);
+/* The same of a lanes parameter. */
+int cause_in_lanes(const struct cause_tile *tile, double parameter, int r, int col);
 /* The type that a narrow_type parameter names. */
 enum dtype cause_type(double parameter);
 /* Rows of K or V (ch) of another tile, or of another kv head at this tile, as the kernel would use them: out is
    [Bc][head_dim], zeros beyond its last row. 0 where there is no such data. */
 int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv, double *out);
 int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double parameter, double *out);
+/* The candidate that `with` makes of the K or V (ch) of the tile visited next. Behind the last tile kernels find zeros,
+   that tile itself or the one before it (two buffers in turn): what fits best is taken there, and tells nothing. */
+int cause_with_next(struct candidate *k, enum asc_channel ch,
+                    int (*with)(const struct candidate *k, const double *operand));
+/* Rows first .. first + Bc - 1 of the original K or V (ch) of another kv head, or of the right one (OTHER_NONE), in the
+   type of the candidate's channel. */
+enum { OTHER_NONE = -1 };
+int cause_input_rows(const struct candidate *k, enum asc_channel ch, int head, int first, double *out);
+/* K or V of the tile with its blocks of 8 x 8 transposed, in cause_operand; 0 where it has none. */
+int cause_transpose_blocks(const struct candidate *k, enum asc_channel ch);
 /* The alpha of the tile visited after this one, the i-th: 1 and tile->next_alpha; 0: there is none; -1: it follows
    from nothing that was recorded. */
 int cause_next_alpha(struct cause_tile *tile, int i);

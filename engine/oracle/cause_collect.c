@@ -220,20 +220,34 @@ static void walk_end(struct walk *w)
     }
 }
 
+/* The tile visited after the i-th in the same split, or -1. */
+static int visited_next(const struct oracle_case *c, const struct judge_scratch *s, int split, int i)
+{
+    while (++i < c->n_visited) {
+        const int kv = c->order[i];
+        if (kv >= 0 && kv < c->kv_tiles && schedule_split(c, kv) == split && !s->seen[kv])
+            return kv;
+    }
+    return -1;
+}
+
 static void walk_split(struct walk *w, int split, int alone)
 {
     const struct oracle_case *c = w->c;
     struct judge_scratch *s = w->tile.s;
     local_begin(c, s, split);
-    w->tile.visited[0] = w->tile.visited[1] = -1;
+    w->tile.visited[0] = w->tile.visited[1] = w->tile.visited[2] = -1;
     for (int i = 0; i < c->n_visited; i++) {
         const int kv = c->order[i];
         if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || s->seen[kv])
             continue;
         s->seen[kv] = 1;
+        w->tile.next = visited_next(c, s, split, i);
         walk_tile(w, i, alone);
         w->tile.visited[1] = w->tile.visited[0];
         w->tile.visited[0] = kv;
+        if (w->tile.visited[2] < 0)
+            w->tile.visited[2] = kv;
     }
     merge_local(c, s);
 }

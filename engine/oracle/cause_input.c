@@ -37,6 +37,56 @@ static int previous_tile(const struct candidate *k)
     return kv < 0 || (cause_operand_of_tile(k, k->channel, kv, other) && exactly(k, other));
 }
 
+/* The row that lies `by` beyond the head's edge: zeros where the kernel looks at kv_len, else what lies there in memory
+   (another head, of this sequence or of the next), or the edge once more. What fits what was captured, as a guess. */
+static void beyond_edge(const struct candidate *k, int by, int r, double *to)
+{
+    const int guess[] = {by > 0 ? OTHER_NEXT : OTHER_PREVIOUS, by > 0 ? OTHER_NEXT_BATCH : OTHER_PREVIOUS_BATCH,
+                         OTHER_NONE};
+    const struct stage *stage = &k->tile->s->stage[k->channel];
+    const double *got = stage->got + (size_t)r * (size_t)stage->cols;
+    const int last = k->tile->c->kv_len - 1;
+    double *room = k->tile->s->cause_operand;
+    const size_t bytes = (size_t)stage->cols * sizeof *to;
+    for (size_t i = 0; i < sizeof guess / sizeof guess[0]; i++) {
+        const int at = (by > 0) == (guess[i] != OTHER_NONE) ? 0 : last;
+        if (cause_input_rows(k, k->channel, guess[i], at, room) && memcmp(room, got, bytes) == 0) {
+            memcpy(to, room, bytes);
+            return;
+        }
+    }
+    memset(to, 0, bytes);
+}
+
+/* Row c holds the row of key c + by. */
+static int row_moved(struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[k->channel];
+    const size_t cols = (size_t)stage->cols, n = (size_t)stage->rows * cols;
+    const int by = k->parameter > 0 ? -1 : 1, first = k->tile->s->kv * k->tile->c->bc + by;
+    const int before = first < 0; /* rows that lie before the head: 0 or 1 */
+    double *room = k->tile->s->cause_operand, *rival = k->tile->s->cause_size;
+    cause_input_rows(k, k->channel, OTHER_NONE, first + before, room);
+    memcpy(k->want + (size_t)before * cols, room, n * sizeof *room - (size_t)before * cols * sizeof *room);
+    memset(k->bound, 0, n * sizeof *k->bound);
+    for (int r = 0; r < stage->rows; r++) {
+        const int is_key = first + r >= 0 && first + r < k->tile->c->kv_len;
+        double *to = k->want + (size_t)r * cols;
+        if (!is_key)
+            beyond_edge(k, by, r, to);
+        for (size_t col = 0; col < cols; col++)
+            rival[(size_t)r * cols + col] = is_key ? NAN : to[col]; /* a guess tells nothing */
+    }
+    k->rival = rival;
+    return 1;
+}
+
+static int holds(const struct candidate *k, enum asc_channel ch)
+{
+    double *other = k->tile->s->cause_operand;
+    return cause_input_rows(k, ch, OTHER_NONE, k->tile->s->kv * k->tile->c->bc, other) && exactly(k, other);
+}
+
 static int wrong_head(const struct candidate *k)
 {
     double *other = k->tile->s->cause_operand;
@@ -64,6 +114,11 @@ int cause_k_previous_tile(struct candidate *k)
     return previous_tile(k);
 }
 
+int cause_k_next_tile(struct candidate *k)
+{
+    return cause_with_next(k, asc_k, exactly);
+}
+
 int cause_k_wrong_head(struct candidate *k)
 {
     return wrong_head(k);
@@ -74,9 +129,24 @@ int cause_k_permuted(struct candidate *k)
     return permuted(k);
 }
 
+int cause_k_row_moved(struct candidate *k)
+{
+    return row_moved(k);
+}
+
+int cause_k_holds_v(struct candidate *k)
+{
+    return holds(k, asc_v);
+}
+
 int cause_v_previous_tile(struct candidate *k)
 {
     return previous_tile(k);
+}
+
+int cause_v_next_tile(struct candidate *k)
+{
+    return cause_with_next(k, asc_v, exactly);
 }
 
 int cause_v_wrong_head(struct candidate *k)
@@ -87,6 +157,16 @@ int cause_v_wrong_head(struct candidate *k)
 int cause_v_permuted(struct candidate *k)
 {
     return permuted(k);
+}
+
+int cause_v_row_moved(struct candidate *k)
+{
+    return row_moved(k);
+}
+
+int cause_v_holds_k(struct candidate *k)
+{
+    return holds(k, asc_k);
 }
 
 /* The constant is known to a part of the step of the type that V is used in: half of the elements have voted. */

@@ -90,18 +90,28 @@ static const double *carried(const struct candidate *k)
     return s->cause_alpha;
 }
 
-int cause_l_part_of_row(struct candidate *k)
+static int over_part(struct candidate *k, int (*in)(const struct cause_tile *tile, double parameter, int r, int col))
 {
     const struct stage *stage = &k->tile->s->stage[asc_p];
     double *p = cause_copy(k, k->tile->s->l_p, asc_p);
     for (int r = 0; r < stage->rows; r++)
         for (int col = 0; col < stage->cols; col++)
-            if (!cause_in_part(k->tile, k->parameter, r, col))
+            if (!in(k->tile, k->parameter, r, col))
                 p[(size_t)r * (size_t)stage->cols + (size_t)col] = 0;
     with_p(k, p);
     /* A part whose weights are all negligible can not be told from a tile that is left out. */
     k->rival = carried(k);
     return 1;
+}
+
+int cause_l_part_of_row(struct candidate *k)
+{
+    return over_part(k, cause_in_part);
+}
+
+int cause_l_reduction_incomplete(struct candidate *k)
+{
+    return over_part(k, cause_in_lanes);
 }
 
 int cause_l_padding_counted(struct candidate *k)

@@ -5,7 +5,7 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
-int cause_m_part_of_row(struct candidate *k)
+static int over_part(struct candidate *k, int (*in)(const struct cause_tile *tile, double parameter, int r, int col))
 {
     const struct cause_tile *tile = k->tile;
     const struct stage *score = &tile->s->stage[asc_s];
@@ -13,13 +13,23 @@ int cause_m_part_of_row(struct candidate *k)
     double *part = cause_copy(k, tile->s->use_s, asc_s);
     for (int r = 0; r < score->rows; r++)
         for (int col = 0; col < score->cols; col++)
-            if (!cause_in_part(tile, k->parameter, r, col))
+            if (!in(tile, k->parameter, r, col))
                 part[(size_t)r * (size_t)score->cols + (size_t)col] = -INFINITY;
     s.use_s = part;
     s.pad_cols = 0;
     local_m(tile->c, &s);
     k->rival = tile->s->m_prev;
     return 1;
+}
+
+int cause_m_part_of_row(struct candidate *k)
+{
+    return over_part(k, cause_in_part);
+}
+
+int cause_m_reduction_incomplete(struct candidate *k)
+{
+    return over_part(k, cause_in_lanes);
 }
 
 int cause_m_not_carried(struct candidate *k)
@@ -149,6 +159,17 @@ int cause_alpha_not_scaled_base_2(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
     return c->conventions.m_unit == ASC_UNIT_RAW && alpha_exponent_times(k, M_LN2 / values_natural_m(c));
+}
+
+int cause_alpha_unguarded(struct candidate *k)
+{
+    const struct stage *m = &k->tile->s->stage[asc_m];
+    cause_right(k);
+    k->makes_nan = 1;
+    for (int r = 0; r < m->rows; r++)
+        if (m->value[r] == -INFINITY)
+            k->want[r] = NAN;
+    return 1;
 }
 
 int cause_alpha_first(struct candidate *k)

@@ -72,6 +72,17 @@ int cause_o_last_tile_dropped(struct candidate *k)
     return 1;
 }
 
+int cause_o_unguarded(struct candidate *k)
+{
+    const struct stage *o = &k->tile->s->stage[asc_o];
+    cause_right(k);
+    k->makes_nan = 1;
+    for (int i = 0; i < o->rows * o->cols; i++)
+        if (k->tile->s->l_prev[i / o->cols] == 0)
+            k->want[i] = NAN;
+    return 1;
+}
+
 int cause_o_truncated(struct candidate *k)
 {
     double unit = 0;

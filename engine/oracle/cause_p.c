@@ -113,6 +113,23 @@ int cause_p_not_masked(struct candidate *k)
     return 1;
 }
 
+int cause_p_unguarded(struct candidate *k)
+{
+    const struct judge_scratch *s = k->tile->s;
+    const struct stage *p = &s->stage[asc_p], *m = &s->stage[asc_m];
+    double *beyond = s->cause_alpha;
+    cause_right(k);
+    k->makes_nan = 1;
+    k->row_padding = beyond;
+    k->row_padding_bound = s->zero;
+    for (int i = 0; i < p->rows * p->cols; i++)
+        if (m->value[i / p->cols] == -INFINITY)
+            k->want[i] = NAN;
+    for (int r = 0; r < p->rows; r++)
+        beyond[r] = m->value[r] == -INFINITY ? NAN : 0;
+    return 1;
+}
+
 int cause_p_masked_late(struct candidate *k)
 {
     const struct judge_scratch *s = k->tile->s;

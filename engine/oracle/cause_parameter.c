@@ -100,20 +100,37 @@ static double s_at_value(const struct cause_tile *tile, int i)
 
 const struct cause_parameter parameter_s_at = {s_at_value, s_at_describe};
 
-/* 0: the tile visited just before, 1: the one before that (two buffers in turn). */
+/* 0: the tile visited just before, 1: the one before that (two buffers in turn), 2: the first one, always. */
 static double tiles_back_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i, 3);
+}
+
+static void tiles_back_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    static const char *const names[] = {"the one visited last", "that before the one visited last",
+                                        "always the one visited first"};
+    (void)c;
+    snprintf(text, bytes, "%s", names[(int)value]);
+}
+
+const struct cause_parameter parameter_tiles_back = {tiles_back_value, tiles_back_describe};
+
+/* Keys c + 1, keys c - 1. */
+static double row_moved_value(const struct cause_tile *tile, int i)
 {
     (void)tile;
     return below(i, 2);
 }
 
-static void tiles_back_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+static void row_moved_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     (void)c;
-    snprintf(text, bytes, "%s", value > 0 ? "that before the one visited last" : "the one visited last");
+    snprintf(text, bytes, "row c holds key c %c 1", value > 0 ? '-' : '+');
 }
 
-const struct cause_parameter parameter_tiles_back = {tiles_back_value, tiles_back_describe};
+const struct cause_parameter parameter_row_moved = {row_moved_value, row_moved_describe};
 
 static double other_head_value(const struct cause_tile *tile, int i)
 {
@@ -129,7 +146,11 @@ static void other_head_describe(const struct oracle_case *c, double value, char 
                                                    "kv head head / kv_heads",
                                                    "kv head 0",
                                                    "the kv head before, round within the batch",
-                                                   "the kv head behind, round within the batch"};
+                                                   "the kv head behind, round within the batch",
+                                                   "the same kv head of sequence 0",
+                                                   "the same kv head of the sequence before",
+                                                   "the same kv head of the sequence behind",
+                                                   "as if a sequence were as far from the next as a kv head is"};
     (void)c;
     snprintf(text, bytes, "%s", names[(int)value]);
 }

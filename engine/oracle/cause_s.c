@@ -90,6 +90,11 @@ int cause_s_k_not_transposed(struct candidate *k)
     return with_k(k, to);
 }
 
+int cause_s_k_blocks_transposed(struct candidate *k)
+{
+    return cause_transpose_blocks(k, asc_k) && with_k(k, k->tile->s->cause_operand);
+}
+
 /* The right formula under another mask. */
 static int masked_as(const struct candidate *k, const struct oracle_case *mask, int by)
 {
@@ -194,6 +199,17 @@ int cause_s_k_previous_tile(struct candidate *k)
     const int kv = k->tile->visited[(int)k->parameter];
     cause_right(k); /* before the first tile there was nothing */
     return kv < 0 || (cause_operand_of_tile(k, asc_k, kv, other) && with_k(k, other));
+}
+
+int cause_s_k_next_tile(struct candidate *k)
+{
+    return cause_with_next(k, asc_k, with_k);
+}
+
+int cause_s_holds_v(struct candidate *k)
+{
+    double *other = k->tile->s->cause_operand;
+    return cause_operand_of_tile(k, asc_v, k->tile->s->kv, other) && with_k(k, other);
 }
 
 int cause_s_k_wrong_head(struct candidate *k)

@@ -106,6 +106,17 @@ int cause_u_v_previous_tile(struct candidate *k)
     return kv < 0 || (cause_operand_of_tile(k, asc_v, kv, other) && with_v(k, other));
 }
 
+int cause_u_v_next_tile(struct candidate *k)
+{
+    return cause_with_next(k, asc_v, with_v);
+}
+
+int cause_u_holds_k(struct candidate *k)
+{
+    double *other = k->tile->s->cause_operand;
+    return cause_operand_of_tile(k, asc_k, k->tile->s->kv, other) && with_v(k, other);
+}
+
 int cause_u_v_wrong_head(struct candidate *k)
 {
     double *other = k->tile->s->cause_operand;
@@ -124,6 +135,11 @@ int cause_u_v_not_transposed(struct candidate *k)
         for (int d = 0; d < n; d++)
             to[key * n + d] = d < rows ? from[d * n + key] : 0;
     return with_v(k, to);
+}
+
+int cause_u_v_blocks_transposed(struct candidate *k)
+{
+    return cause_transpose_blocks(k, asc_v) && with_v(k, k->tile->s->cause_operand);
 }
 
 /* What rounding V, of these sizes, to the operands of a tensor core may cost one element of U. */
@@ -227,6 +243,16 @@ int cause_u_key_dropped(struct candidate *k)
     double *p = cause_copy(k, k->tile->s->pv_p, asc_p);
     for (int r = 0; r < stage->rows && key < stage->cols; r++)
         p[(size_t)r * (size_t)stage->cols + (size_t)key] = 0;
+    return with_p(k, p);
+}
+
+int cause_u_p_masked_late(struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[asc_p];
+    double *p = cause_copy(k, k->tile->s->pv_p, asc_p);
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        if (!cause_sees(k->tile, i / stage->cols, i % stage->cols))
+            p[i] = 0;
     return with_p(k, p);
 }
 

@@ -161,7 +161,8 @@ static void weigh(struct weighing *w, const struct interval *right, const struct
 {
     struct cause_evidence *e = w->e;
     const int explained = written && within(w->k, candidate, got);
-    const int tells = apart(candidate, right) && !(w->k->rival && at < places(w) && same_as_rival(w, at));
+    const int breaks = w->k->makes_nan && isnan(candidate->low) && !isnan(right->low);
+    const int tells = (breaks || apart(candidate, right)) && !(w->k->rival && at < places(w) && same_as_rival(w, at));
     e->elements++;
     e->rounding += (uint64_t)(written && within(NULL, right, got));
     e->explained += (uint64_t)explained;

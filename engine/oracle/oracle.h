@@ -39,6 +39,10 @@ enum {
     OTHER_FIRST,
     OTHER_PREVIOUS_IN_BATCH, /* counted round within the batch; none where there is one batch */
     OTHER_NEXT_IN_BATCH,
+    OTHER_FIRST_BATCH, /* the same kv head of another sequence */
+    OTHER_PREVIOUS_BATCH,
+    OTHER_NEXT_BATCH,
+    OTHER_BATCH_AS_HEAD, /* where sequences are one kv head apart */
     OTHER_HEADS
 };
 

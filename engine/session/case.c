@@ -208,7 +208,11 @@ static int list_other_heads(const struct trace *t, const int32_t place[3], struc
                                      [OTHER_QUOTIENT] = first + head / p->kv_heads % p->kv_heads,
                                      [OTHER_FIRST] = first,
                                      [OTHER_PREVIOUS_IN_BATCH] = first + (own - first + p->kv_heads - 1) % p->kv_heads,
-                                     [OTHER_NEXT_IN_BATCH] = first + (own - first + 1) % p->kv_heads};
+                                     [OTHER_NEXT_IN_BATCH] = first + (own - first + 1) % p->kv_heads,
+                                     [OTHER_FIRST_BATCH] = own - first,
+                                     [OTHER_PREVIOUS_BATCH] = (own + all - p->kv_heads) % all,
+                                     [OTHER_NEXT_BATCH] = (own + p->kv_heads) % all,
+                                     [OTHER_BATCH_AS_HEAD] = own - first + place[0]};
     const int ways = p->batch > 1 ? OTHER_HEADS : OTHER_PREVIOUS_IN_BATCH;
     for (int i = 0; i < ways; i++) {
         if (others[i] == own)

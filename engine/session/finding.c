@@ -60,6 +60,20 @@ static struct place best_tile(const struct judgement *j, const struct trace *t, 
     return best;
 }
 
+/* The worst other such tile of the same slot: what is one choice in one tile is another there, as the tile visited
+   before and the first one. slot -1: there is none. */
+static struct place other_tile(const struct judgement *j, const struct trace *t, struct place at,
+                               const struct cause_plan *plan)
+{
+    struct place best = {.slot = -1, .channel = at.channel};
+    for (int kv = 0; kv < j->kv_tiles; kv++) {
+        const struct place place = {at.slot, kv, at.channel};
+        if (kv != at.kv && is_bad(j, plan, place) && (best.slot < 0 || weight_of(j, t, place) > weight_of(j, t, best)))
+            best = place;
+    }
+    return best;
+}
+
 static int kv_head_of(const struct trace *t, int slot)
 {
     return asc_kv_head(&t->problem, trace_slot_place(t, slot)[1], t->conventions.kv_head_map);
@@ -117,6 +131,9 @@ int judgement_plan(const struct judgement *j, const struct trace *t, unsigned cu
         if (at.slot < 0)
             continue;
         failed = choose_on(j, t, at, scratch, plan);
+        const struct place second = other_tile(j, t, at, plan);
+        if (second.slot >= 0 && !failed)
+            failed = choose_on(j, t, second, scratch, plan);
         /* At the first and the last kv head, heads counted round within a batch and through all of them part. */
         const int kv_heads[] = {ANY_KV_HEAD, 0, t->problem.kv_heads - 1};
         const size_t n = reads_a_kv_head(ch) && t->problem.batch > 1 ? sizeof kv_heads / sizeof kv_heads[0] : 1;

@@ -28,8 +28,11 @@ enum {
     WIDE_L = 1048576, /* what l sums has not been rounded */
     EARLY_U = 2097152,
     LAGS = 4194304,
-    CORES = 8388608,  /* products by tensor cores, U recorded behind them */
-    PIECES = 16777216 /* rows are of 2, 4 .. pieces of 16 bytes */
+    CORES = 8388608,       /* products by tensor cores, U recorded behind them */
+    PIECES = 16777216,     /* rows are of 2, 4 .. pieces of 16 bytes */
+    NO_KEY_YET = 33554432, /* a tile is visited by rows that have seen no key behind it */
+    NO_KEYS = 67108864,    /* rows see no key at all */
+    LANES = 134217728
 };
 
 static const struct {
@@ -73,6 +76,8 @@ static const enum cause same[][2] = {
     {CAUSE_s_window_missing, CAUSE_s_mask_missing}, /* in tiles that the causal mask leaves alone */
     {CAUSE_s_window_missing, CAUSE_s_recorded_before_mask},
     {CAUSE_s_not_capped, CAUSE_s_recorded_before_mask},
+    {CAUSE_m_part_of_row, CAUSE_m_reduction_incomplete},
+    {CAUSE_l_part_of_row, CAUSE_l_reduction_incomplete},
     {CAUSE_u_p_saturated, CAUSE_u_p_rounded}, /* to a type that saturates, where all weights do */
 };
 
@@ -133,6 +138,9 @@ static inline unsigned offers(const struct spec *s)
     set |= s->causal == ASC_CAUSAL_BOTTOM_RIGHT ? BOTTOM_RIGHT : 0;
     set |= s->causal && s->backward && s->skips_masked ? EMPTY_ROWS : 0;
     set |= s->q_len != s->kv_len ? OBLONG : 0;
+    set |= s->causal == ASC_CAUSAL_BOTTOM_RIGHT && s->q_len > s->kv_len ? NO_KEYS | NO_KEY_YET : 0;
+    set |= s->causal && s->backward && s->masked_value == 0 ? NO_KEY_YET : 0;
+    set |= s->lanes > 1 ? LANES : 0;
     set |= s->bc == s->head_dim ? SQUARE : 0;
     set |= s->kv_len % s->bc ? TAIL : 0;
     set |= s->unit == ASC_UNIT_RAW ? RAW : 0;

@@ -171,6 +171,7 @@ static inline float truncated_f16(float x)
 struct tile {
     int kv, first, valid; /* which one, its first key, its keys */
     int before, before2;  /* kv tiles visited before, or -1 */
+    int next, start;      /* the one visited next, or -1; the one visited first */
     float *k, *v;         /* [bc][D] as recorded */
     float *other;         /* [bc][D] what a mistake reads in their place */
     float *score, *p;     /* [bc] of a row */
@@ -203,6 +204,24 @@ static inline void rotate_rows(const struct run *run, float *x, float *room, int
     memcpy(room, x, (size_t)(bc * D) * sizeof *x);
     for (int i = 0; i < bc * D; i++)
         x[i] = room[(i / D + by) % bc * D + i % D];
+}
+
+/* Zeros where there is no such tile. */
+static inline void load_next(const struct run *run, const uint16_t *from, const struct tile *t, float *to)
+{
+    const struct spec *s = &run->spec;
+    load_tile(run, from, OWN_HEAD, t->next >= 0 ? t->next * s->bc : s->kv_len, to);
+    for (int i = 0; t->next < 0 && i < s->bc * s->head_dim; i++)
+        to[i] = 0;
+}
+
+static inline void transpose_blocks(const struct run *run, const float *from, float *to)
+{
+    const int D = run->spec.head_dim;
+    for (int i = 0; i < run->spec.bc * D; i++) {
+        const int row = i / D, col = i % D;
+        to[i] = from[(row / 8 * 8 + col % 8) * D + col / 8 * 8 + row % 8];
+    }
 }
 
 #include "tests/unit/cause_conventions.h"
@@ -281,6 +300,8 @@ static inline void run_tile(struct run *run, const struct slot *slot, struct sta
                      .valid = s->kv_len - first < s->bc ? s->kv_len - first : s->bc,
                      .before = i > 0 ? slot->c.order[i - 1] : -1,
                      .before2 = i > 1 ? slot->c.order[i - 2] : -1,
+                     .next = i + 1 < slot->c.n_visited ? slot->c.order[i + 1] : -1,
+                     .start = slot->c.order[0],
                      .k = malloc(n * sizeof(float)),
                      .v = malloc(n * sizeof(float)),
                      .other = malloc(n * sizeof(float)),
@@ -403,7 +424,7 @@ static inline void run_slot(struct run *run, int q_tile)
                                    .in_q = {run->q + (size_t)(row0 * D), DTYPE_F16, D, rows, D}};
     if (s->misdeclared)
         slot->c.conventions = s->declared;
-    const int others[OTHER_HEADS] = {0, 2, 3, -1, 0, -1, -1};
+    const int others[OTHER_HEADS] = {0, 2, 3, -1, 0, -1, -1, -1, -1, -1, -1};
     const size_t head = (size_t)s->kv_len * (size_t)D;
     slot->c.in_k = (struct matrix){run->k + OWN_HEAD * head, DTYPE_F16, D, s->kv_len, D};
     slot->c.in_v = (struct matrix){run->v + OWN_HEAD * head, DTYPE_F16, D, s->kv_len, D};

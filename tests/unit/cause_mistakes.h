@@ -28,6 +28,18 @@ static inline void mistaken_tile(const struct run *run, struct tile *t)
     case K_PREVIOUS_TILE:
         load_tile(run, run->k, OWN_HEAD, (t->before >= 0 ? t->before : t->kv) * s->bc, t->k);
         break;
+    case K_NEXT_TILE:
+        load_next(run, run->k, t, t->k);
+        break;
+    case K_FIRST_TILE:
+        load_tile(run, run->k, OWN_HEAD, t->start * s->bc, t->k);
+        break;
+    case K_ROW_MOVED:
+        load_tile(run, run->k, OWN_HEAD, t->first + 1, t->k);
+        break;
+    case K_HOLDS_V:
+        load_tile(run, run->v, OWN_HEAD, t->first, t->k);
+        break;
     case K_WRONG_HEAD:
         load_tile(run, run->k, OWN_HEAD + 1, t->first, t->k);
         break;
@@ -36,6 +48,19 @@ static inline void mistaken_tile(const struct run *run, struct tile *t)
         break;
     case V_PREVIOUS_TILE:
         load_tile(run, run->v, OWN_HEAD, (t->before >= 0 ? t->before : t->kv) * s->bc, t->v);
+        break;
+    case V_NEXT_TILE:
+        load_next(run, run->v, t, t->v);
+        break;
+    case V_ROW_MOVED: /* where nobody looks at kv_len: the next head begins there */
+        for (int i = 0; i < n; i++)
+            t->v[i] =
+                (float)dtype_load(DTYPE_F16, run->v, (size_t)((OWN_HEAD * s->kv_len + t->first + 1) * s->head_dim + i));
+        for (int i = t->valid * s->head_dim; i < n; i++)
+            t->v[i] = 0;
+        break;
+    case V_HOLDS_K:
+        load_tile(run, run->k, OWN_HEAD, t->first, t->v);
         break;
     case V_WRONG_HEAD:
         load_tile(run, run->v, OWN_HEAD - 1, t->first, t->v);
@@ -74,7 +99,13 @@ static inline const float *other_k(const struct run *run, const struct tile *t)
             load_tile(run, run->k, OWN_HEAD, t->before2 * s->bc, t->other);
         break;
     case S_NEXT_TILE:
-        load_tile(run, run->k, OWN_HEAD, t->first + s->bc, t->other);
+        load_next(run, run->k, t, t->other);
+        break;
+    case S_OF_V:
+        memcpy(t->other, t->v, (size_t)n * sizeof(float));
+        break;
+    case S_K_BLOCKS_TRANSPOSED:
+        transpose_blocks(run, t->k, t->other);
         break;
     case S_K_WRONG_HEAD:
         load_tile(run, run->k, OWN_HEAD - 1, t->first, t->other);
@@ -197,6 +228,7 @@ static inline int is_masked(const struct run *run, int row, int key, enum mistak
     switch (mistake) {
     case S_MASK_MISSING:
     case P_MASKED_LATE:
+    case U_P_MASKED_LATE:
         return 0;
     case S_MASK_IN_EVEN_ROWS:
         if (odd(row))
@@ -311,7 +343,7 @@ static inline float mistaken_score(struct run *run, const struct state *st, cons
 
 static inline int in_part(const struct spec *s, enum asc_channel ch, int r, int c)
 {
-    const int of_l = s->mistake == L_FIRST_HALF || s->mistake == L_OWN_LANE;
+    const int of_l = s->mistake == L_FIRST_HALF || s->mistake == L_OWN_LANE || s->mistake == L_SHUFFLE_MISSING;
     if (of_l != (ch == asc_l))
         return 1;
     switch (s->mistake) {
@@ -320,6 +352,10 @@ static inline int in_part(const struct spec *s, enum asc_channel ch, int r, int 
         return c < s->bc / 2;
     case M_SECOND_HALF:
         return c >= s->bc / 2;
+    case M_SHUFFLE_MISSING:
+        return !(c & 2);
+    case L_SHUFFLE_MISSING:
+        return (c & 4) != 0;
     case M_EVERY_FOURTH:
         return c % 4 == 1;
     case M_THREE_QUARTERS:

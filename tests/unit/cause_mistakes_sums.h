@@ -7,6 +7,8 @@ static inline float mistaken_alpha(const struct run *run, float m_prev, float m)
     const struct spec *s = &run->spec;
     if (m_prev == -INFINITY && s->mistake == ALPHA_INVERTED_UNGUARDED)
         return exponential(run, m, m_prev);
+    if (m == -INFINITY && s->mistake == ALPHA_UNGUARDED)
+        return NAN;
     if (m_prev == -INFINITY)
         return (float)s->alpha_one;
     const float alpha = exponential(run, m_prev, m);
@@ -46,6 +48,16 @@ static inline float tile_maximum(const struct run *run, const struct tile *t)
     return top;
 }
 
+/* Over the columns that the lanes of column c have. */
+static inline float lane_maximum(const struct run *run, const struct tile *t, int c, float m_prev)
+{
+    float top = m_prev;
+    for (int i = 0; i < run->spec.bc; i++)
+        if ((i & 6) == (c & 6))
+            top = fmaxf(top, t->score[i]);
+    return top;
+}
+
 static inline float mistaken_weight(struct run *run, const struct state *st, const struct tile *t, int r, int c,
                                     float m)
 {
@@ -56,6 +68,8 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
         return exponential(run, capped(run, dot_product(run, st, t, r, c) * unit_factor(run)), m);
     if (s->mistake == P_TAIL_COUNTED && key >= s->kv_len && m != -INFINITY)
         return exponential(run, 0, m);
+    if (s->mistake == P_UNGUARDED && m == -INFINITY)
+        return NAN;
     if (x == -INFINITY || (s->mistake == P_MASKED_LATE && is_masked(run, row, key, RIGHT)))
         return 0;
     const float p = ldexpf(exponential(run, x, m), s->p_offset);
@@ -78,6 +92,8 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
         return exponential(run, x, tile_maximum(run, t));
     case P_FROM_NEW_M:
         return exponential(run, x, fmaxf(st->m[r], tile_maximum(run, t)));
+    case P_LANE_MAXIMUM:
+        return ldexpf(exponential(run, x, lane_maximum(run, t, c, st->m[r])), s->p_offset);
     case P_SATURATED:
         return fminf(p, 448);
     case P_TRUNCATED:
@@ -195,6 +211,12 @@ static inline const float *other_v(const struct run *run, const struct tile *t)
     memcpy(t->other, t->v, (size_t)n * sizeof(float));
     if (s->mistake == U_V_PREVIOUS_TILE && t->before >= 0)
         load_tile(run, run->v, OWN_HEAD, t->before * s->bc, t->other);
+    if (s->mistake == U_V_NEXT_TILE)
+        load_next(run, run->v, t, t->other);
+    if (s->mistake == U_OF_K)
+        memcpy(t->other, t->k, (size_t)n * sizeof(float));
+    if (s->mistake == U_V_BLOCKS_TRANSPOSED)
+        transpose_blocks(run, t->v, t->other);
     if (s->mistake == U_V_WRONG_HEAD)
         load_tile(run, run->v, OWN_HEAD + 1, t->first, t->other);
     for (int i = 0; i < n; i++) {
@@ -232,6 +254,7 @@ static inline void mistaken_u(struct run *run, const struct state *st, const str
         const int hit = (s->mistake == U_LAST_KEY_DROPPED && c == s->bc - 1) ||
                         (s->mistake == U_KEY_DROPPED && c == 5) ||
                         (s->mistake == U_TWO_KEYS_DROPPED && (c == 2 || c == 7)) ||
+                        (s->mistake == U_P_MASKED_LATE && is_masked(run, st->row0 + r, t->first + c, RIGHT)) ||
                         (s->mistake == U_KEY_DROPPED_IN_ODD_ROWS && odd(r) && c == 5);
         if (hit)
             *p = 0;
@@ -274,6 +297,16 @@ static inline float whole_l(const struct spec *s, const float *l, int r)
     return sum;
 }
 
+/* The sum of the lanes that agree with this one in some bits. */
+static inline float part_of_l(const struct spec *s, const float *l, int r, int lane, int bits)
+{
+    float sum = 0;
+    for (int i = 0; i < lanes_of(s); i++)
+        if ((i & bits) == (lane & bits))
+            sum += l[(ptrdiff_t)r * lanes_of(s) + i];
+    return sum;
+}
+
 static inline float mistaken_natural_lse(struct run *run, const struct state *st, int r)
 {
     const struct spec *s = &run->spec;
@@ -292,6 +325,8 @@ static inline float mistaken_natural_lse(struct run *run, const struct state *st
         return st->m[r] + logf(l);
     case LSE_WITHOUT_M:
         return logf(l);
+    case LSE_OF_LANE:
+        return m + logf(part_of_l(s, st->l, r, r, lanes_of(s) - 1));
     case LSE_WITHOUT_L:
         return m;
     case LSE_L_SUBTRACTED:
@@ -327,7 +362,7 @@ static inline float mistaken_o(struct run *run, const struct state *st, int r, i
     const ptrdiff_t D = s->head_dim;
     const float l = whole_l(s, st->l, r), inverse = l > 0 ? 1 / l : 0, u = st->u[r * D + d], o = u * inverse;
     if (!(l > 0))
-        return 0;
+        return s->mistake == O_UNGUARDED ? NAN : 0;
     switch (s->mistake) {
     case O_NOT_DIVIDED:
         return u;
@@ -335,6 +370,10 @@ static inline float mistaken_o(struct run *run, const struct state *st, int r, i
         return o * inverse;
     case O_PREVIOUS_L:
         return u / whole_l(s, st->l_last, r);
+    case O_OF_LANE:
+        return u / part_of_l(s, st->l, r, d / 2, lanes_of(s) - 1);
+    case O_OF_HALF:
+        return u / part_of_l(s, st->l, r, d, 2);
     case O_LAST_TILE_DROPPED:
         return st->u_last[r * D + d] / whole_l(s, st->l_last, r);
     case O_TRUNCATED:

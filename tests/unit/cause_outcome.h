@@ -111,6 +111,15 @@ static inline int run_outcome(const struct spec *s, struct judge_scratch *scratc
         memset(one, 0, (size_t)tiles * sizeof *one);
         one[worst[ch].kv] = 1u << ch;
         failed |= cause_choose(&run->slots[worst[ch].slot].c, one, scratch, &o->plan);
+        int second = -1;
+        for (int kv = 0; kv < tiles; kv++)
+            if (kv != worst[ch].kv && wanted[worst[ch].slot * tiles + kv] & 1u << ch)
+                second = kv;
+        if (second < 0)
+            continue;
+        one[worst[ch].kv] = 0;
+        one[second] = 1u << ch;
+        failed |= cause_choose(&run->slots[worst[ch].slot].c, one, scratch, &o->plan);
     }
     for (int slot = 0; slot < run->n_slots; slot++)
         failed |= cause_collect(&run->slots[slot].c, wanted + slot * tiles, &o->plan, scratch, o->evidence);
