@@ -110,6 +110,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_PROBES:
         o->probes = value;
         return 0;
+    case OPTION_CHECKS:
+        o->checks = 1;
+        return 0;
     case OPTION_ISOLATE:
         o->isolate = value;
         return 0;
@@ -285,11 +288,11 @@ int options_open(const struct options *o, const char *path, struct session **out
     *out = NULL;
     if (session_open(path, &s, err) != 0)
         return -1;
-    int changes = o->shape || o->mem || o->patch || o->backend || o->probes || o->n_settings, failed = 0;
+    int changes = o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->n_settings, failed = 0;
     if (changes && !s->has_scenario)
-        failed =
-            err_set(err, ERR_USAGE, path,
-                    "is a recorded trace: --shape, --set, --mem, --patch, --backend and --probes can not change it");
+        failed = err_set(
+            err, ERR_USAGE, path,
+            "is a recorded trace: --shape, --set, --mem, --patch, --backend, --probes and --checks can not change it");
     if (!failed && o->shape)
         failed = scenario_parse_shape(o->shape, &s->scenario.problem, err);
     if (!failed && o->patch)
@@ -300,6 +303,8 @@ int options_open(const struct options *o, const char *path, struct session **out
         failed = scenario_set(&s->scenario, "scenario.backend", o->backend, err);
     if (!failed && o->probes)
         failed = scenario_set(&s->scenario, "scenario.probes", strcmp(o->probes, "off") == 0 ? "off" : "on", err);
+    if (!failed && o->checks)
+        failed = scenario_set(&s->scenario, "scenario.checks", "yes", err);
     for (int i = 0; i < o->n_settings && !failed; i++)
         failed = set_key(s, o->settings[i], err);
     if (!failed && changes)

@@ -24,7 +24,7 @@ enum option_id {
 
 struct options {
     enum command command;
-    int help, version, ascii, text, json, exact, all;
+    int help, version, ascii, text, json, exact, all, checks;
     int repeat; /* launches that bench times */
     const char *isolate, *feed, *backend, *mem;
     const char *probes;                                /* "on", "off" or "compare" */

@@ -327,9 +327,10 @@ void report_write(const struct session *s, FILE *out)
     char terms[TERMS_BYTES], types[TYPES_BYTES];
     problem_terms(p, &s->trace->plan, terms);
     problem_types(p, types);
-    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s%s  %s\n        ", types, causal[p->causal], terms, info->backend,
+    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s%s%s  %s\n        ", types, causal[p->causal], terms, info->backend,
             *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
-            trace_probes_off(s->trace) ? ", probes off" : "", *seconds ? "  " : "", seconds, session_verdict_word(s));
+            trace_probes_off(s->trace) ? ", probes off" : "", trace_checked(s->trace) ? ", checked" : "",
+            *seconds ? "  " : "", seconds, session_verdict_word(s));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", channel_name(ch));
     fputs("\nglobal  ", out);

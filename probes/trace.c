@@ -45,6 +45,11 @@ int trace_complete(const struct trace *t)
     return strcmp(t->info.status, "complete") == 0;
 }
 
+int trace_checked(const struct trace *t)
+{
+    return strcmp(t->info.checks, "on") == 0;
+}
+
 int trace_probes_off(const struct trace *t)
 {
     return strcmp(t->info.probes, "off") == 0;

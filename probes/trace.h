@@ -127,6 +127,7 @@ int trace_has(const struct trace *t, enum asc_channel ch);
 int trace_complete(const struct trace *t); /* 1: the run came to its end */
 
 int trace_probes_off(const struct trace *t); /* 1: the run was one of a build without probes */
+int trace_checked(const struct trace *t);    /* 1: the run was one of a build with access checks */
 
 /* kv is ignored for channels that exist once per slot. */
 struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);

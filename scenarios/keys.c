@@ -99,6 +99,12 @@ static int set_probes(struct scenario *s, enum scenario_key_id id, const char *v
     return set_choice(&s->probes, probes_names, value);
 }
 
+static int set_checks(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return set_choice(&s->checks, no_yes, value);
+}
+
 static int set_profile(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;

@@ -167,6 +167,18 @@ static int check_expect(const struct scenario *s, const int *line, struct err *e
     return 0;
 }
 
+/* A GPU shows neither who wrote last nor who may come at the same time. */
+static int check_checks(const struct scenario *s, const int *line, struct err *err)
+{
+    char where[WHERE_BYTES];
+    if (!s->checks || s->backend != SCENARIO_BACKEND_GPU)
+        return 0;
+    scenario_where(s, line, KEY_CHECKS, where, sizeof where);
+    return err_set(err, ERR_INPUT, where,
+                   "expected `backend = cpu` or `auto` beside it, found `gpu`: only the CPU "
+                   "executor can check accesses");
+}
+
 int scenario_check_lines(const struct scenario *s, const int *line, struct err *err)
 {
     const struct asc_problem *p = &s->problem;
@@ -184,7 +196,8 @@ int scenario_check_lines(const struct scenario *s, const int *line, struct err *
     while (stated < KEY_HEAD_DIM && !scenario_stated(s, stated))
         stated++;
     scenario_where(s, line, stated, where, sizeof where);
-    if (problem_check(p, where, err) != 0 || check_places(s, line, err) != 0 || check_scales(s, line, err) != 0)
+    if (problem_check(p, where, err) != 0 || check_places(s, line, err) != 0 || check_checks(s, line, err) != 0 ||
+        check_scales(s, line, err) != 0)
         return -1;
     return check_expect(s, line, err);
 }

@@ -75,6 +75,7 @@ struct scenario {
     int backend;     /* enum scenario_backend */
     int debug;       /* enum scenario_debug, of a GPU build */
     int probes;      /* enum scenario_probes */
+    int checks;      /* 1: with access checks, on the CPU */
     int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
     double limit_s;  /* wall-clock limit of the launch; default 30 */
     uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another

@@ -167,6 +167,24 @@ static void profile(struct loop *l)
     }
 }
 
+/* From here on, until the key is pressed again. */
+static void checks(struct loop *l)
+{
+    struct scenario *scenario = &l->s->scenario;
+    if (!l->s->has_scenario) {
+        say(l, "a recorded trace can not be checked: open its scenario");
+    } else if (session_busy(l->s)) {
+        say(l, "a run is under way: x stops it");
+    } else if (scenario->backend == SCENARIO_BACKEND_GPU) {
+        say(l, "the scenario says backend = gpu: only the CPU executor can check accesses");
+    } else {
+        scenario->checks = !scenario->checks;
+        rerun(l);
+        if (!session_busy(l->s)) /* a save is under way */
+            scenario->checks = !scenario->checks;
+    }
+}
+
 /* Keys that scroll views of text; 1 if this was one. */
 static int scroll(struct loop *l, enum action a)
 {
@@ -318,6 +336,9 @@ static void command(struct loop *l, enum action a)
         break;
     case ACTION_RERUN:
         rerun(l);
+        break;
+    case ACTION_CHECKS:
+        checks(l);
         break;
     case ACTION_PROFILE:
         profile(l);

@@ -3,6 +3,7 @@
 
 #include "engine/session/exactness.h"
 #include "engine/session/lost.h"
+#include "engine/session/reports.h"
 #include "tui/text_flow.h"
 #include "tui/view_text.h"
 #include <math.h>
@@ -84,8 +85,7 @@ static void event_draw(const struct session *s, struct canvas *c, struct rect ar
     const struct trace_event *e = session_event(s);
     char words[WORDS_BYTES], where[320] = "";
     snprintf(words, sizeof words, "%s: %.*s", e->kind, (int)strcspn(e->text, "\n"), e->text);
-    if (e->line > 0)
-        snprintf(where, sizeof where, "%s:%d", path_base(e->file), e->line);
+    event_lines(e, 1, where, sizeof where);
     add_more(s->trace->info.n_events - 1, where, sizeof where);
     row_draw(c, area, row, STYLE_WARNING, words, where);
 }
@@ -162,8 +162,27 @@ static int any_lost(const struct trace *t, char out[LOST_WORDS_BYTES])
     return 0;
 }
 
+/* Right values do not make a run clean: what was reported, and the first of it with all the room there is. */
+static void reports_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    const struct trace_event *e = session_event(s);
+    char kinds[256], words[WORDS_BYTES], where[640];
+    reports_words(s->trace, kinds, sizeof kinds);
+    snprintf(words, sizeof words, "values right, reported: %s", kinds);
+    event_lines(e, 1, where, sizeof where);
+    add_more(s->trace->info.n_events - 1, where, sizeof where);
+    row_draw(c, area, 0, STYLE_BAD, words, where);
+    snprintf(words, sizeof words, "%s: %.*s", e->kind, (int)strcspn(e->text, "\n"), e->text);
+    canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
+}
+
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
 {
+    if (s->judgement->complete && !s->judgement->summary.suspicious && !s->judgement->summary.unvisited &&
+        reports_first(s->trace)) {
+        reports_draw(s, c, area);
+        return;
+    }
     const struct summary *summary = &s->judgement->summary;
     uint64_t elements = 0;
     unsigned unknown = 0;

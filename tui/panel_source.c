@@ -8,7 +8,7 @@
 /* The event that the source stands at: one in the text that there is. */
 static const struct trace_event *standing_event(const struct session *s)
 {
-    const struct trace_event *e = s->at_event ? session_event(s) : NULL;
+    const struct trace_event *e = s->at_event || session_at_report(s) ? session_event(s) : NULL;
     return e && e->line > 0 && strcmp(e->file, s->trace->info.source_name) == 0 ? e : NULL;
 }
 
@@ -23,7 +23,9 @@ void source_words(const struct session *s, char *out, size_t bytes)
 {
     const struct trace_event *e = standing_event(s);
     out[0] = '\0';
-    if (e)
+    if (e && e->other_line > 0 && e->other_line != e->line && strcmp(e->file, e->other_file) == 0)
+        snprintf(out, bytes, "%s, lines %d and %d", e->kind, e->line, e->other_line);
+    else if (e)
         snprintf(out, bytes, "%s, line %d", e->kind, e->line);
     else if (session_site(s))
         snprintf(out, bytes, "probe of %s", channel_label(s->cursor.channel));
@@ -83,6 +85,24 @@ static size_t common_indent(const char *text, int first, int rows)
     return least == SIZE_MAX ? 0 : least;
 }
 
+/* 1: something was reported at this line of the text, or it is the other side of that. */
+static int line_reported(const struct trace *t, int line)
+{
+    for (size_t i = 0; i < t->info.n_events; i++) {
+        const struct trace_event *e = &t->info.events[i];
+        if (event_is_mistake(e->kind) && ((e->line == line && strcmp(e->file, t->info.source_name) == 0) ||
+                                          (e->other_line == line && strcmp(e->other_file, t->info.source_name) == 0)))
+            return 1;
+    }
+    return 0;
+}
+
+const char *source_event_text(const struct session *s)
+{
+    const struct trace_event *e = standing_event(s);
+    return e ? e->text : "";
+}
+
 void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent)
 {
     const char *text = s->trace ? s->trace->info.source : NULL;
@@ -102,6 +122,8 @@ void source_draw(const struct session *s, struct canvas *c, struct rect area, in
             const size_t own = strspn(shown, " ");
             if (here)
                 canvas_put(c, area, row, 0, STYLE_CURSOR, "◆");
+            else if (line_reported(s->trace, line))
+                canvas_put(c, area, row, 0, STYLE_WARNING, "!");
             canvas_printf(c, area, row, 1, here ? STYLE_STRONG : STYLE_DIM, "%*d", digits, line);
             canvas_put_cut(c, area, row, digits + 3, here ? STYLE_STRONG : STYLE_TEXT,
                            shown + (own < indent ? own : indent));

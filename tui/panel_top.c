@@ -2,6 +2,7 @@
 #include "tui/panels.h"
 
 #include "engine/base/units.h"
+#include "engine/session/reports.h"
 #include "tui/layout.h"
 #include "tui/sign.h"
 #include <math.h>
@@ -40,7 +41,7 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
     if (!s->trace)
         return;
     const struct trace_info *info = &s->trace->info;
-    const char *probes = trace_probes_off(s->trace) ? ", probes off" : "";
+    const char *probes = trace_probes_off(s->trace) ? ", probes off" : trace_checked(s->trace) ? ", checked" : "";
     char seconds[32], where[128];
     units_seconds(info->seconds, seconds, sizeof seconds); /* "": nobody took the time */
     if (info->device[0])
@@ -61,7 +62,8 @@ static enum style verdict_style(const struct session *s)
         return STYLE_BAD;
     if (!s->judgement || !s->trace)
         return STYLE_STRONG;
-    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off)
+    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off ||
+        reports_count(s->trace))
         return STYLE_BAD;
     if (s->judgement->summary.suspicious)
         return STYLE_WARNING;
@@ -166,18 +168,19 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
 }
 
 /* In the order of need: what has no room is left out; the help has all of it. */
-void legend_draw(struct canvas *c, struct rect area)
+void legend_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    static const int order[] = {CLASS_OFF, SIGN_UPSTREAM, CLASS_NAN,   CLASS_INF,       CLASS_MISSING,
-                                CLASS_OK,  SIGN_MASKED,   CLASS_EXTRA, SIGN_UNRECORDED, SIGN_WAITING};
+    static const int order[] = {SIGN_REPORT, CLASS_OFF,   SIGN_UPSTREAM, CLASS_NAN,       CLASS_INF,   CLASS_MISSING,
+                                CLASS_OK,    SIGN_MASKED, CLASS_EXTRA,   SIGN_UNRECORDED, SIGN_WAITING};
     const int n = (int)(sizeof order / sizeof *order);
     int all = text_columns("◆ here");
-    for (int i = 0; i < n; i++)
+    const int begin = s->trace && reports_placed(s->trace) ? 0 : 1; /* a sign that most runs have no use for */
+    for (int i = begin; i < n; i++)
         all += 4 + text_columns(sign_word(order[i]));
     const int gap = all <= area.cols ? 2 : 1;
     int col = canvas_put(c, area, 0, 0, STYLE_CURSOR, "◆");
     col += canvas_put(c, area, 0, col, STYLE_DIM, " here");
-    for (int i = 0; i < n; i++) {
+    for (int i = begin; i < n; i++) {
         const char *word = sign_word(order[i]);
         if (col + gap + 2 + text_columns(word) > area.cols)
             break;

@@ -16,7 +16,7 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area);
 void facts_draw(const struct session *s, struct canvas *c, struct rect area);
 /* Two rows that answer first. roomy: the facts stand elsewhere on the screen. */
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs);
-void legend_draw(struct canvas *c, struct rect area);
+void legend_draw(const struct session *s, struct canvas *c, struct rect area);
 
 /* Tiles of the cursor's stage and head, and below them the heads. zoom: as wide as there is room, with the share of
    bad elements. */
@@ -46,6 +46,7 @@ int source_count(const struct session *s); /* lines */
    cursor's stage; 0: unknown. And what is there: "barrier, line 53", "probe of S". */
 int source_line(const struct session *s);
 void source_words(const struct session *s, char *out, size_t bytes);
+const char *source_event_text(const struct session *s); /* of the event it stands at; "": none */
 /* The first line of a window of `rows` lines around that. */
 int source_window(const struct session *s, int rows);
 

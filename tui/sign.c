@@ -1,5 +1,7 @@
 #include "tui/sign.h"
 
+#include "engine/session/reports.h"
+
 static const struct {
     const char *glyph, *word, *meaning;
     enum style style;
@@ -64,6 +66,8 @@ enum sign sign_of_tile(const struct session *s, struct place place)
     const struct tile_verdicts *v = judgement_tile(s->judgement, place);
     if (v->local.judged && judgement_tile_bad(s->judgement, place, 0))
         return worst_class(&v->local);
+    if (reports_at(s->trace, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1))
+        return SIGN_REPORT;
     if (v->local.masked)
         return SIGN_MASKED;
     if (v->global.judged && judgement_tile_bad(s->judgement, place, 1))
@@ -81,7 +85,10 @@ static int severity(enum sign sign)
 {
     if ((int)sign < CLASS_COUNT)
         return sign == (enum sign)CLASS_OK ? 2 : 5;
-    return sign == SIGN_UPSTREAM || sign == SIGN_UNWRITTEN ? 4 : sign == SIGN_WAITING ? 3 : sign == SIGN_MASKED ? 1 : 0;
+    return sign == SIGN_REPORT || sign == SIGN_UPSTREAM || sign == SIGN_UNWRITTEN ? 4
+           : sign == SIGN_WAITING                                                 ? 3
+           : sign == SIGN_MASKED                                                  ? 1
+                                                                                  : 0;
 }
 
 enum sign sign_of_head(const struct session *s, int batch, int head)

@@ -58,7 +58,7 @@ static void right_draw(const struct session *s, struct canvas *c, const struct s
     source_words(s, right, sizeof right);
     rule_draw(c, l->source_rule, path_base(s->trace->info.source_name), right);
     source_draw(s, c, l->source, source_window(s, l->source.rows), 1);
-    legend_draw(c, l->legend);
+    legend_draw(s, c, l->legend);
 }
 
 /* 1 if got and want differ by about the same factor everywhere. Two roundings to e4m3, 2^-4 each, spread it by at most

@@ -3,6 +3,7 @@
 
 #include "engine/session/exactness.h"
 #include "engine/session/lost.h"
+#include "engine/session/reports.h"
 #include "tui/actions.h"
 #include "tui/panels.h"
 #include "tui/sign.h"
@@ -101,15 +102,17 @@ static void log_flow(const struct session *s, struct text_flow *f)
     }
     if (s->trace) {
         const struct trace_info *info = &s->trace->info;
-        char line[1024];
+        char line[1280];
         if (info->status_text[0] && !strstr(s->err.message, info->status_text))
             flow_put(f, STYLE_WARNING, info->status_text);
         for (size_t i = 0; i < info->n_events; i++) {
             const struct trace_event *e = &info->events[i];
-            if (e->line > 0)
-                snprintf(line, sizeof line, "%s:%d: %s: %s", e->file, e->line, e->kind, e->text);
-            else
-                snprintf(line, sizeof line, "%s: %s", e->kind, e->text);
+            char lines[640];
+            event_lines(e, 0, lines, sizeof lines);
+            const int used =
+                snprintf(line, sizeof line, "%s%s%s: %.512s", lines, lines[0] ? ": " : "", e->kind, e->text);
+            if (e->times > 1 && (size_t)used < sizeof line)
+                snprintf(line + used, sizeof line - (size_t)used, ", %d times", e->times);
             flow_put(f, STYLE_WARNING, line);
         }
     }

@@ -1,5 +1,6 @@
 /* Views that give one panel the whole screen: map, tile, source. */
 #include "tui/panels.h"
+#include "tui/text_flow.h"
 #include "tui/view_text.h"
 
 #include "tui/number.h"
@@ -21,7 +22,7 @@ void view_map_draw(const struct session *s, struct canvas *c, const struct view_
     (void)vs;
     map_title(s, title, sizeof title);
     view_frame_draw(s, c, VIEW_MAP, title, channel_meaning(s->cursor.channel));
-    legend_draw(c, (struct rect){body.row + body.rows - 1, 1, 1, body.cols - 2});
+    legend_draw(s, c, (struct rect){body.row + body.rows - 1, 1, 1, body.cols - 2});
     body.rows--;
     map_draw(s, c, body, 1);
 }
@@ -46,21 +47,33 @@ void view_tile_draw(const struct session *s, struct canvas *c, const struct view
     tile_matrix_draw(s, c, body, vs);
 }
 
+/* Rows below the source for the words of the event that it stands at. */
+static int note_rows(const struct session *s)
+{
+    return source_event_text(s)[0] ? 3 : 0;
+}
+
 void view_source_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     char right[96];
+    struct rect body = view_body(c->cols, c->rows);
+    const int note = note_rows(s);
     source_words(s, right, sizeof right);
     view_frame_draw(s, c, VIEW_SOURCE, s->trace ? s->trace->info.source_name : "source", right);
-    source_draw(s, c, view_body(c->cols, c->rows), vs->top + 1, 0);
+    body.rows -= note;
+    source_draw(s, c, body, vs->top + 1, 0);
+    if (note)
+        flow_fit(c, (struct rect){body.row + body.rows + 1, 1, note - 1, body.cols - 2}, STYLE_WARNING,
+                 source_event_text(s), "5 log");
 }
 
 int view_source_lines(const struct session *s, int cols)
 {
     (void)cols;
-    return source_count(s);
+    return source_count(s) + note_rows(s);
 }
 
 int view_source_start(const struct session *s, int cols, int rows)
 {
-    return source_window(s, view_body(cols, rows).rows) - 1;
+    return source_window(s, view_body(cols, rows).rows - note_rows(s)) - 1;
 }

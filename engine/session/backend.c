@@ -8,7 +8,7 @@ int backend_wish(const struct scenario *scenario, int *out, struct err *err)
 {
     static const char *const names[] = {"auto", "gpu", "cpu"};
     const char *given = getenv("ATTNSCOPE_BACKEND");
-    *out = scenario->backend;
+    *out = scenario->checks ? SCENARIO_BACKEND_CPU : scenario->backend;
     if (*out != SCENARIO_BACKEND_AUTO || !given || !*given)
         return 0;
     for (int i = 0; i < 3; i++)
@@ -28,6 +28,7 @@ int backend_choose(const struct runner_paths *paths, const struct scenario *scen
     if (backend_wish(scenario, &wanted, err) != 0)
         return -1;
     request->backend = BACKEND_CPU;
+    request->checks = scenario->checks;
     request->gpu = NULL;
     request->debug = scenario->debug == SCENARIO_DEBUG_FULL ? GPU_FULL : GPU_LINEINFO;
     if (wanted == SCENARIO_BACKEND_CPU)

@@ -11,12 +11,36 @@ size_t reports_count(const struct trace *t)
     return n;
 }
 
+int reports_placed(const struct trace *t)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (event_is_mistake(t->info.events[i].kind) && t->info.events[i].q_tile >= 0)
+            return 1;
+    return 0;
+}
+
 const struct trace_event *reports_first(const struct trace *t)
 {
     for (size_t i = 0; i < t->info.n_events; i++)
         if (event_is_mistake(t->info.events[i].kind))
             return &t->info.events[i];
     return NULL;
+}
+
+const struct trace_event *reports_at(const struct trace *t, const int32_t place[3], int kv)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (event_is_mistake(t->info.events[i].kind) && event_is_at(&t->info.events[i], place, kv))
+            return &t->info.events[i];
+    return NULL;
+}
+
+const struct trace_event *reports_shown(const struct trace *t, const int32_t place[3], int kv)
+{
+    const struct trace_event *e = reports_at(t, place, kv);
+    if (!e)
+        e = reports_first(t);
+    return e || !t->info.n_events ? e : &t->info.events[0];
 }
 
 /* How many events are of the i-th one's kind, where it is the first of them; else 0. */

@@ -5,7 +5,13 @@
 #include "probes/trace.h"
 
 size_t reports_count(const struct trace *t);
+int reports_placed(const struct trace *t); /* 1: of some the tile is known */
 const struct trace_event *reports_first(const struct trace *t); /* NULL: none */
+/* The first one at this (batch, head, q tile) and kv tile (-1: any); NULL: none. */
+const struct trace_event *reports_at(const struct trace *t, const int32_t place[3], int kv);
+/* What a screen shows whose cursor is there: a report of this tile, else the first one, else the first event, or NULL.
+ */
+const struct trace_event *reports_shown(const struct trace *t, const int32_t place[3], int kv);
 /* "race (2), never-waited (1)", a kind where it first comes; "": none. */
 void reports_words(const struct trace *t, char *out, size_t bytes);
 /* "kernels/x.cu:12 and :40": both sides of a collision; "": no line is known. short_names: without folders. */

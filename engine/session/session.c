@@ -364,7 +364,7 @@ static int follow_first(struct session *s)
     if (!s->follow_first || !s->judgement)
         return 0;
     const struct summary *summary = &s->judgement->summary;
-    const int bad = summary->first.slot >= 0 || summary->unvisited;
+    const int bad = summary->first.slot >= 0 || summary->unvisited || reports_first(s->trace);
     if (!bad && (!s->judgement->complete || trace_complete(s->trace)))
         return 0;
     /* Nobody has moved: the source stays where it stands, and so does what the last command said. */
@@ -437,10 +437,14 @@ int session_save(const struct session *s, const char *path, struct err *err)
 
 const struct trace_event *session_event(const struct session *s)
 {
-    const struct trace_event *report = s->trace ? reports_first(s->trace) : NULL;
-    if (report)
-        return report;
-    return s->trace && s->trace->info.n_events ? &s->trace->info.events[0] : NULL;
+    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    return s->trace ? reports_shown(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) : NULL;
+}
+
+int session_at_report(const struct session *s)
+{
+    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    return s->trace && reports_at(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) != NULL;
 }
 
 const char *session_verdict_word(const struct session *s)

@@ -106,8 +106,9 @@ void session_drop_detail(struct session *s);
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */
 struct place session_place(const struct session *s);
 const struct trace_site *session_site(const struct session *s); /* probe line of the cursor's channel, or NULL */
-const struct trace_event *
-session_event(const struct session *s); /* the run's first report (reports.h), else its first event, or NULL */
+/* The report (reports.h) of the cursor's tile, else the run's first one, else its first event, or NULL. */
+const struct trace_event *session_event(const struct session *s);
+int session_at_report(const struct session *s);            /* 1: it is one of the cursor's tile */
 const char *session_verdict_word(const struct session *s); /* "FAIL", "CLEAN", "judging", "CRASHED", ... */
 
 #endif

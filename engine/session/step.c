@@ -1,5 +1,6 @@
 /* The cursor: stepping over stages, heads, tiles, elements and bad places. */
 #include "engine/session/case.h"
+#include "engine/session/reports.h"
 #include "engine/session/session.h"
 #include "engine/session/work.h"
 
@@ -221,12 +222,57 @@ static void go_element(struct session *s, int worst)
     }
 }
 
+static int values_bad(const struct summary *summary)
+{
+    if (summary->first.slot >= 0 || summary->unvisited)
+        return 1;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (summary->stage[ch].bad_global)
+            return 1;
+    return 0;
+}
+
+/* The stage at whose tiles reports are visited: the cursor's, where it has kv tiles. */
+static enum asc_channel report_stage(const struct session *s)
+{
+    return channel_per_kv(s->cursor.channel) ? s->cursor.channel : asc_s;
+}
+
+/* The tile of a report, as far as it is recorded; those without a kv tile stand at the first. slot -1: nowhere. */
+static struct place place_of_report(const struct session *s, const struct trace_event *e)
+{
+    const struct trace *t = s->trace;
+    struct place place = {.slot = -1, .kv = e->kv_tile < 0 ? 0 : e->kv_tile, .channel = report_stage(s)};
+    if (event_is_mistake(e->kind) && e->batch >= 0 && e->batch < t->problem.batch && e->head >= 0 &&
+        e->head < t->problem.heads && e->q_tile >= 0 && e->q_tile < t->layout.q_tiles && place.kv < t->layout.kv_tiles)
+        place.slot = trace_slot(t, e->batch, e->head, e->q_tile);
+    return place;
+}
+
+static struct place first_report(const struct session *s)
+{
+    struct place place = {.slot = -1};
+    for (size_t i = 0; i < s->trace->info.n_events && place.slot < 0; i++)
+        place = place_of_report(s, &s->trace->info.events[i]);
+    return place;
+}
+
+static int has_report(const struct session *s, struct place place)
+{
+    for (size_t i = 0; i < s->trace->info.n_events && place.channel == report_stage(s); i++)
+        if (same_place(place_of_report(s, &s->trace->info.events[i]), place))
+            return 1;
+    return 0;
+}
+
 int session_go_first_bad(struct session *s)
 {
     if (!s->judgement)
         return refuse(s, "nothing is judged yet");
     const struct summary *summary = &s->judgement->summary;
-    const struct place first = summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+    struct place first = summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+    if (first.slot < 0 && !values_bad(summary))
+        first = first_report(s);
     if (first.slot < 0)
         return refuse(s, "no bad tile so far");
     session_go(s, first);
@@ -282,7 +328,7 @@ int session_step_bad(struct session *s, int by)
     if (!s->judgement)
         return refuse(s, "nothing is judged yet");
     const struct judgement *j = s->judgement;
-    const int direction = by < 0 ? -1 : 1, global = !j->summary.culprits;
+    const int direction = by < 0 ? -1 : 1, global = !j->summary.culprits, reports = !values_bad(&j->summary);
     struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
     if (!places)
         return refuse(s, "no memory");
@@ -297,7 +343,7 @@ int session_step_bad(struct session *s, int by)
             at = find_place(places, n, session_place(s));
         exact = 0;
         for (at += direction; at >= 0 && at < n && left > 0; at += direction) {
-            if (judgement_tile_bad(j, places[at], global)) {
+            if (judgement_tile_bad(j, places[at], global) || (reports && has_report(s, places[at]))) {
                 found = places[at];
                 left--;
             }

@@ -3,6 +3,7 @@
 #ifndef UNIT_FIXTURE_SESSION_H
 #define UNIT_FIXTURE_SESSION_H
 
+#include "engine/session/reports.h"
 #include "engine/session/session.h"
 #include <math.h>
 #include <stdio.h>
@@ -298,7 +299,14 @@ const struct trace_site *session_site(const struct session *s)
 
 const struct trace_event *session_event(const struct session *s)
 {
-    return s->trace && s->trace->info.n_events ? &s->trace->info.events[0] : NULL;
+    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    return s->trace ? reports_shown(s->trace, at, s->cursor.kv_tile) : NULL;
+}
+
+int session_at_report(const struct session *s)
+{
+    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    return s->trace && reports_at(s->trace, at, s->cursor.kv_tile);
 }
 
 const char *session_verdict_word(const struct session *s)
@@ -309,9 +317,9 @@ const char *session_verdict_word(const struct session *s)
         return "no run";
     if (!s->judgement->complete)
         return "judging";
-    return s->judgement->summary.culprits || s->judgement->summary.unvisited ? "FAIL"
-           : s->judgement->summary.suspicious                                ? "SUSPECT"
-                                                                             : "CLEAN";
+    return s->judgement->summary.culprits || s->judgement->summary.unvisited || reports_count(s->trace) ? "FAIL"
+           : s->judgement->summary.suspicious                                                           ? "SUSPECT"
+                                                                                                        : "CLEAN";
 }
 
 static int fixture_step(struct session *s, int *value, int by, int count)
@@ -389,6 +397,8 @@ int session_start(struct session *s)
 {
     fixture.started++;
     fixture.busy = 1;
+    if (s->trace)
+        snprintf(s->trace->info.checks, sizeof s->trace->info.checks, "%s", s->scenario.checks ? "on" : "");
     s->phase = PHASE_RUNNING;
     snprintf(s->activity, sizeof s->activity, "running");
     const uint64_t one = 1;

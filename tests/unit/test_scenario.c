@@ -215,7 +215,7 @@ static void test_documented_defaults(void **state)
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
-    assert_int_equal(values, 32);
+    assert_int_equal(values, 33);
 }
 
 static void test_everything_stated(void **state)
@@ -373,7 +373,7 @@ static void test_set(void **state)
                     "found `shapes`");
     assert_int_equal(scenario_set(&s, "scenario.name", "x", &err), -1);
     assert_string_equal(said(&err), "scenario.name: expected a key out of kernel, patch, limit, backend, debug, "
-                                    "probes, profile, tensor_core; found `name`");
+                                    "probes, checks, profile, tensor_core; found `name`");
 
     assert_int_equal(scenario_check(&s, &err), -1);
     assert_string_equal(said(&err), "scenario.kernel: expected the path of a .cu file, found no such key");

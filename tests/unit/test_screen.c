@@ -189,6 +189,26 @@ static void rerun_says_where_it_went_wrong(void **state)
     quit(&s);
 }
 
+/* c runs it again with the checks on, and off again. */
+static void checks_on_and_off(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "clean", NULL);
+    assert_true(screen_wait(&s, "within its bound"));
+    assert_null(strstr(screen_text(&s), "checked"));
+    screen_send(&s, "c");
+    assert_true(screen_wait(&s, "cpu, checked"));
+    screen_send(&s, "c");
+    assert_true(screen_wait_gone(&s, "cpu, checked"));
+    quit(&s);
+    start(&s, 80, 24, "busy", NULL);
+    assert_true(screen_wait(&s, "x stops"));
+    screen_send(&s, "c");
+    assert_true(screen_wait(&s, "a run is under way: x stops it"));
+    quit(&s);
+}
+
 /* The source stands at what happened until the cursor moves. */
 static void source_stands_at_the_event(void **state)
 {
@@ -354,6 +374,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keys_step_and_zoom),
         cmocka_unit_test(resize_and_recover),
         cmocka_unit_test(rerun_says_where_it_went_wrong),
+        cmocka_unit_test(checks_on_and_off),
         cmocka_unit_test(source_stands_at_the_event),
         cmocka_unit_test(colour_and_none),
         cmocka_unit_test(ascii_where_the_locale_is),

@@ -207,6 +207,63 @@ static void test_expected_events(void **state)
     session_free(s);
 }
 
+/* Where values are right, the keys for bad tiles go to the reports. */
+static void test_stepping_over_reports(void **state)
+{
+    (void)state;
+    struct session *s = run("small");
+    struct trace_info *info = &s->trace->info;
+    free(info->events);
+    info->events = calloc(4, sizeof *info->events);
+    assert_non_null(info->events);
+    info->n_events = 4;
+    static const struct {
+        const char *kind;
+        int head, q_tile, kv_tile;
+    } at[] = {{"fp-overflow", 0, 0, 1}, {"race", 1, 0, 1}, {"bounds", 1, 1, -1}, {"race", 7, 0, 0}};
+    for (int i = 0; i < 4; i++) {
+        struct trace_event *e = &info->events[i];
+        trace_event_init(e);
+        snprintf(e->kind, sizeof e->kind, "%s", at[i].kind);
+        e->batch = 0;
+        e->head = at[i].head;
+        e->q_tile = at[i].q_tile;
+        e->kv_tile = at[i].kv_tile;
+    }
+    session_go(s, (struct place){0, 0, asc_q});
+    assert_int_equal(session_at_report(s), 0);
+    assert_ptr_equal(session_event(s), &info->events[1]); /* the first one that makes it unclean */
+    assert_int_equal(session_step_bad(s, 1), 1);
+    assert_int_equal(s->cursor.channel, asc_s);
+    assert_int_equal(s->cursor.head * 100 + s->cursor.q_tile * 10 + s->cursor.kv_tile, 101);
+    assert_int_equal(session_at_report(s), 1);
+    assert_int_equal(session_step_bad(s, 1), 1); /* no kv tile is known: at the first one */
+    assert_int_equal(s->cursor.head * 100 + s->cursor.q_tile * 10 + s->cursor.kv_tile, 110);
+    assert_ptr_equal(session_event(s), &info->events[2]);
+    assert_int_equal(session_step_bad(s, 1), 0); /* there is no head 7 */
+    assert_int_equal(session_step_bad(s, -1), 1);
+    assert_int_equal(session_step_bad(s, -1), 0);
+    assert_int_equal(session_go_first_bad(s), 1);
+    assert_int_equal(s->cursor.head * 100 + s->cursor.q_tile * 10 + s->cursor.kv_tile, 101);
+    session_free(s);
+    /* Wrong values come first. */
+    s = run("alpha-forgotten");
+    free(s->trace->info.events);
+    s->trace->info.events = calloc(1, sizeof *info->events);
+    assert_non_null(s->trace->info.events);
+    s->trace->info.n_events = 1;
+    trace_event_init(&s->trace->info.events[0]);
+    snprintf(s->trace->info.events[0].kind, sizeof s->trace->info.events[0].kind, "race");
+    s->trace->info.events[0].batch = s->trace->info.events[0].head = s->trace->info.events[0].q_tile = 0;
+    s->trace->info.events[0].kv_tile = 0;
+    assert_int_equal(session_go_first_bad(s), 1);
+    assert_int_equal(s->cursor.channel, asc_u);
+    session_go(s, (struct place){0, 0, asc_q});
+    assert_int_equal(session_step_bad(s, 1), 1);
+    assert_int_equal(s->cursor.channel, asc_u);
+    session_free(s);
+}
+
 /* Runs that end early, as they should. */
 static void test_expected_stops(void **state)
 {
@@ -552,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_expectations),
         cmocka_unit_test(test_expected_events),
         cmocka_unit_test(test_expected_stops),
+        cmocka_unit_test(test_stepping_over_reports),
         cmocka_unit_test(test_hang_keeps_what_was_written),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_output_is_judged),

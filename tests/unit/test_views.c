@@ -328,6 +328,40 @@ static void events(void **state)
     fixture_free(s);
 }
 
+/* A checked run whose values are right: the reports stand at their tiles and on both of their lines. */
+static void reports_of_a_checked_run(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
+    snprintf(s->trace->info.checks, sizeof s->trace->info.checks, "on");
+    fixture_event(s, "fp-overflow", "overflow: the result is infinite", "kernels/v2b_scalar.cu", 14);
+    fixture_event(s, "race",
+                  "4 bytes of shared memory are written by thread (3,0,0) of block (2,0,0) and read by thread (35,0,0) "
+                  "with no barrier between them",
+                  "kernels/v2b_scalar.cu", 9);
+    struct trace_event *e = &s->trace->info.events[1];
+    e->batch = e->head = 0;
+    e->q_tile = 2;
+    e->kv_tile = 3;
+    e->times = 61440;
+    e->other_line = 6;
+    snprintf(e->other_file, sizeof e->other_file, "%s", e->file);
+    fixture_event(s, "uninitialised", "thread (0,0,0) reads 2 bytes that nobody has written", "kernels/v2b_scalar.cu",
+                  10);
+    s->trace->info.events[2].batch = s->trace->info.events[2].head = 0;
+    s->trace->info.events[2].q_tile = 5;
+    s->at_event = 0;
+    check(s, VIEW_OVERVIEW, "reports"); /* the cursor is elsewhere */
+    s->cursor.q_tile = 2;
+    s->cursor.kv_tile = 3;
+    fixture_detail(s);
+    check(s, VIEW_OVERVIEW, "race");
+    check(s, VIEW_SOURCE, "race-source");
+    check(s, VIEW_MAP, "race-map");
+    check(s, VIEW_LOG, "race-log");
+    fixture_free(s);
+}
+
 static void event_of_a_clean_run(void **state)
 {
     (void)state;
@@ -578,6 +612,7 @@ int main(void)
         cmocka_unit_test(rerun_under_way),
         cmocka_unit_test(events),
         cmocka_unit_test(event_of_a_clean_run),
+        cmocka_unit_test(reports_of_a_checked_run),
         cmocka_unit_test(lost_values),
         cmocka_unit_test(too_small),
         cmocka_unit_test(several_culprits),
