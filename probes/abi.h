@@ -59,7 +59,7 @@ struct asc_problem {
     const float *q_scale; /* [batch][heads][asc_scale_groups(q_len)] */
     const float *k_scale; /* [batch][kv_heads][asc_scale_groups(kv_len)] */
     const float *v_scale; /* as k_scale */
-    void *o;       /* as q, of the kernel's own output type */
+    void *o;              /* as q, of the kernel's own output type */
     float *lse;
     /* All of them in the unit of scale q.k, which is what a soft cap gives too. NULL: there is none. */
     const float *sink;  /* [heads] */
@@ -72,16 +72,23 @@ struct asc_problem {
 
 #define ASC_U8_MIDPOINT 128
 
+/* What a kernel may call on the device too. */
+#if defined(__CUDACC__) && !defined(SIMT_HOST)
+#define ASC_INLINE static inline __host__ __device__
+#else
+#define ASC_INLINE static inline
+#endif
+
 /* How many scales a head of so many rows has. */
-static inline int32_t asc_scale_groups(const struct asc_problem *problem, int32_t rows)
+ASC_INLINE int32_t asc_scale_groups(const struct asc_problem *problem, int32_t rows)
 {
     return problem->scale_rows > 0 ? (rows - 1) / problem->scale_rows + 1 : 1;
 }
 
 /* Where the scale of a row stands in q_scale (heads, rows: the problem's heads, q_len), k_scale and v_scale (kv_heads,
    kv_len). Scales for each tensor or each head come as the same number at all their places. */
-static inline int64_t asc_scale_at(const struct asc_problem *problem, int32_t heads, int32_t rows, int32_t batch,
-                                   int32_t head, int32_t row)
+ASC_INLINE int64_t asc_scale_at(const struct asc_problem *problem, int32_t heads, int32_t rows, int32_t batch,
+                                int32_t head, int32_t row)
 {
     return ((int64_t)batch * heads + head) * asc_scale_groups(problem, rows) +
            (problem->scale_rows > 0 ? row / problem->scale_rows : 0);
@@ -191,7 +198,7 @@ struct asc_conventions {
 };
 
 /* The kv head that query head `head` reads. */
-static inline int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, int32_t kv_head_map)
+ASC_INLINE int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, int32_t kv_head_map)
 {
     return kv_head_map == ASC_HEADS_INTERLEAVED ? head % problem->kv_heads
                                                 : head / (problem->heads / problem->kv_heads);
