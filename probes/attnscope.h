@@ -151,6 +151,7 @@ extern "C" int asc_bind(const struct asc_device *)
                 asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                          \
             } else {                                                                                                   \
                 asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                              \
+                asc_look_again();                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     } while (0)

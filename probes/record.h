@@ -98,6 +98,9 @@ ASC_DEVICE asc_place asc_find(int32_t b, int32_t h, int32_t q_tile)
 {
     const uint32_t batch = asc_state.batch, heads = asc_state.heads, q_tiles = asc_state.q_tiles;
     asc_place place = {-2};
+#ifndef ASC_NVCC
+    simt_place(b, h, q_tile);
+#endif
     if (static_cast<uint32_t>(b) < batch && static_cast<uint32_t>(h) < heads && static_cast<uint32_t>(q_tile) < q_tiles)
         place.slot = asc_state.slot[(static_cast<size_t>(b) * heads + h) * q_tiles + q_tile];
     return place;
@@ -115,6 +118,20 @@ struct asc_visit {
     uint32_t unfed;
 #endif
 };
+
+/* A probe's own accesses are not the kernel's: the CPU executor's checks do not see them. */
+ASC_DEVICE void asc_look_away([[maybe_unused]] int channel, [[maybe_unused]] int32_t kv)
+{
+#if defined(SIMT_CHECKS) && SIMT_CHECKS
+    simt_look_away(asc_per_kv(channel) ? kv : -1);
+#endif
+}
+ASC_DEVICE void asc_look_again()
+{
+#if defined(SIMT_CHECKS) && SIMT_CHECKS
+    simt_look_again();
+#endif
+}
 
 ASC_DEVICE bool asc_wanted(asc_place place, int channel)
 {
@@ -135,6 +152,7 @@ ASC_CALLED unsigned char *asc_tile(int channel, int32_t slot, int32_t kv)
 
 ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
 {
+    asc_look_away(channel, kv);
     const asc_channel_map &map = asc_state.channel[channel];
     asc_visit visit = {};
     visit.dtype = map.dtype;
@@ -280,6 +298,7 @@ ASC_DEVICE void asc_close(int channel, asc_place place, int32_t kv, const asc_vi
 #endif
     if (visit.values)
         asc_stamp(channel, place.slot, kv);
+    asc_look_again();
 }
 
 #endif

@@ -1,3 +1,4 @@
+#include "engine/runners/cpu/checks/checks.h"
 #include "engine/runners/cpu/fiber.h"
 #include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/shared.h"
@@ -40,6 +41,17 @@ uint64_t simt_clock(void)
     return w ? ++w->clock : 1;
 }
 
+void simt_place(int batch, int head, int q_tile)
+{
+    struct fiber *self = simt_tls.self;
+    if (!self)
+        return;
+    self->batch = batch;
+    self->head = head;
+    self->q_tile = q_tile;
+    self->kv_tile = -1;
+}
+
 static const struct fiber *first_alive(const struct worker *w)
 {
     for (unsigned i = 0; i < w->n_threads; i++)
@@ -66,6 +78,8 @@ static void barrier_release(struct worker *w, const struct fiber *self)
             lanes &= ~(1u << self->lane);
         schedule_ready(w, i, lanes);
     }
+    if (w->checks)
+        checks_barrier(w);
     w->n_at_barrier = 0;
     w->sum = 0;
     w->epoch++;
@@ -154,6 +168,8 @@ void block_deadlock(struct worker *w)
 
 static void leave(struct worker *w, struct fiber *self)
 {
+    if (w->checks)
+        copies_left(w);
     w->warp[self->warp].alive &= ~(1u << self->lane);
     w->n_alive--;
     warp_lane_left(w, self->warp);
@@ -171,6 +187,9 @@ static void leave(struct worker *w, struct fiber *self)
 static void fiber_main(void)
 {
     struct worker *w = simt_tls.worker;
+    simt_tls.checks = w->checks;
+    if (w->checks)
+        checks_resume(w);
     w->launch->entry(w->launch->args);
     leave(w, simt_tls.self);
     __builtin_unreachable();
@@ -201,6 +220,7 @@ static void block_begin(struct worker *w, uint64_t number)
         memset(f, 0, sizeof *f);
         f->lane = (uint8_t)(i % 32);
         f->warp = (uint8_t)(i / 32);
+        f->batch = f->head = f->q_tile = f->kv_tile = -1;
         f->index = (struct simt_dim){i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
         f->sp = fiber_start(w->stacks, i, fiber_main);
     }
@@ -210,10 +230,15 @@ void block_run(struct worker *w, uint64_t number)
 {
     block_begin(w, number);
     shared_poison(w->launch->shared_bytes);
+    if (w->checks)
+        checks_begin_block(w, number);
     if (w->traps)
         traps_on();
     simt_tls.self = schedule_next(w, 0);
     fiber_switch(&w->main_sp, simt_tls.self->sp);
     if (w->traps)
         traps_off();
+    simt_tls.checks = NULL;
+    if (w->checks)
+        checks_end_block(w->checks);
 }

@@ -1,5 +1,6 @@
 #include "engine/runners/cpu/copies.h"
 
+#include "engine/runners/cpu/checks/checks.h"
 #include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/traps.h"
 #include "engine/runners/cpu/worker.h"
@@ -11,6 +12,7 @@ struct copy {
     unsigned char *to;
     const unsigned char *from;
     unsigned group;
+    uint32_t site;        /* for the checks */
     uint8_t bytes, zeros; /* of bytes, how many at the end become zero */
 };
 
@@ -46,7 +48,10 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
                      (uintptr_t)to & (bytes - 1) ? (const void *)to : from);
         traps_end();
     }
-    c->copy[c->n++] = (struct copy){to, from, c->group, (uint8_t)bytes, (uint8_t)(zeros < bytes ? zeros : bytes)};
+    if (zeros > bytes)
+        zeros = bytes;
+    const uint32_t site = w->checks ? checks_copy_issue(w, to, from, bytes, bytes - zeros, file, line) : 0;
+    c->copy[c->n++] = (struct copy){to, from, c->group, site, (uint8_t)bytes, (uint8_t)zeros};
     w->copying = 1;
 }
 
@@ -66,9 +71,18 @@ void simt_copy_wait(size_t groups_left)
         const size_t bytes = (size_t)copy->bytes - copy->zeros;
         memcpy(copy->to, copy->from, bytes);
         memset(copy->to + bytes, 0, copy->zeros);
+        if (w->checks)
+            checks_copy_done(w, copy->to, copy->bytes, copy->site);
     }
     if (c->first == c->n)
         c->first = c->n = 0;
+}
+
+void copies_left(struct worker *w)
+{
+    const struct copies *c = &w->copies[simt_tls.self - w->fiber];
+    for (unsigned i = c->first; i < c->n; i++)
+        checks_copy_left(w, c->copy[i].to, c->copy[i].bytes, c->copy[i].site);
 }
 
 void copies_begin_block(struct worker *w)

@@ -14,6 +14,7 @@ struct copies {
 };
 
 void copies_begin_block(struct worker *w); /* drops what nobody waited for */
+void copies_left(struct worker *w);        /* a checked thread returns: what it never waited for is reported */
 void copies_free(struct worker *w);
 
 #endif

@@ -20,6 +20,41 @@ const char *const simt_compile_flags[] = {
     NULL,
 };
 
+#define CHECKED                                                                                                        \
+    "-x", "c++", "-std=c++17", "-O2", "-g", "-fno-pie", "-fno-strict-aliasing", "-ffp-contract=off",                   \
+        "-Wno-unknown-pragmas", "-Wno-attributes", "-DSIMT_CHECKS=1", "-fsanitize=thread", "-fsanitize=alignment",     \
+        "-fdata-sections" /* link_stub_spread */
+
+const char *const simt_checked_clang_flags[] = {
+    CHECKED,
+    "-Wno-undefined-internal",         /* extern __shared__ arrays in an unnamed namespace: the link stub has them */
+    "-gdwarf-4",                       /* what every libbacktrace reads */
+    "-ffp-exception-behavior=maytrap", /* else a division moves in front of the test that guards it, and traps */
+    "-mllvm",
+    "-tsan-instrument-func-entry-exit=0",
+    NULL,
+};
+
+const char *const simt_checked_gcc_flags[] = {
+    CHECKED,
+    "-ftrack-macro-expansion=0",
+    "-fno-working-directory",
+    "-fno-extern-tls-init",
+    "-fno-aggressive-loop-optimizations",
+    "--param=tsan-instrument-func-entry-exit=0",
+    NULL,
+};
+
+const char *const simt_checked_object_flags[] = {
+    "--redefine-sym",
+    "memcpy=__tsan_memcpy",
+    "--redefine-sym",
+    "memmove=__tsan_memmove",
+    "--redefine-sym",
+    "memset=__tsan_memset",
+    NULL,
+};
+
 const char *const simt_link_flags[] = {"-no-pie", "-lbacktrace", "-lpthread", "-lm", NULL};
 
 const char *simt_march_flag(void)

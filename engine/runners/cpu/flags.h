@@ -11,6 +11,14 @@
    -fno-pie: with -no-pie at the link, thread-local storage is one instruction away and line tables need no offset. */
 extern const char *const simt_compile_flags[];
 
+/* The same with access checks, by clang++ and, where that is not found, by g++: every access of the kernel calls the
+   runtime (checks/hooks.c). clang++ comes first: g++ has no hooks for objects of class type, as __half, that are handed
+   to or returned from functions that it does not inline. */
+extern const char *const simt_checked_clang_flags[], *const simt_checked_gcc_flags[];
+/* objcopy arguments, NULL-terminated, before the object of such a build: the kernel's calls of memory functions are
+   accesses too. */
+extern const char *const simt_checked_object_flags[];
+
 /* Linker arguments, NULL-terminated, after KERNEL.o STUB.o libdebuggee_cpu.a (see link_stub.h). */
 extern const char *const simt_link_flags[];
 

@@ -1,5 +1,6 @@
 #include "engine/runners/cpu/launch.h"
 
+#include "engine/runners/cpu/checks/checks.h"
 #include "engine/runners/cpu/fiber.h"
 #include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/traps.h"
@@ -86,6 +87,7 @@ static void worker_free(struct worker *w)
         return;
     fiber_stacks_unmap(w->stacks, w->n_stacks);
     free(w->signal_stack);
+    checks_free(w->checks);
     copies_free(w);
     free(w);
 }
@@ -101,7 +103,8 @@ static struct worker *worker_get(unsigned i, unsigned threads)
     if (!(w = calloc(1, sizeof *w)))
         return NULL;
     w->signal_stack = malloc(TRAPS_STACK_BYTES);
-    w->stacks = w->signal_stack ? fiber_stacks_map(threads) : NULL;
+    w->checks = checks_wanted() ? checks_new() : NULL;
+    w->stacks = w->signal_stack && (w->checks || !checks_wanted()) ? fiber_stacks_map(threads) : NULL;
     w->n_stacks = threads;
     if (!w->stacks) {
         const int saved = errno;
@@ -160,6 +163,8 @@ static int run(const struct simt_launch *l)
     const unsigned wanted = worker_count(threads);
     pthread_t thread[WORKERS_MAX];
     unsigned n = 0;
+    if (checks_wanted())
+        checks_begin_launch(&options);
     for (; n < wanted; n++) {
         struct worker *w = worker_get(n, threads);
         if (!w)
@@ -175,6 +180,8 @@ static int run(const struct simt_launch *l)
         report_raise("launch", 1, NULL, 0, NULL, "can not start a worker: %s", strerror(errno));
     for (unsigned i = 0; i < n; i++)
         pthread_join(thread[i], NULL);
+    if (checks_wanted())
+        checks_end_launch(pool, n);
     if (atomic_load(&cancelled))
         report_set_error("cancelled");
     return simt_error() ? -1 : 0;

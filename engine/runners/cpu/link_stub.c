@@ -140,6 +140,38 @@ static int stub_write(struct object *o, FILE *out, struct err *err)
     return 0;
 }
 
+/* Makes room behind every section of thread-local storage: each holds one variable (-fdata-sections). */
+static int spread(struct object *o, struct err *err)
+{
+    Elf64_Ehdr header;
+    if (header_get(o, &header, err))
+        return -1;
+    for (uint64_t i = 0; i < o->n_sections; i++) {
+        Elf64_Shdr section = section_get(o, &header, i);
+        if (section.sh_type != SHT_NOBITS || !(section.sh_flags & SHF_TLS) || !section.sh_size)
+            continue;
+        section.sh_size += LINK_STUB_ROOM_BYTES;
+        memcpy(o->bytes + header.e_shoff + i * sizeof section, &section, sizeof section);
+    }
+    return 0;
+}
+
+int link_stub_spread(const char *object_path, struct err *err)
+{
+    struct object o = {0};
+    int rc = object_read(&o, object_path, err) ? -1 : spread(&o, err);
+    FILE *out = rc ? NULL : fopen(object_path, "wb");
+    if (out) {
+        const size_t written = fwrite(o.bytes, 1, o.n_bytes, out);
+        if (fclose(out) || written != o.n_bytes)
+            rc = err_errno(err, object_path, "can not write the object file");
+    } else if (!rc) {
+        rc = err_errno(err, object_path, "can not write the object file");
+    }
+    free(o.bytes);
+    return rc;
+}
+
 int link_stub_write(const char *object_path, const char *out_asm_path, struct err *err)
 {
     struct object o = {0};

@@ -1,5 +1,6 @@
 #include "engine/runners/cpu/named_barriers.h"
 
+#include "engine/runners/cpu/checks/checks.h"
 #include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/traps.h"
 #include "engine/runners/cpu/worker.h"
@@ -80,6 +81,8 @@ static void complete(struct worker *w, unsigned id, const struct fiber *self)
                      w->n_threads);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
         uint32_t lanes = b->waiting[i];
+        if (w->checks && lanes)
+            checks_named_go(w, i, id);
         w->warp[i].named &= ~lanes;
         if (self && self->warp == i)
             lanes &= ~(1u << self->lane);
@@ -117,6 +120,8 @@ void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int 
     }
     b->arrived++;
     b->came[self->warp] |= bit;
+    if (w->checks)
+        checks_named_come(w, self, id);
     if (waits) {
         self->barrier = (uint8_t)id;
         b->waiting[self->warp] |= bit;

@@ -67,6 +67,31 @@ static void print(const struct simt_report *r)
             r->block.x, r->block.y, r->block.z, r->thread.x, r->thread.y, r->thread.z, r->text);
 }
 
+/* Under lock. */
+static void send(struct simt_report *r, const struct fiber *who)
+{
+    const struct simt_options *options = launch_options();
+    if (simt_tls.worker)
+        r->block = simt_tls.worker->block;
+    r->batch = who ? who->batch : -1;
+    r->head = who ? who->head : -1;
+    r->q_tile = who ? who->q_tile : -1;
+    r->kv_tile = who ? who->kv_tile : -1;
+    if (who)
+        r->thread = who->index;
+    if (options->report)
+        options->report(options->ctx, r);
+    else
+        print(r);
+}
+
+void report_send(struct simt_report *report, const struct fiber *who)
+{
+    pthread_mutex_lock(&lock);
+    send(report, who);
+    pthread_mutex_unlock(&lock);
+}
+
 void report_raise(const char *kind, int fatal, const char *file, int line, const struct fiber *who, const char *format,
                   ...)
 {
@@ -81,19 +106,10 @@ void report_raise(const char *kind, int fatal, const char *file, int line, const
     pthread_mutex_lock(&lock);
     if (is_new(kind, file, line) || fatal) {
         struct simt_report r = {.kind = kind, .text = text, .file = file, .line = line, .fatal = fatal};
-        if (simt_tls.worker)
-            r.block = simt_tls.worker->block;
-        if (!who)
-            who = simt_tls.self;
-        if (who)
-            r.thread = who->index;
+        r.times = 1;
         if (fatal)
             set_error(text);
-        const struct simt_options *options = launch_options();
-        if (options->report)
-            options->report(options->ctx, &r);
-        else
-            print(&r);
+        send(&r, who ? who : simt_tls.self);
     }
     pthread_mutex_unlock(&lock);
     simt_tls.reporting--;

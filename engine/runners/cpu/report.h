@@ -9,6 +9,9 @@
 void report_raise(const char *kind, int fatal, const char *file, int line, const struct fiber *who, const char *format,
                   ...) __attribute__((format(printf, 6, 7)));
 
+/* One that the caller has found to be new. who: whose thread; NULL: block, thread and tile stay as they are. */
+void report_send(struct simt_report *report, const struct fiber *who);
+
 void report_begin_launch(void); /* forgets what has been reported, and the error */
 const char *report_error(void); /* sentence of the launch's first fatal report, or NULL */
 void report_set_error(const char *text);

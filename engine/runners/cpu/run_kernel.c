@@ -1,4 +1,5 @@
 #include "engine/runners/cpu/arrays.h"
+#include "engine/runners/cpu/checks/checks.h"
 #include "engine/runners/cpu/simt.h"
 #include "engine/runners/debuggee/debuggee.h"
 #include "engine/runners/debuggee/say.h"
@@ -42,6 +43,11 @@ const char *debuggee_backend(void)
     return "cpu";
 }
 
+int debuggee_checked(void)
+{
+    return checks_wanted();
+}
+
 int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)
 {
     snprintf(device, size, "%s", "");
@@ -60,6 +66,22 @@ void debuggee_cancel(void)
     simt_cancel();
 }
 
+static void say_place(struct say *s, const struct simt_report *report)
+{
+    const struct {
+        const char *key;
+        int32_t value;
+    } places[] = {
+        {"batch", report->batch}, {"head", report->head}, {"q_tile", report->q_tile}, {"kv_tile", report->kv_tile}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (places[i].value >= 0)
+            say_integer(s, places[i].key, places[i].value);
+    if (report->other_line) {
+        say_integer(s, "other_line", report->other_line);
+        say_text(s, "other_file", report->other_file);
+    }
+}
+
 /* From worker threads and signal handlers. */
 static void on_report(void *ctx, const struct simt_report *report)
 {
@@ -73,6 +95,10 @@ static void on_report(void *ctx, const struct simt_report *report)
     say_triple(&s, "block", (const uint32_t[3]){report->block.x, report->block.y, report->block.z});
     say_triple(&s, "thread", (const uint32_t[3]){report->thread.x, report->thread.y, report->thread.z});
     say_integer(&s, "fatal", report->fatal != 0);
+    say_place(&s, report);
+    if (report->number)
+        say_integer(&s, "number", report->number);
+    say_integer(&s, "times", report->times);
     say_text(&s, "file", report->file);
     say_text(&s, "text", report->text);
     say_end(&s, listener->socket);

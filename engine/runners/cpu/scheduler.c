@@ -1,3 +1,4 @@
+#include "engine/runners/cpu/checks/checks.h"
 #include "engine/runners/cpu/fiber.h"
 #include "engine/runners/cpu/traps.h"
 #include "engine/runners/cpu/worker.h"
@@ -41,15 +42,26 @@ struct fiber *schedule_next(struct worker *w, unsigned warp)
     return take(w, warp, pick(w, w->warp[warp].ready));
 }
 
+/* To another thread and, some time, back. */
+static void run_other(const struct worker *w, struct fiber *self, struct fiber *next)
+{
+    struct checks *checks = simt_tls.checks;
+    if (w->checks)
+        checks_flush(w->checks);
+    simt_tls.self = next;
+    fiber_switch(&self->sp, next->sp);
+    simt_tls.checks = checks;
+    if (w->checks)
+        checks_resume(simt_tls.worker);
+}
+
 void schedule_wait(struct worker *w, struct fiber *self)
 {
     struct fiber *next = schedule_next(w, self->warp);
     if (!next)
         block_deadlock(w);
-    if (next != self) { /* an __activemask that nobody else can join */
-        simt_tls.self = next;
-        fiber_switch(&self->sp, next->sp);
-    }
+    if (next != self) /* else an __activemask that nobody else can join */
+        run_other(w, self, next);
     if (w->masked)
         traps_rearm(w);
 }
@@ -79,8 +91,7 @@ void simt_yield(void)
         next = take(w, warp, (unsigned)__builtin_ctz(w->warp[warp].ready));
     }
     schedule_ready(w, self->warp, 1u << self->lane);
-    simt_tls.self = next;
-    fiber_switch(&self->sp, next->sp);
+    run_other(w, self, next);
 }
 
 void simt_spin(void)

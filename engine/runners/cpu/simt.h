@@ -20,13 +20,19 @@ struct simt_dim {
 
 /* Something a GPU would have hidden or died of. */
 struct simt_report {
-    const char *kind; /* "fp-invalid", "fp-divide", "fp-overflow", "barrier", "deadlock", "assert", "trap", "address",
-                         "shuffle", "matrix", "shared-memory", "launch" */
+    const char *kind; /* a name of events.def */
     const char *text; /* one sentence; a deadlock's listing has a line per group of threads */
     const char *file; /* NULL: unknown */
     int line;
     struct simt_dim block, thread;
     int fatal; /* the process is about to end, or this launch has failed */
+    /* Of a checked kernel. */
+    const char *other_file; /* of what it collides with; NULL: nothing, or unknown */
+    int other_line;
+    int32_t batch, head, q_tile, kv_tile; /* that the thread works on; -1: unknown */
+    int number; /* from 1: one that is counted; the same number comes once more, at the launch's end, for `times` alone
+                 */
+    int times;  /* so far */
 };
 
 /* An array a kernel works on, so that reports of bad addresses can name it. */
@@ -34,6 +40,8 @@ struct simt_region {
     const char *name;
     const void *begin;
     size_t bytes;
+    int dtype;  /* enum dtype of its elements; -1: unknown */
+    int output; /* each element is written by one thread, and is to be a number */
 };
 
 struct simt_options {

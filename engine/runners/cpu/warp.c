@@ -1,3 +1,4 @@
+#include "engine/runners/cpu/checks/checks.h"
 #include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/worker.h"
 
@@ -56,9 +57,15 @@ static void complete(struct worker *w, unsigned warp, uint32_t need)
     struct warp *p = &w->warp[warp];
     p->waiting &= ~need;
     p->met &= ~need;
-    simt_combine_fn *combine = w->fiber[warp * 32 + (unsigned)__builtin_ctz(need)].combine;
-    if (combine)
-        combine(p->arg, need);
+    const struct fiber *first = &w->fiber[warp * 32 + (unsigned)__builtin_ctz(need)];
+    if (first->combine) { /* its accesses are the warp's: it says itself which */
+        struct checks *checks = simt_tls.checks;
+        simt_tls.checks = NULL;
+        first->combine(p->arg, need);
+        simt_tls.checks = checks;
+    }
+    if (w->checks && first->op == SIMT_SYNCWARP)
+        checks_syncwarp(w, warp, need);
 }
 
 void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combine, void *arg, const char *file,

@@ -22,6 +22,7 @@ struct fiber {
     simt_combine_fn *combine;
     int line; /* of the last place where it waited */
     const char *file;
+    int32_t batch, head, q_tile, kv_tile; /* of its ASC_TILE and its last probe; -1: unknown */
 };
 
 /* Sets of lanes. */
@@ -60,6 +61,7 @@ struct worker {
     unsigned char *signal_stack;              /* owned */
     unsigned char *shared_begin, *shared_end; /* borrowed: this thread's thread-local storage, shared memory in it */
     int copying;                              /* a thread of this block has used cp.async */
+    struct checks *checks;                    /* owned; NULL: the kernel was not compiled with checks */
     struct copies copies[SIMT_THREADS_MAX];
     struct fiber fiber[SIMT_THREADS_MAX];
 };
@@ -67,9 +69,10 @@ struct worker {
 /* All of the runtime's thread-local state, in one place because shared memory lies around it. */
 struct simt_tls {
     struct worker *worker;
-    struct fiber *self; /* the CUDA thread that runs; NULL in host code */
-    int reporting;      /* inside a report */
-    int locating;       /* looking for the line of a fatal signal */
+    struct fiber *self;    /* the CUDA thread that runs; NULL in host code */
+    struct checks *checks; /* who is told of its accesses; NULL: nobody */
+    int reporting;         /* inside a report */
+    int locating;          /* looking for the line of a fatal signal */
 };
 extern __thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
 

@@ -45,7 +45,9 @@ struct array_list array_list_of(const struct asc_kernel *kernel, const struct as
                   [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, p->kv_heads, p->kv_len),
                   [ARRAY_O] = rows * d * dtype_bytes((enum dtype)problem_o_dtype(p, kernel->o_dtype)),
                   [ARRAY_LSE] = rows * sizeof(float),
-                  [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes}};
+                  [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
+        .dtype = {p->dtype, p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32,
+                  problem_o_dtype(p, kernel->o_dtype), DTYPE_F32, -1}};
 }
 
 void array_list_use(void *const at[ARRAYS], struct asc_problem *problem)

@@ -26,6 +26,7 @@ enum {
 struct array_list {
     const void *at[ARRAYS]; /* borrowed: where the problem has it; NULL: it has none, or nothing is copied from there */
     size_t bytes[ARRAYS];   /* 0: there is none */
+    int dtype[ARRAYS];      /* enum dtype; -1: unknown */
 };
 
 extern const char *const array_names[ARRAYS];

@@ -101,6 +101,13 @@ template <class F, class T> void load_combine(void *const args[32], uint32_t lan
 {
     using shape = typename F::shape;
     check_matrix<F, T>(args, lanes, "wmma::load_matrix_sync");
+    if (SIMT_CHECKS) {
+        const auto *first = static_cast<const matrix_arg<F, T> *>(args[__builtin_ctz(lanes)]);
+        const bool by_row = first->step == 1; /* else the columns are what lies together */
+        const size_t n = by_row ? shape::rows : shape::cols, held = by_row ? shape::cols : shape::rows;
+        simt_check_matrix(first->memory, n, held * sizeof(T), (by_row ? first->stride : first->step) * sizeof(T),
+                          first->file, first->line);
+    }
     each_lane<matrix_arg<F, T>>(args, lanes, [&](int lane, matrix_arg<F, T> *me) {
         for (int i = 0; i < F::num_elements; i++)
             me->fragment->x[i] =

@@ -6,6 +6,15 @@
 
 #include "vector_types.h"
 
+/* 1: a build with access checks; the program tells it to the executor. */
+#ifndef SIMT_CHECKS
+#define SIMT_CHECKS 0
+#endif
+#if SIMT_CHECKS
+extern "C" const int simt_checked;
+extern "C" const int simt_checked __attribute__((weak)) = 1;
+#endif
+
 #define __host__
 #define __device__
 #define __global__

@@ -78,6 +78,8 @@ template <int N, bool transposed> void ldmatrix_combine(void *const args[32], ui
     simt::each_lane<arg>(args, lanes, [&](int lane, const arg *me) {
         if (lane < 8 * N)
             memcpy(x[lane], me->row, sizeof x[lane]);
+        if (SIMT_CHECKS && lane < 8 * N)
+            simt_check_lane(lane, me->row, sizeof x[lane], me->file, me->line);
     });
     if (lanes != 0xFFFFFFFFu) {
         const arg *first = static_cast<const arg *>(args[__builtin_ctz(lanes)]);

@@ -77,6 +77,18 @@ void simt_tensor_product(const struct simt_mma *mma, float *d); /* d [m][n]; fro
 /* Called from a combine function: a warp passes a matrix in a way that CUDA leaves undefined. */
 void simt_matrix_report(const char *file, int line, const char *what, const char *why);
 
+/* Which tile the calling thread works on, for reports. */
+void simt_place(int batch, int head, int q_tile);
+
+/* Of a kernel that is compiled with checks. Between the first and the second the calling thread's accesses are none of
+   the kernel's: they are a probe's, of this kv tile (-1: of none). */
+void simt_look_away(int kv_tile);
+void simt_look_again(void);
+/* From a combine function: what the warp as a whole reads, and what a lane reads. */
+void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_t stride_bytes, const char *file,
+                       int line);
+void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, int line);
+
 void simt_trap(const char *file, int line) __attribute__((noreturn));
 
 #ifdef __cplusplus
