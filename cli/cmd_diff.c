@@ -23,8 +23,8 @@ static const char *verdict_word(const struct comparison *c)
 static void write_run(const struct comparison *c, int run, FILE *out)
 {
     const struct trace_info *info = &c->t[run]->info;
-    fprintf(out, "%s: %s%s%s, %s, %s\n", c->o->files[run], info->kernel, info->patch_name[0] ? " + " : "",
-            info->patch_name, info->backend, info->status);
+    fprintf(out, "%s: %s%s%s%s%s, %s, %s\n", c->o->files[run], info->kernel, info->define[0] ? " " : "", info->define,
+            info->patch_name[0] ? " + " : "", info->patch_name, info->backend, info->status);
 }
 
 static void write_channel(const struct channel_difference *d, enum asc_channel ch, FILE *out)
@@ -188,11 +188,8 @@ static json_t *run_json(const struct comparison *c, int run)
     const struct trace_info *info = &c->t[run]->info;
     const struct {
         const char *name, *text;
-    } texts[] = {{"file", c->o->files[run]},
-                 {"kernel", info->kernel},
-                 {"patch", info->patch_name},
-                 {"backend", info->backend},
-                 {"status", info->status}};
+    } texts[] = {{"file", c->o->files[run]},  {"kernel", info->kernel},   {"define", info->define},
+                 {"patch", info->patch_name}, {"backend", info->backend}, {"status", info->status}};
     json_t *json = json_object();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *clean = report_text(texts[i].text, TEXT_JSON);

@@ -98,6 +98,11 @@ static int take(enum option_id option, const char *value, struct options *o, str
             return err_set(err, ERR_USAGE, "--set", "expected KEY=VALUE, found '%s'", value);
         o->settings[o->n_settings++] = value;
         return 0;
+    case OPTION_DEFINE:
+        if (o->n_defines == MAX_DEFINES)
+            return err_set(err, ERR_USAGE, "--define", "at most %d times", MAX_DEFINES);
+        o->defines[o->n_defines++] = value;
+        return 0;
     case OPTION_BACKEND:
         o->backend = value;
         return 0;
@@ -288,11 +293,13 @@ int options_open(const struct options *o, const char *path, struct session **out
     *out = NULL;
     if (session_open(path, &s, err) != 0)
         return -1;
-    int changes = o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->n_settings, failed = 0;
+    int changes =
+            o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->n_settings || o->n_defines,
+        failed = 0;
     if (changes && !s->has_scenario)
-        failed = err_set(
-            err, ERR_USAGE, path,
-            "is a recorded trace: --shape, --set, --mem, --patch, --backend, --probes and --checks can not change it");
+        failed = err_set(err, ERR_USAGE, path,
+                         "is a recorded trace: --shape, --set, --define, --mem, --patch, --backend, --probes and "
+                         "--checks can not change it");
     if (!failed && o->shape)
         failed = scenario_parse_shape(o->shape, &s->scenario.problem, err);
     if (!failed && o->patch)
@@ -307,6 +314,8 @@ int options_open(const struct options *o, const char *path, struct session **out
         failed = scenario_set(&s->scenario, "scenario.checks", "yes", err);
     for (int i = 0; i < o->n_settings && !failed; i++)
         failed = set_key(s, o->settings[i], err);
+    for (int i = 0; i < o->n_defines && !failed; i++)
+        failed = scenario_define(&s->scenario, o->defines[i], err);
     if (!failed && changes)
         failed = scenario_check(&s->scenario, err);
     if (failed) {

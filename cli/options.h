@@ -21,6 +21,7 @@ enum option_id {
 };
 
 #define MAX_SETTINGS 64
+#define MAX_DEFINES 64
 
 struct options {
     enum command command;
@@ -31,6 +32,8 @@ struct options {
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
     const char *settings[MAX_SETTINGS];                /* "key=value", in order */
     int n_settings;
+    const char *defines[MAX_DEFINES]; /* "NAME=VALUE" or "NAME", in order */
+    int n_defines;
     int cols, rows; /* of a printed screen */
     char **files;
     int n_files;

@@ -6,6 +6,9 @@
      ASC_ROW(ch, kv_tile, row, value);                each thread has the value of one row
      ASC_ROW_ALL(ch, kv_tile, row, records, value);   each thread has a copy of a row's value; one of them records it
      ASC_BLOCK(ch, kv_tile, rows, cols, value);       the block's threads share the work; the macro supplies r and c
+     ASC_GROUP(ch, kv_tile, rows, cols, thread, threads, meet, value);  the same for a part of the block, whose threads
+                                                      are 0 .. threads - 1; meet is an expression in which they wait for
+                                                      each other
      ASC_FRAGMENT(ch, kv_tile, row0, col0, map, f);   each warp has a WMMA accumulator f that begins at (row0, col0);
                                                       map.x[i] is 32 * row + column of f.x[i]
      ASC_FRAGMENTS(ch, kv_tile, row0, col0, map, n, step, f);  n of them, f[j] at (row0, col0 + j * step): quicker than
@@ -43,8 +46,9 @@
    made before the probe is not fed. Of a row's value that several threads hold, ASC_ROW_ALL feeds every copy.
 
    Feeding, and nothing else, synchronises: in an ASC_BLOCK whose channel is fed all threads of the block pass two
-   __syncthreads(), before the tile changes and before it is used. The other probes change what the calling thread alone
-   has in hand; a value of theirs in shared memory is published by the kernel's own barrier behind the probe. */
+   __syncthreads(), before the tile changes and before it is used; those of an ASC_GROUP evaluate `meet` instead. The
+   other probes change what the calling thread alone has in hand; a value of theirs in shared memory is published by the
+   kernel's own barrier behind the probe. */
 #ifndef PROBES_ATTNSCOPE_H
 #define PROBES_ATTNSCOPE_H
 
@@ -87,6 +91,20 @@ constexpr bool asc_built_for(int dtype, int head_dim)
     return (ASC_ONLY_DTYPE < 0 || ASC_ONLY_DTYPE == dtype) && (!ASC_ONLY_HEAD_DIM || ASC_ONLY_HEAD_DIM == head_dim);
 }
 
+/* What a kernel leaves to its build, at namespace scope behind its default:
+
+     #ifndef WS
+     #define WS 0
+     #endif
+     ASC_CHOICES(WS, 0, 1, 2);
+
+   Macro WS, which scenario.define or -D WS=1 sets, is one of these numbers. */
+template <class... N> constexpr bool asc_one_of(long long value, N... choices)
+{
+    return ((value == choices) || ...);
+}
+#define ASC_CHOICES(name, ...) static_assert(asc_one_of(name, __VA_ARGS__), #name " must be one of " #__VA_ARGS__)
+
 #if ASC_MODE == 0
 
 #define ASC_TILE(...) ((void)0)
@@ -94,6 +112,7 @@ constexpr bool asc_built_for(int dtype, int head_dim)
 #define ASC_ROW(...) ((void)0)
 #define ASC_ROW_ALL(...) ((void)0)
 #define ASC_BLOCK(...) ((void)0)
+#define ASC_GROUP(...) ((void)0)
 #define ASC_FRAGMENT(...) ((void)0)
 #define ASC_FRAGMENTS(...) ((void)0)
 #define ASC_FRAGMENT_MAP(...) ((void)0)
@@ -162,7 +181,7 @@ extern "C" int asc_bind(const struct asc_device *)
         if (asc_wanted(asc_here, asc_ch)) {                                                                            \
             const int32_t asc_kv = (kv_tile);                                                                          \
             asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_meet(asc_now);                                                                                         \
+            asc_meet(asc_now, [] { __syncthreads(); });                                                                \
             const int asc_rows = (rows), asc_cols = (cols), asc_step = blockDim.x * blockDim.y * blockDim.z;           \
             for (int asc_i = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);                      \
                  asc_i < asc_rows * asc_cols; asc_i += asc_step) {                                                     \
@@ -170,7 +189,24 @@ extern "C" int asc_bind(const struct asc_device *)
                 asc_probe(asc_now, r, c, __VA_ARGS__);                                                                 \
             }                                                                                                          \
             asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
-            asc_meet(asc_now);                                                                                         \
+            asc_meet(asc_now, [] { __syncthreads(); });                                                                \
+        }                                                                                                              \
+    } while (0)
+
+#define ASC_GROUP(ch, kv_tile, rows, cols, thread, threads, meet, ...)                                                 \
+    do {                                                                                                               \
+        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
+            asc_meet(asc_now, [&]() { (meet); });                                                                      \
+            const int asc_rows = (rows), asc_cols = (cols), asc_step = (threads);                                      \
+            for (int asc_i = (thread); asc_i < asc_rows * asc_cols; asc_i += asc_step) {                               \
+                const int r = asc_i / asc_cols, c = asc_i % asc_cols;                                                  \
+                asc_probe(asc_now, r, c, __VA_ARGS__);                                                                 \
+            }                                                                                                          \
+            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
+            asc_meet(asc_now, [&]() { (meet); });                                                                      \
         }                                                                                                              \
     } while (0)
 

@@ -229,14 +229,14 @@ template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uin
 
 /* The block waits where a tile that its threads share is about to change, and again until it has. The tensor cores of
    sm_90 read shared memory through another proxy, which a barrier alone does not order (PTX ISA, "Async proxy"). */
-ASC_DEVICE void asc_meet(const asc_visit &visit)
+template <class Meet> ASC_DEVICE void asc_meet(const asc_visit &visit, Meet meet)
 {
     if (!visit.fed)
         return;
 #if defined(ASC_NVCC) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
-    __syncthreads();
+    meet();
 }
 #else
 template <class T> ASC_DEVICE void asc_feed(asc_visit &, uint32_t, uint32_t, const T &) {}
@@ -246,7 +246,7 @@ template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uin
     asc_record(visit, row, col, value);
 }
 
-ASC_DEVICE void asc_meet(const asc_visit &) {}
+template <class Meet> ASC_DEVICE void asc_meet(const asc_visit &, Meet) {}
 #endif
 
 ASC_CALLED void asc_count(uint64_t *counter, uint32_t n)

@@ -46,6 +46,7 @@ struct trace_info {
     char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
     char scenario_name[128]; /* "double-scale" */
     char patch_name[128];    /* "" without a patch */
+    char define[256];        /* "NAME=VALUE NAME": macros it was built with */
     char backend[16];        /* "cpu", "gpu" */
     char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
     char tensor_core[16];    /* of a run on the CPU: whose products it was given, "h100"; "": the default's */

@@ -58,10 +58,19 @@ struct text_field {
     }
 #define TEXT(type, name) SINCE(type, name, 0)
 static const struct text_field run_texts[] = {
-    TEXT(trace_info, kernel),          TEXT(trace_info, source_name), TEXT(trace_info, scenario_name),
-    TEXT(trace_info, patch_name),      TEXT(trace_info, backend),     SINCE(trace_info, device, 1),
-    SINCE(trace_info, tensor_core, 1), SINCE(trace_info, probes, 1),  TEXT(trace_info, status),
-    TEXT(trace_info, status_text),     SINCE(trace_info, stopped, 1), {0},
+    TEXT(trace_info, kernel),
+    TEXT(trace_info, source_name),
+    TEXT(trace_info, scenario_name),
+    TEXT(trace_info, patch_name),
+    SINCE(trace_info, define, 1),
+    TEXT(trace_info, backend),
+    SINCE(trace_info, device, 1),
+    SINCE(trace_info, tensor_core, 1),
+    SINCE(trace_info, probes, 1),
+    TEXT(trace_info, status),
+    TEXT(trace_info, status_text),
+    SINCE(trace_info, stopped, 1),
+    {0},
 };
 static const struct text_field run_checks[] = {SINCE(trace_info, checks, 1), {0}};
 static const struct text_field event_texts[] = {

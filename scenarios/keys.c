@@ -15,6 +15,9 @@
 #define EXPECT_PLACES "all, or ascending numbers and ranges such as 0,3,5-7"
 #define EXPECT_BUDGET "a whole number from 0 to 2147483647"
 #define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2 or u8"
+#define EXPECT_DEFINE                                                                                                  \
+    "NAME=VALUE or NAME, up to 8 with blanks between and 255 bytes in all (values of letters, digits and + - . _; no " \
+    "name that begins with ASC_, SIMT_, DTYPE_, __ or _ and a capital)"
 #define EXPECT_FILL expect_fill
 #define EXPECT_EVENTS expect_events
 #define EXPECT_EVENTS_OR_NONE expect_events_or_none
@@ -78,6 +81,25 @@ static int set_path(struct scenario *s, enum scenario_key_id id, const char *val
     if (n == 0 || n >= sizeof s->kernel)
         return -1;
     memcpy(out, value, n + 1);
+    return 0;
+}
+
+_Static_assert(SCENARIO_DEFINES_MAX == 8, "EXPECT_DEFINE says it");
+_Static_assert(sizeof((struct scenario *)NULL)->define == 256, "EXPECT_DEFINE says it");
+
+static int set_define(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    char all[256] = "";
+    for (const char *at = value + strspn(value, " \t"); *at; at += strspn(at, " \t")) {
+        const size_t n = strcspn(at, " \t");
+        if (define_add(all, at, n) != 0)
+            return -1;
+        at += n;
+    }
+    if (!all[0])
+        return -1;
+    memcpy(s->define, all, sizeof all);
     return 0;
 }
 

@@ -65,6 +65,7 @@ struct scenario {
     char name[128];             /* file name without .ini */
     char kernel[512];           /* path of the .cu, resolved against the scenario's folder, then the root */
     char patch[512];            /* "" none; path of a unified diff */
+    char define[256];           /* "NAME=VALUE NAME", "" none: macros of the kernel's build */
     struct asc_problem problem; /* pointers NULL */
     struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias;
     struct capture capture;
@@ -93,6 +94,9 @@ int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *er
 /* Sets one key as if it stood in the file ("shape.causal", "top-left"): command-line options use it. Paths are kept as
    given. Only the value itself is checked; scenario_check() after the last one. */
 int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err);
+/* Adds NAME or NAME=VALUE to scenario.define, in the place of an earlier one of that name. */
+#define SCENARIO_DEFINES_MAX 8
+int scenario_define(struct scenario *s, const char *macro, struct err *err);
 /* What no single key can be wrong about: a kernel is named, heads fit kv_heads, captured and expected places lie within
    the shape, sizes do not overflow. scenario_read() has done it. */
 int scenario_check(const struct scenario *s, struct err *err);

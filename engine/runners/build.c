@@ -117,6 +117,21 @@ void build_add_path(struct build_job *job, const char *format, ...)
     build_add(job, flag);
 }
 
+static int add_defines(struct build_job *job, struct err *err)
+{
+    const char *define = job->request->define ? job->request->define : "";
+    char *rest = NULL;
+    if (strlen(define) >= sizeof job->define)
+        return err_set(err, ERR_INPUT, job->request->kernel, "its macros take more than %zu bytes",
+                       sizeof job->define - 1);
+    memcpy(job->define, define, strlen(define) + 1);
+    for (char *macro = strtok_r(job->define, " ", &rest); macro; macro = strtok_r(NULL, " ", &rest)) {
+        build_add(job, "-D");
+        build_add(job, macro);
+    }
+    return 0;
+}
+
 static void collect_arguments(struct build_job *job)
 {
     static const char *const modes[] = {"-DASC_MODE=0", "-DASC_MODE=1", "-DASC_MODE=2"};
@@ -395,7 +410,7 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
                  job->tools->find_compiler(job, err);
     if (!failed) {
         collect_arguments(job);
-        failed = build(job, err);
+        failed = add_defines(job, err) || build(job, err);
     }
     free(job->rewritten);
     free(job->words);

@@ -20,6 +20,7 @@ struct build_job {
     int n_arguments;
     char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */
     int n_flags;
+    char define[256];   /* the macros, a NUL behind each */
     char own[3][600];   /* folders whose headers are attnscope's, or the toolkit's; "": none */
     char library[600];  /* what the debuggee links of attnscope's */
     char *rewritten;    /* owned: what is compiled in place of the source; NULL: the source itself */

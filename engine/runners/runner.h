@@ -51,6 +51,7 @@ enum gpu_debug {
 struct build_request {
     const char *kernel; /* path of the .cu */
     const char *patch;  /* NULL or "": none */
+    const char *define; /* "NAME=VALUE NAME": macros; NULL or "": none */
     enum probes probes;
     enum backend backend;
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */

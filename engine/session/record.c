@@ -30,6 +30,7 @@ static int warm_child(struct recorder *r, const struct runner_paths *paths, cons
     struct build built = {0};
     struct build_request request = {.kernel = scenario->kernel,
                                     .patch = scenario->patch,
+                                    .define = scenario->define,
                                     .probes = probes,
                                     .dtype = scenario->problem.dtype,
                                     .head_dim = scenario->problem.head_dim,
@@ -296,6 +297,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->backend, sizeof info->backend, child_hello(r->child)->backend);
     copy_text(info->source_name, sizeof info->source_name, short_path(scenario->kernel));
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
+    copy_text(info->define, sizeof info->define, scenario->define);
     copy_text(info->patch_name, sizeof info->patch_name, slash ? slash + 1 : scenario->patch);
     copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
     /* Said only where it means something: a kernel that declares no tensor core need not use one. */

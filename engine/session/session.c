@@ -22,10 +22,9 @@ static void make_title(struct session *s)
     char *dot = strrchr(kernel, '.');
     if (dot)
         *dot = '\0';
-    if (s->scenario.patch[0])
-        snprintf(s->title, sizeof s->title, "%s + %s", kernel, base_name(s->scenario.patch));
-    else
-        snprintf(s->title, sizeof s->title, "%s", kernel);
+    const char *define = s->scenario.define, *patch = s->scenario.patch;
+    snprintf(s->title, sizeof s->title, "%s%s%s%s%s", kernel, *define ? " " : "", define, *patch ? " + " : "",
+             base_name(patch));
     if (s->isolation.trace) {
         const size_t used = strlen(s->title);
         snprintf(s->title + used, sizeof s->title - used, ", %s isolated", s->isolation.asked.name);

@@ -36,7 +36,7 @@ struct session {
     struct runner_paths paths;
     struct scenario scenario;
     int has_scenario; /* 0: a saved trace */
-    char title[192];  /* "v2b_scalar + double-scale.patch", or the trace's file name */
+    char title[192];  /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
     enum phase phase;
     struct err err;                     /* why PHASE_FAILED */
     char activity[64];                  /* "compiling v2b_scalar.cu", "running" */

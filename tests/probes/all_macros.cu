@@ -28,11 +28,13 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
             narrow[threadIdx.x] = __nv_fp8_e4m3(sum);
         }
         __syncthreads();
-        if (j == 0)                                  // probe
-            ASC_BLOCK(q, 0, 16, D, tile[r * D + c]); // probe
-        ASC_BLOCK(k, j, 16, D, tile[r * D + c]);     // probe
-        ASC_BLOCK(v, j, 16, 1, wide[r]);             // probe
-        ASC_BLOCK(p, j, 16, 1, narrow[r]);           // probe
+        if (j == 0)                                                                       // probe
+            ASC_BLOCK(q, 0, 16, D, tile[r * D + c]);                                      // probe
+        ASC_BLOCK(k, j, 16, D, tile[r * D + c]);                                          // probe
+        ASC_BLOCK(v, j, 16, 1, wide[r]);                                                  // probe
+        ASC_BLOCK(p, j, 16, 1, narrow[r]);                                                // probe
+        if (warp < 2)                                                                     // probe
+            ASC_GROUP(alpha, j, 16, 1, threadIdx.x, 64, (__syncwarp(), 0), square[0][r]); // probe
         float acc[4];
         for (int e = 0; e < 4; e++)
             acc[e] = __half2float(tile[(warp * 4 + e) * D + lane]) * (CAUSAL ? 2.0f : 1.0f);

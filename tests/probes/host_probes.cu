@@ -44,6 +44,11 @@ __global__ static void probes(int wrong)
         }
         ASC_EACH(p, j, 2, t - 2, i + BC - 1, s[i]); // rows -2.., and column BC: no such places
         ASC_BLOCK(u, j + 1, 2, 2, s[r + c]);        // the last one has no such kv tile
+        static float v[BC * D];
+        for (int e = 0; e < BC * D; e++)
+            v[e] = static_cast<float>(1000 * h + 100 * qt + e);
+        if (j == 1 && t >= 8 && t < 24)
+            ASC_GROUP(v, j, BC, D, t - 8, 16, (void)0, v[r * D + c]);
         if (t == 0 && j == 0) {
             const struct fragment map = {{32 * 1 + 0, 32 * 0 + 3, 32 * 2 + 1, 32 * 7 + 2}};
             struct fragment values = {{s[0], s[1], s[2], s[3]}};

@@ -348,6 +348,41 @@ static void again(const char *patch, struct build *last, int unchanged, int same
     *last = b;
 }
 
+static void build_with(const char *define, const char *said, struct build *b)
+{
+    char kernel[160];
+    struct err err = {0};
+    in_folder(kernel, sizeof kernel, "choices.cu");
+    const struct build_request request = {.kernel = kernel, .define = define, .probes = PROBES_RECORD};
+    const int failed = build_debuggee(&paths, &request, NULL, b, &err);
+    if ((failed != 0) != (said != NULL))
+        fail_msg("%s: %s: %s", define, err.where, err.message);
+    if (said)
+        assert_non_null(strstr(err.message, said));
+}
+
+/* Macros of a build are seen by the kernel, and part of what makes it this build. */
+static void test_define(void **state)
+{
+    (void)state;
+    struct build none, one, two;
+    write_file("choices.cu", "#ifndef WS\n#define WS 0\n#endif\n" KERNEL
+                             "ASC_CHOICES(WS, 0, 1, 2);\n#if WS == 2 && !defined(X)\n#error no X\n#endif\n");
+    build_with(NULL, NULL, &none);
+    build_with("WS=1", NULL, &one);
+    build_with("X=-1 WS=2", NULL, &two);
+    assert_string_not_equal(none.program, one.program);
+    assert_string_not_equal(one.program, two.program);
+    build_free(&two);
+    build_with("X=-1 WS=2", NULL, &two);
+    assert_int_equal(two.from_cache, 1);
+    build_free(&none);
+    build_free(&one);
+    build_free(&two);
+    build_with("WS=3", "WS must be one of 0, 1, 2", &two);
+    build_with("WS=2", "no X", &two);
+}
+
 /* What can change between two runs, each alone. What is younger than the build is not relied on, hence the ages. */
 static void test_nothing_changed(void **state)
 {
@@ -542,7 +577,7 @@ int main(void)
         cmocka_unit_test(test_paths),           cmocka_unit_test(test_cache),        cmocka_unit_test(test_patch),
         cmocka_unit_test(test_refused),         cmocka_unit_test(test_registration), cmocka_unit_test(test_no_compiler),
         cmocka_unit_test(test_cancelled),       cmocka_unit_test(test_two_at_once),  cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_words_stay),
+        cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_define),       cmocka_unit_test(test_words_stay),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -193,13 +193,15 @@ static void probes_write_their_tile(void **state)
                 for (int col = 0; col < BC; col++)
                     assert_true(value(t, asc_s, slot, kv, row, col) == at + (float)col);
                 assert_true(value(t, asc_m, slot, kv, row, 0) == at);
+                for (int col = 0; kv == 1 && row < BC && col < D; col++)
+                    assert_true(value(t, asc_v, slot, kv, row, col) == base + (float)(row * D + col));
                 assert_true(value(t, asc_p, slot, kv, row, BC - 1) == at);
                 assert_int_equal(((const uint8_t *)trace_tile(t, asc_alpha, slot, kv).data)[row], 16 * row + kv);
             }
             assert_int_equal(unwritten(t, asc_p, slot, kv), BR * (BC - 1));
             assert_int_equal(unwritten(t, asc_l, slot, kv), BR);                           /* of another type */
             assert_int_equal(unwritten(t, asc_u, slot, kv), kv ? BR * D - 4 : BR * D - 3); /* block, fragment */
-            assert_int_equal(unwritten(t, asc_v, slot, kv), BC * D);                       /* no probe */
+            assert_int_equal(unwritten(t, asc_v, slot, kv), kv == 1 ? 0 : BC * D);         /* no probe */
         }
     }
     assert_true(value(t, asc_lse, 0, 0, 1, 0) == 1120.0f); /* the inner ASC_TILE of the last block */
@@ -444,7 +446,8 @@ static void probe_lines_are_found(void **state)
         int more_lines; /* of the same probe: which of them is named is the preprocessor's choice */
     } sites[] = {{"q", "ASC_BLOCK(q,", 0}, {"s", "ASC_EACH(s,", 0},       {"m", "ASC_ROW(m,", 0},
                  {"l", "ASC_ROW(l,", 0},   {"alpha", "ASC_ROW(alpha", 0}, {"p", "ASC_EACH(p,", 0},
-                 {"u", "ASC_BLOCK(u,", 0}, {"u", "ASC_FRAGMENT(u,", 0},   {"lse", "ASC_ROW(lse,", 1}};
+                 {"u", "ASC_BLOCK(u,", 0}, {"u", "ASC_FRAGMENT(u,", 0},   {"lse", "ASC_ROW(lse,", 1},
+                 {"v", "ASC_GROUP(v,", 0}};
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
         const int first = line_of(source, sites[i].probe);
         int found = 0;

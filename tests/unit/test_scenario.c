@@ -207,7 +207,7 @@ static void test_documented_defaults(void **state)
         struct scenario s, stated;
         scenario_init(&s);
         scenario_init(&stated);
-        if (i == KEY_KERNEL || i == KEY_PATCH || i == KEY_EVENT_AT) /* any text is a value */
+        if (i == KEY_KERNEL || i == KEY_PATCH || i == KEY_DEFINE || i == KEY_EVENT_AT) /* any text is a value */
             continue;
         if (scenario_key_set(&stated, (enum scenario_key_id)i, scenario_keys[i].by_default, "", NULL) != 0)
             continue; /* words such as "heads" or "not stated" */
@@ -226,6 +226,7 @@ static void test_everything_stated(void **state)
         "[scenario]\r\n"
         "  kernel = kernels/k.cu ; below root\r\n"
         "\tpatch: fix.patch\r\n"
+        "define = WS=2 \t _fast WS=1 X=-1.5e+3_f\r\n"
         "limit = 2.5e0\r\n"
         "[shape] ; the problem\n"
         "scale = 0.3\nhead_dim = 128\nkv_heads = 2\nheads = 6\nbatch = 3\nkv_len = 333\n"
@@ -250,6 +251,7 @@ static void test_everything_stated(void **state)
     assert_string_equal(s.name, "full");
     assert_string_equal(s.kernel, "root/kernels/k.cu");
     assert_string_equal(s.patch, "s/fix.patch");
+    assert_string_equal(s.define, "_fast WS=1 X=-1.5e+3_f");
     assert_true(s.limit_s == 2.5);
     const struct asc_problem *p = &s.problem;
     assert_int_equal(p->batch, 3);
@@ -301,7 +303,36 @@ static void test_everything_stated(void **state)
     assert_string_equal(s.expect.event_at, "row[i + 1] += x; y");
     assert_string_equal(s.expect.stopped, "address,launch");
     assert_int_equal(s.expect.no_culprits, 0);
-    assert_int_equal(s.expect.line_of_expect, 36);
+    assert_int_equal(s.expect.line_of_expect, 37);
+    scenario_free(&s);
+}
+
+/* One after the other, the last of a name wins; what does not fit leaves them as they are. */
+static void test_define(void **state)
+{
+    (void)state;
+    struct scenario s;
+    struct err err = {0};
+    char longest[240];
+    scenario_init(&s);
+    assert_int_equal(scenario_define(&s, "WS=2", &err), 0);
+    assert_int_equal(scenario_define(&s, "W", &err), 0);
+    assert_int_equal(scenario_define(&s, "WS", &err), 0);
+    assert_string_equal(s.define, "W WS");
+    assert_true(scenario_stated(&s, KEY_DEFINE));
+    assert_int_equal(scenario_define(&s, "W=1 X=2", &err), -1);
+    assert_non_null(strstr(said(&err), "-D: expected NAME=VALUE or NAME, "));
+    assert_non_null(strstr(said(&err), "found `W=1 X=2`"));
+    assert_int_equal(scenario_define(&s, "", &err), -1);
+    memset(longest, 'x', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(scenario_define(&s, longest, &err), 0); /* 244 bytes */
+    assert_int_equal(scenario_define(&s, "0123456789", &err), -1);
+    assert_int_equal(scenario_define(&s, "A123456789", &err), 0); /* 255 */
+    assert_int_equal(strlen(s.define), 255);
+    assert_int_equal(scenario_define(&s, "W=", &err), -1);
+    assert_int_equal(scenario_define(&s, "W=1", &err), -1);
+    assert_int_equal(strlen(s.define), 255);
     scenario_free(&s);
 }
 
@@ -372,8 +403,9 @@ static void test_set(void **state)
         said(&err), "shapes.causal: expected a section out of scenario, shape, quant, fill, capture, expect, budget; "
                     "found `shapes`");
     assert_int_equal(scenario_set(&s, "scenario.name", "x", &err), -1);
-    assert_string_equal(said(&err), "scenario.name: expected a key out of kernel, patch, limit, backend, debug, "
-                                    "probes, checks, profile, tensor_core; found `name`");
+    assert_string_equal(said(&err),
+                        "scenario.name: expected a key out of kernel, patch, define, limit, backend, debug, "
+                        "probes, checks, profile, tensor_core; found `name`");
 
     assert_int_equal(scenario_check(&s, &err), -1);
     assert_string_equal(said(&err), "scenario.kernel: expected the path of a .cu file, found no such key");
@@ -511,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_documented_defaults),
         cmocka_unit_test(test_everything_stated),
+        cmocka_unit_test(test_define),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_shape),
