@@ -1,0 +1,484 @@
+// fp16_mma_ws: fp16_mma with specialised warps. WS producer warps (0, 1 or 2; scenario.define, -D WS=1) do nothing but
+// copy kv tiles, 4 consumer warps nothing but compute; with WS=0 everybody does both, as in fp16_mma. The arithmetic is
+// the same in all of them, to the last bit.
+//
+// The two sides meet at named barriers, which stand where fp16_mma has its __syncthreads; of each there is one for each
+// of the two stages. Who only says something arrives (bar.arrive), who needs it waits (bar.sync):
+//     full     producers arrive when a tile's copies are there (cp.async.wait_group makes them visible to the thread
+//     that
+//              issued them, the barrier to all), consumers wait before they read it
+//     empty    consumers arrive when they have read a tile, producers wait before they copy the next one over it; the
+//              first to be empty is the second stage, once Q, which comes in there, is in registers
+//     readers  consumers alone: Q is there; the last tile has been read
+// All threads of the block take part in full and empty, the 128 consumers in readers.
+//
+// Shared memory in bytes, head_dim 64 / 128: as in fp16_mma, swizzled as there.
+//     k   [2][64][D] T    16384   32768     before the first tile q [64][D] T in the place of the second stage,
+//     v   [2][64][D] T    16384   32768     at the end o [64][D] T in that of the first
+//                         32768   65536
+//
+// Known to be bad at: what fp16_mma is bad at; and a producer takes as many registers as a consumer, since only sm_90
+// can give them back (setmaxnreg), so there is room for fewer blocks. With two stages a consumer that is done with a
+// tile has to wait for the slowest one before the next but one is copied.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "attnscope.h"
+
+#ifndef WS
+#define WS 1
+#endif
+ASC_CHOICES(WS, 0, 1, 2);
+
+namespace
+{
+
+constexpr int BR = 64, BC = 64, CONSUMERS = 128, PRODUCERS = 32 * WS, THREADS = CONSUMERS + PRODUCERS;
+
+constexpr int FULL = 1, EMPTY = 3, READERS = 5; // barriers; of the first two one for each stage
+
+template <class T> struct Params {
+    const T *q, *k, *v;
+    T *o;
+    float *lse; /* [batch][heads][q_len] */
+    asc_strides q_strides, kv_strides;
+    int heads, group; /* group: query heads that share a kv head */
+    int q_len, kv_len;
+    int reach;               /* row i sees keys 0 .. i + reach */
+    float scale, scale_log2; /* times log2(e) */
+    bool aligned;            /* q, k, v and o to 16 bytes */
+};
+
+__device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+    return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// Of 16 bytes the first `bytes` are copied, 0 or 16; the others become zero.
+__device__ __forceinline__ void copy_async(uint32_t to, const void *from, int bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void copy_commit()
+{
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+
+template <int groups_left> __device__ __forceinline__ void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(groups_left) : "memory");
+}
+
+__device__ __forceinline__ void barrier_wait(int barrier)
+{
+    asm volatile("bar.sync %0, %1;\n" ::"r"(barrier), "n"(THREADS) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(int barrier)
+{
+    asm volatile("bar.arrive %0, %1;\n" ::"r"(barrier), "n"(THREADS) : "memory");
+}
+
+__device__ __forceinline__ void consumers_meet()
+{
+    asm volatile("bar.sync %0, %1;\n" ::"n"(READERS), "n"(CONSUMERS) : "memory");
+}
+
+// Four 8 x 8 matrices, lanes 8 i .. 8 i + 7 give the addresses of the rows of matrix i.
+__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row)
+                 : "memory");
+}
+
+__device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint32_t row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row)
+                 : "memory");
+}
+
+template <class T> constexpr bool is_half = false;
+template <> constexpr bool is_half<__half> = true;
+
+// c += a b, of 16 x 16 and 16 x 8.
+template <class T> __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    if constexpr (is_half<T>)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <class T> __device__ __forceinline__ uint32_t two(float low, float high)
+{
+    uint32_t out;
+    if constexpr (is_half<T>)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
+    return out;
+}
+
+__device__ __forceinline__ float exp2_fast(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Where chunk `chunk` of row `row` of a tile begins, in elements.
+template <int D> __device__ __forceinline__ int place(int row, int chunk)
+{
+    return row * D + (chunk ^ row % 8) * 8;
+}
+
+// Begins to copy rows first .. first + 63 of a head; rows beyond `rows` become zero. `threads` threads share the work.
+template <class T, int D, int threads>
+__device__ __forceinline__ void copy_tile(T *tile, const T *head, int64_t row_stride, int first, int rows, bool aligned,
+                                          int thread)
+{
+#pragma unroll 4 // a producer has 16 or 32: all of their addresses at once would be spilled
+    for (int n = 0; n < 64 * D / 8 / threads; n++) {
+        const int i = n * threads + thread, r = i / (D / 8), chunk = i % (D / 8);
+        const bool there = first + r < rows;
+        T *to = tile + place<D>(r, chunk);
+        const T *from = head + min(first + r, rows - 1) * row_stride + chunk * 8;
+        if (aligned) {
+            copy_async(shared_address(to), from, there ? 16 : 0);
+        } else {
+            for (int e = 0; e < 8; e++)
+                to[e] = there ? from[e] : T(0.0f);
+        }
+    }
+}
+
+// A tile's element as the probes see it.
+#define AT(tile, row, col) (tile)[place<D>(row, (col) / 8) + (col) % 8]
+// Element i of the accumulators of a warp's 16 rows, 8 columns each.
+#define ROW(i) (warp * 16 + g + (i) / 2 % 2 * 8)
+#define COL(i) ((i) / 4 * 8 + 2 * t + (i) % 2)
+
+// Copies kv tile kt into its stage, 128 or fewer threads together.
+template <class T, int D, int threads>
+__device__ __forceinline__ void copy_kv(T *k_stages, T *v_stages, const T *k, const T *v, const Params<T> &p, int kt,
+                                        int thread)
+{
+    constexpr int TILE = 64 * D;
+    copy_tile<T, D, threads>(k_stages + kt % 2 * TILE, k, p.kv_strides.row, kt * BC, p.kv_len, p.aligned, thread);
+    copy_tile<T, D, threads>(v_stages + kt % 2 * TILE, v, p.kv_strides.row, kt * BC, p.kv_len, p.aligned, thread);
+}
+
+// All that a producer does.
+template <class T, int D>
+__device__ __forceinline__ void produce(T *k_stages, T *v_stages, const T *k, const T *v, const Params<T> &p, int keys)
+{
+    for (int kt = 0; kt * BC < keys; kt++) {
+        if (kt > 0)
+            barrier_wait(EMPTY + kt % 2);
+        copy_kv<T, D, PRODUCERS>(k_stages, v_stages, k, v, p, kt, threadIdx.x - CONSUMERS);
+        copy_commit();
+        copy_wait<0>();
+        barrier_arrive(FULL + kt % 2);
+    }
+}
+
+template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma_ws(Params<T> p)
+{
+    constexpr int TILE = 64 * D;
+    extern __shared__ __align__(128) unsigned char shared[];
+    T *k_stages = reinterpret_cast<T *>(shared), *v_stages = k_stages + 2 * TILE, *sq = k_stages + TILE;
+
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+    const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
+    const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
+    ASC_TILE(batch, head, q_tile);
+
+    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
+    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
+    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    // Up to here all rows of this warp see all keys.
+    const int seen_by_all = min(p.kv_len, q_tile * BR + warp * 16 + p.reach + 1);
+
+    if constexpr (WS > 0) {
+        if (threadIdx.x >= CONSUMERS) {
+            produce<T, D>(k_stages, v_stages, k, v, p, keys);
+            return;
+        }
+    }
+    copy_tile<T, D, CONSUMERS>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned, threadIdx.x);
+    copy_commit();
+    if (WS == 0 && keys > 0)
+        copy_kv<T, D, CONSUMERS>(k_stages, v_stages, k, v, p, 0, threadIdx.x);
+    copy_commit();
+    copy_wait<1>();
+    consumers_meet();
+    ASC_GROUP(q, 0, BR, D, threadIdx.x, CONSUMERS, consumers_meet(), AT(sq, r, c));
+
+    // Matrices of A: rows 0-7, rows 8-15, then the same eight columns on. The rows of a lane's addresses are all of the
+    // same remainder by 8, so what the swizzle does to a chunk is the same for all of them.
+    const int swizzle = lane % 8;
+    uint32_t a_q[D / 16][4];
+    const uint32_t q_row = shared_address(sq) + (warp * 16 + lane % 16) * D * sizeof(T);
+#pragma unroll
+    for (int d = 0; d < D / 16; d++)
+        load_matrices(a_q[d], q_row + ((2 * d + lane / 16) ^ swizzle) * 16);
+    if (WS > 0 && BC < keys)
+        barrier_arrive(EMPTY + 1);
+
+    float m[2] = {-INFINITY, -INFINITY}, l[2] = {0.0f, 0.0f}; /* of rows g and g + 8 */
+    float u[D / 8][4];
+#pragma unroll
+    for (int j = 0; j < D / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            u[j][e] = 0.0f;
+
+    for (int kt = 0; kt * BC < keys; kt++) {
+        if constexpr (WS > 0) {
+            barrier_wait(FULL + kt % 2);
+        } else {
+            copy_wait<0>();
+            consumers_meet(); // the tile is there for all, and all have read the one before
+            if ((kt + 1) * BC < keys)
+                copy_kv<T, D, CONSUMERS>(k_stages, v_stages, k, v, p, kt + 1, threadIdx.x);
+            copy_commit();
+        }
+        T *sk = k_stages + kt % 2 * TILE, *sv = v_stages + kt % 2 * TILE;
+        ASC_GROUP(k, kt, BC, D, threadIdx.x, CONSUMERS, consumers_meet(), AT(sk, r, c));
+        ASC_GROUP(v, kt, BC, D, threadIdx.x, CONSUMERS, consumers_meet(), AT(sv, r, c));
+
+        // S = Q Kt. Matrices of B: keys 0-7, the same eight elements on, then both for keys 8-15.
+        float s[BC / 8][4];
+#pragma unroll
+        for (int j = 0; j < BC / 8; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[j][e] = 0.0f;
+        const uint32_t k_row = shared_address(sk) + (lane / 16 * 8 + lane % 8) * D * sizeof(T);
+#pragma unroll
+        for (int d = 0; d < D / 16; d++) {
+#pragma unroll
+            for (int n = 0; n < BC / 16; n++) {
+                uint32_t b[4];
+                load_matrices(b, k_row + n * 16 * D * sizeof(T) + ((2 * d + lane / 8 % 2) ^ swizzle) * 16);
+                mma<T>(s[2 * n], a_q[d], b[0], b[1]);
+                mma<T>(s[2 * n + 1], a_q[d], b[2], b[3]);
+            }
+        }
+        if ((kt + 1) * BC > seen_by_all) {
+#pragma unroll
+            for (int i = 0; i < BC / 2; i++) {
+                const int seen = min(p.kv_len, q_tile * BR + ROW(i) + p.reach + 1) - kt * BC;
+                if (COL(i) >= seen)
+                    s[i / 4][i % 4] = -INFINITY;
+            }
+        }
+        ASC_EACH(s, kt, BC / 2, ROW(i), COL(i), s[i / 4][i % 4]);
+
+        float m_prev[2], alpha[2], base[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float largest = -INFINITY;
+#pragma unroll
+            for (int j = 0; j < BC / 8; j++)
+                largest = fmaxf(largest, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
+            largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+            largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+            m_prev[r] = m[r];
+            m[r] = fmaxf(m[r], largest);
+        }
+        ASC_EACH(m, kt, 2, warp * 16 + g + 8 * i, 0, m[i]);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            base[r] = m[r] == -INFINITY ? 0.0f : m[r]; // no key yet: -inf - -inf would be NaN
+            alpha[r] = exp2_fast((m_prev[r] - base[r]) * p.scale_log2);
+        }
+        ASC_EACH(alpha, kt, 2, warp * 16 + g + 8 * i, 0, alpha[i]);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float shift = base[r] * p.scale_log2;
+#pragma unroll
+            for (int j = 0; j < BC / 8; j++)
+#pragma unroll
+                for (int e = 2 * r; e < 2 * r + 2; e++)
+                    s[j][e] = exp2_fast(fmaf(s[j][e], p.scale_log2, -shift));
+        }
+        ASC_EACH(p, kt, BC / 2, ROW(i), COL(i), s[i / 4][i % 4]);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            l[r] *= alpha[r];
+#pragma unroll
+            for (int j = 0; j < BC / 8; j++)
+                l[r] += s[j][2 * r] + s[j][2 * r + 1];
+        }
+        ASC_EACH(l, kt, 2, warp * 16 + g + 8 * i, t, l[i]);
+#pragma unroll
+        for (int j = 0; j < D / 8; j++) {
+            u[j][0] *= alpha[0];
+            u[j][1] *= alpha[0];
+            u[j][2] *= alpha[1];
+            u[j][3] *= alpha[1];
+        }
+
+        // U += P V. Matrices of B, transposed: keys 0-7, keys 8-15, then the same eight columns on.
+        const uint32_t v_row = shared_address(sv) + lane % 16 * D * sizeof(T);
+#pragma unroll
+        for (int n = 0; n < BC / 16; n++) {
+            const uint32_t a_p[4] = {two<T>(s[2 * n][0], s[2 * n][1]), two<T>(s[2 * n][2], s[2 * n][3]),
+                                     two<T>(s[2 * n + 1][0], s[2 * n + 1][1]),
+                                     two<T>(s[2 * n + 1][2], s[2 * n + 1][3])};
+#pragma unroll
+            for (int j = 0; j < D / 16; j++) {
+                uint32_t b[4];
+                load_matrices_transposed(b, v_row + n * 16 * D * sizeof(T) + ((2 * j + lane / 16) ^ swizzle) * 16);
+                mma<T>(u[2 * j], a_p, b[0], b[1]);
+                mma<T>(u[2 * j + 1], a_p, b[2], b[3]);
+            }
+        }
+        ASC_EACH(u, kt, D / 2, ROW(i), COL(i), u[i / 4][i % 4]);
+        if (WS > 0 && (kt + 2) * BC < keys)
+            barrier_arrive(EMPTY + kt % 2);
+    }
+
+    float inverse[2];
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        l[r] += __shfl_xor_sync(0xffffffffu, l[r], 1);
+        l[r] += __shfl_xor_sync(0xffffffffu, l[r], 2);
+        inverse[r] = l[r] > 0.0f ? 1.0f / l[r] : 0.0f; // a row without any key gives zero
+    }
+    // Lane t = 0 tells the first row's, lane t = 1 the second's.
+    const int own = warp * 16 + g + 8 * t;
+    if (t < 2 && q_tile * BR + own < p.q_len) {
+        const float l_own = t ? l[1] : l[0], m_own = t ? m[1] : m[0];
+        float lse = l_own > 0.0f ? m_own * p.scale + __logf(l_own) : -INFINITY;
+        p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + q_tile * BR + own] = lse;
+        ASC_ROW(lse, 0, own, lse);
+    }
+
+    // Through shared memory, so that a row leaves in pieces of 16 bytes.
+    consumers_meet(); // the last tile has been read
+    T *so = k_stages;
+#pragma unroll
+    for (int j = 0; j < D / 8; j++)
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            *reinterpret_cast<uint32_t *>(&AT(so, warp * 16 + g + 8 * r, j * 8 + 2 * t)) =
+                two<T>(u[j][2 * r] * inverse[r], u[j][2 * r + 1] * inverse[r]);
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < 16 * D / 8 / 32; n++) {
+        const int i = n * 32 + lane, row = warp * 16 + i / (D / 8), chunk = i % (D / 8), global_row = q_tile * BR + row;
+        if (global_row >= p.q_len)
+            continue;
+        __align__(16) T out[8];
+        *reinterpret_cast<uint4 *>(out) = *reinterpret_cast<const uint4 *>(so + place<D>(row, chunk));
+        ASC_EACH(o, 0, 8, row, chunk * 8 + i, out[i]);
+        T *o = p.o + batch * p.q_strides.batch + head * p.q_strides.head + global_row * p.q_strides.row + chunk * 8;
+        if (p.aligned) {
+            *reinterpret_cast<uint4 *>(o) = *reinterpret_cast<const uint4 *>(out);
+        } else {
+            for (int e = 0; e < 8; e++)
+                o[e] = out[e];
+        }
+    }
+}
+
+const char *plan(const asc_problem *problem, asc_plan *plan)
+{
+    if (problem->head_dim != 64 && problem->head_dim != 128)
+        return "head_dim must be 64 or 128";
+    if (problem->heads > 65535 || problem->batch > 65535)
+        return "batch and heads are grid dimensions y and z: at most 65535 each";
+    if (problem->window_left >= 0 || problem->window_right >= 0)
+        return "there is no sliding window in this kernel: window must be none";
+    if (problem->softcap != 0)
+        return "there is no soft cap in this kernel: softcap must be 0";
+    if (!(problem->scale > 0))
+        return "the maximum is taken before scores are scaled: scale must be above 0";
+    plan->br = BR;
+    plan->bc = BC;
+    plan->threads = THREADS;
+    return NULL;
+}
+
+template <class T, int D> const char *run(const asc_problem *problem, void *stream)
+{
+    Params<T> p;
+    p.q = static_cast<const T *>(problem->q);
+    p.k = static_cast<const T *>(problem->k);
+    p.v = static_cast<const T *>(problem->v);
+    p.o = static_cast<T *>(problem->o);
+    p.lse = problem->lse;
+    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
+    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
+    p.heads = problem->heads;
+    p.group = problem->heads / problem->kv_heads;
+    p.q_len = problem->q_len;
+    p.kv_len = problem->kv_len;
+    p.reach = problem->kv_len; // everything
+    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
+        p.reach = 0;
+    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
+        p.reach = problem->kv_len - problem->q_len;
+    p.scale = problem->scale;
+    p.scale_log2 = problem->scale * 1.44269504088896340736f;
+    // All strides are multiples of head_dim.
+    p.aligned = (reinterpret_cast<uintptr_t>(p.q) | reinterpret_cast<uintptr_t>(p.k) |
+                 reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
+                    16 ==
+                0;
+
+    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
+    return ASC_LAUNCH((fp16_mma_ws<T, D>), grid, THREADS, (4 * 64 * D * sizeof(T)), stream, p);
+}
+
+template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
+{
+    if constexpr (asc_built_for(dtype, D))
+        return run<T, D>(problem, stream);
+    return "this build has no such instance";
+}
+
+const char *launch(const asc_problem *problem, void *stream)
+{
+    const bool narrow = problem->head_dim == 64;
+    if (problem->dtype == DTYPE_F16)
+        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
+                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+}
+
+} // namespace
+
+ASC_KERNEL(fp16_mma_ws)
+{
+    kernel.plan = plan;
+    kernel.launch = launch;
+    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.conventions.s_unit = ASC_UNIT_RAW;
+    kernel.conventions.m_unit = ASC_UNIT_RAW;
+    kernel.conventions.acc_s = ASC_ACC_MMA;
+    kernel.conventions.acc_u = ASC_ACC_MMA;
+    kernel.conventions.p_rounded = ASC_P_INPUT;
+    kernel.conventions.l_lanes = 4;
+    kernel.conventions.empty_lse_negative = 1;
+}

@@ -1,0 +1,41 @@
+"""A kernel whose warps are specialised leaves the bits of the kernel that it was made of, however many of them copy."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
+KERNELS = {"fp16_mma_ws": "fp16_mma"}  # and the one below
+
+
+def attnscope(*arguments):
+    done = subprocess.run([ATTNSCOPE, *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=250, check=False)
+    return done.returncode, done.stdout
+
+
+class SameBits(unittest.TestCase):
+    """Each case is shape, keys and values of WS, on one backend."""
+
+    backend = "cpu"
+
+    def record(self, folder, kernel, shape, keys, *more):
+        path = f"{folder}/{len(os.listdir(folder))}.safetensors"
+        settings = [word for key in keys for word in ("--set", key)]
+        status, text = attnscope("run", f"kernels/{kernel}.cu", "--backend", self.backend, "--shape", shape, "--save", path,
+                                 *settings, *more)
+        self.assertEqual((status, "CLEAN" in text), (0, True), text)
+        return path
+
+    def same_bits(self, kernel, shape, *keys, producers):
+        with tempfile.TemporaryDirectory() as folder:
+            below = self.record(folder, KERNELS[kernel], shape, keys)
+            for ws in producers:
+                path = self.record(folder, kernel, shape, keys, "-D", f"WS={ws}")
+                status, text = attnscope("diff", "--exact", below, path)
+                self.assertEqual(status, 0, text)
+                self.assertIn("identical: the same bits in all that both runs recorded", text)
+                self.assertIn(f"{kernel} WS={ws}, {self.backend}, complete", text)
