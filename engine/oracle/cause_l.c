@@ -49,6 +49,9 @@ int cause_l_rescaled_late(struct candidate *k)
 int cause_l_previous_dropped(struct candidate *k)
 {
     struct judge_scratch s = cause_altered(k);
+    cause_right(k); /* before the first tile there was nothing but a sink */
+    if (k->tile->visited[0] < 0)
+        return 1;
     s.l_prev = s.zero;
     s.l_prev_loose = s.zero;
     local_l(k->tile->c, &s);

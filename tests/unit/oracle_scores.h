@@ -76,7 +76,9 @@ static inline float run_alibi(const struct kernel_run *run, int row, int key)
     const int top_left = (s->causal == ASC_CAUSAL_TOP_LEFT) != (s->wrong_term == ALIBI_TOP_LEFT);
     const int right = s->causal != ASC_CAUSAL_NONE ? 0 : s->has_window ? s->window_right : -1;
     const int left = s->has_window && s->window_left < s->kv_len ? s->window_left : -1;
-    const float slope = s->wrong_term == ALIBI_SIGN ? -s->alibi_slope : s->alibi_slope;
+    const float slope = s->alibi_slope * (s->wrong_term == ALIBI_SIGN         ? -1
+                                          : s->wrong_term == ALIBI_NEXT_SLOPE ? 0.5f
+                                                                              : 1);
     if (s->conventions.alibi_form == ASC_ALIBI_FLASH && right == 0 && left < 0)
         return run_in_unit(run, slope, s->conventions.s_unit) * (float)key;
     return -run_in_unit(run, slope, s->conventions.s_unit) * (float)abs((top_left ? i : bottom_right) - key);
@@ -89,10 +91,12 @@ static inline float run_biased(const struct kernel_run *run, float score, int ro
     const int i = (s->q_tile * s->br + row + (s->wrong_term == BIAS_NEXT_ROW)) % s->q_len;
     if (s->wrong_term == BIAS_FORGOTTEN || key >= s->kv_len)
         return score;
-    if (s->alibi_slope != 0)
+    if (s->alibi_slope != 0 && s->wrong_term != ALIBI_FORGOTTEN)
         score += run_alibi(run, row, key);
     if (run->bias && s->wrong_term == BIAS_SCALED)
         score += run->scale * run->bias[(ptrdiff_t)i * s->kv_len + key];
+    else if (run->bias && s->wrong_term == BIAS_DIVIDED)
+        score += run->bias[(ptrdiff_t)i * s->kv_len + key] / run->scale;
     else if (run->bias)
         score += run_in_unit(run, run->bias[(ptrdiff_t)i * s->kv_len + key], s->conventions.s_unit);
     return score;

@@ -85,7 +85,19 @@ enum wrong_term {
     SPLIT_STATE_KEPT,
     SPLIT_EQUAL_WEIGHTS,
     SPLIT_LAST_LOST,
-    SPLIT_UNGUARDED /* -inf - -inf where no split has a key */
+    SPLIT_UNGUARDED,     /* -inf - -inf where no split has a key */
+    SINK_WITHOUT_WEIGHT, /* m begins at it, l at 0 */
+    SINK_NOT_IN_LSE,
+    BIAS_DIVIDED, /* by the scale */
+    ALIBI_FORGOTTEN,
+    ALIBI_NEXT_SLOPE,   /* of 8 heads */
+    MERGE_BASE_2,       /* splits' lse are natural */
+    MERGE_BASE_E,       /* to base 2 */
+    MERGE_WITHOUT_L,    /* exp(m) */
+    MERGE_NOT_DIVIDED,  /* u for o */
+    MERGE_EMPTY_COUNTS, /* lse 0 where no key is */
+    MERGE_UNWEIGHTED,
+    MERGE_FIRST /* the first split alone */
 };
 
 /* Mistakes about codes and their scales, in one operand. */

@@ -95,6 +95,50 @@ static inline void run_merge_lse(const struct kernel_run *run, const struct stat
     }
 }
 
+/* What the weights of a mistaken merge are powers of e of. */
+static inline float run_wrong_exponent(const struct spec *s, const struct ending *end)
+{
+    const float lse = end->l > 0 ? end->m + logf(end->l) - (float)(s->conventions.p_offset * M_LN2) : -INFINITY;
+    switch (s->wrong_term) {
+    case MERGE_BASE_2:
+        return lse * (float)M_LN2;
+    case MERGE_BASE_E:
+        return lse * (float)M_LOG2E;
+    case MERGE_WITHOUT_L:
+        return end->l > 0 ? end->m : -INFINITY;
+    case MERGE_EMPTY_COUNTS:
+        return end->l > 0 ? lse : 0;
+    case MERGE_UNWEIGHTED:
+        return end->l > 0 ? 0 : -INFINITY;
+    default:
+        return lse;
+    }
+}
+
+/* The output of a mistaken merge; the merged lse stays right. */
+static inline void run_merge_wrongly(const struct kernel_run *run, const struct state *splits, int n, int r, float *u)
+{
+    const struct spec *s = &run->spec;
+    const int D = s->head_dim;
+    float top = -INFINITY;
+    float sum = 0;
+    for (int d = 0; d < D; d++)
+        u[d] = 0;
+    for (int i = 0; i < n; i++) {
+        const struct ending end = run_ending(run, &splits[i], r);
+        top = fmaxf(top, run_wrong_exponent(s, &end));
+    }
+    for (int i = 0; i < (s->wrong_term == MERGE_FIRST ? 1 : n); i++) {
+        const struct ending end = run_ending(run, &splits[i], r);
+        const float weight = expf(run_wrong_exponent(s, &end) - top);
+        sum += weight;
+        for (int d = 0; d < D; d++)
+            u[d] += end.l > 0 ? weight * (s->wrong_term == MERGE_NOT_DIVIDED ? end.u[d] : end.u[d] / end.l) : 0;
+    }
+    for (int d = 0; d < D; d++)
+        u[d] = sum == 0 ? 0 : u[d] / sum;
+}
+
 static inline void run_end(const struct kernel_run *run, const struct state *splits, int n)
 {
     const struct spec *s = &run->spec;
@@ -108,10 +152,14 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
             run_merge_lse(run, splits, n, r, &m_natural, &l, u);
         else
             run_merge(run, splits, n, r, &m_natural, &l, u);
+        if (by_lse && s->wrong_term >= MERGE_BASE_2)
+            run_merge_wrongly(run, splits, n, r, u);
         if (run_sink_last(s) && !by_lse && l > 0)
             l += ldexpf(expf(run_sink(run) - m_natural), s->conventions.p_offset);
         const float inverse = l > 0 ? 1 / l : l == 0 ? 0 : l;
         float lse = m_natural + (by_lse ? 0 : logf(fmaxf(l, FLT_TRUE_MIN)) - (float)(s->conventions.p_offset * M_LN2));
+        if (s->wrong_term == SINK_NOT_IN_LSE)
+            lse = logf(expf(lse) - expf(s->sink));
         if (s->conventions.lse_base2)
             lse *= (float)M_LOG2E;
         if (s->mistake == LSE_BASE_2)

@@ -73,7 +73,7 @@ static inline void run_begin(struct kernel_run *run, struct state *at, const str
         at->m[r] = c->m_empty == ASC_EMPTY_FINITE ? c->m_start : -INFINITY;
         if (at_sink)
             at->m[r] = run_in_unit(run, run_sink(run), c->m_unit);
-        if (at_sink && c->l_sink == ASC_SINK_START)
+        if (at_sink && c->l_sink == ASC_SINK_START && s->wrong_term != SINK_WITHOUT_WEIGHT)
             at->l[(ptrdiff_t)r * at->lanes] = ldexpf(1, c->p_offset);
         for (int d = 0; d < D; d++) {
             const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
