@@ -100,6 +100,8 @@ int scenario_define(struct scenario *s, const char *macro, struct err *err);
 /* What no single key can be wrong about: a kernel is named, heads fit kv_heads, captured and expected places lie within
    the shape, sizes do not overflow. scenario_read() has done it. */
 int scenario_check(const struct scenario *s, struct err *err);
+/* That scales are stated where a tensor holds codes: scenario_check() knows only where a type is stated too. */
+int scenario_check_scales(const struct scenario *s, struct err *err);
 void scenario_free(struct scenario *s); /* frees what it owns and empties it; NULL and an empty one are legal */
 /* docs/scenarios.md, from keys.def and fills.def. 0, or -1 where out could not be written. */
 int scenario_write_docs(FILE *out);

@@ -446,6 +446,8 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
     if (warm_child(r, paths, scenario, probes, progress, err) != 0)
         return -1;
     adopt_types(child_hello(r->child), scenario);
+    if (scenario_check_scales(scenario, err) != 0)
+        return -1;
     if (scenario->problem.dtype != built_for && warm_child(r, paths, scenario, probes, progress, err) != 0)
         return -1;
     if (child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
