@@ -4,6 +4,7 @@
    clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
 #include "engine/session/session.h"
+#include "scenarios/keys.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ enum { MAX_KEYS = 32, MAX_SHOWN = 10 };
 struct problem {
     char setting[MAX_KEYS][64];
     int n;
+    char scales[16]; /* quant.scales, for a kernel that takes codes */
 };
 
 struct random {
@@ -79,6 +81,10 @@ static void make_problem(struct random *r, struct problem *p)
         add(p, "fill.%s.sigma=%s", operands[i], CHOOSE(r, "1", "1", "1", "0.01", "3"));
     }
     add(p, "fill.seed=%d", draw(r, 1 << 30));
+    const int rows = length(r, 150);
+    snprintf(p->scales, sizeof p->scales, "%s", CHOOSE(r, "tensor", "head", ""));
+    if (!*p->scales)
+        snprintf(p->scales, sizeof p->scales, "rows:%d", rows);
 }
 
 static int set(struct scenario *s, const char *setting, struct err *err)
@@ -92,6 +98,11 @@ static int set(struct scenario *s, const char *setting, struct err *err)
     return scenario_set(s, key, equals + 1, err);
 }
 
+static int takes_scales(const struct scenario *s)
+{
+    return problem_has_codes(&s->problem) && !scenario_stated(s, KEY_SCALES);
+}
+
 struct kernel {
     const char *path;
     char **fixed; /* [n_fixed] settings that win over the random ones */
@@ -99,7 +110,7 @@ struct kernel {
 };
 
 /* 1: clean; why: one line. */
-static int run(struct session *s, const struct kernel *kernel, const struct problem *p, char *why, size_t why_bytes)
+static int run(struct session *s, const struct kernel *kernel, struct problem *p, char *why, size_t why_bytes)
 {
     static const struct expect clean = {.verdict = EXPECT_CLEAN, .first_channel = -1, .first = {-1, -1, -1, -1}};
     struct err err = {0};
@@ -111,6 +122,11 @@ static int run(struct session *s, const struct kernel *kernel, const struct prob
         failed = set(&s->scenario, p->setting[i], &err);
     for (int i = 0; i < kernel->n_fixed && !failed; i++)
         failed = set(&s->scenario, kernel->fixed[i], &err);
+    const int with_scales = !failed && takes_scales(&s->scenario);
+    if (with_scales)
+        failed = scenario_set(&s->scenario, "quant.scales", p->scales, &err);
+    else
+        p->scales[0] = '\0';
     failed = failed || scenario_check(&s->scenario, &err);
     if (!failed && session_start(s) != 0)
         failed = err_set(&err, ERR_SYSTEM, "", "no thread could be started");
@@ -142,6 +158,8 @@ static void print_command(const struct kernel *kernel, const struct problem *p)
         printf(" --set %s", p->setting[i]);
     for (int i = 0; i < kernel->n_fixed; i++)
         printf(" --set %s", kernel->fixed[i]);
+    if (*p->scales)
+        printf(" --set quant.scales=%s", p->scales);
     printf("\n");
 }
 
