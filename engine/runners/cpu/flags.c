@@ -27,9 +27,11 @@ const char *const simt_compile_flags[] = {
 
 const char *const simt_checked_clang_flags[] = {
     CHECKED,
-    "-Wno-undefined-internal",         /* extern __shared__ arrays in an unnamed namespace: the link stub has them */
-    "-gdwarf-4",                       /* what every libbacktrace reads */
-    "-ffp-exception-behavior=maytrap", /* else a division moves in front of the test that guards it, and traps */
+    "-Wno-undefined-internal",           /* extern __shared__ arrays in an unnamed namespace: the link stub has them */
+    "-Wno-unused-command-line-argument", /* what a preprocessed source needs no more */
+    "-Wno-ignored-attributes",           /* __shared__ on a declaration */
+    "-gdwarf-4",                         /* what every libbacktrace reads */
+    "-ffp-exception-behavior=maytrap",   /* else a division moves in front of the test that guards it, and traps */
     "-mllvm",
     "-tsan-instrument-func-entry-exit=0",
     NULL,

@@ -15,9 +15,6 @@
 
 extern __thread unsigned char simt_dynamic_shared[SIMT_SHARED_MAX]; /* in the link stub */
 
-/* Of libstdc++, which g++ links. NOLINTNEXTLINE(bugprone-reserved-identifier) */
-char *__cxa_demangle(const char *mangled, char *out, size_t *bytes, int *status) __attribute__((weak));
-
 static struct symbols symbols;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uintptr_t block_begin; /* of the thread that reads them */
@@ -101,16 +98,23 @@ const struct symbols *symbols_get(void)
     return &symbols;
 }
 
-/* "tile" of "void kernel<float, 64>(float const*)::tile". */
+/* "tile" of "_ZZ6kernelPfE4tile.0": the last name that a mangled one holds, behind its length. */
 static void plain_name(const char *mangled, char *name, size_t size)
 {
-    int status = -1;
-    char *whole = __cxa_demangle ? __cxa_demangle(mangled, NULL, NULL, &status) : NULL;
-    const char *from = status == 0 && whole ? whole : mangled;
-    for (const char *at = from; (at = strstr(at, "::")); at += 2)
-        from = at + 2;
-    snprintf(name, size, "%.60s", from);
-    free(whole);
+    const char *best = mangled;
+    int n = (int)strlen(mangled);
+    for (const char *at = mangled; strncmp(mangled, "_Z", 2) == 0 && *at;) {
+        char *behind;
+        const long length = *at >= '1' && *at <= '9' ? strtol(at, &behind, 10) : 0;
+        if (length > 0 && (size_t)length <= strlen(behind)) {
+            best = behind;
+            n = (int)length;
+            at = behind + length;
+        } else {
+            at++;
+        }
+    }
+    snprintf(name, size, "%.*s", n < 60 ? n : 60, best);
 }
 
 void symbols_describe(uintptr_t address, size_t dynamic_bytes, char *text, size_t size)

@@ -1,0 +1,386 @@
+// What the checks must find, at the line of "at: CASE", colliding with that of "with: CASE"; and beside each what comes
+// close and is correct ("clean-...": nothing may be reported).
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <mma.h>
+#include <stdint.h>
+#include <string.h>
+
+__device__ float sink[1024];
+__device__ alignas(64) float source[1024];
+
+__global__ void write_write()
+{
+    __shared__ int x[4];
+    x[threadIdx.x / 64] = 1; // at: write-write
+}
+
+// The same value by two threads: right by luck.
+__global__ void same_value()
+{
+    __shared__ float m[64];
+    m[threadIdx.x % 64] = 3; // at: same-value
+    __syncthreads();
+    sink[threadIdx.x] = m[threadIdx.x % 64];
+}
+
+__global__ void write_read(bool barrier)
+{
+    __shared__ float x[128];
+    x[threadIdx.x] = threadIdx.x; // with: write-read
+    if (barrier)
+        __syncthreads();
+    sink[threadIdx.x] = x[127 - threadIdx.x]; // at: write-read
+}
+
+__global__ void read_write(bool barrier)
+{
+    __shared__ float x[128];
+    x[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    const float y = x[(threadIdx.x + 32) % 128]; // with: read-write
+    if (barrier)
+        __syncthreads();
+    x[threadIdx.x] = y; // at: read-write
+}
+
+// All warps read, only the one that read last has met the writer.
+__global__ void many_readers(bool barrier)
+{
+    __shared__ float x[1];
+    if (threadIdx.x == 0)
+        x[0] = 1;
+    __syncthreads();
+    sink[threadIdx.x] = x[0]; // with: many-readers
+    if (barrier)
+        __syncthreads();
+    else
+        __syncwarp();
+    if (threadIdx.x == 127)
+        x[0] = 2; // at: many-readers
+}
+
+// op 0: nothing, 1: __syncwarp, 2: a shuffle, which orders no memory, 3: __syncwarp of half the warp, twice.
+__global__ void lanes(int op)
+{
+    __shared__ float x[32];
+    float y = threadIdx.x;
+    x[threadIdx.x] = y; // with: lanes
+    if (op == 1)
+        __syncwarp();
+    else if (op == 2)
+        y = __shfl_xor_sync(0xffffffffu, y, 1);
+    else if (op == 3)
+        __syncwarp(threadIdx.x < 16 ? 0x0000ffffu : 0xffff0000u);
+    sink[threadIdx.x] = x[threadIdx.x ^ 1] + y; // at: lanes
+}
+
+__global__ void half_warps()
+{
+    __shared__ float x[32];
+    x[threadIdx.x] = 1; // with: half-warps
+    __syncwarp(threadIdx.x < 16 ? 0x0000ffffu : 0xffff0000u);
+    sink[threadIdx.x] = x[threadIdx.x ^ 16]; // at: half-warps
+}
+
+__global__ void two_warps()
+{
+    __shared__ float x[64];
+    x[threadIdx.x] = 1; // with: two-warps
+    __syncwarp();
+    sink[threadIdx.x] = x[threadIdx.x ^ 32]; // at: two-warps
+}
+
+__global__ void bytes()
+{
+    __shared__ unsigned char x[128];
+    __shared__ __half y[128];
+    x[threadIdx.x] = threadIdx.x;
+    y[threadIdx.x] = __float2half(1);
+    sink[threadIdx.x] = x[threadIdx.x] + __half2float(y[threadIdx.x]);
+}
+
+__global__ void atomics()
+{
+    __shared__ int n;
+    if (threadIdx.x == 0)
+        n = 0;
+    __syncthreads();
+    atomicAdd(&n, 1);
+    __syncthreads();
+    sink[threadIdx.x] = n;
+}
+
+__global__ void atomic_and_plain()
+{
+    __shared__ int n;
+    if (threadIdx.x == 0)
+        n = 0;
+    __syncthreads();
+    atomicAdd(&n, 1); // with: atomic-and-plain
+    if (threadIdx.x == 127)
+        n = 5; // at: atomic-and-plain
+}
+
+// Warps 1 to 3 read what warp 0 wrote, behind barrier 1; warp 0 only arrives.
+__global__ void named(bool sync)
+{
+    __shared__ float x[32];
+    if (threadIdx.x < 32) {
+        x[threadIdx.x] = 1; // with: named
+        if (sync)
+            asm volatile("bar.arrive 1, 128;" ::: "memory");
+    } else {
+        if (sync)
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+        sink[threadIdx.x] = x[threadIdx.x % 32]; // at: named
+    }
+}
+
+// What a warp does behind its arrival is not ordered by it.
+__global__ void arrived()
+{
+    __shared__ float x[32];
+    if (threadIdx.x < 32) {
+        asm volatile("bar.arrive 1, 64;" ::: "memory");
+        x[threadIdx.x] = 1; // with: arrived
+    } else {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        sink[threadIdx.x] = x[threadIdx.x % 32]; // at: arrived
+    }
+}
+
+__global__ void unwritten()
+{
+    __shared__ float x[64];
+    if (threadIdx.x < 63)
+        x[threadIdx.x] = 1;
+    __syncthreads();
+    if (threadIdx.x < 64)
+        memcpy(&sink[threadIdx.x], &x[threadIdx.x], 4); // at: unwritten
+}
+
+__global__ void unwritten_half()
+{
+    extern __shared__ __half h[];
+    if (threadIdx.x < 63)
+        h[threadIdx.x] = __float2half(1);
+    __syncthreads();
+    if (threadIdx.x < 64)
+        sink[threadIdx.x] = __half2float(h[threadIdx.x]); // at: unwritten-half
+}
+
+__global__ void beyond_dynamic(int n)
+{
+    extern __shared__ float d[];
+    d[threadIdx.x + n] = 1; // at: beyond-dynamic
+}
+
+__global__ void beyond_static(int n)
+{
+    __shared__ float x[64], y[64];
+    y[threadIdx.x % 64] = 1;
+    __syncthreads();
+    if (threadIdx.x < 64)
+        x[threadIdx.x + n] = 2; // at: beyond-static
+    __syncthreads();
+    sink[threadIdx.x] = x[0] + y[threadIdx.x % 64];
+}
+
+__global__ void beyond_global(float *o, int n)
+{
+    o[threadIdx.x + n] = 1; // at: beyond-global
+}
+
+__global__ void blocks(float *o, int step)
+{
+    o[blockIdx.x * step + threadIdx.x] = 1; // at: blocks
+}
+
+__global__ void block_atomics(float *o)
+{
+    atomicAdd(&o[threadIdx.x], 1.0f);
+}
+
+__global__ void same_element(float *o, int divide)
+{
+    o[threadIdx.x / divide] = 1; // at: same-element
+}
+
+// wait 0: right; 1: no wait; 2: no commit; 3: the thread returns; 4: no barrier behind the wait.
+__global__ void copies(int wrong)
+{
+    __shared__ __align__(16) float x[128 * 4];
+    __pipeline_memcpy_async(&x[threadIdx.x * 4], &source[threadIdx.x * 4], 16); // with: copies
+    if (wrong != 2)
+        __pipeline_commit();
+    if (wrong != 1 && wrong != 3)
+        __pipeline_wait_prior(0);
+    if (wrong == 3)
+        return;
+    if (wrong != 4)
+        __syncthreads();
+    sink[threadIdx.x] = x[(127 - threadIdx.x) * 4]; // at: copies
+    if (wrong == 1)
+        __pipeline_wait_prior(0);
+    __syncthreads();
+    if (wrong == 2)
+        __pipeline_commit();
+    __pipeline_wait_prior(0);
+}
+
+__global__ void copy_over(bool barrier)
+{
+    __shared__ __align__(16) float x[128 * 4];
+    x[threadIdx.x * 4] = 1;
+    __syncthreads();
+    sink[threadIdx.x] = x[(127 - threadIdx.x) * 4]; // with: copy-over
+    if (barrier)
+        __syncthreads();
+    __pipeline_memcpy_async(&x[threadIdx.x * 4], &source[threadIdx.x * 4], 16); // at: copy-over
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+}
+
+__global__ void wmma_load(bool sync)
+{
+    using namespace nvcuda;
+    __shared__ __align__(32) __half x[16 * 24];
+    for (int i = threadIdx.x; i < 16 * 24; i += 32)
+        x[i] = __float2half(1); // with: wmma-load
+    if (sync)
+        __syncwarp();
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
+    wmma::load_matrix_sync(a, x, 24); // at: wmma-load
+    sink[threadIdx.x] = __half2float(a.x[0]);
+}
+
+// The last eight columns of each row are padding that nobody writes; as columns they would be read.
+__global__ void wmma_padding(bool columns)
+{
+    using namespace nvcuda;
+    __shared__ __align__(32) __half x[16 * 24];
+    for (int i = threadIdx.x; i < 16 * 16; i += 32)
+        x[i / 16 * 24 + i % 16] = __float2half(1);
+    __syncwarp();
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> b;
+    wmma::load_matrix_sync(b, columns ? x + 8 : x, 24); // at: wmma-padding
+    sink[threadIdx.x] = __half2float(b.x[0]);
+}
+
+__global__ void wmma_store(bool sync)
+{
+    using namespace nvcuda;
+    __shared__ __align__(32) float x[256];
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;
+    wmma::fill_fragment(c, 1.0f);
+    wmma::store_matrix_sync(x, c, 16, wmma::mem_row_major); // with: wmma-store
+    if (sync)
+        __syncwarp();
+    sink[threadIdx.x] = x[threadIdx.x]; // at: wmma-store
+}
+
+__global__ void matrices(bool sync)
+{
+    __shared__ __align__(16) __half x[64];
+    for (int i = threadIdx.x; i < 64; i += 32)
+        x[i] = __float2half(1); // with: matrices
+    if (sync)
+        __syncwarp();
+    uint32_t r, row = static_cast<uint32_t>(__cvta_generic_to_shared(x + threadIdx.x % 8 * 8));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r) : "r"(row)); // at: matrices
+    sink[threadIdx.x] = r;
+}
+
+__global__ void misaligned(int by)
+{
+    __shared__ __align__(16) float x[256];
+    for (int i = threadIdx.x; i < 256; i += 32)
+        x[i] = 1;
+    __syncthreads();
+    const float4 *y = reinterpret_cast<const float4 *>(x + by);
+    sink[threadIdx.x] = y->w; // at: misaligned
+}
+
+__global__ void nan_store(float *o, float x)
+{
+    o[threadIdx.x] = threadIdx.x == 77 ? x - x : 1.0f; // at: nan-store
+}
+
+__global__ void several(const float *in, float *o)
+{
+    __shared__ float row[128];
+    for (int round = 0; round < 3; round++) {
+        row[threadIdx.x] = in[threadIdx.x] + round;
+        __syncthreads();
+        float sum = 0;
+        for (int i = 0; i < 128; i++)
+            sum += row[i];
+        __syncthreads();
+        o[blockIdx.x * 128 + threadIdx.x] = sum;
+    }
+}
+
+extern "C" float *simt_array(int output);
+
+extern "C" int simt_case(const char *name)
+{
+    float *in = simt_array(0), *out = simt_array(1);
+#define CASE(text, kernel, grid, block, shared, ...)                                                                   \
+    if (!strcmp(name, text))                                                                                           \
+        return simt_launch_kernel(text, kernel, dim3(grid), dim3(block), shared, ##__VA_ARGS__);
+    CASE("write-write", write_write, 1, 128, 0)
+    CASE("same-value", same_value, 1, 128, 0)
+    CASE("write-read", write_read, 1, 128, 0, false)
+    CASE("clean-write-read", write_read, 1, 128, 0, true)
+    CASE("read-write", read_write, 1, 128, 0, false)
+    CASE("clean-read-write", read_write, 1, 128, 0, true)
+    CASE("many-readers", many_readers, 1, 128, 0, false)
+    CASE("clean-many-readers", many_readers, 1, 128, 0, true)
+    CASE("lanes", lanes, 1, 32, 0, 0)
+    CASE("clean-lanes", lanes, 1, 32, 0, 1)
+    CASE("lanes-shuffle", lanes, 1, 32, 0, 2)
+    CASE("clean-lanes-half", lanes, 1, 32, 0, 3)
+    CASE("half-warps", half_warps, 1, 32, 0)
+    CASE("two-warps", two_warps, 1, 64, 0)
+    CASE("clean-bytes", bytes, 1, 128, 0)
+    CASE("clean-atomics", atomics, 2, 128, 0)
+    CASE("atomic-and-plain", atomic_and_plain, 1, 128, 0)
+    CASE("named", named, 1, 128, 0, false)
+    CASE("clean-named", named, 1, 128, 0, true)
+    CASE("arrived", arrived, 1, 64, 0)
+    CASE("unwritten", unwritten, 2, 64, 0)
+    CASE("unwritten-half", unwritten_half, 1, 64, 128)
+    CASE("beyond-dynamic", beyond_dynamic, 1, 32, 256, 33)
+    CASE("clean-beyond-dynamic", beyond_dynamic, 1, 32, 256, 32)
+    CASE("beyond-static", beyond_static, 1, 64, 0, 1)
+    CASE("clean-beyond-static", beyond_static, 1, 64, 0, 0)
+    CASE("beyond-global", beyond_global, 1, 32, 0, out, 512 - 3 - 31)
+    CASE("clean-beyond-global", beyond_global, 1, 32, 0, out, 512 - 3 - 32)
+    CASE("blocks", blocks, 2, 128, 0, out, 127)
+    CASE("clean-blocks", blocks, 2, 128, 0, out, 128)
+    CASE("clean-block-atomics", block_atomics, 2, 128, 0, out)
+    CASE("same-element", same_element, 1, 128, 0, out, 2)
+    CASE("clean-same-element", same_element, 1, 128, 0, out, 1)
+    CASE("clean-copies", copies, 1, 128, 0, 0)
+    CASE("copies", copies, 1, 128, 0, 1)
+    CASE("copies-commit", copies, 1, 128, 0, 2)
+    CASE("copies-return", copies, 1, 128, 0, 3)
+    CASE("copies-barrier", copies, 1, 128, 0, 4)
+    CASE("copy-over", copy_over, 1, 128, 0, false)
+    CASE("clean-copy-over", copy_over, 1, 128, 0, true)
+    CASE("wmma-load", wmma_load, 1, 32, 0, false)
+    CASE("clean-wmma-load", wmma_load, 1, 32, 0, true)
+    CASE("wmma-padding", wmma_padding, 1, 32, 0, true)
+    CASE("clean-wmma-padding", wmma_padding, 1, 32, 0, false)
+    CASE("wmma-store", wmma_store, 1, 32, 0, false)
+    CASE("clean-wmma-store", wmma_store, 1, 32, 0, true)
+    CASE("matrices", matrices, 1, 32, 0, false)
+    CASE("clean-matrices", matrices, 1, 32, 0, true)
+    CASE("misaligned", misaligned, 1, 32, 0, 2)
+    CASE("clean-misaligned", misaligned, 1, 32, 0, 4)
+    CASE("nan-store", nan_store, 1, 128, 0, out, 1.0f / 0.0f)
+    CASE("clean-nan-store", nan_store, 1, 128, 0, out, 1.0f)
+    CASE("clean-several", several, 3, 128, 0, in, out)
+    return -1;
+}

@@ -1,0 +1,61 @@
+/* Runs one case of checks.cu on an input and an output array, and prints what is reported, a line each. */
+#include "engine/base/dtype.h"
+#include "engine/runners/cpu/simt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, FLOATS = 509 }; /* the array ends 12 bytes before its page */
+
+int simt_case(const char *name);
+float *simt_array(int output);
+
+static float *array[2];
+
+float *simt_array(int output)
+{
+    return array[output];
+}
+
+static void print_place(const char *file, int line)
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    printf("%s:%d ", slash ? slash + 1 : file ? file : "?", line);
+}
+
+static void report(void *ctx, const struct simt_report *r)
+{
+    (void)ctx;
+    if (r->number && r->times > 1) {
+        printf("again %d %d\n", r->number, r->times);
+        return;
+    }
+    printf("report %s ", r->kind);
+    print_place(r->file, r->line);
+    print_place(r->other_file, r->other_line);
+    printf("number %d: %s\n", r->number, r->text);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct simt_region regions[2] = {{.name = "in", .dtype = DTYPE_F32},
+                                     {.name = "O", .dtype = DTYPE_F32, .output = 1}};
+    for (int i = 0; i < 2; i++) {
+        unsigned char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED)
+            return 2;
+        array[i] = (float *)(page + PAGE - 512 * sizeof(float));
+        regions[i].begin = array[i];
+        regions[i].bytes = FLOATS * sizeof(float);
+    }
+    const struct simt_options options = {.workers = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1,
+                                         .lane_order = argc > 3,
+                                         .report = report,
+                                         .regions = regions,
+                                         .n_regions = 2};
+    simt_configure(&options);
+    return argc > 1 && simt_case(argv[1]) == 0 ? 0 : 1;
+}

@@ -1,0 +1,322 @@
+/* The checked build: every case of tests/simt/checks.cu is found at its lines, and what is nearly wrong is silent; with
+   clang++ where there is one, and with g++. */
+#include "engine/runners/cpu/flags.h"
+#include "engine/runners/cpu/link_stub.h"
+#include "engine/runners/scan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h wants the four above first */
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DIR "build/test-checks"
+#define SOURCE "tests/simt/checks.cu"
+#define INCLUDE "engine/runners/cpu/include"
+
+static struct build {
+    const char *compiler;
+    const char *const *flags;
+    int there;
+} builds[] = {{"clang++", NULL, 0}, {"g++", NULL, 0}};
+enum { BUILDS = 2 };
+
+struct output {
+    char text[1 << 16];
+    int status;
+};
+
+static void run(const char *command, struct output *out)
+{
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    const size_t n = fread(out->text, 1, sizeof out->text - 1, pipe);
+    out->text[n] = '\0';
+    const int status = pclose(pipe);
+    out->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void must_run(const char *command)
+{
+    struct output out;
+    run(command, &out);
+    if (out.status)
+        fail_msg("%s\n%s", command, out.text);
+}
+
+static void add(char *command, size_t size, const char *const *words)
+{
+    for (; *words; words++)
+        snprintf(command + strlen(command), size - strlen(command), " %s", *words);
+}
+
+static char *slurp(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    const size_t n = (size_t)ftell(f);
+    rewind(f);
+    char *text = calloc(n + 1, 1);
+    assert_non_null(text);
+    assert_int_equal(fread(text, 1, n, f), n);
+    fclose(f);
+    return text;
+}
+
+/* Inline PTX becomes C++, as the builder does it. */
+static void translate(const char *path)
+{
+    static const char *const own[] = {"engine/", "probes/", NULL};
+    struct scan scan = {.own_folders = own, .compiled_path = "", .user_path = ""};
+    struct err err;
+    char *text = slurp(path);
+    if (scan_preprocessed(&scan, text, &err))
+        fail_msg("%s: %s", err.where, err.message);
+    assert_non_null(scan.rewritten);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(scan.rewritten, f);
+    assert_int_equal(fclose(f), 0);
+    scan_free(&scan);
+    free(text);
+}
+
+static void build(const struct build *b)
+{
+    char base[96], compile[2048], command[4096], path[128];
+    struct err err;
+    snprintf(base, sizeof base, DIR "/%s", b->compiler);
+    snprintf(compile, sizeof compile, "env -u CPATH -u CPLUS_INCLUDE_PATH %s", b->compiler);
+    add(compile, sizeof compile, b->flags);
+    if (simt_march_flag())
+        snprintf(compile + strlen(compile), sizeof compile - strlen(compile), " %s", simt_march_flag());
+    snprintf(compile + strlen(compile), sizeof compile - strlen(compile),
+             " -I. -I" INCLUDE " -include " INCLUDE "/simt_device.h");
+    snprintf(command, sizeof command, "%s -E -dI " SOURCE " -o %s.ii 2>&1", compile, base);
+    must_run(command);
+    snprintf(path, sizeof path, "%s.ii", base);
+    translate(path);
+    snprintf(command, sizeof command, "%s -x c++-cpp-output -c %s.ii -o %s.o 2>&1 && objcopy", compile, base, base);
+    add(command, sizeof command, simt_checked_object_flags);
+    snprintf(command + strlen(command), sizeof command - strlen(command), " %s.o 2>&1", base);
+    must_run(command);
+    char object[128], stub[128];
+    snprintf(object, sizeof object, "%s.o", base);
+    snprintf(stub, sizeof stub, "%s.s", base);
+    if (link_stub_spread(object, &err) || link_stub_write(object, stub, &err))
+        fail_msg("%s: %s", err.where, err.message);
+    snprintf(command, sizeof command, "g++ -o %s %s %s " DIR "/host.o build/libdebuggee_cpu.a", base, object, stub);
+    add(command, sizeof command, simt_link_flags);
+    snprintf(command + strlen(command), sizeof command - strlen(command), " 2>&1");
+    must_run(command);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct output out;
+    if (access("build/libdebuggee_cpu.a", R_OK)) {
+        print_error("build/libdebuggee_cpu.a is missing: run `make test`\n");
+        return -1;
+    }
+    builds[0].flags = simt_checked_clang_flags;
+    builds[1].flags = simt_checked_gcc_flags;
+    must_run("mkdir -p " DIR " && gcc -D_GNU_SOURCE -I. -c tests/simt/checks_host.c -o " DIR "/host.o 2>&1");
+    for (int i = 0; i < BUILDS; i++) {
+        char command[64];
+        snprintf(command, sizeof command, "%s --version 2>&1", builds[i].compiler);
+        run(command, &out);
+        builds[i].there = out.status == 0;
+        if (builds[i].there)
+            build(&builds[i]);
+    }
+    return 0;
+}
+
+/* The line of checks.cu that holds a comment; 0: none. */
+static int line_of(const char *word, const char *name)
+{
+    char wanted[64];
+    char *text = slurp(SOURCE);
+    snprintf(wanted, sizeof wanted, "%s: %s\n", word, name);
+    const char *at = strstr(text, wanted);
+    int line = at != NULL;
+    for (const char *c = text; at && c < at; c++)
+        line += *c == '\n';
+    free(text);
+    return line;
+}
+
+/* Which of two threads comes first is the executor's choice. */
+static int is_told(const char *text, const char *kind, int at, int with)
+{
+    char one[96], other[96];
+    snprintf(one, sizeof one, with ? "report %s checks.cu:%d checks.cu:%d " : "report %s checks.cu:%d ", kind, at,
+             with);
+    snprintf(other, sizeof other, "report %s checks.cu:%d checks.cu:%d ", kind, with, at);
+    return strstr(text, one) || (with && strstr(text, other));
+}
+
+/* One case: this kind is reported at these lines, in these words; `kind` NULL: nothing is. */
+static void expect(const char *name, const char *kind, const char *lines, const char *words)
+{
+    const int at = lines ? line_of("at", lines) : 0, with = lines ? line_of("with", lines) : 0;
+    for (int i = 0; i < BUILDS; i++)
+        for (int descending = 0; descending < 2 && builds[i].there; descending++) {
+            struct output out;
+            char command[160];
+            snprintf(command, sizeof command, "timeout 60 " DIR "/%s %s 2%s 2>&1", builds[i].compiler, name,
+                     descending ? " 1" : "");
+            run(command, &out);
+            const int right = kind ? is_told(out.text, kind, at, with) && strstr(out.text, words ? words : "")
+                                   : !strstr(out.text, "report ");
+            if (out.status || !right)
+                fail_msg("%s: exit status %d; want %s at %d with %d, `%s`\n%s", command, out.status,
+                         kind ? kind : "nothing", at, with, words ? words : "", out.text);
+        }
+}
+
+static void races(void **state)
+{
+    (void)state;
+    expect("write-write", "race", "write-write", "of the shared array x, which thread (");
+    expect("same-value", "race", "same-value", "m");
+    expect("write-read", "race", "write-read", "nothing orders them");
+    expect("clean-write-read", NULL, NULL, NULL);
+    expect("read-write", "race", "read-write", NULL);
+    expect("clean-read-write", NULL, NULL, NULL);
+    expect("many-readers", "race", "many-readers", NULL);
+    expect("clean-many-readers", NULL, NULL, NULL);
+    expect("two-warps", "race", "two-warps", NULL);
+    expect("clean-several", NULL, NULL, NULL);
+}
+
+static void lanes_of_a_warp(void **state)
+{
+    (void)state;
+    expect("lanes", "race", "lanes", NULL);
+    expect("clean-lanes", NULL, NULL, NULL);
+    expect("lanes-shuffle", "race", "lanes", NULL);
+    expect("clean-lanes-half", NULL, NULL, NULL);
+    expect("half-warps", "race", "half-warps", NULL);
+}
+
+static void bytes_and_atomics(void **state)
+{
+    (void)state;
+    expect("clean-bytes", NULL, NULL, NULL);
+    expect("clean-atomics", NULL, NULL, NULL);
+    expect("atomic-and-plain", "race", "atomic-and-plain", NULL);
+}
+
+static void barriers_by_number(void **state)
+{
+    (void)state;
+    expect("named", "race", "named", NULL);
+    expect("clean-named", NULL, NULL, NULL);
+    expect("arrived", "race", "arrived", NULL);
+}
+
+static void unwritten_memory(void **state)
+{
+    (void)state;
+    expect("unwritten", "uninitialised", "unwritten", "byte 252 of the shared array x");
+    expect("unwritten-half", "uninitialised", "unwritten-half", "byte 126 of dynamic shared memory");
+}
+
+static void ends_of_arrays(void **state)
+{
+    (void)state;
+    expect("beyond-dynamic", "bounds", "beyond-dynamic", "of which the launch asked for 256 bytes");
+    expect("clean-beyond-dynamic", NULL, NULL, NULL);
+    expect("beyond-static", "bounds", "beyond-static", "behind the end of the shared array x");
+    expect("clean-beyond-static", NULL, NULL, NULL);
+    expect("beyond-global", "bounds", "beyond-global", "writes 4 bytes that end 4 bytes behind the end of O");
+    expect("clean-beyond-global", NULL, NULL, NULL);
+}
+
+static void outputs(void **state)
+{
+    (void)state;
+    expect("blocks", "two-writers", "blocks", "element 127 of O");
+    expect("clean-blocks", NULL, NULL, NULL);
+    expect("clean-block-atomics", NULL, NULL, NULL);
+    expect("same-element", "race", "same-element", "of O, which thread (");
+    expect("clean-same-element", NULL, NULL, NULL);
+    expect("nan-store", "nan-store", "nan-store", "O, element 77");
+    expect("clean-nan-store", NULL, NULL, NULL);
+}
+
+static void copies_under_way(void **state)
+{
+    (void)state;
+    expect("clean-copies", NULL, NULL, NULL);
+    expect("copies", "never-waited", "copies", "nobody has waited for it");
+    expect("copies-commit", "never-waited", "copies", NULL);
+    expect("copies-barrier", "race", "copies", NULL);
+    expect("copy-over", "race", "copy-over", NULL);
+    expect("clean-copy-over", NULL, NULL, NULL);
+}
+
+static void a_thread_returns_before_its_copies(void **state)
+{
+    (void)state;
+    struct output out;
+    char want[96];
+    snprintf(want, sizeof want, "report never-waited checks.cu:%d ", line_of("with", "copies"));
+    for (int i = 0; i < BUILDS; i++) {
+        char command[160];
+        if (!builds[i].there)
+            continue;
+        snprintf(command, sizeof command, DIR "/%s copies-return 2>&1", builds[i].compiler);
+        run(command, &out);
+        if (!strstr(out.text, want) || !strstr(out.text, "again 1 128\n"))
+            fail_msg("%s: want `%s`\n%s", command, want, out.text);
+    }
+}
+
+static void matrices_of_a_warp(void **state)
+{
+    (void)state;
+    expect("wmma-load", "race", "wmma-load", NULL);
+    expect("clean-wmma-load", NULL, NULL, NULL);
+    expect("wmma-padding", "uninitialised", "wmma-padding", NULL);
+    expect("clean-wmma-padding", NULL, NULL, NULL);
+    expect("wmma-store", "race", "wmma-store", NULL);
+    expect("clean-wmma-store", NULL, NULL, NULL);
+    expect("matrices", "race", "matrices", NULL);
+    expect("clean-matrices", NULL, NULL, NULL);
+}
+
+static void misaligned_vectors(void **state)
+{
+    (void)state;
+    expect("misaligned", "misaligned", "misaligned", "needs a multiple of 16 bytes is 8 bytes beyond one");
+    expect("clean-misaligned", NULL, NULL, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(races),
+        cmocka_unit_test(lanes_of_a_warp),
+        cmocka_unit_test(bytes_and_atomics),
+        cmocka_unit_test(barriers_by_number),
+        cmocka_unit_test(unwritten_memory),
+        cmocka_unit_test(ends_of_arrays),
+        cmocka_unit_test(outputs),
+        cmocka_unit_test(copies_under_way),
+        cmocka_unit_test(a_thread_returns_before_its_copies),
+        cmocka_unit_test(matrices_of_a_warp),
+        cmocka_unit_test(misaligned_vectors),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
