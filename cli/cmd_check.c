@@ -1,5 +1,6 @@
 /* attnscope check: runs scenarios, compares with what each expects, and sums up. */
 #include "cli/check_kernels.h"
+#include "cli/check_table.h"
 #include "cli/options.h"
 #include "cli/report.h"
 
@@ -156,51 +157,13 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
     }
     if (failed)
         r->status = err_exit_status(r->err.code);
+    check_table_fill(s, r);
     if (s && s->judgement)
         r->details = findings_text(s);
     if (results)
         json_array_append_new(results, report_json(s, r->path, &r->err));
     session_free(s);
     r->seconds = now_s() - begin;
-}
-
-enum { CELL_SCENARIO, CELL_EXPECTED, CELL_FOUND, CELL_VERDICT, CELLS };
-
-static const char *cell(const struct check_result *r, int column)
-{
-    switch (column) {
-    case CELL_SCENARIO:
-        return r->path;
-    case CELL_EXPECTED:
-        return r->expected;
-    case CELL_FOUND:
-        return r->found;
-    default:
-        return r->status == 0 ? "ok" : r->status == 1 ? "FAIL" : "ERROR";
-    }
-}
-
-static void write_table(const struct check_result *results, size_t n)
-{
-    static const char *const heads[CELLS] = {"scenario", "expected", "found", "verdict"};
-    int width[CELLS];
-    size_t met = 0;
-    for (int column = 0; column < CELLS; column++) {
-        size_t most = strlen(heads[column]);
-        for (size_t i = 0; i < n; i++)
-            if (strlen(cell(&results[i], column)) > most)
-                most = strlen(cell(&results[i], column));
-        width[column] = column == CELL_VERDICT ? 0 : (int)most + 2;
-    }
-    putchar('\n');
-    for (int column = 0; column < CELLS; column++)
-        printf("%-*s%s", width[column], heads[column], column == CELL_VERDICT ? "\n" : "");
-    for (size_t i = 0; i < n; i++) {
-        for (int column = 0; column < CELLS; column++)
-            printf("%-*s%s", width[column], cell(&results[i], column), column == CELL_VERDICT ? "\n" : "");
-        met += results[i].status == 0;
-    }
-    printf("%zu of %zu as expected\n", met, n);
 }
 
 static int check_all(const struct options *o, struct check_result *r, size_t n, struct err *err)
@@ -216,7 +179,7 @@ static int check_all(const struct options *o, struct check_result *r, size_t n, 
             write_line(&r[i], stderr);
     }
     if (!o->json && n > 1)
-        write_table(r, n);
+        check_table_write(r, n, stdout);
     if (o->json && report_dump(results, stdout, err) != 0)
         worst = -1;
     json_decref(results);

@@ -50,10 +50,14 @@ struct check_result {
     char verdict[16];
     char expected[REPORT_WORDS_BYTES], found[REPORT_WORDS_BYTES];
     char why[512];
-    struct err err; /* where status is 2 or 3 */
-    char *details;  /* owned, or NULL: what report_write_findings() says */
-    double seconds; /* build, run and verdicts */
+    struct expect_parts parts;
+    char short_expected[192], short_found[256]; /* of the table */
+    struct err err;                             /* where status is 2 or 3 */
+    char *details;                              /* owned, or NULL: what report_write_findings() says */
+    double seconds;                             /* build, run and verdicts */
 };
+
+const char *expect_part_word(enum expect_part part); /* "right", "wrong", "not stated" */
 
 /* JUnit XML. junit_check() says before the first scenario that path can not be written, junit_write() replaces it as a
    whole or leaves it alone. */

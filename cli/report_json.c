@@ -212,6 +212,16 @@ static json_t *lost_json(const struct trace *t)
     return json;
 }
 
+/* The expectation a part at a time. */
+static json_t *parts_json(const struct session *s)
+{
+    const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
+    struct expect_parts parts;
+    judgement_parts(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, &parts);
+    return json_pack("{s:s, s:s, s:s}", "stage", expect_part_word(parts.stage), "tile", expect_part_word(parts.tile),
+                     "finding", expect_part_word(parts.finding));
+}
+
 static void put_judgement(json_t *json, const struct session *s)
 {
     const struct judgement *j = s->judgement;
@@ -221,6 +231,7 @@ static void put_judgement(json_t *json, const struct session *s)
     for (int i = 0; i < j->n_findings; i++)
         json_array_append_new(findings, finding_json(s, &j->findings[i]));
     json_object_set_new(json, "first", place_json(s, j->summary.first));
+    json_object_set_new(json, "parts", parts_json(s));
     json_object_set_new(json, "culprits", channels_json(j->summary.culprits));
     json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));
     json_object_set_new(json, "stages", stages);

@@ -118,10 +118,18 @@ int judgement_tile_unvisited(const struct judgement *j, struct place place);
    kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many.
    places: [kv_tiles * ASC_CHANNELS]. */
 int judgement_sequence(const struct trace *t, int slot, struct place *places);
+struct expect;
 /* 1 if the scenario's [expect] is met (a scenario that expects nothing expects a clean run); why: one line that says
  * what was expected and what was found. */
-struct expect;
 int judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
                     size_t why_bytes);
+/* The same in parts: the stage (first channel, culprits; of a run that should be clean that it is), the tile (place of
+   the first bad one, line of the event), the finding (causes, kinds of events, what stopped it). */
+enum expect_part { PART_NOT_STATED, PART_RIGHT, PART_WRONG };
+struct expect_parts {
+    enum expect_part stage, tile, finding;
+};
+void judgement_parts(const struct judgement *j, const struct trace *t, const struct expect *expect,
+                     struct expect_parts *out);
 
 #endif

@@ -5,7 +5,7 @@
 #include "probes/trace.h"
 
 size_t reports_count(const struct trace *t);
-int reports_placed(const struct trace *t); /* 1: of some the tile is known */
+int reports_placed(const struct trace *t);                      /* 1: of some the tile is known */
 const struct trace_event *reports_first(const struct trace *t); /* NULL: none */
 /* The first one at this (batch, head, q tile) and kv tile (-1: any); NULL: none. */
 const struct trace_event *reports_at(const struct trace *t, const int32_t place[3], int kv);

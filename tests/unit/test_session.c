@@ -88,6 +88,16 @@ static void test_nan(void **state)
     session_free(s);
 }
 
+static void parts_are(const struct session *s, struct expect expect, enum expect_part stage, enum expect_part tile,
+                      enum expect_part finding)
+{
+    struct expect_parts p;
+    judgement_parts(s->judgement, s->trace, &expect, &p);
+    assert_int_equal(p.stage, stage);
+    assert_int_equal(p.tile, tile);
+    assert_int_equal(p.finding, finding);
+}
+
 static void test_expectations(void **state)
 {
     (void)state;
@@ -118,6 +128,17 @@ static void test_expectations(void **state)
     }
     snprintf(e.cause, sizeof e.cause, "u-not-rescaled");
     assert_true(meets(s, e));
+    parts_are(s, e, PART_RIGHT, PART_NOT_STATED, PART_RIGHT);
+    e.first[3] = 0; /* each part by itself */
+    parts_are(s, e, PART_RIGHT, PART_WRONG, PART_RIGHT);
+    e.first[3] = 1;
+    e.culprits |= 1u << asc_o;
+    parts_are(s, e, PART_WRONG, PART_RIGHT, PART_RIGHT);
+    e.culprits = 0;
+    e.first_channel = -1;
+    snprintf(e.cause, sizeof e.cause, "scaled-twice");
+    parts_are(s, e, PART_NOT_STATED, PART_RIGHT, PART_WRONG);
+    parts_are(s, nothing, PART_WRONG, PART_NOT_STATED, PART_NOT_STATED);
     session_free(s);
 }
 
@@ -176,6 +197,9 @@ static void test_expected_events(void **state)
     assert_true(meets(s, e));
     expect_events(&e, "barrier", "const int last_row", "");
     assert_true(meets(s, e));
+    parts_are(s, e, PART_NOT_STATED, PART_RIGHT, PART_RIGHT);
+    e.no_culprits = 1;
+    parts_are(s, e, PART_RIGHT, PART_RIGHT, PART_RIGHT);
     snprintf(e.event_at, sizeof e.event_at, "extern __shared__"); /* of the same text, elsewhere */
     assert_false(meets(s, e));
     snprintf(e.event_at, sizeof e.event_at, "const int last_row");
@@ -280,8 +304,12 @@ static void test_expected_stops(void **state)
     assert_false(meets(s, e));
     expect_events(&e, "", "x = head[", "address");
     assert_true(meets(s, e));
+    parts_are(s, e, PART_NOT_STATED, PART_RIGHT, PART_RIGHT);
     expect_events(&e, "", "tile[r * (D + 2) + d] = x", "address");
     assert_false(meets(s, e));
+    parts_are(s, e, PART_NOT_STATED, PART_WRONG, PART_RIGHT);
+    expect_events(&e, "", "x = head[", "launch");
+    parts_are(s, e, PART_NOT_STATED, PART_RIGHT, PART_WRONG);
     expect_events(&e, "", "", "address");
     e.first_channel = asc_s; /* what it recorded is right */
     assert_false(meets(s, e));
