@@ -388,7 +388,7 @@ static const struct mistake barrier_mistakes[] = {
     {"no-count", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 0 threads: that must be a multiple of 32", 1, 3, 1, ANYWHERE},
     {"too-many", "too-many", "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 96 threads: the block has 64", 1, 3, 1, ANYWHERE},
     {"different", "different", "barrier", "block 0,0,0 thread 32,0,0", "barrier 2 for 32 threads: others came to it for 64", 0, 0, 1, ANYWHERE},
-    {"again", "again", "barrier", "block 0,0,0 thread 0,0,0", "comes again before the barrier is complete (1 of 96 threads have come)", 0, 0, 1, ANYWHERE},
+    {"again", "again", "barrier", "block 0,0,0 thread 0,0,0", "comes again before the barrier is complete (32 of 96 threads have come)", 0, 0, 1, ANYWHERE},
     {"lanes-apart", "lanes-apart", "barrier", "block 0,0,0 thread 0,0,0", "barrier 3: of warp 0 only lanes 0000ffff came", 0, 0, 1, ANYWHERE},
     {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..31 wait at barrier 4 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},
     {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 32..63 wait at barrier 5 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},

@@ -109,6 +109,9 @@ void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int 
     check_arguments(w, id, whole_block ? NULL : &count, file, line);
     if (whole_block)
         count = (w->n_threads + 31) / 32 * 32;
+    /* Nobody waits here, so that a lane could come to the next round before another has come to this one. */
+    if (!waits && aligned)
+        simt_active_mask(file, line);
     struct named_barrier *b = &w->named[id];
     check_round(w, b, id, count, file, line);
     const uint32_t bit = 1u << self->lane;
