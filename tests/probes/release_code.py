@@ -15,6 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+
+from kernels import NEEDS  # noqa: E402
+
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 KERNELS = tuple(sorted([*(ROOT / "kernels").glob("*.cu"), *(ROOT / "docs/examples").glob("*.cu")]))
 PROBE = re.compile(r"\bASC_(TILE|EACH|ROW|ROW_ALL|BLOCK|FRAGMENT|FRAGMENT_MAP)\([^;]*;")
@@ -87,7 +92,8 @@ def main():
             return str(reason)
         return ""
 
-    everything = [(kernel, architecture) for kernel in KERNELS for architecture in ARCHITECTURES]
+    everything = [(kernel, architecture) for kernel in KERNELS for architecture in ARCHITECTURES
+                  if int(architecture.removeprefix("sm_")) >= NEEDS.get(kernel.stem, 0)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for (kernel, architecture), reason in zip(everything, pool.map(one, everything)):
             print(f"{'FAIL' if reason else 'ok  '} {kernel.name} {architecture}", flush=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Probes that are off leave nothing in a kernel's machine code: every kernel that comes along, its f16 instance for
-head_dim 64, for sm_90. `make acceptance` takes every instance, and sm_80 and sm_89 as well."""
+"""Probes that are off leave nothing in a kernel's machine code: every kernel that comes along, its instance of f16
+(of e4m3, where it takes no f16) for head_dim 64, for sm_90. `make acceptance` takes every instance, and sm_80 and sm_89 as well."""
 
 import sys
 import tempfile
@@ -10,9 +10,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import tap  # noqa: E402
+from kernels import dtype_of  # noqa: E402
 from release_code import KERNELS, Different, blanked, compare, find_nvcc  # noqa: E402
 
-F16_OF_64 = ("-DASC_ONLY_DTYPE=0", "-DASC_ONLY_HEAD_DIM=64")
 SMALL = '#include "attnscope.h"\n__global__ void small(float *x)\n{\n    ASC_TILE(0, 0, 0);\n    x[0] = 1;\n}\n'
 
 
@@ -48,9 +48,11 @@ class ReleaseCode(unittest.TestCase):
 
 
 def case_of(kernel):
+    one_instance = (f"-DASC_ONLY_DTYPE=DTYPE_{dtype_of(kernel.stem).upper()}", "-DASC_ONLY_HEAD_DIM=64")
+
     def run(self):
         try:
-            compare(kernel, "sm_90", F16_OF_64, recording=kernel == KERNELS[0])
+            compare(kernel, "sm_90", one_instance, recording=kernel == KERNELS[0])
         except Different as reason:
             self.fail(str(reason))
     return run
