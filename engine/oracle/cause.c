@@ -51,6 +51,11 @@ int cause_is_declaration(enum cause c)
     return facts[c].kind == DECLARATION;
 }
 
+int cause_is_everywhere(enum cause c)
+{
+    return facts[c].kind == EVERYWHERE;
+}
+
 int cause_is_masking(enum cause c)
 {
     return facts[c].kind == MASKING;
@@ -88,6 +93,7 @@ int cause_fill(enum cause c, struct candidate *k)
     k->rounds = DTYPE_COUNT;
     k->constant = NAN;
     k->truncates = 0;
+    k->unreal = 0;
     k->makes_nan = 0;
     return facts[c].fill(k);
 }

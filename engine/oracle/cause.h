@@ -12,8 +12,10 @@
 #include "engine/oracle/scratch.h"
 #include <math.h>
 
-/* MASKING: a mistake by which hidden keys have weights, or seen ones have none: the output can not be right then. */
-enum cause_kind { MISTAKE, MASKING, DECLARATION };
+/* MASKING: a mistake by which hidden keys have weights, or seen ones have none: the output can not be right then.
+   EVERYWHERE: it makes whole tiles all the same, so that only the others, which it leaves right, tell it from chance.
+ */
+enum cause_kind { MISTAKE, MASKING, EVERYWHERE, DECLARATION };
 
 /* The tile that a formula is evaluated for: stage s to u hold captured values and right expectations. */
 struct cause_tile {
@@ -39,6 +41,7 @@ struct candidate {
     /* out: a number that a convention puts in place of a formula, to whole tiles of it; NaN: there is none */
     double constant;
     int truncates; /* out: conversion to the captured type cuts off instead of rounding */
+    int unreal;    /* out: where want is NaN the formula says just that: no number stands there */
     int makes_nan; /* out: want is NaN where the mistake makes it so, and that tells it from a number */
 };
 
@@ -60,9 +63,13 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
     parameter_window, parameter_row_moved, parameter_lanes, parameter_lane_group, parameter_lane_sums,
     parameter_padding, parameter_masked_value, parameter_weak_mask, parameter_swizzle_of_s, parameter_swizzle_of_u,
-    parameter_f16_core;
+    parameter_f16_core, parameter_zero_point_of_q, parameter_zero_point_of_k, parameter_wrong_scale_of_q,
+    parameter_wrong_scale_of_k, parameter_wrong_scale_of_v, parameter_wrong_scale_of_qk, parameter_which_scale,
+    parameter_format_of_q, parameter_format_of_k, parameter_format_of_v, parameter_code_zero_point;
 
 const struct cause_parameter *cause_parameter(enum cause c);
+
+int cause_is_everywhere(enum cause c); /* 1: of that kind */
 
 /* Calls the formula of a cause. */
 int cause_fill(enum cause c, struct candidate *k);
@@ -107,6 +114,8 @@ enum { OTHER_NONE = -1 };
 int cause_input_rows(const struct candidate *k, enum asc_channel ch, int head, int first, double *out);
 /* K or V of the tile with its blocks of 8 x 8 transposed, in cause_operand; 0 where it has none. */
 int cause_transpose_blocks(const struct candidate *k, enum asc_channel ch);
+/* The bound of an operand that holds want: of one made from codes as codes_load has it, else 0. */
+void cause_bound_operand(const struct candidate *k);
 /* The alpha of the tile visited after this one, the i-th: 1 and tile->next_alpha; 0: there is none; -1: it follows
    from nothing that was recorded. */
 int cause_next_alpha(struct cause_tile *tile, int i);
@@ -117,6 +126,13 @@ void cause_power_of_alpha(const struct candidate *k, double power, struct judge_
 
 /* The units of a unit_pair parameter in c and s; 0 where they are the declared ones. */
 int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s);
+
+/* The stage with exponents `by` times what they are, and LSE with m. */
+int cause_p_exponent_times(const struct candidate *k, double by);
+int cause_alpha_exponent_times(const struct candidate *k, double by);
+int cause_lse_m_times(const struct candidate *k, double by);
+/* U as `s` and the conventions of `c` have it, as it was recorded. */
+int cause_u_of(const struct candidate *k, const struct oracle_case *c, struct judge_scratch *s);
 
 /* Masks. */
 /* Scores as they are read where S is recorded at the point that a parameter names, in c and s; 0 where the mask is

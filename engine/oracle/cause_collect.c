@@ -59,12 +59,18 @@ static uint64_t most_failed(const struct cause_plan *plan, enum asc_channel ch)
     return plan->elements[ch] ? plan->elements[ch] / 10000 : UINT64_MAX;
 }
 
+/* 1: looked at in right tiles as well. */
+static int is_everywhere(enum cause cause)
+{
+    return cause_is_declaration(cause) || cause_is_everywhere(cause);
+}
+
 static void collect(const struct walk *w, enum asc_channel ch)
 {
     const int bad = bad_here(w, ch) != 0;
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
         struct cause_evidence *e = &w->evidence[cause];
-        if (cause_channel(cause) != ch || !is_open(w, cause) || !(bad || cause_is_declaration(cause)))
+        if (cause_channel(cause) != ch || !is_open(w, cause) || !(bad || is_everywhere(cause)))
             continue;
         struct candidate k = candidate_of(w, cause, w->plan->parameter[cause]);
         if (!cause_fill(cause, &k)) {
@@ -283,7 +289,7 @@ int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct
     struct walk w = {
         .c = c, .bad = bad, .tile = {.c = c, .s = scratch}, .visit = collect, .plan = plan, .evidence = evidence};
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
-        if (plan->culprits & bit(cause_channel(cause)) && cause_is_declaration(cause) && is_open(&w, cause))
+        if (plan->culprits & bit(cause_channel(cause)) && is_everywhere(cause) && is_open(&w, cause))
             w.everywhere |= bit(cause_channel(cause));
     return walk_slot(&w);
 }

@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/values.h"
 #include <string.h>
 
@@ -23,9 +24,8 @@ int cause_q_folded(struct candidate *k)
 static int exactly(const struct candidate *k, const double *x)
 {
     const struct stage *stage = &k->tile->s->stage[k->channel];
-    const size_t bytes = (size_t)stage->rows * (size_t)stage->cols * sizeof(double);
-    memcpy(k->want, x, bytes);
-    memset(k->bound, 0, bytes);
+    memcpy(k->want, x, (size_t)stage->rows * (size_t)stage->cols * sizeof(double));
+    cause_bound_operand(k);
     return 1;
 }
 
@@ -68,7 +68,6 @@ static int row_moved(struct candidate *k)
     double *room = k->tile->s->cause_operand, *rival = k->tile->s->cause_size;
     cause_input_rows(k, k->channel, OTHER_NONE, first + before, room);
     memcpy(k->want + (size_t)before * cols, room, n * sizeof *room - (size_t)before * cols * sizeof *room);
-    memset(k->bound, 0, n * sizeof *k->bound);
     for (int r = 0; r < stage->rows; r++) {
         const int is_key = first + r >= 0 && first + r < k->tile->c->kv_len;
         double *to = k->want + (size_t)r * cols;
@@ -77,6 +76,7 @@ static int row_moved(struct candidate *k)
         for (size_t col = 0; col < cols; col++)
             rival[(size_t)r * cols + col] = is_key ? NAN : to[col]; /* a guess tells nothing */
     }
+    cause_bound_operand(k);
     k->rival = rival;
     return 1;
 }
@@ -97,7 +97,6 @@ static int permuted(const struct candidate *k)
 {
     const struct stage *stage = &k->tile->s->stage[k->channel];
     const size_t row_bytes = (size_t)stage->cols * sizeof(double);
-    memset(k->bound, 0, row_bytes * (size_t)stage->rows);
     for (int r = 0; r < stage->rows; r++) {
         const int from = cause_permuted(k->parameter, r, k->tile->c->bc);
         double *to = k->want + (size_t)r * (size_t)stage->cols;
@@ -106,6 +105,7 @@ static int permuted(const struct candidate *k)
         else
             memset(to, 0, row_bytes);
     }
+    cause_bound_operand(k);
     return 1;
 }
 
@@ -169,13 +169,31 @@ int cause_v_holds_k(struct candidate *k)
     return holds(k, asc_k);
 }
 
-/* The constant is known to a part of the step of the type that V is used in: half of the elements have voted. */
-int cause_v_zero_point(struct candidate *k)
+/* The constant, times the scale of a code, is known to a part of the step of the type that the operand is used in: half
+   of the elements have voted. */
+static int moved(const struct candidate *k)
 {
-    const struct stage *stage = &k->tile->s->stage[asc_v];
+    const struct stage *stage = &k->tile->s->stage[k->channel];
+    const int first = k->channel == asc_q ? 0 : k->tile->s->kv * k->tile->c->bc;
     for (int i = 0; i < stage->rows * stage->cols; i++) {
-        k->want[i] = stage->want[LOCAL][i] + k->parameter;
-        k->bound[i] = 0x1p-10 * fabs(k->parameter);
+        const double by = k->parameter * codes_step(k->tile->c, k->channel, first + i / stage->cols);
+        k->want[i] = stage->want[LOCAL][i] + by;
+        k->bound[i] = 0x1p-10 * fabs(by) + stage->bound[LOCAL][i];
     }
     return 1;
+}
+
+int cause_q_zero_point(struct candidate *k)
+{
+    return moved(k);
+}
+
+int cause_k_zero_point(struct candidate *k)
+{
+    return moved(k);
+}
+
+int cause_v_zero_point(struct candidate *k)
+{
+    return moved(k);
 }

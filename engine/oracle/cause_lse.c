@@ -72,3 +72,8 @@ int cause_lse_negated(struct candidate *k)
 {
     return combined(k, -1, -1, 1);
 }
+
+int cause_lse_m_times(const struct candidate *k, double by)
+{
+    return combined(k, by, 1, 1);
+}

@@ -1,6 +1,7 @@
 /* Causes of a wrong running maximum and of a wrong rescale factor. */
 #include "engine/oracle/cause.h"
 
+#include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/values.h"
 #include <string.h>
@@ -122,7 +123,7 @@ static int alpha_as(const struct candidate *k, int unit)
 }
 
 /* Its exponent `by` times what it is: a raw maximum without a cap counts `scale`. */
-static int alpha_exponent_times(const struct candidate *k, double by)
+int cause_alpha_exponent_times(const struct candidate *k, double by)
 {
     struct oracle_case c = *k->tile->c;
     struct judge_scratch s = cause_altered(k);
@@ -136,7 +137,7 @@ static int alpha_exponent_times(const struct candidate *k, double by)
 
 int cause_alpha_base_2(struct candidate *k)
 {
-    return k->tile->c->conventions.m_unit != ASC_UNIT_LOG2 && alpha_exponent_times(k, M_LN2);
+    return k->tile->c->conventions.m_unit != ASC_UNIT_LOG2 && cause_alpha_exponent_times(k, M_LN2);
 }
 
 int cause_alpha_base_e(struct candidate *k)
@@ -146,19 +147,19 @@ int cause_alpha_base_e(struct candidate *k)
 
 int cause_alpha_scaled_again(struct candidate *k)
 {
-    return alpha_exponent_times(k, k->tile->c->scale);
+    return cause_alpha_exponent_times(k, codes_plain_scale(k->tile->c));
 }
 
 int cause_alpha_not_scaled(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    return c->conventions.m_unit == ASC_UNIT_RAW && alpha_exponent_times(k, 1 / values_natural_m(c));
+    return c->conventions.m_unit == ASC_UNIT_RAW && cause_alpha_exponent_times(k, 1 / values_natural_m(c));
 }
 
 int cause_alpha_not_scaled_base_2(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    return c->conventions.m_unit == ASC_UNIT_RAW && alpha_exponent_times(k, M_LN2 / values_natural_m(c));
+    return c->conventions.m_unit == ASC_UNIT_RAW && cause_alpha_exponent_times(k, M_LN2 / values_natural_m(c));
 }
 
 int cause_alpha_unguarded(struct candidate *k)

@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/values.h"
 
@@ -16,7 +17,7 @@ int cause_p_not_shifted(struct candidate *k)
 
 /* The weights with exponents `by` times what they are. A raw maximum without a cap counts `scale`: so any factor can be
    had for it. */
-static int exponent_times(const struct candidate *k, double by)
+int cause_p_exponent_times(const struct candidate *k, double by)
 {
     struct oracle_case c = *k->tile->c;
     struct judge_scratch s = cause_altered(k);
@@ -31,29 +32,29 @@ static int exponent_times(const struct candidate *k, double by)
 
 int cause_p_base_2(struct candidate *k)
 {
-    return k->tile->c->conventions.s_unit != ASC_UNIT_LOG2 && exponent_times(k, M_LN2);
+    return k->tile->c->conventions.s_unit != ASC_UNIT_LOG2 && cause_p_exponent_times(k, M_LN2);
 }
 
 int cause_p_base_e(struct candidate *k)
 {
-    return k->tile->c->conventions.s_unit == ASC_UNIT_LOG2 && exponent_times(k, M_LOG2E);
+    return k->tile->c->conventions.s_unit == ASC_UNIT_LOG2 && cause_p_exponent_times(k, M_LOG2E);
 }
 
 int cause_p_scaled_again(struct candidate *k)
 {
-    return exponent_times(k, k->tile->c->scale);
+    return cause_p_exponent_times(k, codes_plain_scale(k->tile->c));
 }
 
 int cause_p_not_scaled(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    return c->conventions.s_unit == ASC_UNIT_RAW && exponent_times(k, 1 / values_natural_m(c));
+    return c->conventions.s_unit == ASC_UNIT_RAW && cause_p_exponent_times(k, 1 / values_natural_m(c));
 }
 
 int cause_p_not_scaled_base_2(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
-    return c->conventions.s_unit == ASC_UNIT_RAW && exponent_times(k, M_LN2 / values_natural_m(c));
+    return c->conventions.s_unit == ASC_UNIT_RAW && cause_p_exponent_times(k, M_LN2 / values_natural_m(c));
 }
 
 static int against(const struct candidate *k, const double *m, const double *loose)

@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/bias.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
 #include <stdio.h>
@@ -401,7 +402,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of (got - want) / weight over the elements that choose a parameter; weight: one per row, or NULL. */
+/* Median of (got - want) / weight over the elements that choose a parameter; weight: one per row. */
 static double median_shift(const struct cause_tile *tile, enum asc_channel ch, const double *weight)
 {
     const struct stage *stage = &tile->s->stage[ch];
@@ -410,7 +411,7 @@ static double median_shift(const struct cause_tile *tile, enum asc_channel ch, c
     for (int r = 0; r < stage->rows; r++) {
         for (int col = 0; col < stage->cols; col++) {
             const size_t i = (size_t)r * (size_t)stage->cols + (size_t)col;
-            const double x = (stage->got[i] - stage->want[LOCAL][i]) / (weight ? weight[r] : 1);
+            const double x = (stage->got[i] - stage->want[LOCAL][i]) / weight[r];
             if (cause_half(r, col) == 0 && isfinite(x))
                 shift[n++] = x;
         }
@@ -427,14 +428,36 @@ static double zero_point_of_u_value(const struct cause_tile *tile, int i)
         weight[r] = 0;
         for (int col = 0; col < p->cols; col++)
             weight[r] += tile->s->pv_p[(size_t)r * (size_t)p->cols + (size_t)col];
-        weight[r] *= tile->next_alpha ? tile->next_alpha[r] : 1;
+        weight[r] *= (tile->next_alpha ? tile->next_alpha[r] : 1) * tile->s->times_v;
     }
     return i == 0 ? median_shift(tile, asc_u, weight) : NAN;
 }
 
+/* In codes where there are any, and then a whole or a half one if it is as near as rounding to f16 leaves it. */
+static double zero_point_of_operand(const struct cause_tile *tile, enum asc_channel ch)
+{
+    const struct oracle_case *c = tile->c;
+    const int first = ch == asc_q ? 0 : tile->s->kv * c->bc;
+    double *step = tile->s->cause_size;
+    for (int r = 0; r < tile->s->stage[ch].rows; r++)
+        step[r] = codes_step(c, ch, first + r);
+    const double z = median_shift(tile, ch, step), whole = rint(2 * z) / 2;
+    return codes_use(c, ch) == CODES_DESCALED && whole != 0 && fabs(z - whole) < 0.1 ? whole : z;
+}
+
+static double zero_point_of_q_value(const struct cause_tile *tile, int i)
+{
+    return i == 0 ? zero_point_of_operand(tile, asc_q) : NAN;
+}
+
+static double zero_point_of_k_value(const struct cause_tile *tile, int i)
+{
+    return i == 0 ? zero_point_of_operand(tile, asc_k) : NAN;
+}
+
 static double zero_point_of_v_value(const struct cause_tile *tile, int i)
 {
-    return i == 0 ? median_shift(tile, asc_v, NULL) : NAN;
+    return i == 0 ? zero_point_of_operand(tile, asc_v) : NAN;
 }
 
 static void zero_point_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
@@ -444,6 +467,8 @@ static void zero_point_describe(const struct oracle_case *c, double value, char 
 }
 
 const struct cause_parameter parameter_zero_point_of_u = {zero_point_of_u_value, zero_point_describe};
+const struct cause_parameter parameter_zero_point_of_q = {zero_point_of_q_value, zero_point_describe};
+const struct cause_parameter parameter_zero_point_of_k = {zero_point_of_k_value, zero_point_describe};
 const struct cause_parameter parameter_zero_point_of_v = {zero_point_of_v_value, zero_point_describe};
 
 /* In which of the ways that an f16 accumulator leaves open. */

@@ -2,6 +2,7 @@
 #include "engine/oracle/cause.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
@@ -23,7 +24,7 @@ int cause_s_scaled_twice(struct candidate *k)
         /* A raw score has been scaled twice where it carries the scale's square; one behind the cap has been scaled. */
         if (c.conventions.s_unit == ASC_UNIT_RAW && !is_capped(&c))
             c.conventions.s_unit = ASC_UNIT_SCALED;
-        c.scale *= c.scale;
+        c.scale = codes_plain_scale(&c) * codes_plain_scale(&c);
     }
     local_s(&c, &s);
     cause_loosen(k, 3);
@@ -277,6 +278,12 @@ static int is_product(const struct candidate *k, int r, int col)
            (cause_sees(tile, r, col) || values_mask_later(tile->c));
 }
 
+/* What element i of S gets beside its factor. */
+static double scale_of_codes(const struct judge_scratch *s, int i)
+{
+    return s->scales_s ? s->by_q[i / s->kv_cols] * s->by_k[i % s->kv_cols] : 1;
+}
+
 /* By a tensor core with an f16 accumulator, an H100's: the only one whose sums are known to the bit. */
 static int accumulated_in_f16_fragments(const struct candidate *k)
 {
@@ -293,7 +300,7 @@ static int accumulated_in_f16_fragments(const struct candidate *k)
     for (int i = 0; i < c->in_q.rows * s->kv_cols; i++) {
         if (!is_product(k, i / s->kv_cols, i % s->kv_cols))
             continue;
-        k->want[i] = factor * (double)sums[i];
+        k->want[i] = factor * scale_of_codes(s, i) * (double)sums[i];
         k->bound[i] = 0;
     }
     cause_loosen(k, 4);
@@ -325,7 +332,7 @@ int cause_s_accumulated_in_f16(struct candidate *k)
                 const double product = q[d] * key[d];
                 sum = bound_round(DTYPE_F16, sum + (k->parameter > 0 ? bound_round(DTYPE_F16, product) : product));
             }
-            k->want[i] = factor * sum;
+            k->want[i] = factor * scale_of_codes(tile->s, (int)i) * sum;
         }
     }
     cause_loosen(k, 4);

@@ -9,12 +9,12 @@
 #include <string.h>
 
 /* U as it was recorded: where the next tile has rescaled it, by the power of its alpha. */
-static int evaluate(const struct candidate *k, struct judge_scratch *s, double power)
+static int evaluate_as(const struct candidate *k, const struct oracle_case *c, struct judge_scratch *s, double power)
 {
     const struct cause_tile *tile = k->tile;
     const int rows = tile->c->in_q.rows;
     double *alpha = tile->s->cause_alpha, *loose = alpha + rows;
-    local_u(tile->c, s);
+    local_u(c, s);
     if (!tile->next_alpha)
         return 1;
     for (int r = 0; r < rows; r++) {
@@ -24,6 +24,16 @@ static int evaluate(const struct candidate *k, struct judge_scratch *s, double p
     }
     local_rescale(tile->c, alpha, loose, k->want, k->bound);
     return 1;
+}
+
+static int evaluate(const struct candidate *k, struct judge_scratch *s, double power)
+{
+    return evaluate_as(k, k->tile->c, s, power);
+}
+
+int cause_u_of(const struct candidate *k, const struct oracle_case *c, struct judge_scratch *s)
+{
+    return evaluate_as(k, c, s, 1);
 }
 
 static int with_alpha(const struct candidate *k, double power)
@@ -214,7 +224,7 @@ int cause_u_v_swizzled(struct candidate *k)
 }
 
 /* The bits of what the tensor core gives are known. That is no constant: its bound is not 0. */
-int cause_u_summed_in_f16(struct candidate *k)
+static int summed_in_f16(const struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
     struct judge_scratch *s = k->tile->s;
@@ -222,8 +232,7 @@ int cause_u_summed_in_f16(struct candidate *k)
     struct product_way ways[PRODUCT_WAYS];
     struct product product;
     c.conventions.acc_u = ASC_ACC_MMA_F16_F16;
-    if (k->tile->c->conventions.acc_u == ASC_ACC_MMA_F16_F16 || (int)k->parameter >= product_ways(&c, asc_u, ways) ||
-        product_take(&c, s, asc_u, &product) != 0)
+    if ((int)k->parameter >= product_ways(&c, asc_u, ways) || product_take(&c, s, asc_u, &product) != 0)
         return 0;
     const struct product_way *way = &ways[(int)k->parameter];
     float *sums = (float *)s->product_sums, *out = (float *)s->product_out;
@@ -234,6 +243,18 @@ int cause_u_summed_in_f16(struct candidate *k)
         k->bound[i] = DBL_MIN;
     }
     return 1;
+}
+
+int cause_u_summed_in_f16(struct candidate *k)
+{
+    return k->tile->c->conventions.acc_u != ASC_ACC_MMA_F16_F16 && summed_in_f16(k);
+}
+
+/* The same of a declared one: what tells is what leaves its range, sums of a part of the keys on the way among it. */
+int cause_u_f16_overflow(struct candidate *k)
+{
+    k->makes_nan = 1;
+    return k->tile->c->conventions.acc_u == ASC_ACC_MMA_F16_F16 && summed_in_f16(k);
 }
 
 int cause_u_key_dropped(struct candidate *k)
@@ -291,6 +312,9 @@ int cause_u_p_rounded(struct candidate *k)
 {
     const struct stage *stage = &k->tile->s->stage[asc_p];
     double *p = cause_copy(k, stage->value, asc_p); /* as recorded: another type than the declared one */
+    enum dtype t;
+    if (values_p_type(k->tile->c, &t) && t == cause_type(k->parameter))
+        return 0;
     for (int i = 0; i < stage->rows * stage->cols; i++)
         p[i] = bound_round(cause_type(k->parameter), p[i]);
     return with_p(k, p);

@@ -149,6 +149,11 @@ static int same_as_rival(const struct weighing *w, size_t at)
 static void weigh_constant(const struct weighing *w, const struct interval *candidate, double got)
 {
     const double constant = w->k->constant;
+    if (w->k->unreal) {
+        w->e->chance_tried++;
+        w->e->chance_hit += !isfinite(got);
+        return;
+    }
     if (isnan(constant) || (candidate->low == constant && candidate->high == constant))
         return;
     w->e->chance_tried++;
@@ -172,8 +177,9 @@ static void weigh(struct weighing *w, const struct interval *right, const struct
     }
     e->discriminating += (uint64_t)explained;
     if (explained)
-        note_value(w, got, right->low, w->k->channel >= asc_s && is_constant, at);
-    if (e->chance_seen++ % w->step == 0 && isnan(w->k->constant))
+        note_value(w, got, at < places(w) ? w->stage->want[LOCAL][at] : right->low,
+                   (w->k->channel >= asc_s && is_constant) || w->k->unreal, at);
+    if (e->chance_seen++ % w->step == 0 && isnan(w->k->constant) && !w->k->unreal)
         draw_chance(w, candidate, at);
 }
 
@@ -240,7 +246,7 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
                          .scale = {captured->dtype, bound_narrow(captured->dtype, &unit, &half_tiny),
                                    k->channel == asc_p || k->channel == asc_u},
                          .e = e,
-                         .plain = k->rounds == DTYPE_COUNT && !k->rival && isnan(k->constant),
+                         .plain = k->rounds == DTYPE_COUNT && !k->rival && isnan(k->constant) && !k->unreal,
                          .tile = (uint32_t)tile->s->kv << 16 ^ (uint32_t)tile->c->q_tile,
                          .random = (uint64_t)tile->s->kv << 32 | (uint32_t)tile->c->q_tile,
                          .step = 1 + (uint64_t)stage->rows * (uint64_t)stage->cols / CHANCES_PER_TILE};

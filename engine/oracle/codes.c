@@ -143,6 +143,11 @@ int codes_load(const struct oracle_case *c, const struct coded_rows *part, doubl
     return any > 0;
 }
 
+double codes_step(const struct oracle_case *c, enum asc_channel ch, int r)
+{
+    return codes_use(c, ch) == CODES_DESCALED ? codes_scale(codes_of(c, ch), r) : 1;
+}
+
 int codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by)
 {
     const int left = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_of(c, ch)->scale;
@@ -161,10 +166,20 @@ double codes_o_times(const struct oracle_case *c)
     return c->conventions.v_descale == ASC_V_OUTPUT ? codes_scale(&c->v_codes, 0) : 1;
 }
 
+static double folded_scales(const struct oracle_case *c)
+{
+    const int folded = c->conventions.qk_descale == ASC_QK_FOLDED;
+    return folded ? codes_scale(&c->q_codes, 0) * codes_scale(&c->k_codes, 0) : 1;
+}
+
 void codes_fold(struct oracle_case *c)
 {
-    if (c->conventions.qk_descale == ASC_QK_FOLDED)
-        c->scale *= codes_scale(&c->q_codes, 0) * codes_scale(&c->k_codes, 0);
+    c->scale *= folded_scales(c);
+}
+
+double codes_plain_scale(const struct oracle_case *c)
+{
+    return c->scale / folded_scales(c);
 }
 
 /* 1: a run of `span` rows, beginning at a multiple of it, may need two scales. */

@@ -45,6 +45,10 @@ struct coded_rows {
    approximate ones. */
 int codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
 
+/* By how much a code of row r of an input that is one more makes it larger: its scale where it becomes a value, else 1.
+ */
+double codes_step(const struct oracle_case *c, enum asc_channel ch, int r);
+
 /* What is left to multiply S by, [rows of the q tile] or [keys of the tile that begins at key `first`]: with "product"
    the scales. Returns 1 if they are not all 1 by convention. */
 int codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by);
@@ -54,6 +58,8 @@ double codes_o_times(const struct oracle_case *c);
 
 /* Puts the scales of Q and K into the case's scale where the conventions fold them into the exponential. */
 void codes_fold(struct oracle_case *c);
+/* The case's scale without them: that of the softmax. */
+double codes_plain_scale(const struct oracle_case *c);
 
 /* NULL, or one sentence: scales that change where the conventions leave no room for it. */
 const char *codes_refused(const struct asc_problem *problem, const struct asc_plan *plan,

@@ -1,5 +1,6 @@
 #include "engine/oracle/scratch.h"
 
+#include "engine/base/format.h"
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
@@ -221,6 +222,12 @@ static void feed_lanes(const struct judge_scratch *s, const struct matrix *m, co
     stage->exact = 1;
 }
 
+/* Of a type that saturates; NaN of the others. */
+static double largest_of(enum dtype t)
+{
+    return t == DTYPE_E4M3 ? (double)E4M3_MAX : t == DTYPE_E5M2 ? (double)E5M2_MAX : NAN;
+}
+
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
     struct stage *stage = &s->stage[ch];
@@ -249,9 +256,13 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
     if (ch == asc_q || ch == asc_k || ch == asc_v || !bound_narrow(m->dtype, &unit, &half_tiny))
         return;
     const int n = stage->rows * stage->cols;
+    const double most = ch == asc_p ? largest_of(m->dtype) : NAN;
     for (int i = 0; i < n; i++) {
         const double size = fabs(stage->got[i]);
         stage->loose_room[i] = size <= DBL_MAX ? (unit * size + half_tiny) * (1 + unit) : 0;
+        /* A weight that was cut off may have been any number: l may hold that one. */
+        if (size == most)
+            stage->loose_room[i] = INFINITY;
     }
     stage->loose = stage->loose_room;
     stage->exact = 0;

@@ -178,6 +178,14 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
     default:
         dot = dots ? dots[col] : sum_products(s, a, b, D, 1, 0);
     }
+    if (s->counts_from_zero) {
+        float other_q[512];
+        for (int d = 0; d < D; d++) {
+            other_q[d] = a[d] + (s->counts_from_zero & 1 ? ASC_U8_MIDPOINT : 0);
+            other[d] = b[d] + (s->counts_from_zero & 2 ? ASC_U8_MIDPOINT : 0);
+        }
+        dot = sum_products(s, other_q, other, D, 1, 0);
+    }
     if (s->core - 1 == TENSOR_CORE_H100_F16)
         return round_to(DTYPE_F16, dot * factor);
     switch (s->mistake) {

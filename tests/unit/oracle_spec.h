@@ -151,6 +151,7 @@ struct spec {
     enum wrong_codes wrong_codes;
     enum asc_channel wrong_operand; /* q, k or v */
     float zero_point;
+    unsigned counts_from_zero; /* set of 1 Q, 2 K: their codes of u8 are multiplied without their zero point */
     enum dtype format;
     int kv_splits;
     int merges_lse; /* each split gives o and lse; else m, l and u are merged as such */
@@ -246,7 +247,7 @@ static inline void *test_fill(const struct spec *s, int rows, uint64_t seed, flo
             amax = quantise_amax(amax, (float)dtype_load(quantised ? s->dtype : DTYPE_F16, values, (size_t)i));
         const struct quantiser q = quantiser_of(type, amax, QUANTISE_DIVISION);
         scales[0][group] = q.scale;
-        scales[1][group] = q.scale * (0.7f + 0.17f * (float)(group % 5));
+        scales[1][group] = q.scale * (0.7f + 0.17f * (float)(2 * group % 5));
         for (int i = from * D; i < to * D && codes; i++)
             codes[i] = quantise_code(&q, (float)dtype_load(DTYPE_F16, values, (size_t)i));
     }

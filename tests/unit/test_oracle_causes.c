@@ -52,7 +52,8 @@ static void listed_mistakes_are_named(void **state)
     assert_true(count[2] >= 50 * count[1]);
 }
 
-/* lse-base-e needs a convention of its own: test_oracle_cause_rule.c. Biases, sinks and splits: of_terms. */
+/* lse-base-e needs a convention of its own: test_oracle_cause_rule.c. Biases, sinks and splits: of_terms. Codes:
+   causes_codes. */
 static void every_mistake_is_tried(void **state)
 {
     (void)state;
@@ -64,6 +65,9 @@ static void every_mistake_is_tried(void **state)
 #define TERM(wrong_term, cause) tried[cause] = 1;
 #include "tests/unit/causes_of_terms.def"
 #undef TERM
+#define CODED(id) tried[CAUSE_##id] = 1;
+#include "tests/unit/causes_coded.def"
+#undef CODED
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         if (!tried[cause] && !cause_is_declaration((enum cause)cause) && cause != CAUSE_lse_base_e)
             fail_msg("%s is not tried", cause_name((enum cause)cause));
