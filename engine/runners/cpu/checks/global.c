@@ -104,11 +104,10 @@ static __attribute__((noinline, cold)) void two_writers(struct checks *c, const 
     snprintf(who, sizeof who, "thread (%u,%u,%u)", thread % dim.x, thread / dim.x % dim.y, thread / dim.x / dim.y);
     const struct simt_dim self = simt_tls.self->index, b = w->block;
     if (kind == EVENT_RACE)
-        finding_tell(
-            c, kind, site, other->site, stamp_thread(c->stamp),
-            "race: thread (%u,%u,%u) writes element %zu of %s, which %s has written; nothing orders them (block "
-            "(%u,%u,%u))",
-            self.x, self.y, self.z, element, a->name, who, b.x, b.y, b.z);
+        finding_tell(c, kind, site, other->site, stamp_thread(c->stamp),
+                     "thread (%u,%u,%u) writes element %zu of %s, which %s has written; nothing orders them (block "
+                     "(%u,%u,%u))",
+                     self.x, self.y, self.z, element, a->name, who, b.x, b.y, b.z);
     else
         finding_tell(c, kind, site, other->site, stamp_thread(c->stamp),
                      "thread (%u,%u,%u) of block (%u,%u,%u) writes element %zu of %s, which %s of block (%u,%u,%u) has "

@@ -28,9 +28,9 @@ static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, in
     else
         snprintf(which, sizeof which, "thread (%u,%u,%u)", i.x, i.y, i.z);
     finding_tell(c, EVENT_RACE, site, other_site, stamp_thread(c->stamp),
-                 "race: thread (%u,%u,%u) %s %s, which %s has %s; nothing orders them (block (%u,%u,%u))", self.x,
-                 self.y, self.z, write ? "writes" : "reads", place_of(c, at, place), which,
-                 other_wrote ? "written" : "read", b.x, b.y, b.z);
+                 "thread (%u,%u,%u) %s %s, which %s has %s; nothing orders them (block (%u,%u,%u))", self.x, self.y,
+                 self.z, write ? "writes" : "reads", place_of(c, at, place), which, other_wrote ? "written" : "read",
+                 b.x, b.y, b.z);
 }
 
 static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, int write, uint32_t other,
