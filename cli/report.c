@@ -3,6 +3,7 @@
 #include "engine/base/units.h"
 #include "engine/runners/stamps.h"
 #include "engine/session/budget.h"
+#include "engine/session/edge.h"
 #include "engine/session/exactness.h"
 #include "engine/session/lost.h"
 #include "engine/session/reports.h"
@@ -155,7 +156,7 @@ static void write_place(const struct session *s, struct place place, FILE *out)
 static void write_finding(const struct session *s, const struct finding *f, FILE *out)
 {
     const struct trace_site *site = trace_site(s->trace, f->channel);
-    char lost[LOST_WORDS_BYTES];
+    char lost[LOST_WORDS_BYTES], edge[EDGE_WORDS_BYTES];
     fputs("finding: ", out);
     if (mistyped_words(s->trace, f->channel, lost)) /* then that is why it was never written */
         fprintf(out, "%s\n         ", lost);
@@ -165,6 +166,8 @@ static void write_finding(const struct session *s, const struct finding *f, FILE
     if (site)
         fprintf(out, "; probe at %s:%d", site->file, site->line);
     fputs("\n", out);
+    if (edge_words(s->trace, &s->judgement->summary, f, edge))
+        fprintf(out, "         %s\n", edge);
     if (dropped_words(s->trace, f->channel, lost))
         fprintf(out, "         %s\n", lost);
     for (int i = 0; i < f->n_also; i++)

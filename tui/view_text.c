@@ -1,6 +1,7 @@
 /* Views of running text: the log, the help; and the error that takes the place of panels. */
 #include "tui/view_text.h"
 
+#include "engine/session/edge.h"
 #include "engine/session/exactness.h"
 #include "engine/session/lost.h"
 #include "engine/session/reports.h"
@@ -60,10 +61,12 @@ static void findings_flow(const struct session *s, struct text_flow *f)
 {
     for (int i = 0; s->judgement && i < s->judgement->n_findings; i++) {
         const struct finding *found = &s->judgement->findings[i];
-        char line[512], place[64];
+        char line[512], place[64], edge[EDGE_WORDS_BYTES];
         place_words(s, found->first, place, sizeof place);
         snprintf(line, sizeof line, "first bad %s: %s", place, found->text);
         flow_put(f, STYLE_BAD, line);
+        if (edge_words(s->trace, &s->judgement->summary, found, edge))
+            flow_put(f, STYLE_TEXT, edge);
         for (int k = 0; k < found->n_also; k++) {
             snprintf(line, sizeof line, "  as well explained by %s: %s", cause_formula(found->also[k]),
                      cause_sentence(found->also[k]));

@@ -61,6 +61,12 @@ int cause_is_masking(enum cause c)
     return facts[c].kind == MASKING;
 }
 
+int cause_is_other_tile(enum cause c)
+{
+    return c == CAUSE_s_k_previous_tile || c == CAUSE_s_k_next_tile || c == CAUSE_u_v_previous_tile ||
+           c == CAUSE_u_v_next_tile;
+}
+
 int cause_from_name(const char *name)
 {
     for (int c = 0; c < CAUSE_COUNT; c++)

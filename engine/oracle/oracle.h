@@ -179,6 +179,8 @@ enum asc_channel cause_channel(enum cause c);
 int cause_is_declaration(enum cause c);
 /* 1: a mistake of the mask, which the output can not be right under. */
 int cause_is_masking(enum cause c);
+/* 1: a product has met the K or V of a tile visited before, or of the next. */
+int cause_is_other_tile(enum cause c);
 int cause_from_name(const char *name); /* enum cause, or -1 */
 
 /* What is settled before evidence is collected. */
