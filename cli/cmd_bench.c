@@ -3,10 +3,13 @@
 #include "cli/report.h"
 
 #include "engine/base/units.h"
+#include "engine/runners/cache.h"
+#include "engine/session/choices.h"
 #include "engine/session/measure.h"
 #include "engine/session/output_error.h"
 #include <glob.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LIMIT_S 1.0 /* of one measurement */
@@ -164,9 +167,9 @@ static int bench_file(const struct options *o, struct err *err)
     return status;
 }
 
-/* What the ladder's table says of one kernel: the launch that takes most stands for all of them. */
+/* What the ladder's table says of one kernel, built in one way: the launch that takes most stands for all of them. */
 struct rung {
-    const char *path;
+    const char *path, *define; /* define "": as it stands */
     struct bench_line line;
     struct output_error error;
     struct err err; /* code ERR_NONE: error is known */
@@ -187,7 +190,9 @@ static void write_rung(const struct rung *rung, FILE *out)
     char text[3][32];
     const struct bench_result *r = &rung->line.result;
     const struct err *err = rung->line.err.code != ERR_NONE ? &rung->line.err : &rung->err;
-    fprintf(out, "%-28s", rung->path);
+    char name[256];
+    snprintf(name, sizeof name, "%s%s%s", rung->path, *rung->define ? " " : "", rung->define);
+    fprintf(out, "%-28s", name);
     if (err->code != ERR_NONE) {
         fprintf(out, "%s\n", err->message);
         return;
@@ -205,6 +210,7 @@ static json_t *rung_json(const struct rung *rung)
 {
     json_t *json = line_json(BENCH_PLAIN, &rung->line, &rung->line);
     json_object_set_new(json, "kernel", report_json_text(rung->path));
+    json_object_set_new(json, "define", json_string(rung->define));
     for (int i = 0; i < BUDGET_ITEMS; i++)
         json_object_set_new(json, budget_name((enum budget_item)i), json_integer(takes(rung, (enum budget_item)i)));
     if (rung->err.code != ERR_NONE) {
@@ -227,34 +233,72 @@ static int climb(const struct options *o, const char *path, struct rung *rung, s
     struct session *s;
     if (open_ready(o, path, &s, err) != 0)
         return -1;
+    if (*rung->define && scenario_define(&s->scenario, rung->define, err) != 0) {
+        session_free(s);
+        return -1;
+    }
     int failed = measure_bench(&s->paths, &s->scenario, BENCH_PLAIN, &request, options_progress(), &rung->line) != 0;
     failed |= output_error_measure(&s->paths, &s->scenario, options_progress(), &rung->error, &rung->err) != 0;
     session_free(s);
     return failed && rung->line.err.code != ERR_DECLINED ? 3 : 0;
 }
 
+/* Where the rows go. */
+struct ladder {
+    json_t *list; /* NULL: a table on stdout */
+    int headed;   /* its head has been written */
+};
+
+static int bench_rung(const struct options *o, const char *path, struct rung *rung, struct ladder *to, struct err *err)
+{
+    const int status = climb(o, path, rung, err);
+    if (status >= 0 && to->list)
+        json_array_append_new(to->list, rung_json(rung));
+    if (status >= 0 && !to->list) {
+        if (!to->headed)
+            printf("%-28s%9s %9s %9s %9s %9s %9s %10s %9s\n", "", "registers", "shared B", "spill B", "median", "min",
+                   "graph", "max error", "of bound");
+        to->headed = 1;
+        write_rung(rung, stdout);
+        fflush(stdout);
+    }
+    measure_bench_free(&rung->line);
+    return status;
+}
+
+/* Every way in which its source lets it be built, unless macros are stated. */
+static int bench_kernel(const struct options *o, const char *path, const char *name, struct ladder *to, struct err *err)
+{
+    struct choices choices = {0};
+    char *source;
+    if (cache_read_text(path, "the kernel", &source, err) != 0)
+        return -1;
+    const int read = o->n_defines ? 0 : choices_read(source, &choices);
+    free(source);
+    if (read != 0)
+        return err_errno(err, path, "no memory for its choices");
+    int status = 0;
+    for (size_t i = 0; (i < choices.n || i == 0) && status >= 0; i++) {
+        struct rung rung = {.path = name, .define = choices.n ? choices.define[i] : ""};
+        const int failed = bench_rung(o, path, &rung, to, err);
+        status = failed < 0 ? -1 : status | failed;
+    }
+    choices_free(&choices);
+    return status;
+}
+
 static int bench_kernels(const struct options *o, const glob_t *kernels, const char *root, struct err *err)
 {
-    json_t *list = o->json ? json_array() : NULL;
+    struct ladder to = {.list = o->json ? json_array() : NULL};
     int status = 0;
     for (size_t i = 0; i < kernels->gl_pathc && status >= 0; i++) {
-        struct rung rung = {.path = kernels->gl_pathv[i] + strlen(root) + 1};
-        const int failed = climb(o, kernels->gl_pathv[i], &rung, err);
+        const char *path = kernels->gl_pathv[i];
+        const int failed = bench_kernel(o, path, path + strlen(root) + 1, &to, err);
         status = failed < 0 ? -1 : status | failed;
-        if (failed >= 0 && list)
-            json_array_append_new(list, rung_json(&rung));
-        if (failed >= 0 && !list) {
-            if (i == 0)
-                printf("%-28s%9s %9s %9s %9s %9s %9s %10s %9s\n", "", "registers", "shared B", "spill B", "median",
-                       "min", "graph", "max error", "of bound");
-            write_rung(&rung, stdout);
-            fflush(stdout);
-        }
-        measure_bench_free(&rung.line);
     }
-    if (list && status >= 0 && report_dump(list, stdout, err) != 0)
+    if (to.list && status >= 0 && report_dump(to.list, stdout, err) != 0)
         status = -1;
-    json_decref(list);
+    json_decref(to.list);
     return status;
 }
 

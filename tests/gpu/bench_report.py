@@ -175,8 +175,9 @@ timed the same way, stands below.
             continue
         timed = [k for k in row["kernels"] if "error" not in k]
         for k in sorted(timed, key=lambda k: -time_of(k)):
-            rows.append((f"({row['shape']})", Path(k["kernel"]).stem, f"{1e6 * time_of(k):.1f}", k["registers"],
-                         f"{k['shared_bytes']:,}", k["spill_bytes"], f"{k['largest_error']:.2e}"))
+            name = " ".join((Path(k["kernel"]).stem, k.get("define", ""))).strip()
+            rows.append((f"({row['shape']})", name, f"{1e6 * time_of(k):.1f}", k["registers"], f"{k['shared_bytes']:,}",
+                         k["spill_bytes"], f"{k['largest_error']:.2e}"))
     torch = found["torch"]
     for t in torch if isinstance(torch, list) else ():
         rows.append((f"({t['shape']})", f"PyTorch {t['torch']}, {t['backend']}", f"{1e6 * t['median']:.1f}", "-", "-", "-",

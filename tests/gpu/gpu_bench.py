@@ -72,10 +72,12 @@ class Bench(unittest.TestCase):
 
     def test_every_kernel(self):
         found = bench("--all", "--shape", "1,8,512,64")
-        self.assertEqual(sorted(rung["kernel"] for rung in found),
+        self.assertEqual(sorted({rung["kernel"] for rung in found}),
                          sorted(f"kernels/{path.name}" for path in (ROOT / "kernels").glob("*.cu")))
+        self.assertEqual([rung["define"] for rung in found if rung["kernel"] == "kernels/fp16_mma_ws.cu"],
+                         ["WS=0", "WS=1", "WS=2"])
         for rung in found:
-            with self.subTest(rung["kernel"]):
+            with self.subTest(rung["kernel"] + rung["define"]):
                 if rung.get("error") == "declined":
                     continue
                 self.assertNotIn("error", rung, rung.get("message"))
