@@ -193,6 +193,31 @@ int cause_merge_one_split(struct candidate *k)
     return merged(k, &(struct merging){.of_lse = 1, .alone = 1 + (int)k->parameter});
 }
 
+/* Rows that no split has a key for become NaN, of O or of LSE. */
+static int unguarded(struct candidate *k)
+{
+    const struct oracle_case *c = k->tile->c;
+    const struct stage *stage = &k->tile->s->stage[k->channel];
+    if (c->kv_splits < 2)
+        return 0;
+    cause_right(k);
+    k->makes_nan = 1;
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        if (schedule_keys(c, i / stage->cols) == 0)
+            k->want[i] = NAN;
+    return 1;
+}
+
+int cause_merge_unguarded(struct candidate *k)
+{
+    return unguarded(k);
+}
+
+int cause_lse_merge_unguarded(struct candidate *k)
+{
+    return unguarded(k);
+}
+
 static double split_value(const struct cause_tile *tile, int i)
 {
     return tile->c->kv_splits > 1 && i < schedule_splits(tile->c) ? i : NAN;

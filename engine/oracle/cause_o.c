@@ -75,6 +75,8 @@ int cause_o_last_tile_dropped(struct candidate *k)
 int cause_o_unguarded(struct candidate *k)
 {
     const struct stage *o = &k->tile->s->stage[asc_o];
+    if (k->tile->c->kv_splits > 1)
+        return 0; /* of a row that no split has a key for: merge_unguarded */
     cause_right(k);
     k->makes_nan = 1;
     for (int i = 0; i < o->rows * o->cols; i++)

@@ -49,6 +49,11 @@ static struct spec spec_of(enum wrong_term wrong_term, int l_sink, unsigned seed
         s.causal = ASC_CAUSAL_TOP_LEFT;
         s.visits_masked = 0;
     }
+    if (wrong_term == SPLIT_UNGUARDED) { /* the first rows of the tile have no key */
+        s.q_len = s.kv_len + 16;
+        s.q_tile = 0;
+        s.causal = ASC_CAUSAL_BOTTOM_RIGHT;
+    }
     return s;
 }
 
