@@ -7,7 +7,7 @@ static int32_t choose(uint32_t set, int32_t wanted, int32_t same)
 {
     if (!set)
         return same;
-    return set & 1u << wanted ? wanted : (int32_t)__builtin_ctz(set);
+    return (set & 1u << wanted) ? wanted : (int32_t)__builtin_ctz(set);
 }
 
 void adopt_types(const struct child_hello *hello, struct scenario *scenario)
