@@ -46,6 +46,9 @@ static double element_value(const struct fill *fill, int tensor, int head_dim, i
     case FILL_LARGE_ROWS:
         return fill->sigma * normal_quantile(unit_interval(element_bits(fill->seed, tensor, b, h, row, d))) *
                (h == 0 && row % 256 == 255 ? 0x1p15 : 1.0);
+    case FILL_ZERO_HEAD:
+        return h == 0 ? 0.0
+                      : fill->sigma * normal_quantile(unit_interval(element_bits(fill->seed, tensor, b, h, row, d)));
     case FILL_ZEROS:
     case FILL_COUNT:
         break;

@@ -50,7 +50,10 @@ static void test_known_bits(void **state)
         {FILL_ZEROS, 0x5b362a3f27264e51, 0x5b362a3f27264e51, 0x405826b85940fa87},
         {FILL_OUTLIERS, 0xbd36f2b876402777, 0x6ec602b6ad779d30, 0x0adae611d11f979a},
         {FILL_LARGE_LOGITS, 0xb918ac5f04310761, 0x42ac7e93c392c5b0, 0xfe2973c80ad8e05b},
-        {FILL_LARGE_ROWS, 0xfd8e62263de7a921, 0x1d16c44e5e3876aa,
+        {FILL_LARGE_ROWS,
+         0xfd8e62263de7a921,
+         0x1d16c44e5e3876aa,
+         {FILL_ZERO_HEAD, },
          0x4f7efe36344f1a1d}, /* fewer rows than to the first large one */
     };
     int wrong = 0;
@@ -164,6 +167,19 @@ static void test_outliers(void **state)
     assert_true(fabs(larger - (double)n / 1024) < 5.0 * sqrt((double)n / 1024));
     free(plain);
     free(x);
+}
+
+/* A normal one but for the first head. */
+static void test_zero_head(void **state)
+{
+    (void)state;
+    const struct asc_problem p = shape("2,3,5,64", DTYPE_F32);
+    float *x = filled(&p, 1, (struct fill){FILL_ZERO_HEAD, 2, 9});
+    float *normal = filled(&p, 1, (struct fill){FILL_NORMAL, 2, 9});
+    for (size_t i = 0; i < fill_tensor_bytes(&p, 1) / sizeof *x; i++)
+        assert_true(x[i] == (i / 320 % 3 == 0 ? 0 : normal[i]));
+    free(x);
+    free(normal);
 }
 
 /* A normal one but for one row in 256 of the first head. */
@@ -350,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_outliers),
         cmocka_unit_test(test_large_rows),
+        cmocka_unit_test(test_zero_head),
         cmocka_unit_test(test_arange_and_one_hot),
         cmocka_unit_test(test_element_alone_decides),
         cmocka_unit_test(test_streams_differ),
