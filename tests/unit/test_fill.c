@@ -50,11 +50,9 @@ static void test_known_bits(void **state)
         {FILL_ZEROS, 0x5b362a3f27264e51, 0x5b362a3f27264e51, 0x405826b85940fa87},
         {FILL_OUTLIERS, 0xbd36f2b876402777, 0x6ec602b6ad779d30, 0x0adae611d11f979a},
         {FILL_LARGE_LOGITS, 0xb918ac5f04310761, 0x42ac7e93c392c5b0, 0xfe2973c80ad8e05b},
-        {FILL_LARGE_ROWS,
-         0xfd8e62263de7a921,
-         0x1d16c44e5e3876aa,
-         {FILL_ZERO_HEAD, },
-         0x4f7efe36344f1a1d}, /* fewer rows than to the first large one */
+        /* fewer rows than to the first large one */
+        {FILL_LARGE_ROWS, 0xfd8e62263de7a921, 0x1d16c44e5e3876aa, 0x4f7efe36344f1a1d},
+        {FILL_ZERO_HEAD, 0x00920a316c913f4d, 0xcfb24cec29ceb83c, 0x96de7808b97dfe40},
     };
     int wrong = 0;
     assert_int_equal(sizeof known / sizeof known[0], FILL_COUNT);
