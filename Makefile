@@ -50,7 +50,7 @@ RANDOM_RUNS := $(B)/tests/random_runs
 CAUSE_GRID := $(B)/tests/cause_grid
 BENCH_PHASES := $(B)/tests/bench_phases
 
-.PHONY: all run test test-gpu acceptance lint bench bench-gpu docs clean setup-%
+.PHONY: all run test test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -74,6 +74,9 @@ bench: all
 
 bench-gpu: all $(BENCH_PHASES)
 	@tests/gpu/bench_gpu.py --build $(B)
+
+fp8: all
+	@tests/fp8/rms.py --build $(B)
 
 docs: setup-test all
 	@docs/generate --build $(B)
