@@ -47,17 +47,18 @@ DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
 RANDOM_RUNS := $(B)/tests/random_runs
+RUN_CHECKED := $(B)/tests/run_checked
 CAUSE_GRID := $(B)/tests/cause_grid
 BENCH_PHASES := $(B)/tests/bench_phases
 
-.PHONY: all run test test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
+.PHONY: all run test mutants test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
 run: all
 	@$(PROGRAM) scenarios/bugs/double-scale.ini
 
-test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS)
+test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED)
 	@tests/run --build $(B)
 
 test-gpu: all
@@ -69,7 +70,11 @@ acceptance: setup-test $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(CAUSE_GRID)
 lint: setup-lint
 	@tests/lint
 
-bench: all
+# Every mutant of every kernel, into docs/checks.md: many minutes.
+mutants: setup-test $(DEBUGGEES) $(RUN_CHECKED)
+	@tests/checks/mutate.py --build $(B)/tests --write
+
+bench: all $(RUN_CHECKED)
 	@tests/bench --build $(B)
 
 bench-gpu: all $(BENCH_PHASES)
@@ -145,6 +150,11 @@ $(RANDOM_RUNS): tests/random/random_runs.c $(B)/libattnscope.a | setup-test
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
+$(RUN_CHECKED): tests/checks/run_checked.c $(B)/libattnscope.a | setup-test
+	@mkdir -p $(@D)
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
+
 $(CAUSE_GRID): tests/random/cause_grid.c $(B)/libattnscope.a | setup-test
 	@mkdir -p $(@D)
 	$(call say,CC $<)
@@ -155,4 +165,4 @@ $(BENCH_PHASES): tests/gpu/bench_phases.c $(B)/libattnscope.a
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
--include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(CAUSE_GRID).d $(BENCH_PHASES).d
+-include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(RUN_CHECKED).d $(CAUSE_GRID).d $(BENCH_PHASES).d

@@ -1,9 +1,9 @@
 /* Runs a kernel, with access checks or without, on random inputs of one shape, and prints what came of it: a line
    "output" with a hash of O, LSE and all that was recorded, a line for each event, and one with seconds.
 
-     run_checked [-c] [-p] [-r ROUNDS] KERNEL.cu B,H,HKV,QLEN,KVLEN,D [causal] [bf16] ...
+     run_checked [-c] [-p] [-d] [-r ROUNDS] KERNEL.cu B,H,HKV,QLEN,KVLEN,D [causal] [bf16] ...
 
-   -c: with checks; -p: without probes; several shapes may follow each other. */
+   -c: with checks; -p: without probes; -d: lanes in descending order; several shapes may follow each other. */
 #include "engine/runners/runner.h"
 
 #include <math.h>
@@ -181,13 +181,16 @@ int main(int argc, char **argv)
             o.checks = 1;
         else if (strcmp(argv[i], "-p") == 0)
             o.probes = PROBES_NONE;
+        else if (strcmp(argv[i], "-d") == 0)
+            setenv("ATTNSCOPE_LANES", "descending", 1);
         else if (strcmp(argv[i], "-r") == 0 && i + 1 < argc)
             o.rounds = (int)strtol(argv[++i], NULL, 10);
     }
     struct runner_paths paths;
     struct err err = {0};
     if (i + 1 >= argc) {
-        fprintf(stderr, "usage: run_checked [-c] [-p] [-r ROUNDS] KERNEL.cu B,H,HKV,QLEN,KVLEN,D [causal] [bf16]...\n");
+        fprintf(stderr,
+                "usage: run_checked [-c] [-p] [-d] [-r ROUNDS] KERNEL.cu B,H,HKV,QLEN,KVLEN,D [causal] [bf16]...\n");
         return 2;
     }
     if (runner_find_paths(&paths, &err) != 0)

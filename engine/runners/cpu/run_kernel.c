@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -194,8 +196,10 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
         return;
     }
     struct listener listener = {.socket = socket};
+    const char *lanes = getenv("ATTNSCOPE_LANES"); /* which of those that can run is next: the last */
     const struct simt_options options = {.workers = result->workers,
                                          .fp_traps = 1,
+                                         .lane_order = lanes && strcmp(lanes, "descending") == 0,
                                          .report = on_report,
                                          .progress = on_progress,
                                          .ctx = &listener,

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Their names are the compiler's. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* Names are the compiler's. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,bugprone-macro-parentheses) */
 
 #define SITE ((uint32_t)(uintptr_t)__builtin_return_address(0))
 
@@ -218,7 +219,7 @@ void __ubsan_handle_type_mismatch_v1(const struct type_mismatch *what, uintptr_t
                      (size_t)(address % align));
 }
 
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,bugprone-macro-parentheses) */
 
 /* What code of ours in the kernel reads on behalf of a warp. */
 void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_t stride_bytes, const char *file,
