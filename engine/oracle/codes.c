@@ -103,13 +103,13 @@ static void load_codes(const struct matrix *m, int first, int rows, double *out)
             *out++ = value[code[(first + r) * m->row_stride + col]];
 }
 
-/* x as a code of the launch's own, and in *gap how far the other lies that rounding may choose. */
-static double quantise(enum dtype of, double x, double scale, double *gap)
+/* x as a code of the launch's own; where rounding may choose between two, what lies in the middle, *half from both. */
+static double quantise(enum dtype of, double x, double scale, double *half)
 {
     const double y = x / scale, off = 8 * BOUND_U * fabs(y);
     const double low = codes_round(of, y - off), high = codes_round(of, y + off);
-    *gap = high > low ? high - low : 0;
-    return codes_round(of, y);
+    *half = high > low ? (high - low) / 2 : 0;
+    return high > low ? (low + high) / 2 : codes_round(of, y);
 }
 
 int codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose)
@@ -128,13 +128,13 @@ int codes_load(const struct oracle_case *c, const struct coded_rows *part, doubl
         const double scale = codes_scale(coding, part->first + r), times = descaled ? scale : 1;
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
-            double gap = 0;
+            double half = 0;
             if (coding->quantised)
-                out[i] = quantise(codes_type(coding->quantised), out[i], scale, &gap);
+                out[i] = quantise(codes_type(coding->quantised), out[i], scale, &half);
             out[i] *= times;
             if (!loose)
                 continue;
-            loose[i] = gap * times;
+            loose[i] = half * times;
             if (descaled)
                 loose[i] += (coding->quantised ? 5 : 1) * BOUND_U * fabs(out[i]) * BOUND_SLACK + BOUND_TINY;
             any = fmax(any, loose[i]);

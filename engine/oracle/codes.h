@@ -39,10 +39,12 @@ struct coded_rows {
 
 /* out: what the products take, [rows][cols]. loose: how far a correct kernel's may lie from it before it is rounded to
    the type it is used in, the same shape; not written, and may be NULL, where codes_use is CODES_NONE. Returns 1 if
-   anything of loose is not 0. A value made from a code is rounded once, u |x|. Where the launch quantises, its scale
-   may be another f32 (4 u: an approximate division), and a quotient that lies so near the middle of two codes that 8 u
-   of it decide may become either: 2 for each of two divisions or of a division and a multiplication, as much again for
-   approximate ones. */
+   anything of loose is not 0.
+
+   A value made from a code is rounded once, u |x|. Where the launch quantises, its scale may be another f32 (4 u: an
+   approximate division), and a quotient so near the middle of two codes that 8 u of it decide may become either (2 u
+   for each of two divisions, or of a division and a multiplication; as much again for approximate ones): out then lies
+   between the two. */
 int codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
 
 /* By how much a code of row r of an input that is one more makes it larger: its scale where it becomes a value, else 1.

@@ -312,7 +312,7 @@ VECTOR_UNITS static void expect_weights(const struct weight_row *row, const doub
     int seen = 0;
     for (int i = 0; i < row->n; i++) {
         want[i] = weight[i] * shift;
-        bound[i] = (error[i] + loose * weight[i]) * shift;
+        bound[i] = (error[i] + loose * (weight[i] + error[i])) * shift;
         seen += row->score[i] != -INFINITY;
     }
     *sums = (struct weight_sums){vector_sum(weight, row->n), vector_sum(error, row->n), seen};
@@ -364,7 +364,7 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
         s->sum[r] = sum;
         s->sum_error[r] = error;
         l->want[GLOBAL][r] = factor * sum * shift;
-        l->bound[GLOBAL][r] = factor * (error + loose * sum) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
+        l->bound[GLOBAL][r] = factor * (error + loose * (sum + error)) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
     }
 }
 

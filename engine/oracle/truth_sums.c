@@ -21,7 +21,7 @@ void truth_late_u(const struct oracle_case *c, struct judge_scratch *s)
         const double error = (decay + decay_error) * s->out_error[i] + decay_error * s->out_size[i];
         s->late.want[GLOBAL][i] = decay * s->out[i] * shift;
         s->late.bound[GLOBAL][i] =
-            (error * (1 + BOUND_U) + (s->frame_loose[r] + BOUND_U) * decay * s->out_size[i]) * shift + BOUND_TINY;
+            (error + (s->frame_loose[r] + BOUND_U) * (decay * s->out_size[i] + error)) * shift + BOUND_TINY;
     }
 }
 
@@ -116,7 +116,7 @@ VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *rest
         size[i] = now;
         error[i] = all;
         want[i] = sum * shift;
-        bound[i] = (all + loose * now) * shift + tiny;
+        bound[i] = (all + loose * (now + all)) * shift + tiny;
     }
 }
 

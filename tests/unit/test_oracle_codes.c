@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "engine/oracle/fingerprint.h"
 #include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>
@@ -15,7 +16,7 @@ enum { GIVEN, QUANTISED };
 static const enum dtype types[] = {DTYPE_U8, DTYPE_E4M3, DTYPE_E5M2};
 static const int rows[] = {0, 64, 16};
 
-enum { TIMES = 3 };
+enum { TIMES = 4 };
 
 static int draw(uint64_t *state, int n)
 {
@@ -176,6 +177,113 @@ static void with_other_conventions(void **state)
     assert_true(for_all(more_conventions) > 100);
 }
 
+/* Products of tensor cores: of values in f16, of codes in e4m3, and of u8 codes, which f16 holds. */
+static void on_tensor_cores(struct spec *s, int i)
+{
+    const int type = s->conventions.quantised ? (int)codes_type(s->conventions.quantised) : (int)s->dtype;
+    const int raw_s = s->conventions.qk_descale != ASC_QK_OPERANDS, raw_u = s->conventions.v_descale != ASC_V_OPERANDS;
+    const int wants_f16 = type == DTYPE_U8 || !raw_s;
+    /* The test kernel has one core for both products. */
+    if (type == DTYPE_E5M2 || raw_s != raw_u)
+        return;
+    s->core = 1 + (int)(wants_f16 ? TENSOR_CORE_H100 : TENSOR_CORE_MMA_E4M3);
+    s->conventions.acc_s = s->conventions.acc_u = wants_f16 ? ASC_ACC_MMA_F16 : ASC_ACC_MMA_E4M3;
+    s->conventions.p_rounded = wants_f16 ? ASC_P_F16 : ASC_P_E4M3;
+    s->conventions.p_offset = wants_f16 ? 0 : 8;
+    s->join = i % 3;
+    judge(s, "tensor cores");
+}
+
+static void with_tensor_cores(void **state)
+{
+    (void)state;
+    assert_true(for_all(on_tensor_cores) > 100);
+}
+
+/* Where S is the product of codes and nothing else it is asked for bit by bit, and so is U of V's codes; a rounding of
+   S that the bound lets pass is found. */
+static void bits_of_folded_products(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct spec s = base();
+        s.dtype = DTYPE_E4M3;
+        s.coded = 1;
+        s.kv_len = 256;
+        s.conventions.qk_descale = late ? ASC_QK_PRODUCT : ASC_QK_FOLDED;
+        s.conventions.v_descale = late ? ASC_V_PRODUCT : ASC_V_OUTPUT;
+        s.conventions.acc_s = s.conventions.acc_u = ASC_ACC_MMA_E4M3;
+        s.conventions.p_rounded = ASC_P_E4M3;
+        s.conventions.p_offset = 8;
+        s.core = 1 + (int)TENSOR_CORE_MMA_E4M3;
+        struct kernel_run *run = kernel_run(&s);
+        struct fingerprint f = {0};
+        assert_int_equal(fingerprint_add(&f, &run->c, scratch, 0, FINGERPRINT_BLOCKS), 0);
+        const uint32_t model = late ? 0 : 1u << TENSOR_CORE_MMA_E4M3;
+        assert_int_equal(fingerprint_models(&f.s), model);
+        assert_int_equal(fingerprint_models(&f.u), model);
+        run->c.fingerprint = &f;
+        assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+        assert_int_equal(bad_stages(run, 0) | bad_stages(run, 1), 0);
+        assert_int_equal(run->out[asc_s].local.exact, late ? 0 : 1 + TENSOR_CORE_MMA_E4M3);
+        assert_int_equal(run->out[asc_u].local.exact, late ? 0 : 1 + TENSOR_CORE_MMA_E4M3);
+        float *score = run_array(run, asc_s, 0);
+        *score = nextafterf(*score, INFINITY);
+        assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+        assert_int_equal(verdict_bad(&run->out[asc_s].local), late ? 0 : 1);
+        kernel_run_free(run);
+    }
+}
+
+/* The edge of an operand's interval: the value in f32 either way, rounded to f16, and no further. */
+static void edge_of_a_value(void **state)
+{
+    (void)state;
+    struct spec s = base();
+    s.dtype = DTYPE_U8;
+    s.coded = 1;
+    struct kernel_run *run = kernel_run(&s);
+    uint16_t *k = run_array(run, asc_k, 0);
+    for (int i = 0; i < 32 * 32; i += 37) {
+        const uint16_t kept = k[i];
+        for (int step = -1; step <= 1; step++) {
+            k[i] = (uint16_t)(kept + step);
+            assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+            assert_int_equal(verdict_bad(&run->out[asc_k].local), step != 0);
+        }
+        k[i] = kept;
+    }
+    kernel_run_free(run);
+}
+
+/* A quotient halfway between two codes may become either; a third of a step away from there it may not. */
+static void either_code_of_a_tie(void **state)
+{
+    (void)state;
+    for (int tie = 0; tie < 2; tie++) {
+        struct spec s = base();
+        s.dtype = DTYPE_F32;
+        s.conventions.quantised = ASC_QUANTISED_U8;
+        s.conventions.qk_descale = ASC_QK_PRODUCT;
+        struct kernel_run *run = kernel_run(&s);
+        float *given = run->k;
+        uint8_t *k = run_array(run, asc_k, 0);
+        for (int i = 0; i < s.kv_len * 32; i++)
+            given[i] = i == 0 ? 127 : i == 5 ? (tie ? 3.5f : 3.3f) : (float)(i % 7);
+        codes_make_scales(&run->c.in_k, ASC_QUANTISED_U8, 0, run->scales[1][0]);
+        assert_true(run->scales[1][0][0] == 1);
+        for (int i = 0; i < 32 * 32; i++)
+            k[i] = (uint8_t)(ASC_U8_MIDPOINT + (int)given[i]);
+        for (int code = 2; code <= 5; code++) {
+            k[5] = (uint8_t)(ASC_U8_MIDPOINT + code);
+            assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+            assert_int_equal(verdict_bad(&run->out[asc_k].local), !(code == 3 || (tie && code == 4)));
+            assert_int_equal(verdict_bad(&run->out[asc_k].global), !(code == 3 || (tie && code == 4)));
+        }
+        kernel_run_free(run);
+    }
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -212,10 +320,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(correct_kernels),
-        cmocka_unit_test(unrecorded),
-        cmocka_unit_test(with_other_conventions),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(correct_kernels),         cmocka_unit_test(unrecorded),
+        cmocka_unit_test(with_other_conventions),  cmocka_unit_test(with_tensor_cores),
+        cmocka_unit_test(bits_of_folded_products), cmocka_unit_test(edge_of_a_value),
+        cmocka_unit_test(either_code_of_a_tie),    cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("oracle: codes", tests, scratch_begin, scratch_end);
 }
