@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
-KERNELS = {"fp16_mma_ws": "fp16_mma"}  # and the one below
+KERNELS = {"fp16_mma_ws": "fp16_mma", "fp8_sim_ws": "fp8_sim"}  # and the one below
 
 
 def attnscope(*arguments):

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import tap  # noqa: E402
+import warps  # noqa: E402
 
 ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
 
@@ -74,8 +75,10 @@ class Bench(unittest.TestCase):
         found = bench("--all", "--shape", "1,8,512,64")
         self.assertEqual(sorted({rung["kernel"] for rung in found}),
                          sorted(f"kernels/{path.name}" for path in (ROOT / "kernels").glob("*.cu")))
-        self.assertEqual([rung["define"] for rung in found if rung["kernel"] == "kernels/fp16_mma_ws.cu"],
-                         ["WS=0", "WS=1", "WS=2"])
+        for kernel in warps.KERNELS:
+            for kernel in warps.KERNELS:
+            self.assertEqual([rung["define"] for rung in found if rung["kernel"] == f"kernels/{kernel}.cu"],
+                             ["WS=0", "WS=1", "WS=2"])
         for rung in found:
             with self.subTest(rung["kernel"] + rung["define"]):
                 if rung.get("error") == "declined":

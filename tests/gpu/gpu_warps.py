@@ -42,7 +42,8 @@ def case_of(kernel, shape, keys):
 
 for each in warps.KERNELS:
     for name, (size, *settings) in SHAPES.items():
-        setattr(Warps, f"test_{each}_{name}", case_of(each, size, settings))
+        if not each.startswith("fp8_") or "shape.dtype=bf16" not in settings:  # codes are made of f16
+            setattr(Warps, f"test_{each}_{name}", case_of(each, size, settings))
 
 if __name__ == "__main__":
     tap.main()

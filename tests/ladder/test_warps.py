@@ -12,7 +12,8 @@ import warps  # noqa: E402
 
 class Warps(warps.SameBits):
     def test_tails_and_groups(self):
-        self.same_bits("fp16_mma_ws", "1,4,130,200,64", "shape.kv_heads=2", "shape.causal=bottom-right", producers=(0, 1, 2))
+        self.same_bits("fp16_mma_ws", "1,4,130,200,64", "shape.kv_heads=2", "shape.causal=bottom-right",
+                       producers=(0, 1, 2))
 
     def test_one_tile_and_less(self):
         """No tile comes after Q's place, or none at all: rows without a key."""
@@ -23,12 +24,18 @@ class Warps(warps.SameBits):
         self.same_bits("fp16_mma_ws", "2,2,65,190,128", "shape.dtype=bf16", "shape.layout=BLHD", "shape.causal=top-left",
                        producers=(2,))
 
+    def test_codes(self):
+        self.same_bits("fp8_sim_ws", "1,4,130,200,64", "shape.kv_heads=2", "shape.causal=bottom-right",
+                       producers=(0, 1, 2))
+        self.same_bits("fp8_sim_ws", "1,1,200,70,64", "shape.causal=bottom-right", producers=(1,))
+
     def test_isolated(self):
         """What is fed to the consumers alone is met for by the consumers alone."""
-        status, text = warps.attnscope("run", "kernels/fp16_mma_ws.cu", "-D", "WS=1", "--backend", "cpu", "--shape",
-                                       "1,1,100,150,64", "--isolate", "softmax")
-        self.assertEqual((status, "CLEAN" in text), (0, True), text)
-        self.assertNotIn("could not be fed", text)
+        for kernel in warps.KERNELS:
+            status, text = warps.attnscope("run", f"kernels/{kernel}.cu", "-D", "WS=1", "--backend", "cpu", "--shape",
+                                           "1,1,100,150,64", "--isolate", "softmax")
+            self.assertEqual((status, "CLEAN" in text), (0, True), text)
+            self.assertNotIn("could not be fed", text)
 
     def test_choices(self):
         status, text = warps.attnscope("run", "kernels/fp16_mma_ws.cu", "-D", "WS=3", "--backend", "cpu")
