@@ -3,6 +3,8 @@
 #include "engine/session/reports.h"
 #include <string.h>
 
+#define TERMINAL_COLS 80
+
 static size_t add(char *out, size_t bytes, const char *before, const char *text)
 {
     const size_t used = strlen(out);
@@ -146,6 +148,10 @@ void check_table_write(const struct check_result *results, size_t n, FILE *out)
         name_width = width > name_width ? width : name_width;
         expected_width = expected > expected_width ? expected : expected_width;
     }
+    /* Rows of "same" fit a terminal; a longer expectation moves what is found in its own row. */
+    const int room = TERMINAL_COLS - (int)strlen(" stage tile finding  same") - name_width;
+    if (expected_width > room)
+        expected_width = room > (int)strlen(expected_head) ? room : (int)strlen(expected_head);
     fprintf(out, "\n%-*s stage tile finding %-*s found\n", name_width, "scenario", expected_width, expected_head);
     for (size_t i = 0; i < n; i++) {
         const struct check_result *r = &results[i];
