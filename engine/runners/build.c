@@ -4,6 +4,7 @@
 #include "engine/runners/diagnose.h"
 #include "engine/runners/inputs.h"
 #include "engine/runners/scan.h"
+#include "engine/runners/user_files.h"
 #include "scenarios/scenario.h"
 
 #include <errno.h>
@@ -162,6 +163,13 @@ static int compile(struct build_job *job, const char *const *more, struct proces
     return process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, output, err);
 }
 
+static void tell_files(const struct build_job *job, const char *text)
+{
+    const char *own[] = {job->own[0], job->own[1], NULL};
+    if (job->progress && job->progress->reads)
+        user_files_tell(text, own, job->progress->reads, job->progress->ctx);
+}
+
 /* The compiler's own name and version, so that another one is another build. */
 static int compiler_version(const struct build_job *job, struct process_output *output, struct err *err)
 {
@@ -187,6 +195,8 @@ static int preprocess(struct build_job *job, struct process_output *output, stru
     more[n] = NULL;
     if (compile(job, more, output, err))
         return -1;
+    if (output->out)
+        tell_files(job, output->out); /* of one that failed as far as it came */
     if (output->status == 0)
         return 0;
     const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};

@@ -15,8 +15,9 @@ struct isolation_request {
 
 struct isolation {
     struct isolation_request asked; /* of the isolated run that is shown */
-    struct trace *trace;            /* owned: the ordinary run before it; NULL: that is the one shown */
-    struct judgement *judgement;    /* owned, of that */
+    /* Borrowed from the session's runs: the ordinary run that it is of. NULL: that is the one shown. */
+    struct trace *trace;
+    struct judgement *judgement; /* borrowed, of that */
 };
 
 /* A channel's name or one of groups.def; feed NULL or "reference": the reference. ERR_USAGE lists the names. */

@@ -2,6 +2,8 @@
 
 #include "engine/runners/stamps.h"
 #include "engine/session/reports.h"
+#include "engine/session/rerun.h"
+#include "engine/session/show_run.h"
 #include "engine/session/work.h"
 #include <poll.h>
 #include <stdio.h>
@@ -13,22 +15,6 @@ static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-static void make_title(struct session *s)
-{
-    char kernel[128];
-    snprintf(kernel, sizeof kernel, "%s", base_name(s->scenario.kernel));
-    char *dot = strrchr(kernel, '.');
-    if (dot)
-        *dot = '\0';
-    const char *define = s->scenario.define, *patch = s->scenario.patch;
-    snprintf(s->title, sizeof s->title, "%s%s%s%s%s", kernel, *define ? " " : "", define, *patch ? " + " : "",
-             base_name(patch));
-    if (s->isolation.trace) {
-        const size_t used = strlen(s->title);
-        snprintf(s->title + used, sizeof s->title - used, ", %s isolated", s->isolation.asked.name);
-    }
 }
 
 static int new_session(struct session **out, struct err *err)
@@ -158,30 +144,15 @@ int session_open(const char *path, struct session **out, struct err *err)
     return session_open_adhoc(&adhoc, out, err);
 }
 
-static void drop_ordinary(struct session *s)
-{
-    judgement_free(s->isolation.judgement);
-    trace_free(s->isolation.trace);
-    s->isolation = (struct isolation){0};
-}
-
-static void drop_run(struct session *s)
-{
-    session_drop_detail(s);
-    judgement_free(s->judgement);
-    trace_free(s->trace);
-    s->judgement = NULL;
-    s->trace = NULL;
-    s->finding = NULL;
-}
-
 void session_free(struct session *s)
 {
     if (!s)
         return;
     work_free(s->work);
-    drop_run(s);
-    drop_ordinary(s);
+    session_drop_isolated(s);
+    session_drop_detail(s);
+    runs_free(&s->runs);
+    session_free_watch(s);
     trace_free(s->opened);
     judge_scratch_free(s->scratch);
     scenario_free(&s->scenario);
@@ -200,20 +171,28 @@ static int refuse(struct session *s, const char *why)
 int session_start(struct session *s)
 {
     int started = -1;
-    if (s->has_scenario) {
-        make_title(s);
+    if (s->has_scenario && !session_busy(s)) {
+        /* Before the run, so that it may use the memory of those that go. */
+        runs_make_room(&s->runs, s->scenario.capture.mem_bytes);
+        session_make_title(s);
+        if (!s->runs.made) {
+            s->read_checks = s->scenario.checks;
+            s->read_profile = s->scenario.profile;
+        }
+        s->rerun_due = 0;
         started = work_run(s->work, &s->paths, &s->scenario);
     } else if (s->opened) {
         started = work_judge(s->work, s->opened);
         if (started == 0)
             s->opened = NULL;
-    } else {
+    } else if (!s->has_scenario) {
         snprintf(s->message, sizeof s->message, "a saved trace can not be rerun: open its scenario");
     }
     if (started == 0) {
         s->phase = s->has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
         s->err = (struct err){0};
         s->message[0] = '\0';
+        s->made_run = 0;
     }
     return started;
 }
@@ -236,6 +215,7 @@ int session_isolate(struct session *s, const struct isolation_request *request)
     s->phase = PHASE_BUILDING;
     s->err = (struct err){0};
     s->message[0] = '\0';
+    s->made_run = 0;
     return 0;
 }
 
@@ -250,12 +230,13 @@ int session_isolated(const struct session *s, struct isolation_result *out)
 
 void session_cancel(struct session *s)
 {
+    s->rerun_due = 0;
     work_cancel(s->work);
 }
 
 int session_fd(const struct session *s)
 {
-    return work_fd(s->work);
+    return s->watch ? watch_fd(s->watch) : work_fd(s->work);
 }
 
 int session_busy(const struct session *s)
@@ -285,64 +266,16 @@ static void append_log(struct session *s, char **lines, size_t n)
     }
 }
 
-/* The recorded stage nearest to the cursor's, scores before all others. */
-static enum asc_channel nearest_stage(const struct trace *t, enum asc_channel from)
-{
-    for (int distance = 0; distance < ASC_CHANNELS; distance++)
-        for (int side = 1; side >= -1; side -= 2) {
-            const int ch = (int)from + side * distance;
-            if (ch >= 0 && ch < ASC_CHANNELS && trace_has(t, ch))
-                return (enum asc_channel)ch;
-        }
-    return from;
-}
-
-/* An isolated run is compared with the ordinary one before it. */
-static void keep_ordinary(struct session *s)
-{
-    s->isolation.trace = s->trace;
-    s->isolation.judgement = s->judgement;
-    s->trace = NULL;
-    s->judgement = NULL;
-}
-
-/* A new run takes the place of the last one; the cursor stays where it points to something that is recorded. */
-static void adopt_run(struct session *s, struct trace *t, struct judgement *j)
-{
-    struct cursor *c = &s->cursor;
-    s->follow_first = s->run_number == 0;
-    if (t->fed && !s->isolation.trace)
-        keep_ordinary(s);
-    drop_run(s);
-    if (t->fed)
-        s->isolation.asked = s->isolating;
-    else
-        drop_ordinary(s);
-    s->trace = t;
-    s->judgement = j;
-    s->run_number++;
-    if (s->has_scenario)
-        make_title(s);
-    if (session_slot(s) < 0 || c->kv_tile >= t->layout.kv_tiles) {
-        const int32_t *place = trace_slot_place(t, 0);
-        *c = (struct cursor){.batch = place[0], .head = place[1], .q_tile = place[2], .channel = c->channel};
-        s->follow_first = 1;
-    }
-    c->channel = nearest_stage(t, c->channel);
-    /* A trap on a NaN or an infinity mostly tells of a consequence: where it begins is for the verdicts to say. */
-    const struct trace_event *event = session_event(s);
-    s->at_event = event && event->line > 0 && strncmp(event->kind, "fp-", 3) != 0;
-    work_prefer(s->work, session_slot(s));
-}
-
 static void take_findings(struct session *s, struct mail *mail)
 {
-    struct judgement *j = s->judgement;
+    const struct trace *t;
+    struct judgement *j = session_judging(s, &t);
     if (mail->complete && j) {
         memcpy(j->findings, mail->findings, (size_t)mail->n_findings * sizeof *j->findings);
         j->n_findings = mail->n_findings;
         j->complete = 1;
-        s->finding = j->n_findings ? &j->findings[0] : NULL;
+        if (j == s->judgement)
+            s->finding = j->n_findings ? &j->findings[0] : NULL;
     }
     free(mail->findings);
 }
@@ -383,25 +316,29 @@ static int follow_first(struct session *s)
 int session_update(struct session *s)
 {
     struct mail mail;
+    const struct trace *t;
+    const int saved = session_take_saves(s);
     if (!work_collect(s->work, &mail))
-        return 0;
+        return session_rerun_if_due(s) || saved;
     append_log(s, mail.log, mail.n_log);
+    session_take_reads(s, mail.reads, mail.n_reads);
     if (mail.trace)
-        adopt_run(s, mail.trace, mail.judgement);
-    if (s->judgement && !s->judgement->complete)
-        judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
+        session_adopt_run(s, mail.trace, mail.judgement);
+    s->made_run |= mail.trace != NULL;
+    struct judgement *judging = session_judging(s, &t);
+    if (judging && !judging->complete)
+        judgement_summarise(judging, t, &judging->summary);
     take_findings(s, &mail);
     s->phase = mail.phase;
     snprintf(s->activity, sizeof s->activity, "%s", mail.activity);
     s->done = mail.done;
     s->total = mail.total;
     s->activity_since = mail.since;
-    if (mail.finished) {
-        s->err = mail.err;
-        s->phase = mail.err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
-    }
+    if (mail.finished)
+        session_end_run(s, &mail.err, s->made_run);
     if (!follow_first(s))
         session_refresh_detail(s);
+    session_rerun_if_due(s);
     return 1;
 }
 
@@ -432,6 +369,13 @@ int session_save(const struct session *s, const char *path, struct err *err)
     if (s->isolation.trace)
         return err_set(err, ERR_INPUT, path, "an isolated run is not saved: its values are not the kernel's own");
     return trace_save(s->trace, path, err);
+}
+
+int session_save_run(const struct session *s, int number, const char *path, struct err *err)
+{
+    const int i = runs_index(&s->runs, number);
+    return i < 0 ? err_set(err, ERR_INPUT, path, "run %d is not kept any more", number)
+                 : trace_save(s->runs.at[i].trace, path, err);
 }
 
 const struct trace_event *session_event(const struct session *s)

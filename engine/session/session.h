@@ -6,8 +6,10 @@
 
 #include "engine/base/err.h"
 #include "engine/runners/runner.h"
+#include "engine/session/change.h"
 #include "engine/session/isolation.h"
 #include "engine/session/judgement.h"
+#include "engine/session/runs.h"
 #include "scenarios/scenario.h"
 
 enum phase {
@@ -31,6 +33,13 @@ struct cursor {
 #define LOG_LINES_MAX 10000
 
 struct work;
+struct watch;
+
+/* Reads a scenario again, as it was read when the session was opened. read NULL: scenario_read(). */
+struct scenario_reader {
+    int (*read)(const void *ctx, const char *path, const char *root, struct scenario *out, struct err *err);
+    const void *ctx; /* borrowed */
+};
 
 struct session {
     struct runner_paths paths;
@@ -42,9 +51,12 @@ struct session {
     char activity[64];                  /* "compiling v2b_scalar.cu", "running" */
     double done, total;                 /* of the activity; total 0: unknown */
     double activity_since;              /* monotonic seconds */
-    struct trace *trace;                /* owned; NULL before the first run */
-    struct judgement *judgement;        /* owned; NULL without a trace */
-    int run_number;                     /* 1 for the first run */
+    struct trace *trace;                /* what is shown: borrowed from runs, but an isolated one; NULL: no run yet */
+    struct judgement *judgement;        /* as trace */
+    int run_number;                     /* of the run that is shown; 1 for the first */
+    struct runs runs;                   /* the last ones, the shown one among them */
+    struct change change;               /* from the run before to the one that is shown */
+    int made_run;                       /* 1: the work under way has come to a run that is shown */
     struct isolation isolation;         /* of an isolated run that is shown */
     struct isolation_request isolating; /* the one that was asked for last */
     struct cursor cursor;
@@ -63,6 +75,14 @@ struct session {
     char message[256];    /* one line about the last command ("no next bad tile") */
     struct trace *opened; /* owned: a saved trace that is not judged yet */
     struct work *work;    /* owned: threads, judge queue, child */
+
+    struct watch *watch; /* owned; NULL: saved files are not noticed */
+    char **reads;        /* owned, [n_reads]: files that the kernel's builds have included */
+    size_t n_reads;
+    int rerun_due;                 /* 1: something was saved that no run has used yet */
+    int reread_due;                /* 1: the scenario was */
+    struct scenario_reader reader; /* of the scenario's file */
+    int read_checks, read_profile; /* what the file and the options say, whatever keys have made of it */
 };
 
 int session_open_scenario(const char *path, struct session **out, struct err *err);
@@ -85,6 +105,20 @@ int session_busy(const struct session *s);
 /* Runs to the end in the calling thread's time. progress: a line on stderr after a second. -1: it failed (s->err). */
 int session_finish(struct session *s, int progress);
 int session_save(const struct session *s, const char *path, struct err *err);
+
+/* The last runs. The cursor stays at its place. -1: s->message says why not. */
+int session_show_run(struct session *s, int number);
+int session_flip(struct session *s); /* to the run that was shown before this one, and back */
+int session_name_run(struct session *s, int number, const char *name); /* cut to RUN_NAME_BYTES */
+int session_save_run(const struct session *s, int number, const char *path, struct err *err);
+void session_note_saved(struct session *s, int number, const char *path); /* where that run was saved */
+
+/* Watching. While it is on, whatever decides a run (the kernel, what it includes, its patch, the scenario) is run again
+   as soon as it is saved; saves during a run are followed by one more. -1: s->message says why not. */
+int session_watch(struct session *s, int on);
+int session_watching(const struct session *s);
+/* Runs again when nothing is under way any more. */
+void session_ask_rerun(struct session *s);
 
 /* Stepping. Each returns 1 if the cursor moved; else s->message says why not. */
 int session_step_stage(struct session *s, int by); /* over the channels that are recorded */

@@ -112,6 +112,22 @@ static void on_log(void *ctx, const char *line)
     signal_mail(w);
 }
 
+static void on_reads(void *ctx, const char *path)
+{
+    struct work *w = ctx;
+    pthread_mutex_lock(&w->lock);
+    int known = 0;
+    for (size_t i = 0; i < w->mail.n_reads && !known; i++)
+        known = strcmp(w->mail.reads[i], path) == 0;
+    char **reads = known ? NULL : realloc(w->mail.reads, (w->mail.n_reads + 1) * sizeof *reads);
+    if (reads) {
+        w->mail.reads = reads;
+        reads[w->mail.n_reads] = strdup(path);
+        w->mail.n_reads += reads[w->mail.n_reads] != NULL;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 static int take(struct work *w, int slot)
 {
     return slot >= 0 && slot < w->judgement->n_slots && !atomic_exchange(&w->taken[slot], 1);
@@ -278,7 +294,8 @@ static void *work_thread(void *ctx)
 {
     struct work *w = ctx;
     struct err err = {0}, judge_err = {0};
-    struct runner_progress progress = {.report = on_report, .log = on_log, .ctx = w, .cancel = &w->cancel};
+    struct runner_progress progress = {
+        .report = on_report, .log = on_log, .ctx = w, .cancel = &w->cancel, .reads = on_reads};
     if (w->run)
         isolate(w, &progress, &err);
     else if (w->scenario && record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err) == 0)
@@ -381,6 +398,8 @@ int work_collect(struct work *w, struct mail *mail)
     w->mail.complete = 0;
     w->mail.log = NULL;
     w->mail.n_log = 0;
+    w->mail.reads = NULL;
+    w->mail.n_reads = 0;
     w->mail.finished = 0;
     w->mail.err = (struct err){0};
     pthread_mutex_unlock(&w->lock);
@@ -429,6 +448,9 @@ static void drop_mail(struct mail *mail)
     for (size_t i = 0; i < mail->n_log; i++)
         free(mail->log[i]);
     free(mail->log);
+    for (size_t i = 0; i < mail->n_reads; i++)
+        free(mail->reads[i]);
+    free(mail->reads);
 }
 
 void work_free(struct work *w)

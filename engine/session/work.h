@@ -20,6 +20,8 @@ struct mail {
     int n_findings;
     char **log; /* new lines */
     size_t n_log;
+    char **reads; /* files that the kernel includes, each once since the last mail */
+    size_t n_reads;
     struct err err; /* code ERR_NONE while all is well */
     int finished;   /* 1: the thread has nothing left to do */
 };

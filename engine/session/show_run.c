@@ -1,0 +1,220 @@
+#include "engine/session/show_run.h"
+
+#include "engine/session/work.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void session_make_title(struct session *s)
+{
+    char kernel[128];
+    snprintf(kernel, sizeof kernel, "%s", base_name(s->scenario.kernel));
+    char *dot = strrchr(kernel, '.');
+    if (dot)
+        *dot = '\0';
+    const char *define = s->scenario.define, *patch = s->scenario.patch;
+    snprintf(s->title, sizeof s->title, "%s%s%s%s%s", kernel, *define ? " " : "", define, *patch ? " + " : "",
+             base_name(patch));
+}
+
+void session_refresh_change(struct session *s)
+{
+    const struct run *shown = runs_shown(&s->runs);
+    s->change = (struct change){0};
+    if (shown && !s->isolation.trace)
+        change_find(runs_before(&s->runs, shown), shown, &s->change);
+}
+
+void session_drop_isolated(struct session *s)
+{
+    if (!s->isolation.trace)
+        return;
+    session_drop_detail(s);
+    judgement_free(s->judgement);
+    trace_free(s->trace);
+    s->trace = s->isolation.trace;
+    s->judgement = s->isolation.judgement;
+    s->finding = NULL;
+    s->isolation = (struct isolation){0};
+}
+
+/* The recorded stage nearest to the cursor's, scores before all others. */
+static enum asc_channel nearest_stage(const struct trace *t, enum asc_channel from)
+{
+    for (int distance = 0; distance < ASC_CHANNELS; distance++)
+        for (int side = 1; side >= -1; side -= 2) {
+            const int ch = (int)from + side * distance;
+            if (ch >= 0 && ch < ASC_CHANNELS && trace_has(t, ch))
+                return (enum asc_channel)ch;
+        }
+    return from;
+}
+
+/* A new run takes the place of the last one, which keeps what is said of it. */
+static void show_new(struct session *s, struct trace *t, struct judgement *j)
+{
+    const int old = runs_index(&s->runs, s->runs.shown);
+    if (old >= 0) {
+        s->runs.at[old].finding = s->finding;
+        s->runs.at[old].at_event = s->at_event;
+    }
+    if (s->has_scenario)
+        session_make_title(s);
+    runs_add(&s->runs, t, j, s->title);
+    s->run_number = s->runs.shown;
+}
+
+/* An isolated run is compared with the ordinary one before it. */
+static void show_isolated(struct session *s)
+{
+    session_drop_isolated(s); /* an earlier one */
+    s->isolation.trace = s->trace;
+    s->isolation.judgement = s->judgement;
+    s->isolation.asked = s->isolating;
+    const size_t used = strlen(s->title);
+    snprintf(s->title + used, sizeof s->title - used, ", %s isolated", s->isolation.asked.name);
+}
+
+void session_adopt_run(struct session *s, struct trace *t, struct judgement *j)
+{
+    struct cursor *c = &s->cursor;
+    s->follow_first = s->runs.made == 0;
+    session_drop_detail(s);
+    if (t->fed) {
+        session_make_title(s);
+        show_isolated(s);
+    } else {
+        session_drop_isolated(s);
+        show_new(s, t, j);
+    }
+    s->finding = NULL;
+    s->trace = t;
+    s->judgement = j;
+    session_refresh_change(s);
+    if (session_slot(s) < 0 || c->kv_tile >= t->layout.kv_tiles) {
+        const int32_t *place = trace_slot_place(t, 0);
+        *c = (struct cursor){.batch = place[0], .head = place[1], .q_tile = place[2], .channel = c->channel};
+        s->follow_first = 1;
+    }
+    c->channel = nearest_stage(t, c->channel);
+    /* A trap on a NaN or an infinity mostly tells of a consequence: where it begins is for the verdicts to say. */
+    const struct trace_event *event = session_event(s);
+    s->at_event = event && event->line > 0 && strncmp(event->kind, "fp-", 3) != 0;
+    work_prefer(s->work, session_slot(s));
+}
+
+struct judgement *session_judging(const struct session *s, const struct trace **trace)
+{
+    const struct run *newest = runs_newest(&s->runs);
+    if (s->isolation.trace || !newest) {
+        *trace = s->trace;
+        return s->judgement;
+    }
+    *trace = newest->trace;
+    return newest->judgement;
+}
+
+void session_end_run(struct session *s, const struct err *err, int made_run)
+{
+    s->err = *err;
+    if (made_run && !s->isolation.trace && s->runs.n) {
+        struct run *newest = &s->runs.at[s->runs.n - 1];
+        newest->err = *err;
+        if (newest->judgement->complete)
+            run_measure(newest);
+        const struct run *shown = runs_shown(&s->runs);
+        s->err = shown->err;
+    }
+    s->phase = s->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
+    session_refresh_change(s);
+}
+
+static int within(int value, int count)
+{
+    return value < 0 ? 0 : value >= count ? count - 1 : value;
+}
+
+/* The place stays, recorded or not, as far as the run's problem has it. */
+static void keep_cursor(struct session *s)
+{
+    const struct trace *t = s->trace;
+    struct cursor *c = &s->cursor;
+    c->batch = within(c->batch, t->problem.batch);
+    c->head = within(c->head, t->problem.heads);
+    c->q_tile = within(c->q_tile, t->layout.q_tiles);
+    c->kv_tile = within(c->kv_tile, t->layout.kv_tiles);
+    c->row = within(c->row, channel_rows(c->channel, &t->plan));
+    c->col = within(c->col, channel_cols(c->channel, &t->plan, &t->problem));
+}
+
+static int refuse(struct session *s, const char *why)
+{
+    snprintf(s->message, sizeof s->message, "%s", why);
+    return -1;
+}
+
+int session_show_run(struct session *s, int number)
+{
+    const int i = runs_index(&s->runs, number), old = runs_index(&s->runs, s->runs.shown);
+    if (i < 0)
+        return refuse(s, "this run is not kept any more");
+    if (s->isolation.trace && session_busy(s) && !s->judgement->complete)
+        return refuse(s, "the isolated run is being judged: x stops it");
+    if (s->isolation.trace) {
+        session_drop_isolated(s);
+    } else if (old >= 0) {
+        s->runs.at[old].finding = s->finding;
+        s->runs.at[old].at_event = s->at_event;
+    }
+    session_drop_detail(s);
+    const struct run *run = &s->runs.at[i];
+    if (number != s->runs.shown)
+        s->runs.before = s->runs.shown;
+    s->runs.shown = s->run_number = number;
+    s->trace = run->trace;
+    s->judgement = run->judgement;
+    s->finding = run->finding ? run->finding : run->judgement->n_findings ? &run->judgement->findings[0] : NULL;
+    s->at_event = run->at_event;
+    s->follow_first = 0;
+    snprintf(s->title, sizeof s->title, "%s", run->title);
+    if (!session_busy(s)) {
+        s->err = run->err;
+        s->phase = run->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
+    }
+    s->message[0] = '\0';
+    keep_cursor(s);
+    session_refresh_change(s);
+    session_refresh_detail(s);
+    return 0;
+}
+
+int session_flip(struct session *s)
+{
+    const struct run *other = runs_other(&s->runs);
+    if (s->isolation.trace) /* back to what it is an isolated run of */
+        return session_show_run(s, s->runs.shown);
+    if (!other)
+        return refuse(s, s->has_scenario ? "there is no other run yet: r runs it again" : "there is no other run");
+    return session_show_run(s, other->number);
+}
+
+int session_name_run(struct session *s, int number, const char *name)
+{
+    const int i = runs_index(&s->runs, number);
+    if (i < 0)
+        return refuse(s, "this run is not kept any more");
+    snprintf(s->runs.at[i].name, sizeof s->runs.at[i].name, "%s", name);
+    return 0;
+}
+
+void session_note_saved(struct session *s, int number, const char *path)
+{
+    const int i = runs_index(&s->runs, number);
+    if (i >= 0)
+        snprintf(s->runs.at[i].saved, sizeof s->runs.at[i].saved, "%s", path);
+}
