@@ -2,7 +2,7 @@
 """Takes each barrier, wait and initialisation out of each kernel in turn and says how that is caught.
 
 A mutant is a kernel without one of its statements. It is run with access checks and without, in both lane orders, on a
-few small shapes. Values that differ from the kernel's own in any run, or a report, make it harmful; a harmful one that
+few small shapes. O or LSE that differ from the kernel's own in any run, or a report, make it harmful; a harmful one that
 the checks do not report is missed, which is an error, as is a report on a kernel that is whole. What changes no value
 and is not reported was redundant.
 

@@ -1,5 +1,6 @@
 /* Runs a kernel, with access checks or without, on random inputs of one shape, and prints what came of it: a line
-   "output" with a hash of O, LSE and all that was recorded, a line for each event, and one with seconds.
+   "output" with a hash of O and LSE, one "recorded" of what probes recorded, a line for each event, and one with
+   seconds.
 
      run_checked [-c] [-p] [-d] [-r ROUNDS] KERNEL.cu B,H,HKV,QLEN,KVLEN,D [causal] [bf16] ...
 
@@ -46,12 +47,20 @@ static void fill(void *to, enum dtype dtype, size_t n, uint32_t seed)
     }
 }
 
-static uint64_t hash_of(const struct trace *t)
+#define HASH_BEGIN 0xCBF29CE484222325u
+
+static uint64_t hash_outputs(const struct trace *t)
 {
-    uint64_t h = 0xCBF29CE484222325u;
+    uint64_t h = HASH_BEGIN;
     const struct layout_part *outputs[] = {&t->layout.o, &t->layout.lse};
     for (int i = 0; i < 2; i++)
         h = hash(h, t->bytes + outputs[i]->offset, outputs[i]->bytes);
+    return h;
+}
+
+static uint64_t hash_recorded(const struct trace *t)
+{
+    uint64_t h = HASH_BEGIN;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         for (int slot = 0; slot < t->layout.n_slots && t->layout.channel[ch].dtype >= 0; slot++)
             for (int kv = 0; kv < t->layout.channel[ch].n_kv; kv++) {
@@ -117,7 +126,8 @@ static int run_shape(const struct options *o, struct child *c, const struct buil
     if (failed)
         printf("failed %s: %s\n", shape, err.message);
     else
-        printf("output %016llx %s\n", (unsigned long long)hash_of(t), shape);
+        printf("output %016llx %s\nrecorded %016llx\n", (unsigned long long)hash_outputs(t), shape,
+               (unsigned long long)hash_recorded(t));
     print_events(t);
     printf("seconds %.4f\n", best);
     trace_free(t);

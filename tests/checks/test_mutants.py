@@ -34,7 +34,7 @@ class Mutants(unittest.TestCase):
                 said = [self.run_it(BUILD / "tests/run_checked", *checks, path, *shape).splitlines()
                         for checks in ((), ("-c",))]
                 self.assertEqual([line for line in said[1] if line.startswith("event")], [])
-                self.assertEqual(said[0][0], said[1][0])
+                self.assertEqual(said[0][:2], said[1][:2])
                 self.assertTrue(said[0][0].startswith("output "), said[0])
 
 
