@@ -15,7 +15,7 @@
 
 /* What the stand-in verbs were asked to do. */
 static struct {
-    int started, cancelled, saved, isolated, busy, fd;
+    int started, cancelled, saved, isolated, watching, asked, busy, fd;
     int rerun; /* 1: a started run is over at once and U is off in it */
     char saved_path[256];
 } fixture;
@@ -243,14 +243,15 @@ static struct session *fixture_run(const struct fixture_shape *shape, int n_slot
 static const struct fixture_shape fixture_mission = {1, 8, 512, 512, 64, 64};
 
 /* The run of the first screen: S is off everywhere, all that follows is off by the truth only. */
-static struct session *fixture_fail(void)
+static __attribute__((unused)) struct session *fixture_fail(void)
 {
     struct session *s = fixture_run(&fixture_mission, 64, asc_s, 64);
     fixture_find(s);
     return s;
 }
 
-static void fixture_event(struct session *s, const char *kind, const char *text, const char *file, int line)
+static void __attribute__((unused))
+fixture_event(struct session *s, const char *kind, const char *text, const char *file, int line)
 {
     struct trace_info *info = &s->trace->info;
     info->events = realloc(info->events, (info->n_events + 1) * sizeof *info->events);
@@ -272,8 +273,11 @@ static void fixture_free(struct session *s)
     for (size_t i = 0; i < s->n_log; i++)
         free(s->log[i]);
     free(s->log);
-    judgement_free(s->judgement);
-    trace_free(s->trace);
+    if (runs_index(&s->runs, s->runs.shown) < 0) { /* else they are the ring's */
+        judgement_free(s->judgement);
+        trace_free(s->trace);
+    }
+    runs_free(&s->runs);
     judgement_free(s->isolation.judgement);
     trace_free(s->isolation.trace);
     free(s);
@@ -446,6 +450,7 @@ int session_update(struct session *s)
         return 0;
     if (fixture.rerun && fixture.busy) {
         fixture.busy = 0;
+        s->run_number++;
         s->phase = PHASE_READY;
         fixture_judge(s, asc_u, s->judgement->n_slots);
     }
@@ -456,6 +461,61 @@ int session_busy(const struct session *s)
 {
     (void)s;
     return fixture.busy;
+}
+
+int session_show_run(struct session *s, int number)
+{
+    const struct run *run = &s->runs.at[runs_index(&s->runs, number)];
+    s->runs.before = s->runs.shown;
+    s->runs.shown = s->run_number = number;
+    s->trace = run->trace;
+    s->judgement = run->judgement;
+    s->finding = s->judgement->n_findings ? s->judgement->findings : NULL;
+    change_find(runs_before(&s->runs, run), run, &s->change);
+    s->phase = PHASE_READY;
+    fixture_detail(s);
+    return 0;
+}
+
+int session_flip(struct session *s)
+{
+    const struct run *other = runs_other(&s->runs);
+    if (other)
+        return session_show_run(s, other->number);
+    snprintf(s->message, sizeof s->message, "there is no other run");
+    return -1;
+}
+
+int session_name_run(struct session *s, int number, const char *name)
+{
+    struct run *run = &s->runs.at[runs_index(&s->runs, number)];
+    snprintf(run->name, sizeof run->name, "%s", name);
+    return 0;
+}
+
+void session_note_saved(struct session *s, int number, const char *path)
+{
+    struct run *run = &s->runs.at[runs_index(&s->runs, number)];
+    snprintf(run->saved, sizeof run->saved, "%s", path);
+}
+
+int session_watch(struct session *s, int on)
+{
+    (void)s;
+    fixture.watching = on;
+    return 0;
+}
+
+int session_watching(const struct session *s)
+{
+    (void)s;
+    return fixture.watching;
+}
+
+void session_ask_rerun(struct session *s)
+{
+    (void)s;
+    fixture.asked++;
 }
 
 int session_save(const struct session *s, const char *path, struct err *err)
@@ -469,6 +529,12 @@ int session_save(const struct session *s, const char *path, struct err *err)
         return err_errno(err, path, "can not be created");
     fclose(file);
     return 0;
+}
+
+int session_save_run(const struct session *s, int number, const char *path, struct err *err)
+{
+    (void)number;
+    return session_save(s, path, err);
 }
 
 #endif
