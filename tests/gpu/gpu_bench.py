@@ -76,7 +76,6 @@ class Bench(unittest.TestCase):
         self.assertEqual(sorted({rung["kernel"] for rung in found}),
                          sorted(f"kernels/{path.name}" for path in (ROOT / "kernels").glob("*.cu")))
         for kernel in warps.KERNELS:
-            for kernel in warps.KERNELS:
             self.assertEqual([rung["define"] for rung in found if rung["kernel"] == f"kernels/{kernel}.cu"],
                              ["WS=0", "WS=1", "WS=2"])
         for rung in found:
