@@ -33,7 +33,7 @@ class Scenarios(unittest.TestCase):
     def test_bugs_cover_every_stage_and_two_at_once(self):
         culprits = [value(path.read_text(encoding="utf-8"), "culprits", "").split(",")
                     for path in (ROOT / "scenarios/bugs").glob("*.ini")]
-        self.assertEqual(sorted({stage for stages in culprits for stage in stages}), sorted(STAGES))
+        self.assertLessEqual(set(STAGES), {stage for stages in culprits for stage in stages})
         self.assertTrue(any(len(stages) > 1 for stages in culprits))
 
 
