@@ -99,7 +99,10 @@ static const struct {
     {FILL_ONE_HOT, CAUSE_u_previous_dropped, CAUSE_u_tile_dropped},  /* every tile adds the same */
     {FILL_ONE_HOT, CAUSE_u_v_wrong_head, CAUSE_u_keys_permuted},     /* V of each head is the identity, moved */
     {FILL_ONE_HOT, CAUSE_u_v_not_transposed, CAUSE_u_keys_permuted},
-    {FILL_ZEROS, CAUSE_lse_l_subtracted, CAUSE_lse_negated}, /* m is 0 */
+    {FILL_ONE_HOT, CAUSE_u_v_not_transposed, CAUSE_u_v_blocks_transposed},
+    {FILL_ONE_HOT, CAUSE_u_v_blocks_transposed, CAUSE_u_keys_permuted},
+    {FILL_CONSTANT, CAUSE_u_v_next_tile, CAUSE_u_tile_dropped}, /* only behind the last tile, in zeros, V differs */
+    {FILL_ZEROS, CAUSE_lse_l_subtracted, CAUSE_lse_negated},    /* m is 0 */
     {FILL_ZEROS, CAUSE_lse_base_2, CAUSE_lse_log2_of_l},
 };
 
