@@ -67,6 +67,8 @@ static int debug(const struct options *o, struct session *s, struct err *err)
         return -1;
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
+    if (s->has_scenario)
+        session_watch(s, 1); /* where that can not be, the screen says why */
     if (tui_run(s, &tui, err) != 0)
         return -1;
     return o->output ? session_save(s, o->output, err) : 0;

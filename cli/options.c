@@ -275,7 +275,7 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
     return check_files(out, first, err);
 }
 
-static int set_key(struct session *s, const char *setting, struct err *err)
+static int set_key(struct scenario *scenario, const char *setting, struct err *err)
 {
     char key[128];
     const char *equals = strchr(setting, '=');
@@ -284,7 +284,48 @@ static int set_key(struct session *s, const char *setting, struct err *err)
         return err_set(err, ERR_USAGE, "--set", "no key is as long as in '%s'", setting);
     memcpy(key, setting, n);
     key[n] = '\0';
-    return scenario_set(&s->scenario, key, equals + 1, err);
+    return scenario_set(scenario, key, equals + 1, err);
+}
+
+static int changes_scenario(const struct options *o)
+{
+    return o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->n_settings || o->n_defines;
+}
+
+/* What the options say instead of the file. */
+static int change_scenario(const struct options *o, struct scenario *scenario, struct err *err)
+{
+    int failed = 0;
+    if (o->shape)
+        failed = scenario_parse_shape(o->shape, &scenario->problem, err);
+    if (!failed && o->patch)
+        failed = scenario_set(scenario, "scenario.patch", o->patch, err);
+    if (!failed && o->mem)
+        failed = scenario_set(scenario, "capture.mem", o->mem, err);
+    if (!failed && o->backend)
+        failed = scenario_set(scenario, "scenario.backend", o->backend, err);
+    if (!failed && o->probes)
+        failed = scenario_set(scenario, "scenario.probes", strcmp(o->probes, "off") == 0 ? "off" : "on", err);
+    if (!failed && o->checks)
+        failed = scenario_set(scenario, "scenario.checks", "yes", err);
+    for (int i = 0; i < o->n_settings && !failed; i++)
+        failed = set_key(scenario, o->settings[i], err);
+    for (int i = 0; i < o->n_defines && !failed; i++)
+        failed = scenario_define(scenario, o->defines[i], err);
+    if (!failed && changes_scenario(o))
+        failed = scenario_check(scenario, err);
+    return failed ? -1 : 0;
+}
+
+/* A scenario that was saved while its session is open. */
+static int read_again(const void *ctx, const char *path, const char *root, struct scenario *out, struct err *err)
+{
+    if (scenario_read(path, root, out, err) != 0)
+        return -1;
+    if (change_scenario(ctx, out, err) == 0)
+        return 0;
+    scenario_free(out);
+    return -1;
 }
 
 int options_open(const struct options *o, const char *path, struct session **out, struct err *err)
@@ -293,35 +334,18 @@ int options_open(const struct options *o, const char *path, struct session **out
     *out = NULL;
     if (session_open(path, &s, err) != 0)
         return -1;
-    int changes =
-            o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->n_settings || o->n_defines,
-        failed = 0;
-    if (changes && !s->has_scenario)
+    int failed = 0;
+    if (changes_scenario(o) && !s->has_scenario)
         failed = err_set(err, ERR_USAGE, path,
                          "is a recorded trace: --shape, --set, --define, --mem, --patch, --backend, --probes and "
                          "--checks can not change it");
-    if (!failed && o->shape)
-        failed = scenario_parse_shape(o->shape, &s->scenario.problem, err);
-    if (!failed && o->patch)
-        failed = scenario_set(&s->scenario, "scenario.patch", o->patch, err);
-    if (!failed && o->mem)
-        failed = scenario_set(&s->scenario, "capture.mem", o->mem, err);
-    if (!failed && o->backend)
-        failed = scenario_set(&s->scenario, "scenario.backend", o->backend, err);
-    if (!failed && o->probes)
-        failed = scenario_set(&s->scenario, "scenario.probes", strcmp(o->probes, "off") == 0 ? "off" : "on", err);
-    if (!failed && o->checks)
-        failed = scenario_set(&s->scenario, "scenario.checks", "yes", err);
-    for (int i = 0; i < o->n_settings && !failed; i++)
-        failed = set_key(s, o->settings[i], err);
-    for (int i = 0; i < o->n_defines && !failed; i++)
-        failed = scenario_define(&s->scenario, o->defines[i], err);
-    if (!failed && changes)
-        failed = scenario_check(&s->scenario, err);
+    else if (s->has_scenario)
+        failed = change_scenario(o, &s->scenario, err);
     if (failed) {
         session_free(s);
         return -1;
     }
+    s->reader = (struct scenario_reader){read_again, o};
     *out = s;
     return 0;
 }

@@ -1,5 +1,7 @@
 #include "tui/actions.h"
 
+#include "tui/editor.h"
+
 #include "tui/utf8.h"
 #include <string.h>
 
@@ -65,7 +67,7 @@ int actions_write_docs(FILE *out)
         fputs("| ", out);
         for (const char *rest = texts[a].keys; *rest;) {
             int length = (int)strcspn(rest, " ");
-            fprintf(out, "`%.*s`", length, rest);
+            fprintf(out, *rest == '`' ? "`` %.*s ``" : "`%.*s`", length, rest);
             rest += length;
             rest += strspn(rest, " ");
             if (*rest)
@@ -73,5 +75,5 @@ int actions_write_docs(FILE *out)
         }
         fprintf(out, " | %s | %s |\n", texts[a].name, texts[a].help);
     }
-    return ferror(out) ? -1 : 0;
+    return editor_write_docs(out);
 }

@@ -1,12 +1,10 @@
 /* One poll() loop over terminal, signals, the session's work and a save; a tick only while something is under way. */
 #include "tui/loop.h"
 
-#include "tui/actions.h"
 #include "tui/clock.h"
+#include "tui/loop_state.h"
 #include "tui/panels.h"
-#include "tui/save.h"
 #include "tui/term.h"
-#include "tui/view.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,28 +12,13 @@
 
 #define TICK_MS 100
 #define PAGE_TILES 8
-#define MAX_BACK 8
 
-struct loop {
-    struct session *s;
-    struct saver saver;
-    struct canvas canvas;
-    int cols, rows, ascii;
-    enum view_id view, back[MAX_BACK];
-    int n_back;
-    struct view_state vs;
-    int source_line;    /* where the source view stands */
-    int rerun;          /* 1: a run is under way that takes the place of another */
-    struct place first; /* where the run before it began to go wrong; slot -1: nowhere */
-    int quit;
-};
-
-static void say(struct loop *l, const char *text)
+void loop_say(struct loop *l, const char *text)
 {
     snprintf(l->s->message, sizeof l->s->message, "%.*s", (int)sizeof l->s->message - 1, text);
 }
 
-static void open_view(struct loop *l, enum view_id view)
+void loop_open_view(struct loop *l, enum view_id view)
 {
     if (view == l->view)
         return;
@@ -44,6 +27,7 @@ static void open_view(struct loop *l, enum view_id view)
     l->back[l->n_back++] = l->view;
     l->view = view;
     l->vs.top = view_start_top(view, l->s, l->cols, l->rows);
+    l->vs.selected = view == VIEW_RUNS ? runs_view_start(l->s) : 0;
 }
 
 static void cycle_shown(struct loop *l)
@@ -51,7 +35,7 @@ static void cycle_shown(struct loop *l)
     const struct tile_detail *d = &l->s->detail;
     session_cycle_shown(l->s);
     if (d->got && d->cols == 1)
-        say(l, "v changes what tiles of several columns show: the list of one column has all four numbers");
+        loop_say(l, "v changes what tiles of several columns show: the list of one column has all four numbers");
 }
 
 static void cancel(struct loop *l)
@@ -59,10 +43,10 @@ static void cancel(struct loop *l)
     if (session_busy(l->s))
         session_cancel(l->s);
     else
-        say(l, "nothing is under way");
+        loop_say(l, "nothing is under way");
 }
 
-static void go_back(struct loop *l)
+void loop_go_back(struct loop *l)
 {
     if (l->n_back > 0) {
         l->view = l->back[--l->n_back];
@@ -77,112 +61,9 @@ static void go_back(struct loop *l)
 static void zoom(struct loop *l)
 {
     if (l->view == VIEW_TILE)
-        open_view(l, VIEW_SOURCE);
+        loop_open_view(l, VIEW_SOURCE);
     else if (l->view == VIEW_OVERVIEW || l->view == VIEW_MAP)
-        open_view(l, VIEW_TILE);
-}
-
-static void save(struct loop *l)
-{
-    struct err err;
-    if (session_busy(l->s))
-        say(l, "wait until the run is judged, or stop it with x");
-    else if (saver_start(&l->saver, l->s, &err) != 0)
-        say(l, err.message);
-    else
-        snprintf(l->s->message, sizeof l->s->message, "saving %.200s", l->saver.path);
-}
-
-static void take_saved(struct loop *l)
-{
-    struct err err;
-    if (saver_finish(&l->saver, &err) == 0)
-        snprintf(l->s->message, sizeof l->s->message, "saved %.200s", l->saver.path);
-    else
-        snprintf(l->s->message, sizeof l->s->message, "not saved: %.200s", err.message);
-}
-
-static struct place first_bad(const struct session *s)
-{
-    if (!s->judgement)
-        return (struct place){.slot = -1};
-    const struct summary *summary = &s->judgement->summary;
-    return summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
-}
-
-static int same_place(struct place a, struct place b)
-{
-    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
-}
-
-static void rerun(struct loop *l)
-{
-    const struct place first = first_bad(l->s);
-    const int had_run = l->s->judgement != NULL;
-    if (l->saver.active) {
-        say(l, "a save is under way");
-    } else if (session_start(l->s) == 0) {
-        l->rerun = had_run;
-        l->first = first;
-    } else if (!l->s->message[0]) {
-        say(l, "a run is under way: x stops it");
-    }
-}
-
-/* The cursor stays where it is when a run takes the place of another: where that one goes wrong is said instead. */
-static void take_rerun(struct loop *l)
-{
-    struct session *s = l->s;
-    const struct place first = first_bad(s);
-    char words[64];
-    if (!l->rerun || session_busy(s))
-        return;
-    l->rerun = 0;
-    if (s->message[0] || first.slot < 0 || same_place(first, l->first) || same_place(first, session_place(s)))
-        return;
-    place_words(s, first, words, sizeof words);
-    snprintf(s->message, sizeof s->message, "first bad %s: g", words);
-}
-
-static void isolate(struct loop *l)
-{
-    struct isolation_request request;
-    isolation_of_stage(l->s->cursor.channel, &request);
-    if (l->saver.active)
-        say(l, "a save is under way");
-    else
-        session_isolate(l->s, &request); /* says itself why not */
-}
-
-/* From here on every run of this session is followed by it. */
-static void profile(struct loop *l)
-{
-    if (!l->s->has_scenario) {
-        say(l, "a recorded trace can not be measured");
-    } else if (session_busy(l->s)) {
-        say(l, "a run is under way: x stops it");
-    } else {
-        l->s->scenario.profile = SCENARIO_PROFILE_YES;
-        rerun(l);
-    }
-}
-
-/* From here on, until the key is pressed again. */
-static void checks(struct loop *l)
-{
-    struct scenario *scenario = &l->s->scenario;
-    if (!l->s->has_scenario) {
-        say(l, "a recorded trace can not be checked: open its scenario");
-    } else if (session_busy(l->s)) {
-        say(l, "a run is under way: x stops it");
-    } else if (scenario->backend == SCENARIO_BACKEND_GPU) {
-        say(l, "the scenario says backend = gpu: only the CPU executor can check accesses");
-    } else {
-        scenario->checks = !scenario->checks;
-        rerun(l);
-        if (!session_busy(l->s)) /* a save is under way */
-            scenario->checks = !scenario->checks;
-    }
+        loop_open_view(l, VIEW_TILE);
 }
 
 /* Keys that scroll views of text; 1 if this was one. */
@@ -297,54 +178,48 @@ static void command(struct loop *l, enum action a)
         zoom(l);
         break;
     case ACTION_BACK:
-        go_back(l);
+        loop_go_back(l);
         break;
     case ACTION_OVERVIEW:
-        open_view(l, VIEW_OVERVIEW);
+        loop_open_view(l, VIEW_OVERVIEW);
         break;
     case ACTION_MAP:
-        open_view(l, VIEW_MAP);
+        loop_open_view(l, VIEW_MAP);
         break;
     case ACTION_TILE:
-        open_view(l, VIEW_TILE);
+        loop_open_view(l, VIEW_TILE);
         break;
     case ACTION_SOURCE:
-        open_view(l, VIEW_SOURCE);
+        loop_open_view(l, VIEW_SOURCE);
         break;
     case ACTION_LOG:
-        open_view(l, VIEW_LOG);
+        loop_open_view(l, VIEW_LOG);
         break;
     case ACTION_RESOURCES:
-        open_view(l, VIEW_RESOURCES);
+        loop_open_view(l, VIEW_RESOURCES);
+        break;
+    case ACTION_RUNS:
+        loop_open_view(l, VIEW_RUNS);
+        break;
+    case ACTION_CHANGES:
+        loop_open_view(l, VIEW_CHANGES);
+        break;
+    case ACTION_ERRORS:
+        loop_open_view(l, VIEW_ERRORS);
         break;
     case ACTION_HELP:
         if (l->view == VIEW_HELP)
-            go_back(l);
+            loop_go_back(l);
         else
-            open_view(l, VIEW_HELP);
+            loop_open_view(l, VIEW_HELP);
         break;
     case ACTION_CYCLE_SHOWN:
         cycle_shown(l);
         break;
     case ACTION_REFERENCE:
         l->vs.truth = !l->vs.truth;
-        say(l, l->vs.truth ? "wanted: the truth from the original inputs"
-                           : "wanted: what follows from the values captured upstream");
-        break;
-    case ACTION_SAVE:
-        save(l);
-        break;
-    case ACTION_RERUN:
-        rerun(l);
-        break;
-    case ACTION_CHECKS:
-        checks(l);
-        break;
-    case ACTION_PROFILE:
-        profile(l);
-        break;
-    case ACTION_ISOLATE:
-        isolate(l);
+        loop_say(l, l->vs.truth ? "wanted: the truth from the original inputs"
+                                : "wanted: what follows from the values captured upstream");
         break;
     case ACTION_CANCEL:
         cancel(l);
@@ -372,15 +247,19 @@ static void command(struct loop *l, enum action a)
 static void act(struct loop *l, int key)
 {
     enum action a = action_of_key(key);
+    if (l->naming) {
+        loop_type_name(l, key);
+        return;
+    }
     if (a == ACTION_NONE)
         return;
     if (!l->saver.active)
         l->s->message[0] = '\0';
-    if (scroll(l, a))
+    if (loop_list_action(l, a) || scroll(l, a))
         return;
     if (l->view == VIEW_TILE)
         a = within_tile(a);
-    if (!step(l, a))
+    if (!step(l, a) && !loop_run_action(l, a))
         command(l, a);
 }
 
@@ -446,10 +325,10 @@ static int turn(struct loop *l, struct err *err)
     if (read_terminal(l, err) != 0)
         return -1;
     if (l->saver.active && fds[2].revents)
-        take_saved(l);
+        loop_take_saved(l);
     if (!l->saver.active) {
         session_update(l->s);
-        take_rerun(l);
+        loop_take_run(l);
     }
     return 0;
 }
@@ -468,6 +347,7 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
     if (!term_utf8())
         l.ascii = 1;
     term_size(&l.cols, &l.rows);
+    loop_begin_runs(&l);
     l.vs.top = view_start_top(l.view, s, l.cols, l.rows);
     int failed = 0;
     while (!l.quit && !failed)

@@ -120,10 +120,15 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
     char words[700], title[64];
     if (session_failed_to_show(s)) { /* the panels give way to the whole text */
         error_title(s, title, sizeof title);
+        if (s->trace) {
+            canvas_printf(c, area, 1, 0, STYLE_TEXT, "E shows all of it; what is shown is run %d", s->run_number);
+            snprintf(words, sizeof words, "%s: %s%s%.*s", title, s->err.where, s->err.where[0] ? ": " : "",
+                     (int)strcspn(s->err.message, "\n"), s->err.message);
+            canvas_put_cut(c, area, 0, 0, STYLE_BAD, words);
+            return;
+        }
         canvas_printf(c, area, 0, 0, STYLE_BAD, "%s%s", title,
-                      s->trace                       ? "; the run before it is still in views 2, 3 and 4"
-                      : s->err.code == ERR_CANCELLED ? ": nothing is recorded"
-                                                     : ": nothing was run");
+                      s->err.code == ERR_CANCELLED ? ": nothing is recorded" : ": nothing was run");
         return;
     }
     /* The verdict says that it is the run's error. */

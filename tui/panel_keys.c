@@ -60,13 +60,27 @@ void keys_draw(struct canvas *c, struct rect area, enum view_id view)
         add(&line, action_text(a)->hint);
 }
 
+const char *message_words(const struct session *s, char *room, size_t bytes, enum style *style)
+{
+    const int sense = change_sense(&s->change);
+    *style = STYLE_WARNING;
+    if (s->message[0])
+        return s->message;
+    change_words(&s->change, room, bytes);
+    *style = sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_DIM;
+    return room;
+}
+
 void message_draw(const struct session *s, struct canvas *c, struct rect area)
 {
+    char words[256];
+    enum style style;
+    const char *text = message_words(s, words, sizeof words, &style);
     rule_draw(c, area, NULL, NULL);
-    if (!s->message[0])
+    if (!text[0])
         return;
     const struct rect room = {area.row, area.col, 1, area.cols - 2};
     canvas_put(c, area, 0, 1, STYLE_RULE, " ");
-    const int used = canvas_put_cut(c, room, 0, 2, STYLE_WARNING, s->message);
+    const int used = canvas_put_cut(c, room, 0, 2, style, text);
     canvas_put(c, area, 0, 2 + used, STYLE_RULE, " ");
 }

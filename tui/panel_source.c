@@ -19,6 +19,14 @@ int source_line(const struct session *s)
     return e ? e->line : site ? site->line : 0;
 }
 
+const char *source_file(const struct session *s)
+{
+    const struct trace_event *e = standing_event(s);
+    const struct trace_site *site = session_site(s);
+    const char *file = e ? e->file : site ? site->file : s->trace ? s->trace->info.source_name : s->scenario.kernel;
+    return *file ? file : NULL;
+}
+
 void source_words(const struct session *s, char *out, size_t bytes)
 {
     const struct trace_event *e = standing_event(s);

@@ -85,7 +85,8 @@ void header_draw(const struct session *s, struct canvas *c, struct rect area)
 
     const char *word = session_verdict_word(s);
     int col = canvas_put(c, area, 0, 0, STYLE_STRONG, "attnscope") + 2;
-    int facts_cols = text_columns(facts), word_cols = text_columns(word);
+    const char *watching = session_watching(s) ? "watch " : "";
+    int facts_cols = text_columns(facts), word_cols = text_columns(word) + text_columns(watching);
     int title_cols = area.cols - col - facts_cols - word_cols - 2;
     struct rect title = {area.row, area.col + col, 1, title_cols};
     int used = canvas_put(c, title, 0, 0, STYLE_TEXT, s->title);
@@ -96,6 +97,14 @@ void header_draw(const struct session *s, struct canvas *c, struct rect area)
     struct rect rest = {area.row, area.col + col + used, 1, area.cols - col - used - word_cols - 1};
     canvas_put_cut(c, rest, 0, 0, STYLE_TEXT, facts);
     text_right(c, area, 0, verdict_style(s), word);
+    canvas_put(c, area, 0, area.cols - word_cols, STYLE_DIM, watching);
+}
+
+/* What became of a mark since the run before, right behind it. */
+static void change_draw(struct canvas *c, struct rect area, int row, int col, enum change_kind kind)
+{
+    if (kind != CHANGE_NONE)
+        canvas_put(c, area, row, col, kind == CHANGE_BETTER ? STYLE_OK : STYLE_BAD, kind == CHANGE_BETTER ? "▲" : "▼");
 }
 
 void strip_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -112,9 +121,9 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
         const struct stage_summary *stage = s->judgement ? &s->judgement->summary.stage[ch] : NULL;
         enum style style;
         const char *text = mark_text(stage ? stage->global : MARK_UNKNOWN, &style);
-        canvas_put(c, area, 1, col, style, text);
+        change_draw(c, area, 1, col + canvas_put(c, area, 1, col, style, text), s->change.stage[ch].global);
         text = mark_text(stage ? stage->local : MARK_UNKNOWN, &style);
-        canvas_put(c, area, 2, col, style, text);
+        change_draw(c, area, 2, col + canvas_put(c, area, 2, col, style, text), s->change.stage[ch].local);
     }
 }
 

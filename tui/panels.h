@@ -10,8 +10,10 @@ void text_right(struct canvas *c, struct rect area, int row, enum style style, c
 
 void header_draw(const struct session *s, struct canvas *c, struct rect area);
 void keys_draw(struct canvas *c, struct rect area, enum view_id view);
-/* The line above the keys: what the last command said. */
+/* The line above the keys: what the last command said, else what changed since the run before. */
 void message_draw(const struct session *s, struct canvas *c, struct rect area);
+/* What that line says; "": nothing. */
+const char *message_words(const struct session *s, char *room, size_t bytes, enum style *style);
 void strip_draw(const struct session *s, struct canvas *c, struct rect area);
 void facts_draw(const struct session *s, struct canvas *c, struct rect area);
 /* Two rows that answer first. roomy: the facts stand elsewhere on the screen. */
@@ -45,6 +47,7 @@ int source_count(const struct session *s); /* lines */
 /* Where the source stands: at the event of a run that has one, until the cursor moves, then at the probe of the
    cursor's stage; 0: unknown. And what is there: "barrier, line 53", "probe of S". */
 int source_line(const struct session *s);
+const char *source_file(const struct session *s); /* the file of that line; NULL: unknown */
 void source_words(const struct session *s, char *out, size_t bytes);
 const char *source_event_text(const struct session *s); /* of the event it stands at; "": none */
 /* The first line of a window of `rows` lines around that. */

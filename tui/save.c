@@ -23,22 +23,24 @@ void saver_free(struct saver *v)
     v->fd = -1;
 }
 
-static void choose_name(const struct session *s, char *name, size_t bytes)
+static void choose_name(const struct session *s, int number, char *name, size_t bytes)
 {
-    const struct trace_info *info = &s->trace->info;
-    snprintf(name, bytes, "%s", info->scenario_name[0] ? info->scenario_name : info->kernel);
+    const int i = runs_index(&s->runs, number ? number : s->runs.shown);
+    const struct trace_info *info = i < 0 ? &s->trace->info : &s->runs.at[i].trace->info;
+    const char *own = i < 0 ? "" : s->runs.at[i].name;
+    snprintf(name, bytes, "%s", *own ? own : info->scenario_name[0] ? info->scenario_name : info->kernel);
     for (char *c = name; *c; c++)
-        if (*c == '/' || (unsigned char)*c < 0x20)
+        if (*c == '/' || (unsigned char)*c <= 0x20)
             *c = '_';
     if (!name[0] || name[0] == '.')
         snprintf(name, bytes, "trace");
 }
 
-int saver_choose_path(const struct session *s, char *path, size_t bytes, struct err *err)
+int saver_choose_path(const struct session *s, int number, char *path, size_t bytes, struct err *err)
 {
     char name[128];
     struct stat status;
-    choose_name(s, name, sizeof name);
+    choose_name(s, number, name, sizeof name);
     for (int i = 1; i < 10000; i++) {
         if (i == 1)
             snprintf(path, bytes, "%s.safetensors", name);
@@ -54,20 +56,22 @@ static void *save(void *context)
 {
     struct saver *v = context;
     const uint64_t one = 1;
-    v->failed = session_save(v->session, v->path, &v->err) != 0;
+    v->failed = (v->number ? session_save_run(v->session, v->number, v->path, &v->err)
+                           : session_save(v->session, v->path, &v->err)) != 0;
     /* An eventfd counter of 0 takes 1 without fail. */
     return write(v->fd, &one, sizeof one) < 0 ? v : NULL;
 }
 
-int saver_start(struct saver *v, const struct session *s, struct err *err)
+int saver_start(struct saver *v, const struct session *s, int number, struct err *err)
 {
     if (v->active)
         return err_set(err, ERR_USAGE, "", "a save is under way");
     if (!s->trace)
         return err_set(err, ERR_INPUT, "", "there is no run to save yet");
-    if (saver_choose_path(s, v->path, sizeof v->path, err) != 0)
+    if (saver_choose_path(s, number, v->path, sizeof v->path, err) != 0)
         return -1;
     v->session = s;
+    v->number = number;
     v->err = (struct err){0};
     errno = pthread_create(&v->thread, NULL, save, v);
     if (errno != 0)

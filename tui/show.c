@@ -22,7 +22,7 @@ int tui_show(const struct session *s, const char *view, int cols, int rows, int 
 {
     const int id = view_from_name(view);
     if (id < 0) {
-        char names[128] = "";
+        char names[512] = "";
         for (const char *const *name = tui_view_names(); *name; name++)
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", *name);
         return err_set(err, ERR_USAGE, "", "no view '%s': expected one of %s", view, names);

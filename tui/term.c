@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <term.h>
 #include <termios.h>
 #include <unistd.h>
@@ -399,4 +400,40 @@ void term_suspend(void)
     take_size();
     term_redraw_all();
     refresh();
+}
+
+/* The child has the signals as this program found them. */
+static void become(char *const *argv)
+{
+    for (size_t i = 0; i < NOTED; i++)
+        sigaction(noted_signals[i], &term.noted_before[i], NULL);
+    for (size_t i = 0; i < FATAL; i++)
+        sigaction(fatal_signals[i], &term.fatal_before[i], NULL);
+    execv(argv[0], argv);
+    _exit(127);
+}
+
+int term_run(char *const *argv, int *status)
+{
+    /* Ctrl-C at the terminal is the program's; Ctrl-Z stops both, so that the shell is back and fg continues both. */
+    const struct sigaction ignored = {.sa_handler = SIG_IGN}, by_default = {.sa_handler = SIG_DFL};
+    struct sigaction interrupt, quit, stop;
+    endwin();
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0)
+        become(argv);
+    sigaction(SIGINT, &ignored, &interrupt);
+    sigaction(SIGQUIT, &ignored, &quit);
+    sigaction(SIGTSTP, &by_default, &stop);
+    int failed = pid < 0;
+    while (!failed && waitpid(pid, status, 0) < 0)
+        failed = errno != EINTR;
+    sigaction(SIGINT, &interrupt, NULL);
+    sigaction(SIGQUIT, &quit, NULL);
+    sigaction(SIGTSTP, &stop, NULL);
+    take_size();
+    term_redraw_all();
+    refresh();
+    return failed ? -1 : 0;
 }

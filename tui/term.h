@@ -30,6 +30,8 @@ int term_signal(void);    /* the signal behind TERM_ENDED; 0: the terminal close
 
 void term_draw(const struct canvas *c);
 void term_redraw_all(void); /* the next term_draw() trusts nothing that is on the screen */
-void term_suspend(void);    /* back to the shell; returns when the shell says so */
+/* Runs a program on the terminal and waits for its end; *status as of waitpid(). -1: no process could be made. */
+int term_run(char *const *argv, int *status);
+void term_suspend(void); /* back to the shell; returns when the shell says so */
 
 #endif

@@ -14,9 +14,10 @@ enum view_id {
 
 /* What belongs to the screen and not to the session. */
 struct view_state {
-    double now; /* monotonic seconds, for what is under way */
-    int truth;  /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
-    int top;    /* first line shown of a view that scrolls */
+    double now;   /* monotonic seconds, for what is under way */
+    int truth;    /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
+    int top;      /* first line shown of a view that scrolls */
+    int selected; /* entry of a view that is a list, from 0 */
 };
 
 struct view {
@@ -49,6 +50,13 @@ int view_source_start(const struct session *s, int cols, int rows);
 int view_log_lines(const struct session *s, int cols);
 int view_log_start(const struct session *s, int cols, int rows);
 int view_resources_lines(const struct session *s, int cols);
+int view_changes_lines(const struct session *s, int cols);
+/* The list of runs, newest first: where it begins, and the number of the selected run (0: none). */
+int runs_view_start(const struct session *s);
+int runs_view_number(const struct session *s, const struct view_state *vs);
+/* The list of an error's lines: how many, and the place that the selected one is about; returns its line, 0: none. */
+int errors_view_lines(const struct session *s);
+int errors_view_place(const struct session *s, const struct view_state *vs, char *file, size_t bytes);
 int view_help_lines(const struct session *s, int cols);
 
 #endif

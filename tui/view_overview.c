@@ -16,7 +16,9 @@ static void divider_draw(const struct session *s, struct canvas *c, const struct
     const int col = l->divider.col;
     canvas_fill(c, l->divider, STYLE_RULE, "│");
     canvas_put(c, all, l->top_rule.row, col, STYLE_RULE, "┬");
-    if (!s->message[0] || text_columns(s->message) + 3 < col) /* the message lies on that rule */
+    char words[256];
+    enum style style;
+    if (text_columns(message_words(s, words, sizeof words, &style)) + 3 < col) /* the message lies on that rule */
         canvas_put(c, all, l->bottom_rule.row, col, STYLE_RULE, "┴");
     const int right[] = {l->element_rule.rows ? l->element_rule.row : -1, l->source_rule.row};
     int met = 0;
@@ -99,7 +101,7 @@ void view_overview_draw(const struct session *s, struct canvas *c, const struct 
     message_draw(s, c, l.bottom_rule);
     keys_draw(c, l.keys, VIEW_OVERVIEW);
     const struct rect body = {l.divider.row, 0, l.divider.rows, c->cols};
-    if (session_failed_to_show(s)) {
+    if (session_failed_to_show(s) && !s->trace) {
         rule_draw(c, l.top_rule, NULL, NULL);
         error_draw(s, c, body);
     } else if (!s->trace) {

@@ -1,5 +1,6 @@
 #include "engine/session/runs.h"
 
+#include "engine/session/reports.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -115,4 +116,19 @@ void run_measure(struct run *run)
 void run_words(const struct run *run, char *out, size_t bytes)
 {
     snprintf(out, bytes, run->name[0] ? "run %d (%s)" : "run %d", run->number, run->name);
+}
+
+const char *run_verdict_word(const struct trace *t, const struct judgement *j)
+{
+    if (strcmp(t->info.status, "crashed") == 0)
+        return "CRASHED";
+    if (strcmp(t->info.status, "hung") == 0)
+        return "HUNG";
+    if (strcmp(t->info.status, "cancelled") == 0)
+        return "CANCELLED";
+    if (!j || !j->complete || !judgement_any(j))
+        return "UNJUDGED";
+    if (j->summary.culprits || j->summary.unvisited || t->info.capture.off || reports_count(t))
+        return "FAIL";
+    return j->summary.suspicious ? "SUSPECT" : "CLEAN";
 }

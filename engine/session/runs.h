@@ -51,6 +51,8 @@ const struct run *runs_other(const struct runs *r);
 uint64_t run_bytes(const struct run *run); /* of the trace and its verdicts */
 /* Fills in run->worst from the verdicts of a judgement that is complete. */
 void run_measure(struct run *run);
+/* "FAIL", "CLEAN", "CRASHED", ...: of a run that nothing is under way for. j may be NULL. */
+const char *run_verdict_word(const struct trace *t, const struct judgement *j);
 /* "run 3", "run 3 (before the swizzle)" */
 void run_words(const struct run *run, char *out, size_t bytes);
 

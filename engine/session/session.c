@@ -396,16 +396,5 @@ const char *session_verdict_word(const struct session *s)
         return s->phase == PHASE_JUDGING ? "judging" : s->phase == PHASE_BUILDING ? "building" : "running";
     if (!s->trace)
         return s->err.code == ERR_NONE ? "no run" : s->err.code == ERR_CANCELLED ? "CANCELLED" : "ERROR";
-    if (strcmp(s->trace->info.status, "crashed") == 0)
-        return "CRASHED";
-    if (strcmp(s->trace->info.status, "hung") == 0)
-        return "HUNG";
-    if (strcmp(s->trace->info.status, "cancelled") == 0)
-        return "CANCELLED";
-    if (!s->judgement || !s->judgement->complete || !judgement_any(s->judgement))
-        return "UNJUDGED";
-    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off ||
-        reports_count(s->trace))
-        return "FAIL";
-    return s->judgement->summary.suspicious ? "SUSPECT" : "CLEAN";
+    return run_verdict_word(s->trace, s->judgement);
 }

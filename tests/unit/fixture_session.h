@@ -315,7 +315,7 @@ int session_at_report(const struct session *s)
 
 const char *session_verdict_word(const struct session *s)
 {
-    if (s->phase == PHASE_FAILED)
+    if (s->phase == PHASE_FAILED && (!s->trace || s->err.code == ERR_RUN || s->err.code == ERR_CANCELLED))
         return s->err.code == ERR_CANCELLED ? "CANCELLED" : s->trace ? "CRASHED" : "ERROR";
     if (!s->judgement)
         return "no run";

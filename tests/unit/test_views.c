@@ -567,6 +567,105 @@ static void resources_of_a_run_on_a_gpu(void **state)
     fixture_free(s);
 }
 
+static char *edited(const char *text, const char *old, const char *now)
+{
+    const char *at = strstr(text, old);
+    char *made = malloc(strlen(text) + strlen(now) + 1);
+    assert_non_null(at);
+    sprintf(made, "%.*s%s%s", (int)(at - text), text, now, at + strlen(old));
+    return made;
+}
+
+/* One run more, of a kernel with other words in it. */
+static void add_run(struct session *s, int culprit, const char *old, const char *now)
+{
+    struct session *next = fixture_run(&fixture_mission, 64, culprit, 64);
+    char *text = edited(s->trace->info.source, old, now);
+    const int fd = fixture.fd;
+    free(next->trace->info.source);
+    next->trace->info.source = text;
+    struct run *run = runs_add(&s->runs, next->trace, next->judgement, "v2b_scalar");
+    run_measure(run);
+    run->at = 60 * (time_t)run->number;
+    next->trace = NULL;
+    next->judgement = NULL;
+    fixture_free(next);
+    fixture.fd = fd;
+    session_show_run(s, run->number);
+}
+
+/* Scores were scaled twice, then a repair went wrong in O. */
+static struct session *three_runs(void)
+{
+    struct session *s = fixture_fail();
+    s->scenario.capture.mem_bytes = (uint64_t)2 << 30;
+    struct run *run = runs_add(&s->runs, s->trace, s->judgement, s->title);
+    run_measure(run);
+    run->at = 60;
+    snprintf(run->name, sizeof run->name, "as it came");
+    snprintf(run->saved, sizeof run->saved, "as-it-came.safetensors");
+    add_run(s, asc_s, "        float s0 = 0, s1 = 0;\n", "        float s0 = 0;\n        float s1 = 0;\n");
+    add_run(s, asc_o, "        s0 *= p.scale * p.scale; s1 *= p.scale * p.scale;\n", "        s0 *= p.scale;\n");
+    s->runs.before = 1;
+    return s;
+}
+
+static void runs_and_changes(void **state)
+{
+    (void)state;
+    struct session *s = three_runs();
+    fixture.watching = 1;
+    check(s, VIEW_OVERVIEW, "changed");
+    check(s, VIEW_RUNS, "runs-three");
+    check(s, VIEW_CHANGES, "changes-three");
+    session_show_run(s, 2);
+    check(s, VIEW_OVERVIEW, "changed-nothing");
+    session_show_run(s, 1); /* nothing before it */
+    char *text = draw(s, VIEW_OVERVIEW, 120, 40, 0, 0);
+    assert_null(strstr(text, "since run"));
+    assert_null(strstr(text, "▲"));
+    free(text);
+    text = draw(s, VIEW_CHANGES, 120, 40, 0, 0);
+    assert_non_null(strstr(text, "there is no run before this one"));
+    free(text);
+    for (int i = 0; i < 9; i++) /* the ring is full: room for a line of each, and what is said of one */
+        add_run(s, asc_s, i % 2 ? "scalar dots" : "scalar dot products", i % 2 ? "scalar dot products" : "scalar dots");
+    check(s, VIEW_RUNS, "runs-full");
+    fixture_free(s);
+}
+
+/* The panel of a build that failed, and the run behind it. */
+static void build_error_over_a_run(void **state)
+{
+    (void)state;
+    struct session *s = three_runs();
+    s->phase = PHASE_FAILED;
+    err_set(&s->err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
+            "'scal' was not declared in this scope; did you mean 'scale'?\n"
+            "   71 |         s0 *= p.scal * p.scale;\n"
+            "      |                 ^~~~\n"
+            "      |                 scale\n"
+            "kernels/v2b_scalar.cu:80:9: warning: unused variable 'x' [-Wunused-variable]\n"
+            "kernels/v2b_scalar.cu: In function 'void attention(asc_problem)':\n"
+            "kernels/v2b_scalar.cu:93:5: error: expected ';' before '}' token");
+    check(s, VIEW_ERRORS, "build-error");
+    check(s, VIEW_OVERVIEW, "build-error-behind");
+    struct view_state vs = {.selected = 0};
+    char file[256];
+    assert_int_equal(errors_view_lines(s), 7);
+    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 71);
+    assert_string_equal(file, "kernels/v2b_scalar.cu");
+    vs.selected = 5; /* both errors stand before the warning */
+    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 93);
+    vs.selected = 1000;
+    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 80);
+    s->phase = PHASE_READY;
+    s->err = (struct err){0};
+    assert_int_equal(errors_view_lines(s), 0);
+    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 0);
+    fixture_free(s);
+}
+
 static void show_says_what_is_wrong(void **state)
 {
     (void)state;
@@ -577,7 +676,7 @@ static void show_says_what_is_wrong(void **state)
     FILE *out = open_memstream(&text, &bytes);
     assert_int_equal(tui_show(s, "tiles", 80, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
-    assert_non_null(strstr(err.message, "overview, map, tile, source, log, resources, help"));
+    assert_non_null(strstr(err.message, "overview, map, tile, source, log, resources, runs, changes, errors, help"));
     assert_int_equal(tui_show(s, "map", 79, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_TERMINAL);
     assert_int_equal(tui_show(s, "map", 100000, 24, 0, out, &err), -1);
@@ -599,6 +698,7 @@ static void show_says_what_is_wrong(void **state)
 
 int main(void)
 {
+    setenv("TZ", "UTC", 1); /* times of runs */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failing_run),
         cmocka_unit_test(other_places),
@@ -621,6 +721,8 @@ int main(void)
         cmocka_unit_test(every_size),
         cmocka_unit_test(ascii_is_seven_bits),
         cmocka_unit_test(resources_of_a_run_on_a_gpu),
+        cmocka_unit_test(runs_and_changes),
+        cmocka_unit_test(build_error_over_a_run),
         cmocka_unit_test(show_says_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,269 @@
+/* The event loop's actions on runs: again, isolated, another one, saved, named; the editor; a failed build's panel. */
+#include "tui/editor.h"
+#include "tui/loop_state.h"
+#include "tui/panels.h"
+#include "tui/utf8.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The run that a key is about: the one under the list's cursor, else the one on the screen. */
+static int chosen_run(const struct loop *l)
+{
+    return l->view == VIEW_RUNS ? runs_view_number(l->s, &l->vs) : l->s->runs.shown;
+}
+
+static void save(struct loop *l)
+{
+    struct err err;
+    if (session_busy(l->s))
+        loop_say(l, "wait until the run is judged, or stop it with x");
+    else if (saver_start(&l->saver, l->s, l->view == VIEW_RUNS ? chosen_run(l) : 0, &err) != 0)
+        loop_say(l, err.message);
+    else
+        snprintf(l->s->message, sizeof l->s->message, "saving %.200s", l->saver.path);
+}
+
+void loop_take_saved(struct loop *l)
+{
+    struct err err;
+    const int number = l->saver.number ? l->saver.number : l->s->runs.shown;
+    if (saver_finish(&l->saver, &err) == 0) {
+        snprintf(l->s->message, sizeof l->s->message, "saved %.200s", l->saver.path);
+        session_note_saved(l->s, number, l->saver.path);
+    } else {
+        snprintf(l->s->message, sizeof l->s->message, "not saved: %.200s", err.message);
+    }
+}
+
+static struct place first_bad(const struct session *s)
+{
+    if (!s->judgement)
+        return (struct place){.slot = -1};
+    const struct summary *summary = &s->judgement->summary;
+    return summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+}
+
+static int same_place(struct place a, struct place b)
+{
+    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
+}
+
+static void rerun(struct loop *l)
+{
+    if (l->saver.active)
+        loop_say(l, "a save is under way");
+    else if (session_start(l->s) != 0 && !l->s->message[0])
+        loop_say(l, "a run is under way: x stops it");
+}
+
+void loop_begin_runs(struct loop *l)
+{
+    l->seen = l->s->run_number;
+    l->first = first_bad(l->s);
+}
+
+/* The cursor stays where it is when a run takes the place of another: what changed is said, and where that one goes
+   wrong. */
+static void compare_new(struct loop *l)
+{
+    struct session *s = l->s;
+    const struct place first = first_bad(s), last = l->first;
+    const int again = l->seen > 0;
+    char words[200], place[64];
+    l->seen = s->run_number;
+    l->first = first;
+    if (!again || s->message[0] || first.slot < 0 || same_place(first, last) || same_place(first, session_place(s)))
+        return;
+    change_words(&s->change, words, sizeof words);
+    place_words(s, first, place, sizeof place);
+    snprintf(s->message, sizeof s->message, "%s%sfirst bad %s: g", words, words[0] ? "; " : "", place);
+}
+
+void loop_take_run(struct loop *l)
+{
+    struct session *s = l->s;
+    if (s->run_number > l->seen && l->view == VIEW_ERRORS)
+        loop_go_back(l);
+    if (session_busy(s)) {
+        l->failed = 0;
+        return;
+    }
+    if (session_failed_to_show(s) && s->err.code != ERR_CANCELLED && !l->failed) {
+        l->failed = 1;
+        loop_open_view(l, VIEW_ERRORS);
+    }
+    if (s->run_number > l->seen)
+        compare_new(l);
+}
+
+static void isolate(struct loop *l)
+{
+    struct isolation_request request;
+    isolation_of_stage(l->s->cursor.channel, &request);
+    if (l->saver.active)
+        loop_say(l, "a save is under way");
+    else
+        session_isolate(l->s, &request); /* says itself why not */
+}
+
+/* From here on every run of this session is followed by it. */
+static void profile(struct loop *l)
+{
+    if (!l->s->has_scenario) {
+        loop_say(l, "a recorded trace can not be measured");
+    } else if (session_busy(l->s)) {
+        loop_say(l, "a run is under way: x stops it");
+    } else {
+        l->s->scenario.profile = SCENARIO_PROFILE_YES;
+        rerun(l);
+    }
+}
+
+/* From here on, until the key is pressed again. */
+static void checks(struct loop *l)
+{
+    struct scenario *scenario = &l->s->scenario;
+    if (!l->s->has_scenario) {
+        loop_say(l, "a recorded trace can not be checked: open its scenario");
+    } else if (session_busy(l->s)) {
+        loop_say(l, "a run is under way: x stops it");
+    } else if (scenario->backend == SCENARIO_BACKEND_GPU) {
+        loop_say(l, "the scenario says backend = gpu: only the CPU executor can check accesses");
+    } else {
+        scenario->checks = !scenario->checks;
+        rerun(l);
+        if (!session_busy(l->s)) /* a save is under way */
+            scenario->checks = !scenario->checks;
+    }
+}
+
+/* While a save reads a trace, no other one comes to the screen. */
+static void show(struct loop *l, int number)
+{
+    if (l->saver.active)
+        loop_say(l, "a save is under way");
+    else if (number ? session_show_run(l->s, number) == 0 : session_flip(l->s) == 0)
+        l->source_line = 0; /* its source stands elsewhere */
+}
+
+static void watch(struct loop *l)
+{
+    const int on = !session_watching(l->s);
+    if (session_watch(l->s, on) == 0)
+        loop_say(l, on ? "watching: what is saved is built and run at once" : "not watching: r runs what was saved");
+}
+
+static void edit(struct loop *l)
+{
+    char file[256];
+    const int line = l->view == VIEW_ERRORS ? errors_view_place(l->s, &l->vs, file, sizeof file) : 0;
+    if (line > 0)
+        editor_open(l->s, file, line);
+    else
+        editor_open_source(l->s);
+}
+
+static void begin_name(struct loop *l)
+{
+    const int i = runs_index(&l->s->runs, chosen_run(l));
+    if (i < 0) {
+        loop_say(l, "there is no run to name yet");
+        return;
+    }
+    l->naming = l->s->runs.at[i].number;
+    snprintf(l->typed, sizeof l->typed, "%s", l->s->runs.at[i].name);
+    snprintf(l->s->message, sizeof l->s->message, "name of run %d: %s_", l->naming, l->typed);
+}
+
+void loop_type_name(struct loop *l, int key)
+{
+    size_t n = strlen(l->typed);
+    char bytes[5] = "";
+    if (key == KEY_ID_SPACE)
+        key = ' ';
+    if (key == KEY_ID_ENTER || key == KEY_ID_ESC) {
+        if (key == KEY_ID_ENTER)
+            session_name_run(l->s, l->naming, l->typed);
+        l->naming = 0;
+        l->s->message[0] = '\0';
+        return;
+    }
+    if (key == KEY_ID_BACKSPACE) {
+        while (n > 0 && ((unsigned char)l->typed[n - 1] & 0xC0) == 0x80)
+            n--;
+        l->typed[n > 0 ? n - 1 : 0] = '\0';
+    } else if (key >= 0x20 && key < KEY_ID_NONE && key != 0x7F) {
+        const size_t length = utf8_write((uint32_t)key, bytes);
+        if (n + length < sizeof l->typed)
+            memcpy(l->typed + n, bytes, length + 1);
+    }
+    snprintf(l->s->message, sizeof l->s->message, "name of run %d: %s_", l->naming, l->typed);
+}
+
+static int list_length(const struct loop *l)
+{
+    return l->view == VIEW_RUNS ? l->s->runs.n : l->view == VIEW_ERRORS ? errors_view_lines(l->s) : 0;
+}
+
+int loop_list_action(struct loop *l, enum action a)
+{
+    const int n = list_length(l), page = view_body(l->cols, l->rows).rows;
+    const int by = a == ACTION_Q_NEXT      ? 1
+                   : a == ACTION_Q_PREV    ? -1
+                   : a == ACTION_PAGE_DOWN ? page
+                   : a == ACTION_PAGE_UP   ? -page
+                                           : 0;
+    if (n == 0 && l->view != VIEW_RUNS && l->view != VIEW_ERRORS)
+        return 0;
+    if (by != 0) {
+        const int to = l->vs.selected + by;
+        l->vs.selected = to >= n ? n - 1 : to;
+        l->vs.selected = l->vs.selected > 0 ? l->vs.selected : 0;
+        return 1;
+    }
+    if (a != ACTION_ZOOM)
+        return 0;
+    if (l->view == VIEW_ERRORS) {
+        edit(l);
+    } else if (n > 0) {
+        show(l, chosen_run(l));
+        loop_open_view(l, VIEW_OVERVIEW);
+    }
+    return 1;
+}
+
+int loop_run_action(struct loop *l, enum action a)
+{
+    switch (a) {
+    case ACTION_SAVE:
+        save(l);
+        break;
+    case ACTION_RERUN:
+        rerun(l);
+        break;
+    case ACTION_CHECKS:
+        checks(l);
+        break;
+    case ACTION_PROFILE:
+        profile(l);
+        break;
+    case ACTION_ISOLATE:
+        isolate(l);
+        break;
+    case ACTION_FLIP:
+        show(l, 0);
+        break;
+    case ACTION_WATCH:
+        watch(l);
+        break;
+    case ACTION_EDIT:
+        edit(l);
+        break;
+    case ACTION_NAME_RUN:
+        begin_name(l);
+        break;
+    default:
+        return 0;
+    }
+    return 1;
+}

@@ -1,0 +1,44 @@
+/* What the event loop holds, and the actions on runs. For loop.c and loop_runs.c. */
+#ifndef TUI_LOOP_STATE_H
+#define TUI_LOOP_STATE_H
+
+#include "tui/actions.h"
+#include "tui/save.h"
+#include "tui/view.h"
+
+#define MAX_BACK 8
+
+struct loop {
+    struct session *s;
+    struct saver saver;
+    struct canvas canvas;
+    int cols, rows, ascii;
+    enum view_id view, back[MAX_BACK];
+    int n_back;
+    struct view_state vs;
+    int source_line;    /* where the source view stands */
+    int seen;           /* number of the newest run that something was said of */
+    struct place first; /* where that one begins to go wrong; slot -1: nowhere */
+    int failed;         /* 1: the last build failed, and its panel was opened */
+    int naming;         /* number of the run whose name is being typed; 0: none */
+    char typed[RUN_NAME_BYTES];
+    int quit;
+};
+
+void loop_say(struct loop *l, const char *text);
+void loop_open_view(struct loop *l, enum view_id view);
+void loop_go_back(struct loop *l);
+
+/* Actions on runs; 1 if this was one. */
+int loop_run_action(struct loop *l, enum action a);
+/* A key of the lists of runs and of a build's errors; 1 if this was one. */
+int loop_list_action(struct loop *l, enum action a);
+/* A key while a name is typed. */
+void loop_type_name(struct loop *l, int key);
+/* What the session has come to since it was asked last: says how a new run compares, opens the panel of a failed build
+   and closes it. */
+void loop_take_run(struct loop *l);
+void loop_take_saved(struct loop *l);
+void loop_begin_runs(struct loop *l);
+
+#endif
