@@ -4,6 +4,7 @@
 #include "engine/session/reports.h"
 #include "engine/session/rerun.h"
 #include "engine/session/show_run.h"
+#include "engine/session/step.h"
 #include "engine/session/work.h"
 #include <poll.h>
 #include <stdio.h>
@@ -149,8 +150,11 @@ void session_free(struct session *s)
     if (!s)
         return;
     work_free(s->work);
+    s->seeking = 0;
+    seek_end(&s->seek);
     session_drop_isolated(s);
     session_drop_detail(s);
+    pins_free(&s->pins);
     runs_free(&s->runs);
     session_free_watch(s);
     trace_free(s->opened);
@@ -329,13 +333,19 @@ int session_update(struct session *s)
     if (judging && !judging->complete)
         judgement_summarise(judging, t, &judging->summary);
     take_findings(s, &mail);
-    s->phase = mail.phase;
-    snprintf(s->activity, sizeof s->activity, "%s", mail.activity);
+    if (!mail.sought) {
+        s->phase = mail.phase;
+        snprintf(s->activity, sizeof s->activity, "%s", mail.activity);
+        s->activity_since = mail.since;
+    }
     s->done = mail.done;
     s->total = mail.total;
-    s->activity_since = mail.since;
-    if (mail.finished)
+    if (mail.finished && mail.sought)
+        session_end_seek(s, mail.err.code == ERR_CANCELLED);
+    else if (mail.finished)
         session_end_run(s, &mail.err, s->made_run);
+    else if (s->seeking)
+        session_say_seeking(s, work_clock() - s->seek_since);
     if (!follow_first(s))
         session_refresh_detail(s);
     session_rerun_if_due(s);
@@ -392,7 +402,7 @@ int session_at_report(const struct session *s)
 
 const char *session_verdict_word(const struct session *s)
 {
-    if (session_busy(s))
+    if (session_busy(s) && !s->seeking)
         return s->phase == PHASE_JUDGING ? "judging" : s->phase == PHASE_BUILDING ? "building" : "running";
     if (!s->trace)
         return s->err.code == ERR_NONE ? "no run" : s->err.code == ERR_CANCELLED ? "CANCELLED" : "ERROR";

@@ -7,9 +7,13 @@
 #include "engine/base/err.h"
 #include "engine/runners/runner.h"
 #include "engine/session/change.h"
+#include "engine/session/cursor.h"
 #include "engine/session/isolation.h"
 #include "engine/session/judgement.h"
+#include "engine/session/jumps.h"
+#include "engine/session/pins.h"
 #include "engine/session/runs.h"
+#include "engine/session/seek.h"
 #include "scenarios/scenario.h"
 
 enum phase {
@@ -23,12 +27,6 @@ enum phase {
 
 /* Which number of each element a tile view shows. */
 enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_RATIO, SHOW_COUNT };
-
-struct cursor {
-    int batch, head, q_tile, kv_tile;
-    enum asc_channel channel;
-    int row, col; /* element within the tile */
-};
 
 #define LOG_LINES_MAX 10000
 
@@ -60,6 +58,14 @@ struct session {
     struct isolation isolation;         /* of an isolated run that is shown */
     struct isolation_request isolating; /* the one that was asked for last */
     struct cursor cursor;
+    struct jumps jumps;
+    struct pins pins;             /* elements that stay visible */
+    struct stop stops[STOPS_MAX]; /* [n_stops] */
+    int n_stops;
+    struct seek seek;  /* the last search for one of them */
+    int seeking;       /* 1: it is under way */
+    int seek_left;     /* hits to go on from */
+    double seek_since; /* monotonic seconds */
     enum shown shown;
     struct tile_detail detail; /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
     struct place detail_place; /* which tile that is */
@@ -129,9 +135,25 @@ int session_step_row(struct session *s, int by);
 int session_step_col(struct session *s, int by);
 int session_step_bad(struct session *s, int by); /* next / previous bad tile, in execution order */
 int session_go_first_bad(struct session *s);
+/* In the kernel's own execution order, through the whole run: stage by stage; from one kv step to the next of this
+   stage; element by element of a tile, then of the next one. */
+int session_step_order(struct session *s, int by);
+int session_step_visit(struct session *s, int by);
+int session_step_element(struct session *s, int by);
 int session_go(struct session *s, struct place place);
-int session_go_worst(struct session *s); /* the worst element of this tile */
+int session_go_cursor(struct session *s, const struct cursor *to);
+int session_jump_to(struct session *s, const struct cursor *to); /* the same; the jump can be gone back */
+int session_go_mark(struct session *s, uint32_t letter);         /* ': where the last jump began */
+int session_jump(struct session *s, int by);                     /* < 0: back to where jumps began; > 0: forth again */
+int session_go_worst(struct session *s);                         /* the worst element of this tile */
 void session_cycle_shown(struct session *s);
+
+/* Stop conditions (stop.h). 1: it is one of the session's now; 0: s->message says why not. */
+int session_add_stop(struct session *s, const char *text);
+void session_remove_stop(struct session *s, int i);
+/* Looks in the background for the next place (by < 0: the one before, |by| > 1: that many on) where one of them holds,
+   and takes the cursor there. 0: s->message says why not. */
+int session_seek(struct session *s, int by);
 
 /* Makes the detail that of the cursor's tile; the verbs and session_update() call it. */
 void session_refresh_detail(struct session *s);

@@ -1,5 +1,6 @@
 #include "engine/session/show_run.h"
 
+#include "engine/session/step.h"
 #include "engine/session/work.h"
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,7 @@ void session_drop_isolated(struct session *s)
 {
     if (!s->isolation.trace)
         return;
+    session_stop_seek(s);
     session_drop_detail(s);
     judgement_free(s->judgement);
     trace_free(s->trace);

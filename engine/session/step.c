@@ -1,7 +1,7 @@
-/* The cursor: stepping over stages, heads, tiles, elements and bad places. */
+/* The cursor: stepping over stages, heads, tiles and elements as they lie beside each other. */
+#include "engine/session/step.h"
+
 #include "engine/session/case.h"
-#include "engine/session/reports.h"
-#include "engine/session/session.h"
 #include "engine/session/work.h"
 
 #include <stdio.h>
@@ -59,6 +59,8 @@ static int same_place(struct place a, struct place b)
 void session_refresh_detail(struct session *s)
 {
     const struct place place = session_place(s);
+    if (s->judgement)
+        pins_refresh(&s->pins, s->trace, s->judgement, s->scratch);
     const int known = s->detail.got && same_place(s->detail_place, place);
     if (known && s->detail_row == s->cursor.row)
         return;
@@ -79,10 +81,11 @@ void session_drop_detail(struct session *s)
 {
     judgement_detail_free(&s->detail);
     drop_row_state(s);
+    pins_forget(&s->pins);
 }
 
 /* The element stays inside the tile, the judge queue turns to where the user looks. */
-static int moved(struct session *s)
+int session_moved(struct session *s)
 {
     s->message[0] = '\0';
     s->follow_first = 0;
@@ -99,7 +102,7 @@ static int moved(struct session *s)
     return 1;
 }
 
-static int refuse(struct session *s, const char *why)
+int session_stay(struct session *s, const char *why)
 {
     snprintf(s->message, sizeof s->message, "%s", why);
     return 0;
@@ -109,46 +112,46 @@ static int refuse(struct session *s, const char *why)
 static int step(struct session *s, int *value, int by, int count, const char *why)
 {
     if (!s->trace)
-        return refuse(s, "there is no run yet");
+        return session_stay(s, "there is no run yet");
     int to = *value + by;
     if (to < 0)
         to = 0;
     if (to >= count)
         to = count - 1;
     if (to == *value)
-        return refuse(s, why);
+        return session_stay(s, why);
     *value = to;
-    return moved(s);
+    return session_moved(s);
 }
 
 int session_step_stage(struct session *s, int by)
 {
     if (!s->trace)
-        return refuse(s, "there is no run yet");
+        return session_stay(s, "there is no run yet");
     int direction = by < 0 ? -1 : 1;
     int to = (int)s->cursor.channel;
     for (int left = abs(by); left > 0;) {
         to += direction;
         if (to < 0 || to >= ASC_CHANNELS)
-            return refuse(s, direction > 0 ? "this is the last stage" : "this is the first stage");
+            return session_stay(s, direction > 0 ? "this is the last stage" : "this is the first stage");
         left -= trace_has(s->trace, to);
     }
     s->cursor.channel = (enum asc_channel)to;
-    return moved(s);
+    return session_moved(s);
 }
 
 int session_step_head(struct session *s, int by)
 {
     if (!s->trace)
-        return refuse(s, "there is no run yet");
+        return session_stay(s, "there is no run yet");
     int heads = s->trace->problem.heads;
     int at = s->cursor.batch * heads + s->cursor.head;
     int64_t to = (int64_t)at + by, count = (int64_t)s->trace->problem.batch * heads;
     if (to < 0 || to >= count)
-        return refuse(s, by > 0 ? "this is the last head" : "this is the first head");
+        return session_stay(s, by > 0 ? "this is the last head" : "this is the first head");
     s->cursor.batch = (int)(to / heads);
     s->cursor.head = (int)(to % heads);
-    return moved(s);
+    return session_moved(s);
 }
 
 int session_step_q(struct session *s, int by)
@@ -160,7 +163,7 @@ int session_step_q(struct session *s, int by)
 int session_step_kv(struct session *s, int by)
 {
     if (!channel_per_kv(s->cursor.channel))
-        return refuse(s, "this stage exists once per q tile");
+        return session_stay(s, "this stage exists once per q tile");
     return step(s, &s->cursor.kv_tile, by, s->trace ? s->trace->layout.kv_tiles : 0,
                 by > 0 ? "this is the last kv tile" : "this is the first kv tile");
 }
@@ -177,20 +180,20 @@ int session_step_row(struct session *s, int by)
 {
     int rows = cursor_tile(s).valid_rows;
     return rows ? step(s, &s->cursor.row, by, rows, by > 0 ? "this is the last row" : "this is the first row")
-                : refuse(s, "nothing is recorded here");
+                : session_stay(s, "nothing is recorded here");
 }
 
 int session_step_col(struct session *s, int by)
 {
     int cols = cursor_tile(s).valid_cols;
     return cols ? step(s, &s->cursor.col, by, cols, by > 0 ? "this is the last column" : "this is the first column")
-                : refuse(s, "nothing is recorded here");
+                : session_stay(s, "nothing is recorded here");
 }
 
 int session_go(struct session *s, struct place place)
 {
     if (!s->trace || place.slot < 0 || place.slot >= s->trace->layout.n_slots)
-        return refuse(s, "this place is not recorded");
+        return session_stay(s, "this place is not recorded");
     const int32_t *at = trace_slot_place(s->trace, place.slot);
     s->cursor.batch = at[0];
     s->cursor.head = at[1];
@@ -198,163 +201,22 @@ int session_go(struct session *s, struct place place)
     if (channel_per_kv(place.channel))
         s->cursor.kv_tile = place.kv;
     s->cursor.channel = place.channel;
-    return moved(s);
+    return session_moved(s);
 }
 
-/* The first bad element in row order, or the worst. */
-static void go_element(struct session *s, int worst)
+int session_go_cursor(struct session *s, const struct cursor *to)
 {
-    const struct tile_detail *d = &s->detail;
-    double best = -1;
-    for (int i = 0; d->got && i < d->rows * d->cols; i++) {
-        double error = d->got[i] - d->want_local[i];
-        double ratio = d->bound_local[i] > 0 ? (error < 0 ? -error : error) / d->bound_local[i] : 0;
-        int bad = class_bad(d->class_local[i]);
-        if (!(ratio <= 1e300) || (bad && ratio <= 1))
-            ratio = bad ? 1e300 : 0;
-        if (ratio > best && (worst || bad)) {
-            best = ratio;
-            s->cursor.row = i / d->cols;
-            s->cursor.col = i % d->cols;
-            if (!worst)
-                break;
-        }
-    }
-}
-
-static int values_bad(const struct summary *summary)
-{
-    if (summary->first.slot >= 0 || summary->unvisited)
-        return 1;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (summary->stage[ch].bad_global)
-            return 1;
-    return 0;
-}
-
-/* The stage at whose tiles reports are visited: the cursor's, where it has kv tiles. */
-static enum asc_channel report_stage(const struct session *s)
-{
-    return channel_per_kv(s->cursor.channel) ? s->cursor.channel : asc_s;
-}
-
-/* The tile of a report, as far as it is recorded; those without a kv tile stand at the first. slot -1: nowhere. */
-static struct place place_of_report(const struct session *s, const struct trace_event *e)
-{
-    const struct trace *t = s->trace;
-    struct place place = {.slot = -1, .kv = e->kv_tile < 0 ? 0 : e->kv_tile, .channel = report_stage(s)};
-    if (event_is_mistake(e->kind) && e->batch >= 0 && e->batch < t->problem.batch && e->head >= 0 &&
-        e->head < t->problem.heads && e->q_tile >= 0 && e->q_tile < t->layout.q_tiles && place.kv < t->layout.kv_tiles)
-        place.slot = trace_slot(t, e->batch, e->head, e->q_tile);
-    return place;
-}
-
-static struct place first_report(const struct session *s)
-{
-    struct place place = {.slot = -1};
-    for (size_t i = 0; i < s->trace->info.n_events && place.slot < 0; i++)
-        place = place_of_report(s, &s->trace->info.events[i]);
-    return place;
-}
-
-static int has_report(const struct session *s, struct place place)
-{
-    for (size_t i = 0; i < s->trace->info.n_events && place.channel == report_stage(s); i++)
-        if (same_place(place_of_report(s, &s->trace->info.events[i]), place))
-            return 1;
-    return 0;
-}
-
-int session_go_first_bad(struct session *s)
-{
-    if (!s->judgement)
-        return refuse(s, "nothing is judged yet");
-    const struct summary *summary = &s->judgement->summary;
-    struct place first = summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
-    if (first.slot < 0 && !values_bad(summary))
-        first = first_report(s);
-    if (first.slot < 0)
-        return refuse(s, "no bad tile so far");
-    session_go(s, first);
-    s->cursor.row = s->cursor.col = 0;
-    go_element(s, 0);
-    session_refresh_detail(s);
-    return 1;
-}
-
-int session_go_worst(struct session *s)
-{
-    if (!s->detail.got)
-        return refuse(s, "nothing is judged here");
-    go_element(s, 1);
-    return moved(s);
+    struct cursor at = *to;
+    struct err err;
+    if (!s->trace)
+        return session_stay(s, "there is no run yet");
+    if (cursor_fit(s->trace, &at, &err) != 0)
+        return session_stay(s, err.message);
+    s->cursor = at;
+    return session_moved(s);
 }
 
 void session_cycle_shown(struct session *s)
 {
     s->shown = (enum shown)((s->shown + 1) % SHOW_COUNT);
-}
-
-/* Where the cursor stands in its slot's sequence, or -1. */
-static int find_place(const struct place *places, int n, struct place place)
-{
-    for (int i = 0; i < n; i++)
-        if (places[i].kv == place.kv && places[i].channel == place.channel)
-            return i;
-    return -1;
-}
-
-/* The nearest slot at or after (before) the cursor's (batch, head, q tile); *exact says whether it is that one. */
-static int nearest_slot(const struct session *s, int direction, int *exact)
-{
-    const struct trace *t = s->trace;
-    int slot = session_slot(s);
-    *exact = slot >= 0;
-    if (*exact)
-        return slot;
-    for (int i = direction > 0 ? 0 : t->layout.n_slots - 1; i >= 0 && i < t->layout.n_slots; i += direction) {
-        const int32_t *at = trace_slot_place(t, i);
-        int64_t there = ((int64_t)at[0] * t->problem.heads + at[1]) * t->layout.q_tiles + at[2];
-        int64_t here =
-            ((int64_t)s->cursor.batch * t->problem.heads + s->cursor.head) * t->layout.q_tiles + s->cursor.q_tile;
-        if (direction > 0 ? there > here : there < here)
-            return i;
-    }
-    return -1;
-}
-
-int session_step_bad(struct session *s, int by)
-{
-    if (!s->judgement)
-        return refuse(s, "nothing is judged yet");
-    const struct judgement *j = s->judgement;
-    const int direction = by < 0 ? -1 : 1, global = !j->summary.culprits, reports = !values_bad(&j->summary);
-    struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
-    if (!places)
-        return refuse(s, "no memory");
-    int exact, left = abs(by), slot = nearest_slot(s, direction, &exact);
-    struct place found = {.slot = -1};
-    for (; slot >= 0 && slot < j->n_slots && left > 0; slot += direction) {
-        if (!judgement_slot_done(j, slot))
-            continue;
-        int n = judgement_sequence(s->trace, slot, places);
-        int at = direction > 0 ? -1 : n;
-        if (exact)
-            at = find_place(places, n, session_place(s));
-        exact = 0;
-        for (at += direction; at >= 0 && at < n && left > 0; at += direction) {
-            if (judgement_tile_bad(j, places[at], global) || (reports && has_report(s, places[at]))) {
-                found = places[at];
-                left--;
-            }
-        }
-    }
-    free(places);
-    if (found.slot < 0)
-        return refuse(s, direction > 0 ? "no bad tile after this one" : "no bad tile before this one");
-    session_go(s, found);
-    s->cursor.row = s->cursor.col = 0;
-    go_element(s, 0);
-    session_refresh_detail(s);
-    return 1;
 }

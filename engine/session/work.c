@@ -34,6 +34,8 @@ struct work {
     struct recorder plain_recorder; /* builds without probes, that are measured beside a run */
     struct feed feed;
 
+    struct seek *seek; /* borrowed while busy: a stop condition is looked for; NULL: it is a run */
+
     /* The judge queue: every slot once, the preferred one first. */
     struct trace *trace;
     struct judgement *judgement;
@@ -290,18 +292,42 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
                       &w->trace, err);
 }
 
+static int look_step(void *ctx, int worker)
+{
+    struct work *w = ctx;
+    (void)worker;
+    if (stopped(w) || !seek_step(w->seek))
+        return 0;
+    pthread_mutex_lock(&w->lock);
+    w->mail.done = atomic_load(&w->seek->done);
+    w->mail.total = w->seek->n_slots;
+    pthread_mutex_unlock(&w->lock);
+    signal_mail(w);
+    return 1;
+}
+
+static void look(struct work *w, struct err *err)
+{
+    pool_start(w->pool, look_step, w);
+    pool_wait(w->pool);
+    if (stopped(w))
+        err_set(err, ERR_CANCELLED, "", "cancelled while looking");
+}
+
 static void *work_thread(void *ctx)
 {
     struct work *w = ctx;
     struct err err = {0}, judge_err = {0};
     struct runner_progress progress = {
         .report = on_report, .log = on_log, .ctx = w, .cancel = &w->cancel, .reads = on_reads};
-    if (w->run)
+    if (w->seek)
+        look(w, &err);
+    else if (w->run)
         isolate(w, &progress, &err);
     else if (w->scenario && record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err) == 0)
         measure_beside(&w->plain_recorder, w->paths, w->scenario, &progress, &w->trace->info);
     /* A run that ended early has left a trace: it is shown, and judged as far as it goes. */
-    if (w->trace) {
+    if (w->trace && !w->seek) {
         /* The cancel that ended the run is spent; another one, or quitting, ends the judging too. */
         if (err.code == ERR_CANCELLED)
             atomic_store(&w->cancel, 0);
@@ -317,13 +343,21 @@ static void *work_thread(void *ctx)
     return NULL;
 }
 
-static int start(struct work *w)
+void work_wait(struct work *w)
 {
-    if (work_busy(w))
-        return -1;
     if (w->joinable)
         pthread_join(w->thread, NULL);
     w->joinable = 0;
+}
+
+static int start(struct work *w, struct seek *seek)
+{
+    if (work_busy(w))
+        return -1;
+    work_wait(w);
+    w->seek = seek;
+    w->mail.sought = seek != NULL;
+    w->mail.done = w->mail.total = 0;
     atomic_store(&w->cancel, 0);
     atomic_store(&w->busy, 1);
     if (pthread_create(&w->thread, NULL, work_thread, w) != 0) {
@@ -345,7 +379,7 @@ int work_run(struct work *w, const struct runner_paths *paths, const struct scen
     w->trace = NULL;
     w->judgement = NULL;
     enter_phase(w, PHASE_BUILDING, "compiling");
-    return start(w);
+    return start(w, NULL);
 }
 
 int work_judge(struct work *w, struct trace *t)
@@ -357,7 +391,7 @@ int work_judge(struct work *w, struct trace *t)
     w->trace = t;
     w->judgement = NULL;
     enter_phase(w, PHASE_JUDGING, "judging");
-    return start(w);
+    return start(w, NULL);
 }
 
 int work_isolate(struct work *w, const struct runner_paths *paths, const struct scenario *scenario,
@@ -372,7 +406,12 @@ int work_isolate(struct work *w, const struct runner_paths *paths, const struct 
     w->trace = NULL;
     w->judgement = NULL;
     enter_phase(w, PHASE_BUILDING, "isolating");
-    return start(w);
+    return start(w, NULL);
+}
+
+int work_seek(struct work *w, struct seek *seek)
+{
+    return start(w, seek);
 }
 
 void work_cancel(struct work *w)
@@ -459,8 +498,7 @@ void work_free(struct work *w)
         return;
     atomic_store(&w->quit, 1);
     work_cancel(w);
-    if (w->joinable)
-        pthread_join(w->thread, NULL);
+    work_wait(w);
     drop_mail(&w->mail);
     for (int i = 0; w->pool && w->scratch && i < pool_threads(w->pool); i++)
         judge_scratch_free(w->scratch[i]);

@@ -24,6 +24,7 @@ struct mail {
     size_t n_reads;
     struct err err; /* code ERR_NONE while all is well */
     int finished;   /* 1: the thread has nothing left to do */
+    int sought;     /* 1: what was under way is a search; it has no phase */
 };
 
 int work_new(struct work **out, struct err *err);
@@ -38,7 +39,10 @@ int work_judge(struct work *w, struct trace *t);
 /* Starts `run` (of this scenario; borrowed until finished, as the request) once more, isolated. */
 int work_isolate(struct work *w, const struct runner_paths *paths, const struct scenario *scenario,
                  const struct trace *run, const struct isolation_request *request);
+/* Starts looking for a stop condition in a judged run (borrowed until finished). */
+int work_seek(struct work *w, struct seek *seek);
 void work_cancel(struct work *w);
+void work_wait(struct work *w);                      /* until the thread has ended; its mail stays to be collected */
 void work_prefer(struct work *w, int slot);          /* judge this slot next */
 int work_collect(struct work *w, struct mail *mail); /* 1: there was some */
 

@@ -15,7 +15,7 @@
 
 /* What the stand-in verbs were asked to do. */
 static struct {
-    int started, cancelled, saved, isolated, watching, asked, busy, fd;
+    int started, cancelled, saved, isolated, watching, asked, sought, busy, fd;
     int rerun; /* 1: a started run is over at once and U is off in it */
     char saved_path[256];
 } fixture;
@@ -268,6 +268,7 @@ static void fixture_free(struct session *s)
     if (!s)
         return;
     judgement_detail_free(&s->detail);
+    pins_free(&s->pins);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         free(s->row_want[ch]);
     for (size_t i = 0; i < s->n_log; i++)
@@ -382,6 +383,77 @@ int session_go_first_bad(struct session *s)
 {
     s->cursor = (struct cursor){.channel = asc_s};
     fixture_detail(s);
+    return 1;
+}
+
+int session_step_order(struct session *s, int by)
+{
+    return session_step_stage(s, by);
+}
+
+int session_step_visit(struct session *s, int by)
+{
+    return session_step_kv(s, by);
+}
+
+int session_step_element(struct session *s, int by)
+{
+    return session_step_col(s, by);
+}
+
+int session_go_cursor(struct session *s, const struct cursor *to)
+{
+    s->cursor = *to;
+    s->message[0] = '\0';
+    fixture_detail(s);
+    return 1;
+}
+
+int session_jump_to(struct session *s, const struct cursor *to)
+{
+    jumps_note(&s->jumps, &s->cursor);
+    return session_go_cursor(s, to);
+}
+
+int session_go_mark(struct session *s, uint32_t letter)
+{
+    const struct cursor *mark = jumps_mark(&s->jumps, letter);
+    if (mark)
+        return session_jump_to(s, mark);
+    snprintf(s->message, sizeof s->message, "no mark '%c'", (int)letter);
+    return 0;
+}
+
+int session_jump(struct session *s, int by)
+{
+    struct cursor to;
+    if (by < 0 ? jumps_back(&s->jumps, &s->cursor, &to) : jumps_forward(&s->jumps, &s->cursor, &to))
+        return session_go_cursor(s, &to);
+    snprintf(s->message, sizeof s->message, "no jump");
+    return 0;
+}
+
+int session_add_stop(struct session *s, const char *text)
+{
+    struct err err;
+    if (stop_parse(text, &s->stops[s->n_stops], &err) != 0) {
+        snprintf(s->message, sizeof s->message, "%.250s", err.message);
+        return 0;
+    }
+    s->n_stops++;
+    return 1;
+}
+
+void session_remove_stop(struct session *s, int i)
+{
+    (void)i;
+    s->n_stops--;
+}
+
+int session_seek(struct session *s, int by)
+{
+    fixture.sought += by;
+    snprintf(s->message, sizeof s->message, "looking for %d conditions", s->n_stops);
     return 1;
 }
 

@@ -1,0 +1,146 @@
+/* The session's stop conditions, and looking for where they hold. */
+#include "engine/session/step.h"
+
+#include "engine/session/work.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int session_add_stop(struct session *s, const char *text)
+{
+    struct stop stop;
+    struct err err;
+    if (stop_parse(text, &stop, &err) != 0)
+        return session_stay(s, err.message);
+    for (int i = 0; i < s->n_stops; i++)
+        if (strcmp(s->stops[i].text, stop.text) == 0)
+            return 1;
+    if (s->n_stops == STOPS_MAX)
+        return session_stay(s, "there are as many stop conditions as there is room for: `:unstop N` removes one");
+    s->stops[s->n_stops++] = stop;
+    return 1;
+}
+
+void session_remove_stop(struct session *s, int i)
+{
+    if (i < 0 || i >= s->n_stops)
+        return;
+    memmove(s->stops + i, s->stops + i + 1, (size_t)(--s->n_stops - i) * sizeof *s->stops);
+}
+
+/* The slot to begin with, on this side of the cursor where its own is not recorded; -1: there is none. */
+static int first_slot(const struct session *s, int direction)
+{
+    const struct trace *t = s->trace;
+    const int slot = session_slot(s), all = t->layout.n_slots;
+    const int32_t here[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    if (slot >= 0)
+        return slot;
+    for (int i = direction > 0 ? 0 : all - 1; i >= 0 && i < all; i += direction) {
+        const int32_t *at = trace_slot_place(t, i);
+        int side = 0;
+        for (int k = 0; k < 3 && side == 0; k++)
+            side = (at[k] > here[k]) - (at[k] < here[k]);
+        if (side == direction)
+            return i;
+    }
+    return -1;
+}
+
+static int begin(struct session *s, int direction)
+{
+    struct seek *k = &s->seek;
+    k->trace = s->trace;
+    k->judgement = s->judgement;
+    memcpy(k->stops, s->stops, sizeof k->stops);
+    k->n_stops = s->n_stops;
+    k->from = session_place(s);
+    k->direction = direction;
+    k->first = first_slot(s, direction);
+    if (seek_begin(k) != 0)
+        return session_stay(s, "no memory to look with");
+    if (work_seek(s->work, k) != 0) {
+        seek_end(k);
+        return session_stay(s, "no thread to look with");
+    }
+    s->seeking = 1;
+    s->seek_since = work_clock();
+    return 1;
+}
+
+int session_seek(struct session *s, int by)
+{
+    if (s->n_stops == 0)
+        return session_stay(s, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
+    if (!s->trace || !s->judgement)
+        return session_stay(s, "there is no run yet");
+    if (session_busy(s))
+        return session_stay(s, "a run is under way: x stops it");
+    s->seek_left = abs(by) - 1;
+    s->message[0] = '\0';
+    return by ? begin(s, by < 0 ? -1 : 1) : 0;
+}
+
+void session_stop_seek(struct session *s)
+{
+    if (s->seeking) {
+        work_cancel(s->work);
+        work_wait(s->work);
+    }
+}
+
+/* "nan" or "any of 3 stop conditions" */
+static void sought_words(const struct seek *k, char *out, size_t bytes)
+{
+    if (k->n_stops == 1)
+        snprintf(out, bytes, "%s", k->stops[0].text);
+    else
+        snprintf(out, bytes, "any of %d stop conditions", k->n_stops);
+}
+
+void session_say_seeking(struct session *s, double seconds)
+{
+    char words[80];
+    if (seconds < 0.3)
+        return;
+    sought_words(&s->seek, words, sizeof words);
+    snprintf(s->message, sizeof s->message, "looking for %s: %.0f of %.0f q tiles, Esc stops", words, s->done,
+             s->total);
+}
+
+static void go_to_hit(struct session *s, const struct stop_hit *hit)
+{
+    const struct cursor from = s->cursor;
+    const struct stop *stop = &s->seek.stops[hit->stop];
+    session_go(s, hit->place);
+    s->cursor.row = hit->row < 0 ? 0 : hit->row;
+    s->cursor.col = hit->col < 0 ? 0 : hit->col;
+    if (hit->row < 0)
+        stop_element(stop, &s->detail, &s->cursor.row, &s->cursor.col);
+    session_moved(s);
+    jumps_note(&s->jumps, &from);
+    char place[CURSOR_WORDS_BYTES];
+    cursor_words(&s->cursor, place);
+    snprintf(s->message, sizeof s->message, "stop %s: %s", stop->text, place);
+}
+
+void session_end_seek(struct session *s, int cancelled)
+{
+    const int direction = s->seek.direction;
+    const struct stop_hit hit = seek_end(&s->seek);
+    char words[80];
+    s->seeking = 0;
+    if (s->seek.trace != s->trace)
+        return; /* another run has come to the screen */
+    if (hit.place.slot >= 0 && !cancelled) {
+        go_to_hit(s, &hit);
+        if (s->seek_left-- > 0)
+            begin(s, direction);
+        return;
+    }
+    sought_words(&s->seek, words, sizeof words);
+    if (cancelled)
+        snprintf(s->message, sizeof s->message, "stopped looking for %s", words);
+    else
+        snprintf(s->message, sizeof s->message, "%s: nowhere %s this place", words, direction > 0 ? "after" : "before");
+}

@@ -1,0 +1,286 @@
+/* The cursor in the kernel's own execution order: over bad places, steps, kv steps, elements; and to stop conditions.
+ */
+#include "engine/session/reports.h"
+#include "engine/session/step.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int same_place(struct place a, struct place b)
+{
+    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
+}
+
+/* The first bad element in row order, or the worst. */
+static void go_element(struct session *s, int worst)
+{
+    const struct tile_detail *d = &s->detail;
+    double best = -1;
+    for (int i = 0; d->got && i < d->rows * d->cols; i++) {
+        double error = d->got[i] - d->want_local[i];
+        double ratio = d->bound_local[i] > 0 ? (error < 0 ? -error : error) / d->bound_local[i] : 0;
+        int bad = class_bad(d->class_local[i]);
+        if (!(ratio <= 1e300) || (bad && ratio <= 1))
+            ratio = bad ? 1e300 : 0;
+        if (ratio > best && (worst || bad)) {
+            best = ratio;
+            s->cursor.row = i / d->cols;
+            s->cursor.col = i % d->cols;
+            if (!worst)
+                break;
+        }
+    }
+}
+
+static int values_bad(const struct summary *summary)
+{
+    if (summary->first.slot >= 0 || summary->unvisited)
+        return 1;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (summary->stage[ch].bad_global)
+            return 1;
+    return 0;
+}
+
+/* The stage at whose tiles reports are visited: the cursor's, where it has kv tiles. */
+static enum asc_channel report_stage(const struct session *s)
+{
+    return channel_per_kv(s->cursor.channel) ? s->cursor.channel : asc_s;
+}
+
+/* The tile of a report, as far as it is recorded; those without a kv tile stand at the first. slot -1: nowhere. */
+static struct place place_of_report(const struct session *s, const struct trace_event *e)
+{
+    const struct trace *t = s->trace;
+    struct place place = {.slot = -1, .kv = e->kv_tile < 0 ? 0 : e->kv_tile, .channel = report_stage(s)};
+    if (event_is_mistake(e->kind) && e->batch >= 0 && e->batch < t->problem.batch && e->head >= 0 &&
+        e->head < t->problem.heads && e->q_tile >= 0 && e->q_tile < t->layout.q_tiles && place.kv < t->layout.kv_tiles)
+        place.slot = trace_slot(t, e->batch, e->head, e->q_tile);
+    return place;
+}
+
+static struct place first_report(const struct session *s)
+{
+    struct place place = {.slot = -1};
+    for (size_t i = 0; i < s->trace->info.n_events && place.slot < 0; i++)
+        place = place_of_report(s, &s->trace->info.events[i]);
+    return place;
+}
+
+static int has_report(const struct session *s, struct place place)
+{
+    for (size_t i = 0; i < s->trace->info.n_events && place.channel == report_stage(s); i++)
+        if (same_place(place_of_report(s, &s->trace->info.events[i]), place))
+            return 1;
+    return 0;
+}
+
+int session_go_first_bad(struct session *s)
+{
+    if (!s->judgement)
+        return session_stay(s, "nothing is judged yet");
+    const struct summary *summary = &s->judgement->summary;
+    struct place first = summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+    if (first.slot < 0 && !values_bad(summary))
+        first = first_report(s);
+    if (first.slot < 0)
+        return session_stay(s, "no bad tile so far");
+    if (!s->follow_first) /* else nobody has asked for it */
+        jumps_note(&s->jumps, &s->cursor);
+    session_go(s, first);
+    s->cursor.row = s->cursor.col = 0;
+    go_element(s, 0);
+    session_refresh_detail(s);
+    return 1;
+}
+
+int session_go_worst(struct session *s)
+{
+    if (!s->detail.got)
+        return session_stay(s, "nothing is judged here");
+    go_element(s, 1);
+    return session_moved(s);
+}
+
+/* Where the cursor stands in its slot's sequence, or -1. */
+static int find_place(const struct place *places, int n, struct place place)
+{
+    for (int i = 0; i < n; i++)
+        if (places[i].kv == place.kv && places[i].channel == place.channel)
+            return i;
+    return -1;
+}
+
+/* The nearest slot at or after (before) the cursor's (batch, head, q tile); *exact says whether it is that one. */
+static int nearest_slot(const struct session *s, int direction, int *exact)
+{
+    const struct trace *t = s->trace;
+    int slot = session_slot(s);
+    *exact = slot >= 0;
+    if (*exact)
+        return slot;
+    for (int i = direction > 0 ? 0 : t->layout.n_slots - 1; i >= 0 && i < t->layout.n_slots; i += direction) {
+        const int32_t *at = trace_slot_place(t, i);
+        int64_t there = ((int64_t)at[0] * t->problem.heads + at[1]) * t->layout.q_tiles + at[2];
+        int64_t here =
+            ((int64_t)s->cursor.batch * t->problem.heads + s->cursor.head) * t->layout.q_tiles + s->cursor.q_tile;
+        if (direction > 0 ? there > here : there < here)
+            return i;
+    }
+    return -1;
+}
+
+/* From the cursor on (by < 0: back), as the kernel ran, over the places that are wanted; the last of them is *found.
+   Returns how many there were, at most |by|; -1 without memory. */
+static int walk(const struct session *s, int by, int (*wanted)(const struct session *s, struct place place),
+                struct place *found)
+{
+    const struct judgement *j = s->judgement;
+    const int direction = by < 0 ? -1 : 1;
+    struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
+    if (!places)
+        return -1;
+    int exact, left = abs(by), slot = nearest_slot(s, direction, &exact);
+    for (; slot >= 0 && slot < j->n_slots && left > 0; slot += direction) {
+        if (!judgement_slot_done(j, slot))
+            continue;
+        int n = judgement_sequence(s->trace, slot, places);
+        int at = direction > 0 ? -1 : n;
+        if (exact)
+            at = find_place(places, n, session_place(s));
+        exact = 0;
+        for (at += direction; at >= 0 && at < n && left > 0; at += direction)
+            if (wanted(s, places[at])) {
+                *found = places[at];
+                left--;
+            }
+    }
+    free(places);
+    return abs(by) - left;
+}
+
+static int is_bad(const struct session *s, struct place place)
+{
+    const struct summary *summary = &s->judgement->summary;
+    return judgement_tile_bad(s->judgement, place, !summary->culprits) ||
+           (!values_bad(summary) && has_report(s, place));
+}
+
+/* What the kernel ran through, or should have. */
+static int is_step(const struct session *s, struct place place)
+{
+    return trace_has(s->trace, place.channel) &&
+           (judgement_tile(s->judgement, place)->local.visited || !channel_per_kv(place.channel) ||
+            judgement_tile_unvisited(s->judgement, place));
+}
+
+static int is_step_of_stage(const struct session *s, struct place place)
+{
+    return place.channel == s->cursor.channel && is_step(s, place);
+}
+
+/* 1: the cursor stands on the last of them. */
+static int go_along(struct session *s, int by, int (*wanted)(const struct session *s, struct place place),
+                    const char *none_after, const char *none_before)
+{
+    struct place found = {.slot = -1};
+    if (!s->judgement)
+        return session_stay(s, "nothing is judged yet");
+    if (walk(s, by, wanted, &found) < 0)
+        return session_stay(s, "no memory");
+    if (found.slot < 0)
+        return session_stay(s, by > 0 ? none_after : none_before);
+    return session_go(s, found);
+}
+
+int session_step_bad(struct session *s, int by)
+{
+    const struct cursor from = s->cursor;
+    if (!go_along(s, by, is_bad, "no bad tile after this one", "no bad tile before this one"))
+        return 0;
+    jumps_note(&s->jumps, &from);
+    s->cursor.row = s->cursor.col = 0;
+    go_element(s, 0);
+    session_refresh_detail(s);
+    return 1;
+}
+
+int session_step_order(struct session *s, int by)
+{
+    return go_along(s, by, is_step, "the run ends here", "the run begins here");
+}
+
+int session_step_visit(struct session *s, int by)
+{
+    return go_along(s, by, is_step_of_stage, "this stage is not run again", "this stage is not run before");
+}
+
+/* Elements of the cursor's tile, [rows][cols]; 0: none. */
+static int64_t tile_elements(const struct session *s, int *cols)
+{
+    const int slot = session_slot(s);
+    if (slot < 0)
+        return 0;
+    const struct tile tile = trace_tile(s->trace, s->cursor.channel, slot, s->cursor.kv_tile);
+    *cols = tile.valid_cols;
+    return (int64_t)tile.valid_rows * tile.valid_cols;
+}
+
+int session_step_element(struct session *s, int by)
+{
+    int cols = 0, moves = 0;
+    for (int64_t left = by; left != 0;) {
+        const int64_t n = tile_elements(s, &cols), at = (int64_t)s->cursor.row * cols + s->cursor.col;
+        if (n == 0)
+            return session_stay(s, "nothing is recorded here");
+        const int64_t to = at + left;
+        if (to >= 0 && to < n) {
+            s->cursor.row = (int)(to / cols);
+            s->cursor.col = (int)(to % cols);
+            return session_moved(s);
+        }
+        /* Into the next tile of this stage, or the one before. */
+        left = to < 0 ? to + 1 : to - n;
+        if (!session_step_visit(s, to < 0 ? -1 : 1))
+            return moves;
+        moves = 1;
+        const int64_t there = tile_elements(s, &cols);
+        s->cursor.row = to < 0 ? (int)((there - 1) / cols) : 0;
+        s->cursor.col = to < 0 ? (int)((there - 1) % cols) : 0;
+    }
+    return session_moved(s);
+}
+
+int session_jump_to(struct session *s, const struct cursor *to)
+{
+    const struct cursor from = s->cursor;
+    if (!session_go_cursor(s, to))
+        return 0;
+    if (!cursor_same(&from, &s->cursor))
+        jumps_note(&s->jumps, &from);
+    return 1;
+}
+
+int session_go_mark(struct session *s, uint32_t letter)
+{
+    const struct cursor *mark = jumps_mark(&s->jumps, letter);
+    if (mark) {
+        const struct cursor to = *mark;
+        return session_jump_to(s, &to);
+    }
+    snprintf(s->message, sizeof s->message, letter == '\'' ? "there was no jump yet" : "no mark '%c'", (int)letter);
+    return 0;
+}
+
+int session_jump(struct session *s, int by)
+{
+    struct cursor to;
+    int moves = 0;
+    for (; moves < abs(by); moves++) {
+        if (!(by < 0 ? jumps_back(&s->jumps, &s->cursor, &to) : jumps_forward(&s->jumps, &s->cursor, &to)))
+            break;
+        if (!session_go_cursor(s, &to)) /* a run of another shape */
+            return 0;
+    }
+    return moves ? 1 : session_stay(s, by < 0 ? "no jump before this one" : "no jump after this one");
+}
