@@ -26,7 +26,7 @@ static int subnormal(enum dtype type, uint8_t code)
 }
 
 /* u8 has one negative number more than positive ones. */
-static int beyond(enum dtype type, double y)
+int formats_beyond(enum dtype type, double y)
 {
     const double most = formats_limit(type) + (type == DTYPE_U8 && y < 0 ? 1 : 0) + half_top_step(type);
     return fabs(y) > most;
@@ -47,7 +47,7 @@ void formats_add(const struct format_values *v, struct format_counts *to)
             continue;
         const double value = (double)v->value[i], error = fabs(number[code] * v->scale - value);
         to->known++;
-        to->saturated += beyond(v->type, value / v->scale);
+        to->saturated += formats_beyond(v->type, value / v->scale);
         to->flushed += value != 0 && number[code] == 0;
         if (!isfinite(error))
             continue;
