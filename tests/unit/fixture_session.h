@@ -567,8 +567,9 @@ int session_name_run(struct session *s, int number, const char *name)
 
 void session_note_saved(struct session *s, int number, const char *path)
 {
-    struct run *run = &s->runs.at[runs_index(&s->runs, number)];
-    snprintf(run->saved, sizeof run->saved, "%s", path);
+    const int i = runs_index(&s->runs, number);
+    if (i >= 0)
+        snprintf(s->runs.at[i].saved, sizeof s->runs.at[i].saved, "%s", path);
 }
 
 int session_watch(struct session *s, int on)

@@ -148,7 +148,7 @@ static void saves_in_a_row_are_one(void **state)
     struct watch *w = watching((const char *const[]){"k.cu", NULL});
     char text[32] = "";
     for (int i = 0; i < 8; i++) {
-        strcat(text, "x");
+        text[i] = 'x';
         put("k.cu", text);
         watch_take(w);
     }
