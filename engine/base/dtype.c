@@ -179,3 +179,22 @@ int dtype_is_unwritten(enum dtype t, const void *array, size_t i)
         return 0;
     }
 }
+
+int dtype_is_nobodys(enum dtype t, const void *array, size_t i)
+{
+    /* f32: the pattern itself, and the 16 bits of an f16 (mantissa 13 places up) or a bf16 (16 up) as they are widened;
+       an operation sets the quiet bit of what was a signalling NaN. */
+    static const uint16_t narrow[] = {UNWRITTEN_16, POISON_16};
+    const uint32_t quiet = 0x00400000u, sign = 0x80000000u;
+    for (size_t k = 0; k < sizeof narrow / sizeof narrow[0]; k++) {
+        const uint32_t code = narrow[k], forms[] = {code << 16 | code, 0x7F800000u | (code & 0x3FFu) << 13, code << 16};
+        if (t == DTYPE_F16 && (load_16(array, i) & 0x7FFFu) == code)
+            return 1;
+        if (t == DTYPE_BF16 && ((load_16(array, i) & 0x7FFFu) | quiet >> 16) == (code | quiet >> 16))
+            return 1;
+        for (size_t f = 0; t == DTYPE_F32 && f < sizeof forms / sizeof forms[0]; f++)
+            if (((load_32(array, i) & ~sign) | quiet) == (forms[f] | quiet))
+                return 1;
+    }
+    return dtype_is_unwritten(t, array, i);
+}

@@ -33,8 +33,13 @@ void dtype_store(enum dtype t, void *array, size_t i, double value);
 #define UNWRITTEN_16 0x7FF5u
 #define UNWRITTEN_32 0x7FF57FF5u
 #define UNWRITTEN_64 UINT64_C(0x7FF57FF57FF57FF5)
+/* Shared memory of the CPU executor begins as this, repeated: a signalling NaN as f32 and bf16, a NaN as f16. */
+#define POISON_16 0x7FA0u
 int dtype_has_unwritten(enum dtype t);
 int dtype_is_unwritten(enum dtype t, const void *array, size_t i);
+/* 1: a NaN that either of the two leaves behind, as it is, quieted, or converted from a narrower type: x86 arithmetic
+   keeps it, a GPU's does not. */
+int dtype_is_nobodys(enum dtype t, const void *array, size_t i);
 
 #ifdef __cplusplus
 }

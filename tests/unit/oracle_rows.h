@@ -39,7 +39,7 @@ static inline float run_alpha(const struct kernel_run *run, float before, float 
     if ((c->alpha_first == ASC_ALPHA_ONE && before == start) ||
         (c->alpha_first == ASC_ALPHA_ONE_FIRST && run->last_kv < 0))
         return 1;
-    if (before == -INFINITY)
+    if (before == -INFINITY && s->wrong_number != EXP_UNGUARDED)
         return 0;
     const float alpha = run_exp(run, before, c->m_unit, top);
     return s->mistake == ALPHA_INVERTED ? 1 / alpha : alpha;
@@ -99,6 +99,8 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     const float stand = s->mistake == M_LEFT_BEHIND ? top : frame;
     for (int c = 0; c < bc; c++) {
         p[c] = stand == -INFINITY || score[c] == -INFINITY ? 0 : run_exp(run, score[c], to_m, stand);
+        if (stand == -INFINITY && s->wrong_number == EXP_UNGUARDED)
+            p[c] = run_exp(run, score[c], to_m, stand);
         if (s->mistake == P_BASE_2 && score[c] != -INFINITY)
             p[c] = exp2f(score[c] - stand);
         p[c] = ldexpf(p[c], conventions->p_offset);

@@ -117,6 +117,16 @@ enum wrong_codes {
     ZERO_GROUP_UNGUARDED
 };
 
+/* Mistakes that make values that are no finite numbers. */
+enum wrong_number {
+    NUMBERS_RIGHT,
+    EXP_UNGUARDED,  /* exp(-inf - -inf) in rows that have seen no key */
+    O_UNGUARDED,    /* 1 / l whatever l is */
+    LOG_UNGUARDED,  /* ln 0 */
+    L_NEVER_ZEROED, /* l of row unreal_row begins as shared memory does */
+    INPUT_UNREAL    /* element (unreal_row, unreal_col) of input unreal_of holds unreal_bits */
+};
+
 struct spec {
     int q_len, kv_len, head_dim, br, bc, q_tile;
     enum asc_causal causal;
@@ -156,6 +166,10 @@ struct spec {
     int kv_splits;
     int merges_lse; /* each split gives o and lse; else m, l and u are merged as such */
     enum wrong_term wrong_term;
+    enum wrong_number wrong_number;
+    enum asc_channel unreal_of;
+    int unreal_row, unreal_col;
+    uint32_t unreal_bits;
     unsigned seed;
 };
 

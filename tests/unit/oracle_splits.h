@@ -156,7 +156,7 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
             run_merge_wrongly(run, splits, n, r, u);
         if (run_sink_last(s) && !by_lse && l > 0)
             l += ldexpf(expf(run_sink(run) - m_natural), s->conventions.p_offset);
-        const float inverse = l > 0 ? 1 / l : l == 0 ? 0 : l;
+        const float inverse = l > 0 || s->wrong_number == O_UNGUARDED ? 1 / l : l == 0 ? 0 : l;
         float lse = m_natural + (by_lse ? 0 : logf(fmaxf(l, FLT_TRUE_MIN)) - (float)(s->conventions.p_offset * M_LN2));
         if (s->wrong_term == SINK_NOT_IN_LSE)
             lse = logf(expf(lse) - expf(s->sink));
@@ -164,7 +164,9 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
             lse *= (float)M_LOG2E;
         if (s->mistake == LSE_BASE_2)
             lse = m_natural + log2f(l);
-        if (l == 0)
+        if (s->wrong_number == LOG_UNGUARDED)
+            lse = m_natural + logf(l);
+        else if (l == 0)
             lse = run_sink_last(s)                    ? run_sink(run) * (s->conventions.lse_base2 ? (float)M_LOG2E : 1)
                   : s->conventions.empty_lse_negative ? -INFINITY
                                                       : INFINITY;

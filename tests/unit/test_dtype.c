@@ -113,6 +113,27 @@ static void unwritten_is_a_nan_of_its_own(void **state)
     assert_true(dtype_is_unwritten(DTYPE_F32, &word, 0) && dtype_is_unwritten(DTYPE_F64, &words, 0));
 }
 
+/* What becomes of memory that nobody wrote: as it is, quieted by an operation, widened, its sign changed. */
+static void what_nobody_wrote_is_known_again(void **state)
+{
+    (void)state;
+    static const uint32_t known[] = {0x7FA07FA0, 0x7FE07FA0, 0xFFE07FA0, 0x7FF57FF5,
+                                     0x7FF40000, 0x7FFEA000, 0x7FE00000};
+    static const uint32_t others[] = {0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0x7F800000, 0x3F800000, 0x7FA07FA1};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_true(dtype_is_nobodys(DTYPE_F32, &known[i], 0));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(dtype_is_nobodys(DTYPE_F32, &others[i], 0));
+    static const uint16_t halves[] = {0x7FA0, 0xFFF5, 0x7E00, 0x7FFF, 0x7C00};
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(dtype_is_nobodys(DTYPE_F16, halves, i), i < 2);
+        assert_int_equal(dtype_is_nobodys(DTYPE_BF16, halves, i), i < 2);
+    }
+    const uint16_t quieted = 0x7FE0;
+    assert_true(dtype_is_nobodys(DTYPE_BF16, &quieted, 0) && !dtype_is_nobodys(DTYPE_F16, &quieted, 0));
+    assert_false(dtype_is_nobodys(DTYPE_E4M3, &quieted, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +142,7 @@ int main(void)
         cmocka_unit_test(each_type_rounds_in_its_way),
         cmocka_unit_test(integers_truncate_and_clamp),
         cmocka_unit_test(unwritten_is_a_nan_of_its_own),
+        cmocka_unit_test(what_nobody_wrote_is_known_again),
     };
     return cmocka_run_group_tests_name("dtype", tests, NULL, NULL);
 }

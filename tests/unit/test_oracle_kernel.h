@@ -75,6 +75,10 @@ static inline void run_begin(struct kernel_run *run, struct state *at, const str
             at->m[r] = run_in_unit(run, run_sink(run), c->m_unit);
         if (at_sink && c->l_sink == ASC_SINK_START && s->wrong_term != SINK_WITHOUT_WEIGHT)
             at->l[(ptrdiff_t)r * at->lanes] = ldexpf(1, c->p_offset);
+        if (s->wrong_number == L_NEVER_ZEROED && r == s->unreal_row) {
+            const uint32_t poison = POISON_16 << 16 | POISON_16;
+            memcpy(&at->l[(ptrdiff_t)r * at->lanes], &poison, sizeof poison);
+        }
         for (int d = 0; d < D; d++) {
             const size_t from = (size_t)((s->q_tile * s->br + r) * D + d);
             at->q[r * D + d] = r < rows ? run_input(run, asc_q, from) : 0;
@@ -101,6 +105,11 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->v = test_fill(s, s->kv_len, 3, run->scales[2]);
     run->bias = test_bias(s);
     const ptrdiff_t D = s->head_dim;
+    if (s->wrong_number == INPUT_UNREAL) {
+        void *input = s->unreal_of == asc_q ? run->q : s->unreal_of == asc_k ? run->k : run->v;
+        memcpy((char *)input + (size_t)(s->unreal_row * D + s->unreal_col) * dtype_bytes(s->dtype), &s->unreal_bits,
+               dtype_bytes(s->dtype));
+    }
     const int tiles = (s->kv_len + s->bc - 1) / s->bc;
     const size_t size = dtype_bytes(s->dtype);
     const int rows = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;

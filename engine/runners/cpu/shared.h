@@ -2,11 +2,11 @@
 #ifndef CPU_SHARED_H
 #define CPU_SHARED_H
 
+#include "engine/base/dtype.h"
 #include <stddef.h>
 
-/* Fills every shared variable of this program, and dynamic_bytes of dynamic shared memory, with SHARED_POISON: a
-   signalling NaN as f32 and bf16, a NaN as f16, and not the trace's never-written pattern. */
-#define SHARED_POISON 0x7FA0u
+/* Fills every shared variable of this program, and dynamic_bytes of dynamic shared memory, with SHARED_POISON. */
+#define SHARED_POISON POISON_16
 void shared_poison(size_t dynamic_bytes);
 
 #endif
