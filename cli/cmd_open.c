@@ -27,10 +27,30 @@ static int view_named(const char *view, struct err *err)
     return err_set(err, ERR_USAGE, "--view", "expected one of %s, found '%s'", names, view);
 }
 
+static void choose_theme(const struct options *o, struct theme *theme)
+{
+    *theme = (struct theme){.background = theme_background()};
+    if (o->background)
+        theme->background = strcmp(o->background, "light") == 0 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
+}
+
+static int write_picture(const struct options *o, struct session *s, const char *view, struct err *err)
+{
+    struct theme theme;
+    choose_theme(o, &theme);
+    FILE *out = fopen(o->svg, "w");
+    if (!out)
+        return err_errno(err, o->svg, "the picture can not be written");
+    int failed = tui_picture(s, view, o->cols, o->rows, o->ascii, &theme, out, err);
+    if (fclose(out) != 0 && !failed)
+        failed = err_errno(err, o->svg, "the picture can not be written");
+    return failed;
+}
+
 static int show(const struct options *o, struct session *s, struct err *err)
 {
     const char *view = o->view ? o->view : tui_view_names()[0];
-    return tui_show(s, view, o->cols, o->rows, o->ascii, stdout, err);
+    return o->svg ? write_picture(o, s, view, err) : tui_show(s, view, o->cols, o->rows, o->ascii, stdout, err);
 }
 
 /* The first screen, then the finding; the exit status is the verdict. */
@@ -62,7 +82,9 @@ static int big_enough(struct err *err)
 
 static int debug(const struct options *o, struct session *s, struct err *err)
 {
-    const struct tui_options tui = {.ascii = o->ascii, .view = o->view};
+    struct theme theme;
+    choose_theme(o, &theme);
+    const struct tui_options tui = {.ascii = o->ascii, .view = o->view, .mouse = 1, .theme = &theme};
     if (big_enough(err) != 0)
         return -1;
     if (session_start(s) != 0)

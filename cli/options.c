@@ -138,6 +138,14 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_TEXT:
         o->text = 1;
         return 0;
+    case OPTION_SVG:
+        o->svg = value;
+        return 0;
+    case OPTION_BACKGROUND:
+        if (strcmp(value, "dark") != 0 && strcmp(value, "light") != 0)
+            return err_set(err, ERR_USAGE, "--background", "expected dark or light, found '%s'", value);
+        o->background = value;
+        return 0;
     case OPTION_JSON:
         o->json = 1;
         return 0;
@@ -234,7 +242,7 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
 {
     struct option longs[OPTION_COUNT + 1];
     char shorts[2 * OPTION_COUNT + 2];
-    unsigned given = 0;
+    uint64_t given = 0;
     memset(out, 0, sizeof *out);
     out->cols = 80;
     out->rows = 24;
@@ -249,7 +257,7 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
         if (code == ':')
             return err_set(err, ERR_USAGE, "", "option '%s' wants a value", word);
         int i = option_of(code);
-        given |= 1u << i;
+        given |= UINT64_C(1) << i;
         if (take((enum option_id)i, optarg, out, err) != 0)
             return -1;
     }
@@ -265,7 +273,7 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
     if (out->help || out->version)
         return 0;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (given & 1u << i && !(options[i].commands & IN(out->command)))
+        if (given & UINT64_C(1) << i && !(options[i].commands & IN(out->command)))
             return err_set(err, ERR_USAGE, "", "option --%s does not belong to %s", options[i].name,
                            commands[out->command].name);
     if (out->feed && !out->isolate)

@@ -25,6 +25,11 @@ struct action_text {
 };
 
 const struct action_text *action_text(enum action a);
+int action_from_name(const char *name); /* enum action, or ACTION_NONE */
+/* Gives an action other keys than actions.def's, names separated by blanks ("": none); actions that had one of them
+   lose it. -1: *wrong is a word that names no key, or a key that has been given to another action already, *holder. */
+int action_bind(enum action a, const char *keys, char *wrong, size_t bytes, enum action *holder);
+int action_rebound(enum action a); /* 1: its keys are not actions.def's */
 /* The action a key stands for, or ACTION_NONE. */
 enum action action_of_key(int key);
 /* The code of a key's name ("n", "C-l", "S-Tab"), or KEY_ID_NONE. */

@@ -20,10 +20,13 @@ struct cell {
     uint8_t style;
 };
 
+struct hits;
+
 struct canvas {
     int cols, rows;
     struct cell *cells; /* owned, [rows][cols] */
     int ascii;          /* 1: drawn text is folded to ASCII (glyphs.def) */
+    struct hits *hits;  /* borrowed: where drawing notes what a click means; NULL: nobody asks */
 };
 
 struct rect {

@@ -2,6 +2,9 @@
 
 #define ROOMY_COLS 118 /* the facts beside the strip begin at column 94 and take 24 */
 #define ROOMY_ROWS 36
+#define LEFT_MIN_ROOMY 24   /* heads with their numbers, curves with their values */
+#define LEFT_MIN_COMPACT 15 /* "row 999 over kv" */
+#define RIGHT_MIN_COLS 57   /* the list of elements, with the tile's shape */
 #define STRIP_COLS_COMPACT 80
 #define STRIP_COLS_ROOMY 94
 
@@ -15,7 +18,7 @@ static struct rect rect(int row, int col, int rows, int cols)
     return (struct rect){row, col, rows, cols};
 }
 
-int screen_layout(int cols, int rows, struct screen_layout *out)
+int screen_layout(int cols, int rows, int split, struct screen_layout *out)
 {
     *out = (struct screen_layout){0};
     if (cols < SCREEN_MIN_COLS || rows < SCREEN_MIN_ROWS)
@@ -34,7 +37,10 @@ int screen_layout(int cols, int rows, struct screen_layout *out)
 
     /* The body: map over row state on the left, tile over source on the right. */
     const int top = out->top_rule.row + 1, end = rows - 2, body = end - top;
-    const int left = roomy ? between(cols / 5, 24, 72) : between(cols * 3 / 16, 15, 40);
+    const int least = roomy ? LEFT_MIN_ROOMY : LEFT_MIN_COMPACT;
+    const int left = split > 0 ? between(split, least, cols - RIGHT_MIN_COLS)
+                     : roomy   ? between(cols / 5, least, 72)
+                               : between(cols * 3 / 16, least, 40);
     const int right = left + 1, right_cols = cols - right;
     out->divider = rect(top, left, body, 1);
     int upper; /* rows above the element or source rule */

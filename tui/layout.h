@@ -15,7 +15,8 @@ struct screen_layout {
     struct rect top_rule, state_rule, element_rule, source_rule, divider, bottom_rule, keys;
 };
 
-/* 0, or -1 where the screen is smaller than SCREEN_MIN_COLS x SCREEN_MIN_ROWS; *out is then all zero. */
-int screen_layout(int cols, int rows, struct screen_layout *out);
+/* split: the column between left and right, as near as both sides keep what they need; 0: by the screen's size.
+   0, or -1 where the screen is smaller than SCREEN_MIN_COLS x SCREEN_MIN_ROWS; *out is then all zero. */
+int screen_layout(int cols, int rows, int split, struct screen_layout *out);
 
 #endif

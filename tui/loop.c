@@ -106,8 +106,7 @@ static void page(struct loop *l, int direction)
         session_step_q(l->s, direction * PAGE_TILES);
 }
 
-/* Actions that move the cursor; 1 if this was one. */
-static int step(struct loop *l, enum action a)
+int loop_step(struct loop *l, enum action a)
 {
     struct session *s = l->s;
     switch (a) {
@@ -244,13 +243,8 @@ static void command(struct loop *l, enum action a)
     }
 }
 
-static void act(struct loop *l, int key)
+void loop_act(struct loop *l, enum action a)
 {
-    enum action a = action_of_key(key);
-    if (l->naming) {
-        loop_type_name(l, key);
-        return;
-    }
     if (a == ACTION_NONE)
         return;
     if (!l->saver.active)
@@ -259,8 +253,16 @@ static void act(struct loop *l, int key)
         return;
     if (l->view == VIEW_TILE)
         a = within_tile(a);
-    if (!step(l, a) && !loop_run_action(l, a))
+    if (!loop_step(l, a) && !loop_run_action(l, a))
         command(l, a);
+}
+
+static void take_key(struct loop *l, int key)
+{
+    if (l->naming)
+        loop_type_name(l, key);
+    else
+        loop_act(l, action_of_key(key));
 }
 
 static int fit_canvas(struct loop *l, struct err *err)
@@ -271,6 +273,7 @@ static int fit_canvas(struct loop *l, struct err *err)
     canvas_free(&l->canvas);
     if (canvas_init(&l->canvas, l->cols, l->rows, l->ascii) != 0)
         return err_errno(err, "", "no memory for a screen of %dx%d", l->cols, l->rows);
+    l->canvas.hits = &l->hits;
     return 0;
 }
 
@@ -304,8 +307,10 @@ static int read_terminal(struct loop *l, struct err *err)
             return ended(err);
         if (key == TERM_INTERRUPTED)
             command(l, ACTION_INTERRUPT);
+        else if (key == TERM_MOUSE)
+            loop_take_mouse(l);
         else if (key != TERM_RESIZED)
-            act(l, key);
+            take_key(l, key);
     }
     return 0;
 }
@@ -340,7 +345,8 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         l.view = (enum view_id)view_from_name(o->view);
     if (saver_init(&l.saver, err) != 0)
         return -1;
-    if (term_start(err) != 0) {
+    const struct term_options terminal = {.theme = o->theme, .mouse = o->mouse};
+    if (term_start(&terminal, err) != 0) {
         saver_free(&l.saver);
         return -1;
     }

@@ -3,10 +3,13 @@
 #define TUI_LOOP_H
 
 #include "engine/session/session.h"
+#include "tui/theme.h"
 
 struct tui_options {
-    int ascii;        /* 1: ASCII even where the terminal takes UTF-8 */
-    const char *view; /* the first one; NULL: overview */
+    int ascii;                 /* 1: ASCII even where the terminal takes UTF-8 */
+    const char *view;          /* the first one; NULL: overview */
+    int mouse;                 /* 1: clicks and the wheel */
+    const struct theme *theme; /* borrowed; NULL: the eight ANSI colours */
 };
 
 /* Runs until the user leaves. The caller has started the session's work, if any, and frees the session afterwards.

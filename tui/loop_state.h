@@ -1,8 +1,9 @@
-/* What the event loop holds, and the actions on runs. For loop.c and loop_runs.c. */
+/* What the event loop holds, and what its files ask of each other. For loop*.c. */
 #ifndef TUI_LOOP_STATE_H
 #define TUI_LOOP_STATE_H
 
 #include "tui/actions.h"
+#include "tui/hits.h"
 #include "tui/save.h"
 #include "tui/view.h"
 
@@ -12,6 +13,7 @@ struct loop {
     struct session *s;
     struct saver saver;
     struct canvas canvas;
+    struct hits hits;
     int cols, rows, ascii;
     enum view_id view, back[MAX_BACK];
     int n_back;
@@ -22,12 +24,16 @@ struct loop {
     int failed;         /* 1: the last build failed, and its panel was opened */
     int naming;         /* number of the run whose name is being typed; 0: none */
     char typed[RUN_NAME_BYTES];
+    int drawing_divider; /* 1: the mouse holds the line between the overview's sides */
     int quit;
 };
 
 void loop_say(struct loop *l, const char *text);
 void loop_open_view(struct loop *l, enum view_id view);
 void loop_go_back(struct loop *l);
+void loop_act(struct loop *l, enum action a); /* as if its key had been pressed */
+int loop_step(struct loop *l, enum action a); /* actions that move the cursor; 1 if this was one */
+void loop_take_mouse(struct loop *l);
 
 /* Actions on runs; 1 if this was one. */
 int loop_run_action(struct loop *l, enum action a);

@@ -1,6 +1,7 @@
 /* The tile map: q tiles down, kv tiles across, one glyph each; and the heads. */
 #include "tui/panels.h"
 
+#include "tui/hits.h"
 #include "tui/sign.h"
 #include <stdio.h>
 
@@ -84,6 +85,8 @@ static void share_draw(const struct session *s, struct canvas *c, struct rect ar
 static void tiles_draw(const struct session *s, struct canvas *c, struct rect area, const struct window *w)
 {
     const struct cursor *cur = &s->cursor;
+    const struct rect tiles = {1, w->label_cols, w->q, w->kv * w->step};
+    hit_add(c, area, tiles, HIT_TILE, w->first_q, w->kv_tiles > 1 ? w->first_kv : -1, w->kv_tiles > 1 ? w->step : 0);
     for (int r = 0; r < w->q; r++) {
         const int q = w->first_q + r, slot = trace_slot(s->trace, cur->batch, cur->head, q);
         const int used = canvas_printf(c, area, 1 + r, 0, STYLE_DIM, "q%d", q);
@@ -120,6 +123,7 @@ static void heads_draw(const struct session *s, struct canvas *c, struct rect ar
         visible = (area.cols - start - 1) / step;
     const int first = window_first(at, visible, n);
     canvas_put(c, area, row, 0, STYLE_DIM, "heads");
+    hit_add(c, area, (struct rect){row, start, 1, visible * step}, HIT_HEAD, 0, first, step);
     if (first > 0)
         canvas_put(c, area, row, start - 1, STYLE_DIM, "←");
     if (first + visible < n)

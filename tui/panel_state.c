@@ -1,6 +1,7 @@
 /* The softmax state of the cursor's row over the kv tiles, captured and wanted, as small curves. */
 #include "tui/panels.h"
 
+#include "tui/hits.h"
 #include "tui/number.h"
 #include "tui/sign.h"
 #include <math.h>
@@ -141,6 +142,7 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
         for (int wanted = 0; wanted <= has_want; wanted++, row++) {
             canvas_put(c, area, row, wanted ? 2 : 3, STYLE_DIM, wanted ? "want" : "got");
             curve_draw(&k, c, area, row, label_cols, wanted);
+            hit_add(c, area, (struct rect){row, label_cols, 1, k.n}, HIT_KV, 0, k.first, 1);
             ends_draw(&k, c, area, row, label_cols);
             if (roomy)
                 value_draw(&k, c, area, row, label_cols + room + (room < kv_tiles), wanted);

@@ -2,6 +2,7 @@
 #include "tui/panels.h"
 
 #include "engine/base/tensor_core.h"
+#include "tui/hits.h"
 #include "tui/number.h"
 #include "tui/sign.h"
 #include <math.h>
@@ -160,6 +161,8 @@ void tile_list_draw(const struct session *s, struct canvas *c, struct rect area,
         const struct element e = element_at(d, down ? index : row, down ? 0 : index, truth);
         char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES];
         const enum style style = sign_style(e.sign);
+        hit_add(c, area, (struct rect){1 + i, 0, 1, 51}, down ? HIT_ELEMENT : HIT_COLUMN, down ? index : row,
+                down ? 0 : index, 0);
         if (index == at)
             canvas_put(c, area, 1 + i, 0, STYLE_CURSOR, "▶");
         canvas_printf(c, area, 1 + i, 1, index == at ? STYLE_CURSOR : STYLE_DIM, "%3d", index);
@@ -221,6 +224,9 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         canvas_printf(c, area, 0, label_cols + i * CELL_COLS, first_col + i == at_col ? STYLE_STRONG : STYLE_DIM, "%7s",
                       name);
     }
+    const struct rect shown = {1, label_cols, d->rows - first_row < rows ? d->rows - first_row : rows,
+                               (d->cols - first_col < cols ? d->cols - first_col : cols) * CELL_COLS};
+    hit_add(c, area, shown, HIT_ELEMENT, first_row, first_col, CELL_COLS);
     for (int r = 0; r < rows && first_row + r < d->rows; r++) {
         const int row = first_row + r;
         canvas_printf(c, area, 1 + r, 0, row == at_row ? STYLE_STRONG : STYLE_DIM, "r%d", row);

@@ -1,4 +1,5 @@
 /* The top of the screen: what was run, the verdict per stage; and the legend. */
+#include "tui/hits.h"
 #include "tui/panels.h"
 
 #include "engine/base/units.h"
@@ -110,6 +111,7 @@ static void change_draw(struct canvas *c, struct rect area, int row, int col, en
 void strip_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const int step = area.cols > 80 ? 8 : 6, first = area.cols > 80 ? 9 : 8;
+    hit_add(c, area, (struct rect){0, first, 3, step * ASC_CHANNELS}, HIT_STAGE, 0, 0, step);
     canvas_put(c, area, 1, 0, STYLE_DIM, "global");
     canvas_put(c, area, 2, 0, STYLE_DIM, "local");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {

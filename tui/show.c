@@ -2,6 +2,7 @@
 
 #include "tui/clock.h"
 #include "tui/layout.h"
+#include "tui/svg.h"
 #include "tui/view.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,9 @@ const char *const *tui_view_names(void)
     return names;
 }
 
-int tui_show(const struct session *s, const char *view, int cols, int rows, int ascii, FILE *out, struct err *err)
+/* A canvas of the caller's with the view on it. */
+static int show(const struct session *s, const char *view, int cols, int rows, int ascii, struct canvas *canvas,
+                struct err *err)
 {
     const int id = view_from_name(view);
     if (id < 0) {
@@ -33,12 +36,30 @@ int tui_show(const struct session *s, const char *view, int cols, int rows, int 
     if (cols < SCREEN_MIN_COLS || rows < SCREEN_MIN_ROWS)
         return err_set(err, ERR_TERMINAL, "", "screen too small: need %dx%d, have %dx%d", SCREEN_MIN_COLS,
                        SCREEN_MIN_ROWS, cols, rows);
-    struct canvas canvas;
-    if (canvas_init(&canvas, cols, rows, ascii) != 0)
+    if (canvas_init(canvas, cols, rows, ascii) != 0)
         return err_errno(err, "", "no memory for a screen of %dx%d", cols, rows);
     const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(id, s, cols, rows)};
-    view_draw(id, s, &canvas, &vs);
+    view_draw(id, s, canvas, &vs);
+    return 0;
+}
+
+int tui_show(const struct session *s, const char *view, int cols, int rows, int ascii, FILE *out, struct err *err)
+{
+    struct canvas canvas;
+    if (show(s, view, cols, rows, ascii, &canvas, err) != 0)
+        return -1;
     const int failed = canvas_write_text(&canvas, out) != 0 || fflush(out) != 0;
     canvas_free(&canvas);
     return failed ? err_errno(err, "", "the screen can not be written") : 0;
+}
+
+int tui_picture(const struct session *s, const char *view, int cols, int rows, int ascii, const struct theme *theme,
+                FILE *out, struct err *err)
+{
+    struct canvas canvas;
+    if (show(s, view, cols, rows, ascii, &canvas, err) != 0)
+        return -1;
+    const int failed = canvas_write_svg(&canvas, theme, out) != 0 || fflush(out) != 0;
+    canvas_free(&canvas);
+    return failed ? err_errno(err, "", "the picture can not be written") : 0;
 }

@@ -19,6 +19,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#define ESCAPE_MS 25 /* an Esc alone waits this long: sequences arrive in one piece even over ssh */
+
 /* Signals that only wake the loop; the handler writes their number into the pipe. */
 static const int noted_signals[] = {SIGWINCH, SIGCONT, SIGTSTP, SIGINT, SIGTERM, SIGHUP};
 /* Signals that end the program at once: the terminal is restored first. */
@@ -32,7 +34,10 @@ static struct {
     struct termios before;
     char restore[256]; /* bytes that leave the alternate screen, show the cursor, reset attributes */
     size_t restore_bytes;
-    void *signal_stack; /* owned */
+    void *signal_stack;        /* owned */
+    const struct theme *theme; /* borrowed */
+    int has_mouse;             /* 1: switched on while the screen is ours */
+    struct mouse mouse;
     attr_t attributes[STYLE_COUNT];
     short pairs[STYLE_COUNT];
     struct cell *drawn; /* owned, [rows][cols]: what curses was given last */
@@ -43,6 +48,11 @@ static struct {
 } term;
 
 static int signal_pipe[2] = {-1, -1};
+
+/* Buttons and drags (1002) as decimal numbers (1006): xterm's control sequences, "Mouse Tracking". */
+static const char mouse_on[] = "\033[?1002h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1002l";
+#define MOUSE_BEGINS "\033[<"
+#define MOUSE_CODE (KEY_MAX + 1) /* what curses returns for that */
 
 int term_utf8(void)
 {
@@ -90,6 +100,8 @@ static int take_signals(void)
     if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return -1;
     term.restore_bytes = 0;
+    if (term.has_mouse)
+        append_capability(mouse_off);
     append_capability(exit_attribute_mode);
     append_capability(keypad_local);
     append_capability(cursor_normal);
@@ -140,14 +152,42 @@ static void make_styles(void)
         colours = theme_colours(COLORS);
     }
     for (int i = 0; i < STYLE_COUNT; i++) {
-        const struct look look = theme_look(i, colours);
+        const struct look look = theme_look(term.theme, i, colours);
         term.attributes[i] = attributes_of(look.attributes);
         term.pairs[i] = 0;
-        /* COLOUR_* are curses' and ANSI's own numbers; -1 is the default in both. */
+        /* The numbers are curses' own; -1 is the default in both. */
         if ((look.fg != COLOUR_DEFAULT || look.bg != COLOUR_DEFAULT) && i + 1 < COLOR_PAIRS &&
             init_pair((short)(i + 1), (short)look.fg, (short)look.bg) == OK)
             term.pairs[i] = (short)(i + 1);
     }
+}
+
+/* All that is written beside curses; what it has in store has been refreshed. */
+static void write_all(const char *bytes, size_t n)
+{
+    while (n > 0) {
+        const ssize_t written = write(STDOUT_FILENO, bytes, n);
+        if (written < 0 && errno != EINTR)
+            return;
+        if (written > 0) {
+            bytes += written;
+            n -= (size_t)written;
+        }
+    }
+}
+
+static void take_mouse(void)
+{
+    if (term.has_mouse)
+        write_all(mouse_on, sizeof mouse_on - 1);
+}
+
+/* Leaves the screen to the shell or to another program. */
+static void leave(void)
+{
+    if (term.has_mouse)
+        write_all(mouse_off, sizeof mouse_off - 1);
+    endwin();
 }
 
 static void stop_at_exit(void)
@@ -172,7 +212,7 @@ static int check_terminal(struct err *err)
     return moves ? 0 : err_set(err, ERR_TERMINAL, "", "terminal '%s' can not move its cursor: try TERM=xterm", name);
 }
 
-int term_start(struct err *err)
+int term_start(const struct term_options *o, struct err *err)
 {
     static int registered;
     if (check_terminal(err) != 0)
@@ -183,19 +223,25 @@ int term_start(struct err *err)
     term.screen = newterm(NULL, stdout, stdin);
     if (!term.screen)
         return err_set(err, ERR_TERMINAL, "", "the terminal can not be used");
+    term.theme = o->theme;
+    /* A terminal without a mouse may show what asks for one. */
+    term.has_mouse = o->mouse && key_mouse && *key_mouse;
     if (take_signals() != 0) {
         endwin();
         delscreen(term.screen);
         term.screen = NULL;
         return err_errno(err, "", "no pipe for signals");
     }
-    set_escdelay(25); /* an Esc alone waits this long, ms: sequences arrive in one piece even over ssh */
-    raw();            /* Ctrl-C and Ctrl-Z are keys: no signal reaches a debuggee of ours */
+    set_escdelay(ESCAPE_MS);
+    raw(); /* Ctrl-C and Ctrl-Z are keys: no signal reaches a debuggee of ours */
     noecho();
     nonl();
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
+    if (term.has_mouse)
+        define_key(MOUSE_BEGINS, MOUSE_CODE);
     curs_set(0);
+    take_mouse();
     make_styles();
     term.ended_by = 0;
     term.closed = 0;
@@ -209,7 +255,7 @@ void term_stop(void)
     if (!term.screen)
         return;
     if (!term.closed)
-        endwin();
+        leave();
     give_signals_back();
     delscreen(term.screen);
     term.screen = NULL;
@@ -306,6 +352,38 @@ static int key_of_character(wint_t code)
     }
 }
 
+/* "64;10;5M" behind MOUSE_BEGINS: button, column, row; m: released. What is no event of ours is a key without a name.
+ */
+static int read_mouse(void)
+{
+    int value[3] = {0}, n = 0;
+    wint_t code = 0;
+    timeout(ESCAPE_MS);
+    while (n < 3 && get_wch(&code) == OK && ((code >= '0' && code <= '9') || code == ';')) {
+        if (code == ';')
+            n++;
+        else if (value[n] < 100000)
+            value[n] = value[n] * 10 + (int)(code - '0');
+    }
+    nodelay(stdscr, TRUE);
+    /* Bits 2 to 4 are Shift, Meta, Control; 5 is motion, 6 the wheel. */
+    const int button = value[0] & 3, wheel = value[0] & 64, moved = value[0] & 32;
+    if (n != 2 || (code != 'M' && code != 'm') || value[1] < 1 || value[2] < 1 || (wheel ? button > 1 : button != 0))
+        return KEY_ID_NONE;
+    term.mouse.col = value[1] - 1;
+    term.mouse.row = value[2] - 1;
+    if (wheel)
+        term.mouse.kind = button == 0 ? MOUSE_WHEEL_UP : MOUSE_WHEEL_DOWN;
+    else
+        term.mouse.kind = code == 'm' ? MOUSE_RELEASE : moved ? MOUSE_DRAG : MOUSE_PRESS;
+    return TERM_MOUSE;
+}
+
+const struct mouse *term_mouse(void)
+{
+    return &term.mouse;
+}
+
 /* 1 if the terminal has gone: curses reports that as no key, for ever. */
 static int hung_up(void)
 {
@@ -324,7 +402,7 @@ int term_read(void)
         return key_of_character(code);
     case KEY_CODE_YES:
         /* KEY_RESIZE is what resizeterm() itself leaves behind: the size is taken already. */
-        return code == KEY_RESIZE ? TERM_RESIZED : key_of_curses(code);
+        return code == KEY_RESIZE ? TERM_RESIZED : code == MOUSE_CODE ? read_mouse() : key_of_curses(code);
     default:
         if (hung_up()) {
             term.closed = 1;
@@ -392,7 +470,7 @@ void term_suspend(void)
 {
     struct sigaction act = {.sa_handler = SIG_DFL}, before;
     sigemptyset(&act.sa_mask);
-    endwin();
+    leave();
     /* The whole group, as the terminal's own Ctrl-Z would: the shell waits for all of it (make and its children). */
     sigaction(SIGTSTP, &act, &before);
     kill(0, SIGTSTP);
@@ -400,6 +478,55 @@ void term_suspend(void)
     take_size();
     term_redraw_all();
     refresh();
+    take_mouse();
+}
+
+/* RFC 4648, with the bytes around it; owned by the caller. */
+static char *osc52(const char *text, size_t *n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const size_t length = strlen(text);
+    char *out = malloc(length / 3 * 4 + 32), *at = out;
+    if (!out)
+        return NULL;
+    at = stpcpy(at, "\033]52;c;");
+    for (size_t i = 0; i < length; i += 3) {
+        const unsigned char *b = (const unsigned char *)text + i;
+        const size_t left = length - i;
+        const unsigned bits = (unsigned)b[0] << 16 | (left > 1 ? (unsigned)b[1] << 8 : 0) | (left > 2 ? b[2] : 0);
+        for (int k = 0; k < 4; k++)
+            *at++ = (size_t)k > left ? '=' : digits[bits >> (18 - 6 * k) & 63];
+    }
+    *at++ = '\a';
+    *n = (size_t)(at - out);
+    return out;
+}
+
+void term_copy(const char *text)
+{
+    const char *name = getenv("TERM"), *tmux = getenv("TMUX"), *screen = getenv("STY");
+    size_t n = 0;
+    char *sequence = osc52(text, &n);
+    if (!sequence)
+        return;
+    refresh();
+    if (tmux && *tmux) {
+        /* tmux passes it on itself where set-clipboard is on, else what is wrapped where allow-passthrough is. */
+        write_all(sequence, n);
+        write_all("\033Ptmux;\033", 8);
+        write_all(sequence, n);
+        write_all("\033\\", 2);
+    } else if ((screen && *screen) || (name && strncmp(name, "screen", 6) == 0)) {
+        /* GNU screen takes at most 768 bytes in one piece. */
+        for (size_t i = 0; i < n; i += 512) {
+            write_all("\033P", 2);
+            write_all(sequence + i, n - i < 512 ? n - i : 512);
+            write_all("\033\\", 2);
+        }
+    } else {
+        write_all(sequence, n);
+    }
+    free(sequence);
 }
 
 /* The child has the signals as this program found them. */
@@ -418,7 +545,7 @@ int term_run(char *const *argv, int *status)
     /* Ctrl-C at the terminal is the program's; Ctrl-Z stops both, so that the shell is back and fg continues both. */
     const struct sigaction ignored = {.sa_handler = SIG_IGN}, by_default = {.sa_handler = SIG_DFL};
     struct sigaction interrupt, quit, stop;
-    endwin();
+    leave();
     fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0)
@@ -435,5 +562,6 @@ int term_run(char *const *argv, int *status)
     take_size();
     term_redraw_all();
     refresh();
+    take_mouse();
     return failed ? -1 : 0;
 }

@@ -1,5 +1,6 @@
 #include "tui/view.h"
 
+#include "tui/hits.h"
 #include "tui/layout.h"
 #include "tui/panels.h"
 #include "tui/text_flow.h"
@@ -24,7 +25,9 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
 {
     struct screen_layout layout;
     canvas_clear(c);
-    if (screen_layout(c->cols, c->rows, &layout) != 0) {
+    if (c->hits)
+        c->hits->n = 0;
+    if (screen_layout(c->cols, c->rows, 0, &layout) != 0) {
         const struct rect all = {0, 0, c->rows, c->cols};
         char words[64];
         snprintf(words, sizeof words, "terminal too small: need %dx%d, have %dx%d", SCREEN_MIN_COLS, SCREEN_MIN_ROWS,

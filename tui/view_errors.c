@@ -3,6 +3,7 @@
 #include "tui/panels.h"
 
 #include "engine/session/error_lines.h"
+#include "tui/hits.h"
 #include "tui/text_flow.h"
 #include "tui/view_text.h"
 #include <stdio.h>
@@ -64,12 +65,15 @@ static void lines_draw(struct canvas *c, struct rect area, const struct error_li
         const struct error_line *l = &lines[i];
         snprintf(text, sizeof text, "%.*s", (int)(l->length < sizeof text ? l->length : sizeof text - 1), l->text);
         if (i != selected) {
+            hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
             canvas_put_cut(c, inner, row++, 0, style_of(l->kind), text);
             continue;
         }
         canvas_put(c, area, row, 0, STYLE_CURSOR, "▶");
         struct text_flow f = {.canvas = c, .area = {inner.row + row, inner.col, area.rows - row, inner.cols}};
         flow_put(&f, style_of(l->kind), text);
+        for (int k = 0; k < f.line; k++)
+            hit_add(c, area, (struct rect){row + k, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
         row += f.line;
     }
 }

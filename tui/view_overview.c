@@ -1,4 +1,5 @@
 /* The first screen: the answer is on it before a key is pressed. */
+#include "tui/hits.h"
 #include "tui/layout.h"
 #include "tui/panels.h"
 #include "tui/view_text.h"
@@ -15,6 +16,7 @@ static void divider_draw(const struct session *s, struct canvas *c, const struct
     const struct rect all = {0, 0, c->rows, c->cols};
     const int col = l->divider.col;
     canvas_fill(c, l->divider, STYLE_RULE, "│");
+    hit_add(c, all, l->divider, HIT_DIVIDER, 0, 0, 0);
     canvas_put(c, all, l->top_rule.row, col, STYLE_RULE, "┬");
     char words[256];
     enum style style;
@@ -91,7 +93,7 @@ static void titles_draw(const struct session *s, struct canvas *c, const struct 
 void view_overview_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct screen_layout l;
-    if (screen_layout(c->cols, c->rows, &l) != 0)
+    if (screen_layout(c->cols, c->rows, vs->split, &l) != 0)
         return;
     header_draw(s, c, l.header);
     strip_draw(s, c, l.strip);

@@ -3,6 +3,7 @@
 
 #include "engine/base/units.h"
 #include "engine/session/text_diff.h"
+#include "tui/hits.h"
 #include "tui/sign.h"
 #include "tui/text_flow.h"
 #include "tui/view_text.h"
@@ -67,6 +68,7 @@ static void row_draw(const struct session *s, struct canvas *c, struct rect area
     struct tm at;
     if (localtime_r(&run->at, &at))
         strftime(when, sizeof when, "%H:%M:%S", &at);
+    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, s->runs.n - 1 - i, 0, 0);
     canvas_put(c, area, row, 0, STYLE_CURSOR, selected ? "▶" : " ");
     canvas_put(c, area, row, 1, STYLE_STRONG, run->number == s->runs.shown ? "◆" : " ");
     canvas_printf(c, area, row, 3, selected ? STYLE_STRONG : STYLE_TEXT, "%3d  %s", run->number, when);

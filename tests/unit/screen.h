@@ -24,6 +24,7 @@ struct screen {
     int fd; /* owned: the master side */
     int cols, rows;
     int altscreen; /* 1 while the program shows its own screen */
+    int mouse;     /* what mouse events the program asks for: VTERM_PROP_MOUSE_* */
     int exited, status;
     VTerm *vterm; /* owned */
     VTermScreen *cells;
@@ -41,6 +42,8 @@ static inline int screen_property(VTermProp property, VTermValue *value, void *u
 {
     if (property == VTERM_PROP_ALTSCREEN)
         ((struct screen *)user)->altscreen = value->boolean;
+    if (property == VTERM_PROP_MOUSE)
+        ((struct screen *)user)->mouse = value->number;
     return 1;
 }
 

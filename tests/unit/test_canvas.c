@@ -1,6 +1,8 @@
 #include "tui/actions.h"
 #include "tui/canvas.h"
+#include "tui/hits.h"
 #include "tui/number.h"
+#include "tui/svg.h"
 #include "tui/text_flow.h"
 #include "tui/theme.h"
 #include "tui/utf8.h"
@@ -207,10 +209,10 @@ static void impossible_sizes_are_refused(void **state)
 static void colours_are_a_choice(void **state)
 {
     (void)state;
-    assert_int_equal(theme_look(STYLE_BAD, 256).fg, COLOUR_RED);
-    assert_int_equal(theme_look(STYLE_BAD, 8).fg, COLOUR_RED);
-    assert_int_equal(theme_look(STYLE_BAD, 0).fg, COLOUR_DEFAULT);
-    assert_int_equal(theme_look(STYLE_BAD, 0).attributes, ATTR_BOLD);
+    assert_int_equal(theme_look(NULL, STYLE_BAD, 256).fg, COLOUR_RED);
+    assert_int_equal(theme_look(NULL, STYLE_BAD, 8).fg, COLOUR_RED);
+    assert_int_equal(theme_look(NULL, STYLE_BAD, 0).fg, COLOUR_DEFAULT);
+    assert_int_equal(theme_look(NULL, STYLE_BAD, 0).attributes, ATTR_BOLD);
     setenv("NO_COLOR", "", 1);
     assert_int_equal(theme_colours(256), 256);
     setenv("NO_COLOR", "1", 1);
@@ -259,6 +261,155 @@ static void documented_keys_are_current(void **state)
     free(made);
 }
 
+static void backgrounds_have_looks(void **state)
+{
+    (void)state;
+    struct theme theme = {.background = BACKGROUND_DARK};
+    const int dark = theme_look(&theme, STYLE_BAD, 256).fg;
+    assert_true(dark >= 16);
+    assert_int_equal(theme_look(&theme, STYLE_BAD, 255).fg, COLOUR_RED); /* the table has 256 */
+    assert_int_equal(theme_look(&theme, STYLE_TEXT, 256).fg, COLOUR_DEFAULT);
+    assert_false(theme_look(&theme, STYLE_DIM, 256).attributes & ATTR_DIM);
+    theme.background = BACKGROUND_LIGHT;
+    assert_true(theme_look(&theme, STYLE_BAD, 256).fg >= 16);
+    assert_int_not_equal(theme_look(&theme, STYLE_BAD, 256).fg, dark);
+    assert_int_equal(theme_rgb(16), 0x000000);
+    assert_int_equal(theme_rgb(231), 0xffffff);
+    assert_int_equal(theme_rgb(196), 0xff0000);
+    assert_int_equal(theme_rgb(232), 0x080808);
+    assert_int_equal(theme_rgb(255), 0xeeeeee);
+}
+
+static void the_terminal_says_its_background(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *said;
+        enum background background;
+    } cases[] = {{"15;0", BACKGROUND_DARK},         {"0;15", BACKGROUND_LIGHT},   {"0;default;7", BACKGROUND_LIGHT},
+                 {"7;8", BACKGROUND_DARK},          {"0;16", BACKGROUND_UNKNOWN}, {"12", BACKGROUND_UNKNOWN},
+                 {"0;x", BACKGROUND_UNKNOWN},       {"0;", BACKGROUND_UNKNOWN},   {"", BACKGROUND_UNKNOWN},
+                 {"0;default", BACKGROUND_UNKNOWN}, {"0;1a", BACKGROUND_UNKNOWN}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("COLORFGBG", cases[i].said, 1);
+        assert_int_equal(theme_background(), cases[i].background);
+    }
+    unsetenv("COLORFGBG");
+    assert_int_equal(theme_background(), BACKGROUND_UNKNOWN);
+}
+
+static void looks_are_words(void **state)
+{
+    (void)state;
+    struct look look;
+    char wrong[32] = "";
+    assert_int_equal(theme_parse_look("red on 17 bold underline", &look, wrong, sizeof wrong), 0);
+    assert_int_equal(look.fg, COLOUR_RED);
+    assert_int_equal(look.bg, 17);
+    assert_int_equal(look.attributes, ATTR_BOLD | ATTR_UNDERLINE);
+    assert_int_equal(theme_parse_look("", &look, wrong, sizeof wrong), 0);
+    assert_int_equal(look.fg, COLOUR_DEFAULT);
+    assert_int_equal(theme_parse_look("255", &look, wrong, sizeof wrong), 0);
+    static const char *const none[] = {"256", "-1", "pink", "12x"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(theme_parse_look(none[i], &look, wrong, sizeof wrong), -1);
+        assert_string_equal(wrong, none[i]);
+    }
+    struct theme theme = {.background = BACKGROUND_DARK, .has_own[STYLE_BAD] = 1, .own[STYLE_BAD] = {208, -1, 0}};
+    assert_int_equal(theme_look(&theme, STYLE_BAD, 256).fg, 208);
+    assert_int_equal(theme_look(&theme, STYLE_BAD, 16).fg, COLOUR_DEFAULT);
+    assert_int_equal(style_from_name("nonfinite"), STYLE_NONFINITE);
+    assert_int_equal(style_from_name("NONFINITE"), -1);
+}
+
+/* What a picture is, to the byte: escapes, runs of one style, reversed cells, gaps. */
+static void pictures(void **state)
+{
+    (void)state;
+    struct canvas c;
+    char *text = NULL;
+    size_t bytes = 0;
+    assert_int_equal(canvas_init(&c, 12, 2, 0), 0);
+    const struct rect all = {0, 0, 2, 12};
+    canvas_put(&c, all, 0, 0, STYLE_TEXT, "a<&b");
+    canvas_put(&c, all, 0, 4, STYLE_TEXT, "    x");
+    canvas_put(&c, all, 1, 0, STYLE_BAD, "✗");
+    canvas_put(&c, all, 1, 2, STYLE_CURSOR, " 7 ");
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(canvas_write_svg(&c, NULL, out), 0);
+    fclose(out);
+    assert_string_equal(
+        text, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"117\" height=\"50\" viewBox=\"0 0 116.8 50\">\n"
+              "<style>text{font-family:'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;font-size:14px;"
+              "white-space:pre}\n"
+              ".s0{fill:#d0d0d0}\n"
+              ".s5{fill:#ff875f;font-weight:bold}\n"
+              ".s8{fill:#1c1c1c}\n"
+              "</style>\n"
+              "<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#1c1c1c\"/>\n"
+              "<text class=\"s0\" x=\"8.0\" y=\"21\" textLength=\"33.6\" lengthAdjust=\"spacingAndGlyphs\">"
+              "a&lt;&amp;b</text>\n"
+              "<text class=\"s0\" x=\"75.2\" y=\"21\" textLength=\"8.4\" lengthAdjust=\"spacingAndGlyphs\">x</text>\n"
+              "<text class=\"s5\" x=\"8.0\" y=\"38\" textLength=\"8.4\" lengthAdjust=\"spacingAndGlyphs\">✗</text>\n"
+              "<rect x=\"24.8\" y=\"25\" width=\"25.2\" height=\"17\" fill=\"#d0d0d0\"/>\n"
+              "<text class=\"s8\" x=\"33.2\" y=\"38\" textLength=\"8.4\" lengthAdjust=\"spacingAndGlyphs\">7</text>\n"
+              "</svg>\n");
+    free(text);
+    canvas_free(&c);
+}
+
+static void clicks_find_what_was_drawn_last(void **state)
+{
+    (void)state;
+    struct hits hits = {.n = 0};
+    struct canvas c = {.hits = &hits};
+    const struct rect panel = {10, 20, 5, 30};
+    enum hit_kind kind;
+    int first, second;
+    hit_add(&c, panel, (struct rect){1, 4, 3, 100}, HIT_TILE, 7, 2, 2); /* cut to the panel */
+    hit_add(&c, panel, (struct rect){2, 4, 1, 4}, HIT_HEAD, 0, 9, 0);
+    hit_add(&c, panel, (struct rect){5, 0, 1, 1}, HIT_KV, 0, 0, 0); /* outside */
+    assert_int_equal(hits.n, 2);
+    assert_true(hits_find(&hits, 11, 24, &kind, &first, &second));
+    assert_true(kind == HIT_TILE && first == 7 && second == 2);
+    assert_true(hits_find(&hits, 13, 49, &kind, &first, &second));
+    assert_true(kind == HIT_TILE && first == 9 && second == 2 + 25 / 2);
+    assert_false(hits_find(&hits, 13, 50, &kind, &first, &second));
+    assert_true(hits_find(&hits, 12, 27, &kind, &first, &second));
+    assert_true(kind == HIT_HEAD && second == 9);
+    assert_false(hits_find(&hits, 10, 24, &kind, &first, &second));
+    for (int i = 0; i < 2 * HITS_MAX; i++)
+        hit_add(&c, panel, (struct rect){0, 0, 1, 1}, HIT_KV, 0, 0, 0);
+    assert_int_equal(hits.n, HITS_MAX);
+    c.hits = NULL;
+    hit_add(&c, panel, (struct rect){0, 0, 1, 1}, HIT_KV, 0, 0, 0);
+}
+
+static void keys_of_ones_own(void **state)
+{
+    (void)state;
+    char wrong[32];
+    enum action holder;
+    assert_int_equal(action_from_name("rerun"), ACTION_RERUN);
+    assert_int_equal(action_from_name("nothing"), ACTION_NONE);
+    assert_int_equal(action_bind(ACTION_RERUN, "F99", wrong, sizeof wrong, &holder), -1);
+    assert_string_equal(wrong, "F99");
+    assert_int_equal(holder, ACTION_NONE);
+    assert_false(action_rebound(ACTION_RERUN));
+    assert_int_equal(action_bind(ACTION_RERUN, "  C-r Left", wrong, sizeof wrong, &holder), 0);
+    assert_int_equal(action_of_key('r' & 31), ACTION_RERUN);
+    assert_int_equal(action_of_key(KEY_ID_LEFT), ACTION_RERUN);
+    assert_int_equal(action_of_key('r'), ACTION_NONE);
+    assert_int_equal(action_of_key('h'), ACTION_KV_PREV); /* has lost one of two */
+    assert_true(action_rebound(ACTION_KV_PREV));
+    assert_int_equal(action_bind(ACTION_QUIT, "q C-r", wrong, sizeof wrong, &holder), -1);
+    assert_string_equal(wrong, "C-r");
+    assert_int_equal(holder, ACTION_RERUN);
+    assert_int_equal(action_bind(ACTION_QUIT, "", wrong, sizeof wrong, &holder), 0);
+    assert_int_equal(action_of_key('q'), ACTION_NONE);
+    assert_int_equal(action_of_key(KEY_ID_NONE), ACTION_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,8 +424,14 @@ int main(void)
         cmocka_unit_test(flow_fits_or_says_where_to_read_on),
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(colours_are_a_choice),
+        cmocka_unit_test(backgrounds_have_looks),
+        cmocka_unit_test(the_terminal_says_its_background),
+        cmocka_unit_test(looks_are_words),
+        cmocka_unit_test(pictures),
+        cmocka_unit_test(clicks_find_what_was_drawn_last),
         cmocka_unit_test(every_key_has_one_action),
         cmocka_unit_test(documented_keys_are_current),
+        cmocka_unit_test(keys_of_ones_own), /* the last one: it changes the keys */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static void check(int cols, int rows)
 {
     static unsigned char taken[120][320];
     struct screen_layout l;
-    assert_int_equal(screen_layout(cols, rows, &l), 0);
+    assert_int_equal(screen_layout(cols, rows, 0, &l), 0);
     const struct rect panels[] = {l.header,       l.strip,       l.facts,   l.finding,     l.map,      l.state,
                                   l.tile,         l.element,     l.source,  l.legend,      l.top_rule, l.state_rule,
                                   l.element_rule, l.source_rule, l.divider, l.bottom_rule, l.keys};
@@ -47,9 +47,9 @@ static void small_screens_are_refused(void **state)
 {
     (void)state;
     struct screen_layout l;
-    assert_int_equal(screen_layout(79, 24, &l), -1);
-    assert_int_equal(screen_layout(80, 23, &l), -1);
-    assert_int_equal(screen_layout(0, 0, &l), -1);
+    assert_int_equal(screen_layout(79, 24, 0, &l), -1);
+    assert_int_equal(screen_layout(80, 23, 0, &l), -1);
+    assert_int_equal(screen_layout(0, 0, 0, &l), -1);
     assert_int_equal(l.map.rows, 0);
 }
 

@@ -20,7 +20,9 @@ static int child(const char *mode)
     fixture.rerun = strcmp(mode, "clean") == 0;
     if (strcmp(mode, "event") == 0)
         fixture_event(s, "barrier", "threads of one block meet at different __syncthreads", "kernels/v2b_scalar.cu", 9);
-    const struct tui_options options = {.ascii = strcmp(mode, "ascii") == 0};
+    struct theme theme = {.background = strcmp(mode, "light") == 0 ? BACKGROUND_LIGHT : BACKGROUND_UNKNOWN};
+    const struct tui_options options = {
+        .ascii = strcmp(mode, "ascii") == 0, .mouse = strcmp(mode, "keys") != 0, .theme = &theme};
     if (strcmp(mode, "busy") == 0)
         session_start(s);
     const int failed = tui_run(s, &options, &err) != 0;
@@ -360,6 +362,79 @@ static void save_never_overwrites(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* Clicks as terminals send them: button, column and row from 1, M pressed, m released. */
+static void click(struct screen *s, int row, int col)
+{
+    char bytes[64];
+    snprintf(bytes, sizeof bytes, "\033[<0;%d;%dM\033[<0;%d;%dm", col + 1, row + 1, col + 1, row + 1);
+    screen_send(s, bytes);
+}
+
+static void mouse_goes_where_it_clicks(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    assert_int_equal(s.mouse, VTERM_PROP_MOUSE_DRAG);
+    click(&s, 10, 9); /* q2 below "012345": column 4 is k0 */
+    assert_true(screen_wait(&s, "S[h0,q2,k5]"));
+    click(&s, 1, 8 + 4 * 6 + 1); /* m in the strip */
+    assert_true(screen_wait(&s, "[m]"));
+    click(&s, 1, 8 + 3 * 6);
+    assert_true(screen_wait(&s, "[S]"));
+    click(&s, 12, 20); /* the list's fifth element */
+    assert_true(screen_wait(&s, "▶  4"));
+    screen_send(&s, "\033[<65;21;13M"); /* the wheel there: columns */
+    assert_true(screen_wait(&s, "▶  5"));
+    screen_send(&s, "\033[<64;6;10M"); /* and over the map: q tiles */
+    assert_true(screen_wait(&s, "S[h0,q1,k5]"));
+    click(&s, 16, 9); /* heads */
+    assert_true(screen_wait(&s, "S[h3,q1,k5]"));
+    screen_send(&s, "\033[<0;16;9M\033[<32;21;9M\033[<0;21;9m"); /* the line between the sides */
+    assert_true(screen_wait(&s, "─ S head 3/8 ───────┬"));
+    screen_send(&s, "\033[<0;21;9M\033[<32;80;9M\033[<0;80;9m\033[<32;5;9M"); /* no further than the list's need */
+    assert_true(screen_wait_gone(&s, "─ S head 3/8 ───────┬"));
+    assert_non_null(strstr(screen_text(&s), "err/bound   64x64"));
+    click(&s, 9, 9); /* the tile of the cursor opens */
+    assert_true(screen_wait(&s, "─ cursor ─"));
+    click(&s, 5, 5 + 2 * 9);
+    assert_true(screen_wait(&s, "r2 c"));
+    click(&s, 23, 79); /* "? help" */
+    assert_true(screen_wait(&s, "line 1 of"));
+    screen_send(&s, "\033[<65;5;5M");
+    assert_true(screen_wait(&s, "line 4 of"));
+    /* Other buttons, cut sequences and places off the screen are nothing. */
+    screen_send(&s, "\033[<2;5;5M\033[<0;999;999M\033[<0;999;999m\033[<;M\033[<0;0;0M\033[<x1");
+    assert_true(screen_wait(&s, "S[h3,q1,k5]"));
+    quit(&s);
+}
+
+static void no_mouse_where_it_is_not_wanted(void **state)
+{
+    (void)state;
+    struct screen s;
+    for (int i = 0; i < 2; i++) {
+        start(&s, 80, 24, i ? "plain" : "keys", i ? "TERM=vt100" : NULL);
+        assert_true(screen_wait(&s, "? help"));
+        assert_int_equal(s.mouse, VTERM_PROP_MOUSE_NONE);
+        quit(&s);
+    }
+}
+
+static void light_background(void **state)
+{
+    (void)state;
+    struct screen s;
+    VTermScreenCell cell;
+    start(&s, 80, 24, "light", NULL);
+    assert_true(screen_wait(&s, "? help"));
+    vterm_screen_get_cell(s.cells, (VTermPos){2, 26}, &cell);
+    assert_true(VTERM_COLOR_IS_INDEXED(&cell.fg));
+    assert_int_equal(cell.fg.indexed.idx, 160);
+    quit(&s);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "child") == 0)
@@ -377,6 +452,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(checks_on_and_off),
         cmocka_unit_test(source_stands_at_the_event),
         cmocka_unit_test(colour_and_none),
+        cmocka_unit_test(light_background),
+        cmocka_unit_test(mouse_goes_where_it_clicks),
+        cmocka_unit_test(no_mouse_where_it_is_not_wanted),
         cmocka_unit_test(ascii_where_the_locale_is),
         cmocka_unit_test(no_usable_terminal),
         cmocka_unit_test(interrupt_cancels_then_quits),
