@@ -428,20 +428,32 @@ static int moderate(const int16_t *a, const int16_t *b)
     return a[0] + b[0] >= FAST_LOW && a[1] + b[1] <= FAST_HIGH;
 }
 
+int tensor_core_step(enum tensor_core model)
+{
+    const struct model *m = &models[model];
+    return m->parts ? m->products * m->pair / 2 : 0;
+}
+
 void tensor_core_product(enum tensor_core model, const struct tensor_core_operand *a,
                          const struct tensor_core_operand *b, const float *c, ptrdiff_t ldc, float *d, ptrdiff_t ldd)
+{
+    tensor_core_product_part(model, a, b, 0, a->k < b->k ? a->k : b->k, c, ldc, d, ldd);
+}
+
+void tensor_core_product_part(enum tensor_core model, const struct tensor_core_operand *a,
+                              const struct tensor_core_operand *b, int first, int n, const float *c, ptrdiff_t ldc,
+                              float *d, ptrdiff_t ldd)
 {
     const struct model *m = &models[model];
     strip_function *const fast = choose_strip();
     const int any_value = model == TENSOR_CORE_F32;
-    const int k = a->k < b->k ? a->k : b->k;
-    const ptrdiff_t panel_values = (ptrdiff_t)PANEL * k;
+    const ptrdiff_t panel_values = (ptrdiff_t)PANEL * (a->k < b->k ? a->k : b->k), skipped = (ptrdiff_t)PANEL * first;
     for (int panel = 0; panel * PANEL < b->rows; panel++) {
         const int left = b->rows - panel * PANEL, cols = left < PANEL ? left : PANEL;
         for (int row = 0; row < a->rows; row++) {
-            const ptrdiff_t at = row / PANEL * panel_values + row % PANEL;
-            const struct strip s = {a->value + at, b->value + panel * panel_values, a->exponent + at,
-                                    b->exponent + panel * panel_values, k};
+            const ptrdiff_t at = row / PANEL * panel_values + skipped + row % PANEL;
+            const ptrdiff_t b_at = panel * panel_values + skipped;
+            const struct strip s = {a->value + at, b->value + b_at, a->exponent + at, b->exponent + b_at, n};
             const float *from = c ? c + row * ldc + panel * STEP : NULL;
             float *to = d + row * ldd + panel * STEP;
             float sum[PANEL] = {0};

@@ -57,6 +57,13 @@ void tensor_core_take(struct tensor_core_operand *o, void *room, enum dtype t, c
 void tensor_core_product(enum tensor_core model, const struct tensor_core_operand *a,
                          const struct tensor_core_operand *b, const float *c, ptrdiff_t ldc, float *d, ptrdiff_t ldd);
 
+/* The same over k from first to first + n alone, both multiples of what an instruction takes (tensor_core_step). */
+void tensor_core_product_part(enum tensor_core model, const struct tensor_core_operand *a,
+                              const struct tensor_core_operand *b, int first, int n, const float *c, ptrdiff_t ldc,
+                              float *d, ptrdiff_t ldd);
+/* Of models whose instructions start from zero: how many k each takes before its result is added. 0: of the others. */
+int tensor_core_step(enum tensor_core model);
+
 /* One instruction's tile: a [m][k], b [n][k] codes of type t, c [m][n], d [m][n]; m, n <= 16, k <= 32. c NULL: +0. */
 void tensor_core_mma(enum tensor_core model, enum dtype t, int m, int n, int k, const void *a, const void *b,
                      const float *c, float *d);

@@ -168,7 +168,7 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
     const int accumulator = ch == asc_s ? c->conventions.acc_s : c->conventions.acc_u;
     const struct declared *d = &declared[accumulator];
     float factors[3][2] = {{1, 1}};
-    int finishes = PRODUCT_FMA + 1;
+    int finishes = PRODUCT_FUSES + 1;
     int n = 0;
     if (ch == asc_s)
         finishes = score_factors(c, factors);
@@ -181,6 +181,8 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
                 memcpy(way.factor, factors[finish], sizeof way.factor);
             else
                 way.join = finish;
+            if (way.join == PRODUCT_FUSES && !tensor_core_step(way.model))
+                continue;
             n += add_ways(accumulator, way, ways + n);
         }
     return n;
@@ -283,14 +285,38 @@ static float fused(const struct judge_scratch *s, const struct product_way *way,
     return result(way, fmaf(alpha, before, sum));
 }
 
+/* The first instruction's products, fused with the rescaling; then the others'. */
+static void sum_fused(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+                      float *sums)
+{
+    const struct stage *stage = &s->stage[way->ch];
+    const int k = product->a.k, step = tensor_core_step(way->model), first = step < k ? step : k;
+    tensor_core_product_part(way->model, &product->a, &product->b, 0, first, NULL, 0, sums, stage->cols);
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        sums[i] = fused(s, way, i, sums[i]);
+    if (first < k)
+        tensor_core_product_part(way->model, &product->a, &product->b, first, k - first, sums, stage->cols, sums,
+                                 stage->cols);
+}
+
 void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
                  float *sums)
 {
     const struct stage *stage = &s->stage[way->ch];
     const int carries = way->ch == asc_u && way->join == PRODUCT_CARRIES;
+    if (way->ch == asc_u && way->join == PRODUCT_FUSES) {
+        sum_fused(s, product, way, sums);
+        return;
+    }
     for (int i = 0; carries && i < stage->rows * stage->cols; i++)
         sums[i] = rescaled(s, way, i);
     tensor_core_product(way->model, &product->a, &product->b, carries ? sums : NULL, stage->cols, sums, stage->cols);
+}
+
+/* 1 where the accumulator holds U itself. */
+static int carried(const struct product_way *way)
+{
+    return way->join == PRODUCT_CARRIES || way->join == PRODUCT_FUSES;
 }
 
 void product_finish(const struct judge_scratch *s, const struct product_way *way, const float *sums, float *out)
@@ -299,7 +325,7 @@ void product_finish(const struct judge_scratch *s, const struct product_way *way
     for (int i = 0; i < stage->rows * stage->cols; i++) {
         if (way->ch == asc_s)
             out[i] = result(way, result(way, sums[i] * factor(way, way->factor[0])) * factor(way, way->factor[1]));
-        else if (way->join == PRODUCT_CARRIES)
+        else if (carried(way))
             out[i] = sums[i];
         else if (way->join == PRODUCT_ADDS)
             out[i] = result(way, rescaled(s, way, i) + sums[i]);
@@ -310,7 +336,7 @@ void product_finish(const struct judge_scratch *s, const struct product_way *way
 
 int product_shares(const struct product_way *a, const struct product_way *b)
 {
-    const int carries = a->join == PRODUCT_CARRIES;
-    return a->model == b->model && carries == (b->join == PRODUCT_CARRIES) &&
-           (a->ch == asc_s || !carries || a->rounds == b->rounds);
+    if (a->model != b->model || carried(a) != carried(b))
+        return 0;
+    return a->ch == asc_s || !carried(a) || (a->join == b->join && a->rounds == b->rounds);
 }

@@ -43,7 +43,10 @@ struct product_way {
 enum product_join {
     PRODUCT_CARRIES, /* the accumulator starts at alpha u_prev, rounded */
     PRODUCT_ADDS,    /* it starts at zero; alpha u_prev is rounded, then added */
-    PRODUCT_FMA      /* it starts at zero, then fma(alpha, u_prev, it) */
+    PRODUCT_FMA,     /* it starts at zero, then fma(alpha, u_prev, it) */
+    PRODUCT_FUSES    /* as CARRIES, of an instruction that is made of products from zero and an addition: the compiler
+                        has fused the rescaling with the first addition, fma(alpha, u_prev, its products), as ptxas
+                        does with mma.sync of e4m3 on sm_90 */
 };
 enum product_rounds {
     PRODUCT_WIDE,        /* what is done around the product is done in f32 */

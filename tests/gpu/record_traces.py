@@ -22,6 +22,7 @@ MOST_BYTES = 400_000
 EXAMPLE, PATCHES = "docs/examples/my_attention.cu", "tests/recorded"
 CASES = (  # name, what is run, exit status, verdict
     ("clean-wmma", ("kernels/v2c_wmma.cu", "--shape", "1,1,72,100,64"), 0, "CLEAN"),
+    ("clean-fp8-mma", ("kernels/fp8_mma.cu", "--shape", "1,1,72,100,64"), 0, "CLEAN"),
     ("double-scale", ("kernels/v2b_scalar.cu", "--shape", "1,1,40,100,64", "--patch",
                       "scenarios/bugs/double-scale.patch"), 1, "FAIL"),
     ("illegal-address", (EXAMPLE, "--shape", "1,1,24,100,64", "--patch", f"{PATCHES}/reads-far-outside.patch"), 3,

@@ -122,6 +122,25 @@ static void multiply(const struct setup *s, const struct factors *x, const float
     tensor_core_product(s->core, &left, &right, start, x->n, out, x->n);
 }
 
+/* The first instruction's products alone (the other weights are zero), fused with the rescaling, then the others. */
+static void multiply_fused(const struct setup *s, const struct run *run, int tile, const struct factors *x, float *u)
+{
+    uint8_t part[2][BR * BC]; /* codes of one byte; 0 is zero */
+    const int step = tensor_core_step(s->core);
+    assert_int_equal(dtype_bytes(s->type), 1);
+    for (int i = 0; i < BR * x->k; i++)
+        for (int late = 0; late < 2; late++)
+            part[late][i] = (i % x->k >= step) == late ? ((const uint8_t *)x->a)[i] : 0;
+    struct factors first = *x;
+    struct factors others = *x;
+    first.a = part[0];
+    others.a = part[1];
+    multiply(s, &first, NULL, u);
+    for (int i = 0; i < BR * D; i++)
+        u[i] = fmaf(run->alpha[tile][i / D], tile ? run->u[tile - 1][i] : 0, u[i]);
+    multiply(s, &others, u, u);
+}
+
 /* The same in f32 from the last product to the first, columns first_col and on; drops: without the last product. */
 static void multiply_scalar(const struct setup *s, const struct factors *x, const float *start, float *out,
                             int first_col, int drops)
@@ -238,10 +257,13 @@ static void run_tile(struct run *run, int tile)
             start[r * D + d] = half(start[r * D + d]);
     }
     const struct factors outputs = {p16, values, D, BC, 1, D};
-    multiply(s, &outputs, s->join == PRODUCT_CARRIES ? start : NULL, u);
+    if (s->join == PRODUCT_FUSES)
+        multiply_fused(s, run, tile, &outputs, u);
+    else
+        multiply(s, &outputs, s->join == PRODUCT_CARRIES ? start : NULL, u);
     if (scalar_u)
         multiply_scalar(s, &outputs, s->join == PRODUCT_CARRIES ? start : NULL, u, 0, 0);
-    for (int i = 0; i < BR * D && s->join != PRODUCT_CARRIES; i++) {
+    for (int i = 0; i < BR * D && (s->join == PRODUCT_ADDS || s->join == PRODUCT_FMA); i++) {
         const float before = tile ? run->u[tile - 1][i] : 0;
         u[i] = result(s, s->join == PRODUCT_ADDS ? start[i] + u[i]
                                                  : fmaf(factor(s, run->alpha[tile][i / D]), before, u[i]));
@@ -405,6 +427,30 @@ static void recognised(void **state)
         assert_int_equal(exact(run, asc_s), (int)folded.core);
         free(run);
     }
+}
+
+/* Instructions that the compiler makes of products from zero and an addition, which it fused with the rescaling. One
+   bit beside that is found. */
+static void fused_rescaling(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (int i = 0; i < SETUPS; i++) {
+        struct setup s = setups[i];
+        if (!tensor_core_step(s.core))
+            continue;
+        s.join = PRODUCT_FUSES;
+        s.seed = 71 + (unsigned)i;
+        expect_exact(&s, (int)s.core, (int)s.core);
+        s.fault = U_ONE_BIT;
+        struct fingerprint f;
+        struct run *run = run_new(&s);
+        judge(run, &f);
+        assert_int_equal(bad(run, asc_u, 0), 1);
+        free(run);
+        n++;
+    }
+    assert_true(n > 0);
 }
 
 /* f16 accumulators with f32 or half arithmetic around them, U recorded as f32 or as the f16 it is: recognised, and one
@@ -630,9 +676,9 @@ static void majority(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recognised), cmocka_unit_test(last_bits),        cmocka_unit_test(another_way),
-        cmocka_unit_test(counted),    cmocka_unit_test(not_recognised),   cmocka_unit_test(not_finite),
-        cmocka_unit_test(majority),   cmocka_unit_test(f16_accumulators),
+        cmocka_unit_test(recognised),  cmocka_unit_test(fused_rescaling), cmocka_unit_test(last_bits),
+        cmocka_unit_test(another_way), cmocka_unit_test(counted),         cmocka_unit_test(not_recognised),
+        cmocka_unit_test(not_finite),  cmocka_unit_test(majority),        cmocka_unit_test(f16_accumulators),
     };
     return cmocka_run_group_tests_name("oracle: tensor-core products", tests, scratch_begin, scratch_end);
 }
