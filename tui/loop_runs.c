@@ -84,15 +84,11 @@ void loop_take_run(struct loop *l)
     struct session *s = l->s;
     if (s->run_number > l->seen && l->view == VIEW_ERRORS)
         loop_go_back(l);
-    if (session_busy(s)) {
-        l->failed = 0;
-        return;
-    }
-    if (session_failed_to_show(s) && s->err.code != ERR_CANCELLED && !l->failed) {
-        l->failed = 1;
+    const int failed = session_failed_to_show(s) && s->err.code != ERR_CANCELLED;
+    if (failed && !l->failed)
         loop_open_view(l, VIEW_ERRORS);
-    }
-    if (s->run_number > l->seen)
+    l->failed = failed;
+    if (!session_busy(s) && s->run_number > l->seen)
         compare_new(l);
 }
 

@@ -167,6 +167,7 @@ int session_show_run(struct session *s, int number)
         return refuse(s, "this run is not kept any more");
     if (s->isolation.trace && session_busy(s) && !s->judgement->complete)
         return refuse(s, "the isolated run is being judged: x stops it");
+    session_stop_seek(s);
     if (s->isolation.trace) {
         session_drop_isolated(s);
     } else if (old >= 0) {

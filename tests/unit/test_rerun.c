@@ -144,6 +144,14 @@ static void headers_and_kernel(void **state)
     assert_int_equal(session_flip(s), 0);
     assert_ptr_equal(s->trace, second);
     assert_non_null(s->finding);
+    /* What is looked for in one run does not go on in another. */
+    assert_int_equal(session_add_stop(s, "nan"), 1);
+    session_seek(s, 1);
+    assert_int_equal(session_flip(s), 0);
+    session_finish(s, 0);
+    assert_int_equal(s->run_number, 1);
+    assert_int_equal(s->cursor.kv_tile, 1);
+    assert_int_equal(session_flip(s), 0);
     char *other = replaced(kernel, "s[i] *= SCALE;", "s[i] *= p.scale;");
     put("k.cu", other);
     free(other);
