@@ -29,6 +29,19 @@ class TapResult(unittest.TestResult):
         super().addError(test, err)
         self._line(test, "not ok", comment=self.errors[-1][1])
 
+    def addSubTest(self, test, subtest, err):
+        """A case of which a part has failed gets no addSuccess(): its line stands here, at the first such part."""
+        failed_before = any(case is test or getattr(case, "test_case", None) is test
+                            for case, _ in self.failures + self.errors)
+        super().addSubTest(test, subtest, err)
+        if err is None:
+            return
+        said = (self.failures if issubclass(err[0], test.failureException) else self.errors)[-1][1]
+        if failed_before:
+            print("".join(f"# {line}\n" for line in f"{subtest}\n{said}".splitlines()), end="", flush=True)
+        else:
+            self._line(test, "not ok", comment=f"{subtest}\n{said}")
+
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         self._line(test, "ok", f" # SKIP {reason}")
