@@ -75,47 +75,12 @@ static void map_free(struct onset_map *map)
     free(map->steps);
 }
 
-static int any_visit_seen(const struct oracle_case *c)
-{
-    for (int i = 0; i < c->kv_tiles * ASC_CHANNELS; i++)
-        if (channel_per_kv((enum asc_channel)(i % ASC_CHANNELS)) && c->captured[i].data)
-            return 1;
-    return 0;
-}
-
-static void add_step(struct onset_map *map, int kv, int split)
-{
-    const int last = map->n_steps - 1, same = last >= 0 && map->steps[last].split == split;
-    map->steps[map->n_steps] = (struct onset_step){kv, split, same ? last : -1, -1};
-    if (same)
-        map->steps[last].behind = map->n_steps;
-    map->n_steps++;
-}
-
-/* The kernel's visits, split by split; where nothing was recorded that shows them, all tiles that hold something. */
-static void list_steps(struct onset_map *map, int *seen)
-{
-    const struct oracle_case *c = map->c;
-    const int shown = any_visit_seen(c);
-    for (int split = 0; split < schedule_splits(c); split++) {
-        for (int i = 0; shown && i < c->n_visited; i++) {
-            const int kv = schedule_visit(c, split, i, seen);
-            if (kv >= 0)
-                add_step(map, kv, split);
-        }
-        for (int kv = 0; !shown && kv < c->kv_tiles; kv++)
-            if (schedule_split(c, kv) == split && !schedule_masked(c, kv))
-                add_step(map, kv, split);
-    }
-}
-
 static int map_make(const struct oracle_case *c, struct judge_scratch *s, struct onset_map *map)
 {
     const size_t tiles = (size_t)c->kv_tiles;
     *map = (struct onset_map){.c = c, .s = s, .rows = c->in_q.rows};
     map->at = calloc(tiles * ASC_CHANNELS, sizeof *map->at);
     map->steps = calloc(tiles, sizeof *map->steps);
-    int *seen = calloc(tiles, sizeof *seen);
     for (int i = 0; map->at && i < c->kv_tiles * ASC_CHANNELS; i++) {
         const enum asc_channel ch = (enum asc_channel)(i % ASC_CHANNELS);
         const int kv = i / ASC_CHANNELS;
@@ -124,11 +89,9 @@ static int map_make(const struct oracle_case *c, struct judge_scratch *s, struct
             map->n_cells += (size_t)onset_rows(map, ch, kv) * (size_t)onset_cols(map, ch, kv);
     }
     map->cells = calloc(map->n_cells + 1, sizeof *map->cells);
-    if (map->steps && seen)
-        list_steps(map, seen);
-    const int failed = !map->at || !map->steps || !seen || !map->cells;
-    free(seen);
-    return failed ? -1 : 0;
+    if (map->steps)
+        map->n_steps = steps_list(c, map->steps);
+    return !map->at || !map->steps || !map->cells || map->n_steps < 0 ? -1 : 0;
 }
 
 static int is_unreal_class(int class)
@@ -237,7 +200,7 @@ static int has_before(const struct walk *w, int step, enum asc_channel ch, int r
 /* With U recorded behind its rescaling it has the alpha of the step behind. */
 static int alpha_of_u_has(const struct walk *w, int step, int row)
 {
-    const struct onset_step *at = &w->map->steps[step];
+    const struct case_step *at = &w->map->steps[step];
     if (w->map->c->conventions.u_phase != ASC_U_RESCALED)
         return has(w, asc_alpha, at->kv, row, 0);
     return at->behind >= 0 && has(w, asc_alpha, w->map->steps[at->behind].kv, row, 0);
@@ -269,7 +232,7 @@ static int operand_has(const struct walk *w, int step, enum asc_channel ch, int 
 static int end_has(const struct walk *w, enum asc_channel ch, int row, int col)
 {
     for (int i = 0; i < w->map->n_steps; i++) {
-        const struct onset_step *step = &w->map->steps[i];
+        const struct case_step *step = &w->map->steps[i];
         const int merges = w->map->c->kv_splits > 1;
         if (step->behind >= 0)
             continue;

@@ -3,6 +3,7 @@
 #define ORACLE_ONSET_MAP_H
 
 #include "engine/oracle/onset.h"
+#include "engine/oracle/steps.h"
 
 enum {
     CELL_BAD = 1,    /* captured, no finite number where one belongs */
@@ -14,19 +15,13 @@ enum {
     CELL_RULE = 8      /* bits from here on: enum rule of a root */
 };
 
-/* One visit of a kv tile. */
-struct onset_step {
-    int kv, split;
-    int before, behind; /* steps of the same split, -1: none */
-};
-
 struct onset_map {
     const struct oracle_case *c;
     struct judge_scratch *s;
-    int rows;                 /* of the q tile */
-    uint16_t *cells;          /* owned */
-    size_t *at;               /* owned, [kv_tiles][ASC_CHANNELS] where a tile's cells begin */
-    struct onset_step *steps; /* owned, [n_steps] */
+    int rows;                /* of the q tile */
+    uint16_t *cells;         /* owned */
+    size_t *at;              /* owned, [kv_tiles][ASC_CHANNELS] where a tile's cells begin */
+    struct case_step *steps; /* owned, [n_steps] */
     int n_steps;
     size_t n_cells;
 };

@@ -127,7 +127,7 @@ static void ends_without_a_guard(void **state)
     s.merges_lse = 1;
     s.wrong_term = SPLIT_UNGUARDED;
     found = onset_of_spec(&s);
-    assert_true(found.of_rule[RULE_MERGE_EMPTY] >= 24 * 64 && found.roots == found.of_rule[RULE_MERGE_EMPTY]);
+    assert_true(found.of_rule[RULE_MERGE_EMPTY] >= (uint64_t)24 * 64 && found.roots == found.of_rule[RULE_MERGE_EMPTY]);
     is_root(&found.first[0], asc_o, 0, 0, 0, RULE_MERGE_EMPTY);
 }
 
@@ -342,8 +342,8 @@ static void sums_leave_f16(void **state)
     for (int r = 0; r < 64; r++) {
         double up = 0, down = 0;
         for (int d = 0; d < 64; d++) {
-            const double x = (double)run_input(run, asc_q, (size_t)(r * 64 + d)) *
-                             (double)run_input(run, asc_k, (size_t)(5 * 64 + d));
+            const double x = (double)run_input(run, asc_q, (size_t)r * 64 + (size_t)d) *
+                             (double)run_input(run, asc_k, (size_t)5 * 64 + (size_t)d);
             up += fmax(x, 0);
             down += fmax(-x, 0);
         }
