@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PHASES_MAX = 32, RUNS_MAX = 100 };
+enum { PHASES_MAX = 32, MEASURED_MAX = 100 };
 
 /* One run: its phases in order, each until the next begins. */
 struct timeline {
@@ -161,8 +161,8 @@ int main(int argc, char **argv)
     struct err err = {0};
     struct session *session = NULL;
     const long runs = argc >= 3 ? strtol(argv[2], NULL, 10) : 0;
-    if (argc > 4 || runs < 1 || runs > RUNS_MAX) {
-        fprintf(stderr, "usage: bench_phases SCENARIO RUNS [FOLDER], RUNS from 1 to %d\n", RUNS_MAX);
+    if (argc > 4 || runs < 1 || runs > MEASURED_MAX) {
+        fprintf(stderr, "usage: bench_phases SCENARIO RUNS [FOLDER], RUNS from 1 to %d\n", MEASURED_MAX);
         return 2;
     }
     if (session_open_scenario(argv[1], &session, &err) != 0)
