@@ -49,9 +49,10 @@ UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
 RANDOM_RUNS := $(B)/tests/random_runs
 RUN_CHECKED := $(B)/tests/run_checked
 CAUSE_GRID := $(B)/tests/cause_grid
+BIAS_NULL := $(B)/tests/bias_null
 BENCH_PHASES := $(B)/tests/bench_phases
 
-.PHONY: all run test mutants test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
+.PHONY: all run test mutants bias test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -73,6 +74,10 @@ lint: setup-lint
 # Every mutant of every kernel, into docs/checks.md: many minutes.
 mutants: setup-test $(DEBUGGEES) $(RUN_CHECKED)
 	@tests/checks/mutate.py --build $(B)/tests --write
+
+# Ten thousand correct runs of which none may be called biased: minutes.
+bias: setup-test $(BIAS_NULL)
+	@$(BIAS_NULL) 10000
 
 bench: all $(RUN_CHECKED)
 	@tests/bench --build $(B)
@@ -155,6 +160,11 @@ $(RUN_CHECKED): tests/checks/run_checked.c $(B)/libattnscope.a | setup-test
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
+$(BIAS_NULL): tests/random/bias_null.c $(B)/libattnscope.a | setup-test
+	@mkdir -p $(@D)
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
+
 $(CAUSE_GRID): tests/random/cause_grid.c $(B)/libattnscope.a | setup-test
 	@mkdir -p $(@D)
 	$(call say,CC $<)
@@ -165,4 +175,4 @@ $(BENCH_PHASES): tests/gpu/bench_phases.c $(B)/libattnscope.a
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
--include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(RUN_CHECKED).d $(CAUSE_GRID).d $(BENCH_PHASES).d
+-include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(RUN_CHECKED).d $(CAUSE_GRID).d $(BIAS_NULL).d $(BENCH_PHASES).d

@@ -171,6 +171,7 @@ struct spec {
     int unreal_row, unreal_col;
     uint32_t unreal_bits;
     unsigned seed;
+    unsigned negated; /* set of 1 Q, 2 V: the inputs' negatives */
 };
 
 struct kernel_run {

@@ -94,6 +94,13 @@ static inline void run_begin(struct kernel_run *run, struct state *at, const str
     }
 }
 
+/* Values, no codes. */
+static inline void test_negate(enum dtype t, void *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dtype_store(t, data, i, -dtype_load(t, data, i));
+}
+
 static inline struct kernel_run *kernel_run(const struct spec *s)
 {
     struct kernel_run *run = calloc(1, sizeof *run);
@@ -105,6 +112,10 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     run->v = test_fill(s, s->kv_len, 3, run->scales[2]);
     run->bias = test_bias(s);
     const ptrdiff_t D = s->head_dim;
+    if (s->negated & 1)
+        test_negate(s->dtype, run->q, (size_t)(s->q_len * D));
+    if (s->negated & 2)
+        test_negate(s->dtype, run->v, (size_t)(s->kv_len * D));
     if (s->wrong_number == INPUT_UNREAL) {
         void *input = s->unreal_of == asc_q ? run->q : s->unreal_of == asc_k ? run->k : run->v;
         memcpy((char *)input + (size_t)(s->unreal_row * D + s->unreal_col) * dtype_bytes(s->dtype), &s->unreal_bits,
