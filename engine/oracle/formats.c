@@ -143,19 +143,19 @@ static double error_with(enum dtype type, float scale, const float *value, size_
     return sum;
 }
 
-float formats_best_scale(enum dtype type, const float *value, size_t n, double *squares)
+float formats_best_scale(enum dtype type, const float *value, size_t n, float own, double *squares)
 {
     const double natural = formats_amax(value, n) / formats_limit(type);
-    float best = 1;
-    int best_step = FORMATS_LOWEST;
+    float best = own;
+    int best_step = 0;
     *squares = 0;
     if (natural == 0)
-        return best;
-    *squares = INFINITY;
+        return 1;
+    *squares = own > 0 ? error_with(type, own, value, n) : INFINITY;
     for (int i = FORMATS_LOWEST; i <= FORMATS_HIGHEST; i++) {
         const float scale = (float)(natural * exp2(i / 8.0));
         const double sum = scale > 0 ? error_with(type, scale, value, n) : INFINITY;
-        if (sum < *squares || (sum == *squares && abs(i) < abs(best_step))) {
+        if (sum < *squares || (sum == *squares && best != own && abs(i) < abs(best_step))) {
             *squares = sum;
             best = scale;
             best_step = i;

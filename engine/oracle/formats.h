@@ -48,8 +48,10 @@ void formats_round_trip(enum dtype type, float scale, const float *x, size_t n, 
    2^(i / 8), i = FORMATS_LOWEST .. FORMATS_HIGHEST, all of which are tried. A smaller scale saturates the largest
    values and spares small ones: of u8, whose step is the same for all, that pays with outliers down to about an eighth;
    of e4m3 and e5m2 only where values are flushed. A larger one never pays by more than where roundings happen to fall,
-   which repeats with every factor of two. Of equals the nearest to amax / limit. A group of zeros has 1. */
+   which repeats with every factor of two. Of equals the
+   nearest to amax / limit. own, a scale to be tried before all of them (0: none), is taken where none is better. A
+   group of zeros has 1. */
 enum { FORMATS_LOWEST = -32, FORMATS_HIGHEST = 8 };
-float formats_best_scale(enum dtype type, const float *value, size_t n, double *squares);
+float formats_best_scale(enum dtype type, const float *value, size_t n, float own, double *squares);
 
 #endif

@@ -1,6 +1,7 @@
 #include "engine/session/session.h"
 
 #include "engine/runners/stamps.h"
+#include "engine/session/look.h"
 #include "engine/session/reports.h"
 #include "engine/session/rerun.h"
 #include "engine/session/show_run.h"
@@ -149,6 +150,7 @@ void session_free(struct session *s)
 {
     if (!s)
         return;
+    session_drop_look(s); /* which wakes the work's reader */
     work_free(s->work);
     s->seeking = 0;
     seek_end(&s->seek);
@@ -321,9 +323,9 @@ int session_update(struct session *s)
 {
     struct mail mail;
     const struct trace *t;
-    const int saved = session_take_saves(s);
+    const int saved = session_take_saves(s), looked = session_collect_look(s);
     if (!work_collect(s->work, &mail))
-        return session_rerun_if_due(s) || saved;
+        return session_rerun_if_due(s) || saved || looked;
     append_log(s, mail.log, mail.n_log);
     session_take_reads(s, mail.reads, mail.n_reads);
     if (mail.trace)

@@ -30,6 +30,7 @@ enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_RATIO, SHOW_COUNT };
 
 #define LOG_LINES_MAX 10000
 
+struct laboratory;
 struct work;
 struct watch;
 
@@ -78,9 +79,10 @@ struct session {
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
-    char message[256];    /* one line about the last command ("no next bad tile") */
-    struct trace *opened; /* owned: a saved trace that is not judged yet */
-    struct work *work;    /* owned: threads, judge queue, child */
+    char message[256];             /* one line about the last command ("no next bad tile") */
+    struct trace *opened;          /* owned: a saved trace that is not judged yet */
+    struct work *work;             /* owned: threads, judge queue, child */
+    struct laboratory *laboratory; /* owned: of the run that is shown (look.h); NULL: nothing was asked of it */
 
     struct watch *watch; /* owned; NULL: saved files are not noticed */
     char **reads;        /* owned, [n_reads]: files that the kernel's builds have included */

@@ -1,5 +1,6 @@
 #include "engine/session/show_run.h"
 
+#include "engine/session/look.h"
 #include "engine/session/step.h"
 #include "engine/session/work.h"
 #include <stdio.h>
@@ -37,6 +38,7 @@ void session_drop_isolated(struct session *s)
         return;
     session_stop_seek(s);
     session_drop_detail(s);
+    session_drop_look(s);
     judgement_free(s->judgement);
     trace_free(s->trace);
     s->trace = s->isolation.trace;
@@ -87,6 +89,7 @@ void session_adopt_run(struct session *s, struct trace *t, struct judgement *j)
     struct cursor *c = &s->cursor;
     s->follow_first = s->runs.made == 0;
     session_drop_detail(s);
+    session_drop_look(s);
     if (t->fed) {
         session_make_title(s);
         show_isolated(s);
@@ -175,6 +178,7 @@ int session_show_run(struct session *s, int number)
         s->runs.at[old].at_event = s->at_event;
     }
     session_drop_detail(s);
+    session_drop_look(s);
     const struct run *run = &s->runs.at[i];
     if (number != s->runs.shown)
         s->runs.before = s->runs.shown;

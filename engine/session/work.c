@@ -22,6 +22,7 @@ struct work {
     atomic_int quit;      /* once set, everything ends */
     pthread_mutex_t lock; /* of mail */
     struct mail mail;
+    atomic_int mailed; /* 1: something has happened since it was collected */
 
     struct recorder recorder;
     const struct runner_paths *paths; /* borrowed while busy */
@@ -62,11 +63,17 @@ int work_busy(const struct work *w)
     return atomic_load(&w->busy);
 }
 
-static void signal_mail(struct work *w)
+void work_wake(struct work *w)
 {
     uint64_t one = 1;
     if (write(w->event_fd, &one, sizeof one) < 0)
         return; /* the counter is full: the reader has something to read anyway */
+}
+
+static void signal_mail(struct work *w)
+{
+    atomic_store(&w->mailed, 1);
+    work_wake(w);
 }
 
 static void enter_phase(struct work *w, enum phase phase, const char *activity)
@@ -427,7 +434,7 @@ void work_prefer(struct work *w, int slot)
 int work_collect(struct work *w, struct mail *mail)
 {
     uint64_t count;
-    if (read(w->event_fd, &count, sizeof count) < 0)
+    if (read(w->event_fd, &count, sizeof count) < 0 || !atomic_exchange(&w->mailed, 0))
         return 0;
     pthread_mutex_lock(&w->lock);
     *mail = w->mail;

@@ -45,6 +45,7 @@ void work_cancel(struct work *w);
 void work_wait(struct work *w);                      /* until the thread has ended; its mail stays to be collected */
 void work_prefer(struct work *w, int slot);          /* judge this slot next */
 int work_collect(struct work *w, struct mail *mail); /* 1: there was some */
+void work_wake(struct work *w);                      /* makes work_fd() readable; from any thread */
 
 double work_clock(void); /* monotonic seconds */
 

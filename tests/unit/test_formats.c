@@ -124,7 +124,7 @@ static void best_of_all_candidates(void **state)
             x[i] = i % 50 ? 0 : NAN;
         for (size_t t = 0; t < 3; t++) {
             double squares;
-            const float best = formats_best_scale(types[t], x, 300, &squares);
+            const float best = formats_best_scale(types[t], x, 300, 0, &squares);
             const double natural = formats_amax(x, 300) / formats_limit(types[t]);
             int found = 0;
             for (int i = FORMATS_LOWEST; i <= FORMATS_HIGHEST && fill < 2; i++) {
@@ -153,9 +153,11 @@ static void one_value_is_exact_at_the_limit(void **state)
     (void)state;
     static const float x[] = {0.5F};
     double squares;
-    assert_float_equal(formats_best_scale(DTYPE_E4M3, x, 1, &squares), 0.5F / 448, 0);
+    assert_float_equal(formats_best_scale(DTYPE_E4M3, x, 1, 0, &squares), 0.5F / 448, 0);
     assert_float_equal(squares, 0, 0);
-    assert_float_equal(formats_best_scale(DTYPE_E4M3, x, 0, &squares), 1, 0);
+    assert_float_equal(formats_best_scale(DTYPE_E4M3, x, 1, 0.25F, &squares), 0.25F, 0); /* as good, and its own */
+    assert_float_equal(squares, 0, 0);
+    assert_float_equal(formats_best_scale(DTYPE_E4M3, x, 0, 0, &squares), 1, 0);
 }
 
 int main(void)

@@ -1,0 +1,113 @@
+#include "engine/session/look.h"
+
+#include "engine/session/work.h"
+#include <stdio.h>
+
+static void wake(void *ctx)
+{
+    work_wake(ctx);
+}
+
+static int begin(struct session *s)
+{
+    if (s->laboratory)
+        return 0;
+    if (!s->trace || !s->judgement || s->phase < PHASE_JUDGING)
+        return -1;
+    return laboratory_new(s->trace, wake, s->work, &s->laboratory);
+}
+
+void session_look(struct session *s, unsigned wanted)
+{
+    if (!wanted || begin(s) != 0)
+        return;
+    laboratory_ask(s->laboratory, wanted, wanted & LABORATORY_COMPARISON ? session_slot(s) : -1);
+}
+
+void session_look_finish(struct session *s)
+{
+    if (s->laboratory)
+        laboratory_finish(s->laboratory);
+}
+
+int session_look_toggle(struct session *s)
+{
+    const struct laboratory_state *state = session_looked(s);
+    if (!state || (!state->total && !state->stopped))
+        return -1;
+    const int stop = !state->stopped;
+    laboratory_stop(s->laboratory, stop);
+    laboratory_collect(s->laboratory);
+    return stop;
+}
+
+const struct laboratory_state *session_looked(const struct session *s)
+{
+    return s->laboratory ? laboratory_state(s->laboratory) : NULL;
+}
+
+const struct comparison *session_comparison(const struct session *s)
+{
+    const struct laboratory_state *state = session_looked(s);
+    return state && state->comparison && state->comparison->slot == session_slot(s) ? state->comparison : NULL;
+}
+
+int session_collect_look(struct session *s)
+{
+    return s->laboratory ? laboratory_collect(s->laboratory) : 0;
+}
+
+void session_drop_look(struct session *s)
+{
+    laboratory_free(s->laboratory);
+    s->laboratory = NULL;
+}
+
+static int refuse(struct session *s, const char *why)
+{
+    snprintf(s->message, sizeof s->message, "%s", why);
+    return -1;
+}
+
+int session_try(struct session *s, const char *words)
+{
+    struct whatif_choice choice;
+    char bad[32];
+    if (begin(s) != 0)
+        return refuse(s, "there is no run to ask this of yet");
+    whatif_of_run(s->trace, &choice);
+    if (whatif_parse(words, &choice, bad) != 0) {
+        snprintf(s->message, sizeof s->message,
+                 "'%s' is none of e4m3, e5m2, u8, f16, q= k= v= p= of these, tensor, head, rows:N, xFACTOR, offset:N",
+                 bad);
+        return -1;
+    }
+    return laboratory_try(s->laboratory, &choice) == 0 ? 0 : refuse(s, "there is no room for one more row");
+}
+
+int session_run_choice(struct session *s, const struct whatif_choice *choice)
+{
+    static const char *const keys[] = {"shape.dtype", "shape.k_dtype", "shape.v_dtype"};
+    struct whatif_choice own;
+    char scales[32] = "head";
+    struct err err = {0};
+    if (!s->has_scenario)
+        return refuse(s, "a saved trace can not be rerun: open its scenario");
+    if (session_busy(s))
+        return refuse(s, "a run is under way: x stops it");
+    whatif_of_run(s->trace, &own);
+    if (choice->factor != 1)
+        return refuse(s, "no scenario has a factor for its scales: this row can not be run");
+    if (choice->p_type != own.p_type || choice->p_offset != own.p_offset)
+        return refuse(s, "the type of P is the kernel's own: this row can not be run");
+    if (choice->scales != WHATIF_HEAD)
+        snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);
+    if (s->trace->conventions.quantised != ASC_QUANTISED_GIVEN)
+        return refuse(s, "this kernel quantises in its own launch: a scenario can not choose its formats");
+    for (int i = 0; i < 3; i++)
+        if (scenario_set(&s->scenario, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)
+            return refuse(s, err.message);
+    if (problem_has_codes(&s->scenario.problem) && scenario_set(&s->scenario, "quant.scales", scales, &err) != 0)
+        return refuse(s, err.message);
+    return session_start(s);
+}

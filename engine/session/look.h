@@ -1,0 +1,30 @@
+/* The session's laboratory: what views of formats, of the comparison and of what-if show. It belongs to the run that is
+   shown, begins when it is asked, and goes with that run. */
+#ifndef SESSION_LOOK_H
+#define SESSION_LOOK_H
+
+#include "engine/session/laboratory.h"
+#include "engine/session/session.h"
+
+/* wanted: set of LABORATORY_*; of the comparison that of the cursor's slot. Nothing happens without a run that has
+   ended. To be asked again whenever the cursor moves: what is there already is not made again. */
+void session_look(struct session *s, unsigned wanted);
+/* Waits until all of it is there. */
+void session_look_finish(struct session *s);
+/* Scans stop, or go on. Returns 1: they stop now, 0: they go on, -1: there is none. */
+int session_look_toggle(struct session *s);
+/* NULL: nothing was asked of this run. */
+const struct laboratory_state *session_looked(const struct session *s);
+/* Of the cursor's slot, or NULL: not there yet. */
+const struct comparison *session_comparison(const struct session *s);
+
+/* One more row of what-if, by words on top of the run's own choice (whatif_parse). -1: s->message says why not. */
+int session_try(struct session *s, const char *words);
+/* Runs the kernel with a row's formats. -1: s->message says why not. */
+int session_run_choice(struct session *s, const struct whatif_choice *choice);
+
+/* For the session itself. */
+int session_collect_look(struct session *s); /* 1: something has changed */
+void session_drop_look(struct session *s);   /* before the run goes that it is about */
+
+#endif
