@@ -2,6 +2,7 @@
 #include "cli/options.h"
 #include "probes/conventions.h"
 #include "tui/actions.h"
+#include "tui/commands.h"
 
 #include <float.h>
 #include <string.h>
@@ -97,8 +98,9 @@ static const struct {
     const char *name;
     int (*write)(FILE *out);
 } pages[] = {
-    {"keys", actions_write_docs}, {"scenarios", scenario_write_docs}, {"commands", write_commands},
-    {"channels", write_channels}, {"conventions", write_conventions}, {"causes", write_causes},
+    {"keys", actions_write_docs}, {"prompt", commands_write_docs}, {"scenarios", scenario_write_docs},
+    {"commands", write_commands}, {"channels", write_channels},    {"conventions", write_conventions},
+    {"causes", write_causes},
 };
 
 int command_docs(const struct options *o, struct err *err)
@@ -107,5 +109,6 @@ int command_docs(const struct options *o, struct err *err)
         if (strcmp(o->files[0], pages[i].name) == 0)
             return pages[i].write(stdout) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
     return err_set(err, ERR_USAGE, "docs",
-                   "expected keys, scenarios, commands, channels, conventions or causes, found '%s'", o->files[0]);
+                   "expected keys, prompt, scenarios, commands, channels, conventions or causes, found '%s'",
+                   o->files[0]);
 }

@@ -11,258 +11,20 @@
 #include <string.h>
 
 #define TICK_MS 100
-#define PAGE_TILES 8
 
-void loop_say(struct loop *l, const char *text)
+/* What lies over every view: matches of a search, lists, a count that was typed, the prompt. */
+static void overlay(struct loop *l)
 {
-    snprintf(l->s->message, sizeof l->s->message, "%.*s", (int)sizeof l->s->message - 1, text);
-}
-
-void loop_open_view(struct loop *l, enum view_id view)
-{
-    if (view == l->view)
-        return;
-    if (l->n_back == MAX_BACK)
-        memmove(l->back, l->back + 1, (size_t)--l->n_back * sizeof *l->back);
-    l->back[l->n_back++] = l->view;
-    l->view = view;
-    l->vs.top = view_start_top(view, l->s, l->cols, l->rows);
-    l->vs.selected = view == VIEW_RUNS ? runs_view_start(l->s) : 0;
-}
-
-static void cycle_shown(struct loop *l)
-{
-    const struct tile_detail *d = &l->s->detail;
-    session_cycle_shown(l->s);
-    if (d->got && d->cols == 1)
-        loop_say(l, "v changes what tiles of several columns show: the list of one column has all four numbers");
-}
-
-static void cancel(struct loop *l)
-{
-    if (session_busy(l->s))
-        session_cancel(l->s);
-    else
-        loop_say(l, "nothing is under way");
-}
-
-void loop_go_back(struct loop *l)
-{
-    if (l->n_back > 0) {
-        l->view = l->back[--l->n_back];
-        l->vs.top = view_start_top(l->view, l->s, l->cols, l->rows);
-    } else if (l->view != VIEW_OVERVIEW) {
-        l->view = VIEW_OVERVIEW;
-    } else if (session_busy(l->s)) {
-        session_cancel(l->s);
+    struct canvas *c = &l->canvas;
+    if (views[l->view].lines)
+        search_mark(&l->search, c, view_body(l->cols, l->rows));
+    notes_draw(&l->notes, c);
+    if (l->count > 0 && l->rows > 1) {
+        char count[24];
+        snprintf(count, sizeof count, " %d ", l->count);
+        text_right(c, (struct rect){l->rows - 2, 0, 1, l->cols - 1}, 0, STYLE_STRONG, count);
     }
-}
-
-static void zoom(struct loop *l)
-{
-    if (l->view == VIEW_TILE)
-        loop_open_view(l, VIEW_SOURCE);
-    else if (l->view == VIEW_OVERVIEW || l->view == VIEW_MAP)
-        loop_open_view(l, VIEW_TILE);
-}
-
-/* Keys that scroll views of text; 1 if this was one. */
-static int scroll(struct loop *l, enum action a)
-{
-    const int page = view_body(l->cols, l->rows).rows;
-    if (!views[l->view].lines)
-        return 0;
-    int by = a == ACTION_Q_NEXT      ? 1
-             : a == ACTION_Q_PREV    ? -1
-             : a == ACTION_PAGE_DOWN ? page
-             : a == ACTION_PAGE_UP   ? -page
-                                     : 0;
-    l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top + by);
-    return by != 0;
-}
-
-/* In the zoomed tile the keys that step over tiles step over elements. */
-static enum action within_tile(enum action a)
-{
-    switch (a) {
-    case ACTION_KV_PREV:
-        return ACTION_COL_PREV;
-    case ACTION_KV_NEXT:
-        return ACTION_COL_NEXT;
-    case ACTION_Q_PREV:
-        return ACTION_ROW_PREV;
-    case ACTION_Q_NEXT:
-        return ACTION_ROW_NEXT;
-    default:
-        return a;
-    }
-}
-
-static void page(struct loop *l, int direction)
-{
-    if (l->view == VIEW_TILE)
-        session_step_row(l->s, direction * PAGE_TILES);
-    else
-        session_step_q(l->s, direction * PAGE_TILES);
-}
-
-int loop_step(struct loop *l, enum action a)
-{
-    struct session *s = l->s;
-    switch (a) {
-    case ACTION_NEXT_BAD:
-        session_step_bad(s, 1);
-        break;
-    case ACTION_PREV_BAD:
-        session_step_bad(s, -1);
-        break;
-    case ACTION_FIRST_BAD:
-        session_go_first_bad(s);
-        break;
-    case ACTION_WORST:
-        session_go_worst(s);
-        break;
-    case ACTION_NEXT_STAGE:
-        session_step_stage(s, 1);
-        break;
-    case ACTION_PREV_STAGE:
-        session_step_stage(s, -1);
-        break;
-    case ACTION_HEAD_NEXT:
-        session_step_head(s, 1);
-        break;
-    case ACTION_HEAD_PREV:
-        session_step_head(s, -1);
-        break;
-    case ACTION_KV_NEXT:
-        session_step_kv(s, 1);
-        break;
-    case ACTION_KV_PREV:
-        session_step_kv(s, -1);
-        break;
-    case ACTION_Q_NEXT:
-        session_step_q(s, 1);
-        break;
-    case ACTION_Q_PREV:
-        session_step_q(s, -1);
-        break;
-    case ACTION_ROW_NEXT:
-        session_step_row(s, 1);
-        break;
-    case ACTION_ROW_PREV:
-        session_step_row(s, -1);
-        break;
-    case ACTION_COL_NEXT:
-        session_step_col(s, 1);
-        break;
-    case ACTION_COL_PREV:
-        session_step_col(s, -1);
-        break;
-    case ACTION_PAGE_DOWN:
-        page(l, 1);
-        break;
-    case ACTION_PAGE_UP:
-        page(l, -1);
-        break;
-    default:
-        return 0;
-    }
-    return 1;
-}
-
-static void command(struct loop *l, enum action a)
-{
-    switch (a) {
-    case ACTION_ZOOM:
-        zoom(l);
-        break;
-    case ACTION_BACK:
-        loop_go_back(l);
-        break;
-    case ACTION_OVERVIEW:
-        loop_open_view(l, VIEW_OVERVIEW);
-        break;
-    case ACTION_MAP:
-        loop_open_view(l, VIEW_MAP);
-        break;
-    case ACTION_TILE:
-        loop_open_view(l, VIEW_TILE);
-        break;
-    case ACTION_SOURCE:
-        loop_open_view(l, VIEW_SOURCE);
-        break;
-    case ACTION_LOG:
-        loop_open_view(l, VIEW_LOG);
-        break;
-    case ACTION_RESOURCES:
-        loop_open_view(l, VIEW_RESOURCES);
-        break;
-    case ACTION_RUNS:
-        loop_open_view(l, VIEW_RUNS);
-        break;
-    case ACTION_CHANGES:
-        loop_open_view(l, VIEW_CHANGES);
-        break;
-    case ACTION_ERRORS:
-        loop_open_view(l, VIEW_ERRORS);
-        break;
-    case ACTION_HELP:
-        if (l->view == VIEW_HELP)
-            loop_go_back(l);
-        else
-            loop_open_view(l, VIEW_HELP);
-        break;
-    case ACTION_CYCLE_SHOWN:
-        cycle_shown(l);
-        break;
-    case ACTION_REFERENCE:
-        l->vs.truth = !l->vs.truth;
-        loop_say(l, l->vs.truth ? "wanted: the truth from the original inputs"
-                                : "wanted: what follows from the values captured upstream");
-        break;
-    case ACTION_CANCEL:
-        cancel(l);
-        break;
-    case ACTION_INTERRUPT:
-        if (session_busy(l->s))
-            session_cancel(l->s);
-        else
-            l->quit = 1;
-        break;
-    case ACTION_REDRAW:
-        term_redraw_all();
-        break;
-    case ACTION_SUSPEND:
-        term_suspend();
-        break;
-    case ACTION_QUIT:
-        l->quit = 1;
-        break;
-    default:
-        break;
-    }
-}
-
-void loop_act(struct loop *l, enum action a)
-{
-    if (a == ACTION_NONE)
-        return;
-    if (!l->saver.active)
-        l->s->message[0] = '\0';
-    if (loop_list_action(l, a) || scroll(l, a))
-        return;
-    if (l->view == VIEW_TILE)
-        a = within_tile(a);
-    if (!loop_step(l, a) && !loop_run_action(l, a))
-        command(l, a);
-}
-
-static void take_key(struct loop *l, int key)
-{
-    if (l->naming)
-        loop_type_name(l, key);
-    else
-        loop_act(l, action_of_key(key));
+    prompt_draw(&l->prompt, c);
 }
 
 static int fit_canvas(struct loop *l, struct err *err)
@@ -288,6 +50,7 @@ static int draw(struct loop *l, struct err *err)
     l->vs.now = clock_seconds();
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top);
     view_draw(l->view, l->s, &l->canvas, &l->vs);
+    overlay(l);
     term_draw(&l->canvas);
     return 0;
 }
@@ -306,11 +69,11 @@ static int read_terminal(struct loop *l, struct err *err)
         if (key == TERM_ENDED)
             return ended(err);
         if (key == TERM_INTERRUPTED)
-            command(l, ACTION_INTERRUPT);
+            loop_act(l, ACTION_INTERRUPT);
         else if (key == TERM_MOUSE)
             loop_take_mouse(l);
         else if (key != TERM_RESIZED)
-            take_key(l, key);
+            loop_key(l, key);
     }
     return 0;
 }
@@ -340,7 +103,7 @@ static int turn(struct loop *l, struct err *err)
 
 int tui_run(struct session *s, const struct tui_options *o, struct err *err)
 {
-    struct loop l = {.s = s, .ascii = o->ascii, .view = VIEW_OVERVIEW};
+    struct loop l = {.s = s, .ascii = o->ascii, .view = VIEW_OVERVIEW, .pending = ACTION_NONE};
     if (o->view && view_from_name(o->view) >= 0)
         l.view = (enum view_id)view_from_name(o->view);
     if (saver_init(&l.saver, err) != 0)

@@ -12,12 +12,12 @@ static int chosen_run(const struct loop *l)
     return l->view == VIEW_RUNS ? runs_view_number(l->s, &l->vs) : l->s->runs.shown;
 }
 
-static void save(struct loop *l)
+void loop_save(struct loop *l, const char *path)
 {
     struct err err;
     if (session_busy(l->s))
         loop_say(l, "wait until the run is judged, or stop it with x");
-    else if (saver_start(&l->saver, l->s, l->view == VIEW_RUNS ? chosen_run(l) : 0, &err) != 0)
+    else if (saver_start(&l->saver, l->s, l->view == VIEW_RUNS ? chosen_run(l) : 0, path, &err) != 0)
         loop_say(l, err.message);
     else
         snprintf(l->s->message, sizeof l->s->message, "saving %.200s", l->saver.path);
@@ -232,7 +232,7 @@ int loop_run_action(struct loop *l, enum action a)
 {
     switch (a) {
     case ACTION_SAVE:
-        save(l);
+        loop_save(l, NULL);
         break;
     case ACTION_RERUN:
         rerun(l);

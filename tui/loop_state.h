@@ -1,10 +1,13 @@
-/* What the event loop holds, and what its files ask of each other. For loop*.c. */
+/* What the event loop holds, and what its files ask of each other. For loop*.c, input.c, commands.c. */
 #ifndef TUI_LOOP_STATE_H
 #define TUI_LOOP_STATE_H
 
 #include "tui/actions.h"
 #include "tui/hits.h"
+#include "tui/notes.h"
+#include "tui/prompt.h"
 #include "tui/save.h"
+#include "tui/search.h"
 #include "tui/view.h"
 
 #define MAX_BACK 8
@@ -25,8 +28,19 @@ struct loop {
     int naming;         /* number of the run whose name is being typed; 0: none */
     char typed[RUN_NAME_BYTES];
     int drawing_divider; /* 1: the mouse holds the line between the overview's sides */
+    int count;           /* typed before a key; 0: none */
+    enum action pending; /* mark or go-mark: the next key is a letter; else ACTION_NONE */
+    struct prompt prompt;
+    struct search search;
+    struct notes notes; /* until the next key */
     int quit;
 };
+
+void loop_key(struct loop *l, int key);
+void loop_act_times(struct loop *l, enum action a, int count); /* 0: none was typed */
+/* Looks for l->search.text from here on, in this view or in one that has it; direction 0: a new text. */
+void loop_search(struct loop *l, int direction);
+void loop_toggle_pin(struct loop *l, const struct cursor *at);
 
 void loop_say(struct loop *l, const char *text);
 void loop_open_view(struct loop *l, enum view_id view);
@@ -35,6 +49,7 @@ void loop_act(struct loop *l, enum action a); /* as if its key had been pressed 
 int loop_step(struct loop *l, enum action a); /* actions that move the cursor; 1 if this was one */
 void loop_take_mouse(struct loop *l);
 
+void loop_save(struct loop *l, const char *path); /* NULL: a name is chosen */
 /* Actions on runs; 1 if this was one. */
 int loop_run_action(struct loop *l, enum action a);
 /* A key of the lists of runs and of a build's errors; 1 if this was one. */

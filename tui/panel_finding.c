@@ -43,12 +43,12 @@ static void site_words(const struct session *s, enum asc_channel ch, char *out, 
         snprintf(out, bytes, "%s:%d", path_base(site->file), site->line);
 }
 
-/* ", 7 more: 5 log" behind a place, or "" */
+/* ", 7 more: L log" behind a place, or "" */
 static void add_more(size_t more, char *out, size_t bytes)
 {
     const size_t used = strlen(out);
     if (more)
-        snprintf(out + used, bytes - used, "%s%zu more: 5 log", used ? ", " : "", more);
+        snprintf(out + used, bytes - used, "%s%zu more: L log", used ? ", " : "", more);
 }
 
 /* Words on the left, cut where they have to be, and a place at the right end. */
@@ -79,7 +79,7 @@ static void first_bad_draw(const struct session *s, struct canvas *c, struct rec
     row_draw(c, area, row, STYLE_TEXT, words, where);
 }
 
-/* The run's first event: "barrier: ...            my.cu:53, 7 more: 5 log". */
+/* The run's first event: "barrier: ...            my.cu:53, 7 more: L log". */
 static void event_draw(const struct session *s, struct canvas *c, struct rect area, int row)
 {
     const struct trace_event *e = session_event(s);
@@ -135,7 +135,7 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
     const char *where = path_base(s->err.where);
     snprintf(words, sizeof words, "%s%s%.*s", where, *where ? ": " : "", (int)strcspn(s->err.message, "\n"),
              s->err.message);
-    const int used = flow_fit(c, area, STYLE_BAD, words, "5 log");
+    const int used = flow_fit(c, area, STYLE_BAD, words, "L log");
     const struct trace_event *e = session_event(s);
     if (used >= area.rows)
         return;

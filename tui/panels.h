@@ -37,6 +37,11 @@ void bound_words(const struct session *s, char *out, size_t bytes); /* the formu
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs);
 
+/* Pinned elements. How many of `rows` they leave to a view: all, where they would make it too small and lie over its
+   last ones. */
+int pins_view_rows(const struct session *s, int rows);
+void pins_draw(const struct session *s, struct canvas *c, int view_rows, const struct view_state *vs);
+
 /* m, alpha and l of the cursor's row over the kv tiles. */
 void state_draw(const struct session *s, struct canvas *c, struct rect area, int roomy);
 

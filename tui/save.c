@@ -62,13 +62,20 @@ static void *save(void *context)
     return write(v->fd, &one, sizeof one) < 0 ? v : NULL;
 }
 
-int saver_start(struct saver *v, const struct session *s, int number, struct err *err)
+int saver_start(struct saver *v, const struct session *s, int number, const char *path, struct err *err)
 {
     if (v->active)
         return err_set(err, ERR_USAGE, "", "a save is under way");
     if (!s->trace)
         return err_set(err, ERR_INPUT, "", "there is no run to save yet");
-    if (saver_choose_path(s, number, v->path, sizeof v->path, err) != 0)
+    struct stat status;
+    if (path && strlen(path) >= sizeof v->path)
+        return err_set(err, ERR_INPUT, "", "a path of more than %zu bytes", sizeof v->path - 1);
+    if (path && lstat(path, &status) == 0)
+        return err_set(err, ERR_INPUT, "", "%s is there already", path);
+    if (path)
+        snprintf(v->path, sizeof v->path, "%s", path);
+    else if (saver_choose_path(s, number, v->path, sizeof v->path, err) != 0)
         return -1;
     v->session = s;
     v->number = number;

@@ -22,7 +22,8 @@ void saver_free(struct saver *v); /* waits for a save under way */
 /* number: of the run, 0: what is shown. The name that the user gave the run, else the scenario's, else the kernel's;
    NAME.safetensors in the current folder, NAME-2, NAME-3, ... where files of that name exist already. */
 int saver_choose_path(const struct session *s, int number, char *path, size_t bytes, struct err *err);
-int saver_start(struct saver *v, const struct session *s, int number, struct err *err);
+/* path: NULL for that one; a file that exists already is not written over. */
+int saver_start(struct saver *v, const struct session *s, int number, const char *path, struct err *err);
 int saver_finish(struct saver *v, struct err *err); /* waits; 0 saved to v->path, -1 */
 
 #endif

@@ -36,7 +36,10 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
         flow_put(&f, STYLE_WARNING, words);
         return;
     }
-    views[id].draw(s, c, vs);
+    struct canvas part = *c;
+    part.rows = pins_view_rows(s, c->rows);
+    views[id].draw(s, &part, vs);
+    pins_draw(s, c, part.rows, vs);
 }
 
 struct rect view_body(int cols, int rows)
@@ -48,7 +51,7 @@ int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows,
 {
     if (!views[id].lines)
         return 0;
-    int last = views[id].lines(s, cols) - view_body(cols, rows).rows;
+    int last = views[id].lines(s, cols) - view_body(cols, pins_view_rows(s, rows)).rows;
     if (top > last)
         top = last;
     return top > 0 ? top : 0;
@@ -56,7 +59,9 @@ int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows,
 
 int view_start_top(enum view_id id, const struct session *s, int cols, int rows)
 {
-    return views[id].start ? view_clamp_top(id, s, cols, rows, views[id].start(s, cols, rows)) : 0;
+    return views[id].start
+               ? view_clamp_top(id, s, cols, rows, views[id].start(s, cols, pins_view_rows(s, rows)))
+               : 0;
 }
 
 void text_right(struct canvas *c, struct rect area, int row, enum style style, const char *text)

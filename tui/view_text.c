@@ -51,10 +51,10 @@ void error_draw(const struct session *s, struct canvas *c, struct rect area)
     struct text_flow f = {.canvas = c, .area = {area.row, area.col + 1, area.rows - 1, area.cols - 2}};
     error_flow(s, &f);
     if (f.line > f.area.rows)
-        canvas_printf(c, area, area.rows - 1, 1, STYLE_KEY, "%d more lines: press 5", f.line - f.area.rows);
+        canvas_printf(c, area, area.rows - 1, 1, STYLE_KEY, "%d more lines: press L", f.line - f.area.rows);
     else
         canvas_put(c, area, area.rows - 1, 1, STYLE_DIM,
-                   s->has_scenario ? "r tries again, 5 shows the log" : "5 shows the log");
+                   s->has_scenario ? "r tries again, L shows the log" : "L shows the log");
 }
 
 static void findings_flow(const struct session *s, struct text_flow *f)

@@ -64,7 +64,7 @@ void view_source_draw(const struct session *s, struct canvas *c, const struct vi
     source_draw(s, c, body, vs->top + 1, 0);
     if (note)
         flow_fit(c, (struct rect){body.row + body.rows + 1, 1, note - 1, body.cols - 2}, STYLE_WARNING,
-                 source_event_text(s), "5 log");
+                 source_event_text(s), "L log");
 }
 
 int view_source_lines(const struct session *s, int cols)

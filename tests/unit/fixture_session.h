@@ -285,7 +285,40 @@ static void fixture_free(struct session *s)
     close(fixture.fd);
 }
 
+/* What every pinned element holds at each kv step: right by what came in and wrong by the truth, at k1 wrong by itself,
+   at k2 never written. */
+static void fixture_pins(struct session *s)
+{
+    for (int i = 0; i < s->pins.n; i++) {
+        struct pin *pin = &s->pins.at[i];
+        const size_t n = channel_per_kv(pin->at.channel) ? (size_t)s->trace->layout.kv_tiles : 1;
+        if (pin->kv_tiles)
+            continue;
+        pin->kv_tiles = (int)n;
+        pin->got = calloc(n * 5, sizeof *pin->got);
+        pin->classes = calloc(n * 2, 1);
+        for (size_t k = 0; k < 2; k++)
+            pin->of[k] =
+                (struct pin_values){pin->got + (1 + 2 * k) * n, pin->got + (2 + 2 * k) * n, pin->classes + k * n};
+        for (size_t kv = 0; kv < n; kv++) {
+            pin->got[kv] = kv == 2 ? NAN : 0.25 * (i + 1) + 0.125 * (double)kv;
+            for (size_t k = 0; k < 2; k++) {
+                const int wrong = k || kv == 1;
+                pin->of[k].want[kv] = wrong ? 1.5 : pin->got[kv] + 1e-6;
+                pin->of[k].bound[kv] = 2e-6;
+                pin->of[k].class[kv] = kv == 2 ? CLASS_MISSING : wrong ? CLASS_OFF : CLASS_OK;
+            }
+        }
+    }
+}
+
 /* Stand-ins for the session's verbs. */
+void session_refresh_detail(struct session *s)
+{
+    fixture_detail(s);
+    fixture_pins(s);
+}
+
 int session_slot(const struct session *s)
 {
     return s->trace ? trace_slot(s->trace, s->cursor.batch, s->cursor.head, s->cursor.q_tile) : -1;

@@ -90,14 +90,14 @@ static void saved_is_run(void **state)
     assert_non_null(strstr(screen_text(&s), "run 1"));
     screen_send(&s, "`");
     assert_true(screen_wait(&s, "watch FAIL"));
-    screen_send(&s, "7");
+    screen_send(&s, "R");
     assert_true(screen_wait(&s, "2 of 2 kept"));
     assert_true(screen_wait(&s, "s[i] *= p.scale * p.scale;"));
     screen_send(&s, "ascaled twicx\177e\r");
     assert_true(screen_wait(&s, "run 2 (scaled twice)"));
     screen_send(&s, "D");
     assert_true(screen_wait(&s, "from run 1 to run 2 (scaled twice)"));
-    screen_send(&s, "\0337j\r"); /* the list again, one further, show it */
+    screen_send(&s, "\033Rj\r"); /* the list again, one further, show it */
     assert_true(screen_wait(&s, "watch CLEAN"));
     screen_send(&s, "W");
     assert_true(screen_wait(&s, "not watching"));

@@ -67,7 +67,7 @@ static void test_stepping_and_rerun(void **state)
     screen_resize(&s, 120, 40);
     assert_true(screen_wait(&s, "run 2"));
     assert_true(screen_wait(&s, "[m]")); /* same cursor */
-    screen_send(&s, "4");
+    screen_send(&s, "S");
     assert_true(screen_wait(&s, "probe of m"));
     assert_true(screen_wait(&s, "ASC_ROW_ALL(m, kt, row, lane == 0, m);"));
     quit(&s);

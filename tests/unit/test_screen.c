@@ -111,7 +111,7 @@ static void keys_step_and_zoom(void **state)
     assert_true(screen_wait(&s, "S[h0,q1,k2]"));
     screen_send(&s, "HH{");
     assert_true(screen_wait(&s, "S[h1,q1,k2]"));
-    screen_send(&s, "\t");
+    screen_send(&s, "]");
     assert_true(screen_wait(&s, "[m]"));
     screen_send(&s, "[");
     assert_true(screen_wait(&s, "[S]"));
@@ -135,9 +135,9 @@ static void keys_step_and_zoom(void **state)
     assert_true(screen_wait(&s, "line 1 of"));
     screen_send(&s, "j");
     assert_true(screen_wait(&s, "line 2 of"));
-    screen_send(&s, " kk?2");
+    screen_send(&s, " kk?M");
     assert_true(screen_wait(&s, "heads 0"));
-    screen_send(&s, "1");
+    screen_send(&s, "O");
     assert_true(screen_wait(&s, "[S]"));
     quit(&s);
 }
@@ -219,7 +219,7 @@ static void source_stands_at_the_event(void **state)
     start(&s, 80, 24, "event", NULL);
     assert_true(screen_wait(&s, "barrier, line 9"));
     assert_true(screen_wait(&s, "◆  9"));
-    screen_send(&s, "4");
+    screen_send(&s, "S");
     assert_true(screen_wait(&s, "─ kernels/v2b_scalar.cu ─"));
     assert_true(screen_wait(&s, "barrier, line 9"));
     screen_send(&s, "l");
@@ -405,7 +405,7 @@ static void mouse_goes_where_it_clicks(void **state)
     screen_send(&s, "\033[<65;5;5M");
     assert_true(screen_wait(&s, "line 4 of"));
     /* Other buttons, cut sequences and places off the screen are nothing. */
-    screen_send(&s, "\033[<2;5;5M\033[<0;999;999M\033[<0;999;999m\033[<;M\033[<0;0;0M\033[<x1");
+    screen_send(&s, "\033[<2;5;5M\033[<0;999;999M\033[<0;999;999m\033[<;M\033[<0;0;0M\033[<xO");
     assert_true(screen_wait(&s, "S[h3,q1,k5]"));
     quit(&s);
 }

@@ -205,7 +205,7 @@ static void no_run_yet(void **state)
     for (int i = 0; i < 40; i++)
         strncat(s->err.message, "\nanother line of many", sizeof s->err.message - strlen(s->err.message) - 1);
     char *text = draw(s, VIEW_OVERVIEW, 80, 24, 0, 0);
-    assert_non_null(strstr(text, "more lines: press 5"));
+    assert_non_null(strstr(text, "more lines: press L"));
     free(text);
     fixture_free(s);
 }
@@ -322,7 +322,7 @@ static void events(void **state)
     s->at_event = 1;
     snprintf(s->trace->info.events[0].file, sizeof s->trace->info.events[0].file, "kernels/tile.cuh");
     text = draw(s, VIEW_OVERVIEW, 120, 40, 0, 0);
-    assert_non_null(strstr(text, "tile.cuh:9, 2 more: 5 log"));
+    assert_non_null(strstr(text, "tile.cuh:9, 2 more: L log"));
     assert_non_null(strstr(text, "probe of S"));
     free(text);
     fixture_free(s);

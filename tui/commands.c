@@ -1,0 +1,321 @@
+#include "tui/commands.h"
+
+#include "scenarios/keys.h"
+#include "tui/loop_state.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void __attribute__((format(printf, 2, 3))) say(struct loop *l, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(l->s->message, sizeof l->s->message, format, args);
+    va_end(args);
+}
+
+/* ---- the commands: each gets what stands behind its name, "" for nothing ---- */
+
+static int parse_place(struct loop *l, const char *argument, struct cursor *to)
+{
+    struct err err;
+    *to = l->s->cursor;
+    if (!l->s->trace) {
+        say(l, "there is no run yet");
+        return -1;
+    }
+    if (cursor_parse(argument, l->s->trace, to, &err) != 0) {
+        say(l, "%.250s", err.message);
+        return -1;
+    }
+    return 0;
+}
+
+static void run_go(struct loop *l, const char *argument)
+{
+    struct cursor to;
+    if (parse_place(l, argument, &to) == 0)
+        session_jump_to(l->s, &to);
+}
+
+static void run_view(struct loop *l, const char *argument)
+{
+    const int view = view_from_name(argument);
+    if (view < 0)
+        say(l, "no view '%.60s': Tab lists them", argument);
+    else
+        loop_open_view(l, (enum view_id)view);
+}
+
+static void run_stop(struct loop *l, const char *argument)
+{
+    if (!argument[0] || session_add_stop(l->s, argument))
+        session_seek(l->s, 1);
+}
+
+static void run_stops(struct loop *l, const char *argument)
+{
+    (void)argument;
+    for (int i = 0; i < l->s->n_stops; i++)
+        notes_add(&l->notes, "%d  %s", i + 1, l->s->stops[i].text);
+    if (l->s->n_stops == 0)
+        say(l, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
+}
+
+/* 1 to n as 0 to n - 1; -1: it is none of these. */
+static int number_from(const char *text, int n)
+{
+    char *end;
+    const long value = strtol(text, &end, 10);
+    return end != text && *end == '\0' && value >= 1 && value <= n ? (int)value - 1 : -1;
+}
+
+static void run_unstop(struct loop *l, const char *argument)
+{
+    const int all = strcmp(argument, "all") == 0, i = number_from(argument, l->s->n_stops);
+    if (!all && i < 0)
+        say(l, "expected a number from `:stops`, or all");
+    for (int k = l->s->n_stops; k-- > 0;)
+        if (all || k == i)
+            session_remove_stop(l->s, k);
+}
+
+static void run_mark(struct loop *l, const char *argument)
+{
+    if (argument[0] && !argument[1] && jumps_set_mark(&l->s->jumps, (unsigned char)argument[0], &l->s->cursor))
+        say(l, "mark %c", argument[0]);
+    else if (argument[0])
+        say(l, "a mark is a letter, a to z or A to Z");
+    else
+        loop_act(l, ACTION_MARK);
+}
+
+static void run_marks(struct loop *l, const char *argument)
+{
+    (void)argument;
+    const struct jumps *j = &l->s->jumps;
+    for (int i = 0; i < MARKS_MAX; i++) {
+        char words[CURSOR_WORDS_BYTES];
+        cursor_words(&j->mark[i], words);
+        if (j->marked >> i & 1)
+            notes_add(&l->notes, "%c  %s", jumps_letter(i), words);
+    }
+    if (!j->marked)
+        say(l, "no marks yet: m and a letter mark a place");
+}
+
+static void run_pin(struct loop *l, const char *argument)
+{
+    struct cursor at = l->s->cursor;
+    if (!argument[0] || parse_place(l, argument, &at) == 0)
+        loop_toggle_pin(l, &at);
+}
+
+static void run_unpin(struct loop *l, const char *argument)
+{
+    const int i = number_from(argument, l->s->pins.n);
+    if (!argument[0])
+        pins_free(&l->s->pins);
+    else if (i >= 0)
+        pins_remove(&l->s->pins, i);
+    else
+        say(l, l->s->pins.n ? "expected a number from 1 to %d" : "nothing is pinned", l->s->pins.n);
+}
+
+/* From here on, until the scenario's file is read again. */
+static void run_set(struct loop *l, const char *argument)
+{
+    struct scenario *scenario = &l->s->scenario;
+    char key[64], value[PROMPT_BYTES];
+    struct err err;
+    const size_t length = strcspn(argument, "="), blank = strcspn(argument, " =");
+    if (!l->s->has_scenario) {
+        say(l, "a saved trace can not be rerun: open its scenario");
+        return;
+    }
+    if (session_busy(l->s)) {
+        say(l, "a run is under way: x stops it");
+        return;
+    }
+    if (argument[length] != '=' || blank >= sizeof key) {
+        say(l, "expected KEY=VALUE, such as shape.causal=top-left");
+        return;
+    }
+    snprintf(key, sizeof key, "%.*s", (int)blank, argument);
+    snprintf(value, sizeof value, "%s", argument + length + 1 + strspn(argument + length + 1, " "));
+    if (scenario_set(scenario, key, value, &err) != 0)
+        say(l, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
+    else if (scenario_check(scenario, &err) != 0)
+        say(l, "%.60s=%.60s is set, but %.120s", key, value, err.message);
+    else
+        say(l, "%.60s=%.100s: r runs it", key, value);
+}
+
+static void run_save(struct loop *l, const char *argument)
+{
+    loop_save(l, argument[0] ? argument : NULL);
+}
+
+static void run_quit(struct loop *l, const char *argument)
+{
+    (void)argument;
+    l->quit = 1;
+}
+
+static void run_help(struct loop *l, const char *argument);
+
+static const struct command {
+    struct command_text text;
+    void (*run)(struct loop *l, const char *argument);
+} commands[] = {
+#define COMMAND(name, arguments, completion, help, function) {{name, arguments, help, completion}, function},
+#include "tui/commands.def"
+#undef COMMAND
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+const struct command_text *command_text(int i)
+{
+    return i >= 0 && i < COMMANDS ? &commands[i].text : NULL;
+}
+
+static void help_on_key(struct loop *l, const char *word)
+{
+    const int key = key_from_name(word);
+    const enum action a = key == KEY_ID_NONE ? ACTION_NONE : action_of_key(key);
+    if (a != ACTION_NONE)
+        notes_add(&l->notes, "%s  %s: %s", word, action_text(a)->name, action_text(a)->help);
+}
+
+static void run_help(struct loop *l, const char *word)
+{
+    if (!word[0]) {
+        loop_open_view(l, VIEW_HELP);
+        return;
+    }
+    help_on_key(l, word);
+    for (int i = 0; i < COMMANDS; i++)
+        if (strstr(commands[i].text.name, word))
+            notes_add(&l->notes, ":%s %s  %s", commands[i].text.name, commands[i].text.arguments,
+                      commands[i].text.help);
+    for (int a = 0; a < ACTION_COUNT; a++)
+        if (strstr(action_text(a)->name, word))
+            notes_add(&l->notes, "%s  %s: %s", action_text(a)->keys, action_text(a)->name, action_text(a)->help);
+    for (int i = 0; i < STOP_KINDS; i++)
+        if (stop_word(i)[0] && strcmp(stop_word(i), word) == 0)
+            notes_add(&l->notes, ":stop %s  %s", word, stop_meaning(i));
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const struct scenario_key *key = &scenario_keys[i];
+        char name[64];
+        snprintf(name, sizeof name, "%s.%s", key->section, key->name);
+        if (strcmp(key->name, word) == 0 || strcmp(name, word) == 0)
+            notes_add(&l->notes, "%s: %s  (%s)", name, key->meaning, key->expected);
+    }
+    if (l->notes.n == 0)
+        say(l, "nothing is called '%.60s'", word);
+}
+
+/* ---- a line ---- */
+
+/* The command of that name, or the only one that begins so; -1: none, -2: several. */
+static int find_command(const char *name)
+{
+    int found = -1;
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].text.name, name) == 0)
+            return i;
+    for (int i = 0; i < COMMANDS; i++)
+        if (strncmp(commands[i].text.name, name, strlen(name)) == 0)
+            found = found == -1 ? i : -2;
+    return found;
+}
+
+static enum action find_action(const char *name)
+{
+    for (int a = 0; a < ACTION_COUNT; a++)
+        if (strcmp(action_text(a)->name, name) == 0)
+            return (enum action)a;
+    return ACTION_NONE;
+}
+
+static void say_unknown(struct loop *l, const char *name)
+{
+    const char *nearest = "";
+    int least = 1000;
+    for (int i = 0; i < COMMANDS + ACTION_COUNT; i++) {
+        const char *other = i < COMMANDS ? commands[i].text.name : action_text(i - COMMANDS)->name;
+        const int distance = word_distance(name, other);
+        if (distance < least) {
+            least = distance;
+            nearest = other;
+        }
+    }
+    say(l, "no command '%.60s': the nearest is '%s'", name, nearest);
+}
+
+void command_line_run(struct loop *l, const char *line)
+{
+    char text[PROMPT_BYTES];
+    line += strspn(line, " ");
+    const int count = (int)strtol(line, NULL, 10);
+    line += strspn(line, "0123456789 ");
+    snprintf(text, sizeof text, "%s", line);
+    for (size_t n = strlen(text); n > 0 && text[n - 1] == ' ';)
+        text[--n] = '\0';
+    char *argument = text + strcspn(text, " ");
+    if (*argument)
+        *argument++ = '\0';
+    argument += strspn(argument, " ");
+    l->s->message[0] = '\0';
+    if (!text[0])
+        return;
+    const enum action a = find_action(text);
+    const int exact = find_command(text);
+    if (exact >= 0 && (a == ACTION_NONE || strcmp(commands[exact].text.name, text) == 0))
+        commands[exact].run(l, argument);
+    else if (a != ACTION_NONE && *argument)
+        say(l, "'%s' takes no argument", text);
+    else if (a != ACTION_NONE)
+        loop_act_times(l, a, count);
+    else if (exact == -2)
+        say(l, "several commands begin with '%.60s': Tab lists them", text);
+    else
+        say_unknown(l, text);
+}
+
+int commands_write_docs(FILE *out)
+{
+    fputs(
+        "# Commands behind `:`\n\n"
+        "Generated from `tui/commands.def` by `make docs`. `:` opens a line at the bottom of the screen. Tab completes "
+        "commands, views, channels, conditions, keys of the scenario and files, and goes on through the list it shows; "
+        "Up and Down recall earlier lines; Esc, C-c or C-g leave. Editing: Home, End, C-a, C-e, C-w, C-u, C-k. The "
+        "name "
+        "of every action in [keys.md](keys.md) is a command as well, with a count before it: `:10 next-bad`. A "
+        "command may be cut short as long as it is the only one that begins so.\n\n"
+        "| command | what it does |\n| --- | --- |\n",
+        out);
+    for (int i = 0; i < COMMANDS; i++) {
+        const struct command_text *text = &commands[i].text;
+        fprintf(out, "| `:%s%s%s` | %s |\n", text->name, text->arguments[0] ? " " : "", text->arguments, text->help);
+    }
+    fputs(
+        "\n## Stop conditions\n\n"
+        "`[truth] [STAGE] CONDITION`: a channel or `any` (which is the same as none), and one of these. Verdicts are "
+        "those by what the run captured upstream, with `truth` those by the original inputs. Tiles are looked through "
+        "as the kernel ran, slot by slot, behind the cursor (`*`) or before it (`#`).\n\n"
+        "| condition | holds in a tile with |\n| --- | --- |\n",
+        out);
+    for (int i = 0; i < STOP_KINDS; i++)
+        fprintf(out, "| `%s%s` | %s |\n", stop_word(i), stop_needs_number(i) ? stop_word(i)[0] ? " > N" : "> N" : "",
+                stop_meaning(i));
+    fputs(
+        "\nA condition that counts takes a number, too: `s off > 8`. Comparisons are `>`, `<`, `>=`, `<=` and `=`.\n\n"
+        "## Searching\n\n"
+        "`/` looks for text in the view on the screen, where it is one of lines, else in findings and log, then in the "
+        "source. Small letters match capitals as well. While matches are marked, `n` and `N` go through them in views "
+        "of lines; in all other views, and after Esc, they are the next and the previous bad tile.\n",
+        out);
+    return ferror(out) ? -1 : 0;
+}

@@ -1,0 +1,98 @@
+/* Pinned elements, a line each, above the last two lines of every view. */
+#include "engine/session/session.h"
+#include "tui/hits.h"
+#include "tui/layout.h"
+#include "tui/number.h"
+#include "tui/panels.h"
+#include "tui/sign.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FOOT_ROWS 2 /* the message and the keys */
+
+int pins_view_rows(const struct session *s, int rows)
+{
+    return rows - s->pins.n >= SCREEN_MIN_ROWS ? rows - s->pins.n : rows;
+}
+
+static const char *class_glyph(int class)
+{
+    return class == CLASS_UNJUDGED ? sign_glyph(SIGN_WAITING) : sign_glyph((enum sign) class);
+}
+
+static void number_or(char out[NUMBER_BYTES], double value, const char *otherwise)
+{
+    if (isnan(value))
+        snprintf(out, NUMBER_BYTES, "%s", otherwise);
+    else
+        number_signed(out, value, 12);
+}
+
+/* "s[b0,h3,q17] r3 c5" */
+static void place_of(const struct pin *pin, char *out, size_t bytes)
+{
+    const struct cursor *c = &pin->at;
+    snprintf(out, bytes, "%s[b%d,h%d,q%d] r%d c%d", channel_name(c->channel), c->batch, c->head, c->q_tile, c->row,
+             c->col);
+}
+
+static int place_columns(const struct session *s)
+{
+    int most = 0;
+    for (int i = 0; i < s->pins.n; i++) {
+        char place[64];
+        place_of(&s->pins.at[i], place, sizeof place);
+        most = text_columns(place) > most ? text_columns(place) : most;
+    }
+    return most;
+}
+
+static void pin_draw(const struct session *s, struct canvas *c, struct rect line, const struct pin *pin, int columns,
+                     int truth)
+{
+    char place[64], kv[16] = "", got[NUMBER_BYTES], want[NUMBER_BYTES], ratio[NUMBER_BYTES] = "-";
+    struct pin_value v;
+    place_of(pin, place, sizeof place);
+    canvas_fill(c, line, STYLE_TEXT, " ");
+    canvas_put(c, line, 0, 0, STYLE_KEY, "◆");
+    canvas_put(c, line, 0, 2, STYLE_STRONG, place);
+    int col = 4 + columns;
+    if (channel_per_kv(pin->at.channel))
+        snprintf(kv, sizeof kv, "k%d", s->cursor.kv_tile);
+    canvas_printf(c, line, 0, col, STYLE_DIM, "%-5s", kv);
+    col += 6;
+    if (!pin_value(pin, s->cursor.kv_tile, truth, &v)) {
+        canvas_put_cut(c, line, 0, col, STYLE_DIM, "not recorded in this run, or not judged yet");
+        return;
+    }
+    const int known = v.class != CLASS_UNJUDGED;
+    number_or(got, v.got, v.class == CLASS_MISSING || !known ? "-" : "nan");
+    number_or(want, v.want, "-");
+    if (v.bound > 0 && !isnan(v.got) && !isnan(v.want))
+        number_ratio(ratio, fabs(v.got - v.want) / v.bound);
+    else if (known && v.got == v.want)
+        snprintf(ratio, sizeof ratio, "0");
+    canvas_put(c, line, 0, col, known ? sign_style((enum sign)v.class) : STYLE_DIM, class_glyph(v.class));
+    canvas_printf(c, line, 0, col + 2, STYLE_TEXT, "got %12s  want %12s  err/bound %s", got, want, ratio);
+}
+
+/* Moves what a view has drawn in the rows from `from` on down by n, with what clicks on it mean. */
+static void move_down(struct canvas *c, int from, int rows, int n)
+{
+    const size_t cols = (size_t)c->cols;
+    memmove(c->cells + (size_t)(from + n) * cols, c->cells + (size_t)from * cols,
+            (size_t)rows * cols * sizeof *c->cells);
+    for (int i = 0; c->hits && i < c->hits->n; i++)
+        if (c->hits->at[i].area.row >= from)
+            c->hits->at[i].area.row += n;
+}
+
+void pins_draw(const struct session *s, struct canvas *c, int view_rows, const struct view_state *vs)
+{
+    const int n = s->pins.n, columns = place_columns(s);
+    if (c->rows > view_rows)
+        move_down(c, view_rows - FOOT_ROWS, FOOT_ROWS, n);
+    for (int i = 0; i < n; i++)
+        pin_draw(s, c, (struct rect){c->rows - FOOT_ROWS - n + i, 0, 1, c->cols}, &s->pins.at[i], columns, vs->truth);
+}

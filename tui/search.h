@@ -1,0 +1,19 @@
+/* Looking for a text in a view of lines: what the view draws is what is searched, whatever view it is. */
+#ifndef TUI_SEARCH_H
+#define TUI_SEARCH_H
+
+#include "tui/view.h"
+
+struct search {
+    char text[128]; /* small letters match capitals as well */
+    int active;     /* 1: matches are marked, and n and N go through them */
+    int line;       /* of the view: the match gone to last; -1: none yet */
+};
+
+/* The next line (direction -1: the one before) behind `from` that holds the text, wrapping round; -1: there is none. */
+int search_view(const struct search *search, enum view_id view, const struct session *s, const struct view_state *vs,
+                int cols, int from, int direction);
+/* Marks every match on rows of the canvas. */
+void search_mark(const struct search *search, struct canvas *c, struct rect area);
+
+#endif
