@@ -1,5 +1,6 @@
 #include "tui/notes.h"
 
+#include "tui/text_flow.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -13,15 +14,22 @@ void notes_add(struct notes *notes, const char *format, ...)
     va_end(args);
 }
 
+static int put_all(const struct notes *notes, struct text_flow *f)
+{
+    for (int i = 0; i < notes->n; i++)
+        flow_put(f, STYLE_TEXT, notes->line[i]);
+    return f->line;
+}
+
 void notes_draw(const struct notes *notes, struct canvas *c)
 {
-    const int room = c->rows - 4, rows = notes->n < room ? notes->n : room;
+    struct text_flow count = {.area = {0, 0, 0, c->cols - 2}};
+    const int lines = put_all(notes, &count), room = c->rows - 4, rows = lines < room ? lines : room;
     if (rows <= 0)
         return;
-    for (int i = 0; i <= rows; i++) {
-        const struct rect line = {c->rows - 3 - rows + i, 0, 1, c->cols};
-        canvas_fill(c, line, i ? STYLE_TEXT : STYLE_RULE, i ? " " : "─");
-        if (i)
-            canvas_put_cut(c, line, 0, 1, STYLE_TEXT, notes->line[i - 1]);
-    }
+    const struct rect rule = {c->rows - 3 - rows, 0, 1, c->cols};
+    canvas_fill(c, rule, STYLE_RULE, "─");
+    canvas_fill(c, (struct rect){rule.row + 1, 0, rows, c->cols}, STYLE_TEXT, " ");
+    struct text_flow f = {.canvas = c, .area = {rule.row + 1, 1, rows, c->cols - 2}};
+    put_all(notes, &f);
 }

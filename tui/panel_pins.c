@@ -29,11 +29,16 @@ static void number_or(char out[NUMBER_BYTES], double value, const char *otherwis
         number_signed(out, value, 12);
 }
 
-/* "s[b0,h3,q17] r3 c5" */
-static void place_of(const struct pin *pin, char *out, size_t bytes)
+/* "S h3 q17 k40 r3 c5", at the cursor's kv step */
+static void place_of(const struct session *s, const struct pin *pin, char *out, size_t bytes)
 {
     const struct cursor *c = &pin->at;
-    snprintf(out, bytes, "%s[b%d,h%d,q%d] r%d c%d", channel_name(c->channel), c->batch, c->head, c->q_tile, c->row,
+    char batch[16] = "", kv[16] = "";
+    if (s->trace && s->trace->problem.batch > 1)
+        snprintf(batch, sizeof batch, " b%d", c->batch);
+    if (channel_per_kv(c->channel))
+        snprintf(kv, sizeof kv, " k%d", s->cursor.kv_tile);
+    snprintf(out, bytes, "%s%s h%d q%d%s r%d c%d", channel_label(c->channel), batch, c->head, c->q_tile, kv, c->row,
              c->col);
 }
 
@@ -42,7 +47,7 @@ static int place_columns(const struct session *s)
     int most = 0;
     for (int i = 0; i < s->pins.n; i++) {
         char place[64];
-        place_of(&s->pins.at[i], place, sizeof place);
+        place_of(s, &s->pins.at[i], place, sizeof place);
         most = text_columns(place) > most ? text_columns(place) : most;
     }
     return most;
@@ -51,17 +56,13 @@ static int place_columns(const struct session *s)
 static void pin_draw(const struct session *s, struct canvas *c, struct rect line, const struct pin *pin, int columns,
                      int truth)
 {
-    char place[64], kv[16] = "", got[NUMBER_BYTES], want[NUMBER_BYTES], ratio[NUMBER_BYTES] = "-";
+    char place[64], got[NUMBER_BYTES], want[NUMBER_BYTES], ratio[NUMBER_BYTES] = "-";
     struct pin_value v;
-    place_of(pin, place, sizeof place);
+    place_of(s, pin, place, sizeof place);
     canvas_fill(c, line, STYLE_TEXT, " ");
     canvas_put(c, line, 0, 0, STYLE_KEY, "◆");
     canvas_put(c, line, 0, 2, STYLE_STRONG, place);
-    int col = 4 + columns;
-    if (channel_per_kv(pin->at.channel))
-        snprintf(kv, sizeof kv, "k%d", s->cursor.kv_tile);
-    canvas_printf(c, line, 0, col, STYLE_DIM, "%-5s", kv);
-    col += 6;
+    const int col = 4 + columns;
     if (!pin_value(pin, s->cursor.kv_tile, truth, &v)) {
         canvas_put_cut(c, line, 0, col, STYLE_DIM, "not recorded in this run, or not judged yet");
         return;

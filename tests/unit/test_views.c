@@ -1,5 +1,7 @@
 /* Every view as text against tests/screens/; UPDATE_GOLDEN=1 writes those files anew. Runs in the repository's root. */
 #include "tests/unit/fixture_session.h"
+#include "tui/commands.h"
+#include "tui/loop_state.h"
 #include "tui/show.h"
 #include "tui/view.h"
 #include <setjmp.h>
@@ -131,6 +133,66 @@ static void all_signs(void **state)
     s->cursor.head = 5;
     fixture_detail(s);
     check(s, VIEW_OVERVIEW, "not-recorded");
+    fixture_free(s);
+}
+
+/* Pins leave the rest its room where there is enough; below that they lie over its last rows. */
+static void pinned_elements(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    const struct cursor at[] = {{.head = 3, .q_tile = 7, .channel = asc_s, .row = 63, .col = 5},
+                                {.channel = asc_m, .row = 9},
+                                {.head = 1, .channel = asc_u, .row = 1, .col = 60},
+                                {.head = 7, .q_tile = 1, .channel = asc_o, .row = 12, .col = 34}};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pins_toggle(&s->pins, &at[i]), 1);
+    check(s, VIEW_OVERVIEW, "pins-unknown");
+    fixture_pins(s);
+    check(s, VIEW_OVERVIEW, "pins");
+    s->cursor.kv_tile = 1;
+    fixture_detail(s);
+    check(s, VIEW_TILE, "pins-tile");
+    s->cursor.kv_tile = 2;
+    fixture_detail(s);
+    check(s, VIEW_SOURCE, "pins-source");
+    fixture_free(s);
+}
+
+/* A view with a line that is typed over it, Tab pressed so often. */
+static void check_prompt(struct session *s, const char *line, int tabs, const char *name)
+{
+    static const int sizes[][2] = {{80, 24}, {120, 40}};
+    static struct loop l;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct canvas c;
+        char *text = NULL, file[128];
+        size_t bytes;
+        const struct view_state vs = {.now = 1003.2};
+        l = (struct loop){.s = s};
+        prompt_open(&l.prompt, ":", line, command_line_complete, &l);
+        for (int k = 0; k < tabs; k++)
+            prompt_key(&l.prompt, KEY_ID_TAB);
+        assert_int_equal(canvas_init(&c, sizes[i][0], sizes[i][1], 0), 0);
+        view_draw(VIEW_OVERVIEW, s, &c, &vs);
+        prompt_draw(&l.prompt, &c);
+        FILE *out = open_memstream(&text, &bytes);
+        canvas_write_text(&c, out);
+        fclose(out);
+        canvas_free(&c);
+        snprintf(file, sizeof file, "%s-%dx%d", name, sizes[i][0], sizes[i][1]);
+        compare(file, text);
+        free(text);
+    }
+}
+
+static void commands_complete(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    check_prompt(s, "st", 2, "prompt");
+    check_prompt(s, "stop s ", 1, "prompt-stop");
+    check_prompt(s, "set shape.causal=", 2, "prompt-set");
     fixture_free(s);
 }
 
@@ -703,6 +765,8 @@ int main(void)
         cmocka_unit_test(failing_run),
         cmocka_unit_test(other_places),
         cmocka_unit_test(all_signs),
+        cmocka_unit_test(pinned_elements),
+        cmocka_unit_test(commands_complete),
         cmocka_unit_test(clean_and_suspicious),
         cmocka_unit_test(isolated_run),
         cmocka_unit_test(scrolled),
