@@ -52,9 +52,38 @@ CAUSE_GRID := $(B)/tests/cause_grid
 BIAS_NULL := $(B)/tests/bias_null
 BENCH_PHASES := $(B)/tests/bench_phases
 
-.PHONY: all run test mutants bias test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
+# `make install PREFIX=/usr/local DESTDIR=`: the program, what it builds kernels with, what the kernels include.
+PREFIX ?= /usr/local
+BIN := $(DESTDIR)$(PREFIX)/bin
+DATA := $(DESTDIR)$(PREFIX)/share/attnscope
+LIB := $(DESTDIR)$(PREFIX)/lib/attnscope
+MAN := $(DESTDIR)$(PREFIX)/share/man/man1
+BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+.PHONY: all install uninstall run test mutants bias test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
+
+install: all
+	$(Q)install -d "$(BIN)" "$(DATA)" "$(LIB)" "$(MAN)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	$(Q)install -m 755 $(PROGRAM) "$(BIN)/attnscope"
+	$(Q)install -m 644 $(filter-out $(DEVICE),$(DEBUGGEES)) "$(LIB)"
+	$(Q)install -m 755 $(DEVICE) "$(LIB)"
+	$(Q)find probes engine/base engine/runners kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' \
+	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/runners/cpu/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
+	$(Q)$(PROGRAM) docs man > "$(MAN)/attnscope.1"
+	$(Q)$(PROGRAM) docs completion-bash > "$(BASH_COMPLETION)/attnscope"
+	$(Q)$(PROGRAM) docs completion-zsh > "$(ZSH_COMPLETION)/_attnscope"
+	$(Q)$(PROGRAM) docs completion-fish > "$(FISH_COMPLETION)/attnscope.fish"
+	$(Q)chmod 644 "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" "$(FISH_COMPLETION)/attnscope.fish"
+	$(call say,INSTALL "$(BIN)/attnscope")
+
+uninstall:
+	$(Q)rm -rf "$(DATA)" "$(LIB)"
+	$(Q)rm -f "$(BIN)/attnscope" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
+	    "$(FISH_COMPLETION)/attnscope.fish"
 
 run: all
 	@$(PROGRAM) scenarios/bugs/double-scale.ini

@@ -1,8 +1,9 @@
 /* Reference pages out of the tables they describe; docs/generate writes them below docs/. */
-#include "cli/options.h"
+#include "cli/tables.h"
 #include "probes/conventions.h"
 #include "tui/actions.h"
 #include "tui/commands.h"
+#include "tui/config.h"
 
 #include <float.h>
 #include <string.h>
@@ -98,17 +99,28 @@ static const struct {
     const char *name;
     int (*write)(FILE *out);
 } pages[] = {
-    {"keys", actions_write_docs}, {"prompt", commands_write_docs}, {"scenarios", scenario_write_docs},
-    {"commands", write_commands}, {"channels", write_channels},    {"conventions", write_conventions},
-    {"causes", write_causes},
+#define PAGE(name, write) {name, write},
+#include "cli/pages.def"
+#undef PAGE
 };
+
+const char *const *docs_pages(void)
+{
+    static const char *const names[] = {
+#define PAGE(name, write) name,
+#include "cli/pages.def"
+#undef PAGE
+        NULL};
+    return names;
+}
 
 int command_docs(const struct options *o, struct err *err)
 {
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+    char names[256] = "";
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         if (strcmp(o->files[0], pages[i].name) == 0)
             return pages[i].write(stdout) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
-    return err_set(err, ERR_USAGE, "docs",
-                   "expected keys, prompt, scenarios, commands, channels, conventions or causes, found '%s'",
-                   o->files[0]);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", pages[i].name);
+    }
+    return err_set(err, ERR_USAGE, "docs", "expected one of %s, found '%s'", names, o->files[0]);
 }

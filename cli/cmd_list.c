@@ -1,7 +1,9 @@
 #include "cli/options.h"
 
 #include <glob.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What attnscope brings along: kernels/, scenarios/ and scenarios/bugs/ below its root. */
 static int list_matches(const char *root, const char *pattern, void (*print)(const char *root, const char *path))
@@ -18,6 +20,16 @@ static int list_matches(const char *root, const char *pattern, void (*print)(con
         print(root, found.gl_pathv[i]);
     globfree(&found);
     return 0;
+}
+
+/* "Kernels:", or "Kernels, below /usr/share/attnscope:" where that is not the current folder. */
+static void print_heading(const char *what, const char *root)
+{
+    char here[PATH_MAX];
+    if (getcwd(here, sizeof here) && strcmp(here, root) == 0)
+        printf("%s:\n", what);
+    else
+        printf("%s, below %s:\n", what, root);
 }
 
 /* Below the root the root is left out: these are the names the README uses. */
@@ -73,9 +85,9 @@ int command_list(const struct options *o, struct err *err)
     (void)o;
     if (runner_find_paths(&paths, err) != 0)
         return -1;
-    puts("Kernels:");
+    print_heading("Kernels", paths.root);
     int failed = list_matches(paths.root, "kernels/*.cu", print_kernel);
-    puts("Scenarios:");
+    print_heading("Scenarios", paths.root);
     failed = failed || list_matches(paths.root, "scenarios/*.ini", print_scenario) ||
              list_matches(paths.root, "scenarios/bugs/*.ini", print_scenario);
     return failed ? err_set(err, ERR_SYSTEM, paths.root, "the folder can not be listed") : 0;

@@ -1,5 +1,6 @@
 #include "cli/options.h"
 #include "cli/report.h"
+#include "tui/config.h"
 #include "tui/layout.h"
 #include "tui/loop.h"
 #include "tui/show.h"
@@ -27,21 +28,25 @@ static int view_named(const char *view, struct err *err)
     return err_set(err, ERR_USAGE, "--view", "expected one of %s, found '%s'", names, view);
 }
 
-static void choose_theme(const struct options *o, struct theme *theme)
+/* What the user's file says, and the options instead. */
+static int configure(const struct options *o, struct config *config, struct err *err)
 {
-    *theme = (struct theme){.background = theme_background()};
+    if (config_load(config, err) != 0)
+        return -1;
     if (o->background)
-        theme->background = strcmp(o->background, "light") == 0 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
+        config->theme.background = strcmp(o->background, "light") == 0 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
+    return 0;
 }
 
 static int write_picture(const struct options *o, struct session *s, const char *view, struct err *err)
 {
-    struct theme theme;
-    choose_theme(o, &theme);
+    struct config config;
+    if (configure(o, &config, err) != 0)
+        return -1;
     FILE *out = fopen(o->svg, "w");
     if (!out)
         return err_errno(err, o->svg, "the picture can not be written");
-    int failed = tui_picture(s, view, o->cols, o->rows, o->ascii, &theme, out, err);
+    int failed = tui_picture(s, view, o->cols, o->rows, o->ascii, &config.theme, out, err);
     if (fclose(out) != 0 && !failed)
         failed = err_errno(err, o->svg, "the picture can not be written");
     return failed;
@@ -82,11 +87,13 @@ static int big_enough(struct err *err)
 
 static int debug(const struct options *o, struct session *s, struct err *err)
 {
-    struct theme theme;
-    choose_theme(o, &theme);
-    const struct tui_options tui = {.ascii = o->ascii, .view = o->view, .mouse = 1, .theme = &theme};
-    if (big_enough(err) != 0)
+    struct config config;
+    if (configure(o, &config, err) != 0 || big_enough(err) != 0)
         return -1;
+    const struct tui_options tui = {.ascii = o->ascii || config.choice[SETTING_ASCII] == 1,
+                                    .view = o->view ? o->view : tui_view_names()[config.choice[SETTING_START]],
+                                    .mouse = config.choice[SETTING_MOUSE] == 0,
+                                    .theme = &config.theme};
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
     if (s->has_scenario)

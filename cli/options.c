@@ -1,4 +1,4 @@
-#include "cli/options.h"
+#include "cli/tables.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -10,20 +10,13 @@
 #define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH))
 #define EVERY (~0u)
 
-static const struct {
-    const char *name, *arguments, *meaning;
-} commands[COMMAND_COUNT] = {
+const struct command_row command_rows[COMMAND_COUNT] = {
 #define COMMAND(id, name, arguments, meaning, function) {name, arguments, meaning},
 #include "cli/commands.def"
 #undef COMMAND
 };
 
-static const struct {
-    char letter;
-    const char *name, *argument;
-    unsigned commands;
-    const char *meaning;
-} options[OPTION_COUNT] = {
+const struct option_row option_rows[OPTION_COUNT] = {
 #define OPTION(id, letter, name, argument, commands, meaning) {letter, name, argument, commands, meaning},
 #include "cli/options.def"
 #undef OPTION
@@ -35,20 +28,20 @@ void options_write_help(FILE *out)
           "Commands:\n",
           out);
     for (int c = 0; c < COMMAND_COUNT; c++)
-        fprintf(out, "  %s %s\n        %s\n", commands[c].name, commands[c].arguments, commands[c].meaning);
+        fprintf(out, "  %s %s\n        %s\n", command_rows[c].name, command_rows[c].arguments, command_rows[c].meaning);
     fputs("\nOptions:\n", out);
     for (int i = 0; i < OPTION_COUNT; i++) {
         char text[64];
-        int n = options[i].letter ? snprintf(text, sizeof text, "-%c, ", options[i].letter) : 0;
-        n += snprintf(text + n, sizeof text - (size_t)n, "--%s", options[i].name);
-        if (options[i].argument)
-            snprintf(text + n, sizeof text - (size_t)n, " %s", options[i].argument);
-        fprintf(out, "  %s\n        %s", text, options[i].meaning);
-        if (options[i].commands != EVERY) {
+        int n = option_rows[i].letter ? snprintf(text, sizeof text, "-%c, ", option_rows[i].letter) : 0;
+        n += snprintf(text + n, sizeof text - (size_t)n, "--%s", option_rows[i].name);
+        if (option_rows[i].argument)
+            snprintf(text + n, sizeof text - (size_t)n, " %s", option_rows[i].argument);
+        fprintf(out, "  %s\n        %s", text, option_rows[i].meaning);
+        if (option_rows[i].commands != EVERY) {
             const char *before = " (";
             for (int c = 0; c < COMMAND_COUNT; c++)
-                if (options[i].commands & IN(c)) {
-                    fprintf(out, "%s%s", before, commands[c].name);
+                if (option_rows[i].commands & IN(c)) {
+                    fprintf(out, "%s%s", before, command_rows[c].name);
                     before = ", ";
                 }
             fputs(")", out);
@@ -63,7 +56,7 @@ void options_write_help(FILE *out)
 static int command_of(const char *word)
 {
     for (int c = 0; c < COMMAND_COUNT; c++)
-        if (strcmp(word, commands[c].name) == 0)
+        if (strcmp(word, command_rows[c].name) == 0)
             return c;
     return -1;
 }
@@ -177,11 +170,11 @@ static void getopt_tables(struct option *longs, char *shorts)
 {
     *shorts++ = ':'; /* a missing value is told apart from an unknown option */
     for (int i = 0; i < OPTION_COUNT; i++) {
-        longs[i] =
-            (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
-        if (options[i].letter) {
-            *shorts++ = options[i].letter;
-            if (options[i].argument)
+        longs[i] = (struct option){option_rows[i].name, option_rows[i].argument ? required_argument : no_argument, NULL,
+                                   256 + i};
+        if (option_rows[i].letter) {
+            *shorts++ = option_rows[i].letter;
+            if (option_rows[i].argument)
                 *shorts++ = ':';
         }
     }
@@ -194,7 +187,7 @@ static int option_of(int code)
     if (code >= 256)
         return code - 256;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (options[i].letter == code)
+        if (option_rows[i].letter == code)
             return i;
     return -1;
 }
@@ -207,21 +200,21 @@ static int mistyped_command(const char *word)
 
 static int check_files(const struct options *o, const char *first, struct err *err)
 {
-    const char *wanted = commands[o->command].arguments;
+    const char *wanted = command_rows[o->command].arguments;
     const int many = strstr(wanted, "...") != NULL, two = strchr(wanted, ' ') != NULL;
     if (o->all && o->n_files)
         return err_set(err, ERR_USAGE, "--all", "takes no file, found '%s'", o->files[0]);
     if (o->all)
         return 0;
     if (!*wanted && o->n_files)
-        return err_set(err, ERR_USAGE, commands[o->command].name, "takes no file, found '%s'", o->files[0]);
+        return err_set(err, ERR_USAGE, command_rows[o->command].name, "takes no file, found '%s'", o->files[0]);
     if (*wanted && !o->n_files)
-        return err_set(err, ERR_USAGE, first ? commands[o->command].name : "",
+        return err_set(err, ERR_USAGE, first ? command_rows[o->command].name : "",
                        "expected %s; attnscope --help lists commands and options", wanted);
     if (two && o->n_files != 2)
-        return err_set(err, ERR_USAGE, commands[o->command].name, "expected %s, found %d", wanted, o->n_files);
+        return err_set(err, ERR_USAGE, command_rows[o->command].name, "expected %s, found %d", wanted, o->n_files);
     if (!many && !two && o->n_files > 1)
-        return err_set(err, ERR_USAGE, commands[o->command].name, "takes one %s, found '%s' as well", wanted,
+        return err_set(err, ERR_USAGE, command_rows[o->command].name, "takes one %s, found '%s' as well", wanted,
                        o->files[1]);
     return 0;
 }
@@ -273,9 +266,9 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
     if (out->help || out->version)
         return 0;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (given & UINT64_C(1) << i && !(options[i].commands & IN(out->command)))
-            return err_set(err, ERR_USAGE, "", "option --%s does not belong to %s", options[i].name,
-                           commands[out->command].name);
+        if (given & UINT64_C(1) << i && !(option_rows[i].commands & IN(out->command)))
+            return err_set(err, ERR_USAGE, "", "option --%s does not belong to %s", option_rows[i].name,
+                           command_rows[out->command].name);
     if (out->feed && !out->isolate)
         return err_set(err, ERR_USAGE, "--feed", "goes with --isolate STAGE");
     if (check_probes(out, err) != 0)

@@ -80,7 +80,7 @@ static int blank(const struct cell *cell)
     return cell->code == ' ' || cell->code == 0;
 }
 
-/* Cells [from, to) of one style. Blanks at the ends are left out; three and more inside part the text in two. */
+/* Cells [from, to) of one style. Blanks at the ends are left out; two and more inside part the text in two. */
 static void write_text(const struct picture *p, int row, int from, int to)
 {
     const struct cell *line = p->canvas->cells + (size_t)row * (size_t)p->canvas->cols;
@@ -88,7 +88,7 @@ static void write_text(const struct picture *p, int row, int from, int to)
         while (begin < to && line[begin].code == ' ')
             begin++;
         end = begin;
-        for (int blanks = 0; end < to && blanks < 3; end++)
+        for (int blanks = 0; end < to && blanks < 2; end++)
             blanks = line[end].code == ' ' ? blanks + 1 : 0;
         int last = end;
         while (last > begin && line[last - 1].code == ' ')

@@ -38,10 +38,15 @@ static int find_root(struct runner_paths *paths, struct err *err)
     if (n < 0)
         return err_errno(err, "/proc/self/exe", "can not tell where attnscope is");
     folder[n] = '\0';
+    /* In a source tree the files lie above the program; `make install` puts them beside bin/. */
     for (char *slash = strrchr(folder, '/'); slash; slash = strrchr(folder, '/')) {
+        char installed[PATH_MAX + 32];
         *slash = '\0';
         if (is_root(folder))
             return copy_path(paths->root, sizeof paths->root, "attnscope's own files", folder, err);
+        snprintf(installed, sizeof installed, "%s/share/attnscope", folder);
+        if (is_root(installed))
+            return copy_path(paths->root, sizeof paths->root, "attnscope's own files", installed, err);
     }
     return err_set(err, ERR_SYSTEM, "",
                    "attnscope's own files are nowhere above the program: set ATTNSCOPE_ROOT to the folder that holds "
@@ -81,8 +86,11 @@ static int find_cache(struct runner_paths *paths, struct err *err)
             return err_errno(err, given, "ATTNSCOPE_CACHE");
         return copy_path(paths->cache, sizeof paths->cache, "the cache", folder, err);
     }
+    /* A source tree that was built keeps its own; an installed one has no build/. */
+    snprintf(folder, sizeof folder, "%s/build", paths->root);
+    const int built = access(folder, W_OK | X_OK) == 0;
     snprintf(folder, sizeof folder, "%s/build/cache", paths->root);
-    if (make_folder(folder) == 0)
+    if (built && make_folder(folder) == 0)
         return copy_path(paths->cache, sizeof paths->cache, "the cache", folder, err);
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (xdg && *xdg == '/')
@@ -114,8 +122,9 @@ int runner_find_built(const struct runner_paths *paths, const char *name, char *
     char *slash = strrchr(exe, '/');
     if (slash)
         *slash = '\0';
-    for (int i = 0; i < 3; i++) {
-        int length = i < 2 ? snprintf(path, size, "%s/%s%s", exe, i ? "../" : "", name)
+    static const char *const beside[] = {"", "../", "../lib/attnscope/"};
+    for (int i = 0; i < 4; i++) {
+        int length = i < 3 ? snprintf(path, size, "%s/%s%s", exe, beside[i], name)
                            : snprintf(path, size, "%s/build/%s", paths->root, name);
         if (length > 0 && (size_t)length < size && access(path, R_OK) == 0)
             return 0;

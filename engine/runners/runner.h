@@ -10,11 +10,12 @@
 
 /* Where attnscope's own files are, and where builds are kept. */
 struct runner_paths {
-    char root[512];  /* holds probes/attnscope.h */
-    char cache[512]; /* build/cache below root where writable, else below XDG_CACHE_HOME; ATTNSCOPE_CACHE wins */
+    char root[512];  /* holds probes/attnscope.h: above the program, or share/attnscope of where it is installed */
+    char cache[512]; /* build/cache below root where there is a build/, else below XDG_CACHE_HOME; ATTNSCOPE_CACHE wins */
 };
 int runner_find_paths(struct runner_paths *paths, struct err *err);
-/* What `make` built beside the program, or in build/ below root: libraries of debuggees, helper programs. */
+/* What `make` built beside the program or in build/ below root, or installed in lib/attnscope: libraries of debuggees,
+   helper programs. */
 int runner_find_built(const struct runner_paths *paths, const char *name, char *path, size_t size, struct err *err);
 
 /* Tells the caller what is going on; called from the thread that builds or runs. May be NULL. */

@@ -1,0 +1,86 @@
+/* attnscope(1), in man(7)'s macros. */
+#include "cli/tables.h"
+#include "tui/actions.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *meaning;
+} variables[] = {
+#define VARIABLE(name, meaning) {name, meaning},
+#include "cli/environment.def"
+#undef VARIABLE
+};
+
+/* Text as it stands: no request at the start of a line, no hyphen of its own, no escape. */
+static void put(FILE *out, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", out);
+    for (; *text; text++)
+        fputs(*text == '\\' ? "\\e" : *text == '-' ? "\\-" : (char[]){*text, '\0'}, out);
+}
+
+/* An entry: what stands in bold, its argument, and what it means. */
+static void entry(FILE *out, const char *bold, const char *argument, const char *meaning)
+{
+    fputs(".TP\n\\fB", out);
+    put(out, bold);
+    fputs("\\fR", out);
+    if (argument && *argument) {
+        fputs(" \\fI", out);
+        put(out, argument);
+        fputs("\\fR", out);
+    }
+    fputc('\n', out);
+    put(out, meaning);
+    fputc('\n', out);
+}
+
+static void write_options(FILE *out)
+{
+    fputs(".SH OPTIONS\n", out);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct option_row *o = &option_rows[i];
+        char words[64], letter[8] = "";
+        if (o->letter)
+            snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(words, sizeof words, "%s--%s", letter, o->name);
+        entry(out, words, o->argument, o->meaning);
+        const char *before = " (";
+        for (int c = 0; c < COMMAND_COUNT && o->commands != ~0u; c++)
+            if (o->commands & 1u << c) {
+                fprintf(out, "%s%s", before, command_rows[c].name);
+                before = ", ";
+            }
+        fputs(o->commands != ~0u ? ")\n" : "", out);
+    }
+}
+
+int write_man(FILE *out)
+{
+    fputs(
+        ".TH ATTNSCOPE 1 \"\" \"attnscope\" \"User Commands\"\n.SH NAME\nattnscope \\- a debugger for fused attention "
+        "kernels\n.SH SYNOPSIS\n.B attnscope\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...] \\fIFILE\\fR...\n"
+        ".SH DESCRIPTION\nRuns a debug build of a CUDA attention kernel, on a GPU or without one, sets every stage "
+        "against float64, tile by tile, and says which stage is wrong, from where on, and what kind of mistake it "
+        "looks like.\n.SH COMMANDS\n",
+        out);
+    for (int c = 0; c < COMMAND_COUNT; c++)
+        entry(out, command_rows[c].name, command_rows[c].arguments, command_rows[c].meaning);
+    write_options(out);
+    fputs(".SH KEYS\n", out);
+    for (int a = 0; a < ACTION_COUNT; a++)
+        entry(out, action_text(a)->keys, NULL, action_text(a)->help);
+    fputs(".SH MOUSE\nA click goes to the tile, head, stage, element or line that it is on, a second one opens it; the "
+          "wheel steps or scrolls; the line between the sides of the overview can be drawn. With Shift held down, most "
+          "terminals select text as usual.\n.SH EXIT STATUS\n0 as expected, 1 not as expected, 2 a mistake in what was "
+          "asked, 3 it could not be run.\n.SH ENVIRONMENT\n",
+          out);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        entry(out, variables[i].name, NULL, variables[i].meaning);
+    fputs(".SH FILES\n", out);
+    entry(out, "~/.config/attnscope/config.ini", NULL, "keys, colours, the first view: attnscope docs config");
+    entry(out, "~/.local/state/attnscope/recent", NULL, "the files that were open last, and where the cursor stood");
+    return ferror(out) ? -1 : 0;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""make install: what is installed runs by itself, with nothing of the source tree, and is gone after make uninstall."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+COMPLETE = """. "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_attnscope
+echo "${COMPREPLY[*]}"
+"""
+
+
+def run(*arguments, **options):
+    return subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=200, check=False, **options)
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.dest = Path(cls.folder.name)
+        cls.make("install")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def make(cls, target):
+        done = run("make", target, f"B={BUILD.relative_to(ROOT)}", f"DESTDIR={cls.dest}", "PREFIX=/opt/a b", cwd=ROOT)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout)
+
+    def attnscope(self, *arguments, cwd=None):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("ATTNSCOPE", "XDG_"))}
+        environment.update(HOME=str(self.dest / "home"), ATTNSCOPE_BACKEND="cpu")
+        (self.dest / "home").mkdir(exist_ok=True)
+        return run(self.dest / "opt/a b/bin/attnscope", *arguments, env=environment, cwd=cwd or self.dest)
+
+    def test_a_scenario_runs_from_there(self):
+        data = self.dest / "opt/a b/share/attnscope"
+        done = self.attnscope("run", data / "scenarios/bugs/double-scale.ini")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("probe at opt/a b/share/attnscope/kernels/v2b_scalar.cu:", done.stdout)
+        self.assertNotIn(str(ROOT), done.stdout)
+        self.assertTrue(any((self.dest / "home/.cache/attnscope").iterdir()))
+        self.assertFalse((data / "build").exists())
+        listed = self.attnscope("list").stdout
+        self.assertIn(f"Kernels, below {data}:", listed)
+        self.assertIn("kernels/v2b_scalar.cu", listed)
+
+    def test_bash_completes(self):
+        script = self.dest / "opt/a b/share/bash-completion/completions/attnscope"
+        for words, expected in ((("sho",), "show"), (("show", "--view", "ma"), "map"),
+                                (("check", "--ju"), "--junit"), (("docs", "conf"), "config"),
+                                (("run", "--backend", ""), "auto gpu cpu"), (("run", "-o", "no-such"), ""),
+                                (("run", "--isolate", "sof"), "softmax")):
+            done = run("bash", "-c", COMPLETE, "bash", script, "attnscope", *words, cwd=self.dest)
+            self.assertEqual(done.stdout.strip(), expected)
+
+    def test_the_manual_has_every_command_and_option(self):
+        page = (self.dest / "opt/a b/share/man/man1/attnscope.1").read_text(encoding="utf-8")
+        known = self.attnscope("--help").stdout
+        self.assertTrue(page.startswith(".TH ATTNSCOPE 1"))
+        for line in known.splitlines():
+            word = line.split()[0] if line.startswith("  ") and not line.startswith("    ") else ""
+            if word.startswith("--"):
+                self.assertIn(word.replace("-", "\\-"), page)
+        for line in page.splitlines():
+            self.assertTrue(not line.startswith(".") or line.split()[0] in (".TH", ".SH", ".TP", ".B"), line)
+
+    def test_uninstall_leaves_nothing(self):
+        self.make("uninstall")
+        left = [path for path in (self.dest / "opt").rglob("*") if path.is_file()]
+        self.assertEqual(left, [])
+        self.make("install")
+
+
+if __name__ == "__main__":
+    tap.main()
