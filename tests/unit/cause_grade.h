@@ -44,7 +44,7 @@ static const struct {
 #define LISTED(id, cause, second, needs) [id] = {#id, cause, second, needs, 0},
 #include "tests/unit/causes_listed.def"
 #undef LISTED
-#define ALIKE(id, cause) [id] = {#id, cause, CAUSE_NONE, 0, 1},
+#define ALIKE(id, cause, why) [id] = {#id, CAUSE_##cause, CAUSE_NONE, 0, 1},
 #include "tests/unit/causes_alike.def"
 #undef ALIKE
 };
@@ -55,30 +55,15 @@ static const char *const unlisted[MISTAKES] = {
 #undef UNLISTED
 };
 
-/* Formulas that are the same where both apply; the first of each is the mistake. */
+/* causes_same.def */
 static const enum cause same[][2] = {
-    {CAUSE_s_not_scaled, CAUSE_s_unit},
-    {CAUSE_alpha_base_2, CAUSE_alpha_unit},
-    {CAUSE_alpha_base_e, CAUSE_alpha_unit},
-    {CAUSE_alpha_not_scaled, CAUSE_alpha_unit},
-    {CAUSE_alpha_not_scaled_base_2, CAUSE_alpha_unit},
-    {CAUSE_alpha_scaled_again, CAUSE_alpha_unit},
-    {CAUSE_p_base_2, CAUSE_p_unit},
-    {CAUSE_p_base_e, CAUSE_p_unit},
-    {CAUSE_p_scaled_again, CAUSE_p_unit},
-    {CAUSE_p_not_scaled, CAUSE_p_unit},
-    {CAUSE_p_not_scaled_base_2, CAUSE_p_unit},
-    {CAUSE_p_not_scaled, CAUSE_p_scaled_again},
-    {CAUSE_s_mask_missing, CAUSE_s_recorded_before_mask},
-    {CAUSE_s_tail_not_masked, CAUSE_s_recorded_before_mask},
-    {CAUSE_s_mask_too_weak, CAUSE_s_masked_value},
-    {CAUSE_p_masked_late, CAUSE_p_after_mask},
-    {CAUSE_s_window_missing, CAUSE_s_mask_missing}, /* in tiles that the causal mask leaves alone */
-    {CAUSE_s_window_missing, CAUSE_s_recorded_before_mask},
-    {CAUSE_s_not_capped, CAUSE_s_recorded_before_mask},
-    {CAUSE_m_part_of_row, CAUSE_m_reduction_incomplete},
-    {CAUSE_l_part_of_row, CAUSE_l_reduction_incomplete},
-    {CAUSE_u_p_saturated, CAUSE_u_p_rounded}, /* to a type that saturates, where all weights do */
+#define SAME(a, b, why) {CAUSE_##a, CAUSE_##b},
+#define COINCIDE(fill, a, b, why)
+#define BECOMES(mistake, fill, cause, why)
+#include "tests/unit/causes_same.def"
+#undef SAME
+#undef COINCIDE
+#undef BECOMES
 };
 
 static inline int synonyms(enum cause a, enum cause b)
@@ -89,21 +74,17 @@ static inline int synonyms(enum cause a, enum cause b)
     return a == b;
 }
 
-/* Formulas that give the same numbers on inputs that tell little, whichever of the two is the mistake: both are named.
- */
 static const struct {
     enum fill fill;
     enum cause a, b;
 } coincide[] = {
-    {FILL_ONE_HOT, CAUSE_s_rows_permuted, CAUSE_s_columns_permuted}, /* Q Kt is the identity */
-    {FILL_ONE_HOT, CAUSE_u_previous_dropped, CAUSE_u_tile_dropped},  /* every tile adds the same */
-    {FILL_ONE_HOT, CAUSE_u_v_wrong_head, CAUSE_u_keys_permuted},     /* V of each head is the identity, moved */
-    {FILL_ONE_HOT, CAUSE_u_v_not_transposed, CAUSE_u_keys_permuted},
-    {FILL_ONE_HOT, CAUSE_u_v_not_transposed, CAUSE_u_v_blocks_transposed},
-    {FILL_ONE_HOT, CAUSE_u_v_blocks_transposed, CAUSE_u_keys_permuted},
-    {FILL_CONSTANT, CAUSE_u_v_next_tile, CAUSE_u_tile_dropped}, /* only behind the last tile, in zeros, V differs */
-    {FILL_ZEROS, CAUSE_lse_l_subtracted, CAUSE_lse_negated},    /* m is 0 */
-    {FILL_ZEROS, CAUSE_lse_base_2, CAUSE_lse_log2_of_l},
+#define SAME(a, b, why)
+#define COINCIDE(fill, a, b, why) {fill, CAUSE_##a, CAUSE_##b},
+#define BECOMES(mistake, fill, cause, why)
+#include "tests/unit/causes_same.def"
+#undef SAME
+#undef COINCIDE
+#undef BECOMES
 };
 
 static inline int coincides(enum fill fill, enum cause a, enum cause b)
@@ -115,12 +96,26 @@ static inline int coincides(enum fill fill, enum cause a, enum cause b)
     return 0;
 }
 
-/* Unlisted mistakes that are listed ones on such inputs. */
+/* 1 if this unlisted mistake is that listed one on the inputs of the run. */
 static inline int becomes(const struct spec *s, enum cause cause)
 {
-    const int same_scores = s->fill == FILL_ZEROS || s->fill == FILL_CONSTANT;
-    return (s->mistake == M_MEAN && same_scores && cause == CAUSE_m_not_carried) || /* it forgets the maximum as well */
-           (s->mistake == U_D_REVERSED && s->fill == FILL_ONE_HOT && cause == CAUSE_u_keys_permuted);
+    static const struct {
+        enum mistake mistake;
+        enum fill fill;
+        enum cause cause;
+    } same_here[] = {
+#define SAME(a, b, why)
+#define COINCIDE(fill, a, b, why)
+#define BECOMES(mistake, fill, cause, why) {mistake, fill, CAUSE_##cause},
+#include "tests/unit/causes_same.def"
+#undef SAME
+#undef COINCIDE
+#undef BECOMES
+    };
+    for (size_t i = 0; i < sizeof same_here / sizeof same_here[0]; i++)
+        if (same_here[i].mistake == s->mistake && same_here[i].fill == s->fill && same_here[i].cause == cause)
+            return 1;
+    return 0;
 }
 
 /* 1 if an unlisted mistake has been given a name. */
