@@ -136,8 +136,12 @@ static void complete(struct prompt *p, int by)
     while (common > 0 && ((unsigned char)first[common] & 0xC0) == 0x80)
         common--;
     put_word(p, first, common);
-    if (list->n == 1)
-        list->n = 0;
+    if (list->n > 1)
+        return;
+    list->n = 0;
+    /* The word is whole: on to the next one, unless it goes on itself. */
+    if (!p->line[p->at] && common > 0 && first[common - 1] != '=' && first[common - 1] != '/')
+        insert(p, " ", 1);
 }
 
 static void edit(struct prompt *p, int key)

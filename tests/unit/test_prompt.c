@@ -180,6 +180,10 @@ static void completes(void **state)
     assert_int_equal(p.list.n, 0);
     key("C-u");
     key("C-k");
+    type("q");
+    key("Tab"); /* at its end: on to the next word */
+    assert_string_equal(p.line, "quit ");
+    key("C-u");
     type("s");
     key("Tab"); /* as far as they agree */
     assert_string_equal(p.line, "st");

@@ -21,6 +21,10 @@ static int child(const char *mode)
     if (strcmp(mode, "event") == 0)
         fixture_event(s, "barrier", "threads of one block meet at different __syncthreads", "kernels/v2b_scalar.cu", 9);
     struct theme theme = {.background = strcmp(mode, "light") == 0 ? BACKGROUND_LIGHT : BACKGROUND_UNKNOWN};
+    if (strcmp(mode, "commands") == 0) {
+        scenario_init(&s->scenario);
+        snprintf(s->scenario.kernel, sizeof s->scenario.kernel, "kernels/v2b_scalar.cu");
+    }
     const struct tui_options options = {
         .ascii = strcmp(mode, "ascii") == 0, .mouse = strcmp(mode, "keys") != 0, .theme = &theme};
     if (strcmp(mode, "busy") == 0)
@@ -139,6 +143,155 @@ static void keys_step_and_zoom(void **state)
     assert_true(screen_wait(&s, "heads 0"));
     screen_send(&s, "O");
     assert_true(screen_wait(&s, "[S]"));
+    quit(&s);
+}
+
+/* Digits before a key repeat it; Esc drops them. */
+static void counts(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "5l3j");
+    assert_true(screen_wait(&s, "S[h0,q3,k5]"));
+    screen_send(&s, "2h");
+    assert_true(screen_wait(&s, "S[h0,q3,k3]"));
+    screen_send(&s, "10");
+    assert_true(screen_wait(&s, " 10 ─"));
+    screen_send(&s, "\033");
+    assert_true(screen_wait_gone(&s, " 10 ─"));
+    screen_send(&s, "l");
+    assert_true(screen_wait(&s, "S[h0,q3,k4]"));
+    screen_send(&s, "T11l20j");
+    assert_true(screen_wait(&s, "r20 c11"));
+    screen_send(&s, "?10j");
+    assert_true(screen_wait(&s, "line 11 of"));
+    quit(&s);
+}
+
+static void marks_and_jumps(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "ma3l2jmb:go u h3 q1 k4 r7 c9\r");
+    assert_true(screen_wait(&s, "U[h3,q1,k4]"));
+    screen_send(&s, "'a");
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "\017"); /* C-o */
+    assert_true(screen_wait(&s, "U[h3,q1,k4]"));
+    screen_send(&s, "\017");
+    assert_true(screen_wait(&s, "S[h0,q2,k3]"));
+    screen_send(&s, "\017");
+    assert_true(screen_wait(&s, "no jump"));
+    screen_send(&s, "\t");
+    assert_true(screen_wait(&s, "U[h3,q1,k4]"));
+    screen_send(&s, "'z");
+    assert_true(screen_wait(&s, "no mark 'z'"));
+    screen_send(&s, "m1");
+    assert_true(screen_wait(&s, "a mark is a letter"));
+    screen_send(&s, ":marks\r");
+    assert_true(screen_wait(&s, "b  s[b0,h0,q2,k3] r0 c0"));
+    screen_send(&s, "''");
+    assert_true(screen_wait_gone(&s, "b  s[b0,h0,q2,k3] r0 c0"));
+    quit(&s);
+}
+
+static void commands_are_typed(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "commands", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, ":vi\tso\t\r"); /* view source, by completion */
+    assert_true(screen_wait_gone(&s, ":view"));
+    assert_true(screen_wait(&s, "─ kernels/v2b_scalar.cu ─"));
+    screen_send(&s, ":overview\r:3 kv-next\r");
+    assert_true(screen_wait(&s, "S[h0,q0,k3]"));
+    screen_send(&s, ":nxt-bda\r");
+    assert_true(screen_wait(&s, "no command 'nxt-bda': the nearest is 'next-bad'"));
+    screen_send(&s, ":go h99\r");
+    assert_true(screen_wait(&s, "head 99: this run has 8 of them"));
+    screen_send(&s, ":st\t");
+    assert_true(screen_wait(&s, "Tab takes the next of 4"));
+    screen_send(&s, "\003"); /* C-c leaves the line, not the program */
+    assert_true(screen_wait(&s, "n/N bad"));
+    screen_send(&s, ":stop s falls\r");
+    assert_true(screen_wait(&s, "'falls' is asked of m, l, alpha or u"));
+    screen_send(&s, ":stop m falls\r");
+    assert_true(screen_wait(&s, "looking for 1 conditions"));
+    screen_send(&s, ":stops\r");
+    assert_true(screen_wait(&s, "1  m falls"));
+    screen_send(&s, ":set shape.causal=sideways\r");
+    assert_true(screen_wait(&s, "top-left or bottom-right"));
+    screen_send(&s, ":set shape.causal=top-left\r");
+    assert_true(screen_wait(&s, "shape.causal=top-left: r runs it"));
+    screen_send(&s, ":set shape.kv_heads=3\r");
+    assert_true(screen_wait(&s, "shape.kv_heads=3 is set, but "));
+    screen_send(&s, ":help fp\r");
+    assert_true(screen_wait(&s, "nothing is called 'fp'"));
+    screen_send(&s, ":help unst\r");
+    assert_true(screen_wait(&s, ":unstop N or all"));
+    screen_send(&s, ":\033OA"); /* Up: the last line */
+    assert_true(screen_wait(&s, ":help unst"));
+    screen_send(&s, "\025q\r"); /* C-u; q is the only command that begins so */
+    assert_int_equal(WEXITSTATUS(screen_wait_exit(&s)), 0);
+    assert_true(screen_is_restored(&s));
+    screen_close(&s);
+}
+
+/* In a view of lines n and N go through the matches, until Esc; elsewhere they stay with the bad tiles. */
+static void search_in_text(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "S/QV\r");
+    assert_true(screen_wait(&s, "'QV' is nowhere")); /* a capital is one */
+    screen_send(&s, "/qv\r");
+    assert_true(screen_wait(&s, "'qv' on line 8:"));
+    screen_send(&s, "n");
+    assert_true(screen_wait(&s, "'qv' on line 9:"));
+    screen_send(&s, "2n");
+    assert_true(screen_wait(&s, "'qv' on line 8:")); /* and round */
+    screen_send(&s, "N");
+    assert_true(screen_wait(&s, "'qv' on line 10:"));
+    screen_send(&s, "\033");
+    assert_true(screen_wait(&s, "search ended"));
+    screen_send(&s, "n"); /* the next bad tile */
+    assert_true(screen_wait_gone(&s, "search ended"));
+    screen_send(&s, "O");
+    assert_true(screen_wait(&s, "S[h0,q0,k1]"));
+    /* From the overview: findings and log first. */
+    screen_send(&s, "/scaled twice\r");
+    assert_true(screen_wait(&s, "─ log ─"));
+    screen_send(&s, "O/__half2float\r");
+    assert_true(screen_wait(&s, "─ kernels/v2b_scalar.cu ─"));
+    quit(&s);
+}
+
+static void pins_are_kept(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "P:pin o h7 r3 c5\r");
+    assert_true(screen_wait(&s, "◆ O h7 q0 r3 c5"));
+    screen_send(&s, "l");
+    assert_true(screen_wait(&s, "◆ S h0 q0 k1 r0 c0  ✗ got +0.375000000"));
+    screen_send(&s, "P"); /* the same element at another kv step: it is unpinned */
+    assert_true(screen_wait_gone(&s, "◆ S h0 q0"));
+    screen_resize(&s, 120, 40);
+    assert_true(screen_wait(&s, "cursor r0,c0"));
+    assert_true(screen_wait(&s, "◆ O h7 q0 r3 c5"));
+    screen_send(&s, ":unpin 2\r");
+    assert_true(screen_wait(&s, "from 1 to 1"));
+    screen_send(&s, ":unpin\r");
+    assert_true(screen_wait_gone(&s, "◆ O h7"));
     quit(&s);
 }
 
@@ -447,6 +600,11 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_screen),
         cmocka_unit_test(keys_step_and_zoom),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(marks_and_jumps),
+        cmocka_unit_test(commands_are_typed),
+        cmocka_unit_test(search_in_text),
+        cmocka_unit_test(pins_are_kept),
         cmocka_unit_test(resize_and_recover),
         cmocka_unit_test(rerun_says_where_it_went_wrong),
         cmocka_unit_test(checks_on_and_off),
