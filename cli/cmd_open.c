@@ -2,6 +2,7 @@
 #include "cli/report.h"
 #include "tui/config.h"
 #include "tui/layout.h"
+#include "tui/looks.h"
 #include "tui/loop.h"
 #include "tui/show.h"
 
@@ -55,6 +56,8 @@ static int write_picture(const struct options *o, struct session *s, const char 
 static int show(const struct options *o, struct session *s, struct err *err)
 {
     const char *view = o->view ? o->view : tui_view_names()[0];
+    session_look(s, view_looks((enum view_id)view_from_name(view)));
+    session_look_finish(s);
     return o->svg ? write_picture(o, s, view, err) : tui_show(s, view, o->cols, o->rows, o->ascii, stdout, err);
 }
 

@@ -1,6 +1,7 @@
 #include "tui/commands.h"
 
 #include "scenarios/keys.h"
+#include "tui/looks.h"
 #include "tui/loop_state.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,6 +125,13 @@ static void run_unpin(struct loop *l, const char *argument)
 }
 
 /* From here on, until the scenario's file is read again. */
+static void run_whatif(struct loop *l, const char *argument)
+{
+    if (argument[0] && session_try(l->s, argument) != 0)
+        return;
+    loop_open_view(l, VIEW_WHATIF);
+}
+
 static void run_set(struct loop *l, const char *argument)
 {
     struct scenario *scenario = &l->s->scenario;

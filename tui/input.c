@@ -1,5 +1,6 @@
 /* Keys: counts, marks, and what each action does. */
 #include "tui/commands.h"
+#include "tui/looks.h"
 #include "tui/loop_state.h"
 #include "tui/term.h"
 #include <stdio.h>
@@ -34,12 +35,18 @@ static void cycle_shown(struct loop *l)
         loop_say(l, "v changes what tiles of several columns show: the list of one column has all four numbers");
 }
 
+static void toggle_scan(struct loop *l)
+{
+    const int stopped = session_look_toggle(l->s);
+    loop_say(l, stopped < 0 ? "nothing is under way" : stopped ? "stopped: x goes on" : "");
+}
+
 static void cancel(struct loop *l)
 {
     if (session_busy(l->s))
         session_cancel(l->s);
     else
-        loop_say(l, "nothing is under way");
+        toggle_scan(l);
 }
 
 void loop_go_back(struct loop *l)
@@ -230,6 +237,15 @@ static void command(struct loop *l, enum action a)
         break;
     case ACTION_RESOURCES:
         loop_open_view(l, VIEW_RESOURCES);
+        break;
+    case ACTION_FORMATS:
+        loop_open_view(l, VIEW_FORMATS);
+        break;
+    case ACTION_COMPARE:
+        loop_open_view(l, VIEW_COMPARE);
+        break;
+    case ACTION_WHATIF:
+        loop_open_view(l, VIEW_WHATIF);
         break;
     case ACTION_RUNS:
         loop_open_view(l, VIEW_RUNS);

@@ -2,6 +2,7 @@
 #include "tui/loop.h"
 
 #include "tui/clock.h"
+#include "tui/looks.h"
 #include "tui/loop_state.h"
 #include "tui/panels.h"
 #include "tui/term.h"
@@ -80,6 +81,7 @@ static int read_terminal(struct loop *l, struct err *err)
 
 static int turn(struct loop *l, struct err *err)
 {
+    session_look(l->s, view_looks(l->view));
     if (draw(l, err) != 0)
         return -1;
     /* While a save reads the trace, the session does not take over a new one. */

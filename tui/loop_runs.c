@@ -1,5 +1,6 @@
 /* The event loop's actions on runs: again, isolated, another one, saved, named; the editor; a failed build's panel. */
 #include "tui/editor.h"
+#include "tui/looks.h"
 #include "tui/loop_state.h"
 #include "tui/panels.h"
 #include "tui/utf8.h"
@@ -198,7 +199,24 @@ void loop_type_name(struct loop *l, int key)
 
 static int list_length(const struct loop *l)
 {
-    return l->view == VIEW_RUNS ? l->s->runs.n : l->view == VIEW_ERRORS ? errors_view_lines(l->s) : 0;
+    switch (l->view) {
+    case VIEW_RUNS:
+        return l->s->runs.n;
+    case VIEW_ERRORS:
+        return errors_view_lines(l->s);
+    case VIEW_WHATIF:
+        return whatif_view_rows(l->s);
+    default:
+        return 0;
+    }
+}
+
+static void choose_tensor(struct loop *l, int by)
+{
+    const int n = formats_view_tensors(l->s), to = l->vs.selected + by;
+    l->vs.selected = to >= n ? n - 1 : to;
+    l->vs.selected = l->vs.selected > 0 ? l->vs.selected : 0;
+    l->vs.top = 0;
 }
 
 int loop_list_action(struct loop *l, enum action a)
@@ -209,6 +227,10 @@ int loop_list_action(struct loop *l, enum action a)
                    : a == ACTION_PAGE_DOWN ? page
                    : a == ACTION_PAGE_UP   ? -page
                                            : 0;
+    if (l->view == VIEW_FORMATS && (a == ACTION_KV_NEXT || a == ACTION_KV_PREV)) {
+        choose_tensor(l, a == ACTION_KV_NEXT ? 1 : -1);
+        return 1;
+    }
     if (n == 0 && l->view != VIEW_RUNS && l->view != VIEW_ERRORS)
         return 0;
     if (by != 0) {
@@ -221,6 +243,9 @@ int loop_list_action(struct loop *l, enum action a)
         return 0;
     if (l->view == VIEW_ERRORS) {
         edit(l);
+    } else if (l->view == VIEW_WHATIF) {
+        if (session_run_choice(l->s, whatif_view_choice(l->s, &l->vs)) == 0)
+            loop_say(l, "running with these formats");
     } else if (n > 0) {
         show(l, chosen_run(l));
         loop_open_view(l, VIEW_OVERVIEW);

@@ -51,6 +51,7 @@ int view_source_start(const struct session *s, int cols, int rows);
 int view_log_lines(const struct session *s, int cols);
 int view_log_start(const struct session *s, int cols, int rows);
 int view_resources_lines(const struct session *s, int cols);
+int view_formats_lines(const struct session *s, int cols);
 int view_changes_lines(const struct session *s, int cols);
 /* The list of runs, newest first: where it begins, and the number of the selected run (0: none). */
 int runs_view_start(const struct session *s);
