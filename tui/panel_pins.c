@@ -16,9 +16,16 @@ int pins_view_rows(const struct session *s, int rows)
     return rows - s->pins.n >= SCREEN_MIN_ROWS ? rows - s->pins.n : rows;
 }
 
-static const char *class_glyph(int class)
+/* As an element of a tile: blame is local, what is wrong only by the truth was given something wrong. */
+static enum sign sign_of(const struct pin_value *local, const struct pin_value *global, int truth)
 {
-    return class == CLASS_UNJUDGED ? sign_glyph(SIGN_WAITING) : sign_glyph((enum sign) class);
+    if (truth)
+        return global->class == CLASS_UNJUDGED ? SIGN_WAITING : (enum sign)global->class;
+    if (class_bad(local->class))
+        return (enum sign)local->class;
+    if (class_bad(global->class))
+        return SIGN_UPSTREAM;
+    return local->class == CLASS_UNJUDGED && global->class == CLASS_UNJUDGED ? SIGN_WAITING : (enum sign)CLASS_OK;
 }
 
 static void number_or(char out[NUMBER_BYTES], double value, const char *otherwise)
@@ -57,24 +64,25 @@ static void pin_draw(const struct session *s, struct canvas *c, struct rect line
                      int truth)
 {
     char place[64], got[NUMBER_BYTES], want[NUMBER_BYTES], ratio[NUMBER_BYTES] = "-";
-    struct pin_value v;
+    struct pin_value by[2]; /* what came in, the truth */
     place_of(s, pin, place, sizeof place);
     canvas_fill(c, line, STYLE_TEXT, " ");
     canvas_put(c, line, 0, 0, STYLE_KEY, "◆");
     canvas_put(c, line, 0, 2, STYLE_STRONG, place);
     const int col = 4 + columns;
-    if (!pin_value(pin, s->cursor.kv_tile, truth, &v)) {
+    if (!pin_value(pin, s->cursor.kv_tile, 0, &by[0]) || !pin_value(pin, s->cursor.kv_tile, 1, &by[1])) {
         canvas_put_cut(c, line, 0, col, STYLE_DIM, "not recorded in this run, or not judged yet");
         return;
     }
-    const int known = v.class != CLASS_UNJUDGED;
-    number_or(got, v.got, v.class == CLASS_MISSING || !known ? "-" : "nan");
+    const struct pin_value v = by[truth != 0];
+    const enum sign sign = sign_of(&by[0], &by[1], truth);
+    number_or(got, v.got, sign == (enum sign)CLASS_MISSING || sign == SIGN_WAITING ? "-" : "nan");
     number_or(want, v.want, "-");
     if (v.bound > 0 && !isnan(v.got) && !isnan(v.want))
         number_ratio(ratio, fabs(v.got - v.want) / v.bound);
-    else if (known && v.got == v.want)
+    else if (v.got == v.want)
         snprintf(ratio, sizeof ratio, "0");
-    canvas_put(c, line, 0, col, known ? sign_style((enum sign)v.class) : STYLE_DIM, class_glyph(v.class));
+    canvas_put(c, line, 0, col, sign_style(sign), sign_glyph(sign));
     canvas_printf(c, line, 0, col + 2, STYLE_TEXT, "got %12s  want %12s  err/bound %s", got, want, ratio);
 }
 

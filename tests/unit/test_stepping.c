@@ -328,7 +328,7 @@ static void pins_follow(void **state)
         s->cursor = bad;
         s->cursor.kv_tile = kv;
         session_refresh_detail(s);
-        const size_t i = (size_t)(bad.row * s->detail.cols + bad.col);
+        const int i = bad.row * s->detail.cols + bad.col;
         for (int global = 0; global < 2; global++)
             assert_int_equal(pin_value(&s->pins.at[0], kv, global, &v[global]), 1);
         assert_true(v[0].got == s->detail.got[i] && v[1].got == v[0].got);
