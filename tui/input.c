@@ -150,26 +150,30 @@ static int step(struct loop *l, enum action a, int times)
     return 1;
 }
 
-/* The first view of lines behind `first` (round the table) that holds the text, and the line there. */
-static int search_elsewhere(const struct loop *l, const enum view_id *views_of, int n, int *line)
+/* Another view of lines that has the text, findings and log first, then the source; -1: none has. The keys' own page is
+   only searched while it is open. */
+static int search_elsewhere(const struct loop *l, int *line)
 {
-    for (int i = 0; i < n; i++) {
+    for (int i = -2; i < VIEW_COUNT; i++) {
+        const enum view_id view = i == -2 ? VIEW_LOG : i == -1 ? VIEW_SOURCE : (enum view_id)i;
         const struct view_state vs = {0};
-        *line = views_of[i] == l->view ? -1 : search_view(&l->search, views_of[i], l->s, &vs, l->cols, -1, 1);
+        if (view == l->view || view == VIEW_HELP)
+            continue;
+        *line = search_view(&l->search, view, l->s, &vs, l->cols, -1, 1);
         if (*line >= 0)
-            return (int)views_of[i];
+            return (int)view;
     }
     return -1;
 }
 
 void loop_search(struct loop *l, int direction)
 {
-    static const enum view_id others[] = {VIEW_LOG, VIEW_SOURCE, VIEW_RESOURCES, VIEW_CHANGES};
     struct search *search = &l->search;
-    const int begin = search->line >= 0 && direction ? search->line : l->vs.top - (direction >= 0);
+    const int known = direction != 0 && search->line >= 0 && search->view == l->view;
+    const int begin = known ? search->line : l->vs.top - (direction >= 0);
     int line = search_view(search, l->view, l->s, &l->vs, l->cols, begin, direction < 0 ? -1 : 1);
     if (line < 0 && direction == 0) {
-        const int view = search_elsewhere(l, others, sizeof others / sizeof *others, &line);
+        const int view = search_elsewhere(l, &line);
         if (view >= 0)
             loop_open_view(l, (enum view_id)view);
     }
@@ -179,6 +183,7 @@ void loop_search(struct loop *l, int direction)
         return;
     }
     search->line = line;
+    search->view = l->view;
     /* In the middle, as far as the text goes. */
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, line - view_body(l->cols, l->rows).rows / 2);
     snprintf(l->s->message, sizeof l->s->message, "'%.100s' on line %d: n, N go on, Esc ends", search->text, line + 1);

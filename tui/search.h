@@ -5,9 +5,10 @@
 #include "tui/view.h"
 
 struct search {
-    char text[128]; /* small letters match capitals as well */
-    int active;     /* 1: matches are marked, and n and N go through them */
-    int line;       /* of the view: the match gone to last; -1: none yet */
+    char text[128];    /* small letters match capitals as well */
+    int active;        /* 1: matches are marked, and n and N go through them */
+    enum view_id view; /* where the match gone to last is, */
+    int line;          /* and on which line; -1: none yet */
 };
 
 /* The next line (direction -1: the one before) behind `from` that holds the text, wrapping round; -1: there is none. */

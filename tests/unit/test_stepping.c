@@ -180,6 +180,28 @@ static void stops_are_found(void **state)
     session_free(s);
 }
 
+/* However far it came, it is over, and nothing stands in the way of the next one. */
+static void seeking_is_stopped(void **state)
+{
+    (void)state;
+    struct session *s = run("small");
+    assert_int_equal(session_add_stop(s, "s > 1000000"), 1);
+    for (int i = 0; i < 20; i++) {
+        const struct cursor from = s->cursor;
+        assert_int_equal(session_seek(s, i % 2 ? -1 : 1), 1);
+        assert_int_equal(session_seek(s, 1), 0); /* one at a time */
+        assert_string_equal(session_verdict_word(s), "CLEAN");
+        session_cancel(s);
+        session_finish(s, 0);
+        assert_false(s->seeking);
+        assert_true(cursor_same(&from, &s->cursor));
+        assert_true(strstr(s->message, "nowhere") || strstr(s->message, "stopped looking"));
+    }
+    /* Over while one is under way: the session ends it. */
+    assert_int_equal(session_seek(s, 1), 1);
+    session_free(s);
+}
+
 static int first_hit(struct session *s, const char *condition)
 {
     s->n_stops = 0;
@@ -362,10 +384,15 @@ static void pins_follow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_kernels_order),       cmocka_unit_test(element_by_element),
-        cmocka_unit_test(places_as_text),          cmocka_unit_test(stops_are_found),
-        cmocka_unit_test(what_conditions_ask),     cmocka_unit_test(conditions_that_are_none),
-        cmocka_unit_test(jumps_go_back_and_forth), cmocka_unit_test(pins_follow),
+        cmocka_unit_test(the_kernels_order),
+        cmocka_unit_test(element_by_element),
+        cmocka_unit_test(places_as_text),
+        cmocka_unit_test(stops_are_found),
+        cmocka_unit_test(seeking_is_stopped),
+        cmocka_unit_test(what_conditions_ask),
+        cmocka_unit_test(conditions_that_are_none),
+        cmocka_unit_test(jumps_go_back_and_forth),
+        cmocka_unit_test(pins_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
