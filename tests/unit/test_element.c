@@ -27,7 +27,7 @@ struct tile {
 static struct verdict judge(const struct tile *t, int rows)
 {
     const struct matrix captured = {t->got, DTYPE_F64, COLS, rows, COLS};
-    const struct comparison c = {&captured, t->got, t->want, t->bound, rows, COLS, 0};
+    const struct comparison c = {&captured, t->got, t->want, t->bound, rows, COLS, 0, 0};
     struct verdict v = {0};
     element_judge(&c, &v, NULL);
     return v;
@@ -96,7 +96,7 @@ static void test_narrow_reach(void **state)
     const double got = 1 + 0x1p-10, want = 1, bound = 0x1p-14;
     const uint16_t code = f16_from_f64(got);
     const struct matrix captured = {&code, DTYPE_F16, 1, 1, 1};
-    const struct comparison c = {&captured, &got, &want, &bound, 1, 1, 0};
+    const struct comparison c = {&captured, &got, &want, &bound, 1, 1, 0, 0};
     struct verdict v = {0};
     (void)state;
     element_judge(&c, &v, NULL);
