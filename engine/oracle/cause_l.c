@@ -146,10 +146,23 @@ int cause_l_after_mask(struct candidate *k)
     return 1;
 }
 
+int cause_l_p_saturated(struct candidate *k)
+{
+    const struct stage *stage = &k->tile->s->stage[asc_p];
+    double *p = cause_copy(k, k->tile->s->l_p, asc_p);
+    for (int i = 0; i < stage->rows * stage->cols; i++)
+        p[i] = fmin(p[i], E4M3_MAX);
+    return with_p(k, p);
+}
+
 int cause_l_from_rounded(struct candidate *k)
 {
     const struct stage *stage = &k->tile->s->stage[asc_p];
     double *p = cause_copy(k, stage->value, asc_p);
+    enum dtype declared;
+    if (k->tile->c->conventions.l_from == ASC_L_ROUNDED && values_p_type(k->tile->c, &declared) &&
+        declared == cause_type(k->parameter))
+        return 0; /* that is what is wanted: what differs is something else */
     for (int i = 0; i < stage->rows * stage->cols; i++)
         p[i] = bound_round(cause_type(k->parameter), p[i]);
     return with_p(k, p);

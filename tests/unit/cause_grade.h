@@ -118,11 +118,17 @@ static inline int becomes(const struct spec *s, enum cause cause)
     return 0;
 }
 
+/* 1 if the cause is a second fault that the run has, the mistake's consequence. */
+static inline int follows(const struct outcome *o, enum cause cause)
+{
+    return o->cuts_p && (cause == CAUSE_u_p_saturated || cause == CAUSE_l_p_saturated);
+}
+
 /* 1 if an unlisted mistake has been given a name. */
 static inline int is_misnamed(const struct outcome *o, const struct spec *s)
 {
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
-        if (o->named[cause] && !becomes(s, (enum cause)cause))
+        if (o->named[cause] && !becomes(s, (enum cause)cause) && !follows(o, (enum cause)cause))
             return 1;
     return 0;
 }
@@ -164,7 +170,7 @@ static inline int grade(const struct outcome *o, const struct spec *s)
     const enum mistake mistake = s->mistake;
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
         if (o->named[cause] && !synonyms((enum cause)cause, listed[mistake].cause) &&
-            !coincides(s->fill, (enum cause)cause, listed[mistake].cause) &&
+            !coincides(s->fill, (enum cause)cause, listed[mistake].cause) && !follows(o, (enum cause)cause) &&
             !(listed[mistake].second && synonyms((enum cause)cause, listed[mistake].second)))
             return -1;
     }

@@ -132,6 +132,8 @@ static inline void mistaken_sum(const struct run *run, const struct tile *t, int
             p = round_to(DTYPE_F16, p);
         if (s->mistake == L_FROM_E4M3)
             p = round_to(DTYPE_E4M3, p);
+        if (s->mistake == L_P_SATURATED)
+            p = fminf(p, 448);
         if (s->mistake == L_SQUARES)
             p = p * p;
         if (s->mistake == L_KEY_TWICE && c == 5)

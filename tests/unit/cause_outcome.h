@@ -60,7 +60,22 @@ struct outcome {
     struct cause_plan plan;
     struct cause_evidence evidence[CAUSE_COUNT];
     struct verdict worst[ASC_CHANNELS]; /* of the tile with most bad elements */
+    /* 1: P goes to V as e4m3 and is larger than e4m3 goes: then it is cut off there, whatever else is wrong. */
+    int cuts_p;
 };
+
+static inline int cuts_p(const struct run *run)
+{
+    const struct spec *s = &run->spec;
+    const int tiles = (s->kv_len - 1) / s->bc + 1;
+    for (int i = 0; i < run->n_slots * tiles && s->p_rounded == ASC_P_E4M3; i++) {
+        const struct matrix *p = &run->slots[i / tiles].captured[i % tiles * ASC_CHANNELS + asc_p];
+        for (int k = 0; p->data && k < p->rows * p->cols; k++)
+            if (dtype_load(p->dtype, p->data, (size_t)(k / p->cols * p->row_stride + k % p->cols)) > 448)
+                return 1;
+    }
+    return 0;
+}
 
 static inline uint64_t verdict_elements(const struct verdict *v)
 {
@@ -125,6 +140,7 @@ static inline int run_outcome(const struct spec *s, struct judge_scratch *scratc
         failed |= cause_collect(&run->slots[slot].c, wanted + slot * tiles, &o->plan, scratch, o->evidence);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         o->named[cause] = (char)cause_named(&o->evidence[cause]);
+    o->cuts_p = cuts_p(run);
     free(one);
     free(wanted);
     run_free(run);
