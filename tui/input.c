@@ -61,9 +61,15 @@ void loop_go_back(struct loop *l)
     }
 }
 
+/* Views of one element. */
+static int shows_element(const struct loop *l)
+{
+    return l->view == VIEW_TILE || l->view == VIEW_OPERANDS;
+}
+
 static void zoom(struct loop *l)
 {
-    if (l->view == VIEW_TILE)
+    if (shows_element(l))
         loop_open_view(l, VIEW_SOURCE);
     else if (l->view == VIEW_OVERVIEW || l->view == VIEW_MAP)
         loop_open_view(l, VIEW_TILE);
@@ -84,7 +90,7 @@ static int scroll(struct loop *l, enum action a, int times)
     return by != 0;
 }
 
-/* In the zoomed tile the keys that step over tiles step over elements. */
+/* In views of one element the keys that step over tiles step over elements. */
 static enum action within_tile(enum action a)
 {
     switch (a) {
@@ -143,8 +149,8 @@ static int step(struct loop *l, enum action a, int times)
     else if (a == ACTION_WORST)
         session_go_worst(l->s);
     else if (a == ACTION_PAGE_DOWN || a == ACTION_PAGE_UP)
-        (l->view == VIEW_TILE ? session_step_row : session_step_q)(l->s,
-                                                                   (a == ACTION_PAGE_UP ? -times : times) * PAGE_TILES);
+        (shows_element(l) ? session_step_row : session_step_q)(l->s,
+                                                               (a == ACTION_PAGE_UP ? -times : times) * PAGE_TILES);
     else
         return 0;
     return 1;
@@ -216,6 +222,18 @@ static void take_letter(struct loop *l, int key)
         loop_say(l, "a mark is a letter, a to z or A to Z");
 }
 
+/* Actions that have the name of a view open it. */
+static void open_view(struct loop *l, enum action a)
+{
+    const int view = view_from_name(action_text(a)->name);
+    if (view < 0)
+        return;
+    if (view == VIEW_HELP && l->view == VIEW_HELP)
+        loop_go_back(l);
+    else
+        loop_open_view(l, (enum view_id)view);
+}
+
 static void command(struct loop *l, enum action a)
 {
     switch (a) {
@@ -224,48 +242,6 @@ static void command(struct loop *l, enum action a)
         break;
     case ACTION_BACK:
         loop_go_back(l);
-        break;
-    case ACTION_OVERVIEW:
-        loop_open_view(l, VIEW_OVERVIEW);
-        break;
-    case ACTION_MAP:
-        loop_open_view(l, VIEW_MAP);
-        break;
-    case ACTION_TILE:
-        loop_open_view(l, VIEW_TILE);
-        break;
-    case ACTION_SOURCE:
-        loop_open_view(l, VIEW_SOURCE);
-        break;
-    case ACTION_LOG:
-        loop_open_view(l, VIEW_LOG);
-        break;
-    case ACTION_RESOURCES:
-        loop_open_view(l, VIEW_RESOURCES);
-        break;
-    case ACTION_FORMATS:
-        loop_open_view(l, VIEW_FORMATS);
-        break;
-    case ACTION_COMPARE:
-        loop_open_view(l, VIEW_COMPARE);
-        break;
-    case ACTION_WHATIF:
-        loop_open_view(l, VIEW_WHATIF);
-        break;
-    case ACTION_RUNS:
-        loop_open_view(l, VIEW_RUNS);
-        break;
-    case ACTION_CHANGES:
-        loop_open_view(l, VIEW_CHANGES);
-        break;
-    case ACTION_ERRORS:
-        loop_open_view(l, VIEW_ERRORS);
-        break;
-    case ACTION_HELP:
-        if (l->view == VIEW_HELP)
-            loop_go_back(l);
-        else
-            loop_open_view(l, VIEW_HELP);
         break;
     case ACTION_MARK:
     case ACTION_GO_MARK:
@@ -289,6 +265,10 @@ static void command(struct loop *l, enum action a)
         loop_say(l, l->vs.truth ? "wanted: the truth from the original inputs"
                                 : "wanted: what follows from the values captured upstream");
         break;
+    case ACTION_ORDER:
+        l->vs.by_worst = !l->vs.by_worst;
+        loop_say(l, l->vs.by_worst ? "the map shows the worst heads first" : "the map shows heads in their order");
+        break;
     case ACTION_CANCEL:
         cancel(l);
         break;
@@ -308,6 +288,7 @@ static void command(struct loop *l, enum action a)
         l->quit = 1;
         break;
     default:
+        open_view(l, a);
         break;
     }
 }
@@ -336,7 +317,7 @@ void loop_act_times(struct loop *l, enum action a, int count)
     }
     if (loop_list_action(l, a) || scroll(l, a, times))
         return;
-    if (l->view == VIEW_TILE)
+    if (shows_element(l))
         a = within_tile(a);
     if (!step(l, a, times) && !loop_run_action(l, a))
         command(l, a);

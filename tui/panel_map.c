@@ -21,7 +21,7 @@ struct window {
     int first_q, q, first_kv, kv, kv_tiles;
 };
 
-static struct window make_window(const struct session *s, struct rect area, int rows, int zoom)
+static struct window make_window(const struct session *s, struct rect area, int rows)
 {
     const struct layout *l = &s->trace->layout;
     struct window w = {.label_cols = 4, .step = 1, .q = rows, .kv_tiles = 1};
@@ -33,9 +33,7 @@ static struct window make_window(const struct session *s, struct rect area, int 
     int room = area.cols - w.label_cols;
     if (w.kv_tiles > room)
         room--; /* for the sign that there are more */
-    if (zoom && w.kv_tiles * 6 <= room)
-        w.step = 6;
-    else if ((zoom || area.cols >= 24) && w.kv_tiles * 2 <= room)
+    if (area.cols >= 24 && w.kv_tiles * 2 <= room)
         w.step = 2;
     w.kv = room / w.step < w.kv_tiles ? room / w.step : w.kv_tiles;
     if (w.q > l->q_tiles)
@@ -53,33 +51,10 @@ static void columns_draw(struct canvas *c, struct rect area, const struct window
         canvas_printf(c, area, 0, 0, STYLE_DIM, "k%d", w->first_kv);
     else
         canvas_put(c, area, 0, 0, STYLE_DIM, "kv");
-    for (int i = 0; w->kv_tiles > 1 && i < w->kv; i++) {
-        if (w->step == 6)
-            canvas_printf(c, area, 0, w->label_cols + i * w->step, STYLE_DIM, "%d", w->first_kv + i);
-        else
-            canvas_printf(c, area, 0, w->label_cols + i * w->step, STYLE_DIM, "%d", (w->first_kv + i) % 10);
-    }
+    for (int i = 0; w->kv_tiles > 1 && i < w->kv; i++)
+        canvas_printf(c, area, 0, w->label_cols + i * w->step, STYLE_DIM, "%d", (w->first_kv + i) % 10);
     if (w->kv_tiles > 1 && w->first_kv + w->kv < w->kv_tiles)
         canvas_put(c, area, 0, w->label_cols + (w->kv - 1) * w->step + 1, STYLE_DIM, "→");
-}
-
-/* "100", " 12", " <1": the share of a tile's elements that are bad by the local verdict. */
-static void share_draw(const struct session *s, struct canvas *c, struct rect area, int row, int col,
-                       struct place place)
-{
-    if (place.slot < 0 || !judgement_slot_done(s->judgement, place.slot))
-        return;
-    const struct verdict *v = &judgement_tile(s->judgement, place)->local;
-    uint64_t total = 0;
-    for (int i = 0; i < CLASS_COUNT; i++)
-        total += v->count[i];
-    if (total == 0 || !judgement_tile_bad(s->judgement, place, 0))
-        return;
-    const double share = 100.0 * verdict_bad(v) / (double)total;
-    if (share < 1)
-        canvas_put(c, area, row, col, STYLE_BAD, " <1");
-    else
-        canvas_printf(c, area, row, col, STYLE_BAD, "%3d", (int)share);
 }
 
 static void tiles_draw(const struct session *s, struct canvas *c, struct rect area, const struct window *w)
@@ -99,11 +74,6 @@ static void tiles_draw(const struct session *s, struct canvas *c, struct rect ar
             const int here = q == cur->q_tile && (w->kv_tiles == 1 || place.kv == cur->kv_tile);
             const enum sign sign = sign_of_tile(s, place);
             canvas_put(c, area, 1 + r, col, here ? STYLE_CURSOR : sign_style(sign), here ? "◆" : sign_glyph(sign));
-            if (w->step == 6) {
-                if (here)
-                    canvas_put(c, area, 1 + r, col + 1, sign_style(sign), sign_glyph(sign));
-                share_draw(s, c, area, 1 + r, col + 2, place);
-            }
         }
     }
 }
@@ -138,11 +108,11 @@ static void heads_draw(const struct session *s, struct canvas *c, struct rect ar
     }
 }
 
-void map_draw(const struct session *s, struct canvas *c, struct rect area, int zoom)
+void map_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     if (!s->trace || !s->judgement || area.rows < 3)
         return;
-    const struct window w = make_window(s, area, area.rows - 2, zoom);
+    const struct window w = make_window(s, area, area.rows - 2);
     columns_draw(c, area, &w);
     tiles_draw(s, c, area, &w);
     /* A blank line before the heads where there is room for it. */

@@ -8,20 +8,35 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *const shown_words[SHOW_COUNT] = {
-    [SHOW_GOT] = "captured", [SHOW_WANT] = "wanted", [SHOW_DIFF] = "difference", [SHOW_RATIO] = "err/bound"};
+static const char *const shown_words[SHOW_COUNT] = {[SHOW_GOT] = "captured",
+                                                    [SHOW_WANT] = "wanted",
+                                                    [SHOW_DIFF] = "difference",
+                                                    [SHOW_ULP] = "ulp",
+                                                    [SHOW_RATIO] = "err/bound"};
 
 struct element {
     double got, want, bound;
     enum sign sign;
+    enum dtype type; /* as captured */
     int missing;
 };
 
-static struct element element_at(const struct tile_detail *d, int row, int col, int truth)
+static enum dtype captured_type(const struct session *s)
 {
+    enum dtype o = DTYPE_F32;
+    if (s->cursor.channel == asc_o && trace_tensor(s->trace, 'o', &o))
+        return o;
+    const int t = s->trace->layout.channel[s->cursor.channel].dtype;
+    return t < 0 ? DTYPE_F32 : (enum dtype)t;
+}
+
+static struct element element_at(const struct session *s, int row, int col, int truth)
+{
+    const struct tile_detail *d = &s->detail;
     const size_t i = (size_t)row * (size_t)d->cols + (size_t)col;
     const double *want = truth ? d->want_global : d->want_local, *bound = truth ? d->bound_global : d->bound_local;
-    struct element e = {d->got[i], want ? want[i] : NAN, bound ? bound[i] : NAN, sign_of_element(d, row, col), 0};
+    struct element e = {
+        d->got[i], want ? want[i] : NAN, bound ? bound[i] : NAN, sign_of_element(d, row, col), captured_type(s), 0};
     e.missing = (int)e.sign == CLASS_MISSING;
     return e;
 }
@@ -64,9 +79,29 @@ static const char *diff_text(char out[NUMBER_BYTES], const struct element *e, in
     return number_signed(out, e->got == e->want ? 0 : e->got - e->want, width);
 }
 
+/* The difference counted in steps of the captured type at the wanted value. */
+static const char *ulp_text(char out[NUMBER_BYTES], const struct element *e, int width)
+{
+    const double ulps = e->got == e->want ? 0 : (e->got - e->want) / dtype_ulp(e->type, e->want);
+    if (e->missing || isnan(e->want))
+        return nothing(out);
+    if (!(fabs(ulps) < 1e5) || ulps == 0)
+        return number_signed(out, ulps, width);
+    snprintf(out, NUMBER_BYTES, "%+.*f", fabs(ulps) < 1000 ? 2 : 0, ulps);
+    return out;
+}
+
 static const char *ratio_text(char out[NUMBER_BYTES], const struct element *e)
 {
     return e->missing || isnan(e->want) ? nothing(out) : number_ratio(out, ratio_of(e));
+}
+
+double tile_ratio(const struct session *s, int row, int col, int truth)
+{
+    const struct element e = element_at(s, row, col, truth);
+    if (e.missing || isnan(e.want))
+        return e.missing && class_bad(e.sign) ? INFINITY : 0;
+    return ratio_of(&e);
 }
 
 static int limited(int value, int count)
@@ -108,8 +143,7 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
              listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_by_truth(s, vs) ? ", truth" : "");
 }
 
-/* Why there is nothing to see; returns 1 if so. */
-static int absent_draw(const struct session *s, struct canvas *c, struct rect area)
+int absent_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const char *label = channel_label(s->cursor.channel);
     if (cursor_has_detail(s))
@@ -158,7 +192,7 @@ void tile_list_draw(const struct session *s, struct canvas *c, struct rect area,
                   "err/bound", d->rows, d->cols);
     for (int i = 0; i < visible && first + i < n; i++) {
         const int index = first + i;
-        const struct element e = element_at(d, down ? index : row, down ? 0 : index, truth);
+        const struct element e = element_at(s, down ? index : row, down ? 0 : index, truth);
         char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES];
         const enum style style = sign_style(e.sign);
         hit_add(c, area, (struct rect){1 + i, 0, 1, 51}, down ? HIT_ELEMENT : HIT_COLUMN, down ? index : row,
@@ -185,6 +219,8 @@ static void cell_draw(struct canvas *c, struct rect area, int row, int col, cons
         want_text(text, e, 7);
     else if (shown == SHOW_DIFF)
         diff_text(text, e, 7);
+    else if (shown == SHOW_ULP)
+        ulp_text(text, e, 7);
     else
         got_text(text, e, 7);
     const int bad = (int)e->sign != CLASS_OK;
@@ -193,7 +229,7 @@ static void cell_draw(struct canvas *c, struct rect area, int row, int col, cons
 }
 
 /* "64x64  v [captured] wanted difference err/bound": the shape, and which number is shown. */
-static void shown_draw(const struct session *s, struct canvas *c, struct rect area)
+void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const int row = area.rows - 1;
     int col = canvas_printf(c, area, row, 0, STYLE_DIM, "%dx%d   ", s->detail.rows, s->detail.cols);
@@ -205,6 +241,20 @@ static void shown_draw(const struct session *s, struct canvas *c, struct rect ar
     }
 }
 
+struct tile_window tile_window(const struct session *s, struct rect area)
+{
+    const struct tile_detail *d = &s->detail;
+    struct tile_window w = {.label_cols = 5, .cell_cols = CELL_COLS, .rows = area.rows - 2};
+    w.cols = (area.cols - w.label_cols) / w.cell_cols;
+    if (w.rows > d->rows)
+        w.rows = d->rows;
+    if (w.cols > d->cols)
+        w.cols = d->cols;
+    w.first_row = window_first(limited(s->cursor.row, d->rows), w.rows, d->rows);
+    w.first_col = window_first(limited(s->cursor.col, d->cols), w.cols, d->cols);
+    return w;
+}
+
 void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
     if (absent_draw(s, c, area))
@@ -214,29 +264,27 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         tile_list_draw(s, c, area, vs);
         return;
     }
-    const int label_cols = 5, truth = shown_by_truth(s, vs), rows = area.rows - 2,
-              cols = (area.cols - label_cols) / CELL_COLS;
-    const int at_row = limited(s->cursor.row, d->rows), at_col = limited(s->cursor.col, d->cols);
-    const int first_row = window_first(at_row, rows, d->rows), first_col = window_first(at_col, cols, d->cols);
-    for (int i = 0; i < cols && first_col + i < d->cols; i++) {
+    const int truth = shown_by_truth(s, vs), at_row = limited(s->cursor.row, d->rows),
+              at_col = limited(s->cursor.col, d->cols);
+    const struct tile_window w = tile_window(s, area);
+    for (int i = 0; i < w.cols; i++) {
         char name[16];
-        snprintf(name, sizeof name, "c%d", first_col + i);
-        canvas_printf(c, area, 0, label_cols + i * CELL_COLS, first_col + i == at_col ? STYLE_STRONG : STYLE_DIM, "%7s",
-                      name);
+        snprintf(name, sizeof name, "c%d", w.first_col + i);
+        canvas_printf(c, area, 0, w.label_cols + i * CELL_COLS, w.first_col + i == at_col ? STYLE_STRONG : STYLE_DIM,
+                      "%7s", name);
     }
-    const struct rect shown = {1, label_cols, d->rows - first_row < rows ? d->rows - first_row : rows,
-                               (d->cols - first_col < cols ? d->cols - first_col : cols) * CELL_COLS};
-    hit_add(c, area, shown, HIT_ELEMENT, first_row, first_col, CELL_COLS);
-    for (int r = 0; r < rows && first_row + r < d->rows; r++) {
-        const int row = first_row + r;
+    hit_add(c, area, (struct rect){1, w.label_cols, w.rows, w.cols * CELL_COLS}, HIT_ELEMENT, w.first_row, w.first_col,
+            CELL_COLS);
+    for (int r = 0; r < w.rows; r++) {
+        const int row = w.first_row + r;
         canvas_printf(c, area, 1 + r, 0, row == at_row ? STYLE_STRONG : STYLE_DIM, "r%d", row);
-        for (int i = 0; i < cols && first_col + i < d->cols; i++) {
-            const struct element e = element_at(d, row, first_col + i, truth);
-            cell_draw(c, area, 1 + r, label_cols + i * CELL_COLS, &e, s->shown,
-                      row == at_row && first_col + i == at_col);
+        for (int i = 0; i < w.cols; i++) {
+            const struct element e = element_at(s, row, w.first_col + i, truth);
+            cell_draw(c, area, 1 + r, w.label_cols + i * CELL_COLS, &e, s->shown,
+                      row == at_row && w.first_col + i == at_col);
         }
     }
-    shown_draw(s, c, area);
+    tile_shown_draw(s, c, area);
 }
 
 void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes)
@@ -266,7 +314,7 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
         return;
     const struct tile_detail *d = &s->detail;
     const struct element e =
-        element_at(d, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_by_truth(s, vs));
+        element_at(s, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_by_truth(s, vs));
     char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES] = "-";
     const struct verdict *v = cursor_verdict(s, vs->truth);
     if (v && v->exact && e.bound == 0)

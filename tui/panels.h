@@ -20,12 +20,23 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area);
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs);
 void legend_draw(const struct session *s, struct canvas *c, struct rect area);
 
-/* Tiles of the cursor's stage and head, and below them the heads. zoom: as wide as there is room, with the share of
-   bad elements. */
-void map_draw(const struct session *s, struct canvas *c, struct rect area, int zoom);
+/* Tiles of the cursor's stage and head, and below them the heads. */
+void map_draw(const struct session *s, struct canvas *c, struct rect area);
 void map_title(const struct session *s, char *out, size_t bytes);
 
+/* Why there is nothing to see of the cursor's tile; returns 1 if so. */
+int absent_draw(const struct session *s, struct canvas *c, struct rect area);
 void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
+/* Which elements of the cursor's tile tile_matrix_draw shows where: cell (r, c) stands in row 1 + r of its area and in
+   column label_cols + c cell_cols, its text 7 wide. */
+struct tile_window {
+    int label_cols, cell_cols, first_row, rows, first_col, cols;
+};
+struct tile_window tile_window(const struct session *s, struct rect area);
+/* |captured - wanted| / bound of an element; infinite where it is not finite or missing, 0 where nothing is wanted. */
+double tile_ratio(const struct session *s, int row, int col, int truth);
+/* In the last line of the area: the shape, and which number is shown. */
+void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area);
 void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 /* 1 where wanted values and bounds are the truth's: the user wants so, or nothing was written here and what would
    follow from upstream is not known either. */

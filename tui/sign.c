@@ -42,6 +42,35 @@ enum style sign_style(enum sign sign)
     }
 }
 
+static int severity(enum sign sign)
+{
+    if ((int)sign < CLASS_COUNT)
+        return sign == (enum sign)CLASS_OK ? 2 : 5;
+    return sign == SIGN_REPORT || sign == SIGN_UPSTREAM || sign == SIGN_UNWRITTEN ? 4
+           : sign == SIGN_WAITING                                                 ? 3
+           : sign == SIGN_MASKED                                                  ? 1
+                                                                                  : 0;
+}
+
+int sign_bad(enum sign sign)
+{
+    return severity(sign) == 5;
+}
+
+/* Of bad classes the more telling comes first. */
+static int telling(enum sign sign)
+{
+    static const int ranks[] = {
+        [CLASS_NAN] = 4, [CLASS_INF] = 3, [CLASS_MISSING] = 2, [CLASS_EXTRA] = 1, [CLASS_OFF] = 0};
+    return sign_bad(sign) ? ranks[sign] : 0;
+}
+
+enum sign sign_worse(enum sign a, enum sign b)
+{
+    const int more = severity(b) - severity(a);
+    return more > 0 || (more == 0 && telling(b) > telling(a)) ? b : a;
+}
+
 /* The most telling class among the bad elements of a tile. */
 static enum sign worst_class(const struct verdict *v)
 {
@@ -79,16 +108,6 @@ enum sign sign_of_tile(const struct session *s, struct place place)
         return (enum sign)CLASS_OK;
     /* Not bad, yet not every element is fine: the kernel left the tile out, or the run ended early. */
     return judgement_tile_unvisited(s->judgement, place) ? (enum sign)CLASS_MISSING : SIGN_UNWRITTEN;
-}
-
-static int severity(enum sign sign)
-{
-    if ((int)sign < CLASS_COUNT)
-        return sign == (enum sign)CLASS_OK ? 2 : 5;
-    return sign == SIGN_REPORT || sign == SIGN_UPSTREAM || sign == SIGN_UNWRITTEN ? 4
-           : sign == SIGN_WAITING                                                 ? 3
-           : sign == SIGN_MASKED                                                  ? 1
-                                                                                  : 0;
 }
 
 enum sign sign_of_head(const struct session *s, int batch, int head)

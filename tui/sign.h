@@ -16,6 +16,9 @@ enum sign {
 
 const char *sign_glyph(enum sign sign);
 const char *sign_word(enum sign sign);
+/* The one that says more of a set that holds both: what is worse, of two that are as bad the more telling class. */
+enum sign sign_worse(enum sign a, enum sign b);
+int sign_bad(enum sign sign); /* 1: a class that is not ok */
 const char *sign_meaning(enum sign sign);
 enum style sign_style(enum sign sign);
 

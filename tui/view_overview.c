@@ -37,7 +37,7 @@ static void divider_draw(const struct session *s, struct canvas *c, const struct
 static void left_draw(const struct session *s, struct canvas *c, const struct screen_layout *l)
 {
     char title[96];
-    map_draw(s, c, l->map, 0);
+    map_draw(s, c, l->map);
     snprintf(title, sizeof title, "row %d over kv", s->cursor.row);
     const int roomy = text_columns(title) + 3 < l->state_rule.cols;
     rule_draw(c, l->state_rule, roomy ? title : NULL, NULL);

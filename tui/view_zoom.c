@@ -1,10 +1,8 @@
-/* Views that give one panel the whole screen: map, tile, source. */
+/* Views that give one panel the whole screen: map, source. */
 #include "tui/panels.h"
 #include "tui/text_flow.h"
 #include "tui/view_text.h"
 
-#include "tui/number.h"
-#include <math.h>
 #include <stdio.h>
 
 void view_frame_draw(const struct session *s, struct canvas *c, enum view_id view, const char *title, const char *right)
@@ -13,38 +11,6 @@ void view_frame_draw(const struct session *s, struct canvas *c, enum view_id vie
     rule_draw(c, (struct rect){1, 0, 1, c->cols}, title, right);
     message_draw(s, c, (struct rect){c->rows - 2, 0, 1, c->cols});
     keys_draw(c, (struct rect){c->rows - 1, 0, 1, c->cols}, view);
-}
-
-void view_map_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
-{
-    char title[96];
-    struct rect body = view_body(c->cols, c->rows);
-    (void)vs;
-    map_title(s, title, sizeof title);
-    view_frame_draw(s, c, VIEW_MAP, title, channel_meaning(s->cursor.channel));
-    legend_draw(s, c, (struct rect){body.row + body.rows - 1, 1, 1, body.cols - 2});
-    body.rows--;
-    map_draw(s, c, body, 1);
-}
-
-void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
-{
-    char title[96], right[96], words[192], line[208];
-    struct rect body = view_body(c->cols, c->rows);
-    tile_title(s, 0, vs, title, sizeof title);
-    snprintf(right, sizeof right, "r%d c%d", s->cursor.row, s->cursor.col);
-    view_frame_draw(s, c, VIEW_TILE, title, right);
-    if (c->rows >= 20) {
-        const struct rect element = {body.row + body.rows - 5, 1, 5, body.cols - 2};
-        formula_words(s, vs, right, sizeof right);
-        rule_draw(c, (struct rect){element.row - 1, 0, 1, c->cols}, "cursor", right);
-        element_draw(s, c, element, vs);
-        bound_words(s, words, sizeof words);
-        snprintf(line, sizeof line, "local bound: %s", words);
-        canvas_put_cut(c, element, 4, 0, STYLE_DIM, words[0] ? line : "");
-        body.rows -= 6;
-    }
-    tile_matrix_draw(s, c, body, vs);
 }
 
 /* Rows below the source for the words of the event that it stands at. */

@@ -198,3 +198,20 @@ int dtype_is_nobodys(enum dtype t, const void *array, size_t i)
     }
     return dtype_is_unwritten(t, array, i);
 }
+
+double dtype_ulp(enum dtype t, double x)
+{
+    /* Significand bits behind the point, exponent of the smallest normal number. */
+    static const struct {
+        int bits, least;
+    } formats[DTYPE_COUNT] = {[DTYPE_F16] = {10, -14},   [DTYPE_BF16] = {7, -126}, [DTYPE_F32] = {23, -126},
+                              [DTYPE_F64] = {52, -1022}, [DTYPE_E4M3] = {3, -6},   [DTYPE_E5M2] = {2, -14}};
+    int exponent = 0;
+    if (!isfinite(x))
+        return NAN;
+    if (formats[t].bits == 0)
+        return 1;
+    frexp(x, &exponent); /* x = [0.5, 1) 2^exponent */
+    exponent = x == 0 || exponent - 1 < formats[t].least ? formats[t].least : exponent - 1;
+    return ldexp(1, exponent - formats[t].bits);
+}

@@ -27,6 +27,10 @@ double dtype_load(enum dtype t, const void *array, size_t i);
 /* Rounds to nearest even into t; FP8 saturates; integers truncate, clamp to their range and take NaN as 0. */
 void dtype_store(enum dtype t, void *array, size_t i, double value);
 
+/* The distance of neighbouring numbers of type t around x, |x| being between the smallest normal number and the largest
+   one; below, that of subnormal numbers. 1 for integers; NaN where x is no finite number. */
+double dtype_ulp(enum dtype t, double x);
+
 /* "Nobody wrote this": the same 16 bits repeated, NaN in f16, bf16, f32 and f64 alike (0x7FFx is the least that f64
    asks for), distinct from the executor's shared-memory poison and from what arithmetic returns for NaN (0x7FFF...,
    0x7FC0..., 0x7FF8...). 8-bit and integer types have no room for one. */

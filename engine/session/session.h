@@ -11,6 +11,7 @@
 #include "engine/session/isolation.h"
 #include "engine/session/judgement.h"
 #include "engine/session/jumps.h"
+#include "engine/session/operands.h"
 #include "engine/session/pins.h"
 #include "engine/session/runs.h"
 #include "engine/session/seek.h"
@@ -26,7 +27,7 @@ enum phase {
 };
 
 /* Which number of each element a tile view shows. */
-enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_RATIO, SHOW_COUNT };
+enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_ULP, SHOW_RATIO, SHOW_COUNT };
 
 #define LOG_LINES_MAX 10000
 
@@ -71,6 +72,8 @@ struct session {
     struct tile_detail detail; /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
     struct place detail_place; /* which tile that is */
     int detail_row;            /* whose row state is below */
+    struct derivation operands; /* of the cursor's element; derived says whether they are known */
+    struct place operands_place;
     /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
     double *row_want[ASC_CHANNELS];
     struct judge_scratch *scratch; /* owned: to make the detail with */

@@ -56,8 +56,28 @@ static int same_place(struct place a, struct place b)
     return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
 }
 
+/* What the cursor's element was made from. */
+static void refresh_operands(struct session *s)
+{
+    const struct place place = session_place(s);
+    struct derivation *d = &s->operands;
+    if (d->derived && same_place(s->operands_place, place) && d->row == s->cursor.row && d->col == s->cursor.col)
+        return;
+    derivation_free(d);
+    if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
+        !trace_has(s->trace, place.channel))
+        return;
+    const int rows = channel_valid_rows(place.channel, &s->trace->problem, &s->trace->plan, s->cursor.q_tile, place.kv);
+    const int cols = channel_valid_cols(place.channel, &s->trace->problem, &s->trace->plan, place.kv);
+    if (s->cursor.row < 0 || s->cursor.row >= rows || s->cursor.col < 0 || s->cursor.col >= cols)
+        return;
+    operands_find(s->judgement, s->trace, place, s->cursor.row, s->cursor.col, s->scratch, d);
+    s->operands_place = place;
+}
+
 void session_refresh_detail(struct session *s)
 {
+    refresh_operands(s);
     const struct place place = session_place(s);
     if (s->judgement)
         pins_refresh(&s->pins, s->trace, s->judgement, s->scratch);
@@ -80,6 +100,7 @@ void session_refresh_detail(struct session *s)
 void session_drop_detail(struct session *s)
 {
     judgement_detail_free(&s->detail);
+    derivation_free(&s->operands);
     drop_row_state(s);
     pins_forget(&s->pins);
 }

@@ -140,6 +140,45 @@ static void fixture_find(struct session *s)
     s->finding = f;
 }
 
+/* What the cursor's element was made from: of S 64 products, of other stages two steps. */
+static void fixture_operands(struct session *s)
+{
+    struct derivation *d = &s->operands;
+    const struct tile_detail *tile = &s->detail;
+    derivation_free(d);
+    if (!tile->got || s->cursor.row >= tile->rows || s->cursor.col >= tile->cols)
+        return;
+    const size_t i = (size_t)s->cursor.row * (size_t)tile->cols + (size_t)s->cursor.col;
+    *d = (struct derivation){.derived = DERIVED_YES,
+                             .channel = s->cursor.channel,
+                             .row = s->cursor.row,
+                             .col = s->cursor.col,
+                             .got = tile->got[i],
+                             .want_local = tile->want_local[i],
+                             .want_global = tile->want_global[i],
+                             .recorded = 1};
+    struct derivation_step *step = d->step;
+    d->n_steps = 2;
+    step[0] = (struct derivation_step){"sum of q·k", "in float64", 8 * d->want_local, 8 * d->want_global, 1, 1, 0};
+    step[1] = (struct derivation_step){"factor", "", 0.125, 0.125, 1, 1, 0};
+    if (s->cursor.channel != asc_s) {
+        step[0] = (struct derivation_step){"m before", "", 0.31, 2.0, 1, 1, 0};
+        step[1] = (struct derivation_step){"m", "", 0.31, 2.1, 1, 1, 1};
+        return;
+    }
+    d->n_terms = 64;
+    d->terms = calloc(64, sizeof *d->terms);
+    d->index = "d";
+    d->factor[0] = "q";
+    d->factor[1] = "k";
+    d->n_factors = 2;
+    for (int k = 0; k < 64; k++) {
+        const double q = (k % 2 ? -1 : 1) * (2.5 - 0.03 * k), x = 1.5 - 0.02 * k;
+        d->terms[k] = (struct derivation_term){k * 29 % 64, {q, x}, {q, x}, q * x, q * x};
+        d->size_got += fabs(q * x);
+    }
+}
+
 /* The cursor's tile: wanted values from a small formula, captured ones an eighth of them where the stage is off. */
 static void fixture_detail(struct session *s)
 {
@@ -175,6 +214,7 @@ static void fixture_detail(struct session *s)
         d->class_local[i] = local ? CLASS_OFF : CLASS_OK;
         d->class_global[i] = global ? CLASS_OFF : CLASS_OK;
     }
+    fixture_operands(s);
 }
 
 /* m, alpha and l of every row, so that the curves have something to show. */
@@ -268,6 +308,7 @@ static void fixture_free(struct session *s)
     if (!s)
         return;
     judgement_detail_free(&s->detail);
+    derivation_free(&s->operands);
     pins_free(&s->pins);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         free(s->row_want[ch]);

@@ -134,6 +134,31 @@ static void what_nobody_wrote_is_known_again(void **state)
     assert_false(dtype_is_nobodys(DTYPE_E4M3, &quieted, 0));
 }
 
+/* One step up from a number is the next code's value. */
+static void ulp_is_the_next_number(void **state)
+{
+    (void)state;
+    static const struct {
+        enum dtype t;
+        uint32_t code[3]; /* subnormal, one below a power of two, that power */
+    } types[] = {{DTYPE_F16, {3, 0x3BFF, 0x3C00}},
+                 {DTYPE_BF16, {3, 0x3F7F, 0x3F80}},
+                 {DTYPE_F32, {3, 0x3F7FFFFF, 0x3F800000}},
+                 {DTYPE_E4M3, {3, 0x37, 0x38}},
+                 {DTYPE_E5M2, {1, 0x3B, 0x3C}}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        for (int k = 0; k < 3; k++) {
+            const uint32_t code = types[i].code[k], next = code + 1;
+            const double x = dtype_load(types[i].t, &code, 0), y = dtype_load(types[i].t, &next, 0);
+            assert_true(dtype_ulp(types[i].t, x) == y - x);
+            assert_true(dtype_ulp(types[i].t, -x) == y - x);
+        }
+    }
+    assert_true(dtype_ulp(DTYPE_F32, 0) == 0x1p-149 && dtype_ulp(DTYPE_F64, 1) == 0x1p-52);
+    assert_true(dtype_ulp(DTYPE_U8, 100) == 1 && dtype_ulp(DTYPE_I64, -7) == 1);
+    assert_true(isnan(dtype_ulp(DTYPE_F32, INFINITY)) && isnan(dtype_ulp(DTYPE_U8, NAN)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +167,7 @@ int main(void)
         cmocka_unit_test(each_type_rounds_in_its_way),
         cmocka_unit_test(integers_truncate_and_clamp),
         cmocka_unit_test(unwritten_is_a_nan_of_its_own),
+        cmocka_unit_test(ulp_is_the_next_number),
         cmocka_unit_test(what_nobody_wrote_is_known_again),
     };
     return cmocka_run_group_tests_name("dtype", tests, NULL, NULL);

@@ -140,7 +140,7 @@ static void keys_step_and_zoom(void **state)
     screen_send(&s, "j");
     assert_true(screen_wait(&s, "line 2 of"));
     screen_send(&s, " kk?M");
-    assert_true(screen_wait(&s, "heads 0"));
+    assert_true(screen_wait(&s, "8 heads"));
     screen_send(&s, "O");
     assert_true(screen_wait(&s, "[S]"));
     quit(&s);

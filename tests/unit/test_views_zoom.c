@@ -1,0 +1,163 @@
+/* Views of one stage, one tile, one row, one element: what they show at their edges. */
+#include "tests/unit/golden_screen.h"
+
+static void large(const struct session *s, int view, const char *name)
+{
+    char *text = draw(s, view, 200, 60, 0, 0);
+    compare(name, text);
+    free(text);
+}
+
+static void at_200x60(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    large(s, VIEW_TILE, "tile-200x60");
+    large(s, VIEW_MAP, "map-200x60");
+    large(s, VIEW_OPERANDS, "operands-200x60");
+    fixture_free(s);
+}
+
+static void in_ascii(void **state)
+{
+    (void)state;
+    static const struct {
+        int view;
+        const char *name;
+    } shown[] = {
+        {VIEW_TILE, "tile-ascii-80x24"}, {VIEW_MAP, "map-ascii-80x24"}, {VIEW_OPERANDS, "operands-ascii-80x24"}};
+    struct session *s = fixture_fail();
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        char *text = draw(s, shown[i].view, 80, 24, 1, 0);
+        compare(shown[i].name, text);
+        free(text);
+    }
+    fixture_free(s);
+}
+
+static int has(const struct session *s, int view, int cols, int rows, const char *words)
+{
+    char *text = draw(s, view, cols, rows, 0, 0);
+    const int found = strstr(text, words) != NULL;
+    if (!found)
+        fprintf(stderr, "no '%s' on\n%s", words, text);
+    free(text);
+    return found;
+}
+
+/* From one tile to more than any screen holds: the cursor is always there, and what a sign stands for is said. */
+static void map_of_any_size(void **state)
+{
+    (void)state;
+    static const struct {
+        struct fixture_shape shape;
+        const char *words;
+    } maps[] = {{{1, 1, 8, 8, 8, 8}, "1 head, 1x1 tiles, a sign: a tile"},
+                {{1, 1, 1024, 1024, 8, 8}, "a sign: the worst of 8x2"},
+                {{2, 3, 64, 128, 8, 8}, "6 heads, 8x16 tiles each, a sign: the worst of 1x2"},
+                {{4, 40, 16, 16, 8, 8}, "of 160, 2x2 tiles each"}};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        const struct fixture_shape *shape = &maps[i].shape;
+        const int q_tiles = shape->q_len / shape->tile, n = q_tiles * shape->heads * shape->batch;
+        struct session *s = fixture_run(shape, n, asc_s, n);
+        assert_true(has(s, VIEW_MAP, 80, 24, maps[i].words));
+        s->cursor = (struct cursor){.batch = shape->batch - 1,
+                                    .head = shape->heads - 1,
+                                    .q_tile = q_tiles - 1,
+                                    .kv_tile = shape->kv_len / shape->tile - 1,
+                                    .channel = asc_s};
+        assert_true(has(s, VIEW_MAP, 80, 24, "◆"));
+        assert_true(has(s, VIEW_MAP, 200, 60, "◆"));
+        s->cursor.channel = asc_o;
+        assert_true(has(s, VIEW_MAP, 80, 24, "◆"));
+        fixture_free(s);
+    }
+}
+
+/* Of tiles that share a sign the worst one shows; heads with more bad tiles come first. */
+static void worst_wins(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
+    struct tile_verdicts *v = &s->judgement->tiles[(5 * 8 + 3) * 8 * ASC_CHANNELS + asc_s];
+    fixture_verdict(&v->local, CLASS_NAN, 1, 4096);
+    v = &s->judgement->tiles[((2 * 8 + 3) * 8 + 6) * ASC_CHANNELS + asc_s];
+    fixture_verdict(&v->local, CLASS_OFF, 4096, 4096);
+    v -= ASC_CHANNELS;
+    fixture_verdict(&v->local, CLASS_OFF, 4096, 4096);
+    char *text = draw_state(s, VIEW_MAP, 80, 24, 0, &(struct view_state){.by_worst = 1});
+    const char *h2 = strstr(text, "h2 ✗ 3"), *h5 = strstr(text, "h5 N 1"), *h1 = strstr(text, "h1 ·");
+    assert_non_null(h2);
+    assert_true(h5 > h2 && h1 > h5);
+    free(text);
+    check(s, VIEW_MAP, "worst-map");
+    fixture_free(s);
+    static const struct fixture_shape one = {1, 1, 1024, 1024, 8, 8};
+    s = fixture_run(&one, 128, -1, 128);
+    v = &s->judgement->tiles[(77 * 128 + 100) * ASC_CHANNELS + asc_s];
+    fixture_verdict(&v->local, CLASS_OFF, 1, 64);
+    (v + ASC_CHANNELS)->local = v->local;
+    fixture_verdict(&(v + ASC_CHANNELS)->local, CLASS_INF, 1, 64);
+    text = draw(s, VIEW_MAP, 80, 24, 0, 0);
+    assert_non_null(strstr(text, "··∞·"));
+    assert_null(strstr(text, "✗·"));
+    free(text);
+    fixture_free(s);
+}
+
+/* Why an element was made from nothing that is known. */
+static void no_operands(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    s->operands.derived = DERIVED_UNVISITED;
+    assert_true(has(s, VIEW_OPERANDS, 80, 24, "the kernel did not come to this tile"));
+    s->operands.derived = DERIVED_MASKED;
+    assert_true(has(s, VIEW_OPERANDS, 80, 24, "the row sees nothing of this tile"));
+    s->operands.derived = DERIVED_NOT;
+    assert_true(has(s, VIEW_OPERANDS, 80, 24, "is not known"));
+    s->cursor.channel = asc_m;
+    fixture_detail(s);
+    assert_true(has(s, VIEW_OPERANDS, 80, 24, "not recorded, expected"));
+    fixture_free(s);
+}
+
+/* Terms that are no numbers come with their share unknown, and what does not fit is summed up. */
+static void operands_that_are_no_numbers(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    struct derivation *d = &s->operands;
+    d->terms[0].got[0] = d->terms[0].term_got = NAN;
+    d->terms[1].got[1] = d->terms[1].term_got = -INFINITY;
+    d->size_got = INFINITY;
+    d->got = d->want_local = NAN;
+    snprintf(d->note, sizeof d->note, "3 padding keys take part as well");
+    check(s, VIEW_OPERANDS, "nan-operands");
+    fixture_free(s);
+}
+
+/* The rulers are of whole rows and columns, whatever is visible, and count what is no number as worst. */
+static void rulers(void **state)
+{
+    (void)state;
+    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
+    assert_true(has(s, VIEW_TILE, 80, 24, "▂ 0.05"));
+    s->detail.got[2 * 64 + 60] = NAN;
+    s->detail.class_local[2 * 64 + 60] = CLASS_NAN;
+    assert_true(has(s, VIEW_TILE, 80, 24, "█ inf"));
+    s->detail.got[2 * 64 + 60] = s->detail.want_local[2 * 64 + 60] + 2e-5; /* about the bound */
+    s->shown = SHOW_ULP;
+    check(s, VIEW_TILE, "ulp-tile");
+    fixture_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_200x60),  cmocka_unit_test(in_ascii),    cmocka_unit_test(map_of_any_size),
+        cmocka_unit_test(worst_wins), cmocka_unit_test(no_operands), cmocka_unit_test(operands_that_are_no_numbers),
+        cmocka_unit_test(rulers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
