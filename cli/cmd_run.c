@@ -39,9 +39,12 @@ static int say_unquantised(const struct session *s, json_t *json, struct err *er
     if (output_error_unquantised(s->trace, &error, err) != 0)
         return -1;
     json_t *cost = report_json_unquantised(&error);
-    if (json && cost)
+    if (json && cost) {
         json_object_set(json, "unquantised", cost);
-    else if (cost)
+        json_object_set_new(json, "compare", report_json_compare(s->trace));
+        json_object_set_new(json, "whatif", report_json_whatif(s->trace));
+    }
+    if (!json && cost)
         report_write_unquantised(&error, stdout);
     json_decref(cost);
     return 0;

@@ -31,6 +31,12 @@ void report_write_unquantised(const struct unquantised_error *error, FILE *out);
 /* {"largest_error", "rms_error"}; NULL where nothing is quantised. As report_json(). */
 json_t *report_json_unquantised(const struct unquantised_error *error);
 
+/* How values fare as codes, tensor by tensor; where the error of O comes from; what other formats would cost. NULL: there
+   is nothing to say. As report_json(). */
+json_t *report_json_formats(const struct trace *t);
+json_t *report_json_compare(const struct trace *t);
+json_t *report_json_whatif(const struct trace *t);
+
 /* Title, problem, a mark per stage, then the findings. */
 void report_write(const struct session *s, FILE *out);
 

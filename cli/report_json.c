@@ -282,6 +282,9 @@ static void put_run(json_t *json, const struct trace *t)
     if (t->info.capture.wanted)
         json_object_set_new(json, "first_pass", first_pass_json(&t->info.capture));
     json_object_set_new(json, "lost", lost_json(t));
+    json_t *formats = report_json_formats(t);
+    if (formats)
+        json_object_set_new(json, "formats", formats);
 }
 
 json_t *report_json(const struct session *s, const char *path, const struct err *err)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP_ROWS = 6, TABLE_HEAD = 3, WORST_MIN = 3 };
+enum { TOP_ROWS = 7, TABLE_HEAD = 3, WORST_MIN = 3 };
 
 /* Element of O that the cursor stands for: the stages of a row have other columns than it. */
 static void element_of(const struct session *s, const struct comparison *c, int *row, int *col)
@@ -40,10 +40,12 @@ static void outputs_line(const struct comparison *c, char *out, size_t bytes)
 static void parts_line(const struct comparison *c, int row, int col, char *out, size_t bytes)
 {
     const struct attribution *a = &c->attribution;
-    size_t used = (size_t)snprintf(out, bytes, "parts:");
+    const size_t i = (size_t)row * (size_t)a->dim + (size_t)col;
+    size_t used = (size_t)snprintf(out, bytes, "%s", isfinite(a->o_run[i] - a->o_given[i]) ? "parts:" : "");
+    if (!used)
+        return;
     for (int p = 0; p < PLAYERS && used < bytes; p++)
-        used += (size_t)snprintf(out + used, bytes - used, "  %s %+.3g", player_name((enum player)p),
-                                 a->part[p][(size_t)row * (size_t)a->dim + (size_t)col]);
+        used += (size_t)snprintf(out + used, bytes - used, "  %s %+.3g", player_name((enum player)p), a->part[p][i]);
 }
 
 static void shares_words(const double share[PLAYERS], char *out, size_t bytes)
@@ -59,11 +61,25 @@ static void shares_words(const double share[PLAYERS], char *out, size_t bytes)
     }
 }
 
+/* The element of the q tile's output that is off by most; what is no number is the most. */
+static void worst_element(const struct attribution *a, int *row, int *col)
+{
+    double most = -1;
+    for (int i = 0; i < a->rows * a->dim; i++) {
+        const double off = fabs(a->o_run[i] - a->o_given[i]), size = isnan(off) ? INFINITY : off;
+        if (size > most) {
+            most = size;
+            *row = i / a->dim;
+            *col = i % a->dim;
+        }
+    }
+}
+
 static void top_draw(const struct session *s, const struct comparison *c, struct canvas *canvas, struct rect area)
 {
     const struct laboratory_state *x = session_looked(s);
     struct survey_row total;
-    char line[256], words[128];
+    char line[256], words[224];
     int row, col;
     element_of(s, c, &row, &col);
     outputs_line(c, line, sizeof line);
@@ -74,15 +90,20 @@ static void top_draw(const struct session *s, const struct comparison *c, struct
         return;
     parts_line(c, row, col, line, sizeof line);
     canvas_put_cut(canvas, area, 2, 0, STYLE_TEXT, line);
-    shares_words(c->share, words, sizeof words);
-    snprintf(line, sizeof line, "shares in this q tile:  %s", words);
+    worst_element(&c->attribution, &row, &col);
+    comparison_words(s->trace, c, row, col, words, sizeof words);
+    snprintf(line, sizeof line, "worst: %s", words);
     canvas_put_cut(canvas, area, 3, 0, STYLE_TEXT, line);
+    shares_words(c->share, words, sizeof words);
+    snprintf(line, sizeof line, "shares in this q tile:    %s", words);
+    canvas_put_cut(canvas, area, 4, 0, STYLE_TEXT, line);
     survey_total(x->survey, x->surveyed, &total);
     shares_words(total.share, words, sizeof words);
-    snprintf(line, sizeof line, "shares in %d of %d:      %s", x->surveyed, x->slots, words);
-    canvas_put_cut(canvas, area, 4, 0, STYLE_DIM, line);
+    const int padding = 10 - snprintf(NULL, 0, "%d%d", x->surveyed, x->slots);
+    snprintf(line, sizeof line, "in %d of %d q tiles:%*s%s", x->surveyed, x->slots, padding, "", words);
+    canvas_put_cut(canvas, area, 5, 0, STYLE_DIM, line);
     if (!c->attribution.s_recorded || !c->attribution.p_recorded)
-        canvas_put_cut(canvas, area, 5, 0, STYLE_WARNING,
+        canvas_put_cut(canvas, area, 6, 0, STYLE_WARNING,
                        c->attribution.s_recorded ? "P is not recorded: as its declared type makes it of S"
                                                  : "S is not recorded: what adds it up counts as P's part");
 }
