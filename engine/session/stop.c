@@ -236,7 +236,8 @@ int stop_holds(const struct stop *stop, const struct trace *t, const struct judg
         return 0;
     const struct tile_verdicts *tile = judgement_tile(j, place);
     const struct verdict *v = stop->truth ? &tile->global : &tile->local;
-    const struct matrix m = captured(t, place);
+    const struct matrix m = captured(t, place),
+                        last = captured(t, (struct place){place.slot, before < 0 ? 0 : before, place.channel});
     switch (stop->kind) {
     case STOP_NAN:
         return compares(stop, count_nan(&m, row, col));
@@ -247,11 +248,8 @@ int stop_holds(const struct stop *stop, const struct trace *t, const struct judg
     case STOP_MEAN:
         return v->judged && compares(stop, (double)v->mean_error);
     case STOP_FALLS:
-    case STOP_RISES: {
-        const struct matrix last =
-            before < 0 ? (struct matrix){0} : captured(t, (struct place){place.slot, before, place.channel});
-        return step_holds(stop, &m, &last, row, col);
-    }
+    case STOP_RISES:
+        return before >= 0 && step_holds(stop, &m, &last, row, col);
     case STOP_VALUE:
         return value_holds(stop, &m, row, col);
     default:
