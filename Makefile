@@ -117,6 +117,10 @@ bench-gpu: all $(BENCH_PHASES)
 fp8: all
 	@tests/fp8/rms.py --build $(B)
 
+# Every bug scenario and 2080 random correct runs, into docs/truth.md: a quarter of an hour.
+truth: setup-test all $(RANDOM_RUNS)
+	@tests/truth/truth.py --build $(B)
+
 docs: setup-test all
 	@docs/generate --build $(B)
 
