@@ -1,11 +1,15 @@
-#include "cli/options.h"
 #include "cli/report.h"
+#include "cli/tables.h"
+#include "tui/choose.h"
 #include "tui/config.h"
 #include "tui/layout.h"
 #include "tui/looks.h"
 #include "tui/loop.h"
+#include "tui/recent.h"
 #include "tui/show.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -39,6 +43,11 @@ static int configure(const struct options *o, struct config *config, struct err 
     return 0;
 }
 
+static int is_ascii(const struct options *o, const struct config *config)
+{
+    return o->ascii || config->choice[SETTING_ASCII] == 1;
+}
+
 static int write_picture(const struct options *o, struct session *s, const char *view, struct err *err)
 {
     struct config config;
@@ -53,8 +62,24 @@ static int write_picture(const struct options *o, struct session *s, const char 
     return failed;
 }
 
+/* The cursor where --at wants it. */
+static int go_to(const struct options *o, struct session *s, struct err *err)
+{
+    struct cursor to = s->cursor;
+    if (!o->at || !s->trace)
+        return 0;
+    if (cursor_parse(o->at, s->trace, &to, err) != 0) {
+        snprintf(err->where, sizeof err->where, "--at");
+        return -1;
+    }
+    session_go_cursor(s, &to);
+    return 0;
+}
+
 static int show(const struct options *o, struct session *s, struct err *err)
 {
+    if (go_to(o, s, err) != 0)
+        return -1;
     const char *view = o->view ? o->view : tui_view_names()[0];
     session_look(s, view_looks((enum view_id)view_from_name(view)));
     session_look_finish(s);
@@ -88,32 +113,87 @@ static int big_enough(struct err *err)
                    SCREEN_MIN_ROWS, size.ws_col, size.ws_row);
 }
 
-static int debug(const struct options *o, struct session *s, struct err *err)
+/* Where the user left this file, and what is known of it under its full path. */
+static void recall(const char *file, struct recent_entry *entry, struct tui_place *place)
 {
-    struct config config;
-    if (configure(o, &config, err) != 0 || big_enough(err) != 0)
+    struct recent recent;
+    char path[PATH_MAX];
+    *entry = (struct recent_entry){.split = 0};
+    *place = (struct tui_place){.split = 0};
+    if (!realpath(file, path) || strlen(path) >= sizeof entry->path)
+        return;
+    recent_load(&recent);
+    const struct recent_entry *found = recent_find(&recent, path);
+    if (found)
+        *entry = *found;
+    memcpy(entry->path, path, strlen(path) + 1);
+    memcpy(place->at, entry->at, sizeof place->at);
+    place->split = entry->split;
+}
+
+static int debug(const struct options *o, const struct config *config, struct session *s, struct err *err)
+{
+    struct recent_entry entry;
+    struct tui_place place;
+    char subject[1024];
+    const int remember = config->choice[SETTING_REMEMBER] == 0;
+    if (big_enough(err) != 0)
         return -1;
-    const struct tui_options tui = {.ascii = o->ascii || config.choice[SETTING_ASCII] == 1,
-                                    .view = o->view ? o->view : tui_view_names()[config.choice[SETTING_START]],
-                                    .mouse = config.choice[SETTING_MOUSE] == 0,
-                                    .theme = &config.theme};
+    if (remember)
+        recall(o->files[0], &entry, &place);
+    const struct tui_options tui = {.ascii = is_ascii(o, config),
+                                    .view = o->view ? o->view : tui_view_names()[config->choice[SETTING_START]],
+                                    .mouse = config->choice[SETTING_MOUSE] == 0,
+                                    .theme = &config->theme,
+                                    .at = o->at,
+                                    .place = remember ? &place : NULL,
+                                    .subject = options_subject(o, subject, sizeof subject) == 0 ? subject : NULL};
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
     if (s->has_scenario)
         session_watch(s, 1); /* where that can not be, the screen says why */
     if (tui_run(s, &tui, err) != 0)
         return -1;
+    if (remember && entry.path[0]) {
+        memcpy(entry.at, place.at, sizeof entry.at);
+        entry.split = place.split;
+        recent_note(&entry); /* where that can not be, nothing is remembered */
+    }
     return o->output ? session_save(s, o->output, err) : 0;
 }
 
-int command_open(const struct options *o, struct err *err)
+/* Without a file: one of those that were open last. 1: `o` has one now; 0: the user left. */
+static int choose_file(struct options *o, char *file[1], struct recent *recent, const struct config *config,
+                       struct err *err)
+{
+    const char *lines[RECENT_MAX];
+    const struct tui_options tui = {
+        .ascii = is_ascii(o, config), .mouse = config->choice[SETTING_MOUSE] == 0, .theme = &config->theme};
+    recent_load(recent);
+    for (int i = 0; i < recent->n; i++)
+        lines[i] = recent->at[i].path;
+    if (recent->n == 0)
+        return err_set(err, ERR_USAGE, "", "expected %s; attnscope --help lists commands and options",
+                       command_rows[COMMAND_OPEN].arguments);
+    err->code = ERR_NONE;
+    const int chosen = tui_choose("opened last", lines, recent->n, &tui, err);
+    if (chosen < 0)
+        return err->code == ERR_NONE ? 0 : -1;
+    file[0] = recent->at[chosen].path;
+    o->files = file;
+    o->n_files = 1;
+    return 1;
+}
+
+/* Runs it and opens the debugger, or prints the first screen. */
+static int open_file(const struct options *o, const struct config *config, int debugger, struct err *err)
 {
     struct session *s;
-    if (view_named(o->view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
-        return -1;
     int status;
-    if (!o->text && usable_terminal()) {
-        status = debug(o, s, err);
+    if (options_open(o, o->files[0], &s, err) != 0)
+        return -1;
+    if (debugger) {
+        status = debug(o, config, s, err);
     } else {
         status = print_first_screen(o, s, err);
         if (o->output && s->trace && session_save(s, o->output, err) != 0)
@@ -121,6 +201,26 @@ int command_open(const struct options *o, struct err *err)
     }
     session_free(s);
     return status;
+}
+
+int command_open(const struct options *o, struct err *err)
+{
+    const int debugger = !o->text && usable_terminal();
+    struct options chosen = *o;
+    struct config config = {0};
+    struct recent recent;
+    char *file[1];
+    if (view_named(o->view, err) != 0 || (debugger && configure(o, &config, err) != 0))
+        return -1;
+    if (o->n_files == 0) {
+        if (!debugger)
+            return err_set(err, ERR_USAGE, "", "expected %s; attnscope --help lists commands and options",
+                           command_rows[COMMAND_OPEN].arguments);
+        const int found = choose_file(&chosen, file, &recent, &config, err);
+        if (found <= 0)
+            return found;
+    }
+    return open_file(&chosen, &config, debugger, err);
 }
 
 int command_show(const struct options *o, struct err *err)

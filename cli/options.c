@@ -131,6 +131,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_TEXT:
         o->text = 1;
         return 0;
+    case OPTION_AT:
+        o->at = value;
+        return 0;
     case OPTION_SVG:
         o->svg = value;
         return 0;
@@ -208,6 +211,8 @@ static int check_files(const struct options *o, const char *first, struct err *e
         return 0;
     if (!*wanted && o->n_files)
         return err_set(err, ERR_USAGE, command_rows[o->command].name, "takes no file, found '%s'", o->files[0]);
+    if (!first && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* the last ones are offered */
+        return 0;
     if (*wanted && !o->n_files)
         return err_set(err, ERR_USAGE, first ? command_rows[o->command].name : "",
                        "expected %s; attnscope --help lists commands and options", wanted);

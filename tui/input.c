@@ -1,5 +1,6 @@
 /* Keys: counts, marks, and what each action does. */
 #include "tui/commands.h"
+#include "tui/copy.h"
 #include "tui/looks.h"
 #include "tui/loop_state.h"
 #include "tui/term.h"
@@ -206,7 +207,22 @@ void loop_toggle_pin(struct loop *l, const struct cursor *at)
     loop_say(l, pinned ? "pinned" : "not pinned any more");
 }
 
-/* The key behind m or '. */
+static void copy(struct loop *l, int key)
+{
+    const struct copy_source from = {l->s, views[l->view].name, l->subject, l->cols, l->rows};
+    char text[2048], menu[100];
+    if (!copy_name((uint32_t)key)) {
+        copy_menu(menu, sizeof menu);
+        snprintf(l->s->message, sizeof l->s->message, "nothing was copied; %s", menu);
+    } else if (copy_text(&from, (uint32_t)key, text, sizeof text) != 0) {
+        loop_say(l, text);
+    } else {
+        term_copy(text);
+        snprintf(l->s->message, sizeof l->s->message, "copied: %.240s", text);
+    }
+}
+
+/* The key behind m, ' or Y. */
 static void take_letter(struct loop *l, int key)
 {
     const enum action asked = l->pending;
@@ -214,7 +230,9 @@ static void take_letter(struct loop *l, int key)
     l->s->message[0] = '\0';
     if (key == KEY_ID_ESC)
         return;
-    if (asked == ACTION_GO_MARK)
+    if (asked == ACTION_COPY)
+        copy(l, key);
+    else if (asked == ACTION_GO_MARK)
         session_go_mark(l->s, (uint32_t)key);
     else if (jumps_set_mark(&l->s->jumps, (uint32_t)key, &l->s->cursor))
         snprintf(l->s->message, sizeof l->s->message, "mark %c", key);
@@ -247,6 +265,10 @@ static void command(struct loop *l, enum action a)
     case ACTION_GO_MARK:
         l->pending = a;
         loop_say(l, a == ACTION_MARK ? "mark: a letter" : "to mark: a letter, or ' for where the last jump began");
+        break;
+    case ACTION_COPY:
+        l->pending = a;
+        copy_menu(l->s->message, sizeof l->s->message);
         break;
     case ACTION_PIN:
         loop_toggle_pin(l, &l->s->cursor);

@@ -79,9 +79,44 @@ static int read_terminal(struct loop *l, struct err *err)
     return 0;
 }
 
+/* The first run is there: the cursor goes where it was asked to. */
+static void go_first(struct loop *l)
+{
+    struct session *s = l->s;
+    struct cursor to = s->cursor;
+    struct err err;
+    if (!l->at || !s->trace)
+        return;
+    const int found = cursor_parse(l->at, s->trace, &to, &err) == 0;
+    l->at = NULL;
+    if (found)
+        session_go_cursor(s, &to);
+    if (!found && !l->at_remembered)
+        snprintf(s->message, sizeof s->message, "--at: %.230s", err.message);
+    else if (found && l->at_remembered)
+        loop_say(l, "where you left it; g: the first bad tile");
+}
+
+/* What is said where the program itself crashes: only what the run's owner can still find. */
+static void note_last_words(const struct loop *l)
+{
+    const struct session *s = l->s;
+    const int i = runs_index(&s->runs, s->runs.shown);
+    char words[700];
+    if (!s->has_scenario)
+        snprintf(words, sizeof words, "attnscope crashed; the trace is where it was\n");
+    else if (i >= 0 && s->runs.at[i].saved[0])
+        snprintf(words, sizeof words, "attnscope crashed; the run that was shown is saved as %.512s\n",
+                 s->runs.at[i].saved);
+    else
+        snprintf(words, sizeof words, "attnscope crashed; the run that was shown was not saved and is lost\n");
+    term_last_words(words);
+}
+
 static int turn(struct loop *l, struct err *err)
 {
     session_look(l->s, view_looks(l->view));
+    note_last_words(l);
     if (draw(l, err) != 0)
         return -1;
     /* While a save reads the trace, the session does not take over a new one. */
@@ -99,13 +134,20 @@ static int turn(struct loop *l, struct err *err)
     if (!l->saver.active) {
         session_update(l->s);
         loop_take_run(l);
+        go_first(l);
     }
     return 0;
 }
 
 int tui_run(struct session *s, const struct tui_options *o, struct err *err)
 {
-    struct loop l = {.s = s, .ascii = o->ascii, .view = VIEW_OVERVIEW, .pending = ACTION_NONE};
+    struct loop l = {
+        .s = s, .ascii = o->ascii, .view = VIEW_OVERVIEW, .pending = ACTION_NONE, .subject = o->subject, .at = o->at};
+    if (o->place) {
+        l.vs.split = o->place->split;
+        l.at_remembered = !o->at && o->place->at[0];
+        l.at = l.at_remembered ? o->place->at : o->at;
+    }
     if (o->view && view_from_name(o->view) >= 0)
         l.view = (enum view_id)view_from_name(o->view);
     if (saver_init(&l.saver, err) != 0)
@@ -120,10 +162,15 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
     term_size(&l.cols, &l.rows);
     loop_begin_runs(&l);
     l.vs.top = view_start_top(l.view, s, l.cols, l.rows);
+    go_first(&l);
     int failed = 0;
     while (!l.quit && !failed)
         failed = turn(&l, err) != 0;
     term_stop();
+    if (o->place && s->trace) {
+        cursor_words(&s->cursor, o->place->at);
+        o->place->split = l.vs.split;
+    }
     saver_free(&l.saver);
     canvas_free(&l.canvas);
     return failed ? -1 : 0;

@@ -5,11 +5,20 @@
 #include "engine/session/session.h"
 #include "tui/theme.h"
 
+/* What is remembered of a file: where the user left it. */
+struct tui_place {
+    char at[CURSOR_WORDS_BYTES]; /* "": nowhere */
+    int split;                   /* column of the line between the overview's sides; 0: by the screen's size */
+};
+
 struct tui_options {
     int ascii;                 /* 1: ASCII even where the terminal takes UTF-8 */
     const char *view;          /* the first one; NULL: overview */
     int mouse;                 /* 1: clicks and the wheel */
     const struct theme *theme; /* borrowed; NULL: the eight ANSI colours */
+    const char *at;          /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
+    struct tui_place *place; /* borrowed: where it was left; takes where it is left this time; NULL: nothing is kept */
+    const char *subject;     /* borrowed: the words of a command line that open this session; NULL: not known */
 };
 
 /* Runs until the user leaves. The caller has started the session's work, if any, and frees the session afterwards.

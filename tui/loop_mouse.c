@@ -131,7 +131,7 @@ void loop_take_mouse(struct loop *l)
     const struct mouse *m = term_mouse();
     enum hit_kind kind = HIT_ENTRY;
     int first = 0, second = 0;
-    if (l->naming)
+    if (l->naming || l->prompt.sign || l->pending != ACTION_NONE)
         return;
     const int known = hits_find(&l->hits, m->row, m->col, &kind, &first, &second);
     if (!l->saver.active && (m->kind == MOUSE_PRESS || m->kind >= MOUSE_WHEEL_UP))

@@ -29,10 +29,13 @@ struct loop {
     char typed[RUN_NAME_BYTES];
     int drawing_divider; /* 1: the mouse holds the line between the overview's sides */
     int count;           /* typed before a key; 0: none */
-    enum action pending; /* mark or go-mark: the next key is a letter; else ACTION_NONE */
+    enum action pending; /* mark, go-mark or copy: the next key is a letter; else ACTION_NONE */
     struct prompt prompt;
     struct search search;
-    struct notes notes; /* until the next key */
+    struct notes notes;  /* until the next key */
+    const char *subject; /* borrowed: tui_options.subject */
+    const char *at;      /* borrowed: where the cursor goes as soon as there is a run; NULL: nowhere, or done */
+    int at_remembered;   /* 1: that is where the user left it, not what they asked for */
     int quit;
 };
 

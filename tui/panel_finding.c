@@ -90,18 +90,33 @@ static void event_draw(const struct session *s, struct canvas *c, struct rect ar
     row_draw(c, area, row, STYLE_WARNING, words, where);
 }
 
+/* ", 12 s left", as if the rest went as fast; "" where too little is done to tell. */
+static void left_words(double seconds, double share, char *out, size_t bytes)
+{
+    const double left = share > 0 ? seconds * (1 - share) / share : INFINITY;
+    out[0] = '\0';
+    if (seconds < 1 || share < 0.02 || share >= 1)
+        return;
+    if (left < 90)
+        snprintf(out, bytes, ", %.0f s left", ceil(left));
+    else
+        snprintf(out, bytes, ", %.0f min left", ceil(left / 60));
+}
+
 static void activity_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
     const double seconds = vs->now > s->activity_since ? vs->now - s->activity_since : 0;
     int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", s->activity, seconds) + 2;
     if (s->total > 0) {
+        char left[32];
         const int bar_cols = col + 44 <= area.cols ? 20 : 0; /* the numbers say it as well */
         const double share = s->done < 0 ? 0 : s->done > s->total ? 1 : s->done / s->total;
         const int filled = (int)lround(share * bar_cols);
         for (int i = 0; i < bar_cols; i++)
             canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
-        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f  (x stops)", s->done,
-                      s->total);
+        left_words(seconds, share, left, sizeof left);
+        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  (x stops)", s->done,
+                      s->total, left);
     } else {
         canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
     }

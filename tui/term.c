@@ -34,6 +34,8 @@ static struct {
     struct termios before;
     char restore[256]; /* bytes that leave the alternate screen, show the cursor, reset attributes */
     size_t restore_bytes;
+    char last_words[768];
+    size_t last_bytes;
     void *signal_stack;        /* owned */
     const struct theme *theme; /* borrowed */
     int has_mouse;             /* 1: switched on while the screen is ours */
@@ -76,6 +78,8 @@ static void restore_and_die(int number)
     if (write(STDOUT_FILENO, term.restore, term.restore_bytes) < 0)
         errno = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &term.before);
+    if (write(STDERR_FILENO, term.last_words, term.last_bytes) < 0)
+        errno = 0;
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -464,6 +468,14 @@ void term_redraw_all(void)
     free(term.drawn);
     term.drawn = NULL;
     clearok(stdscr, TRUE);
+}
+
+void term_last_words(const char *text)
+{
+    const size_t n = strlen(text) < sizeof term.last_words ? strlen(text) : sizeof term.last_words;
+    term.last_bytes = 0; /* a crash in between says nothing rather than half of it */
+    memcpy(term.last_words, text, n);
+    term.last_bytes = n;
 }
 
 void term_suspend(void)

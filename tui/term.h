@@ -49,6 +49,8 @@ int term_run(char *const *argv, int *status);
 /* Asks the terminal (OSC 52) to put text on the clipboard, through tmux and screen as well. Whether it does is not
    known: terminals do not answer. */
 void term_copy(const char *text);
+/* What is written to standard error if the program crashes while the screen is its own; copied. */
+void term_last_words(const char *text);
 void term_suspend(void); /* back to the shell; returns when the shell says so */
 
 #endif

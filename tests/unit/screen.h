@@ -29,6 +29,8 @@ struct screen {
     VTerm *vterm; /* owned */
     VTermScreen *cells;
     char *text; /* owned: the last screen_text() */
+    char *raw;  /* owned, [n_raw]: all that the program has written */
+    size_t n_raw;
 };
 
 static inline double screen_now(void)
@@ -109,6 +111,11 @@ static inline int screen_pump(struct screen *s, int ms)
     ssize_t n = read(s->fd, bytes, sizeof bytes);
     if (n <= 0)
         return n < 0 && (errno == EINTR || errno == EAGAIN);
+    s->raw = realloc(s->raw, s->n_raw + (size_t)n);
+    if (!s->raw)
+        abort();
+    memcpy(s->raw + s->n_raw, bytes, (size_t)n);
+    s->n_raw += (size_t)n;
     vterm_input_write(s->vterm, bytes, (size_t)n);
     /* Answers to what the program asks the terminal. */
     size_t answer = vterm_output_read(s->vterm, bytes, sizeof bytes);
@@ -227,6 +234,7 @@ static inline void screen_close(struct screen *s)
     close(s->fd);
     vterm_free(s->vterm);
     free(s->text);
+    free(s->raw);
 }
 
 #endif

@@ -1,0 +1,81 @@
+#include "tui/copy.h"
+
+#include "tui/panels.h"
+#include <stdio.h>
+#include <string.h>
+
+static int refuse(char *out, size_t bytes, const char *why)
+{
+    snprintf(out, bytes, "%s", why);
+    return -1;
+}
+
+/* As many digits as tell two neighbours of float32 apart: 9 (IEEE 754, 5.12.2). */
+static int copy_value(const struct copy_source *from, char *out, size_t bytes)
+{
+    const struct session *s = from->session;
+    const struct tile_detail *d = &s->detail;
+    if (!cursor_has_detail(s) || s->cursor.row >= d->rows || s->cursor.col >= d->cols)
+        return refuse(out, bytes, "there is no value under the cursor");
+    const size_t i = (size_t)s->cursor.row * (size_t)d->cols + (size_t)s->cursor.col;
+    if (d->class_local[i] == CLASS_MISSING)
+        return refuse(out, bytes, "this element was never written");
+    snprintf(out, bytes, "%.9g", d->got[i]);
+    return 0;
+}
+
+static int copy_place(const struct copy_source *from, char *out, size_t bytes)
+{
+    char words[CURSOR_WORDS_BYTES];
+    if (!from->session->trace)
+        return refuse(out, bytes, "there is no run yet");
+    cursor_words(&from->session->cursor, words);
+    snprintf(out, bytes, "%s", words);
+    return 0;
+}
+
+static int copy_command(const struct copy_source *from, char *out, size_t bytes)
+{
+    char place[CURSOR_WORDS_BYTES];
+    if (!from->subject)
+        return refuse(out, bytes, "the command that opened this is not known");
+    if (copy_place(from, place, sizeof place) != 0)
+        return refuse(out, bytes, place);
+    const int n = snprintf(out, bytes, "attnscope show --view %s --size %dx%d --at '%s' %s", from->view, from->cols,
+                           from->rows, place, from->subject);
+    return n < 0 || (size_t)n >= bytes ? refuse(out, bytes, "the command is too long") : 0;
+}
+
+static const struct {
+    uint32_t key;
+    const char *name, *words;
+    int (*text)(const struct copy_source *from, char *out, size_t bytes);
+} copies[] = {
+#define COPY(key, name, words, function) {key, name, words, function},
+#include "tui/copies.def"
+#undef COPY
+};
+#define COPIES (sizeof copies / sizeof *copies)
+
+int copy_text(const struct copy_source *from, uint32_t key, char *out, size_t bytes)
+{
+    for (size_t i = 0; i < COPIES; i++)
+        if (copies[i].key == key)
+            return copies[i].text(from, out, bytes);
+    return refuse(out, bytes, "nothing was copied");
+}
+
+void copy_menu(char *out, size_t bytes)
+{
+    size_t used = (size_t)snprintf(out, bytes, "copy:");
+    for (size_t i = 0; i < COPIES && used < bytes; i++)
+        used += (size_t)snprintf(out + used, bytes - used, "  %c %s", (int)copies[i].key, copies[i].name);
+}
+
+const char *copy_name(uint32_t key)
+{
+    for (size_t i = 0; i < COPIES; i++)
+        if (copies[i].key == key)
+            return copies[i].words;
+    return NULL;
+}

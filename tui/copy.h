@@ -1,0 +1,21 @@
+/* What can be copied of the screen, as text. */
+#ifndef TUI_COPY_H
+#define TUI_COPY_H
+
+#include "tui/view.h"
+
+struct copy_source {
+    const struct session *session;
+    const char *view;    /* its name */
+    const char *subject; /* the words of a command line that open the session: a file and options; NULL: not known */
+    int cols, rows;      /* of the screen */
+};
+
+/* key: COPY(key, name, words) of copies.def. 0; -1 where there is nothing of the kind, *out then says why. */
+int copy_text(const struct copy_source *from, uint32_t key, char *out, size_t bytes);
+/* "copy: v value  p place ..." */
+void copy_menu(char *out, size_t bytes);
+/* What a key copies ("the value"), NULL: nothing. */
+const char *copy_name(uint32_t key);
+
+#endif
