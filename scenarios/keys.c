@@ -459,6 +459,18 @@ static int set_culprits(struct scenario *s, enum scenario_key_id id, const char 
     return 0;
 }
 
+static int set_expected_bias(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    unsigned set = 0;
+    const int none = strcmp(value, "none") == 0;
+    if (!none && read_channels(value, &set) != 0)
+        return -1;
+    s->expect.bias = set;
+    s->expect.no_bias = none;
+    return 0;
+}
+
 /* "a, b" as "a,b"; -1: not such a list, or out has no room for it. */
 static int read_names(const char *value, char *out, size_t n_bytes)
 {

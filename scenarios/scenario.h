@@ -40,6 +40,8 @@ struct expect {
     int first[4];       /* batch, head, q tile, kv tile; -1: not stated */
     unsigned culprits;  /* set of 1u << enum asc_channel; 0: not stated */
     int no_culprits;    /* 1: no stage may be wrong by its own fault */
+    unsigned bias;      /* set of 1u << enum asc_channel: whose rounding is found biased; 0: not stated */
+    int no_bias;        /* 1: none may be */
     char cause[256];    /* names of causes, "a,b"; "" not stated */
     char event[128];    /* kinds of events, "a,b", or "none"; "" not stated */
     char event_at[128]; /* a piece of the source line of the first of them; "" not stated */

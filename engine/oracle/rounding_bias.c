@@ -99,10 +99,8 @@ void rounding_decide(struct rounding_cell *cell)
         decide(cell, ROUNDING_UNRECORDED, ROUNDING_BY_NOTHING, ROUNDING_CLEAR);
     else if (cell->off)
         decide_off(cell);
-    else if (cell->by_bits == cell->elements)
-        decide(cell, ROUNDING_NONE, ROUNDING_BY_BITS, ROUNDING_CLEAR);
-    else if (cell->fixed == cell->elements)
-        decide(cell, ROUNDING_NONE, ROUNDING_BY_EXACT, ROUNDING_CLEAR);
+    else if (cell->fixed == cell->elements) /* what is masked is in no tensor core's tile */
+        decide(cell, ROUNDING_NONE, cell->by_bits ? ROUNDING_BY_BITS : ROUNDING_BY_EXACT, ROUNDING_CLEAR);
     else if (cell->compared)
         decide_negated(cell);
     else if (cell->narrow && 2 * cell->only >= cell->elements)

@@ -87,26 +87,34 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
     return 0;
 }
 
-int feed_trace_like(const struct trace *run, struct trace **out, struct err *err)
+int feed_trace_with(const struct trace *run, const struct trace_inputs *inputs, uint32_t channels, struct trace **out,
+                    struct err *err)
 {
     const struct layout *l = &run->layout;
     struct layout_types types = {.o = l->o.dtype};
     struct asc_problem problem = run->problem;
     enum dtype f32;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        types.channel[ch] = l->channel[ch].dtype;
+        types.channel[ch] = channels & 1u << ch ? l->channel[ch].dtype : -1;
     problem.sink = trace_tensor(run, 's', &f32);
     problem.alibi = trace_tensor(run, 'a', &f32);
     problem.bias = trace_tensor(run, 'b', &f32);
     problem.q_scale = trace_scales(run, 'q');
     problem.k_scale = trace_scales(run, 'k');
     problem.v_scale = trace_scales(run, 'v');
+    return trace_create_in(NULL, &problem, &run->plan, &run->conventions, &types,
+                           (const int32_t(*)[3])(const void *)(run->bytes + l->slots.offset), l->n_slots, inputs, out,
+                           err);
+}
+
+int feed_trace_like(const struct trace *run, struct trace **out, struct err *err)
+{
+    const struct layout *l = &run->layout;
     const unsigned char *at = run->bytes;
     const struct trace_inputs inputs = {
         .of = {at + l->q.offset, at + l->k.offset, at + l->v.offset},
         .given = {at + l->q_given.offset, at + l->k_given.offset, at + l->v_given.offset}};
-    return trace_create_in(NULL, &problem, &run->plan, &run->conventions, &types,
-                           (const int32_t(*)[3])(const void *)(at + l->slots.offset), l->n_slots, &inputs, out, err);
+    return feed_trace_with(run, &inputs, ~0u, out, err);
 }
 
 int feed_open(struct feed *f, const struct trace *run, const struct trace *from, uint32_t channels, struct err *err)

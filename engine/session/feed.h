@@ -20,6 +20,9 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
 
 /* A new live trace of the same problem, slots, types and inputs, nothing recorded. */
 int feed_trace_like(const struct trace *run, struct trace **out, struct err *err);
+/* The same with other inputs, and room for `channels` alone (a set of 1u << enum asc_channel). */
+int feed_trace_with(const struct trace *run, const struct trace_inputs *inputs, uint32_t channels, struct trace **out,
+                    struct err *err);
 
 int feed_open(struct feed *f, const struct trace *run, const struct trace *from, uint32_t channels, struct err *err);
 /* Fills one slot; thread-safe for different slots. -1 without memory. */

@@ -528,34 +528,45 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
         plan.kv_splits != before->kv_splits || plan.workspace_bytes != before->workspace_bytes ||
         !conventions_same(&declared, &run->conventions))
         return err_set(err, ERR_INPUT, scenario->kernel,
-                       "has changed since the run that is to be isolated: run it again");
+                       "has changed since the run that is to be repeated: run it again");
     return 0;
+}
+
+int record_again(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                 const struct trace *run, enum probes probes, struct trace *t, const struct runner_progress *progress,
+                 struct trace **out, struct err *err)
+{
+    struct scenario own = *scenario; /* borrows what that owns */
+    *out = NULL;
+    own.problem.dtype = run->problem.dtype; /* the scenario may leave them open */
+    own.problem.k_dtype = run->problem.k_dtype;
+    own.problem.v_dtype = run->problem.v_dtype;
+    if (warm_child(r, paths, &own, probes, progress, err) != 0 || same_kernel(r, &own, run, err) != 0 ||
+        describe(r, &own, t, err) != 0) {
+        trace_free(t);
+        return -1;
+    }
+    report(progress, "running");
+    *out = t;
+    return timed_run(r->child, t, scenario->limit_s, progress, err);
 }
 
 int record_fed(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                const struct trace *run, struct trace *fed, uint32_t channels, const struct runner_progress *progress,
                struct trace **out, struct err *err)
 {
-    struct scenario own = *scenario; /* borrows what that owns */
-    struct trace *t = NULL;
+    struct trace *t;
     *out = NULL;
-    own.problem.dtype = run->problem.dtype; /* the scenario may leave them open */
-    own.problem.k_dtype = run->problem.k_dtype;
-    own.problem.v_dtype = run->problem.v_dtype;
-    if (warm_child(r, paths, &own, PROBES_FEED, progress, err) != 0 || same_kernel(r, &own, run, err) != 0 ||
-        feed_trace_like(run, &t, err) != 0 || describe(r, &own, t, err) != 0) {
-        trace_free(t);
+    if (feed_trace_like(run, &t, err) != 0) {
         trace_free(fed);
         return -1;
     }
     t->fed = fed;
     t->fed_channels = channels;
-    report(progress, "running");
-    const int failed = timed_run(r->child, t, scenario->limit_s, progress, err);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (trace_unfed(t, ch))
-            t->fed_channels &= ~(1u << ch);
-    *out = t;
+    const int failed = record_again(r, paths, scenario, run, PROBES_FEED, t, progress, out, err);
+    for (int ch = 0; *out && ch < ASC_CHANNELS; ch++)
+        if (trace_unfed(*out, ch))
+            (*out)->fed_channels &= ~(1u << ch);
     return failed;
 }
 

@@ -39,6 +39,11 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
 int record_fed(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                const struct trace *run, struct trace *fed, uint32_t channels, const struct runner_progress *progress,
                struct trace **out, struct err *err);
+/* The kernel of `run` once more, in a build with these probes, into the live trace t, which is taken over: one of the
+   same problem and slots, with inputs of its own. As record(); ERR_INPUT where the kernel is another one now. */
+int record_again(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                 const struct trace *run, enum probes probes, struct trace *t, const struct runner_progress *progress,
+                 struct trace **out, struct err *err);
 void recorder_free(struct recorder *r);
 
 #endif
