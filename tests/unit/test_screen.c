@@ -230,6 +230,10 @@ static void commands_are_typed(void **state)
     assert_true(screen_wait(&s, "shape.causal=top-left: r runs it"));
     screen_send(&s, ":set shape.kv_heads=3\r");
     assert_true(screen_wait(&s, "shape.kv_heads=3 is set, but "));
+    screen_send(&s, ":save tests/ses\t");
+    assert_true(screen_wait(&s, ":save tests/session/"));
+    screen_send(&s, "\033:save README.md\r");
+    assert_true(screen_wait(&s, "README.md is there already"));
     screen_send(&s, ":help fp\r");
     assert_true(screen_wait(&s, "nothing is called 'fp'"));
     screen_send(&s, ":help unst\r");
