@@ -27,6 +27,11 @@ static inline uint64_t simt_clock()
 static inline void __syncthreads() {}
 
 static const char *one_thread_error;
+/* Where a thread works, and which accesses are a probe's own: for events and checks, which there are none of here. */
+static inline void simt_place(int, int, int) {}
+static inline void simt_look_away(int) {}
+static inline void simt_look_again() {}
+
 static inline const char *simt_error()
 {
     return one_thread_error;
