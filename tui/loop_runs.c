@@ -4,6 +4,7 @@
 #include "tui/loop_state.h"
 #include "tui/panels.h"
 #include "tui/utf8.h"
+#include "tui/view_text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -206,6 +207,8 @@ static int list_length(const struct loop *l)
         return errors_view_lines(l->s);
     case VIEW_WHATIF:
         return whatif_view_rows(l->s);
+    case VIEW_FINDINGS:
+        return findings_view_count(l->s);
     default:
         return 0;
     }
@@ -217,6 +220,15 @@ static void choose_tensor(struct loop *l, int by)
     l->vs.selected = to >= n ? n - 1 : to;
     l->vs.selected = l->vs.selected > 0 ? l->vs.selected : 0;
     l->vs.top = 0;
+}
+
+static void go_to_finding(struct loop *l)
+{
+    struct cursor at;
+    if (!findings_view_place(l->s, &l->vs, &at))
+        loop_say(l, "where this begins is not recorded");
+    else if (session_jump_to(l->s, &at))
+        loop_open_view(l, VIEW_TILE);
 }
 
 int loop_list_action(struct loop *l, enum action a)
@@ -243,6 +255,8 @@ int loop_list_action(struct loop *l, enum action a)
         return 0;
     if (l->view == VIEW_ERRORS) {
         edit(l);
+    } else if (l->view == VIEW_FINDINGS) {
+        go_to_finding(l);
     } else if (l->view == VIEW_WHATIF) {
         if (session_run_choice(l->s, whatif_view_choice(l->s, &l->vs)) == 0)
             loop_say(l, "running with these formats");

@@ -1,9 +1,12 @@
 /* The kernel's text around an event, or around the probe of the cursor's stage. */
 #include "tui/panels.h"
 
+#include "tui/sign.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { PROBE_COLS = 9 }; /* "LSE part " */
 
 /* The event that the source stands at: one in the text that there is. */
 static const struct trace_event *standing_event(const struct session *s)
@@ -111,6 +114,32 @@ const char *source_event_text(const struct session *s)
     return e ? e->text : "";
 }
 
+/* Of a line with probes: the stage that is worst off and what its verdict is; returns the columns that takes. */
+static int probe_draw(const struct session *s, struct canvas *c, struct rect area, int row, int col, int line)
+{
+    const struct trace_info *info = &s->trace->info;
+    const char *mark = "", *label = "";
+    enum style style = STYLE_DIM;
+    int worst = -1;
+    for (size_t i = 0; i < info->n_sites; i++) {
+        const struct trace_site *site = &info->sites[i];
+        if (site->line != line || strcmp(site->file, info->source_name) != 0)
+            continue;
+        const struct stage_summary *stage = s->judgement ? &s->judgement->summary.stage[site->channel] : NULL;
+        const int upstream = stage && stage->local != MARK_BAD && stage->global == MARK_BAD;
+        const int rank = !stage ? 0 : stage->local == MARK_BAD ? 3 : upstream ? 2 : stage->local == MARK_OK ? 0 : 1;
+        if (rank <= worst)
+            continue;
+        worst = rank;
+        label = channel_label(site->channel);
+        mark = upstream ? sign_glyph(SIGN_UPSTREAM) : mark_text(stage ? stage->local : MARK_UNKNOWN, &style);
+        style = upstream ? sign_style(SIGN_UPSTREAM) : style;
+    }
+    const int used = canvas_put(c, area, row, col, STYLE_STRONG, label);
+    canvas_put(c, area, row, col + used + (used > 0), style, mark);
+    return PROBE_COLS;
+}
+
 void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent)
 {
     const char *text = s->trace ? s->trace->info.source : NULL;
@@ -133,7 +162,8 @@ void source_draw(const struct session *s, struct canvas *c, struct rect area, in
             else if (line_reported(s->trace, line))
                 canvas_put(c, area, row, 0, STYLE_WARNING, "!");
             canvas_printf(c, area, row, 1, here ? STYLE_STRONG : STYLE_DIM, "%*d", digits, line);
-            canvas_put_cut(c, area, row, digits + 3, here ? STYLE_STRONG : STYLE_TEXT,
+            const int gutter = dedent ? 0 : probe_draw(s, c, area, row, digits + 3, line);
+            canvas_put_cut(c, area, row, digits + 3 + gutter, here ? STYLE_STRONG : STYLE_TEXT,
                            shown + (own < indent ? own : indent));
         }
         text += length;

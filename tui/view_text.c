@@ -6,6 +6,7 @@
 #include "engine/session/lost.h"
 #include "engine/session/reports.h"
 #include "tui/actions.h"
+#include "tui/commands.h"
 #include "tui/panels.h"
 #include "tui/sign.h"
 #include "tui/text_flow.h"
@@ -128,15 +129,66 @@ static void log_flow(const struct session *s, struct text_flow *f)
         flow_put(f, STYLE_DIM, "neither compiler nor kernel said anything");
 }
 
+static const struct {
+    const char *title;
+    enum action actions[ACTION_COUNT + 1]; /* up to ACTION_NONE */
+} help_groups[] = {
+#define GROUP(title, ...) {title, {__VA_ARGS__, ACTION_NONE}},
+#include "tui/help_groups.def"
+#undef GROUP
+};
+
+static void key_flow(struct text_flow *f, enum action a)
+{
+    char line[256];
+    const struct action_text *text = action_text(a);
+    snprintf(line, sizeof line, "%-16s %s", text->keys, text->help);
+    flow_put(f, STYLE_TEXT, line);
+}
+
+/* The tables' own groups, then the keys of views, then what is left. */
+static void keys_flow(struct text_flow *f)
+{
+    char put[ACTION_COUNT] = {0};
+    for (size_t i = 0; i < sizeof help_groups / sizeof *help_groups; i++) {
+        flow_put(f, STYLE_STRONG, help_groups[i].title);
+        for (const enum action *a = help_groups[i].actions; *a != ACTION_NONE; a++) {
+            key_flow(f, *a);
+            put[*a] = 1;
+        }
+        flow_put(f, STYLE_TEXT, "");
+    }
+    for (int rest = 0; rest < 2; rest++) {
+        flow_put(f, STYLE_STRONG, rest ? "more" : "views");
+        for (int a = 0; a < ACTION_COUNT; a++) {
+            if (put[a] || (!rest && view_from_name(action_text(a)->name) < 0))
+                continue;
+            key_flow(f, a);
+            put[a] = 1;
+        }
+        flow_put(f, STYLE_TEXT, "");
+    }
+}
+
+static void commands_flow(struct text_flow *f)
+{
+    char line[512], name[96];
+    flow_put(f, STYLE_STRONG, "commands behind :");
+    for (int i = 0; command_text(i); i++) {
+        const struct command_text *text = command_text(i);
+        snprintf(name, sizeof name, "%s%s%s", text->name, text->arguments[0] ? " " : "", text->arguments);
+        snprintf(line, sizeof line, "%-16s %s", name, text->help);
+        flow_put(f, STYLE_TEXT, line);
+    }
+    flow_put(f, STYLE_TEXT, "and every key's action by its name, a count before it: `10 next-bad`");
+    flow_put(f, STYLE_TEXT, "");
+}
+
 static void help_flow(struct text_flow *f)
 {
     char line[256];
-    for (int a = 0; a < ACTION_COUNT; a++) {
-        const struct action_text *text = action_text(a);
-        snprintf(line, sizeof line, "%-16s %s", text->keys, text->help);
-        flow_put(f, STYLE_TEXT, line);
-    }
-    flow_put(f, STYLE_TEXT, "");
+    keys_flow(f);
+    commands_flow(f);
     flow_put(f, STYLE_STRONG, "signs of tiles, heads and elements");
     for (int sign = 0; sign < SIGN_COUNT; sign++) {
         snprintf(line, sizeof line, "%s  %-13s %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));

@@ -1,5 +1,8 @@
 /* Views of one stage, one tile, one row, one element: what they show at their edges. */
 #include "tests/unit/golden_screen.h"
+#include "tui/actions.h"
+#include "tui/commands.h"
+#include "tui/view_text.h"
 
 static void large(const struct session *s, int view, const char *name)
 {
@@ -152,12 +155,86 @@ static void rulers(void **state)
     fixture_free(s);
 }
 
+/* Every finding with its evidence and its survivors; the selected one is wholly visible, and has a place. */
+static void findings(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    struct judgement *j = s->judgement;
+    j->findings[0].evidence.rows = 512;
+    j->findings[0].evidence.chance_tried = 20000;
+    j->findings[0].evidence.chance_hit = 3;
+    for (int i = 1; i < 6; i++) {
+        j->findings[i] =
+            (struct finding){.channel = asc_u, .first = {9 + i, i, asc_u}, .row = 3, .col = i, .n_also = 2};
+        j->findings[i].also[0] = CAUSE_s_scaled_twice;
+        j->findings[i].also[1] = CAUSE_s_not_scaled;
+        snprintf(j->findings[i].text, sizeof j->findings[i].text, "wrong in %d of 25600 elements: no known cause", i);
+    }
+    j->n_findings = 6;
+    check(s, VIEW_FINDINGS, "several-findings");
+    const struct view_state last = {.selected = 5}, none = {.selected = 700};
+    char *text = draw_state(s, VIEW_FINDINGS, 80, 24, 0, &last);
+    assert_non_null(strstr(text, "▶ U: wrong in 5 of"));
+    assert_non_null(strstr(text, "6 of 6"));
+    free(text);
+    struct cursor at;
+    assert_int_equal(findings_view_place(s, &last, &at), 1);
+    assert_true(at.head == 1 && at.q_tile == 6 && at.kv_tile == 5 && at.channel == asc_u && at.row == 3 && at.col == 5);
+    assert_int_equal(findings_view_place(s, &none, &at), 1);
+    j->findings[5].first.slot = -1;
+    assert_int_equal(findings_view_place(s, &last, &at), 0);
+    j->n_findings = 0;
+    assert_int_equal(findings_view_place(s, &last, &at), 0);
+    assert_true(has(s, VIEW_FINDINGS, 80, 24, "nothing was found"));
+    fixture_free(s);
+}
+
+/* Probe lines carry the verdict of their stage. */
+static void source_says_what_is_wrong(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    assert_true(has(s, VIEW_SOURCE, 80, 24, "13  S ✗"));
+    s->trace->info.sites[0].channel = asc_p;
+    assert_true(has(s, VIEW_SOURCE, 80, 24, "13  P ~"));
+    s->trace->info.sites[0].channel = asc_q;
+    assert_true(has(s, VIEW_SOURCE, 80, 24, "13  Q ok"));
+    fixture_free(s);
+}
+
+/* No key and no command is left out of the help. */
+static void help_has_everything(void **state)
+{
+    (void)state;
+    struct session *s = fixture_new();
+    char *text = draw(s, VIEW_HELP, 200, 400, 0, 0);
+    for (int a = 0; a < ACTION_COUNT; a++) {
+        char line[512];
+        snprintf(line, sizeof line, "\n %-16s %s", action_text(a)->keys, action_text(a)->help);
+        const char *first = strstr(text, line);
+        if (!first || strstr(first + 1, line))
+            fail_msg("%s: not once in the help", action_text(a)->name);
+    }
+    for (int i = 0; command_text(i); i++)
+        assert_non_null(strstr(text, command_text(i)->name));
+    free(text);
+    fixture_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_200x60),  cmocka_unit_test(in_ascii),    cmocka_unit_test(map_of_any_size),
-        cmocka_unit_test(worst_wins), cmocka_unit_test(no_operands), cmocka_unit_test(operands_that_are_no_numbers),
+        cmocka_unit_test(at_200x60),
+        cmocka_unit_test(in_ascii),
+        cmocka_unit_test(map_of_any_size),
+        cmocka_unit_test(worst_wins),
+        cmocka_unit_test(no_operands),
+        cmocka_unit_test(operands_that_are_no_numbers),
         cmocka_unit_test(rulers),
+        cmocka_unit_test(findings),
+        cmocka_unit_test(source_says_what_is_wrong),
+        cmocka_unit_test(help_has_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
