@@ -67,6 +67,8 @@ struct spec {
     int isolated;       /* 1 + channel: everything up to it is fed what the right kernel has computed */
     unsigned seed;
     enum mistake mistake;
+    enum mistake also;          /* a second one, or RIGHT */
+    enum asc_channel also_from; /* the stage from which on that one is made, and the first one no more */
 };
 
 /* One q tile of a run. */
@@ -86,8 +88,15 @@ struct run {
     struct slot *slots;  /* owned */
     uint16_t *q, *k, *v; /* owned, f16: [q_len][D], [KV_HEADS][kv_len][D] */
     uint64_t random;
-    struct run *feed; /* owned: the run whose values are fed, or NULL */
+    struct run *feed;   /* owned: the run whose values are fed, or NULL */
+    enum mistake first; /* spec.mistake is that of the stage at hand, where there are two */
 };
+
+static inline void enter_stage(struct run *run, enum asc_channel ch)
+{
+    if (run->spec.also)
+        run->spec.mistake = ch >= run->spec.also_from ? run->spec.also : run->first;
+}
 
 static inline uint64_t test_random(uint64_t *state)
 {
@@ -245,7 +254,9 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim, bc = s->bc, lanes = lanes_of(s);
     const int real = st->row0 + r < s->q_len;
+    enter_stage(run, asc_m);
     float top = mistaken_start(run, st->m[r]);
+    enter_stage(run, asc_s);
     for (int c = 0; c < bc; c++) {
         t->score[c] = mistaken_score(run, st, t, r, c);
         if (real && s->shows_unmasked)
@@ -254,12 +265,15 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
         else if (real)
             t->score[c] = record(run, slot, asc_s, t->kv, (size_t)(r * bc + c), t->score[c]);
     }
+    enter_stage(run, asc_m);
     top = lagging(run, st->m[r], mistaken_maximum(run, st, t, r, top));
     if (real)
         top = record(run, slot, asc_m, t->kv, (size_t)r, top);
+    enter_stage(run, asc_alpha);
     float alpha = mistaken_alpha(run, st->m[r], top);
     if (real)
         alpha = record(run, slot, asc_alpha, t->kv, (size_t)r, alpha);
+    enter_stage(run, asc_p);
     float sum[MAX_LANES] = {0}, before_rounding[MAX_LANES] = {0};
     for (int c = 0; c < bc; c++) {
         const float p = mistaken_weight(run, st, t, r, c, top);
@@ -269,6 +283,7 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
         before_rounding[c % lanes] += p;
         t->pv_p[c] = round_to(pv_type(s), t->p[c]);
     }
+    enter_stage(run, asc_l);
     mistaken_sum(run, t, r, top, sum);
     memcpy(st->l_last + r * lanes, st->l + r * lanes, (size_t)lanes * sizeof(float));
     memcpy(st->u_last + r * D, st->u + r * D, (size_t)D * sizeof(float));
@@ -278,6 +293,7 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
         if (real)
             *l = record(run, slot, asc_l, t->kv, (size_t)(r * lanes + lane), *l);
     }
+    enter_stage(run, asc_u);
     for (int d = 0; d < D; d++) {
         float *u = &st->u[r * D + d];
         *u *= mistaken_u_factor(s, alpha, st->m[r]);
@@ -310,6 +326,7 @@ static inline void run_tile(struct run *run, const struct slot *slot, struct sta
                      .pv_p = malloc((size_t)s->bc * sizeof(float))};
     load_tile(run, run->k, OWN_HEAD, first, t.k);
     load_tile(run, run->v, OWN_HEAD, first, t.v);
+    enter_stage(run, asc_k);
     mistaken_tile(run, &t);
     for (size_t j = 0; j < n; j++) {
         t.k[j] = record(run, slot, asc_k, kv, j, t.k[j]);
@@ -333,7 +350,9 @@ static inline void run_end(struct run *run, const struct slot *slot, const struc
         if (st->row0 + i / D < s->q_len)
             st->u[i] = record(run, slot, asc_u, last_kv, (size_t)i, st->u[i]);
     for (int r = 0; r < s->br && st->row0 + r < s->q_len; r++) {
+        enter_stage(run, asc_lse);
         record(run, slot, asc_lse, 0, (size_t)r, mistaken_lse(run, st, r));
+        enter_stage(run, asc_o);
         for (int d = 0; d < D; d++)
             record(run, slot, asc_o, 0, (size_t)(r * D + d), mistaken_o(run, st, r, d));
     }
@@ -468,6 +487,7 @@ static inline struct run *run_kernel(const struct spec *s)
 {
     struct run *run = calloc(1, sizeof *run);
     run->spec = *s;
+    run->first = s->mistake;
     run->scale = 1 / sqrtf((float)s->head_dim);
     run->random = s->seed;
     run->n_slots = (s->q_len + s->br - 1) / s->br;

@@ -73,11 +73,40 @@ static void every_mistake_is_tried(void **state)
             fail_msg("%s is not tried", cause_name((enum cause)cause));
 }
 
+/* Two mistakes at once: local verdicts tell them apart, and each stage has its own name and no other. */
+static void two_mistakes_are_named_both(void **state)
+{
+    (void)state;
+    static const enum mistake of_stage[] = {K_ROW_MOVED,    S_SCALED_TWICE, M_FIRST_HALF, ALPHA_INVERTED, P_BASE_2,
+                                            L_NOT_RESCALED, U_KEY_DROPPED,  O_PREVIOUS_L, LSE_BASE_2};
+    enum { STAGES = sizeof of_stage / sizeof of_stage[0] };
+    for (int a = 0; a < STAGES; a++) {
+        for (int b = a + 1; b < STAGES; b++) {
+            const enum cause first = listed[of_stage[a]].cause, second = listed[of_stage[b]].cause;
+            struct spec s = spec_of(&shapes[0], of_stage[a], FILL_NORMAL, (unsigned)(100 + 10 * a + b));
+            struct outcome o;
+            s.also = of_stage[b];
+            s.also_from = cause_channel(second);
+            assert_int_equal(run_outcome(&s, scratch, &o), 0);
+            if (o.culprits != (1u << cause_channel(first) | 1u << cause_channel(second)))
+                fail_msg("%s and %s: culprits %x", listed[s.mistake].name, listed[s.also].name, o.culprits);
+            for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
+                const int is_one = cause == (int)first || cause == (int)second;
+                const int is_like_one = synonyms((enum cause)cause, first) || synonyms((enum cause)cause, second);
+                if (o.named[cause] ? !is_like_one : is_one)
+                    fail_msg("%s and %s: %s is%s named", listed[s.mistake].name, listed[s.also].name,
+                             cause_name((enum cause)cause), o.named[cause] ? "" : " not");
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listed_mistakes_are_named),
         cmocka_unit_test(every_mistake_is_tried),
+        cmocka_unit_test(two_mistakes_are_named_both),
     };
     return cmocka_run_group_tests_name("oracle: causes", tests, scratch_begin, scratch_end);
 }
