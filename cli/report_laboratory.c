@@ -6,6 +6,8 @@
 #include "engine/session/whatif.h"
 #include <math.h>
 
+enum { MOST_SLOTS = 16 }; /* half a second at 8 heads of 512 queries and keys */
+
 /* JSON has no infinity and no NaN. */
 static json_t *number(double x)
 {
@@ -63,9 +65,8 @@ static json_t *error_json(const struct path_error *e)
 
 json_t *report_json_compare(const struct trace *t)
 {
-    enum { MOST = 64 };
-    struct survey_row rows[MOST], total;
-    const int all = t->layout.n_slots, n = all < MOST ? all : MOST;
+    struct survey_row rows[MOST_SLOTS], total;
+    const int all = t->layout.n_slots, n = all < MOST_SLOTS ? all : MOST_SLOTS;
     for (int i = 0; i < n; i++) {
         struct comparison c;
         if (comparison_make(t, (int)((int64_t)i * all / n), &c) != 0)
@@ -73,6 +74,8 @@ json_t *report_json_compare(const struct trace *t)
         survey_row_of(&c, &rows[i]);
         comparison_free(&c);
     }
+    if (!n)
+        return NULL;
     survey_total(rows, n, &total);
     json_t *shares = json_object();
     for (int p = 0; p < PLAYERS; p++)
@@ -84,10 +87,10 @@ json_t *report_json_compare(const struct trace *t)
 json_t *report_json_whatif(const struct trace *t)
 {
     struct whatif *w;
-    int pieces, failed = whatif_begin(t, &w, &pieces) != 0;
+    int pieces, failed = whatif_begin(t, MOST_SLOTS, &w, &pieces) != 0;
     for (int i = 0; !failed && i < pieces; i++)
         failed = whatif_piece(t, w, i) != 0;
-    json_t *json = !failed && w->given_known ? json_array() : NULL;
+    json_t *json = !failed && w->given_known && pieces ? json_array() : NULL;
     for (int i = 0; json && i < w->n; i++) {
         char words[96];
         whatif_words(&w->row[i].choice, words, sizeof words);

@@ -1,6 +1,6 @@
 /* What a user waits for: a run, the opening of a trace, a frame. Medians over several rounds, beside what is aimed at.
  */
-#include "engine/session/session.h"
+#include "engine/session/look.h"
 #include "tui/view.h"
 
 #include <stdio.h>
@@ -39,6 +39,11 @@ static double report(const char *what, struct samples *s, double aim_ms)
     printf("\n");
     fflush(stdout);
     return median;
+}
+
+static void no_wake(void *ctx)
+{
+    (void)ctx;
 }
 
 static int fail(const char *what, const struct err *err)
@@ -106,6 +111,35 @@ static int bench_trace(const struct session *session, const char *path, struct e
     return 0;
 }
 
+/* Until what a view asks for is there, all of it; with the laboratory's own thread. */
+static void bench_look(const struct session *session, unsigned wanted, const char *what, double aim_ms)
+{
+    struct samples time = {.n = 0};
+    for (int i = 0; i < ROUNDS; i++) {
+        struct laboratory *l;
+        const double begin = now_ms();
+        if (laboratory_new(session->trace, no_wake, NULL, &l) != 0)
+            return;
+        laboratory_ask(l, wanted, 0);
+        laboratory_finish(l);
+        time.ms[time.n++] = now_ms() - begin;
+        laboratory_free(l);
+    }
+    report(what, &time, aim_ms);
+}
+
+/* Then the session's own, so that the frames have something to draw. */
+static void bench_looks(struct session *session)
+{
+    const unsigned all = LABORATORY_FORMATS | LABORATORY_COMPARISON | LABORATORY_SURVEY | LABORATORY_WHATIF;
+    bench_look(session, LABORATORY_FORMATS, "formats: every code of the run", 0);
+    bench_look(session, LABORATORY_COMPARISON, "compare: three paths of a q tile, its shares", 100);
+    bench_look(session, LABORATORY_SURVEY, "compare: the same of every q tile", 0);
+    bench_look(session, LABORATORY_WHATIF, "whatif: all rows", 0);
+    session_look(session, all);
+    session_look_finish(session);
+}
+
 static int bench_frames(const struct session *session, struct err *err)
 {
     struct canvas canvas;
@@ -143,6 +177,8 @@ int main(int argc, char **argv)
     int status = bench_run(argv[1], &session, &err);
     if (status == 0)
         status = bench_trace(session, path, &err);
+    if (status == 0)
+        bench_looks(session);
     if (status == 0)
         status = bench_frames(session, &err);
     session_free(session);

@@ -99,7 +99,7 @@ static int predict(struct laboratory *l, const struct whatif_choice *tried, int 
     int pieces = l->pieces[1], done = restart ? 0 : l->done[1], failed = 0;
     if (restart) {
         whatif_free(l->predicting);
-        failed = whatif_begin(l->t, &l->predicting, &pieces) != 0;
+        failed = whatif_begin(l->t, WHATIF_SLOTS, &l->predicting, &pieces) != 0;
         for (int i = 0; !failed && i < n_tried; i++)
             whatif_add(l->predicting, &tried[i]);
     } else if (done < pieces) {

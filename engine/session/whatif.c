@@ -213,7 +213,7 @@ static int find_amax(const struct trace *t, int which, float **out)
     return failed ? -1 : 0;
 }
 
-int whatif_begin(const struct trace *t, struct whatif **out, int *pieces)
+int whatif_begin(const struct trace *t, int most, struct whatif **out, int *pieces)
 {
     struct whatif *w = calloc(1, sizeof *w);
     struct trace view;
@@ -225,7 +225,7 @@ int whatif_begin(const struct trace *t, struct whatif **out, int *pieces)
         return -1;
     w->given_known = given_view(t, &view);
     w->all = t->layout.n_slots;
-    w->slots = w->all < WHATIF_SLOTS ? w->all : WHATIF_SLOTS;
+    w->slots = w->all < most ? w->all : most;
     for (int i = 0; w->given_known && i < 3; i++)
         if (find_amax(t, i, &w->amax[i]) != 0) {
             whatif_free(w);

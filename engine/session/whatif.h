@@ -46,8 +46,9 @@ struct whatif {
     float *amax[3];
 };
 
-/* The run's own choice first, then common ones. pieces: one for each slot. -1: no memory. */
-int whatif_begin(const struct trace *t, struct whatif **out, int *pieces);
+/* The run's own choice first, then common ones. most: slots that are taken, evenly spread over all of them. pieces: one
+   for each. -1: no memory. */
+int whatif_begin(const struct trace *t, int most, struct whatif **out, int *pieces);
 int whatif_piece(const struct trace *t, struct whatif *w, int piece);
 void whatif_free(struct whatif *w); /* NULL is legal */
 /* One more choice, before the first piece. -1: there is no room. */

@@ -47,6 +47,22 @@ Written by `make fp8`; `attnscope run` says the same of one run.
   the largest of them; outliers set the step for all the others.
 - **Q in f16** (`fp8_mixed`) is better than codes throughout: no score has the rounding of Q in it. **P in e4m3**
   (`fp8_mma`) adds little to what Q, K and V cost already.
+
+## Finding out for one run
+
+The same questions, asked of any run that is open, live or saved, of your kernel or of these:
+
+- `F`, the view *formats*: which codes occur, which values were saturated, flushed to zero or made NaN, and for each group
+  that shares a scale its largest value, the bits of headroom, and the scale that would have had the least error.
+- `C`, *compare*: float64, a kernel that stays in f16, and this run on the same inputs, kv tile by kv tile; for an element
+  of O the parts that Q, K, P, V and the rest have in its error, with the step and the key that it mostly comes from, and
+  their shares in a q tile and in the run. Parts follow the dataflow on this run's own scores: P's is what its rounding did
+  here, which rounding P of exact scores would not show.
+- `X`, *what if*: what O would err by in other formats, with a scale for the tensor, a head or N rows, or with other
+  scales, predicted without running the kernel. `:whatif q=f16 rows:32 x0.5` adds a row; Enter runs one, where the
+  scenario and the kernel can. The predictions of the kernels above are within 0.2 % of what they measure.
+
+`attnscope show --view formats|compare|whatif` prints each, `run --json` has the numbers.
 """
 
 
