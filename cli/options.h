@@ -29,7 +29,8 @@ struct options {
     int repeat; /* launches that bench times */
     const char *isolate, *feed, *backend, *mem;
     const char *probes;                                /* "on", "off" or "compare" */
-    const char *shape, *patch, *output, *view, *junit, *svg, *background, *at; /* NULL: not given; borrowed from argv, as all strings here */
+    const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
+    const char *svg, *background, *at;                 /* as these */
     const char *settings[MAX_SETTINGS];                /* "key=value", in order */
     int n_settings;
     const char *defines[MAX_DEFINES]; /* "NAME=VALUE" or "NAME", in order */

@@ -2,6 +2,7 @@
 #include "tui/term.h"
 
 #include "tui/actions.h"
+#include "tui/osc52.h"
 #include "tui/theme.h"
 #include "tui/utf8.h"
 #include <errno.h>
@@ -493,51 +494,14 @@ void term_suspend(void)
     take_mouse();
 }
 
-/* RFC 4648, with the bytes around it; owned by the caller. */
-static char *osc52(const char *text, size_t *n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const size_t length = strlen(text);
-    char *out = malloc(length / 3 * 4 + 32), *at = out;
-    if (!out)
-        return NULL;
-    at = stpcpy(at, "\033]52;c;");
-    for (size_t i = 0; i < length; i += 3) {
-        const unsigned char *b = (const unsigned char *)text + i;
-        const size_t left = length - i;
-        const unsigned bits = (unsigned)b[0] << 16 | (left > 1 ? (unsigned)b[1] << 8 : 0) | (left > 2 ? b[2] : 0);
-        for (int k = 0; k < 4; k++)
-            *at++ = (size_t)k > left ? '=' : digits[bits >> (18 - 6 * k) & 63];
-    }
-    *at++ = '\a';
-    *n = (size_t)(at - out);
-    return out;
-}
-
 void term_copy(const char *text)
 {
-    const char *name = getenv("TERM"), *tmux = getenv("TMUX"), *screen = getenv("STY");
     size_t n = 0;
-    char *sequence = osc52(text, &n);
+    char *sequence = osc52_sequence(text, getenv("TERM"), getenv("TMUX"), getenv("STY"), &n);
     if (!sequence)
         return;
     refresh();
-    if (tmux && *tmux) {
-        /* tmux passes it on itself where set-clipboard is on, else what is wrapped where allow-passthrough is. */
-        write_all(sequence, n);
-        write_all("\033Ptmux;\033", 8);
-        write_all(sequence, n);
-        write_all("\033\\", 2);
-    } else if ((screen && *screen) || (name && strncmp(name, "screen", 6) == 0)) {
-        /* GNU screen takes at most 768 bytes in one piece. */
-        for (size_t i = 0; i < n; i += 512) {
-            write_all("\033P", 2);
-            write_all(sequence + i, n - i < 512 ? n - i : 512);
-            write_all("\033\\", 2);
-        }
-    } else {
-        write_all(sequence, n);
-    }
+    write_all(sequence, n);
     free(sequence);
 }
 

@@ -133,7 +133,7 @@ static void tile_row_draw(const struct session *s, const struct path_tile *t, co
     const struct path_error *const errors[3] = {t->s, t->p, t->ul};
     const int here = kv == s->cursor.kv_tile;
     const enum style style = here ? STYLE_STRONG : t->visited ? STYLE_TEXT : STYLE_DIM;
-    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_KV, 0, kv, 1);
+    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_KV, 0, kv, 0);
     canvas_printf(c, area, row, 0, style, "%s%d", here ? "▶k" : " k", kv);
     for (int i = 0; i < 3; i++)
         for (int path = 0; path < PATHS; path++) {

@@ -2,6 +2,7 @@
 #include "tui/canvas.h"
 #include "tui/hits.h"
 #include "tui/number.h"
+#include "tui/osc52.h"
 #include "tui/svg.h"
 #include "tui/text_flow.h"
 #include "tui/theme.h"
@@ -358,6 +359,50 @@ static void pictures(void **state)
     canvas_free(&c);
 }
 
+static void expect_sequence(const char *text, const char *term, const char *tmux, const char *expected)
+{
+    size_t n = 0;
+    char *made = osc52_sequence(text, term, tmux, NULL, &n);
+    assert_non_null(made);
+    assert_int_equal(n, strlen(expected));
+    assert_memory_equal(made, expected, n);
+    free(made);
+}
+
+/* RFC 4648, section 10, and what is wrapped around it. */
+static void clipboard_sequences(void **state)
+{
+    (void)state;
+    expect_sequence("", "xterm", NULL, "\033]52;c;\a");
+    expect_sequence("f", "xterm", NULL, "\033]52;c;Zg==\a");
+    expect_sequence("fo", "xterm", "", "\033]52;c;Zm8=\a");
+    expect_sequence("foo", NULL, NULL, "\033]52;c;Zm9v\a");
+    expect_sequence("foobar", "xterm", NULL, "\033]52;c;Zm9vYmFy\a");
+    expect_sequence("f", "screen", "x,1,0", "\033]52;c;Zg==\a\033Ptmux;\033\033]52;c;Zg==\a\033\\");
+    expect_sequence("f", "screen.xterm", NULL, "\033P\033]52;c;Zg==\a\033\\");
+    /* Pieces for GNU screen come together again. */
+    char text[2000], joined[4096];
+    size_t n = 0, whole_bytes = 0, joined_bytes = 0;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    char *whole = osc52_sequence(text, "xterm", NULL, NULL, &whole_bytes);
+    char *pieces = osc52_sequence(text, "xterm", NULL, "1.tty", &n);
+    for (size_t i = 0; i < n;) {
+        const char *end = memmem(pieces + i, n - i, "\033\\", 2);
+        assert_non_null(end);
+        assert_memory_equal(pieces + i, "\033P", 2);
+        const size_t bytes = (size_t)(end - pieces) - i - 2;
+        assert_true(bytes <= 768);
+        memcpy(joined + joined_bytes, pieces + i + 2, bytes);
+        joined_bytes += bytes;
+        i = (size_t)(end - pieces) + 2;
+    }
+    assert_int_equal(joined_bytes, whole_bytes);
+    assert_memory_equal(joined, whole, whole_bytes);
+    free(whole);
+    free(pieces);
+}
+
 static void clicks_find_what_was_drawn_last(void **state)
 {
     (void)state;
@@ -428,6 +473,7 @@ int main(void)
         cmocka_unit_test(the_terminal_says_its_background),
         cmocka_unit_test(looks_are_words),
         cmocka_unit_test(pictures),
+        cmocka_unit_test(clipboard_sequences),
         cmocka_unit_test(clicks_find_what_was_drawn_last),
         cmocka_unit_test(every_key_has_one_action),
         cmocka_unit_test(documented_keys_are_current),

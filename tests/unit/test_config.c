@@ -127,10 +127,8 @@ int main(void)
     assert_true(mkdtemp(temporary(path, "config")) != NULL);
     strncat(path, "/config.ini", sizeof path - strlen(path) - 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(none_is_the_defaults),
-        cmocka_unit_test(each_mistake_has_its_line),
-        cmocka_unit_test(where_it_is),
-        cmocka_unit_test(what_it_sets), /* the last one: it changes the keys */
+        cmocka_unit_test(none_is_the_defaults), cmocka_unit_test(each_mistake_has_its_line),
+        cmocka_unit_test(where_it_is), cmocka_unit_test(what_it_sets), /* the last one: it changes the keys */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
