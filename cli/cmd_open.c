@@ -83,6 +83,7 @@ static int show(const struct options *o, struct session *s, struct err *err)
     const char *view = o->view ? o->view : tui_view_names()[0];
     session_look(s, view_looks((enum view_id)view_from_name(view)));
     session_look_finish(s);
+    session_want_states(s, view_from_name(view) == VIEW_STATE);
     return o->svg ? write_picture(o, s, view, err) : tui_show(s, view, o->cols, o->rows, o->ascii, stdout, err);
 }
 

@@ -289,6 +289,7 @@ void report_write_findings(const struct session *s, FILE *out)
     }
     for (int i = 0; i < j->n_findings; i++)
         write_finding(s, &j->findings[i], out);
+    report_write_onset(s, out);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.suspicious & 1u << ch)
             fprintf(out,

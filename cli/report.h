@@ -23,6 +23,12 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES]);
 /* "S is the first bad stage, from batch 0, head 0, ... on", the finding of each culprit with its probe line, events. */
 void report_write_findings(const struct session *s, FILE *out);
 
+/* "NaN begins at P h0 q0 k1 [3, 17]: ..." and where the softmax state is broken first; nothing where neither is so. */
+void report_write_onset(const struct session *s, FILE *out);
+/* The same as JSON; null where every number is one, or nothing is broken. */
+json_t *report_json_onset(const struct session *s);
+json_t *report_json_state_break(const struct session *s);
+
 /* "expectation: ..." where the scenario states one, or where nothing could be judged; nothing otherwise. */
 void report_write_expectation(const struct session *s, FILE *out);
 

@@ -236,6 +236,8 @@ static void put_judgement(json_t *json, const struct session *s)
     json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));
     json_object_set_new(json, "stages", stages);
     json_object_set_new(json, "findings", findings);
+    json_object_set_new(json, "onset", report_json_onset(s));
+    json_object_set_new(json, "state_break", report_json_state_break(s));
 }
 
 /* Each limit that the scenario states. */

@@ -72,7 +72,7 @@ static void zoom(struct loop *l)
 {
     if (shows_element(l))
         loop_open_view(l, VIEW_SOURCE);
-    else if (l->view == VIEW_OVERVIEW || l->view == VIEW_MAP)
+    else if (l->view == VIEW_OVERVIEW || l->view == VIEW_MAP || l->view == VIEW_ONSET)
         loop_open_view(l, VIEW_TILE);
 }
 
@@ -137,6 +137,8 @@ static int step(struct loop *l, enum action a, int times)
         {ACTION_COL_PREV, session_step_col, -1},
         {ACTION_STOP_NEXT, session_seek, 1},
         {ACTION_STOP_PREV, session_seek, -1},
+        {ACTION_NEXT_ROOT, session_go_root, 1},
+        {ACTION_PREV_ROOT, session_go_root, -1},
         {ACTION_JUMP_FORWARD, session_jump, 1},
         {ACTION_JUMP_BACK, session_jump, -1},
     };
@@ -260,6 +262,10 @@ static void command(struct loop *l, enum action a)
         break;
     case ACTION_BACK:
         loop_go_back(l);
+        break;
+    case ACTION_ONSET:
+        session_go_root(l->s, 0);
+        open_view(l, a);
         break;
     case ACTION_MARK:
     case ACTION_GO_MARK:

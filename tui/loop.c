@@ -116,6 +116,7 @@ static void note_last_words(const struct loop *l)
 static int turn(struct loop *l, struct err *err)
 {
     session_look(l->s, view_looks(l->view));
+    session_want_states(l->s, l->view == VIEW_STATE);
     note_last_words(l);
     if (draw(l, err) != 0)
         return -1;

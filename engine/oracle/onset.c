@@ -314,6 +314,7 @@ struct finding_roots {
     struct onset *out;
     struct onset_root last; /* the run of elements that the next one may belong to */
     int has_last;
+    int kept[ASC_CHANNELS];
     int steps[ONSET_KEPT]; /* of out->first */
 };
 
@@ -338,8 +339,8 @@ static void add_root(struct finding_roots *f, int step, enum asc_channel ch, int
     }
     f->has_last = 1;
     f->last = root;
-    f->last.members = out->n < ONSET_KEPT;
-    if (out->n < ONSET_KEPT) {
+    f->last.members = f->kept[ch] < ONSET_PER_STAGE;
+    if (f->kept[ch]++ < ONSET_PER_STAGE) {
         f->steps[out->n] = step;
         out->first[out->n++] = root;
     }
@@ -415,7 +416,8 @@ static int follow_root(struct onset_map *map, struct onset_root *root, int step)
         *cell |= CELL_REACHED;
         left--;
     }
-    const int failed = walk(&w, step < 0 && root->channel != asc_q ? map->n_steps : step < 0 ? 0 : step);
+    const int at_end = step < 0 && root->channel != asc_q;
+    const int failed = walk(&w, at_end ? map->n_steps : step > 0 ? step : 0);
     count_rows(map, root);
     for (size_t i = 0; i < map->n_cells; i++)
         map->cells[i] &= (uint16_t)~CELL_REACHED;

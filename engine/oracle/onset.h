@@ -46,7 +46,7 @@ enum onset_operand {
 };
 const char *onset_operand_label(enum onset_operand o);
 
-enum { ONSET_PRODUCTS = 4, ONSET_KEPT = 32 };
+enum { ONSET_PRODUCTS = 4, ONSET_PER_STAGE = 8, ONSET_KEPT = ONSET_PER_STAGE * ASC_CHANNELS };
 
 /* Of s: q[row, index] k[col, index]. Of u: p[row, index] v[index, col], index a key of the tile. */
 struct onset_product {
@@ -78,7 +78,7 @@ struct onset {
     uint64_t roots; /* elements */
     uint64_t of_rule[RULE_COUNT], of_stage[ASC_CHANNELS];
     uint64_t outputs;                    /* elements of o that should be finite and are not */
-    int n;                               /* the first ones, as they were executed */
+    int n;                               /* the first ONSET_PER_STAGE of each stage, as they were executed */
     struct onset_root first[ONSET_KEPT]; /* [n] */
 };
 

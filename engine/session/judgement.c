@@ -2,6 +2,7 @@
 
 #include "engine/oracle/fingerprint.h"
 #include "engine/session/case.h"
+#include "engine/session/onset.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ int judgement_new(const struct trace *t, struct judgement **out)
     j->n_slots = t->layout.n_slots;
     j->kv_tiles = t->layout.kv_tiles;
     j->summary.first.slot = -1;
+    j->state_break.slot = -1;
     j->run_incomplete = strcmp(t->info.status, "complete") != 0;
     j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
     j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
@@ -33,6 +35,7 @@ void judgement_free(struct judgement *j)
     free(j->tiles);
     free(j->slot_done);
     free(j->fingerprint);
+    run_onset_free(j->onset);
     free(j);
 }
 

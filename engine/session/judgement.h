@@ -42,6 +42,14 @@ struct stage_summary {
     struct exact_tiles exact;
 };
 
+/* Where an invariant of the softmax state is broken first (states.h). */
+struct state_break {
+    int slot, kv, row; /* slot -1: nowhere, as far as was looked */
+    unsigned broken;   /* set of 1u << enum invariant (engine/oracle/invariants.h) */
+};
+
+struct run_onset;
+
 struct finding {
     enum asc_channel channel; /* the culprit stage */
     struct place first;       /* its first bad tile, and the element there */
@@ -81,6 +89,8 @@ struct judgement {
     struct finding findings[MAX_FINDINGS]; /* one per culprit, first culprit first, then one for tiles left out */
     int n_findings;
     int complete; /* every slot is judged and every culprit's causes are tested */
+    struct state_break state_break;
+    struct run_onset *onset; /* owned: where NaN and infinity begin (onset.h); NULL: nowhere, or not known yet */
 };
 
 int judgement_new(const struct trace *t, struct judgement **out);

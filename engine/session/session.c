@@ -2,6 +2,7 @@
 
 #include "engine/runners/stamps.h"
 #include "engine/session/look.h"
+#include "engine/session/onset.h"
 #include "engine/session/reports.h"
 #include "engine/session/rerun.h"
 #include "engine/session/show_run.h"
@@ -279,11 +280,15 @@ static void take_findings(struct session *s, struct mail *mail)
     if (mail->complete && j) {
         memcpy(j->findings, mail->findings, (size_t)mail->n_findings * sizeof *j->findings);
         j->n_findings = mail->n_findings;
+        j->state_break = mail->state_break;
+        j->onset = mail->onset;
+        mail->onset = NULL;
         j->complete = 1;
         if (j == s->judgement)
             s->finding = j->n_findings ? &j->findings[0] : NULL;
     }
     free(mail->findings);
+    run_onset_free(mail->onset);
 }
 
 /* Where a run that ended early came to. */

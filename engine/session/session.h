@@ -5,6 +5,7 @@
 #define SESSION_SESSION_H
 
 #include "engine/base/err.h"
+#include "engine/oracle/invariants.h"
 #include "engine/runners/runner.h"
 #include "engine/session/change.h"
 #include "engine/session/cursor.h"
@@ -76,6 +77,9 @@ struct session {
     struct place operands_place;
     /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
     double *row_want[ASC_CHANNELS];
+    struct row_states states;      /* of the rows of a slot, after every step; steps NULL: not known. Owned */
+    int states_slot;               /* that slot */
+    int wants_states;              /* 1: a view shows those of the cursor's slot */
     struct judge_scratch *scratch; /* owned: to make the detail with */
     int follow_first;              /* 1: the cursor still goes to the first bad tile by itself */
     int at_event; /* 1: the run has an event with a line, and the source stands there until the cursor moves */
@@ -146,6 +150,9 @@ int session_step_order(struct session *s, int by);
 int session_step_visit(struct session *s, int by);
 int session_step_element(struct session *s, int by);
 int session_go(struct session *s, struct place place);
+/* To the first root of NaN and infinity (by 0), or from root to root; and which one the cursor is at, or -1. */
+int session_go_root(struct session *s, int by);
+int session_root(const struct session *s);
 int session_go_cursor(struct session *s, const struct cursor *to);
 int session_jump_to(struct session *s, const struct cursor *to); /* the same; the jump can be gone back */
 int session_go_mark(struct session *s, uint32_t letter);         /* ': where the last jump began */
@@ -163,6 +170,10 @@ int session_seek(struct session *s, int by);
 /* Makes the detail that of the cursor's tile; the verbs and session_update() call it. */
 void session_refresh_detail(struct session *s);
 void session_drop_detail(struct session *s);
+/* The softmax state of the cursor's slot, for as long as a view shows it. */
+void session_want_states(struct session *s, int on);
+void session_refresh_states(struct session *s);
+void session_drop_states(struct session *s);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */
 struct place session_place(const struct session *s);

@@ -81,6 +81,7 @@ void session_refresh_detail(struct session *s)
     const struct place place = session_place(s);
     if (s->judgement)
         pins_refresh(&s->pins, s->trace, s->judgement, s->scratch);
+    session_refresh_states(s);
     const int known = s->detail.got && same_place(s->detail_place, place);
     if (known && s->detail_row == s->cursor.row)
         return;
@@ -102,6 +103,7 @@ void session_drop_detail(struct session *s)
     judgement_detail_free(&s->detail);
     derivation_free(&s->operands);
     drop_row_state(s);
+    session_drop_states(s);
     pins_forget(&s->pins);
 }
 

@@ -3,7 +3,9 @@
 #include "engine/base/pool.h"
 #include "engine/session/feed.h"
 #include "engine/session/measure.h"
+#include "engine/session/onset.h"
 #include "engine/session/record.h"
+#include "engine/session/states.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +46,7 @@ struct work {
     atomic_int next, preferred, judge_failed;
     struct cause_plan plan;
     struct cause_evidence (*evidence)[CAUSE_COUNT]; /* owned while causes are tested, [pool threads] */
+    struct run_onset *onset;                        /* owned until it is mailed; its lock is `lock` */
 };
 
 double work_clock(void)
@@ -189,12 +192,54 @@ static int collect_step(void *ctx, int worker)
     return 1;
 }
 
+/* The roots of one slot a step, in slots where any number is none. */
+static int onset_step(void *ctx, int worker)
+{
+    struct work *w = ctx;
+    struct onset *found = NULL;
+    const int slot = atomic_fetch_add(&w->next, 1);
+    if (slot >= w->judgement->n_slots || stopped(w) || atomic_load(&w->judge_failed))
+        return 0;
+    if (run_onset_wanted(w->judgement, slot)) {
+        found = malloc(sizeof *found);
+        if (!found || onset_of_slot(w->trace, slot, w->scratch[worker], found) != 0)
+            atomic_store(&w->judge_failed, 1);
+    }
+    pthread_mutex_lock(&w->lock);
+    if (found && !atomic_load(&w->judge_failed))
+        run_onset_add(w->onset, w->trace, slot, found);
+    w->mail.done = slot + 1;
+    w->mail.total = w->judgement->n_slots;
+    pthread_mutex_unlock(&w->lock);
+    free(found);
+    return 1;
+}
+
+/* Of an ordinary run; causes and onset are no question of an isolated one. */
+static void find_onset(struct work *w)
+{
+    int wanted = 0;
+    for (int slot = 0; slot < w->judgement->n_slots && !wanted; slot++)
+        wanted = run_onset_wanted(w->judgement, slot);
+    if (!wanted || w->run)
+        return;
+    if (run_onset_new(w->trace, &w->onset) != 0) {
+        atomic_store(&w->judge_failed, 1);
+        return;
+    }
+    enter_phase(w, PHASE_JUDGING, "looking where NaN begins");
+    atomic_store(&w->next, 0);
+    pool_start(w->pool, onset_step, w);
+    pool_wait(w->pool);
+}
+
 static int find(struct work *w, struct err *err)
 {
     struct summary summary;
     struct finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
     const int workers = pool_threads(w->pool);
     judgement_summarise(w->judgement, w->trace, &summary);
+    find_onset(w);
     const unsigned culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
     if (judgement_plan(w->judgement, w->trace, culprits, w->scratch[0], &w->plan) != 0)
         atomic_store(&w->judge_failed, 1);
@@ -206,6 +251,9 @@ static int find(struct work *w, struct err *err)
         for (int i = 1; i < workers; i++)
             cause_add_evidence(w->evidence[0], w->evidence[i]);
     }
+    struct state_break state_break = {.slot = -1};
+    if (!w->run && !stopped(w) && states_find_break(w->judgement, w->trace, w->scratch[0], &state_break) != 0)
+        atomic_store(&w->judge_failed, 1);
     const int complete = findings && w->evidence && !atomic_load(&w->judge_failed) && !stopped(w);
     const int n =
         complete ? judgement_find(w->judgement, w->trace, &summary, &w->plan, w->evidence[0], w->scratch[0], findings)
@@ -214,12 +262,19 @@ static int find(struct work *w, struct err *err)
     w->evidence = NULL;
     if (!complete) {
         free(findings);
+        run_onset_free(w->onset);
+        w->onset = NULL;
         return stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled while looking for causes")
                           : err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
     }
+    onset_tell(w->onset, findings, n);
     pthread_mutex_lock(&w->lock);
+    w->mail.state_break = state_break;
     w->mail.findings = findings;
     w->mail.n_findings = n;
+    run_onset_free(w->mail.onset);
+    w->mail.onset = w->onset;
+    w->onset = NULL;
     w->mail.complete = 1;
     pthread_mutex_unlock(&w->lock);
     signal_mail(w);
@@ -441,6 +496,7 @@ int work_collect(struct work *w, struct mail *mail)
     w->mail.trace = NULL;
     w->mail.judgement = NULL;
     w->mail.findings = NULL;
+    w->mail.onset = NULL;
     w->mail.complete = 0;
     w->mail.log = NULL;
     w->mail.n_log = 0;
@@ -491,6 +547,7 @@ static void drop_mail(struct mail *mail)
     judgement_free(mail->judgement);
     trace_free(mail->trace);
     free(mail->findings);
+    run_onset_free(mail->onset);
     for (size_t i = 0; i < mail->n_log; i++)
         free(mail->log[i]);
     free(mail->log);

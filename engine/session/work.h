@@ -18,7 +18,9 @@ struct mail {
     int complete;                /* 1: every slot is judged, findings[n_findings] are all there are */
     struct finding *findings;    /* owned; comes with complete */
     int n_findings;
-    char **log; /* new lines */
+    struct state_break state_break;
+    struct run_onset *onset; /* owned; comes with findings; NULL: every number is one */
+    char **log;              /* new lines */
     size_t n_log;
     char **reads; /* files that the kernel includes, each once since the last mail */
     size_t n_reads;

@@ -77,12 +77,12 @@ static void exponential_without_a_guard(void **state)
     assert_int_equal(found.of_rule[RULE_INF_MINUS_INF], 24 + 24 * 40);
     assert_int_equal(found.roots, 24 + 24 * 40);
     assert_int_equal(found.outputs, 24 * 64);
-    assert_int_equal(found.n, ONSET_KEPT);
+    assert_int_equal(found.n, 2 * ONSET_PER_STAGE);
     is_root(&found.first[0], asc_alpha, 0, 0, 0, RULE_INF_MINUS_INF);
     assert_int_equal(found.first[0].members, 1);
     assert_true(found.first[0].operand[OPERAND_M] == -INFINITY && found.first[0].operand[OPERAND_M_PREV] == -INFINITY);
-    is_root(&found.first[24], asc_p, 0, 0, 0, RULE_INF_MINUS_INF);
-    assert_int_equal(found.first[24].members, 40);
+    is_root(&found.first[ONSET_PER_STAGE], asc_p, 0, 0, 0, RULE_INF_MINUS_INF);
+    assert_int_equal(found.first[ONSET_PER_STAGE].members, 40);
     for (int i = 0; i < found.n; i++) {
         assert_int_equal(found.first[i].reached, 64);
         assert_int_equal(found.first[i].reached_rows, 1);

@@ -215,7 +215,7 @@ static void commands_are_typed(void **state)
     screen_send(&s, ":go h99\r");
     assert_true(screen_wait(&s, "head 99: this run has 8 of them"));
     screen_send(&s, ":st\t");
-    assert_true(screen_wait(&s, "Tab takes the next of 4"));
+    assert_true(screen_wait(&s, "Tab takes the next of 5"));
     screen_send(&s, "\003"); /* C-c leaves the line, not the program */
     assert_true(screen_wait(&s, "n/N bad"));
     screen_send(&s, ":stop s falls\r");

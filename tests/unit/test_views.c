@@ -1,4 +1,5 @@
 /* Every view as text against tests/screens/; UPDATE_GOLDEN=1 writes those files anew. Runs in the repository's root. */
+#include "engine/session/onset.h"
 #include "tests/unit/golden_screen.h"
 #include "tui/commands.h"
 #include "tui/loop_state.h"
@@ -155,6 +156,97 @@ static void clean_and_suspicious(void **state)
     check(s, VIEW_OVERVIEW, "clean");
     s->judgement->summary.suspicious = 1u << asc_u | 1u << asc_o;
     check(s, VIEW_OVERVIEW, "suspicious");
+    fixture_free(s);
+}
+
+static void add_root(struct run_onset *o, const struct trace *t, int slot, const struct onset_root *root)
+{
+    struct onset *found = calloc(1, sizeof *found);
+    found->roots = (uint64_t)root->members;
+    found->outputs = root->reached;
+    found->of_rule[root->rule] = found->of_stage[root->channel] = found->roots;
+    found->n = 1;
+    found->first[0] = *root;
+    run_onset_add(o, t, slot, found);
+    free(found);
+}
+
+/* Roots of several kinds: the one at the cursor with its operands, else the first. */
+static void where_nan_begins(void **state)
+{
+    (void)state;
+    struct session *s = fixture_fail();
+    assert_int_equal(run_onset_new(s->trace, &s->judgement->onset), 0);
+    const struct onset_root alpha = {.channel = asc_alpha,
+                                     .kv = 2,
+                                     .row = 5,
+                                     .members = 1,
+                                     .rule = RULE_INF_MINUS_INF,
+                                     .value = NAN,
+                                     .known = 1u << OPERAND_M_PREV | 1u << OPERAND_M,
+                                     .operand = {[OPERAND_M_PREV] = -INFINITY, [OPERAND_M] = -INFINITY},
+                                     .reached = 64,
+                                     .reached_rows = 1,
+                                     .reached_row = 5,
+                                     .last = asc_o};
+    const struct onset_root score = {.channel = asc_s,
+                                     .kv = 1,
+                                     .row = 9,
+                                     .col = 33,
+                                     .members = 2,
+                                     .rule = RULE_F16_ACCUMULATOR,
+                                     .value = INFINITY,
+                                     .known = 1u << OPERAND_PRODUCT,
+                                     .operand = {[OPERAND_PRODUCT] = 81234.5},
+                                     .n_products = 2,
+                                     .product = {{7, 250, 240.5}, {8, -3, NAN}},
+                                     .last = asc_p,
+                                     .last_kv = 1};
+    add_root(s->judgement->onset, s->trace, 40, &score);
+    add_root(s->judgement->onset, s->trace, 3, &alpha);
+    check(s, VIEW_ONSET, "onset-first");
+    s->cursor = (struct cursor){.head = 5, .q_tile = 0, .kv_tile = 1, .channel = asc_s, .row = 9, .col = 33};
+    fixture_detail(s);
+    assert_int_equal(session_root(s), 1);
+    check(s, VIEW_ONSET, "onset-at-cursor");
+    fixture_free(s);
+}
+
+/* A state whose l leaves m's frame at step 4 in row 9. */
+static void softmax_state(void **state)
+{
+    (void)state;
+    enum { ROWS = 64, STEPS = 8 };
+    struct session *s = fixture_fail();
+    struct row_states *t = &s->states;
+    *t = (struct row_states){.rows = ROWS, .n_steps = STEPS, .judged = 0x37, .first_step = 4, .first_row = 9};
+    t->steps = calloc(STEPS, sizeof *t->steps);
+    t->at = calloc((size_t)ROWS * STEPS, sizeof *t->at);
+    for (int step = 0; step < STEPS; step++) {
+        t->steps[step].kv = step;
+        for (int row = 0; row < ROWS; row++) {
+            struct row_step *at = &t->at[step * ROWS + row];
+            const double m = 1.5 + 0.25 * step + 0.05 * row, l = 20.0 * (step + 1);
+            *at = (struct row_step){m, step ? 0.78 : 0, l, m + log(l), m + log(l), 0.1 + 0.001 * row, 0.2, 0, 0};
+            if (row == 9 && step >= 4) {
+                at->sum_ratio = 1800;
+                at->log_sum += 0.5;
+                at->broken = 1u << INVARIANT_SUM;
+            }
+        }
+    }
+    t->broken[INVARIANT_SUM] = 4;
+    s->cursor.row = 9;
+    s->cursor.kv_tile = 4;
+    s->states_slot = session_slot(s);
+    fixture_detail(s);
+    check(s, VIEW_STATE, "state-broken");
+    s->cursor.q_tile = 5; /* those are not its rows */
+    fixture_detail(s);
+    char *text = draw(s, VIEW_STATE, 80, 24, 0, 1003.2);
+    assert_non_null(strstr(text, "not known"));
+    free(text);
+    row_states_free(t);
     fixture_free(s);
 }
 
@@ -718,6 +810,8 @@ int main(void)
         cmocka_unit_test(pinned_elements),
         cmocka_unit_test(commands_complete),
         cmocka_unit_test(clean_and_suspicious),
+        cmocka_unit_test(where_nan_begins),
+        cmocka_unit_test(softmax_state),
         cmocka_unit_test(isolated_run),
         cmocka_unit_test(scrolled),
         cmocka_unit_test(no_run_yet),

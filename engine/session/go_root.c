@@ -1,0 +1,72 @@
+/* Stepping from one root of NaN or infinity to the next, and the softmax state that views show. */
+#include "engine/session/onset.h"
+#include "engine/session/session.h"
+#include "engine/session/states.h"
+#include <stdio.h>
+
+static int stay(struct session *s, const char *why)
+{
+    snprintf(s->message, sizeof s->message, "%s", why);
+    return 0;
+}
+
+int session_root(const struct session *s)
+{
+    const struct place place = session_place(s);
+    return s->judgement && place.slot >= 0 ? run_onset_at(s->judgement->onset, place, s->cursor.row) : -1;
+}
+
+static int go(struct session *s, const struct run_root *r)
+{
+    const int32_t *at = trace_slot_place(s->trace, r->slot);
+    struct cursor to = s->cursor;
+    to.batch = at[0];
+    to.head = at[1];
+    to.q_tile = at[2];
+    to.channel = r->root.channel;
+    to.kv_tile = channel_per_kv(r->root.channel) ? r->root.kv : to.kv_tile;
+    to.row = r->root.row;
+    to.col = r->root.col;
+    return session_jump_to(s, &to);
+}
+
+int session_go_root(struct session *s, int by)
+{
+    const struct judgement *j = s->judgement;
+    const int at = session_root(s);
+    if (!j || !j->complete)
+        return stay(s, "not judged yet");
+    if (s->isolation.trace)
+        return stay(s, "an isolated run is not asked where NaN begins");
+    if (!j->onset || !j->onset->n)
+        return stay(s, "every number is one: there is no NaN or infinity where none belongs");
+    if (by == 0 || at < 0) {
+        const struct run_root *first = by < 0 ? &j->onset->first[j->onset->n - 1] : run_onset_first(j->onset);
+        return go(s, first ? first : &j->onset->first[0]);
+    }
+    if (at + by < 0 || at + by >= j->onset->n)
+        return stay(s, by > 0 ? "this is the last root that is kept" : "this is the first root");
+    return go(s, &j->onset->first[at + by]);
+}
+
+void session_refresh_states(struct session *s)
+{
+    const int slot = s->wants_states && s->judgement ? session_slot(s) : -1;
+    if (slot >= 0 && s->states.steps && s->states_slot == slot)
+        return;
+    session_drop_states(s);
+    if (slot < 0 || states_of_slot(s->judgement, s->trace, slot, s->scratch, &s->states) != 0)
+        return;
+    s->states_slot = slot;
+}
+
+void session_drop_states(struct session *s)
+{
+    row_states_free(&s->states);
+}
+
+void session_want_states(struct session *s, int on)
+{
+    s->wants_states = on;
+    session_refresh_states(s);
+}

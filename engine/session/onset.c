@@ -1,0 +1,184 @@
+#include "engine/session/onset.h"
+
+#include "engine/session/case.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int counts_unreal(const struct verdict *v)
+{
+    return v->count[CLASS_NAN] > 0 || v->count[CLASS_INF] > 0;
+}
+
+int run_onset_wanted(const struct judgement *j, int slot)
+{
+    for (int kv = 0; kv < j->kv_tiles; kv++)
+        for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+            const struct tile_verdicts *v = judgement_tile(j, (struct place){slot, kv, (enum asc_channel)ch});
+            if (counts_unreal(&v->local) || counts_unreal(&v->global))
+                return 1;
+        }
+    return 0;
+}
+
+int run_onset_new(const struct trace *t, struct run_onset **out)
+{
+    struct run_onset *o = calloc(1, sizeof *o);
+    *out = o;
+    if (!o)
+        return -1;
+    o->heads = t->problem.batch * t->problem.heads;
+    o->of_heads = calloc((size_t)o->heads * ASC_CHANNELS, sizeof *o->of_heads);
+    o->first = calloc(RUN_ROOTS_KEPT, sizeof *o->first);
+    if (o->of_heads && o->first)
+        return 0;
+    run_onset_free(o);
+    *out = NULL;
+    return -1;
+}
+
+void run_onset_free(struct run_onset *o)
+{
+    if (!o)
+        return;
+    free(o->of_heads);
+    free(o->first);
+    free(o);
+}
+
+static int comes_before(const struct run_root *a, const struct run_root *b)
+{
+    return a->slot != b->slot ? a->slot < b->slot : a->index < b->index;
+}
+
+/* Slots come in any order: what is kept does not depend on it. */
+static void insert(struct run_onset *o, const struct run_root *root)
+{
+    int at = o->n;
+    while (at > 0 && comes_before(root, &o->first[at - 1]))
+        at--;
+    if (at >= RUN_ROOTS_KEPT)
+        return;
+    o->n += o->n < RUN_ROOTS_KEPT;
+    memmove(&o->first[at + 1], &o->first[at], (size_t)(o->n - at - 1) * sizeof *o->first);
+    o->first[at] = *root;
+}
+
+void run_onset_add(struct run_onset *o, const struct trace *t, int slot, const struct onset *found)
+{
+    const int32_t *place = trace_slot_place(t, slot);
+    uint64_t *head = o->of_heads + (ptrdiff_t)(place[0] * t->problem.heads + place[1]) * ASC_CHANNELS;
+    int kept[ASC_CHANNELS] = {0};
+    o->roots += found->roots;
+    o->outputs += found->outputs;
+    for (int r = 0; r < RULE_COUNT; r++)
+        o->of_rule[r] += found->of_rule[r];
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        o->of_stage[ch] += found->of_stage[ch];
+        head[ch] += found->of_stage[ch];
+    }
+    for (int i = 0; i < found->n; i++)
+        if (kept[found->first[i].channel]++ < RUN_ROOTS_PER_STAGE)
+            insert(o, &(struct run_root){slot, i, found->first[i]});
+}
+
+int onset_of_slot(const struct trace *t, int slot, struct judge_scratch *scratch, struct onset *out)
+{
+    struct slot_case c;
+    if (slot_case_make(t, slot, &c) != 0)
+        return -1;
+    const int failed = onset_case(&c.c, scratch, out);
+    slot_case_free(&c);
+    return failed;
+}
+
+const struct run_root *run_onset_first(const struct run_onset *o)
+{
+    for (int i = 0; o && i < o->n; i++)
+        if (o->first[i].root.rule != RULE_MASKED)
+            return &o->first[i];
+    return NULL;
+}
+
+int run_onset_at(const struct run_onset *o, struct place place, int row)
+{
+    int at = -1;
+    for (int i = 0; o && i < o->n; i++) {
+        const struct run_root *r = &o->first[i];
+        const int same = r->slot == place.slot && r->root.channel == place.channel &&
+                         (!channel_per_kv(place.channel) || r->root.kv == place.kv);
+        if (same && r->root.row == row)
+            return i;
+        if (same && at < 0)
+            at = i;
+    }
+    return at;
+}
+
+const char *onset_value_word(double value)
+{
+    return isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf";
+}
+
+void onset_place_words(const struct trace *t, const struct run_root *r, char out[ONSET_WORDS_BYTES])
+{
+    const int32_t *at = trace_slot_place(t, r->slot);
+    char batch[16] = "", kv[16] = "";
+    if (t->problem.batch > 1)
+        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
+    if (channel_per_kv(r->root.channel))
+        snprintf(kv, sizeof kv, " k%d", r->root.kv);
+    snprintf(out, ONSET_WORDS_BYTES, "%s %sh%d q%d%s [%d, %d]", channel_label(r->root.channel), batch, (int)at[1],
+             (int)at[2], kv, r->root.row, r->root.col);
+}
+
+void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
+{
+    char kv[32] = "";
+    if (r->reached > 0) {
+        snprintf(out, ONSET_WORDS_BYTES, "it reached %llu element%s of O in %d row%s", (unsigned long long)r->reached,
+                 r->reached == 1 ? "" : "s", r->reached_rows, r->reached_rows == 1 ? "" : "s");
+        return;
+    }
+    if (channel_per_kv(r->last))
+        snprintf(kv, sizeof kv, " at kv tile %d", r->last_kv);
+    snprintf(out, ONSET_WORDS_BYTES, "it came as far as %s%s, to no element of O", channel_label(r->last), kv);
+}
+
+void onset_words(const struct trace *t, const struct run_root *r, char out[ONSET_WORDS_BYTES])
+{
+    char place[ONSET_WORDS_BYTES], chain[ONSET_WORDS_BYTES];
+    onset_place_words(t, r, place);
+    onset_chain_words(&r->root, chain);
+    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %s; %.96s", onset_value_word(r->root.value), place,
+             rule_sentence(r->root.rule), chain);
+}
+
+/* V's padding is seen by what it makes of U. */
+static int is_padding(const struct finding *f, const struct onset_root *r)
+{
+    return f->channel == asc_v && r->channel == asc_u && r->rule == RULE_ZERO_TIMES_INF;
+}
+
+void onset_tell(const struct run_onset *o, struct finding *findings, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct finding *f = &findings[i];
+        char *unknown = strstr(f->text, "no known cause");
+        const struct run_root *root = NULL;
+        for (int k = 0; o && k < o->n && !root; k++)
+            if ((o->first[k].root.channel == f->channel || is_padding(f, &o->first[k].root)) &&
+                o->first[k].root.rule != RULE_UNKNOWN && o->first[k].root.rule != RULE_MASKED)
+                root = &o->first[k];
+        if (!root || !unknown || f->cause != CAUSE_NONE)
+            continue;
+        const size_t used = (size_t)(unknown - f->text);
+        if (is_padding(f, &root->root))
+            snprintf(unknown, sizeof f->text - used,
+                     "its padding is no number, which makes U NaN, the weights being 0");
+        else
+            snprintf(unknown, sizeof f->text - used, "%s begins here, as %s", onset_value_word(root->root.value),
+                     rule_sentence(root->root.rule));
+    }
+}
