@@ -1,9 +1,8 @@
 /* The laboratory on real runs of kernels on the CPU: formats, comparison and attribution, predictions against what the
    same formats measure. */
 #include "engine/oracle/codes.h"
-#include "engine/session/laboratory.h"
+#include "engine/session/look.h"
 #include "engine/session/output_error.h"
-#include "engine/session/session.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -287,6 +286,47 @@ static void scans_stop_and_go_on(void **state)
     session_free(s);
 }
 
+/* A row is run: what was predicted is measured; the laboratory goes with the run that it was about. */
+static void rows_are_run(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"shape.dtype=e4m3", "shape.k_dtype=e4m3", "fill.kind=outliers", NULL};
+    struct session *s = run("fp8_e4m3", "1,2,50,70,64", settings);
+    struct whatif_choice choice;
+    char words[96], bad[32];
+    session_look(s, LABORATORY_WHATIF | LABORATORY_COMPARISON);
+    session_look_finish(s);
+    whatif_of_run(s->trace, &choice);
+    assert_int_equal(whatif_parse("rows:16", &choice, bad), 0);
+    double predicted = NAN;
+    for (int i = 0; i < session_looked(s)->whatif->n; i++) {
+        whatif_words(&session_looked(s)->whatif->row[i].choice, words, sizeof words);
+        if (strcmp(words, "e4m3 rows:16 p=f16") == 0)
+            predicted = path_rms(&session_looked(s)->whatif->row[i].o);
+    }
+    choice.factor = 2;
+    assert_int_equal(session_run_choice(s, &choice), -1);
+    assert_non_null(strstr(s->message, "factor"));
+    choice.factor = 1;
+    choice.p_type = DTYPE_E4M3;
+    assert_int_equal(session_run_choice(s, &choice), -1);
+    choice.p_type = DTYPE_F16;
+    assert_int_equal(session_run_choice(s, &choice), 0);
+    assert_int_equal(session_finish(s, 0), 0);
+    assert_null(session_looked(s));
+    assert_int_equal(s->trace->problem.scale_rows, 16);
+    session_look(s, LABORATORY_WHATIF);
+    session_look_finish(s);
+    print_message("predicted %.6g, then measured %.6g\n", predicted, path_rms(&session_looked(s)->whatif->measured));
+    assert_true(fabs(predicted / path_rms(&session_looked(s)->whatif->measured) - 1) <= WITHIN);
+    /* And back, while a scan is under way. */
+    session_look(s, ~0U);
+    assert_int_equal(session_show_run(s, 1), 0);
+    assert_int_equal(s->trace->problem.scale_rows, 0);
+    session_look(s, LABORATORY_SURVEY);
+    session_free(s);
+}
+
 static void choices_as_words(void **state)
 {
     (void)state;
@@ -317,6 +357,7 @@ int main(void)
         cmocka_unit_test(small_groups),
         cmocka_unit_test(nothing_quantised),
         cmocka_unit_test(scans_stop_and_go_on),
+        cmocka_unit_test(rows_are_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
