@@ -18,6 +18,7 @@ static void at_200x60(void **state)
     large(s, VIEW_TILE, "tile-200x60");
     large(s, VIEW_MAP, "map-200x60");
     large(s, VIEW_OPERANDS, "operands-200x60");
+    large(s, VIEW_ROW, "row-200x60");
     fixture_free(s);
 }
 
@@ -27,8 +28,10 @@ static void in_ascii(void **state)
     static const struct {
         int view;
         const char *name;
-    } shown[] = {
-        {VIEW_TILE, "tile-ascii-80x24"}, {VIEW_MAP, "map-ascii-80x24"}, {VIEW_OPERANDS, "operands-ascii-80x24"}};
+    } shown[] = {{VIEW_TILE, "tile-ascii-80x24"},
+                 {VIEW_MAP, "map-ascii-80x24"},
+                 {VIEW_OPERANDS, "operands-ascii-80x24"},
+                 {VIEW_ROW, "row-ascii-80x24"}};
     struct session *s = fixture_fail();
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         char *text = draw(s, shown[i].view, 80, 24, 1, 0);
