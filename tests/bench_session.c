@@ -1,6 +1,7 @@
 /* What a user waits for: a run, the opening of a trace, a frame. Medians over several rounds, beside what is aimed at.
  */
 #include "engine/session/look.h"
+#include "engine/session/onset.h"
 #include "tui/view.h"
 
 #include <stdio.h>
@@ -140,6 +141,25 @@ static void bench_looks(struct session *session)
     session_look_finish(session);
 }
 
+/* What the view of the softmax state waits for at another q tile, and a search for roots in every slot of it. */
+static void bench_state(struct session *session)
+{
+    struct samples state = {.n = 0}, roots = {.n = 0};
+    struct onset *found = malloc(sizeof *found);
+    for (int i = 0; i < ROUNDS && found; i++) {
+        double begin = now_ms();
+        session_want_states(session, 0);
+        session_want_states(session, 1);
+        state.ms[state.n++] = now_ms() - begin;
+        begin = now_ms();
+        if (onset_of_slot(session->trace, 0, session->scratch, found) == 0)
+            roots.ms[roots.n++] = now_ms() - begin;
+    }
+    free(found);
+    report("open the softmax state of a q tile", &state, 100);
+    report("roots of NaN in a q tile", &roots, 0);
+}
+
 static int bench_frames(const struct session *session, struct err *err)
 {
     struct canvas canvas;
@@ -179,6 +199,8 @@ int main(int argc, char **argv)
         status = bench_trace(session, path, &err);
     if (status == 0)
         bench_looks(session);
+    if (status == 0)
+        bench_state(session);
     if (status == 0)
         status = bench_frames(session, &err);
     session_free(session);

@@ -40,13 +40,14 @@ int session_go_root(struct session *s, int by)
         return stay(s, "an isolated run is not asked where NaN begins");
     if (!j->onset || !j->onset->n)
         return stay(s, "every number is one: there is no NaN or infinity where none belongs");
-    if (by == 0 || at < 0) {
-        const struct run_root *first = by < 0 ? &j->onset->first[j->onset->n - 1] : run_onset_first(j->onset);
-        return go(s, first ? first : &j->onset->first[0]);
-    }
+    const struct run_root *roots = j->onset->first, *first = run_onset_first(j->onset);
+    if (at < 0 && by < 0)
+        return go(s, &roots[j->onset->n - 1]);
+    if (at < 0 || by == 0)
+        return go(s, first ? first : roots);
     if (at + by < 0 || at + by >= j->onset->n)
         return stay(s, by > 0 ? "this is the last root that is kept" : "this is the first root");
-    return go(s, &j->onset->first[at + by]);
+    return go(s, &roots[at + by]);
 }
 
 void session_refresh_states(struct session *s)
