@@ -97,6 +97,8 @@ static void top_draw(const struct session *s, const struct comparison *c, struct
     shares_words(c->share, words, sizeof words);
     snprintf(line, sizeof line, "shares in this q tile:    %s", words);
     canvas_put_cut(canvas, area, 4, 0, STYLE_TEXT, line);
+    if (!x)
+        return;
     survey_total(x->survey, x->surveyed, &total);
     shares_words(total.share, words, sizeof words);
     const int padding = 10 - snprintf(NULL, 0, "%d%d", x->surveyed, x->slots);
@@ -227,7 +229,7 @@ void view_compare_draw(const struct session *s, struct canvas *c, const struct v
                  s->cursor.head, s->cursor.q_tile);
     looks_words(s, right, sizeof right);
     view_frame_draw(s, c, VIEW_COMPARE, title, right);
-    if (!x) {
+    if (!x || !s->trace) {
         struct text_flow f = {.canvas = c, .area = area};
         flow_put(&f, STYLE_DIM,
                  !s->trace             ? "No run yet."

@@ -20,7 +20,7 @@ void flow_load(const struct oracle_case *c, enum asc_channel ch, enum flow_sourc
 /* scale q k, soft cap, bias, mask. s: [rows][keys]. */
 void flow_scores(const struct oracle_case *c, const double *q, const double *k, double *s);
 /* The scores that the run went on with: captured ones, made natural; of a tile that it did not visit -inf. Where S was
-   not recorded, those of `model` stay. Returns 1 if it was. */
+   not recorded, those of `model` stay (s may be model). Returns 1 if it was. */
 int flow_run_scores(const struct oracle_case *c, const double *model, double *s);
 
 /* Weights of P V, divided by l: they add up to 1 but for a sink. A row without a key has none. w may be s. */

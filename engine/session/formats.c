@@ -101,8 +101,8 @@ int formats_begin(const struct trace *t, struct formats **out, int *pieces)
     for (int i = 0; i < f->n; i++) {
         struct formats_tensor *tensor = &f->tensor[i];
         tensor->n_groups = groups_of(t, tensor);
-        tensor->groups = calloc((size_t)tensor->n_groups, sizeof *tensor->groups);
-        tensor->order = calloc((size_t)tensor->n_groups, sizeof *tensor->order);
+        tensor->groups = calloc((size_t)tensor->n_groups + 1, sizeof *tensor->groups);
+        tensor->order = calloc((size_t)tensor->n_groups + 1, sizeof *tensor->order);
         failed |= !tensor->groups || !tensor->order;
         *pieces += tensor->channel == asc_p ? t->layout.n_slots : t->problem.batch * input_of(t, tensor).heads;
     }
@@ -206,7 +206,7 @@ static int input_piece(const struct trace *t, struct formats_tensor *tensor, int
     const int per_head = codes_groups(in.rows, in.share),
               share = in.share > 0 && in.share < in.rows ? in.share : in.rows;
     const size_t n = (size_t)share * (size_t)t->problem.head_dim;
-    struct gathered x = {.code = malloc(n), .value = malloc(n * sizeof(float))};
+    struct gathered x = {.code = calloc(n, 1), .value = calloc(n, sizeof(float))};
     const int failed = !x.code || !x.value;
     for (int i = 0; !failed && i < per_head; i++) {
         struct formats_group *g = &tensor->groups[head * per_head + i];
@@ -230,13 +230,12 @@ static int p_known(const struct slot_case *c)
 }
 
 /* P of the keys that each row sees, in its own frame and with its offset. */
-static void p_group(const struct slot_case *c, struct formats_tensor *tensor, double *room, struct formats_group *g)
+static void p_group(const struct slot_case *c, struct formats_tensor *tensor, double *room, const struct gathered *to,
+                    struct formats_group *g)
 {
     const struct flow_shape n = flow_shape(&c->c);
     const size_t weights = (size_t)n.rows * (size_t)n.keys;
     double *s = room, *w = room + weights, *p = room + 2 * weights, *code = room + 3 * weights;
-    uint8_t *codes = (uint8_t *)w; /* w is done with by then; of both, fewer than there are weights */
-    float *values = (float *)s;
     size_t count = 0;
     flow_run_scores(&c->c, s, s);
     flow_run_weights(&c->c, s, &(struct flow_weights){w, p, code});
@@ -247,11 +246,11 @@ static void p_group(const struct slot_case *c, struct formats_tensor *tensor, do
             const size_t i = (size_t)r * (size_t)n.keys + (size_t)j;
             if (!flow_visited(&c->c, j / c->c.bc))
                 continue;
-            dtype_store(tensor->type, codes, count, code[i]);
-            values[count++] = (float)p[i];
+            dtype_store(tensor->type, to->code, count, code[i]);
+            to->value[count++] = (float)p[i];
         }
     }
-    judge_group(tensor, &(struct format_values){tensor->type, codes, known ? values : NULL, count, 1}, g);
+    judge_group(tensor, &(struct format_values){tensor->type, to->code, known ? to->value : NULL, count, 1}, g);
 }
 
 static int p_piece(const struct trace *t, struct formats_tensor *tensor, int slot)
@@ -263,12 +262,17 @@ static int p_piece(const struct trace *t, struct formats_tensor *tensor, int slo
         return -1;
     *g = (struct formats_group){
         .batch = place[0], .head = place[1], .first = place[2] * t->plan.br, .rows = c.c.in_q.rows};
-    double *room = calloc((size_t)c.c.in_q.rows * (size_t)c.c.kv_len * 4, sizeof *room);
-    if (room)
-        p_group(&c, tensor, room, g);
+    const size_t weights = (size_t)c.c.in_q.rows * (size_t)c.c.kv_len;
+    double *room = calloc(weights * 4, sizeof *room);
+    const struct gathered to = {.code = calloc(weights, 1), .value = calloc(weights, sizeof(float))};
+    const int made = room && to.code && to.value;
+    if (made)
+        p_group(&c, tensor, room, &to, g);
     free(room);
+    free(to.code);
+    free(to.value);
     slot_case_free(&c);
-    return room ? 0 : -1;
+    return made ? 0 : -1;
 }
 
 /* Insertion into what is sorted so far would be quadratic: keys beside indices, and the library's sort. */

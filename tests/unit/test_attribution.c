@@ -93,9 +93,9 @@ static void finish(struct run *x, unsigned channels)
     for (int t = 0; t < TILES; t++) {
         struct matrix *tile = x->captured + (size_t)t * ASC_CHANNELS;
         if (channels & 1u << asc_k)
-            tile[asc_k] = matrix_of(x->used_k + t * BC * DIM, cols_of(t), DIM, DIM);
+            tile[asc_k] = matrix_of(x->used_k + (size_t)t * BC * DIM, cols_of(t), DIM, DIM);
         if (channels & 1u << asc_v)
-            tile[asc_v] = matrix_of(x->used_v + t * BC * DIM, cols_of(t), DIM, DIM);
+            tile[asc_v] = matrix_of(x->used_v + (size_t)t * BC * DIM, cols_of(t), DIM, DIM);
         if (channels & 1u << asc_s)
             tile[asc_s] = matrix_of(x->s[t], ROWS, cols_of(t), BC);
         if (channels & 1u << asc_m)
@@ -233,9 +233,9 @@ static void saturated_at_one_step(void **state)
         memset(x.q, 0, sizeof x.q);
         memset(x.k, 0, sizeof x.k);
         for (int r = 0; r < ROWS; r++)
-            x.q[r * DIM] = 2 * M_LN2;
+            x.q[(size_t)r * DIM] = 2 * M_LN2;
         for (int j = 0; j < KEYS; j++)
-            x.k[j * DIM] = j == 6 ? 1 : -(double)(j % 3);
+            x.k[(size_t)j * DIM] = j == 6 ? 1 : -(double)(j % 3);
         memcpy(x.used_q, x.q, sizeof x.q);
         memcpy(x.used_k, x.k, sizeof x.k);
         compute(&x);
@@ -270,11 +270,11 @@ static void flushed_weights(void **state)
     begin(&x, ASC_CAUSAL_NONE);
     memset(x.k, 0, sizeof x.k);
     for (int r = 0; r < ROWS; r++)
-        x.q[r * DIM] = 2 * M_LN2;
+        x.q[(size_t)r * DIM] = 2 * M_LN2;
     for (int j = 1; j < KEYS; j++)
-        x.k[j * DIM] = -11; /* 2^-11 is less than half of the least e4m3 number */
+        x.k[(size_t)j * DIM] = -11; /* 2^-11 is less than half of the least e4m3 number */
     for (int j = 1; j < KEYS; j++)
-        x.v[j * DIM] = 100;
+        x.v[(size_t)j * DIM] = 100;
     memcpy(x.used_v, x.v, sizeof x.v);
     memcpy(x.used_q, x.q, sizeof x.q);
     memcpy(x.used_k, x.k, sizeof x.k);
