@@ -110,14 +110,15 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static char *findings_text(const struct session *s)
+/* What a report writes, as text; owned by the caller, NULL where there is no memory. */
+static char *text_of(void (*write)(const struct session *, FILE *), const struct session *s)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out)
         return NULL;
-    report_write_findings(s, out);
+    write(s, out);
     fclose(out);
     return text;
 }
@@ -132,6 +133,8 @@ static void write_line(const struct check_result *r, FILE *out)
     } else {
         fprintf(out, "%s %s: %s\n", r->status == 0 ? "ok   " : "FAIL ", r->path, r->why);
     }
+    if (r->bias)
+        fputs(r->bias, out);
     fflush(out);
 }
 
@@ -142,6 +145,8 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
     int failed = options_open(o, r->path, &s, &r->err);
     if (!failed)
         failed = options_finish(s, &r->err);
+    if (!failed)
+        options_look_bias(o, s);
     const int status = s ? report_status(s, r->why, sizeof r->why) : -1;
     if (!failed && status < 0) { /* a run that ended early has left what it recorded */
         r->err = s->err;
@@ -159,7 +164,9 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
         r->status = err_exit_status(r->err.code);
     check_table_fill(s, r);
     if (s && s->judgement)
-        r->details = findings_text(s);
+        r->details = text_of(report_write_findings, s);
+    if (s && o->bias)
+        r->bias = text_of(report_write_bias, s);
     if (results)
         json_array_append_new(results, report_json(s, r->path, &r->err));
     session_free(s);
@@ -212,8 +219,10 @@ int command_check(const struct options *o, struct err *err)
         status = check_all(o, results, paths.n, err);
     if (status >= 0 && o->junit && junit_write(o->junit, results, paths.n, err) != 0)
         status = -1;
-    for (size_t i = 0; i < paths.n && results; i++)
+    for (size_t i = 0; i < paths.n && results; i++) {
         free(results[i].details);
+        free(results[i].bias);
+    }
     free(results);
     paths_free(&paths);
     return status;

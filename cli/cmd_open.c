@@ -1,5 +1,6 @@
 #include "cli/report.h"
 #include "cli/tables.h"
+#include "engine/session/rounding_look.h"
 #include "tui/choose.h"
 #include "tui/config.h"
 #include "tui/layout.h"
@@ -84,6 +85,10 @@ static int show(const struct options *o, struct session *s, struct err *err)
     session_look(s, view_looks((enum view_id)view_from_name(view)));
     session_look_finish(s);
     session_want_states(s, view_from_name(view) == VIEW_STATE);
+    if (view_from_name(view) == VIEW_BIAS) {
+        session_want_rounding(s);
+        session_finish_rounding(s);
+    }
     return o->svg ? write_picture(o, s, view, err) : tui_show(s, view, o->cols, o->rows, o->ascii, stdout, err);
 }
 
@@ -91,10 +96,14 @@ static int show(const struct options *o, struct session *s, struct err *err)
 static int print_first_screen(const struct options *o, struct session *s, struct err *err)
 {
     char why[512];
-    if (options_finish(s, err) != 0 || show(o, s, err) != 0)
+    if (options_finish(s, err) != 0)
+        return -1;
+    options_look_bias(o, s);
+    if (show(o, s, err) != 0)
         return -1;
     fputs("\n", stdout);
     report_write_findings(s, stdout);
+    report_write_bias(s, stdout);
     report_write_expectation(s, stdout);
     const int status = report_status(s, why, sizeof why);
     if (status < 0)
@@ -229,7 +238,10 @@ int command_show(const struct options *o, struct err *err)
     struct session *s;
     if (view_named(o->view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
         return -1;
-    int status = options_finish(s, err) != 0 || show(o, s, err) != 0 ? -1 : 0;
+    int status = options_finish(s, err);
+    if (status == 0)
+        options_look_bias(o, s);
+    status = status != 0 || show(o, s, err) != 0 ? -1 : 0;
     if (status == 0 && o->output)
         status = session_save(s, o->output, err);
     if (status == 0 &&

@@ -71,6 +71,7 @@ static int report(const struct options *o, struct session *s, const struct isola
         for (size_t i = 0; i < s->n_log; i++) /* what compiler and kernel printed */
             puts(s->log[i]);
         report_write(s, stdout);
+        report_write_bias(s, stdout);
         report_write_expectation(s, stdout);
     }
     int status = status_of(s, err);
@@ -99,6 +100,8 @@ int command_run(const struct options *o, struct err *err)
         options_open(o, o->files[0], &s, err) != 0)
         return -1;
     int status = options_finish(s, err);
+    if (status == 0)
+        options_look_bias(o, s);
     if (status == 0 && o->output)
         status = session_save(s, o->output, err);
     if (status == 0)

@@ -1,5 +1,7 @@
 #include "cli/tables.h"
 
+#include "engine/session/rounding_look.h"
+
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +112,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
         return 0;
     case OPTION_CHECKS:
         o->checks = 1;
+        return 0;
+    case OPTION_BIAS:
+        o->bias = 1;
         return 0;
     case OPTION_ISOLATE:
         o->isolate = value;
@@ -380,4 +385,12 @@ int options_finish(struct session *s, struct err *err)
         return -1;
     }
     return 0;
+}
+
+void options_look_bias(const struct options *o, struct session *s)
+{
+    const struct expect *e = &s->scenario.expect;
+    const int stated = s->has_scenario && (e->bias || e->no_bias);
+    if ((o->bias || stated) && session_look_rounding(s, s->has_scenario) == 0)
+        session_finish_rounding(s);
 }

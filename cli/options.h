@@ -25,7 +25,7 @@ enum option_id {
 
 struct options {
     enum command command;
-    int help, version, ascii, text, json, exact, all, checks;
+    int help, version, ascii, text, json, exact, all, checks, bias;
     int repeat; /* launches that bench times */
     const char *isolate, *feed, *backend, *mem;
     const char *probes;                                /* "on", "off" or "compare" */
@@ -52,6 +52,10 @@ int options_subject(const struct options *o, char *out, size_t bytes);
 
 /* Runs or judges a session to the end. 0 even where the run failed (s->err) but left a trace to show. */
 int options_finish(struct session *s, struct err *err);
+
+/* After options_finish(): looks for biased rounding where the options or the scenario ask for it. What came of it is the
+   session's (rounding_look.h). */
+void options_look_bias(const struct options *o, struct session *s);
 
 /* Shows what a command without a session is about; NULL where nobody looks. */
 const struct runner_progress *options_progress(void);

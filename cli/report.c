@@ -7,6 +7,7 @@
 #include "engine/session/exactness.h"
 #include "engine/session/lost.h"
 #include "engine/session/reports.h"
+#include "engine/session/rounding_look.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +32,16 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
         return met;
     char budget[384];
     const int within = budget_meets(&s->trace->info, budget, sizeof budget);
-    const size_t used = strlen(why);
+    size_t used = strlen(why);
     if (budget[0])
         snprintf(why + used, why_bytes - used, "; %s", budget);
-    return met && within;
+    char bias[256] = "";
+    const int as_biased =
+        !s->has_scenario || rounding_meets(session_rounding_result(s), &s->scenario.expect, bias, sizeof bias);
+    used = strlen(why);
+    if (bias[0])
+        snprintf(why + used, why_bytes - used, "; %s", bias);
+    return met && within && as_biased;
 }
 
 int report_status(const struct session *s, char *why, size_t why_bytes)

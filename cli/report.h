@@ -29,6 +29,13 @@ void report_write_onset(const struct session *s, FILE *out);
 json_t *report_json_onset(const struct session *s);
 json_t *report_json_state_break(const struct session *s);
 
+/* Which keys rows were seen to see; null: not known. As report_json(). */
+json_t *report_json_mask(const struct session *s);
+
+/* "bias of S found ...", a line for each stage; nothing where bias was not looked for. */
+void report_write_bias(const struct session *s, FILE *out);
+json_t *report_json_bias(const struct session *s); /* as report_json(); NULL where it was not */
+
 /* "expectation: ..." where the scenario states one, or where nothing could be judged; nothing otherwise. */
 void report_write_expectation(const struct session *s, FILE *out);
 
@@ -37,8 +44,8 @@ void report_write_unquantised(const struct unquantised_error *error, FILE *out);
 /* {"largest_error", "rms_error"}; NULL where nothing is quantised. As report_json(). */
 json_t *report_json_unquantised(const struct unquantised_error *error);
 
-/* How values fare as codes, tensor by tensor; where the error of O comes from; what other formats would cost. NULL: there
-   is nothing to say. As report_json(). */
+/* How values fare as codes, tensor by tensor; where the error of O comes from; what other formats would cost. NULL:
+   there is nothing to say. As report_json(). */
 json_t *report_json_formats(const struct trace *t);
 json_t *report_json_compare(const struct trace *t);
 json_t *report_json_whatif(const struct trace *t);
@@ -66,6 +73,7 @@ struct check_result {
     char short_expected[192], short_found[256]; /* of the table */
     struct err err;                             /* where status is 2 or 3 */
     char *details;                              /* owned, or NULL: what report_write_findings() says */
+    char *bias;                                 /* owned; what report_write_bias() says; NULL: not asked for */
     double seconds;                             /* build, run and verdicts */
 };
 

@@ -3,6 +3,7 @@
 
 #include "engine/base/tensor_core.h"
 #include "engine/session/budget.h"
+#include "engine/session/edge.h"
 #include "engine/session/exactness.h"
 #include "probes/trace_file.h"
 #include <math.h>
@@ -69,6 +70,8 @@ static json_t *expect_json(const struct session *s)
     json_decref(first);
     if (e->culprits || e->no_culprits)
         json_object_set_new(json, "culprits", channels_json(e->culprits));
+    if (e->bias || e->no_bias)
+        json_object_set_new(json, "bias", channels_json(e->bias));
     put_stated(json, "cause", e->cause);
     put_stated(json, "event", e->event);
     put_stated(json, "event_at", e->event_at);
@@ -194,6 +197,9 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         json_pack("{s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "channel", channel_name(f->channel), "first",
                   place_json(s, f->first), "row", f->row, "col", f->col, "text", report_json_text(f->text), "cause",
                   f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
+    char edge[EDGE_WORDS_BYTES];
+    if (edge_words(s->trace, &s->judgement->summary, f, edge))
+        json_object_set_new(json, "edge", report_json_text(edge));
     if (site)
         json_object_set_new(json, "site",
                             json_pack("{s:o, s:i}", "file", report_json_text(site->file), "line", site->line));
@@ -236,6 +242,7 @@ static void put_judgement(json_t *json, const struct session *s)
     json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));
     json_object_set_new(json, "stages", stages);
     json_object_set_new(json, "findings", findings);
+    json_object_set_new(json, "mask", report_json_mask(s));
     json_object_set_new(json, "onset", report_json_onset(s));
     json_object_set_new(json, "state_break", report_json_state_break(s));
 }
@@ -310,6 +317,9 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
         put_run(json, s->trace);
     if (s->judgement)
         put_judgement(json, s);
+    json_t *bias = report_json_bias(s);
+    if (bias)
+        json_object_set_new(json, "bias", bias);
     return json;
 }
 

@@ -1,4 +1,5 @@
 /* Keys: counts, marks, and what each action does. */
+#include "engine/session/rounding_look.h"
 #include "tui/commands.h"
 #include "tui/copy.h"
 #include "tui/looks.h"
@@ -46,6 +47,8 @@ static void cancel(struct loop *l)
 {
     if (session_busy(l->s))
         session_cancel(l->s);
+    else if (session_stop_rounding(l->s))
+        return;
     else
         toggle_scan(l);
 }
@@ -296,6 +299,10 @@ static void command(struct loop *l, enum action a)
     case ACTION_ORDER:
         l->vs.by_worst = !l->vs.by_worst;
         loop_say(l, l->vs.by_worst ? "the map shows the worst heads first" : "the map shows heads in their order");
+        break;
+    case ACTION_NEGATE:
+        if (session_look_rounding(l->s, 1) == 0 && l->view != VIEW_BIAS)
+            loop_open_view(l, VIEW_BIAS);
         break;
     case ACTION_CANCEL:
         cancel(l);

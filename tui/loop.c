@@ -1,6 +1,7 @@
 /* One poll() loop over terminal, signals, the session's work and a save; a tick only while something is under way. */
 #include "tui/loop.h"
 
+#include "engine/session/rounding_look.h"
 #include "tui/clock.h"
 #include "tui/looks.h"
 #include "tui/loop_state.h"
@@ -117,6 +118,8 @@ static int turn(struct loop *l, struct err *err)
 {
     session_look(l->s, view_looks(l->view));
     session_want_states(l->s, l->view == VIEW_STATE);
+    if (l->view == VIEW_BIAS)
+        session_want_rounding(l->s);
     note_last_words(l);
     if (draw(l, err) != 0)
         return -1;

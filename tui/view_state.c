@@ -74,8 +74,8 @@ static void signs_draw(const struct row_states *t, struct canvas *c, struct rect
 static int invariants_draw(const struct row_states *t, struct canvas *c, struct rect area)
 {
     int line = 0;
-    char words[BREAK_WORDS_BYTES];
     if (t->first_step >= 0 && area.rows > 0) {
+        char words[BREAK_WORDS_BYTES];
         states_broken_words(at_step(t, t->first_step, t->first_row)->broken, words);
         canvas_printf(c, area, line++, 1, STYLE_BAD, "▲ first at k%d, row %d: %s", t->steps[t->first_step].kv,
                       t->first_row, words);

@@ -2,6 +2,7 @@
 
 #include "engine/oracle/fingerprint.h"
 #include "engine/session/case.h"
+#include "engine/session/masks.h"
 #include "engine/session/onset.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ int judgement_new(const struct trace *t, struct judgement **out)
     j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
     j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
     j->fingerprint = calloc(1, sizeof *j->fingerprint);
-    if (!j->tiles || !j->slot_done || !j->fingerprint) {
+    if (!j->tiles || !j->slot_done || !j->fingerprint || masks_new(t, &j->masks) != 0) {
         judgement_free(j);
         return -1;
     }
@@ -35,6 +36,7 @@ void judgement_free(struct judgement *j)
     free(j->tiles);
     free(j->slot_done);
     free(j->fingerprint);
+    masks_free(j->masks);
     run_onset_free(j->onset);
     free(j);
 }
@@ -78,6 +80,8 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
         return -1;
     c.c.fingerprint = j->fingerprint;
     int failed = judge_case(&c.c, scratch, slot_tiles(j, slot), NULL);
+    if (!failed)
+        failed = masks_slot(j->masks, &c.c, slot, scratch);
     slot_case_free(&c);
     if (failed)
         return -1;

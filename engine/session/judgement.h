@@ -50,6 +50,8 @@ struct state_break {
 
 struct run_onset;
 
+struct masks;
+
 struct finding {
     enum asc_channel channel; /* the culprit stage */
     struct place first;       /* its first bad tile, and the element there */
@@ -84,6 +86,7 @@ struct judgement {
     atomic_int n_done;               /* slots judged */
     int run_incomplete;              /* the run did not end well: missing values may be its doing */
     struct fingerprint *fingerprint; /* owned: which tensor core the run used; set before the first slot is judged */
+    struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
     struct summary summary;
     struct finding findings[MAX_FINDINGS]; /* one per culprit, first culprit first, then one for tiles left out */

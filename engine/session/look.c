@@ -1,5 +1,6 @@
 #include "engine/session/look.h"
 
+#include "engine/session/rounding.h"
 #include "engine/session/work.h"
 #include <stdio.h>
 
@@ -54,13 +55,16 @@ const struct comparison *session_comparison(const struct session *s)
 
 int session_collect_look(struct session *s)
 {
-    return s->laboratory ? laboratory_collect(s->laboratory) : 0;
+    const int rounded = s->rounding && rounding_scan_collect(s->rounding);
+    return (s->laboratory && laboratory_collect(s->laboratory)) || rounded;
 }
 
 void session_drop_look(struct session *s)
 {
     laboratory_free(s->laboratory);
     s->laboratory = NULL;
+    rounding_scan_free(s->rounding);
+    s->rounding = NULL;
 }
 
 static int refuse(struct session *s, const char *why)

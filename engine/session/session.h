@@ -33,6 +33,7 @@ enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_ULP, SHOW_RATIO, SHOW_COUNT };
 #define LOG_LINES_MAX 10000
 
 struct laboratory;
+struct rounding_scan;
 struct work;
 struct watch;
 
@@ -90,6 +91,7 @@ struct session {
     struct trace *opened;          /* owned: a saved trace that is not judged yet */
     struct work *work;             /* owned: threads, judge queue, child */
     struct laboratory *laboratory; /* owned: of the run that is shown (look.h); NULL: nothing was asked of it */
+    struct rounding_scan *rounding; /* owned: of the run that is shown (rounding_look.h); NULL: nothing was asked */
 
     struct watch *watch; /* owned; NULL: saved files are not noticed */
     char **reads;        /* owned, [n_reads]: files that the kernel's builds have included */

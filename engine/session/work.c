@@ -2,6 +2,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/session/feed.h"
+#include "engine/session/masks.h"
 #include "engine/session/measure.h"
 #include "engine/session/onset.h"
 #include "engine/session/record.h"
@@ -241,7 +242,8 @@ static int find(struct work *w, struct err *err)
     judgement_summarise(w->judgement, w->trace, &summary);
     find_onset(w);
     const unsigned culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
-    if (judgement_plan(w->judgement, w->trace, culprits, w->scratch[0], &w->plan) != 0)
+    if (judgement_plan(w->judgement, w->trace, culprits, w->scratch[0], &w->plan) != 0 ||
+        masks_find(w->judgement->masks, w->trace) != 0)
         atomic_store(&w->judge_failed, 1);
     w->evidence = calloc((size_t)workers, sizeof *w->evidence);
     atomic_store(&w->next, 0);

@@ -4,6 +4,7 @@ whatever has become of the kernels since. The recorder itself is run on the CPU.
 
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -76,7 +77,8 @@ class Recorded(unittest.TestCase):
                               stderr=subprocess.STDOUT, text=True, timeout=250, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         made = sorted(folder.glob("*.safetensors"))
-        self.assertEqual(len(made), 4, done.stdout)
+        self.assertEqual(len(made), len(re.findall(r"^ok ", done.stdout, re.M)), done.stdout)
+        self.assertGreaterEqual(len(made), len(TRACES), done.stdout)
         for path in made:
             self.check_trace(path)
             self.check_copy(path)

@@ -210,7 +210,7 @@ codes. A row again: `build/tests/random_runs --small {RUNS} SEED kernels/KERNEL.
 
 A cause is a formula, and on some inputs two formulas give the same numbers: all that explain the values are listed then,
 and any of them is right. A name that is listed beside the right one is no wrong cause; a name without the right one is.
-`tests/random/cause_grid` grades mistakes put into a test kernel of its own by these tables.
+`tests/random/cause_grid.c` grades mistakes put into a test kernel of its own by these tables.
 
 """
     return text + same_names()

@@ -177,7 +177,12 @@ static void edges(void **state)
     const float m = ((float *)run_array(run, asc_m, 2))[3], before = ((float *)run_array(run, asc_m, 1))[3];
     const float l = ((float *)run_array(run, asc_l, 2))[3], u = ((float *)run_array(run, asc_u, 2))[3 * 32 + 7];
     kernel_run_free(run);
-    (void)m;
+    /* alpha: the declared exponential's bound, and 2 u |m| */
+    const double x = (double)before - (double)m, exact = exp(x), bound = exact * bound_exp(x, fabs((double)m));
+    assert_false(breaks(asc_alpha, 0, (float)(exact + 0.9 * bound), INVARIANT_ALPHA));
+    assert_true(breaks(asc_alpha, 0, (float)(exact + 1.3 * bound), INVARIANT_ALPHA));
+    assert_false(breaks(asc_alpha, 0, (float)(exact - 0.9 * bound), INVARIANT_ALPHA));
+    assert_true(breaks(asc_alpha, 0, (float)(exact - 1.3 * bound), INVARIANT_ALPHA));
     /* m: no less than before by a single bit */
     assert_false(breaks(asc_m, 0, before, INVARIANT_M_RISES));
     assert_true(breaks(asc_m, 0, nextafterf(before, -INFINITY), INVARIANT_M_RISES));

@@ -1,0 +1,72 @@
+#include "engine/session/rounding_look.h"
+
+#include "engine/session/work.h"
+#include <stdio.h>
+
+static void wake(void *ctx)
+{
+    work_wake(ctx);
+}
+
+static int refuse(struct session *s, const char *why)
+{
+    snprintf(s->message, sizeof s->message, "%s", why);
+    return -1;
+}
+
+int session_look_rounding(struct session *s, int negate)
+{
+    const struct rounding_progress *now = session_rounding(s);
+    if (now && now->activity[0])
+        return negate ? refuse(s, "a look for bias is under way: x stops it") : 0;
+    if (now && now->result && !negate)
+        return 0;
+    if (!s->trace || !s->judgement || !s->judgement->complete || !trace_complete(s->trace))
+        return refuse(s, "there is no complete run to look for bias in");
+    if (s->isolation.trace)
+        return refuse(s, "an isolated run is not looked at for bias: ` goes back to the ordinary one");
+    if (negate && !s->has_scenario)
+        return refuse(s, "a saved trace can not be run with negated inputs: open its scenario");
+    if (negate && session_busy(s))
+        return refuse(s, "a run is under way: x stops it");
+    s->message[0] = '\0';
+    const struct rounding_source source = {&s->paths, s->has_scenario ? &s->scenario : NULL};
+    const int failed = s->rounding
+                           ? rounding_scan_again(s->rounding, &source, negate)
+                           : rounding_scan_new(s->trace, s->judgement, &source, negate, wake, s->work, &s->rounding);
+    if (!failed)
+        rounding_scan_collect(s->rounding);
+    return failed ? refuse(s, "no memory to look for bias") : 0;
+}
+
+void session_want_rounding(struct session *s)
+{
+    if (!s->rounding && s->trace && s->judgement && s->judgement->complete && trace_complete(s->trace) &&
+        !s->isolation.trace)
+        session_look_rounding(s, 0);
+}
+
+void session_finish_rounding(struct session *s)
+{
+    if (s->rounding)
+        rounding_scan_finish(s->rounding);
+}
+
+int session_stop_rounding(struct session *s)
+{
+    const struct rounding_progress *now = session_rounding(s);
+    if (!now || !now->activity[0])
+        return 0;
+    rounding_scan_cancel(s->rounding);
+    return 1;
+}
+
+const struct rounding_progress *session_rounding(const struct session *s)
+{
+    return s->rounding ? rounding_scan_progress(s->rounding) : NULL;
+}
+
+const struct rounding *session_rounding_result(const struct session *s)
+{
+    return s->rounding ? rounding_scan_progress(s->rounding)->result : NULL;
+}
