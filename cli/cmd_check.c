@@ -148,7 +148,7 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
     if (!failed)
         options_look_bias(o, s);
     const int status = s ? report_status(s, r->why, sizeof r->why) : -1;
-    if (!failed && status < 0) { /* a run that ended early has left what it recorded */
+    if (s && !failed && status < 0) { /* a run that ended early has left what it recorded */
         r->err = s->err;
         failed = -1;
     }

@@ -59,9 +59,7 @@ int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows,
 
 int view_start_top(enum view_id id, const struct session *s, int cols, int rows)
 {
-    return views[id].start
-               ? view_clamp_top(id, s, cols, rows, views[id].start(s, cols, pins_view_rows(s, rows)))
-               : 0;
+    return views[id].start ? view_clamp_top(id, s, cols, rows, views[id].start(s, cols, pins_view_rows(s, rows))) : 0;
 }
 
 void text_right(struct canvas *c, struct rect area, int row, enum style style, const char *text)

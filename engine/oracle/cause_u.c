@@ -235,11 +235,12 @@ static int summed_in_f16(const struct candidate *k)
     if ((int)k->parameter >= product_ways(&c, asc_u, ways) || product_take(&c, s, asc_u, &product) != 0)
         return 0;
     const struct product_way *way = &ways[(int)k->parameter];
-    float *sums = (float *)s->product_sums, *out = (float *)s->product_out;
+    void *sums = s->product_sums, *out = s->product_out;
     product_sum(s, &product, way, sums);
     product_finish(s, way, sums, out);
+    const float *given = out;
     for (int i = 0; i < u->rows * u->cols; i++) {
-        k->want[i] = (double)out[i];
+        k->want[i] = (double)given[i];
         k->bound[i] = DBL_MIN;
     }
     return 1;

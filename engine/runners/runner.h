@@ -11,7 +11,7 @@
 /* Where attnscope's own files are, and where builds are kept. */
 struct runner_paths {
     char root[512];  /* holds probes/attnscope.h: above the program, or share/attnscope of where it is installed */
-    char cache[512]; /* build/cache below root where there is a build/, else below XDG_CACHE_HOME; ATTNSCOPE_CACHE wins */
+    char cache[512]; /* build/cache below root where that has a build/, else in XDG_CACHE_HOME; ATTNSCOPE_CACHE wins */
 };
 int runner_find_paths(struct runner_paths *paths, struct err *err);
 /* What `make` built beside the program or in build/ below root, or installed in lib/attnscope: libraries of debuggees,

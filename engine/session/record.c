@@ -232,7 +232,7 @@ static int make_tensor(const struct recorder *r, const struct scenario *scenario
     const int32_t types[3] = {p->dtype, p->k_dtype, p->v_dtype};
     if (!dtype_is_code((enum dtype)types[i]))
         return 0;
-    out->codes[i] = malloc(bytes / sizeof(uint16_t));
+    out->codes[i] = malloc(bytes / dtype_bytes(fill_dtype(p, i)));
     out->scales[i] = malloc(encode_scales_bytes(p, i));
     if (!out->codes[i] || !out->scales[i])
         return err_errno(err, "", "no memory for the inputs");

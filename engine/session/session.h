@@ -71,9 +71,9 @@ struct session {
     int seek_left;     /* hits to go on from */
     double seek_since; /* monotonic seconds */
     enum shown shown;
-    struct tile_detail detail; /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
-    struct place detail_place; /* which tile that is */
-    int detail_row;            /* whose row state is below */
+    struct tile_detail detail;  /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
+    struct place detail_place;  /* which tile that is */
+    int detail_row;             /* whose row state is below */
     struct derivation operands; /* of the cursor's element; derived says whether they are known */
     struct place operands_place;
     /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
@@ -87,10 +87,10 @@ struct session {
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
-    char message[256];             /* one line about the last command ("no next bad tile") */
-    struct trace *opened;          /* owned: a saved trace that is not judged yet */
-    struct work *work;             /* owned: threads, judge queue, child */
-    struct laboratory *laboratory; /* owned: of the run that is shown (look.h); NULL: nothing was asked of it */
+    char message[256];              /* one line about the last command ("no next bad tile") */
+    struct trace *opened;           /* owned: a saved trace that is not judged yet */
+    struct work *work;              /* owned: threads, judge queue, child */
+    struct laboratory *laboratory;  /* owned: of the run that is shown (look.h); NULL: nothing was asked of it */
     struct rounding_scan *rounding; /* owned: of the run that is shown (rounding_look.h); NULL: nothing was asked */
 
     struct watch *watch; /* owned; NULL: saved files are not noticed */

@@ -79,6 +79,40 @@ static void print_events(const struct trace *t)
     }
 }
 
+/* What a run is given. Zero-initialise; owned by the caller: inputs_free. */
+struct inputs {
+    int32_t (*slots)[3];
+    void *q, *k, *v;
+};
+
+static void inputs_free(struct inputs *in)
+{
+    free(in->slots);
+    free(in->q);
+    free(in->k);
+    free(in->v);
+}
+
+/* Every (batch, head, q tile) is recorded. */
+static int inputs_make(const struct asc_problem *p, int q_tiles, struct inputs *in)
+{
+    const int n = p->batch * p->heads * q_tiles;
+    const size_t nq = (size_t)p->batch * (size_t)p->heads * (size_t)p->q_len * (size_t)p->head_dim;
+    const size_t nk = (size_t)p->batch * (size_t)p->kv_heads * (size_t)p->kv_len * (size_t)p->head_dim;
+    *in = (struct inputs){malloc((size_t)n * sizeof *in->slots), malloc(nq * 4), malloc(nk * 4), malloc(nk * 4)};
+    if (!in->slots || !in->q || !in->k || !in->v)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        in->slots[i][0] = i / q_tiles / p->heads;
+        in->slots[i][1] = i / q_tiles % p->heads;
+        in->slots[i][2] = i % q_tiles;
+    }
+    fill(in->q, (enum dtype)p->dtype, nq, 1);
+    fill(in->k, (enum dtype)p->k_dtype, nk, 2);
+    fill(in->v, (enum dtype)p->v_dtype, nk, 3);
+    return 0;
+}
+
 static int run_shape(const struct options *o, struct child *c, const struct build *b, const struct asc_problem *p,
                      const char *shape)
 {
@@ -88,20 +122,11 @@ static int run_shape(const struct options *o, struct child *c, const struct buil
     if (child_load(c, p, &plan, &err) != 0)
         return fail(&err);
     const int q_tiles = (p->q_len + plan.br - 1) / plan.br, n = p->batch * p->heads * q_tiles;
-    const size_t nq = (size_t)p->batch * (size_t)p->heads * (size_t)p->q_len * (size_t)p->head_dim;
-    const size_t nk = (size_t)p->batch * (size_t)p->kv_heads * (size_t)p->kv_len * (size_t)p->head_dim;
-    int32_t(*slots)[3] = malloc((size_t)n * sizeof *slots);
-    void *q = malloc(nq * 4), *k = malloc(nk * 4), *v = malloc(nk * 4);
-    if (!slots || !q || !k || !v)
+    struct inputs in;
+    if (inputs_make(p, q_tiles, &in) != 0) {
+        inputs_free(&in);
         return 1;
-    for (int i = 0; i < n; i++) {
-        slots[i][0] = i / q_tiles / p->heads;
-        slots[i][1] = i / q_tiles % p->heads;
-        slots[i][2] = i % q_tiles;
     }
-    fill(q, (enum dtype)p->dtype, nq, 1);
-    fill(k, (enum dtype)p->k_dtype, nk, 2);
-    fill(v, (enum dtype)p->v_dtype, nk, 3);
     const struct child_hello *hello = child_hello(c);
     struct layout_types types = {.o = hello->o_dtype >= 0 ? hello->o_dtype : p->dtype};
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
@@ -114,7 +139,9 @@ static int run_shape(const struct options *o, struct child *c, const struct buil
                                                                                        : DTYPE_F32;
     }
     struct asc_conventions conventions = hello->conventions;
-    int failed = trace_create(p, &plan, &conventions, &types, (const int32_t(*)[3])slots, n, q, k, v, &t, &err);
+    int failed =
+        trace_create(p, &plan, &conventions, &types, (const int32_t(*)[3])in.slots, n, in.q, in.k, in.v, &t, &err);
+    inputs_free(&in);
     if (failed)
         return fail(&err);
     snprintf(t->info.source_name, sizeof t->info.source_name, "%s", o->kernel);
@@ -131,10 +158,6 @@ static int run_shape(const struct options *o, struct child *c, const struct buil
     print_events(t);
     printf("seconds %.4f\n", best);
     trace_free(t);
-    free(q);
-    free(k);
-    free(v);
-    free(slots);
     return failed ? 1 : 0;
 }
 

@@ -44,10 +44,10 @@ int main(int argc, char **argv)
     struct simt_region regions[2] = {{.name = "in", .dtype = DTYPE_F32},
                                      {.name = "O", .dtype = DTYPE_F32, .output = 1}};
     for (int i = 0; i < 2; i++) {
-        unsigned char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        float *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (page == MAP_FAILED)
             return 2;
-        array[i] = (float *)(page + PAGE - 512 * sizeof(float));
+        array[i] = page + PAGE / sizeof(float) - 512;
         regions[i].begin = array[i];
         regions[i].bytes = FLOATS * sizeof(float);
     }

@@ -54,8 +54,9 @@ static inline void mistaken_tile(const struct run *run, struct tile *t)
         break;
     case V_ROW_MOVED: /* where nobody looks at kv_len: the next head begins there */
         for (int i = 0; i < n; i++)
-            t->v[i] =
-                (float)dtype_load(DTYPE_F16, run->v, (size_t)((OWN_HEAD * s->kv_len + t->first + 1) * s->head_dim + i));
+            t->v[i] = (float)dtype_load(
+                DTYPE_F16, run->v,
+                ((size_t)OWN_HEAD * (size_t)s->kv_len + (size_t)t->first + 1) * (size_t)s->head_dim + (size_t)i);
         for (int i = t->valid * s->head_dim; i < n; i++)
             t->v[i] = 0;
         break;

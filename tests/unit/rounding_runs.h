@@ -144,19 +144,19 @@ static inline void rounding_judge(const struct rounding_run *r, struct judge_scr
     enum { MOST = 16 };
     struct kernel_run *run[MOST] = {0}, *q[MOST] = {0}, *v[MOST] = {0};
     struct fingerprint f = {0};
-    if (r->q_tiles < 1 || r->q_tiles > MOST)
+    const int n = r->q_tiles;
+    if (n < 1 || n > MOST)
         abort();
-    for (int i = 0; i < r->q_tiles; i++) {
+    for (int i = 0; i < n; i++) {
         run[i] = rounding_kernel_run(r, i, 0);
         q[i] = r->negation ? rounding_kernel_run(r, i, 1) : NULL;
         v[i] = r->negation ? rounding_kernel_run(r, i, 2) : NULL;
-        if (r->fingerprint &&
-            fingerprint_add(&f, &run[i]->c, scratch, i, (FINGERPRINT_BLOCKS + r->q_tiles - 1) / r->q_tiles) != 0)
+        if (r->fingerprint && fingerprint_add(&f, &run[i]->c, scratch, i, (FINGERPRINT_BLOCKS + n - 1) / n) != 0)
             abort();
     }
     struct rounding_head *h = rounding_head_new(&run[0]->c);
     out->kv_tiles = run[0]->c.kv_tiles;
-    for (int i = 0; h && i < r->q_tiles; i++) {
+    for (int i = 0; h && i < n; i++) {
         const struct rounding_negated negated = {q[i] ? q[i]->captured : NULL, v[i] ? v[i]->captured : NULL};
         run[i]->c.fingerprint = r->fingerprint ? &f : NULL;
         if (rounding_head_add(h, &run[i]->c, r->negation ? &negated : NULL, scratch) != 0)
@@ -166,7 +166,7 @@ static inline void rounding_judge(const struct rounding_run *r, struct judge_scr
         abort();
     rounding_head_finish(h, out->cells, out->drift);
     rounding_head_free(h);
-    for (int i = 0; i < r->q_tiles; i++) {
+    for (int i = 0; i < n; i++) {
         kernel_run_free(run[i]);
         if (r->negation) {
             kernel_run_free(q[i]);

@@ -295,7 +295,7 @@ static void fill_info(struct trace *t)
     info->n_events = 2;
     info->events = calloc(2, sizeof *info->events);
     trace_event_init(&info->events[0]);
-    strcpy(info->events[0].kind, event_name(EVENT_FP_INVALID));
+    snprintf(info->events[0].kind, sizeof info->events[0].kind, "%s", event_name(EVENT_FP_INVALID));
     strcpy(info->events[0].text, "inf - inf");
     strcpy(info->events[0].file, "a.cu");
     info->events[0].line = 33;
