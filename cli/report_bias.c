@@ -38,10 +38,22 @@ static json_t *cell_json(const struct rounding_cell *cell)
                      (json_int_t)cell->elements);
 }
 
+/* Of one head, or of all together (b->heads), by kv step. */
+static json_t *steps_json(const struct rounding *b, enum asc_channel ch, int head)
+{
+    json_t *json = json_array();
+    for (int kv = 0; channel_per_kv(ch) && kv < b->kv_tiles; kv++) {
+        json_t *of = cell_json(rounding_cell(b, ch, head, kv));
+        json_object_set_new(of, "kv_tile", json_integer(kv));
+        json_array_append_new(json, of);
+    }
+    return json;
+}
+
 static json_t *stage_json(const struct session *s, const struct rounding *b, enum asc_channel ch)
 {
     const struct rounding_cell *all = rounding_stage(b, ch);
-    json_t *json = cell_json(all), *heads = json_array(), *tiles = json_array();
+    json_t *json = cell_json(all), *heads = json_array();
     char words[256];
     rounding_words(ch, all, words, sizeof words);
     json_object_set_new(json, "text", json_string(words));
@@ -50,15 +62,11 @@ static json_t *stage_json(const struct session *s, const struct rounding *b, enu
         json_t *of = cell_json(rounding_cell(b, ch, head, b->kv_tiles));
         json_object_set_new(of, "batch", json_integer(head / s->trace->problem.heads));
         json_object_set_new(of, "head", json_integer(head % s->trace->problem.heads));
+        json_object_set_new(of, "kv_tiles", steps_json(b, ch, head));
         json_array_append_new(heads, of);
     }
-    for (int kv = 0; channel_per_kv(ch) && kv < b->kv_tiles; kv++) {
-        json_t *of = cell_json(rounding_cell(b, ch, b->heads, kv));
-        json_object_set_new(of, "kv_tile", json_integer(kv));
-        json_array_append_new(tiles, of);
-    }
     json_object_set_new(json, "heads", heads);
-    json_object_set_new(json, "kv_tiles", tiles);
+    json_object_set_new(json, "kv_tiles", steps_json(b, ch, b->heads));
     return json;
 }
 

@@ -45,25 +45,57 @@ static json_t *value_json(double x)
     return isfinite(x) ? json_real(x) : json_string(onset_value_word(x));
 }
 
+static json_t *hop_json(enum asc_channel ch, const struct onset_hop *hop)
+{
+    json_t *json = json_pack("{s:s, s:I}", "channel", channel_name(ch), "elements", (json_int_t)hop->elements);
+    if (channel_per_kv(ch)) {
+        json_object_set_new(json, "first_kv_tile", json_integer(hop->first_kv));
+        json_object_set_new(json, "last_kv_tile", json_integer(hop->last_kv));
+    }
+    return json;
+}
+
+/* The row of q or k that a score is made of, where a score is what matters. */
+static void factors_json(const struct session *s, const struct run_root *r, enum asc_channel ch, json_t *json)
+{
+    double *values = calloc((size_t)s->trace->problem.head_dim, sizeof *values);
+    const int n = values ? onset_factors(s->trace, r, ch, values) : 0;
+    json_t *row = n ? json_array() : NULL;
+    for (int d = 0; d < n; d++)
+        json_array_append_new(row, value_json(values[d]));
+    if (row)
+        json_object_set_new(json, channel_name(ch), row);
+    free(values);
+}
+
 static json_t *root_json(const struct session *s, const struct run_root *r)
 {
     const struct onset_root *root = &r->root;
     const int32_t *at = trace_slot_place(s->trace, r->slot);
-    json_t *operands = json_object(), *products = json_array();
+    json_t *operands = json_object(), *products = json_array(), *chain = json_array();
     for (int o = 0; o < OPERAND_COUNT; o++)
         if (root->known & 1u << o)
             json_object_set_new(operands, onset_operand_label((enum onset_operand)o), value_json(root->operand[o]));
     for (int i = 0; i < root->n_products; i++)
         json_array_append_new(products, json_pack("{s:i, s:o, s:o}", "index", root->product[i].index, "a",
                                                   value_json(root->product[i].a), "b", value_json(root->product[i].b)));
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (root->chain[ch].elements)
+            json_array_append_new(chain, hop_json((enum asc_channel)ch, &root->chain[ch]));
     json_t *json = json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:b, s:o, s:o, s:I, s:i, s:s}", "channel",
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:I, s:i, s:s}", "channel",
         channel_name(root->channel), "batch", at[0], "head", at[1], "q_tile", at[2], "row", root->row, "col", root->col,
         "members", root->members, "value", onset_value_word(root->value), "rule", rule_name(root->rule), "sentence",
         rule_sentence(root->rule), "from_input", root->from_input, "operands", operands, "products", products,
-        "reached", (json_int_t)root->reached, "reached_rows", root->reached_rows, "last", channel_name(root->last));
+        "chain", chain, "reached", (json_int_t)root->reached, "reached_rows", root->reached_rows, "last", channel_name(root->last));
     if (channel_per_kv(root->channel))
         json_object_set_new(json, "kv_tile", json_integer(root->kv));
+    if (root->keys >= 0) {
+        json_object_set_new(json, "keys", json_integer(root->keys));
+        json_object_set_new(json, "keys_so_far", json_integer(root->keys_so_far));
+    }
+    factors_json(s, r, asc_q, json);
+    factors_json(s, r, asc_k, json);
     return json;
 }
 

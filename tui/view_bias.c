@@ -37,6 +37,12 @@ static int head_of_cursor(const struct session *s)
     return s->cursor.batch * s->trace->problem.heads + s->cursor.head;
 }
 
+/* Without evidence there is more room for why. */
+static int words_col(const struct rounding_cell *cell)
+{
+    return rounding_evidence_name(cell->evidence)[0] ? WORDS_COL : EVIDENCE_COL;
+}
+
 static int stages_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
 {
     int row = 0;
@@ -52,9 +58,22 @@ static int stages_draw(const struct session *s, const struct rounding *b, struct
         canvas_put(c, area, row, LABEL_COL, style, channel_label((enum asc_channel)ch));
         canvas_put(c, area, row, VERDICT_COL, style_of(cell->state), rounding_state_word(cell->state));
         canvas_put(c, area, row, EVIDENCE_COL, style, rounding_evidence_name(cell->evidence));
-        canvas_put_cut(c, area, row++, WORDS_COL, style, words);
+        canvas_put_cut(c, area, row++, words_col(cell), style, words);
     }
     return row;
+}
+
+/* The words of the cursor's stage in full, where its line has no room for them. Returns the lines used. */
+static int words_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
+{
+    const struct rounding_cell *cell = rounding_stage(b, s->cursor.channel);
+    struct text_flow f = {.canvas = c, .area = area};
+    char words[256];
+    rounding_words(s->cursor.channel, cell, words, sizeof words);
+    if (cell->state == ROUNDING_UNRECORDED || words_col(cell) + text_columns(words) <= area.cols)
+        return 0;
+    flow_put(&f, STYLE_STRONG, words);
+    return f.line;
 }
 
 /* A number with its error. */
@@ -90,15 +109,16 @@ static void measured_words(struct measured x, char *out, size_t bytes)
         snprintf(out, bytes, "%+.3g ±%.1g", x.mean, x.error);
 }
 
-/* What the curve shows: the stage's own estimate, or where it has none, the sum's drift. */
+/* What the curve shows: the stage's own estimate at each step, or where it has none, a drift. */
 static struct measured plotted(const struct rounding *b, enum asc_channel ch, int head, int kv, int drift)
 {
-    return drift ? drift_of(b, ROUNDING_SUM, head, kv) : size_of(rounding_cell(b, ch, head, kv));
+    return drift ? drift_of(b, ch == asc_o ? ROUNDING_OUTPUT : ROUNDING_SUM, head, kv)
+                 : size_of(rounding_cell(b, ch, head, kv));
 }
 
 static int has_size(const struct rounding *b, enum asc_channel ch, int head)
 {
-    for (int kv = 0; kv < b->kv_tiles; kv++)
+    for (int kv = 0; channel_per_kv(ch) && kv < b->kv_tiles; kv++)
         if (!isnan(size_of(rounding_cell(b, ch, head, kv)).mean))
             return 1;
     return 0;
@@ -148,7 +168,7 @@ static void steps_draw(const struct session *s, const struct rounding *b, struct
     canvas_put(c, area, 0, 0, STYLE_DIM, "kv");
     canvas_put(c, area, 0, 5, STYLE_DIM, "verdict");
     canvas_printf(c, area, 0, SIZE_COL, STYLE_DIM, "%s", rounding_unit(ch, rounding_cell(b, ch, head, n)));
-    snprintf(words, sizeof words, "%s±%.2g", drift ? "m + ln l: " : "", most);
+    snprintf(words, sizeof words, "%s±%.2g", !drift ? "" : ch == asc_o ? "u / l: " : "m + ln l: ", most);
     canvas_put_cut(c, (struct rect){area.row, plot.col, 1, plot.cols}, 0, 0, STYLE_DIM, most > 0 ? words : "");
     canvas_put(c, area, 0, area.cols - 2 * DRIFT_COLS, STYLE_DIM, "m + ln l");
     canvas_put(c, area, 0, area.cols - DRIFT_COLS, STYLE_DIM, "u / l, 2⁻²⁴");
@@ -157,9 +177,11 @@ static void steps_draw(const struct session *s, const struct rounding *b, struct
         const struct rounding_cell *cell = rounding_cell(b, ch, head, channel_per_kv(ch) ? kv : n);
         const enum style style = kv == s->cursor.kv_tile ? STYLE_STRONG : STYLE_TEXT;
         canvas_printf(c, area, row, 0, style, "%d", kv);
-        canvas_put(c, area, row, 5, style_of(cell->state), rounding_state_word(cell->state));
-        measured_words(size_of(cell), words, sizeof words);
-        canvas_put(c, area, row, SIZE_COL, style, words);
+        if (channel_per_kv(ch) || i == 0) { /* what exists once per q tile has one verdict */
+            canvas_put(c, area, row, 5, style_of(cell->state), rounding_state_word(cell->state));
+            measured_words(size_of(cell), words, sizeof words);
+            canvas_put(c, area, row, SIZE_COL, style, words);
+        }
         point_draw(c, (struct rect){area.row + row, plot.col, 1, plot.cols}, plotted(b, ch, head, kv, drift), most,
                    style_of(drift ? ROUNDING_UNRECORDED : cell->state));
         for (int curve = 0; curve < ROUNDING_CURVES; curve++) {
@@ -219,6 +241,8 @@ void view_bias_draw(const struct session *s, struct canvas *c, const struct view
     snprintf(title, sizeof title, "%s of batch %d, head %d over kv steps", channel_label(s->cursor.channel),
              s->cursor.batch, s->cursor.head);
     rule_draw(c, (struct rect){area.row + used, 0, 1, area.cols + 2}, title, NULL);
-    heads_draw(s, b, c, (struct rect){area.row + used + 1, area.col, 1, area.cols});
-    steps_draw(s, b, c, (struct rect){area.row + used + 2, area.col, area.rows - used - 2, area.cols});
+    const struct rect below = {area.row + used + 1, area.col, area.rows - used - 1, area.cols};
+    const int words = words_draw(s, b, c, below);
+    heads_draw(s, b, c, (struct rect){below.row + words, below.col, 1, below.cols});
+    steps_draw(s, b, c, (struct rect){below.row + words + 1, below.col, below.rows - words - 1, below.cols});
 }

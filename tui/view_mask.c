@@ -23,7 +23,7 @@ static const struct mark_of marks[RELATIONS] = {
     [NEITHER] = {"·", "hidden", STYLE_DIM},
     [ONLY_APPLIED] = {"+", "wrongly seen", STYLE_BAD},
     [ONLY_WANTED] = {"-", "wrongly hidden", STYLE_WARNING},
-    [BOTH_WAYS] = {"*", "both ways", STYLE_BAD},
+    [BOTH_WAYS] = {"*", "both", STYLE_BAD},
     [UNKNOWN] = {"?", "not known", STYLE_DIM},
     [UNRECORDED] = {"░", "not recorded", STYLE_DIM},
     [WAITING] = {"…", "not judged", STYLE_DIM},
@@ -129,28 +129,32 @@ static void cursor_tile_draw(const struct session *s, struct canvas *c, struct r
     if (slot < 0 || !judgement_slot_done(s->judgement, slot))
         return;
     const struct masks *masks = s->judgement->masks;
+    const int is_known = masks->source[slot] != MASK_NOT_KNOWN;
     if (masks->wrong[slot]) {
         tile_draw(s, c, area, &masks->wrong[slot][kv]);
         return;
     }
     if ((masks->source[slot] == MASK_FROM_P && !s->scratch) || slot_case_make(s->trace, slot, &at) != 0)
         return;
-    if (mask_tile_new(&at.c, &tile) == 0 && mask_read(&at.c, s->scratch, kv, &tile) == 0)
+    if (mask_tile_new(&at.c, &tile) == 0 && (!is_known || mask_read(&at.c, s->scratch, kv, &tile) == 0))
         tile_draw(s, c, area, &tile);
     mask_tile_free(&tile);
     slot_case_free(&at);
 }
 
+/* As many as there is room for: what explains itself stands last. */
 static void legend_line(struct canvas *c, struct rect area)
 {
     int col = 0;
-    for (int i = 0; i < UNRECORDED; i++) {
+    for (int i = 0; i < RELATIONS; i++) {
+        if (col + 2 + text_columns(marks[i].meaning) > area.cols)
+            return;
         col += canvas_put(c, area, 0, col, marks[i].style, marks[i].glyph);
         col += canvas_printf(c, area, 0, col, STYLE_DIM, " %s  ", marks[i].meaning);
     }
 }
 
-/* "q3 k5: 2016 seen, 2016 hidden, 64 seen that should be hidden". */
+/* "h0 q3 k5: 2016 seen, 2016 hidden, + 64". */
 static void tile_words_of(const struct session *s, char *out, size_t bytes)
 {
     const int slot = session_slot(s);
@@ -161,6 +165,10 @@ static void tile_words_of(const struct session *s, char *out, size_t bytes)
         return;
     }
     const struct mask_counts *n = masks_tile(s->judgement->masks, slot, s->cursor.kv_tile);
+    if (s->judgement->masks->source[slot] == MASK_NOT_KNOWN) {
+        snprintf(out, bytes, "%s: not known", place);
+        return;
+    }
     size_t used = (size_t)snprintf(out, bytes, "%s: %llu seen, %llu hidden", place,
                                    (unsigned long long)(n->both + n->only_applied),
                                    (unsigned long long)(n->neither + n->only_wanted));

@@ -29,7 +29,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
 {
     const char *why = s->isolation.trace                         ? "an isolated run is not asked where NaN begins"
                       : !s->judgement || !s->judgement->complete ? "not known before all of the run is judged"
-                                                                 : "every number is one, where one belongs";
+                                                                 : "no NaN and no infinity where none belongs";
     canvas_put(c, area, 1, 1, STYLE_DIM, why);
 }
 
@@ -145,21 +145,53 @@ static void row_draw(const struct session *s, struct canvas *c, struct rect area
     free(order);
 }
 
+/* The rows of q and k behind a score, as much of them as there is room for, where enough is left for the row's state.
+   Returns the lines used. */
+static int factors_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_root *r)
+{
+    enum { LABEL_COLS = 8, VALUE_COLS = 11, LEAST_ROWS = 6 };
+    static const enum asc_channel factors[] = {asc_q, asc_k};
+    double *values = calloc((size_t)s->trace->problem.head_dim, sizeof *values);
+    int line = 0;
+    for (size_t i = 0; i < 2 && values && area.rows >= LEAST_ROWS; i++) {
+        const int n = onset_factors(s->trace, r, factors[i], values), room = (area.cols - LABEL_COLS) / VALUE_COLS;
+        if (n == 0)
+            break;
+        canvas_printf(c, area, line, 1, STYLE_DIM, "%s[%d]", channel_name(factors[i]),
+                      factors[i] == asc_q ? r->root.row : r->root.col);
+        for (int d = 0; d < n && d < room; d++) {
+            char number[NUMBER_BYTES];
+            const int last = d == room - 1 && n > room;
+            canvas_printf(c, area, line, LABEL_COLS + d * VALUE_COLS, isfinite(values[d]) ? STYLE_TEXT : STYLE_NONFINITE,
+                          "%10s", last ? "…" : number_or_word(number, values[d]));
+        }
+        line++;
+    }
+    free(values);
+    return line;
+}
+
 static void root_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_root *r)
 {
     char words[512], line[768];
     struct text_flow f = {.canvas = c, .area = {area.row, area.col + 1, area.rows, area.cols - 2}};
-    snprintf(line, sizeof line, "%s: %s%s", rule_formula(r->root.rule), rule_sentence(r->root.rule),
+    snprintf(line, sizeof line, "%s%s%s%s", r->root.rule == RULE_UNKNOWN ? "" : rule_formula(r->root.rule),
+             r->root.rule == RULE_UNKNOWN ? "" : ": ", rule_sentence(r->root.rule),
              r->root.from_input ? " (no probe recorded it)" : "");
     flow_put(&f, STYLE_NONFINITE, line);
     operands_words(&r->root, words, sizeof words);
     flow_put(&f, STYLE_TEXT, words);
-    onset_chain_words(&r->root, words);
+    onset_keys_words(&r->root, words);
+    if (words[0])
+        flow_put(&f, STYLE_STRONG, words);
+    onset_path_words(&r->root, words);
     if (r->root.reached)
-        snprintf(line, sizeof line, "%.200s, first [%d, %d]", words, r->root.reached_row, r->root.reached_col);
+        snprintf(line, sizeof line, "chain %s; O in %d row%s, from [%d, %d] on", words, r->root.reached_rows,
+                 r->root.reached_rows == 1 ? "" : "s", r->root.reached_row, r->root.reached_col);
     else
-        snprintf(line, sizeof line, "%.200s; what came behind dropped it", words);
+        snprintf(line, sizeof line, "chain %s; it reached no element of O: what came behind dropped it", words);
     flow_put(&f, STYLE_TEXT, line);
+    f.line += factors_draw(s, c, (struct rect){area.row + f.line, area.col, area.rows - f.line, area.cols}, r);
     if (f.line < area.rows - 1)
         row_draw(s, c, (struct rect){area.row + f.line, area.col, area.rows - f.line, area.cols}, r);
 }

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
+enum { INVARIANT_ROWS = 4 };
+
 static const struct row_step *at_step(const struct row_states *t, int step, int row)
 {
     return &t->at[(size_t)step * (size_t)t->rows + (size_t)row];
@@ -70,7 +72,7 @@ static void signs_draw(const struct row_states *t, struct canvas *c, struct rect
     }
 }
 
-/* Which invariants are broken, in how many rows and steps. Returns the lines used. */
+/* Which invariants hold, and which are broken in how many rows and steps. Returns the lines used. */
 static int invariants_draw(const struct row_states *t, struct canvas *c, struct rect area)
 {
     int line = 0;
@@ -84,10 +86,10 @@ static int invariants_draw(const struct row_states *t, struct canvas *c, struct 
         char text[160];
         const int judged = (t->judged & 1u << i) != 0;
         if (t->broken[i])
-            snprintf(text, sizeof text, "%s: %llu", invariant_name((enum invariant)i),
+            snprintf(text, sizeof text, "✗ %s: %llu", invariant_formula((enum invariant)i),
                      (unsigned long long)t->broken[i]);
         else
-            snprintf(text, sizeof text, "%s: %s", invariant_name((enum invariant)i), judged ? "holds" : "-");
+            snprintf(text, sizeof text, "%s %s", judged ? "·" : "?", invariant_formula((enum invariant)i));
         if (used + text_columns(text) > area.cols - 1) {
             line++;
             used = 1;
@@ -157,6 +159,6 @@ void view_state_draw(const struct session *s, struct canvas *c, const struct vie
         line += band_draw(b, c, (struct rect){body.row + line, body.col, 3, body.cols}, first, steps, at);
     }
     signs_draw(t, c, (struct rect){body.row + line++, body.col, 1, body.cols}, first, steps);
-    line += invariants_draw(t, c, (struct rect){body.row + line, body.col, 3, body.cols});
+    line += invariants_draw(t, c, (struct rect){body.row + line, body.col, INVARIANT_ROWS, body.cols});
     table_draw(s, c, (struct rect){body.row + line, body.col, body.rows - line, body.cols});
 }

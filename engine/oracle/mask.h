@@ -48,6 +48,7 @@ enum mask_shift {
 };
 const char *mask_shift_name(enum mask_shift shift);     /* "other-corner" */
 const char *mask_shift_sentence(enum mask_shift shift); /* "the diagonal begins in the other corner" */
+int mask_shift_moves(enum mask_shift shift);            /* 1: it moves by keys what is wanted elsewhere */
 
 /* Keys that row r of the q tile sees under a shift, by so many keys where it moves something; MASK_INVERTED: those it
    does not see. 0: it has no meaning for this mask, or changes nothing. */

@@ -23,6 +23,17 @@ const char *mask_shift_sentence(enum mask_shift shift)
     return facts[shift].sentence;
 }
 
+int mask_shift_moves(enum mask_shift shift)
+{
+    return facts[shift].moves == 1;
+}
+
+/* About keys beyond kv_len, and no others. */
+static int is_of_tail(enum mask_shift shift)
+{
+    return shift == MASK_TAIL || shift == MASK_TAIL_LINE;
+}
+
 static int clamped(int x, int low, int high)
 {
     return x < low ? low : x > high ? high : x;
@@ -39,7 +50,7 @@ int mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by,
     struct oracle_case other = *c;
     const int is_causal = c->causal != ASC_CAUSAL_NONE;
     const int has_left = c->window_left >= 0, has_window = has_left || c->window_right >= 0;
-    if (!is_causal && !has_window && shift != MASK_TAIL)
+    if (!is_causal && !has_window && !is_of_tail(shift))
         return 0;
     if (facts[shift].moves && by == 0)
         return 0;
@@ -90,6 +101,9 @@ int mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by,
     case MASK_TAIL:
         *out = (struct key_range){0, c->kv_tiles * c->bc};
         return c->kv_len % c->bc != 0;
+    case MASK_TAIL_LINE: /* row i of the run sees i keys of the tail, and `by` more */
+        *out = (struct key_range){0, clamped(c->kv_len + c->q_tile * c->br + r + by, c->kv_len, c->kv_tiles * c->bc)};
+        return c->kv_len % c->bc != 0;
     default:
         return 0;
     }
@@ -112,6 +126,17 @@ static int seen_range(const struct oracle_case *c, const struct mask_tile *tiles
     return out->last > 0;
 }
 
+/* The key behind those of the tail that a row was seen to see, kv_len where it sees none. */
+static int tail_seen(const struct oracle_case *c, const struct mask_tile *tiles, int r)
+{
+    const int kv = c->kv_tiles - 1, cols = schedule_cols(c, kv);
+    int last = cols;
+    for (int col = cols; col < c->bc; col++)
+        if (mask_bit(&tiles[kv], tiles[kv].applied, r, col))
+            last = col + 1;
+    return kv * c->bc + last;
+}
+
 static void vote(struct mask_plan *plan, enum mask_shift shift, int by)
 {
     if (by && by >= -MASK_MOVES / 2 && by <= MASK_MOVES / 2)
@@ -122,7 +147,10 @@ void mask_vote(const struct oracle_case *c, const struct mask_tile *tiles, struc
 {
     for (int r = 0; r < c->in_q.rows; r += 2) {
         const struct key_range wanted = schedule_range(c, r);
+        const int tail = tail_seen(c, tiles, r);
         struct key_range seen;
+        if (tail > c->kv_len && tail < c->kv_tiles * c->bc) /* ends that the line is cut off at say nothing */
+            vote(plan, MASK_TAIL_LINE, tail - c->kv_len - c->q_tile * c->br - r);
         if (!seen_range(c, tiles, r, &seen))
             continue;
         /* An edge that all keys end at says nothing. */
@@ -172,7 +200,7 @@ static uint64_t shift_bits(const struct oracle_case *c, enum mask_shift shift, s
     const uint64_t exist = range_bits((struct key_range){0, c->kv_len}, first, c->bc, w);
     const uint64_t all = range_bits((struct key_range){0, c->kv_tiles * c->bc}, first, c->bc, w);
     const uint64_t bits = range_bits(keys, first, c->bc, w);
-    *about = shift == MASK_TAIL ? all & ~exist : exist;
+    *about = is_of_tail(shift) ? all & ~exist : exist;
     return (shift == MASK_INVERTED ? ~bits : bits) & *about;
 }
 

@@ -318,6 +318,24 @@ struct finding_roots {
     int steps[ONSET_KEPT]; /* of out->first */
 };
 
+/* What the mask leaves of the row up to the root. */
+static void count_keys(const struct onset_map *map, int step, struct onset_root *root)
+{
+    const struct oracle_case *c = map->c;
+    root->keys = root->keys_so_far = by_keys(root->channel) || root->channel == asc_q ? -1 : 0;
+    if (root->keys < 0)
+        return;
+    if (step < 0) {
+        root->keys = root->keys_so_far = schedule_keys(c, root->row);
+        return;
+    }
+    for (int i = step; i >= 0; i = map->steps[i].before) {
+        const int kv = map->steps[i].kv, n = schedule_visible(c, root->row, kv) - schedule_hidden(c, root->row, kv);
+        root->keys = i == step ? n : root->keys;
+        root->keys_so_far += n;
+    }
+}
+
 static void add_root(struct finding_roots *f, int step, enum asc_channel ch, int row, int col)
 {
     struct onset *out = f->out;
@@ -326,6 +344,7 @@ static void add_root(struct finding_roots *f, int step, enum asc_channel ch, int
     root.last = ch;
     root.last_kv = root.kv;
     root.reached_row = root.reached_col = -1;
+    count_keys(f->map, step, &root);
     onset_explain(f->map, step, &root);
     *onset_cell(f->map, ch, root.kv, row, col) |= (uint16_t)(CELL_ROOT | (int)root.rule << CELL_RULE);
     out->roots++;
@@ -373,6 +392,10 @@ static void follow(void *ctx, int step, enum asc_channel ch, int row, int col, i
         *cell |= CELL_REACHED;
     if (!(*cell & CELL_REACHED) || !(*cell & CELL_BAD))
         return;
+    struct onset_hop *hop = &root->chain[ch];
+    if (hop->elements++ == 0)
+        hop->first_kv = kv;
+    hop->last_kv = kv;
     if (ch != asc_lse || root->last != asc_o) { /* the output is what counts, where it was reached */
         root->last = ch;
         root->last_kv = kv;

@@ -54,6 +54,12 @@ struct onset_product {
     double a, b;
 };
 
+/* Where in one stage a root was seen: elements that are no finite number, from one kv tile to another. */
+struct onset_hop {
+    uint32_t elements;
+    int first_kv, last_kv; /* as the kernel visits them; 0 for channels that exist once per slot */
+};
+
 /* Roots of one row and tile that the same rule made. */
 struct onset_root {
     enum asc_channel channel;
@@ -67,7 +73,12 @@ struct onset_root {
     double operand[OPERAND_COUNT];
     int n_products; /* the largest ones, or those that are not finite */
     struct onset_product product[ONSET_PRODUCTS];
-    /* The chain: elements of o that it reached, and in how many rows; the last place that it was seen at. */
+    /* Keys that the row sees in this tile, and from the first visit up to it; of o and lse both of all tiles. -1: of q, k
+       and v. */
+    int keys, keys_so_far;
+    /* The chain: where it was seen, itself included; elements of o that it reached, and in how many rows; the last place
+       that it was seen at. */
+    struct onset_hop chain[ASC_CHANNELS];
     uint64_t reached;
     int reached_rows, reached_row, reached_col; /* rows, and the first element; -1: none */
     enum asc_channel last;
@@ -81,6 +92,9 @@ struct onset {
     int n;                               /* the first ONSET_PER_STAGE of each stage, as they were executed */
     struct onset_root first[ONSET_KEPT]; /* [n] */
 };
+
+/* Element d of a row of q, or of a tile's key, as S multiplies it: as it was captured, or else the input's. */
+double onset_factor(const struct oracle_case *c, enum asc_channel ch, int kv, int row, int d);
 
 /* -1 where memory ran out. Of a run that was fed nothing is said: roots 0. */
 int onset_case(const struct oracle_case *c, struct judge_scratch *scratch, struct onset *out);

@@ -204,16 +204,15 @@ static enum rule explain_input(const struct explaining *e)
     return own != RULE_UNKNOWN ? own : rule_of_conversion(type_of(e), x * scale * fold);
 }
 
-/* Values of a row of q or k as they are multiplied; captured, or else the input's. */
-static double multiplied(const struct oracle_case *c, enum asc_channel ch, int kv, int row, int col)
+double onset_factor(const struct oracle_case *c, enum asc_channel ch, int kv, int row, int d)
 {
     int known;
-    const double x = value_at(c, ch, kv, row, col, &known);
+    const double x = value_at(c, ch, kv, row, d, &known);
     if (known)
         return x;
     const int of = row + (ch == asc_q ? 0 : kv * c->bc);
     const struct matrix *in = codes_input(c, ch);
-    const double value = values_element(in, (size_t)(of * in->row_stride + col));
+    const double value = values_element(in, (size_t)(of * in->row_stride + d));
     return codes_use(c, ch) == CODES_DESCALED ? value * codes_scale(codes_of(c, ch), of) : value;
 }
 
@@ -227,7 +226,7 @@ static enum rule explain_s(const struct explaining *e)
     struct products p = {0};
     double by_q = 1, by_k = 1, size;
     for (int d = 0; d < c->head_dim; d++)
-        add_product(root, d, multiplied(c, asc_q, 0, root->row, d), multiplied(c, asc_k, kv, root->col, d), &p);
+        add_product(root, d, onset_factor(c, asc_q, 0, root->row, d), onset_factor(c, asc_k, kv, root->col, d), &p);
     note(root, OPERAND_PRODUCT, p.sum);
     codes_by(c, asc_q, root->row, 1, &by_q);
     codes_by(c, asc_k, key, 1, &by_k);
@@ -385,7 +384,7 @@ static enum rule explain_u(const struct explaining *e)
     for (int key = 0; key < keys; key++) {
         int known;
         const double w = value_at(c, asc_p, root->kv, root->row, key, &known);
-        add_product(root, key, known ? w : 0, multiplied(c, asc_v, root->kv, key, root->col), &p);
+        add_product(root, key, known ? w : 0, onset_factor(c, asc_v, root->kv, key, root->col), &p);
     }
     note(root, OPERAND_PRODUCT, p.sum);
     const enum rule of_p = values_p_type(c, &t) ? rule_of_conversion(t, largest) : RULE_UNKNOWN;

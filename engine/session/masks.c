@@ -134,7 +134,7 @@ enum mask_source masks_total(const struct masks *m, struct mask_counts *out)
 void mask_name_words(const struct mask_name *name, char *out, size_t bytes)
 {
     const int n = abs(name->by);
-    if (name->by)
+    if (name->by && mask_shift_moves(name->shift))
         snprintf(out, bytes, "%s, by %d key%s to the %s", mask_shift_sentence(name->shift), n, n == 1 ? "" : "s",
                  name->by > 0 ? "right" : "left");
     else
@@ -167,8 +167,12 @@ void masks_words(const struct masks *m, char *out, size_t bytes)
         snprintf(out, bytes, "as wanted%s", n.unknown ? ", as far as it is known" : "");
         return;
     }
-    size_t used = (size_t)snprintf(out, bytes, "%llu seen that should be hidden, %llu hidden that should be seen",
-                                   (unsigned long long)n.only_applied, (unsigned long long)n.only_wanted);
+    size_t used = 0;
+    if (n.only_applied)
+        used = (size_t)snprintf(out, bytes, "%llu wrongly seen%s", (unsigned long long)n.only_applied,
+                                n.only_wanted ? ", " : "");
+    if (n.only_wanted)
+        used += (size_t)snprintf(out + used, bytes - used, "%llu wrongly hidden", (unsigned long long)n.only_wanted);
     if (!atomic_load_explicit(&m->named, memory_order_acquire))
         return;
     if (!m->n_names)

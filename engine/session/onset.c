@@ -155,6 +155,49 @@ void onset_words(const struct trace *t, const struct run_root *r, char out[ONSET
              rule_sentence(r->root.rule), chain);
 }
 
+void onset_path_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int ch = 0; ch < ASC_CHANNELS && used < ONSET_WORDS_BYTES; ch++) {
+        const struct onset_hop *hop = &r->chain[ch];
+        char kv[32] = "";
+        if (!hop->elements)
+            continue;
+        if (channel_per_kv((enum asc_channel)ch))
+            snprintf(kv, sizeof kv, hop->last_kv != hop->first_kv ? " k%d-%d" : " k%d", hop->first_kv, hop->last_kv);
+        used += (size_t)snprintf(out + used, ONSET_WORDS_BYTES - used, "%s%s%s (%u)", used ? " → " : "",
+                                 channel_label((enum asc_channel)ch), kv, hop->elements);
+    }
+}
+
+void onset_keys_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
+{
+    out[0] = '\0';
+    if (r->keys_so_far == 0)
+        snprintf(out, ONSET_WORDS_BYTES, "row %d has seen no key%s: the mask hides every one", r->row,
+                 channel_per_kv(r->channel) ? " so far" : " at all");
+    else if (r->keys == 0)
+        snprintf(out, ONSET_WORDS_BYTES, "row %d sees no key of this tile, %d before it", r->row, r->keys_so_far);
+}
+
+int onset_factors(const struct trace *t, const struct run_root *r, enum asc_channel ch, double *out)
+{
+    const struct onset_root *root = &r->root;
+    const int has_score = root->known & 1u << OPERAND_S && isfinite(root->operand[OPERAND_S]);
+    struct slot_case c;
+    if (root->channel != asc_s && !(root->channel == asc_p && has_score))
+        return 0;
+    if (slot_case_make(t, r->slot, &c) != 0)
+        return 0;
+    for (int d = 0; d < c.c.head_dim; d++)
+        out[d] = ch == asc_q ? onset_factor(&c.c, asc_q, 0, root->row, d)
+                             : onset_factor(&c.c, asc_k, root->kv, root->col, d);
+    const int n = c.c.head_dim;
+    slot_case_free(&c);
+    return n;
+}
+
 /* V's padding is seen by what it makes of U. */
 static int is_padding(const struct finding *f, const struct onset_root *r)
 {

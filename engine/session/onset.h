@@ -44,6 +44,13 @@ void onset_place_words(const struct trace *t, const struct run_root *r, char out
 void onset_words(const struct trace *t, const struct run_root *r, char out[ONSET_WORDS_BYTES]);
 /* "reached 64 elements of O in 1 row", or how far it came and what that means. */
 void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES]);
+/* "α k0 (1) → P k0 (64) → l k0-2 (3) → U k0-2 (192) → O (64)": stages, kv tiles and elements that it was seen in. */
+void onset_path_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES]);
+/* "row 0 has no key up to here, ...", where the mask has to do with it; "": it has not. */
+void onset_keys_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES]);
+/* The row of q, or of k, that the root's score is made of: values, out having room for head_dim of them, or 0 where
+   that is not what tells of it. */
+int onset_factors(const struct trace *t, const struct run_root *r, enum asc_channel ch, double *out);
 const char *onset_value_word(double value); /* "NaN", "inf", "-inf" */
 
 /* Findings without a cause whose stage makes what is no number say by which rule. */

@@ -172,6 +172,11 @@ static void shifts_are_named(void **state)
          MASK_LEFT_EDGE,
          -1,
          0},
+        {{.causal = ASC_CAUSAL_NONE, .window_left = 30, .window_right = 3}, /* the left side is where it was */
+         {.causal = ASC_CAUSAL_BOTTOM_RIGHT, .window_left = 30, .window_right = -1},
+         MASK_CAUSAL_EDGE,
+         3,
+         0},
         {{.causal = ASC_CAUSAL_NONE, .window_left = 30, .window_right = 17},
          {.causal = ASC_CAUSAL_NONE, .window_left = 30, .window_right = 20},
          MASK_RIGHT_EDGE,
@@ -227,6 +232,19 @@ static int sees_two_more_and_the_tail(const struct oracle_case *c, int row, int 
     return key >= c->kv_len || sees_two_more(c, row, key);
 }
 
+/* Rows 0 to 7 of the tile see 5 to 12 keys of it, those behind all 12. */
+static int sees_the_tail_to_a_line(const struct oracle_case *c, int row, int key)
+{
+    const struct key_range keys = schedule_range(c, row);
+    return (key >= c->kv_len && key < c->kv_len + 5 + row) || (key >= keys.first && key < keys.last);
+}
+
+static int sees_the_tail_at_random(const struct oracle_case *c, int row, int key)
+{
+    const struct key_range keys = schedule_range(c, row);
+    return (key >= c->kv_len && (row * 7919 + key * 104729) % 1013 < 500) || (key >= keys.first && key < keys.last);
+}
+
 static int sees_at_random(const struct oracle_case *c, int row, int key)
 {
     return key < c->kv_len && (row * 7919 + key * 104729) % 1013 < 500;
@@ -261,6 +279,8 @@ static void what_no_kernel_of_ours_does_is_named_too(void **state)
     (void)state;
     painted(sees_inverted, 1u << MASK_INVERTED, 0);
     painted(sees_the_tail, 1u << MASK_TAIL, 0);
+    painted(sees_the_tail_to_a_line, 1u << MASK_TAIL_LINE, 0);
+    painted(sees_the_tail_at_random, 0, 0);
     painted(sees_two_more, 1u << MASK_DIAGONAL, 2);
     painted(sees_two_more_and_the_tail, 1u << MASK_DIAGONAL | 1u << MASK_TAIL, 2);
     painted(sees_at_random, 0, 0);

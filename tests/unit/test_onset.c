@@ -321,6 +321,56 @@ static void single_values(void **state)
     assert_int_equal(found.first[0].reached, 1);
 }
 
+/* O is infinite where a sum that is no 0 is divided by 0, or multiplied by a reciprocal that f32 has not: 1 / 2^-128 is
+   the first power beyond it. */
+static void divisions(void **state)
+{
+    (void)state;
+    static const struct {
+        double l;
+        int divides;
+    } edges[] = {{0, 1}, {0x1p-128, 1}, {0x1p-127, 0}};
+    const int last = 2; /* kv tile */
+    for (size_t i = 0; i < 3; i++) {
+        struct kernel_run *run = kernel_run(&base);
+        const struct matrix *o = &run->captured[asc_o];
+        ((float *)run_array(run, asc_l, last))[3] = (float)edges[i].l;
+        dtype_store(o->dtype, run_array(run, asc_o, 0), (size_t)(3 * o->row_stride + 10), INFINITY);
+        const struct onset found = onset_of(run);
+        assert_int_equal(found.n, 1);
+        assert_int_equal(found.first[0].channel, asc_o);
+        assert_int_equal(found.first[0].rule == RULE_DIVISION, edges[i].divides);
+        kernel_run_free(run);
+    }
+}
+
+/* The chain names every stage that it went through, and what the mask left of the row. */
+static void chains(void **state)
+{
+    (void)state;
+    struct spec s = empty_rows();
+    s.wrong_number = EXP_UNGUARDED;
+    struct onset found = onset_of_spec(&s);
+    const struct onset_root *root = &found.first[0];
+    assert_int_equal(root->channel, asc_alpha);
+    assert_int_equal(root->keys, 0);
+    assert_int_equal(root->keys_so_far, 0);
+    assert_int_equal(root->chain[asc_alpha].elements, 1);
+    assert_int_equal(root->chain[asc_l].elements, 1);
+    assert_int_equal(root->chain[asc_u].elements, 64);
+    assert_int_equal(root->chain[asc_o].elements, root->reached);
+    assert_int_equal(root->chain[asc_s].elements, 0);
+
+    found = with_value(&base, asc_u, 1, 3, 9, NAN); /* captured: what follows is finite, and one element is its own */
+    root = &found.first[0];
+    assert_int_equal(root->keys, 64);
+    assert_int_equal(root->keys_so_far, 128);
+    assert_int_equal(root->chain[asc_u].elements, 1);
+    assert_int_equal(root->chain[asc_u].first_kv, 1);
+    assert_int_equal(root->chain[asc_u].last_kv, 1);
+    assert_int_equal(root->chain[asc_o].elements, 0);
+}
+
 /* Sums that leave f16: values of Q and K of 64 at head_dim 64 make 64 * 4096. */
 static void sums_leave_f16(void **state)
 {
@@ -437,6 +487,8 @@ int main(void)
         cmocka_unit_test(weights_leave_their_range),
         cmocka_unit_test(values_at_the_edge_of_a_rule),
         cmocka_unit_test(single_values),
+        cmocka_unit_test(divisions),
+        cmocka_unit_test(chains),
         cmocka_unit_test(sums_leave_f16),
         cmocka_unit_test(unrecorded_stages),
         cmocka_unit_test(right_runs_have_no_onset),
