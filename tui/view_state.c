@@ -77,10 +77,10 @@ static int invariants_draw(const struct row_states *t, struct canvas *c, struct 
 {
     int line = 0;
     if (t->first_step >= 0 && area.rows > 0) {
-        char words[BREAK_WORDS_BYTES];
+        char words[BREAK_WORDS_BYTES], first[BREAK_WORDS_BYTES + 64];
         states_broken_words(at_step(t, t->first_step, t->first_row)->broken, words);
-        canvas_printf(c, area, line++, 1, STYLE_BAD, "▲ first at k%d, row %d: %s", t->steps[t->first_step].kv,
-                      t->first_row, words);
+        snprintf(first, sizeof first, "▲ first at k%d, row %d: %s", t->steps[t->first_step].kv, t->first_row, words);
+        canvas_put_cut(c, area, line++, 1, STYLE_BAD, first);
     }
     for (int i = 0, used = 1; i < INVARIANT_COUNT && line < area.rows; i++) {
         char text[160];
@@ -116,7 +116,10 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
               first = window_first(at, lines, t->n_steps);
     if (area.rows < 2)
         return;
-    canvas_printf(c, area, 0, 1, STYLE_DIM, "%-5s %10s %10s %10s %10s %10s %6s %6s", "kv", "m", "alpha", "l",
+    const char *const m_head = s->trace->conventions.m_unit == ASC_UNIT_RAW    ? "m, raw"
+                               : s->trace->conventions.m_unit == ASC_UNIT_LOG2 ? "m, log2"
+                                                                               : "m";
+    canvas_printf(c, area, 0, 1, STYLE_DIM, "%-5s %10s %10s %10s %10s %10s %6s %6s", "kv", m_head, "alpha", "l",
                   "m + ln l", "wanted", "sum", "u / l");
     for (int i = 0; i < lines; i++) {
         const int step = first + i;

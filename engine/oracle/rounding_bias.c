@@ -84,12 +84,15 @@ static void decide_fitted(struct rounding_cell *cell)
     cell->size = f->intercept;
     cell->error = f->error;
     cell->z = f->z;
-    if (fabs(f->z) > ROUNDING_LEAST_Z && fabs(f->intercept) >= ROUNDING_LEAST_SIZE)
+    const int large = fabs(f->intercept) >= ROUNDING_LEAST_SIZE;
+    if (large && fabs(f->z) > ROUNDING_LEAST_Z)
         decide(cell, ROUNDING_FOUND, ROUNDING_BY_REGRESSION, ROUNDING_CLEAR);
-    else if (ROUNDING_LEAST_Z * f->error <= ROUNDING_TO_SEE)
-        decide(cell, ROUNDING_NONE, ROUNDING_BY_REGRESSION, ROUNDING_CLEAR);
-    else
+    else if (ROUNDING_LEAST_Z * f->error > ROUNDING_TO_SEE)
         decide(cell, ROUNDING_INCONCLUSIVE, ROUNDING_BY_REGRESSION, ROUNDING_FEW);
+    else if (large && fabs(f->z) > ROUNDING_DOUBT_Z)
+        decide(cell, ROUNDING_INCONCLUSIVE, ROUNDING_BY_REGRESSION, ROUNDING_DOUBT);
+    else
+        decide(cell, ROUNDING_NONE, ROUNDING_BY_REGRESSION, ROUNDING_CLEAR);
 }
 
 void rounding_decide(struct rounding_cell *cell)

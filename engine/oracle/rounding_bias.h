@@ -29,6 +29,8 @@ enum rounding_reason {
 #define ROUNDING_LEAST_Z 5.5
 /* An estimate that could miss this much says nothing. */
 #define ROUNDING_TO_SEE 0.1
+/* Beyond this (a chance of 6e-5) a mean that is large enough is no sign that there is none, either. */
+#define ROUNDING_DOUBT_Z 4
 
 /* One channel of one kv tile, of several, or of several heads. */
 struct rounding_cell {

@@ -327,6 +327,34 @@ static void few_clusters_know_less(void **state)
     assert_true(clustered_normal(0, 20) == 0);
 }
 
+/* The edges between found, in doubt, none and too few. */
+static void what_an_estimate_is_worth(void **state)
+{
+    (void)state;
+    static const struct {
+        double intercept, error, z;
+        enum rounding_state state;
+        enum rounding_reason why;
+    } edges[] = {
+        {0.05, 0.009, 5.51, ROUNDING_FOUND, ROUNDING_CLEAR},
+        {0.0499, 0.009, 5.51, ROUNDING_NONE, ROUNDING_CLEAR}, /* smaller than what counts */
+        {-0.08, 0.0145, -5.5, ROUNDING_INCONCLUSIVE, ROUNDING_DOUBT},
+        {0.07, 0.017, 4.01, ROUNDING_INCONCLUSIVE, ROUNDING_DOUBT},
+        {0.07, 0.017, 4, ROUNDING_NONE, ROUNDING_CLEAR},
+        {0.01, 0.1 / 5.5 * 1.0001, 0.5, ROUNDING_INCONCLUSIVE, ROUNDING_FEW},
+        {0.01, 0.1 / 5.5 * 0.9999, 0.5, ROUNDING_NONE, ROUNDING_CLEAR},
+    };
+    for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
+        struct rounding_cell cell = {.elements = 100, .fit = {.state = CLUSTERED_FITTED}};
+        cell.fit.intercept = edges[i].intercept;
+        cell.fit.error = edges[i].error;
+        cell.fit.z = edges[i].z;
+        rounding_decide(&cell);
+        assert_int_equal(cell.state, edges[i].state);
+        assert_int_equal(cell.why, edges[i].why);
+    }
+}
+
 /* Heads add up; one in which it is found is enough. */
 static void heads_together(void **state)
 {
@@ -371,6 +399,7 @@ int main(void)
         cmocka_unit_test(tensor_cores_truncate),
         cmocka_unit_test(refusals_say_why),
         cmocka_unit_test(other_bits_are_no_bias),
+        cmocka_unit_test(what_an_estimate_is_worth),
         cmocka_unit_test(correct_runs),
         cmocka_unit_test(drift_of_what_needs_no_frame),
         cmocka_unit_test(clustered_variance),

@@ -185,6 +185,10 @@ static void where_nan_begins(void **state)
                                      .value = NAN,
                                      .known = 1u << OPERAND_M_PREV | 1u << OPERAND_M,
                                      .operand = {[OPERAND_M_PREV] = -INFINITY, [OPERAND_M] = -INFINITY},
+                                     .chain = {[asc_alpha] = {1, 2, 2},
+                                               [asc_l] = {6, 2, 7},
+                                               [asc_u] = {384, 2, 7},
+                                               [asc_o] = {64, 0, 0}},
                                      .reached = 64,
                                      .reached_rows = 1,
                                      .reached_row = 5,
@@ -200,6 +204,9 @@ static void where_nan_begins(void **state)
                                      .operand = {[OPERAND_PRODUCT] = 81234.5},
                                      .n_products = 2,
                                      .product = {{7, 250, 240.5}, {8, -3, NAN}},
+                                     .keys = 64,
+                                     .keys_so_far = 128,
+                                     .chain = {[asc_s] = {2, 1, 1}, [asc_p] = {2, 1, 1}},
                                      .last = asc_p,
                                      .last_kv = 1};
     add_root(s->judgement->onset, s->trace, 40, &score);

@@ -1,0 +1,182 @@
+/* Onset, softmax state, mask, bias and findings of runs that were judged, as text against tests/screens/;
+   UPDATE_GOLDEN=1 writes those files anew. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/session/rounding_look.h"
+#include "engine/session/session.h"
+#include "tui/view.h"
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char root[512];
+
+static char *draw(const struct session *s, enum view_id view, int cols, int rows)
+{
+    struct canvas c;
+    char *text = NULL;
+    size_t bytes;
+    const struct view_state vs = {.top = view_start_top(view, s, cols, rows)};
+    assert_int_equal(canvas_init(&c, cols, rows, 0), 0);
+    view_draw(view, s, &c, &vs);
+    FILE *out = open_memstream(&text, &bytes);
+    canvas_write_text(&c, out);
+    fclose(out);
+    canvas_free(&c);
+    return text;
+}
+
+static void compare(const char *name, const char *made)
+{
+    char path[1024], kept[65536];
+    snprintf(path, sizeof path, "%s/tests/screens/%s.txt", root, name);
+    if (getenv("UPDATE_GOLDEN")) {
+        FILE *out = fopen(path, "w");
+        assert_non_null(out);
+        fputs(made, out);
+        fclose(out);
+    }
+    FILE *in = fopen(path, "r");
+    if (!in)
+        fail_msg("%s is missing: UPDATE_GOLDEN=1 writes it", path);
+    kept[fread(kept, 1, sizeof kept - 1, in)] = '\0';
+    fclose(in);
+    if (strcmp(kept, made) != 0)
+        fail_msg("differs from %s:\n%s", path, made);
+}
+
+static void check(const struct session *s, enum view_id view, const char *name)
+{
+    static const int sizes[][2] = {{80, 24}, {120, 40}, {200, 60}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char file[128];
+        char *text = draw(s, view, sizes[i][0], sizes[i][1]);
+        snprintf(file, sizeof file, "%s-%dx%d", name, sizes[i][0], sizes[i][1]);
+        compare(file, text);
+        free(text);
+    }
+}
+
+/* settings: NULL-terminated keys and values on top of the scenario's. */
+static struct session *run(const char *scenario, const char *const *settings)
+{
+    char path[1024];
+    struct session *s;
+    struct err err = {0};
+    snprintf(path, sizeof path, "%s/%s.ini", root, scenario);
+    if (session_open(path, &s, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    for (; settings && *settings; settings += 2)
+        if (scenario_set(&s->scenario, settings[0], settings[1], &err) != 0)
+            fail_msg("%s: %s", settings[0], err.message);
+    assert_int_equal(session_start(s), 0);
+    session_finish(s, 0);
+    /* What a run takes is not the same each time. */
+    s->trace->info.seconds = 0.041;
+    s->trace->info.workers = 2;
+    return s;
+}
+
+static void where_nan_begins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *scenario, *screen;
+    } cases[] = {{"scenarios/bugs/m-unguarded", "onset-no-key"},
+                 {"tests/session/nan-row", "onset-score"},
+                 {"scenarios/bugs/flash-attention-1745", "onset-padding"},
+                 {"scenarios/bugs/fp8-exponent-overflow", "onset-overflow"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct session *s = run(cases[i].scenario, NULL);
+        assert_int_equal(session_go_root(s, 0), 1);
+        check(s, VIEW_ONSET, cases[i].screen);
+        session_free(s);
+    }
+}
+
+static void masks_that_were_applied(void **state)
+{
+    (void)state;
+    static const char *const unrecorded[] = {"capture.channels", "q, k, v, o", NULL};
+    static const struct {
+        const char *scenario, *screen;
+        const char *const *settings;
+    } cases[] = {{"scenarios/bugs/causal-off-by-one", "mask-diagonal", NULL},
+                 {"scenarios/bugs/cutlass-2336", "mask-corner", NULL},
+                 {"scenarios/bugs/kv-tail-not-masked", "mask-tail", NULL},
+                 {"scenarios/bugs/causal-off-by-one", "mask-unknown", unrecorded}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct session *s = run(cases[i].scenario, cases[i].settings);
+        check(s, VIEW_MASK, cases[i].screen);
+        session_free(s);
+    }
+}
+
+/* m falls; the frame of P is another than that of l and U; and one that holds throughout. */
+static void softmax_states(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *scenario, *screen;
+    } cases[] = {{"scenarios/bugs/m-not-carried", "state-m-falls"},
+                 {"scenarios/bugs/mslk-242", "state-two-frames"},
+                 {"tests/session/small", "state-holds"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct session *s = run(cases[i].scenario, NULL);
+        session_want_states(s, 1);
+        check(s, VIEW_STATE, cases[i].screen);
+        session_free(s);
+    }
+}
+
+static void biased_rounding(void **state)
+{
+    (void)state;
+    static const char *const small[] = {"shape.heads", "2", "shape.q_len", "128", "shape.kv_len", "256", NULL};
+    static const struct {
+        const char *scenario, *screen;
+        enum asc_channel channel;
+    } cases[] = {{"scenarios/bugs/s-quarter-ulp", "bias-quarter-ulp", asc_s},
+                 {"scenarios/bugs/p-rounded-down", "bias-conversion", asc_u},
+                 {"scenarios/bugs/o-rounded-down", "bias-output", asc_o}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct session *s = run(cases[i].scenario, small);
+        session_want_rounding(s);
+        session_finish_rounding(s);
+        s->cursor.channel = cases[i].channel;
+        check(s, VIEW_BIAS, cases[i].screen);
+        session_free(s);
+    }
+}
+
+static void findings(void **state)
+{
+    (void)state;
+    struct session *s = run("scenarios/bugs/two-mistakes", NULL);
+    check(s, VIEW_FINDINGS, "findings-two");
+    session_free(s);
+}
+
+static int find_root(void **state)
+{
+    struct runner_paths paths;
+    struct err err = {0};
+    (void)state;
+    if (runner_find_paths(&paths, &err) != 0)
+        return -1;
+    snprintf(root, sizeof root, "%s", paths.root);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(where_nan_begins), cmocka_unit_test(masks_that_were_applied), cmocka_unit_test(softmax_states),
+        cmocka_unit_test(biased_rounding),  cmocka_unit_test(findings),
+    };
+    return cmocka_run_group_tests_name("views of numbers", tests, find_root, NULL);
+}
