@@ -9,8 +9,9 @@ static json_t *name_json(const struct mask_name *name)
     char words[128];
     mask_name_words(name, words, sizeof words);
     return json_pack("{s:s, s:s, s:i, s:{s:I, s:I, s:I, s:I}}", "name", mask_shift_name(name->shift), "sentence", words,
-                     "keys", mask_shift_moves(name->shift) ? name->by : 0, "evidence", "elements", (json_int_t)e->elements, "explained",
-                     (json_int_t)e->explained, "discriminating", (json_int_t)e->telling, "rows", (json_int_t)e->rows);
+                     "keys", mask_shift_moves(name->shift) ? name->by : 0, "evidence", "elements",
+                     (json_int_t)e->elements, "explained", (json_int_t)e->explained, "discriminating",
+                     (json_int_t)e->telling, "rows", (json_int_t)e->rows);
 }
 
 json_t *report_json_mask(const struct session *s)

@@ -162,8 +162,9 @@ static int factors_draw(const struct session *s, struct canvas *c, struct rect a
         for (int d = 0; d < n && d < room; d++) {
             char number[NUMBER_BYTES];
             const int last = d == room - 1 && n > room;
-            canvas_printf(c, area, line, LABEL_COLS + d * VALUE_COLS, isfinite(values[d]) ? STYLE_TEXT : STYLE_NONFINITE,
-                          "%10s", last ? "…" : number_or_word(number, values[d]));
+            canvas_printf(c, area, line, LABEL_COLS + d * VALUE_COLS,
+                          isfinite(values[d]) ? STYLE_TEXT : STYLE_NONFINITE, "%10s",
+                          last ? "…" : number_or_word(number, values[d]));
         }
         line++;
     }

@@ -73,11 +73,11 @@ struct onset_root {
     double operand[OPERAND_COUNT];
     int n_products; /* the largest ones, or those that are not finite */
     struct onset_product product[ONSET_PRODUCTS];
-    /* Keys that the row sees in this tile, and from the first visit up to it; of o and lse both of all tiles. -1: of q, k
-       and v. */
+    /* Keys that the row sees in this tile, and from the first visit up to it; of o and lse both of all tiles. -1: of q,
+       k and v. */
     int keys, keys_so_far;
-    /* The chain: where it was seen, itself included; elements of o that it reached, and in how many rows; the last place
-       that it was seen at. */
+    /* The chain: where it was seen, itself included; elements of o that it reached, and in how many rows; the last
+       place that it was seen at. */
     struct onset_hop chain[ASC_CHANNELS];
     uint64_t reached;
     int reached_rows, reached_row, reached_col; /* rows, and the first element; -1: none */

@@ -175,8 +175,9 @@ static int find_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_nan_begins), cmocka_unit_test(masks_that_were_applied), cmocka_unit_test(softmax_states),
-        cmocka_unit_test(biased_rounding),  cmocka_unit_test(findings),
+        cmocka_unit_test(where_nan_begins), cmocka_unit_test(masks_that_were_applied),
+        cmocka_unit_test(softmax_states),   cmocka_unit_test(biased_rounding),
+        cmocka_unit_test(findings),
     };
     return cmocka_run_group_tests_name("views of numbers", tests, find_root, NULL);
 }

@@ -177,22 +177,20 @@ static void where_nan_begins(void **state)
     (void)state;
     struct session *s = fixture_fail();
     assert_int_equal(run_onset_new(s->trace, &s->judgement->onset), 0);
-    const struct onset_root alpha = {.channel = asc_alpha,
-                                     .kv = 2,
-                                     .row = 5,
-                                     .members = 1,
-                                     .rule = RULE_INF_MINUS_INF,
-                                     .value = NAN,
-                                     .known = 1u << OPERAND_M_PREV | 1u << OPERAND_M,
-                                     .operand = {[OPERAND_M_PREV] = -INFINITY, [OPERAND_M] = -INFINITY},
-                                     .chain = {[asc_alpha] = {1, 2, 2},
-                                               [asc_l] = {6, 2, 7},
-                                               [asc_u] = {384, 2, 7},
-                                               [asc_o] = {64, 0, 0}},
-                                     .reached = 64,
-                                     .reached_rows = 1,
-                                     .reached_row = 5,
-                                     .last = asc_o};
+    const struct onset_root alpha = {
+        .channel = asc_alpha,
+        .kv = 2,
+        .row = 5,
+        .members = 1,
+        .rule = RULE_INF_MINUS_INF,
+        .value = NAN,
+        .known = 1u << OPERAND_M_PREV | 1u << OPERAND_M,
+        .operand = {[OPERAND_M_PREV] = -INFINITY, [OPERAND_M] = -INFINITY},
+        .chain = {[asc_alpha] = {1, 2, 2}, [asc_l] = {6, 2, 7}, [asc_u] = {384, 2, 7}, [asc_o] = {64, 0, 0}},
+        .reached = 64,
+        .reached_rows = 1,
+        .reached_row = 5,
+        .last = asc_o};
     const struct onset_root score = {.channel = asc_s,
                                      .kv = 1,
                                      .row = 9,
