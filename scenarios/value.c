@@ -167,3 +167,29 @@ int value_name(const char *text, const char *const *names)
     }
     return -1;
 }
+
+int value_choice(int *out, const char *const *names, const char *value)
+{
+    const int v = value_name(value, names);
+    if (v < 0)
+        return -1;
+    *out = v;
+    return 0;
+}
+
+const char *const value_no_yes[] = {"no", "yes", NULL};
+
+int value_word(const char **text, const char *ends, char *out, size_t n_bytes)
+{
+    const char *at = *text + strspn(*text, " \t");
+    const size_t n = strcspn(at, ends);
+    *text = at + n + strspn(at + n, " \t");
+    size_t kept = n;
+    while (kept > 0 && (at[kept - 1] == ' ' || at[kept - 1] == '\t'))
+        kept--;
+    if (kept == 0 || kept >= n_bytes)
+        return 0;
+    memcpy(out, at, kept);
+    out[kept] = '\0';
+    return 1;
+}

@@ -19,7 +19,13 @@ int value_places(const char *text, int **places, int *n_places);
 /* text for a message: control characters escaped, cut with "..." where it does not fit. */
 void value_quote(const char *text, size_t n, char *out, size_t n_bytes);
 
-/* An enumerated value: its place in the NULL-terminated list of names, or -1. */
+/* An enumerated value: its place in the NULL-terminated list of names, or -1. value_choice() writes it to *out. */
 int value_name(const char *text, const char *const *names);
+int value_choice(int *out, const char *const *names, const char *text);
+extern const char *const value_no_yes[];
+
+/* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
+ */
+int value_word(const char **text, const char *ends, char *out, size_t n_bytes);
 
 #endif

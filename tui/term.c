@@ -3,10 +3,10 @@
 
 #include "tui/actions.h"
 #include "tui/osc52.h"
+#include "tui/term_signals.h"
 #include "tui/theme.h"
 #include "tui/utf8.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <ncurses.h>
@@ -16,28 +16,13 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <term.h>
-#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #define ESCAPE_MS 25 /* an Esc alone waits this long: sequences arrive in one piece even over ssh */
 
-/* Signals that only wake the loop; the handler writes their number into the pipe. */
-static const int noted_signals[] = {SIGWINCH, SIGCONT, SIGTSTP, SIGINT, SIGTERM, SIGHUP};
-/* Signals that end the program at once: the terminal is restored first. */
-static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-#define NOTED (sizeof noted_signals / sizeof *noted_signals)
-#define FATAL (sizeof fatal_signals / sizeof *fatal_signals)
-
 static struct {
-    SCREEN *screen; /* owned; NULL: not started */
-    struct sigaction noted_before[NOTED], fatal_before[FATAL];
-    struct termios before;
-    char restore[256]; /* bytes that leave the alternate screen, show the cursor, reset attributes */
-    size_t restore_bytes;
-    char last_words[768];
-    size_t last_bytes;
-    void *signal_stack;        /* owned */
+    SCREEN *screen;            /* owned; NULL: not started */
     const struct theme *theme; /* borrowed */
     int has_mouse;             /* 1: switched on while the screen is ours */
     struct mouse mouse;
@@ -46,11 +31,8 @@ static struct {
     struct cell *drawn; /* owned, [rows][cols]: what curses was given last */
     int drawn_cols, drawn_rows;
     int ended_by;
-    int resize_due;
     int closed;
 } term;
-
-static int signal_pipe[2] = {-1, -1};
 
 /* Buttons and drags (1002) as decimal numbers (1006): xterm's control sequences, "Mouse Tracking". */
 static const char mouse_on[] = "\033[?1002h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1002l";
@@ -61,86 +43,6 @@ int term_utf8(void)
 {
     setlocale(LC_CTYPE, "");
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-}
-
-static void note_signal(int number)
-{
-    const int saved = errno;
-    const unsigned char byte = (unsigned char)number;
-    /* A full pipe already wakes the loop. */
-    if (write(signal_pipe[1], &byte, 1) < 0)
-        errno = saved;
-    errno = saved;
-}
-
-/* Only what POSIX allows in a handler: curses is not called. */
-static void restore_and_die(int number)
-{
-    if (write(STDOUT_FILENO, term.restore, term.restore_bytes) < 0)
-        errno = 0;
-    tcsetattr(STDIN_FILENO, TCSANOW, &term.before);
-    if (write(STDERR_FILENO, term.last_words, term.last_bytes) < 0)
-        errno = 0;
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-/* Appends a capability without its padding ("$<5>"). */
-static void append_capability(const char *text)
-{
-    if (!text || text == (const char *)-1)
-        return;
-    while (*text && term.restore_bytes < sizeof term.restore) {
-        if (text[0] == '$' && text[1] == '<') {
-            text += strcspn(text, ">");
-            text += *text == '>';
-        } else {
-            term.restore[term.restore_bytes++] = *text++;
-        }
-    }
-}
-
-static int take_signals(void)
-{
-    if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
-        return -1;
-    term.restore_bytes = 0;
-    if (term.has_mouse)
-        append_capability(mouse_off);
-    append_capability(exit_attribute_mode);
-    append_capability(keypad_local);
-    append_capability(cursor_normal);
-    append_capability(exit_ca_mode);
-    /* A stack of its own: an overflow of the stack is a crash too. */
-    const size_t stack_bytes = 64u << 10;
-    term.signal_stack = malloc(stack_bytes);
-    const stack_t stack = {.ss_sp = term.signal_stack, .ss_size = stack_bytes};
-    const int has_stack = term.signal_stack && sigaltstack(&stack, NULL) == 0;
-    struct sigaction act = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&act.sa_mask);
-    for (size_t i = 0; i < NOTED; i++)
-        sigaction(noted_signals[i], &act, &term.noted_before[i]);
-    act.sa_handler = restore_and_die;
-    act.sa_flags = (int)SA_RESETHAND | (has_stack ? SA_ONSTACK : 0);
-    for (size_t i = 0; i < FATAL; i++)
-        sigaction(fatal_signals[i], &act, &term.fatal_before[i]);
-    return 0;
-}
-
-static void give_signals_back(void)
-{
-    for (size_t i = 0; i < NOTED; i++)
-        sigaction(noted_signals[i], &term.noted_before[i], NULL);
-    for (size_t i = 0; i < FATAL; i++)
-        sigaction(fatal_signals[i], &term.fatal_before[i], NULL);
-    const stack_t none = {.ss_flags = SS_DISABLE};
-    sigaltstack(&none, NULL);
-    free(term.signal_stack);
-    term.signal_stack = NULL;
-    for (int i = 0; i < 2; i++) {
-        close(signal_pipe[i]);
-        signal_pipe[i] = -1;
-    }
 }
 
 static attr_t attributes_of(unsigned set)
@@ -223,7 +125,7 @@ int term_start(const struct term_options *o, struct err *err)
     if (check_terminal(err) != 0)
         return -1;
     term_utf8();
-    if (tcgetattr(STDIN_FILENO, &term.before) != 0)
+    if (term_signals_keep() != 0)
         return err_errno(err, "", "the terminal can not be read");
     term.screen = newterm(NULL, stdout, stdin);
     if (!term.screen)
@@ -231,7 +133,10 @@ int term_start(const struct term_options *o, struct err *err)
     term.theme = o->theme;
     /* A terminal without a mouse may show what asks for one. */
     term.has_mouse = o->mouse && key_mouse && *key_mouse;
-    if (take_signals() != 0) {
+    /* Those of terminfo are of the screen that newterm() has made current. */
+    const char *const restore[] = {term.has_mouse ? mouse_off : NULL, exit_attribute_mode, keypad_local, cursor_normal,
+                                   exit_ca_mode};
+    if (term_signals_take(restore, sizeof restore / sizeof *restore) != 0) {
         endwin();
         delscreen(term.screen);
         term.screen = NULL;
@@ -261,7 +166,7 @@ void term_stop(void)
         return;
     if (!term.closed)
         leave();
-    give_signals_back();
+    term_signals_give_back();
     delscreen(term.screen);
     term.screen = NULL;
     free(term.drawn);
@@ -277,11 +182,6 @@ void term_size(int *cols, int *rows)
 int term_fd(void)
 {
     return STDIN_FILENO;
-}
-
-int term_signal_fd(void)
-{
-    return signal_pipe[0];
 }
 
 int term_signal(void)
@@ -302,7 +202,7 @@ static int take_size(void)
 static int read_signal(void)
 {
     unsigned char byte;
-    while (read(signal_pipe[0], &byte, 1) == 1) {
+    while (read(term_signal_fd(), &byte, 1) == 1) {
         switch (byte) {
         case SIGWINCH:
             return take_size();
@@ -471,14 +371,6 @@ void term_redraw_all(void)
     clearok(stdscr, TRUE);
 }
 
-void term_last_words(const char *text)
-{
-    const size_t n = strlen(text) < sizeof term.last_words ? strlen(text) : sizeof term.last_words;
-    term.last_bytes = 0; /* a crash in between says nothing rather than half of it */
-    memcpy(term.last_words, text, n);
-    term.last_bytes = n;
-}
-
 void term_suspend(void)
 {
     struct sigaction act = {.sa_handler = SIG_DFL}, before;
@@ -505,17 +397,6 @@ void term_copy(const char *text)
     free(sequence);
 }
 
-/* The child has the signals as this program found them. */
-static void become(char *const *argv)
-{
-    for (size_t i = 0; i < NOTED; i++)
-        sigaction(noted_signals[i], &term.noted_before[i], NULL);
-    for (size_t i = 0; i < FATAL; i++)
-        sigaction(fatal_signals[i], &term.fatal_before[i], NULL);
-    execv(argv[0], argv);
-    _exit(127);
-}
-
 int term_run(char *const *argv, int *status)
 {
     /* Ctrl-C at the terminal is the program's; Ctrl-Z stops both, so that the shell is back and fg continues both. */
@@ -525,7 +406,7 @@ int term_run(char *const *argv, int *status)
     fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0)
-        become(argv);
+        term_signals_become(argv);
     sigaction(SIGINT, &ignored, &interrupt);
     sigaction(SIGQUIT, &ignored, &quit);
     sigaction(SIGTSTP, &by_default, &stop);

@@ -1,0 +1,59 @@
+/* What the files of work.h share. */
+#ifndef SESSION_WORK_PARTS_H
+#define SESSION_WORK_PARTS_H
+
+#include "engine/session/work.h"
+
+#include "engine/base/pool.h"
+#include "engine/session/feed.h"
+#include "engine/session/record.h"
+#include <pthread.h>
+
+struct work {
+    struct pool *pool;
+    struct judge_scratch **scratch; /* owned, [pool threads] */
+    pthread_t thread;
+    int joinable;
+    int event_fd;
+    atomic_int busy, cancel;
+    atomic_int quit;      /* once set, everything ends */
+    pthread_mutex_t lock; /* of mail */
+    struct mail mail;
+    atomic_int mailed; /* 1: something has happened since it was collected */
+
+    struct recorder recorder;
+    const struct runner_paths *paths; /* borrowed while busy */
+    const struct scenario *scenario;  /* borrowed while busy; NULL: judge only */
+
+    /* An isolated run. */
+    const struct trace *run;                 /* borrowed while busy: the ordinary one; NULL: not an isolated run */
+    const struct isolation_request *request; /* borrowed while busy */
+    struct recorder feed_recorder;
+    struct recorder plain_recorder; /* builds without probes, that are measured beside a run */
+    struct feed feed;
+
+    struct seek *seek; /* borrowed while busy: a stop condition is looked for; NULL: it is a run */
+
+    /* The judge queue: every slot once, the preferred one first. */
+    struct trace *trace;
+    struct judgement *judgement;
+    atomic_uchar *taken; /* owned, [n_slots] */
+    atomic_int next, preferred, judge_failed;
+    struct cause_plan plan;
+    struct cause_evidence (*evidence)[CAUSE_COUNT]; /* owned while causes are tested, [pool threads] */
+    struct run_onset *onset;                        /* owned until it is mailed; its lock is `lock` */
+};
+
+/* A run's cancel is spent with the run; quitting is for good. */
+static inline int work_stopped(struct work *w)
+{
+    return atomic_load(&w->quit) || atomic_load(&w->cancel);
+}
+
+/* Something is in the mail. */
+void work_signal(struct work *w);
+void work_enter(struct work *w, enum phase phase, const char *activity);
+/* Judges w->trace and looks for causes; the judgement is mailed at once, so that views see it fill. */
+int work_judge_trace(struct work *w, struct err *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* The setters of the table of keys, one file for each group of sections. As struct scenario_key says. */
+#ifndef SCENARIOS_KEYS_SET_H
+#define SCENARIOS_KEYS_SET_H
+
+#include "scenarios/keys.h"
+
+#define KEY(id, section, key, setter, expected, by_default, meaning)                                                   \
+    int setter(struct scenario *s, enum scenario_key_id id, const char *value);
+#include "scenarios/keys.def"
+#undef KEY
+
+/* "s,l" as a set; -1: not such a list. */
+int key_read_channels(const char *value, unsigned *set);
+
+#endif
