@@ -2,55 +2,18 @@
  */
 #include "engine/session/look.h"
 #include "engine/session/onset.h"
+#include "engine/session/rounding_look.h"
+#include "tests/bench_samples.h"
+#include "tui/looks.h"
 #include "tui/view.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
+#include <string.h>
 
-enum { ROUNDS = 7, FRAMES = 101, MAX_SAMPLES = 128, COLS = 200, ROWS = 60 };
-
-struct samples {
-    double ms[MAX_SAMPLES];
-    int n;
-};
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* One row of the table; aim_ms 0: none. Returns the median. */
-static double report(const char *what, struct samples *s, double aim_ms)
-{
-    qsort(s->ms, (size_t)s->n, sizeof s->ms[0], ascending);
-    const double median = s->ms[s->n / 2];
-    printf("%-44s %9.2f %9.2f %9.2f", what, median, s->ms[0], s->ms[s->n - 1]);
-    if (aim_ms > 0)
-        printf(" %9.0f %8.2f", aim_ms, median / aim_ms);
-    printf("\n");
-    fflush(stdout);
-    return median;
-}
+enum { ROUNDS = 7, FRAMES = 101, COLS = 200, ROWS = 60 };
 
 static void no_wake(void *ctx)
 {
     (void)ctx;
-}
-
-static int fail(const char *what, const struct err *err)
-{
-    fprintf(stderr, "bench: %s: %s%s%s\n", what, err->where, err->where[0] ? ": " : "", err->message);
-    return 3;
 }
 
 static int run_to_the_end(struct session *s)
@@ -62,15 +25,15 @@ static int bench_run(const char *scenario, struct session **out, struct err *err
 {
     struct samples whole = {.n = 0}, launch = {.n = 0};
     if (session_open_scenario(scenario, out, err) != 0)
-        return fail(scenario, err);
+        return bench_fail(scenario, err);
     if (run_to_the_end(*out) != 0) /* the first one builds, and starts the child */
-        return fail(scenario, &(*out)->err);
+        return bench_fail(scenario, &(*out)->err);
     for (int i = 0; i < ROUNDS; i++) {
         const double begin = now_ms();
         if (run_to_the_end(*out) != 0)
-            return fail(scenario, &(*out)->err);
-        whole.ms[whole.n++] = now_ms() - begin;
-        launch.ms[launch.n++] = (*out)->trace->info.seconds * 1e3;
+            return bench_fail(scenario, &(*out)->err);
+        sample(&whole, now_ms() - begin);
+        sample(&launch, (*out)->trace->info.seconds * 1e3);
     }
     const double all = report("run, capture, judge", &whole, 1000);
     const double kernel = report("  of this the launch, probes on", &launch, 0);
@@ -84,26 +47,26 @@ static int bench_trace(const struct session *session, const char *path, struct e
     for (int i = 0; i < ROUNDS; i++) {
         double begin = now_ms();
         if (session_save(session, path, err) != 0)
-            return fail("save", err);
-        save.ms[save.n++] = now_ms() - begin;
+            return bench_fail("save", err);
+        sample(&save, now_ms() - begin);
 
         struct trace *trace;
         begin = now_ms();
         if (trace_open(path, &trace, err) != 0)
-            return fail("open", err);
-        map.ms[map.n++] = now_ms() - begin;
+            return bench_fail("open", err);
+        sample(&map, now_ms() - begin);
         trace_free(trace);
 
         struct session *opened;
         begin = now_ms();
         if (session_open_trace(path, &opened, err) != 0)
-            return fail("open", err);
+            return bench_fail("open", err);
         if (run_to_the_end(opened) != 0) {
             *err = opened->err;
             session_free(opened);
-            return fail("judge", err);
+            return bench_fail("judge", err);
         }
-        judged.ms[judged.n++] = now_ms() - begin;
+        sample(&judged, now_ms() - begin);
         session_free(opened);
     }
     report("save the trace", &save, 0);
@@ -123,7 +86,7 @@ static void bench_look(const struct session *session, unsigned wanted, const cha
             return;
         laboratory_ask(l, wanted, 0);
         laboratory_finish(l);
-        time.ms[time.n++] = now_ms() - begin;
+        sample(&time, now_ms() - begin);
         laboratory_free(l);
     }
     report(what, &time, aim_ms);
@@ -138,7 +101,9 @@ static void bench_looks(struct session *session)
     bench_look(session, LABORATORY_SURVEY, "compare: the same of every q tile", 0);
     bench_look(session, LABORATORY_WHATIF, "whatif: all rows", 0);
     session_look(session, all);
+    session_want_rounding(session);
     session_look_finish(session);
+    session_finish_rounding(session);
 }
 
 /* What the view of the softmax state waits for at another q tile, and a search for roots in every slot of it. */
@@ -150,21 +115,62 @@ static void bench_state(struct session *session)
         double begin = now_ms();
         session_want_states(session, 0);
         session_want_states(session, 1);
-        state.ms[state.n++] = now_ms() - begin;
+        sample(&state, now_ms() - begin);
         begin = now_ms();
         if (onset_of_slot(session->trace, 0, session->scratch, found) == 0)
-            roots.ms[roots.n++] = now_ms() - begin;
+            sample(&roots, now_ms() - begin);
     }
     free(found);
     report("open the softmax state of a q tile", &state, 100);
     report("roots of NaN in a q tile", &roots, 0);
 }
 
+/* From a key to the first screen of a view, with nothing of what it asks for there yet; and to the screen with all of
+   that. */
+static int bench_opening(struct session *session, struct err *err)
+{
+    struct canvas canvas;
+    if (canvas_init(&canvas, COLS, ROWS, 0) != 0)
+        return err_set(err, ERR_SYSTEM, "", "no memory for a canvas"), bench_fail("opening", err);
+    for (int view = 0; view < VIEW_COUNT; view++) {
+        struct samples first = {.n = 0}, whole = {.n = 0};
+        const enum view_id id = (enum view_id)view;
+        char what[64];
+        for (int i = 0; i < ROUNDS; i++) {
+            session_drop_look(session);
+            session_want_states(session, 0);
+            const double begin = now_ms();
+            session_look(session, view_looks(id));
+            session_want_states(session, id == VIEW_STATE);
+            if (id == VIEW_BIAS)
+                session_want_rounding(session);
+            const struct view_state state = {.top = view_start_top(id, session, COLS, ROWS)};
+            canvas_clear(&canvas);
+            view_draw(id, session, &canvas, &state);
+            sample(&first, now_ms() - begin);
+            if (!view_looks(id) && id != VIEW_BIAS)
+                continue;
+            session_look_finish(session);
+            session_finish_rounding(session);
+            canvas_clear(&canvas);
+            view_draw(id, session, &canvas, &state);
+            sample(&whole, now_ms() - begin);
+        }
+        snprintf(what, sizeof what, "open %s", views[view].name);
+        report(what, &first, 100);
+        if (whole.n)
+            report("  until all of it is there", &whole, 0);
+    }
+    session_drop_look(session);
+    canvas_free(&canvas);
+    return 0;
+}
+
 static int bench_frames(const struct session *session, struct err *err)
 {
     struct canvas canvas;
     if (canvas_init(&canvas, COLS, ROWS, 0) != 0)
-        return err_set(err, ERR_SYSTEM, "", "no memory for a canvas"), fail("frames", err);
+        return err_set(err, ERR_SYSTEM, "", "no memory for a canvas"), bench_fail("frames", err);
     for (int view = 0; view < VIEW_COUNT; view++) {
         struct samples frame = {.n = 0};
         char what[64];
@@ -173,7 +179,7 @@ static int bench_frames(const struct session *session, struct err *err)
             const double begin = now_ms();
             canvas_clear(&canvas);
             view_draw((enum view_id)view, session, &canvas, &state);
-            frame.ms[frame.n++] = now_ms() - begin;
+            sample(&frame, now_ms() - begin);
         }
         snprintf(what, sizeof what, "draw %s at %dx%d", views[view].name, COLS, ROWS);
         report(what, &frame, 5);
@@ -192,11 +198,12 @@ int main(int argc, char **argv)
     }
     char path[512];
     snprintf(path, sizeof path, "%s/bench-%ld.safetensors", argv[2], (long)getpid());
-    printf("%s, %ld cores; ms\n%-44s %9s %9s %9s %9s %8s\n", argv[1], sysconf(_SC_NPROCESSORS_ONLN), "", "median",
-           "least", "most", "aim", "of aim");
+    bench_heads(argv[1]);
     int status = bench_run(argv[1], &session, &err);
     if (status == 0)
         status = bench_trace(session, path, &err);
+    if (status == 0)
+        status = bench_opening(session, &err);
     if (status == 0)
         bench_looks(session);
     if (status == 0)
