@@ -25,6 +25,17 @@ static int holds_unreal(const struct band *b, int step)
     return 0;
 }
 
+/* The largest is what an engineer looks at: there a NaN of any row shows, as an infinity does. */
+static int holds_nan(const struct band *b, int step, int line)
+{
+    if (!b->is_nan || line == 2)
+        return 0;
+    for (int r = 0; r < b->rows && line == 0; r++)
+        if (b->is_nan(b->ctx, step, r))
+            return 1;
+    return line == 1 && b->is_nan(b->ctx, step, b->row);
+}
+
 static const char *level(double x, double low, double high)
 {
     static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -51,7 +62,9 @@ int band_draw(const struct band *b, struct canvas *c, struct rect area, int firs
             const double x = line == 0 ? most : line == 2 ? least : b->value(b->ctx, step, b->row);
             const enum style style = step == at ? STYLE_STRONG : STYLE_TEXT;
             const int col = BAND_LABEL_COLS + i;
-            if (line == 0 && holds_unreal(b, step))
+            if (holds_nan(b, step, line))
+                canvas_put(c, area, line, col, STYLE_NONFINITE, "N");
+            else if (line == 0 && holds_unreal(b, step))
                 canvas_put(c, area, line, col, STYLE_NONFINITE, "∞");
             else if (isfinite(x))
                 canvas_put(c, area, line, col, style, level(x, low, high));

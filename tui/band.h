@@ -13,6 +13,7 @@ struct band {
     double (*value)(const void *ctx, int step, int row); /* NaN: none */
     const void *ctx;
     double least_high; /* the scale reaches to this at least; NaN: to the largest value */
+    int (*is_nan)(const void *ctx, int step, int row); /* 1: there is a value, and it is NaN; NULL: never */
 };
 
 /* Three lines; columns of the area behind the label are steps `first` on, `at` the one that is marked. Returns 3. */

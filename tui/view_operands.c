@@ -65,7 +65,7 @@ static void result_draw(const struct session *s, struct canvas *c, struct rect a
     const size_t i = (size_t)d->row * (size_t)s->detail.cols + (size_t)d->col;
     int col =
         from + canvas_printf(c, area, row + 1, from, sign_style(sign), "%s %s", sign_glyph(sign), sign_word(sign));
-    if (!isnan(s->detail.bound_local[i]) && !isnan(d->want_local))
+    if (!isnan(s->detail.bound_local[i]) && !isnan(d->want_local) && !isnan(d->got))
         canvas_printf(c, area, row + 1, col + 2, STYLE_DIM, "off by %+.2g, bound %.2g",
                       d->got == d->want_local ? 0 : d->got - d->want_local, s->detail.bound_local[i]);
 }

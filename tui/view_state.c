@@ -31,6 +31,26 @@ static double log_sum_of(const void *ctx, int step, int row)
     return at_step(ctx, step, row)->log_sum;
 }
 
+static int is_nan_at(const void *ctx, int step, int row, enum asc_channel ch, double value)
+{
+    return isnan(value) && at_step(ctx, step, row)->written & 1u << ch ? 1 : 0;
+}
+
+static int m_is_nan(const void *ctx, int step, int row)
+{
+    return is_nan_at(ctx, step, row, asc_m, m_of(ctx, step, row));
+}
+
+static int alpha_is_nan(const void *ctx, int step, int row)
+{
+    return is_nan_at(ctx, step, row, asc_alpha, alpha_of(ctx, step, row));
+}
+
+static int log_sum_is_nan(const void *ctx, int step, int row)
+{
+    return is_nan_at(ctx, step, row, asc_l, log_sum_of(ctx, step, row));
+}
+
 static double ratio_of(const void *ctx, int step, int row)
 {
     const struct row_step *at = at_step(ctx, step, row);
@@ -101,11 +121,20 @@ static int invariants_draw(const struct row_states *t, struct canvas *c, struct 
     return line + 1 < area.rows ? line + 1 : area.rows;
 }
 
-static const char *number_or_word(char out[NUMBER_BYTES], double x)
+static int has(const struct row_step *r, enum asc_channel ch)
 {
-    if (!isnan(x))
-        return number_signed(out, x, 10);
-    return "-";
+    return (r->written & 1u << ch) != 0;
+}
+
+/* "-": not recorded, or never written. */
+static const char *number_or_none(char out[NUMBER_BYTES], double x, int is_there)
+{
+    return is_there ? number_signed(out, x, 10) : "-";
+}
+
+static const char *ratio_or_none(char out[NUMBER_BYTES], double x)
+{
+    return isnan(x) ? "-" : number_ratio(out, x);
 }
 
 static void table_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -128,9 +157,11 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
             ratio[NUMBER_BYTES], output[NUMBER_BYTES];
         const enum style style = r->broken ? STYLE_BAD : step == at ? STYLE_STRONG : STYLE_TEXT;
         canvas_printf(c, area, 1 + i, 0, style, "%s%-5d %10s %10s %10s %10s %10s %6s %6s", r->broken ? "✗" : " ",
-                      t->steps[step].kv, number_or_word(m, r->m), number_or_word(alpha, r->alpha),
-                      number_or_word(l, r->l), number_or_word(sum, r->log_sum), number_or_word(want, r->log_sum_want),
-                      number_ratio(ratio, r->sum_ratio), number_ratio(output, r->output_ratio));
+                      t->steps[step].kv, number_or_none(m, r->m, has(r, asc_m)),
+                      number_or_none(alpha, r->alpha, has(r, asc_alpha)), number_or_none(l, r->l, has(r, asc_l)),
+                      number_or_none(sum, r->log_sum, has(r, asc_l)),
+                      number_or_none(want, r->log_sum_want, !isnan(r->log_sum_want)),
+                      ratio_or_none(ratio, r->sum_ratio), ratio_or_none(output, r->output_ratio));
     }
 }
 
@@ -147,13 +178,14 @@ void view_state_draw(const struct session *s, struct canvas *c, const struct vie
     }
     const int at = step_of_cursor(s), row = row_of_cursor(s);
     tile_words(s, (struct place){session_slot(s), 0, asc_o}, place, sizeof place);
-    snprintf(title, sizeof title, "softmax state of %s: %d rows over %d steps", place, t->rows, t->n_steps);
+    snprintf(title, sizeof title, "softmax state of %s: %d rows over %d step%s", place, t->rows, t->n_steps,
+             t->n_steps == 1 ? "" : "s");
     snprintf(right, sizeof right, "row %d, k%d", row, t->steps[at].kv);
     view_frame_draw(s, c, VIEW_STATE, title, right);
-    const struct band bands[] = {{"m", t->rows, t->n_steps, row, m_of, t, NAN},
-                                 {"m + ln l", t->rows, t->n_steps, row, log_sum_of, t, NAN},
-                                 {"alpha", t->rows, t->n_steps, row, alpha_of, t, NAN},
-                                 {"err/bnd", t->rows, t->n_steps, row, ratio_of, t, 1}};
+    const struct band bands[] = {{"m", t->rows, t->n_steps, row, m_of, t, NAN, m_is_nan},
+                                 {"m + ln l", t->rows, t->n_steps, row, log_sum_of, t, NAN, log_sum_is_nan},
+                                 {"alpha", t->rows, t->n_steps, row, alpha_of, t, NAN, alpha_is_nan},
+                                 {"err/bnd", t->rows, t->n_steps, row, ratio_of, t, 1, NULL}};
     const int room = body.cols - BAND_LABEL_COLS - BAND_SCALE_COLS, steps = room < t->n_steps ? room : t->n_steps;
     const int first = window_first(at, steps, t->n_steps), n = body.rows >= 30 ? 4 : 3;
     int line = 0;

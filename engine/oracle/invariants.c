@@ -77,6 +77,7 @@ static void judge_m(struct judging_states *j, int step, const struct tile_detail
         if (!was_written(d, r))
             continue;
         at->m = d->got[r];
+        at->written |= 1u << asc_m;
         j->s->split = j->out->steps[step].split;
         const double from = before < 0 ? local_m_begin(j->c, j->s) : row_at(j, before, r)->m;
         const double loose = before < 0 ? local_m_begin_loose(j->c, j->s) * fabs(natural) : 0;
@@ -97,6 +98,7 @@ static void judge_alpha(struct judging_states *j, int step, const struct tile_de
         if (!was_written(d, r))
             continue;
         at->alpha = d->got[r];
+        at->written |= 1u << asc_alpha;
         if (d->class_local[r] != CLASS_UNJUDGED)
             judge(j, at, INVARIANT_ALPHA, d->class_local[r] == CLASS_OK);
         if (conventions->m_policy == ASC_M_FIXED)
@@ -121,6 +123,7 @@ static void judge_l(struct judging_states *j, int step, const struct tile_detail
         if (!was_written(d, r))
             continue;
         at->l = d->got[r];
+        at->written |= 1u << asc_l;
         const double m = isnan(at->m) ? truth->frame : at->m * natural;
         at->log_sum = m + log(at->l) - offset;
         if (isnan(want) || !(bound <= INFINITY))
@@ -159,7 +162,7 @@ static void judge_u(struct judging_states *j, int step, const struct tile_detail
         struct row_step *at = row_at(j, step, r);
         const struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];
         double got_factor, want_factor;
-        if (isnan(at->l) || !late_factor(j, step, r, &got_factor, &want_factor))
+        if (!(at->written & 1u << asc_l) || !late_factor(j, step, r, &got_factor, &want_factor))
             continue;
         const double l = truth->l * want_factor, l_bound = truth->l_bound * want_factor;
         if (!(l > l_bound)) /* nothing seen so far, or nothing known */
@@ -174,12 +177,12 @@ static void judge_u(struct judging_states *j, int step, const struct tile_detail
             const double ratio = error <= bound ? (bound > 0 ? error / bound : 0)
                                  : bound > 0    ? error / bound
                                                 : INFINITY;
-            any = 1;
             holds &= error <= bound;
-            if (!(ratio <= at->output_ratio)) {
+            if (!any || !(ratio <= at->output_ratio)) {
                 at->output_ratio = isnan(ratio) ? INFINITY : ratio;
                 at->output_col = col;
             }
+            any = 1;
         }
         if (any)
             judge(j, at, INVARIANT_OUTPUT, holds);
@@ -260,7 +263,13 @@ int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, 
     j.step_of = calloc((size_t)c->kv_tiles + 1, sizeof *j.step_of);
     int failed = out->n_steps < 0 || !out->at || !j.truth || !j.step_of;
     if (!failed) {
-        const struct row_step unknown = {.m = NAN, .alpha = NAN, .l = NAN, .log_sum = NAN, .log_sum_want = NAN};
+        const struct row_step unknown = {.m = NAN,
+                                         .alpha = NAN,
+                                         .l = NAN,
+                                         .log_sum = NAN,
+                                         .log_sum_want = NAN,
+                                         .sum_ratio = NAN,
+                                         .output_ratio = NAN};
         for (size_t i = 0; i < n; i++)
             out->at[i] = unknown;
         for (int kv = 0; kv < c->kv_tiles; kv++)

@@ -116,7 +116,7 @@ static void masks_that_were_applied(void **state)
     }
 }
 
-/* m falls; the frame of P is another than that of l and U; and one that holds throughout. */
+/* m falls; the frame of P is another than that of l and U; NaN in one row; and one that holds throughout. */
 static void softmax_states(void **state)
 {
     (void)state;
@@ -124,6 +124,7 @@ static void softmax_states(void **state)
         const char *scenario, *screen;
     } cases[] = {{"scenarios/bugs/m-not-carried", "state-m-falls"},
                  {"scenarios/bugs/mslk-242", "state-two-frames"},
+                 {"tests/session/nan-row", "state-nan"},
                  {"tests/session/small", "state-holds"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct session *s = run(cases[i].scenario, NULL);

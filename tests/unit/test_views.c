@@ -232,7 +232,16 @@ static void softmax_state(void **state)
         for (int row = 0; row < ROWS; row++) {
             struct row_step *at = &t->at[step * ROWS + row];
             const double m = 1.5 + 0.25 * step + 0.05 * row, l = 20.0 * (step + 1);
-            *at = (struct row_step){m, step ? 0.78 : 0, l, m + log(l), m + log(l), 0.1 + 0.001 * row, 0.2, 0, 0};
+            *at = (struct row_step){m,
+                                    step ? 0.78 : 0,
+                                    l,
+                                    m + log(l),
+                                    m + log(l),
+                                    0.1 + 0.001 * row,
+                                    0.2,
+                                    0,
+                                    1u << asc_m | 1u << asc_alpha | 1u << asc_l,
+                                    0};
             if (row == 9 && step >= 4) {
                 at->sum_ratio = 1800;
                 at->log_sum += 0.5;
