@@ -169,9 +169,9 @@ static void tile_words_of(const struct session *s, char *out, size_t bytes)
         snprintf(out, bytes, "%s: not known", place);
         return;
     }
-    size_t used = (size_t)snprintf(out, bytes, "%s: %llu seen, %llu hidden", place,
-                                   (unsigned long long)n->both + n->only_applied,
-                                   (unsigned long long)n->neither + n->only_wanted);
+    size_t used =
+        (size_t)snprintf(out, bytes, "%s: %llu seen, %llu hidden", place, (unsigned long long)n->both + n->only_applied,
+                         (unsigned long long)n->neither + n->only_wanted);
     if (n->only_applied)
         used += (size_t)snprintf(out + used, bytes - used, ", + %llu", (unsigned long long)n->only_applied);
     if (n->only_wanted)
