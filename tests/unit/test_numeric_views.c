@@ -158,6 +158,10 @@ static void findings(void **state)
 {
     (void)state;
     struct session *s = run("scenarios/bugs/two-mistakes", NULL);
+    for (int i = 0; i < s->judgement->n_findings; i++) { /* a sample, which goes with the threads */
+        s->judgement->findings[i].evidence.chance_tried = 16384;
+        s->judgement->findings[i].evidence.chance_hit = 0;
+    }
     check(s, VIEW_FINDINGS, "findings-two");
     session_free(s);
 }
