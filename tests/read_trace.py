@@ -103,7 +103,8 @@ class Trace:
         for channel, dtype in self.types["channels"].items():
             rows, cols, per_kv = CHANNELS[channel]
             tiles = [n_slots] + ([kv_tiles] if per_kv else [])
-            self.expect("channel." + channel, TYPES[dtype][0], tiles + [size[rows], size[cols]])
+            columns = self.conventions.get("l_lanes", 0) or 1 if channel == "l" else size[cols]
+            self.expect("channel." + channel, TYPES[dtype][0], tiles + [size[rows], columns])
             self.expect("stamp." + channel, "I64", tiles + [-(-plan["threads"] // 32)])
             known |= {"channel." + channel, "stamp." + channel}
         check(set(self.tensors) == known, f"unknown tensors {set(self.tensors) - known}")

@@ -258,8 +258,10 @@ int loop_list_action(struct loop *l, enum action a)
     } else if (l->view == VIEW_FINDINGS) {
         go_to_finding(l);
     } else if (l->view == VIEW_WHATIF) {
-        if (session_run_choice(l->s, whatif_view_choice(l->s, &l->vs)) == 0)
+        if (session_run_choice(l->s, whatif_view_choice(l->s, &l->vs)) == 0) {
             loop_say(l, "running with these formats");
+            l->vs.selected = 0; /* where the run's own formats stand */
+        }
     } else if (n > 0) {
         show(l, chosen_run(l));
         loop_open_view(l, VIEW_OVERVIEW);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP_ROWS = 7, TABLE_HEAD = 3, WORST_MIN = 3 };
+enum { TOP_ROWS = 7 /* at least */, TABLE_HEAD = 3, WORST_MIN = 3 };
 
 /* Element of O that the cursor stands for: the stages of a row have other columns than it. */
 static void element_of(const struct session *s, const struct comparison *c, int *row, int *col)
@@ -75,39 +75,42 @@ static void worst_element(const struct attribution *a, int *row, int *col)
     }
 }
 
-static void top_draw(const struct session *s, const struct comparison *c, struct canvas *canvas, struct rect area)
+/* Returns the rows it takes. */
+static int top_draw(const struct session *s, const struct comparison *c, struct canvas *canvas, struct rect area)
 {
     const struct laboratory_state *x = session_looked(s);
     struct survey_row total;
     char line[256], words[224];
+    struct text_flow f = {.canvas = canvas, .area = area};
     int row, col;
     element_of(s, c, &row, &col);
     outputs_line(c, line, sizeof line);
-    canvas_put_cut(canvas, area, 0, 0, c->paths.o[PATH_RUN].bad ? STYLE_NONFINITE : STYLE_TEXT, line);
+    flow_put(&f, c->paths.o[PATH_RUN].bad ? STYLE_NONFINITE : STYLE_TEXT, line);
     comparison_words(s->trace, c, row, col, line, sizeof line);
-    canvas_put_cut(canvas, area, 1, 0, STYLE_STRONG, line);
+    flow_put(&f, STYLE_STRONG, line);
     if (!c->has_output)
-        return;
+        return f.line;
     parts_line(c, row, col, line, sizeof line);
-    canvas_put_cut(canvas, area, 2, 0, STYLE_TEXT, line);
+    flow_put(&f, STYLE_TEXT, line);
     worst_element(&c->attribution, &row, &col);
     comparison_words(s->trace, c, row, col, words, sizeof words);
     snprintf(line, sizeof line, "worst: %s", words);
-    canvas_put_cut(canvas, area, 3, 0, STYLE_TEXT, line);
+    flow_put(&f, STYLE_TEXT, line);
     shares_words(c->share, words, sizeof words);
     snprintf(line, sizeof line, "shares in this q tile:    %s", words);
-    canvas_put_cut(canvas, area, 4, 0, STYLE_TEXT, line);
+    flow_put(&f, STYLE_TEXT, line);
     if (!x)
-        return;
+        return f.line;
     survey_total(x->survey, x->surveyed, &total);
     shares_words(total.share, words, sizeof words);
     const int padding = 10 - snprintf(NULL, 0, "%d%d", x->surveyed, x->slots);
     snprintf(line, sizeof line, "in %d of %d q tiles:%*s%s", x->surveyed, x->slots, padding, "", words);
-    canvas_put_cut(canvas, area, 5, 0, STYLE_DIM, line);
+    flow_put(&f, STYLE_DIM, line);
     if (!c->attribution.s_recorded || !c->attribution.p_recorded)
-        canvas_put_cut(canvas, area, 6, 0, STYLE_WARNING,
-                       c->attribution.s_recorded ? "P is not recorded: as its declared type makes it of S"
-                                                 : "S is not recorded: what adds it up counts as P's part");
+        flow_put(&f, STYLE_WARNING,
+                 c->attribution.s_recorded ? "P is not recorded: as its declared type makes it of S"
+                                           : "S is not recorded: what adds it up counts as P's part");
+    return f.line;
 }
 
 /* Where each pair of numbers ends: the f16 path's, the run's. */
@@ -237,9 +240,9 @@ void view_compare_draw(const struct session *s, struct canvas *c, const struct v
                                        : "The three paths of this q tile are being computed.");
         return;
     }
-    top_draw(s, x, c, area);
-    const int left = area.rows - TOP_ROWS, wanted = TABLE_HEAD + x->paths.kv_tiles;
+    const int used = top_draw(s, x, c, area), top = used > TOP_ROWS ? used : TOP_ROWS;
+    const int left = area.rows - top, wanted = TABLE_HEAD + x->paths.kv_tiles;
     const int most = left - 1 - WORST_MIN, table = wanted < most ? wanted : most;
-    table_draw(s, x, c, (struct rect){area.row + TOP_ROWS, area.col, table, area.cols});
-    worst_draw(s, c, (struct rect){area.row + TOP_ROWS + table, area.col, left - table, area.cols});
+    table_draw(s, x, c, (struct rect){area.row + top, area.col, table, area.cols});
+    worst_draw(s, c, (struct rect){area.row + top + table, area.col, left - table, area.cols});
 }

@@ -61,8 +61,8 @@ static void facts_lines(const struct formats_tensor *t, struct canvas *c, struct
     counts_line(n, line, sizeof line);
     canvas_put_cut(c, area, 1, 0, n->nan || n->saturated ? STYLE_BAD : STYLE_TEXT, line);
     if (n->known)
-        snprintf(line, sizeof line, "round trip: max %.3g, rms %.3g, against the values before they became codes",
-                 n->largest, formats_rms(n));
+        snprintf(line, sizeof line, "round trip: max %.3g, rms %.3g, against what the codes were made from", n->largest,
+                 formats_rms(n));
     else
         snprintf(line, sizeof line, "what these codes were made from is not known: no round trip, nothing to saturate");
     canvas_put_cut(c, area, 2, 0, STYLE_TEXT, line);
@@ -100,8 +100,10 @@ static void histogram_draw(const struct formats_tensor *t, struct canvas *c, str
                                         : left]);
         }
     }
-    if (area.cols > cols + 12)
+    if (area.cols > cols + 12) {
         canvas_printf(c, area, 0, cols + 2, STYLE_DIM, "%llu", (unsigned long long)most);
+        canvas_put(c, area, 1, cols + 2, STYLE_DIM, "codes, log");
+    }
     /* Values under the axis: the ends, the middle, and half way. */
     static const int marks[] = {0, 64, 128, 192, 255};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {

@@ -66,7 +66,7 @@ static void lines_draw(const struct laboratory_state *x, struct canvas *c, struc
     const struct whatif *w = x->whatif;
     const int words = words_cols(area.cols), visible = area.rows - FIRST_ROW;
     const int chosen = vs->selected < 0 ? 0 : vs->selected >= w->n ? w->n - 1 : vs->selected;
-    char line[192], rms[LOOKS_NUMBER], largest[LOOKS_NUMBER];
+    char line[192], rms[LOOKS_NUMBER], largest[LOOKS_NUMBER], ratio[LOOKS_NUMBER];
     double most = 0;
     for (int i = 0; i < w->n; i++)
         most = fmax(most, path_rms(&w->row[i].o));
@@ -75,10 +75,12 @@ static void lines_draw(const struct laboratory_state *x, struct canvas *c, struc
     snprintf(line, sizeof line, "O against float64 on what was given, in %d of %d q tiles; ◆ is this run", x->predicted,
              w->all);
     canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
-    snprintf(line, sizeof line, "measured in this run: rms %s, max %s", rms, largest);
+    /* Far from 1: something errs here that is no matter of formats. */
+    looks_number(ratio, path_rms(&w->measured) / path_rms(&w->row[0].o));
+    snprintf(line, sizeof line, "measured in this run: rms %s, max %s, %s × what ◆ predicts", rms, largest, ratio);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     canvas_put_cut(c, area, 2, 0, STYLE_DIM,
-                   "Enter runs a row, where the kernel takes it; :whatif e5m2 rows:32 x0.5 adds one");
+                   "Enter runs a row if the kernel takes it; :whatif e5m2 rows:32 x0.5 adds one");
     canvas_put(c, area, TITLE_ROW, 3, STYLE_DIM, "formats");
     canvas_put(c, area, TITLE_ROW, words + 9 - 3, STYLE_DIM, "rms");
     canvas_put(c, area, TITLE_ROW, words + 18 - 3, STYLE_DIM, "max");

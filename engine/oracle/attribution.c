@@ -26,10 +26,9 @@ const char *player_meaning(enum player player)
 
 const char *fate_words(enum fate fate)
 {
-    static const char *const words[] = {[FATE_ROUNDED] = "rounded",
-                                        [FATE_SATURATED] = "saturated",
-                                        [FATE_FLUSHED] = "flushed to zero",
-                                        [FATE_EXACT] = "exact"};
+    static const char *const words[] = {
+        [FATE_ROUNDED] = "rounded",       [FATE_SATURATED] = "saturated", [FATE_FLUSHED] = "flushed to zero",
+        [FATE_OVERFLOWED] = "overflowed", [FATE_CHANGED] = "changed",     [FATE_EXACT] = "exact"};
     return words[fate];
 }
 
@@ -233,13 +232,34 @@ void attribution_keys(const struct attribution *a, enum player player, int row, 
 }
 
 /* Of a value that a format (-1: none of codes) has made another one of. */
-static enum fate fate_of(double was, double is, int type, double scale)
+/* At most this far from y is the next code of a type, or, of what is none, the next number of bf16, whose steps are
+   larger than f16's, or of f16 below its normal ones. */
+static double step_at(int type, double y)
 {
+    if (type == DTYPE_U8)
+        return 1;
+    return type == DTYPE_E4M3   ? fmax(0x1p-9, 0x1p-3 * fabs(y))
+           : type == DTYPE_E5M2 ? fmax(0x1p-16, 0x1p-2 * fabs(y))
+                                : fmax(0x1p-24, 0x1p-7 * fabs(y));
+}
+
+enum fate attribution_fate(double was, double is, int type, double scale)
+{
+    /* A kernel may round twice: into a code, and its value into f16, whose step is 2^-10 of it. Rounding in any
+       direction stays below one step. */
+    const double y = was / scale, near = (step_at(type, y) + 0x1p-10 * fabs(y)) * scale;
+    const int beyond = type >= 0 && formats_beyond((enum dtype)type, y);
     if (was == is)
         return FATE_EXACT;
-    if (is == 0)
-        return FATE_FLUSHED;
-    return type >= 0 && formats_beyond((enum dtype)type, was / scale) ? FATE_SATURATED : FATE_ROUNDED;
+    if (!isfinite(is))
+        return isfinite(was) && (isinf(is) || beyond) ? FATE_OVERFLOWED : FATE_CHANGED;
+    if (beyond) {
+        const double most = formats_limit((enum dtype)type) * scale;
+        return fabs(is - copysign(most, was)) <= step_at(type, most / scale) * scale ? FATE_SATURATED : FATE_CHANGED;
+    }
+    if (!(fabs(is - was) <= near))
+        return FATE_CHANGED;
+    return is == 0 ? FATE_FLUSHED : FATE_ROUNDED;
 }
 
 static void tell_fate(const struct attribution *a, enum player player, int row, int col, struct attribution_step *out)
@@ -249,11 +269,11 @@ static void tell_fate(const struct attribution *a, enum player player, int row, 
     if (player == PLAYER_P) {
         out->was = a->p[i];
         out->is = a->code[i];
-        out->fate = fate_of(out->was, out->is, a->p_type, 1);
+        out->fate = attribution_fate(out->was, out->is, a->p_type, 1);
     } else if (player == PLAYER_V) {
         out->was = a->v[0][e];
         out->is = a->v[1][e];
-        out->fate = fate_of(out->was, out->is, a->v_type, a->v_scale[out->key]);
+        out->fate = attribution_fate(out->was, out->is, a->v_type, a->v_scale[out->key]);
     }
 }
 

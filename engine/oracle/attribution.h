@@ -63,8 +63,17 @@ double attribution_rounding(const struct attribution *a);
 void attribution_shares(const struct attribution *a, int r0, int r1, double share[PLAYERS]);
 
 /* What happened to the value that a part mostly comes from. */
-enum fate { FATE_ROUNDED, FATE_SATURATED, FATE_FLUSHED, FATE_EXACT };
+enum fate {
+    FATE_ROUNDED,
+    FATE_SATURATED,
+    FATE_FLUSHED,
+    FATE_OVERFLOWED, /* became infinite, or the NaN of a type that has no infinity */
+    FATE_CHANGED,    /* became what no rounding into its type makes of it */
+    FATE_EXACT
+};
 const char *fate_words(enum fate fate); /* "saturated" */
+/* Of a value that became another one. type: enum dtype of the code it became, -1: f16 or wider; scale: of the code. */
+enum fate attribution_fate(double was, double is, int type, double scale);
 
 struct attribution_step {
     int key;        /* whose contribution is largest in the sign of the part; -1: there is none */

@@ -82,7 +82,7 @@ int session_try(struct session *s, const char *words)
     whatif_of_run(s->trace, &choice);
     if (whatif_parse(words, &choice, bad) != 0) {
         snprintf(s->message, sizeof s->message,
-                 "'%s' is none of e4m3, e5m2, u8, f16, q= k= v= p= of these, tensor, head, rows:N, xFACTOR, offset:N",
+                 "'%s' is none of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N",
                  bad);
         return -1;
     }

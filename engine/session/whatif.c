@@ -65,7 +65,7 @@ void whatif_of_run(const struct trace *t, struct whatif_choice *out)
     *out = (struct whatif_choice){.factor = 1, .p_type = -1};
     const int share = made ? t->conventions.quantised_rows : t->problem.scale_rows;
     for (int i = 0; i < 3; i++) {
-        out->type[i] = made ? (int)codes_type(made) : coded(types[i]) ? types[i] : DTYPE_F16;
+        out->type[i] = made ? (int)codes_type(made) : types[i];
         tensors += coded(out->type[i]);
         same += one_scale(t, i);
     }
@@ -107,7 +107,7 @@ void whatif_words(const struct whatif_choice *c, char *out, size_t bytes)
 static int type_named(const char *name)
 {
     const int type = dtype_from_name(name);
-    return coded(type) || type == DTYPE_F16 ? type : -1;
+    return coded(type) || type == DTYPE_F16 || type == DTYPE_BF16 ? type : -1;
 }
 
 static int number_in(const char *text, double least, double most, double *out)
@@ -134,9 +134,8 @@ static int take_word(const char *word, struct whatif_choice *c)
         c->p_offset = (int)x;
     } else if (word[0] != '\0' && word[1] == '=' && which && type_named(word + 2) >= 0) {
         c->type[which - letters] = type_named(word + 2);
-    } else if (strncmp(word, "p=", 2) == 0 && (strcmp(word, "p=bf16") == 0 || type_named(word + 2) >= 0) &&
-               type_named(word + 2) != DTYPE_U8) {
-        c->p_type = dtype_from_name(word + 2);
+    } else if (strncmp(word, "p=", 2) == 0 && type_named(word + 2) >= 0 && type_named(word + 2) != DTYPE_U8) {
+        c->p_type = type_named(word + 2);
     } else {
         return -1;
     }
@@ -288,7 +287,7 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
                        const struct head_rows *at, double *x)
 {
     const int dim = t->problem.head_dim, type = c->type[at->which];
-    const int halves = !coded(type) || operand_is_value(t, at->which);
+    const int narrow = !coded(type) ? type : operand_is_value(t, at->which) ? (int)DTYPE_F16 : -1;
     float scale = 1;
     float row[256];
     for (int r = 0; r < at->rows; r++) {
@@ -306,7 +305,7 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
             if (coded(type))
                 formats_round_trip((enum dtype)type, scale, row, (size_t)n, row);
             for (int i = 0; i < n; i++)
-                part[i] = halves ? bound_round(DTYPE_F16, (double)row[i]) : (double)row[i];
+                part[i] = narrow >= 0 ? bound_round((enum dtype)narrow, (double)row[i]) : (double)row[i];
         }
     }
 }

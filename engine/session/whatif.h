@@ -14,7 +14,7 @@
 enum whatif_scales { WHATIF_HEAD, WHATIF_TENSOR, WHATIF_ROWS };
 
 struct whatif_choice {
-    int type[3];   /* enum dtype of q, k, v: e4m3, e5m2, u8, or f16 */
+    int type[3];   /* enum dtype of q, k, v: e4m3, e5m2, u8, or f16, bf16, f32 */
     int scales;    /* enum whatif_scales */
     int rows;      /* of WHATIF_ROWS */
     double factor; /* of every scale */

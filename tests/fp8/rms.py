@@ -54,13 +54,19 @@ The same questions, asked of any run that is open, live or saved, of your kernel
 
 - `F`, the view *formats*: which codes occur, which values were saturated, flushed to zero or made NaN, and for each group
   that shares a scale its largest value, the bits of headroom, and the scale that would have had the least error.
+  Headroom 1 means that values could be twice as large; below 0 some are saturated. `×1.54` under *best*: 1.54 times the
+  scale that it has.
 - `C`, *compare*: float64, a kernel that stays in f16, and this run on the same inputs, kv tile by kv tile; for an element
   of O the parts that Q, K, P, V and the rest have in its error, with the step and the key that it mostly comes from, and
   their shares in a q tile and in the run. Parts follow the dataflow on this run's own scores: P's is what its rounding did
-  here, which rounding P of exact scores would not show.
+  here, which rounding P of exact scores would not show. `o[27,32]: -0.34 in all, P -0.346, saturated at k2 (key 176: 1648
+  became 448)` reads: of the error of row 27, column 32, nearly all comes from P, most of it from key 176 in kv tile 2,
+  whose weight did not fit. *Changed* is what no rounding makes of a value: a mistake, such as a scale that was left out.
 - `X`, *what if*: what O would err by in other formats, with a scale for the tensor, a head or N rows, or with other
   scales, predicted without running the kernel. `:whatif q=f16 rows:32 x0.5` adds a row; Enter runs one, where the
-  scenario and the kernel can. The predictions of the kernels above are within 0.2 % of what they measure.
+  scenario and the kernel can. The first row, `◆`, is the run's own choice: where what was measured is many times what
+  that predicts, the kernel has a mistake that is no matter of formats. The predictions of the kernels above are within
+  0.2 % of what they measure.
 
 `attnscope show --view formats|compare|whatif` prints each, `run --json` has the numbers.
 """

@@ -2,6 +2,7 @@
 #include "engine/oracle/attribution.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/flow.h"
+#include "engine/oracle/formats.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -291,6 +292,41 @@ static void flushed_weights(void **state)
     attribution_free(&a);
 }
 
+/* What rounding does to every value of a type is told from what it can not have done. */
+static void fates(void **state)
+{
+    (void)state;
+    static const int types[] = {DTYPE_E4M3, DTYPE_E5M2, DTYPE_U8};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int i = -2000; i <= 2000; i++) {
+            const float scale = 0.75f;
+            const double most = formats_limit((enum dtype)types[t]) * (double)scale;
+            float was = (float)(i < 0 ? -1 : 1) * (float)(most * exp2(-abs(i) / 100.0)), is;
+            formats_round_trip((enum dtype)types[t], scale, &was, 1, &is);
+            const enum fate fate = attribution_fate((double)was, (double)is, types[t], (double)scale);
+            assert_true(fate == (is == was ? FATE_EXACT : is == 0 ? FATE_FLUSHED : FATE_ROUNDED));
+            /* As an operand in f16; twice as large is no rounding where steps are no larger than the value. */
+            const double half = bound_round(DTYPE_F16, (double)is);
+            if (is != 0 && half != (double)was)
+                assert_int_equal(attribution_fate((double)was, half, types[t], (double)scale), FATE_ROUNDED);
+            if (fabs((double)is) > 2 * (double)scale)
+                assert_int_equal(attribution_fate((double)was, 2 * (double)is, types[t], (double)scale), FATE_CHANGED);
+        }
+    assert_int_equal(attribution_fate(464, 448, DTYPE_E4M3, 1), FATE_ROUNDED); /* half a step beyond the largest */
+    assert_int_equal(attribution_fate(465, 448, DTYPE_E4M3, 1), FATE_SATURATED);
+    assert_int_equal(attribution_fate(-465, -448, DTYPE_E4M3, 1), FATE_SATURATED);
+    assert_int_equal(attribution_fate(465, -448, DTYPE_E4M3, 1), FATE_CHANGED);
+    assert_int_equal(attribution_fate(465, 1, DTYPE_E4M3, 1), FATE_CHANGED);
+    assert_int_equal(attribution_fate(465, NAN, DTYPE_E4M3, 1), FATE_OVERFLOWED);
+    assert_int_equal(attribution_fate(1, NAN, DTYPE_E4M3, 1), FATE_CHANGED);
+    assert_int_equal(attribution_fate(NAN, INFINITY, -1, 1), FATE_CHANGED);
+    assert_int_equal(attribution_fate(7.7e4, INFINITY, -1, 1), FATE_OVERFLOWED);
+    assert_int_equal(attribution_fate(0x1p-10, 0, DTYPE_E4M3, 1), FATE_FLUSHED);
+    assert_int_equal(attribution_fate(1, 0, DTYPE_E4M3, 1), FATE_CHANGED);
+    assert_int_equal(attribution_fate(1.466, 176, DTYPE_E4M3, 0.008), FATE_CHANGED); /* its scale was left out */
+    assert_int_equal(attribution_fate(1 + 0x1p-9, 1, -1, 1), FATE_ROUNDED);
+}
+
 static void all_at_once_adds_up(void **state)
 {
     (void)state;
@@ -336,8 +372,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_runs_have_no_error), cmocka_unit_test(each_operand_alone),
         cmocka_unit_test(scores_are_the_rest),      cmocka_unit_test(saturated_at_one_step),
-        cmocka_unit_test(flushed_weights),          cmocka_unit_test(all_at_once_adds_up),
-        cmocka_unit_test(no_output_no_attribution),
+        cmocka_unit_test(flushed_weights),          cmocka_unit_test(fates),
+        cmocka_unit_test(all_at_once_adds_up),      cmocka_unit_test(no_output_no_attribution),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -344,6 +344,9 @@ static void choices_as_words(void **state)
     }
     assert_string_equal(bad, "xnan");
     assert_int_equal(whatif_parse("", &c, bad), 0);
+    assert_int_equal(whatif_parse("bf16 p=bf16 offset:0", &c, bad), 0);
+    whatif_words(&c, words, sizeof words);
+    assert_string_equal(words, "bf16 x0.5 p=bf16");
 }
 
 int main(void)
