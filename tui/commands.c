@@ -266,7 +266,7 @@ void command_line_run(struct loop *l, const char *line)
 {
     char text[PROMPT_BYTES];
     line += strspn(line, " ");
-    const int count = (int)strtol(line, NULL, 10);
+    const long count = strtol(line, NULL, 10);
     line += strspn(line, "0123456789 ");
     snprintf(text, sizeof text, "%s", line);
     for (size_t n = strlen(text); n > 0 && text[n - 1] == ' ';)

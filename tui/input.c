@@ -10,7 +10,6 @@
 
 #define PAGE_TILES 8
 #define MAX_COUNT 1000000
-#define MAX_TIMES 1000 /* of what is done one by one */
 
 void loop_say(struct loop *l, const char *text)
 {
@@ -178,13 +177,13 @@ static int search_elsewhere(const struct loop *l, int *line)
     return -1;
 }
 
-void loop_search(struct loop *l, int direction)
+void loop_search(struct loop *l, int by)
 {
     struct search *search = &l->search;
-    const int known = direction != 0 && search->line >= 0 && search->view == l->view;
-    const int begin = known ? search->line : l->vs.top - (direction >= 0);
-    int line = search_view(search, l->view, l->s, &l->vs, l->cols, begin, direction < 0 ? -1 : 1);
-    if (line < 0 && direction == 0) {
+    const int known = by != 0 && search->line >= 0 && search->view == l->view;
+    const int begin = known ? search->line : l->vs.top - (by >= 0);
+    int line = search_view(search, l->view, l->s, &l->vs, l->cols, begin, by ? by : 1);
+    if (line < 0 && by == 0) {
         const int view = search_elsewhere(l, &line);
         if (view >= 0)
             loop_open_view(l, (enum view_id)view);
@@ -338,19 +337,18 @@ void loop_act(struct loop *l, enum action a)
     loop_act_times(l, a, 0);
 }
 
-void loop_act_times(struct loop *l, enum action a, int count)
+void loop_act_times(struct loop *l, enum action a, long count)
 {
     if (a == ACTION_NONE)
         return;
     if (!l->saver.active && !l->s->seeking)
         l->s->message[0] = '\0';
-    const int times = count > 0 ? count : 1;
+    const int times = count > MAX_COUNT ? MAX_COUNT : count > 0 ? (int)count : 1;
     if (l->search.active && views[l->view].lines && (a == ACTION_NEXT_BAD || a == ACTION_PREV_BAD)) {
-        for (int i = 0; i < times && l->search.active && i < MAX_TIMES; i++)
-            loop_search(l, a == ACTION_NEXT_BAD ? 1 : -1);
+        loop_search(l, a == ACTION_NEXT_BAD ? times : -times);
         return;
     }
-    if (loop_list_action(l, a) || scroll(l, a, times))
+    if (loop_list_action(l, a, times) || scroll(l, a, times))
         return;
     if (shows_element(l))
         a = within_tile(a);
@@ -406,7 +404,7 @@ void loop_key(struct loop *l, int key)
     const enum action a = action_of_key(key);
     if (a == ACTION_NONE && ((key >= '1' && key <= '9') || (key == '0' && l->count > 0))) {
         l->count = l->count * 10 + (key - '0');
-        l->count = l->count > MAX_COUNT ? MAX_COUNT : l->count;
+        l->count = l->count > MAX_COUNT ? MAX_COUNT : l->count; /* what is shown */
         return;
     }
     const int count = l->count;

@@ -231,7 +231,7 @@ static void go_to_finding(struct loop *l)
         loop_open_view(l, VIEW_TILE);
 }
 
-int loop_list_action(struct loop *l, enum action a)
+int loop_list_action(struct loop *l, enum action a, int times)
 {
     const int n = list_length(l), page = view_body(l->cols, l->rows).rows;
     const int by = a == ACTION_Q_NEXT      ? 1
@@ -240,13 +240,13 @@ int loop_list_action(struct loop *l, enum action a)
                    : a == ACTION_PAGE_UP   ? -page
                                            : 0;
     if (l->view == VIEW_FORMATS && (a == ACTION_KV_NEXT || a == ACTION_KV_PREV)) {
-        choose_tensor(l, a == ACTION_KV_NEXT ? 1 : -1);
+        choose_tensor(l, a == ACTION_KV_NEXT ? times : -times);
         return 1;
     }
     if (n == 0 && l->view != VIEW_RUNS && l->view != VIEW_ERRORS)
         return 0;
     if (by != 0) {
-        const int to = l->vs.selected + by;
+        const int to = l->vs.selected + by * times;
         l->vs.selected = to >= n ? n - 1 : to;
         l->vs.selected = l->vs.selected > 0 ? l->vs.selected : 0;
         return 1;

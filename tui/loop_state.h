@@ -40,9 +40,10 @@ struct loop {
 };
 
 void loop_key(struct loop *l, int key);
-void loop_act_times(struct loop *l, enum action a, int count); /* 0: none was typed */
-/* Looks for l->search.text from here on, in this view or in one that has it; direction 0: a new text. */
-void loop_search(struct loop *l, int direction);
+void loop_act_times(struct loop *l, enum action a, long count); /* 0: none was typed */
+/* Goes to the by-th match of l->search.text from here on, < 0: back; 0: a new text, in this view or in one that has it.
+ */
+void loop_search(struct loop *l, int by);
 void loop_toggle_pin(struct loop *l, const struct cursor *at);
 
 void loop_say(struct loop *l, const char *text);
@@ -56,7 +57,7 @@ void loop_save(struct loop *l, const char *path); /* NULL: a name is chosen */
 /* Actions on runs; 1 if this was one. */
 int loop_run_action(struct loop *l, enum action a);
 /* A key of the lists of runs and of a build's errors; 1 if this was one. */
-int loop_list_action(struct loop *l, enum action a);
+int loop_list_action(struct loop *l, enum action a, int times);
 /* A key while a name is typed. */
 void loop_type_name(struct loop *l, int key);
 /* What the session has come to since it was asked last: says how a new run compares, opens the panel of a failed build

@@ -196,6 +196,12 @@ static void reports_draw(const struct session *s, struct canvas *c, struct rect 
     canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
 }
 
+/* Why the run came to no end, as far as its trace says; NULL: it did. */
+static const char *ended_by(const struct trace *t)
+{
+    return t && strcmp(t->info.status, "complete") != 0 && t->info.status_text[0] ? t->info.status_text : NULL;
+}
+
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     if (s->judgement->complete && !s->judgement->summary.suspicious && !s->judgement->summary.unvisited &&
@@ -204,9 +210,13 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         return;
     }
     const struct summary *summary = &s->judgement->summary;
+    const char *ended = ended_by(s->trace);
+    const int row = ended != NULL;
     uint64_t elements = 0;
     unsigned unknown = 0;
     char list[64], words[192], lost[LOST_WORDS_BYTES];
+    if (ended)
+        row_draw(c, area, 0, STYLE_BAD, ended, "");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         elements += summary->stage[ch].elements;
         if (summary->stage[ch].local == MARK_UNKNOWN)
@@ -215,23 +225,25 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     if (summary->culprits) {
         stage_list(summary->culprits, list, sizeof list);
         snprintf(words, sizeof words, "%s: outside the bound", list);
-        canvas_put_cut(c, area, 0, 0, STYLE_BAD, words);
+        canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
     } else if (summary->suspicious) {
         stage_list(summary->suspicious, list, sizeof list);
         snprintf(words, sizeof words, "%s: off by the truth, while every local check passes", list);
-        canvas_put_cut(c, area, 0, 0, STYLE_WARNING, words);
+        canvas_put_cut(c, area, row, 0, STYLE_WARNING, words);
     } else if (s->judgement->complete && elements > 0) {
         const int complete = strcmp(s->trace->info.status, "complete") == 0;
-        int col = canvas_printf(c, area, 0, 0, complete ? STYLE_OK : STYLE_WARNING,
+        int col = canvas_printf(c, area, row, 0, complete ? STYLE_OK : STYLE_WARNING,
                                 "%s is within its bound: %llu elements judged",
                                 complete ? "every recorded stage" : "what was recorded", (unsigned long long)elements);
         stage_list(unknown, list, sizeof list);
         snprintf(words, sizeof words, ", not judged: %s", list);
         if (unknown)
-            canvas_put_cut(c, area, 0, col, STYLE_WARNING, words);
+            canvas_put_cut(c, area, row, col, STYLE_WARNING, words);
     } else {
-        canvas_put(c, area, 0, 0, STYLE_WARNING, "nothing is judged");
+        canvas_put(c, area, row, 0, STYLE_WARNING, "nothing is judged");
     }
+    if (ended)
+        return;
     if (session_event(s))
         event_draw(s, c, area, 1);
     else if (any_lost(s->trace, lost))
@@ -270,18 +282,21 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
     if (roomy) {
         const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
         canvas_put(c, area, 1, 0, STYLE_STRONG,
-                   event               ? "EVENT"
-                   : dropped           ? "LOST"
-                   : j->n_findings > 1 ? "FINDING"
-                                       : "");
+                   event                ? "EVENT"
+                   : ended_by(s->trace) ? "ENDED"
+                   : dropped            ? "LOST"
+                   : j->n_findings > 1  ? "FINDING"
+                                        : "");
         text.col += lead;
         text.cols -= lead;
     }
     site_words(s, s->finding->channel, site, sizeof site);
-    const int with_place = !roomy && !event && j->n_findings < 2;
+    const int with_place = !roomy && !event && !ended_by(s->trace) && j->n_findings < 2;
     finding_row_draw(s, c, text, 0, s->finding, with_place ? "" : site);
     if (event) {
         event_draw(s, c, text, 1);
+    } else if (ended_by(s->trace)) {
+        row_draw(c, text, 1, STYLE_WARNING, ended_by(s->trace), "");
     } else if (dropped) {
         place[0] = '\0';
         add_more((size_t)j->n_findings - 1, place, sizeof place);

@@ -73,18 +73,27 @@ static int find_lines(const struct search *search, enum view_id view, const stru
     return 0;
 }
 
+/* The by-th match behind `from` (before it, where by < 0), round and round; -1: there is none. */
+static int go_through(const unsigned char *matches, int lines, int from, int by)
+{
+    int n = 0, found = -1;
+    for (int line = 0; line < lines; line++)
+        n += matches[line];
+    for (int left = n > 0 ? (abs(by) - 1) % n + 1 : 0, i = 1; left > 0; i++) {
+        found = (int)((((int64_t)from + (by < 0 ? -i : i)) % lines + lines) % lines);
+        left -= matches[found];
+    }
+    return found;
+}
+
 int search_view(const struct search *search, enum view_id view, const struct session *s, const struct view_state *vs,
-                int cols, int from, int direction)
+                int cols, int from, int by)
 {
     const int lines = views[view].lines ? views[view].lines(s, cols) : 0;
     unsigned char *matches = lines > 0 ? calloc((size_t)lines, 1) : NULL;
     int found = -1;
     if (matches && find_lines(search, view, s, vs, cols, lines, matches) == 0)
-        for (int i = 1; i <= lines && found < 0; i++) {
-            const int line = (int)((((int64_t)from + (int64_t)direction * i) % lines + lines) % lines);
-            if (matches[line])
-                found = line;
-        }
+        found = go_through(matches, lines, from, by);
     free(matches);
     return found;
 }

@@ -127,21 +127,20 @@ int term_start(const struct term_options *o, struct err *err)
     term_utf8();
     if (term_signals_keep() != 0)
         return err_errno(err, "", "the terminal can not be read");
+    if (term_signals_take() != 0)
+        return err_errno(err, "", "no pipe for signals");
     term.screen = newterm(NULL, stdout, stdin);
-    if (!term.screen)
+    if (!term.screen) {
+        term_signals_give_back();
         return err_set(err, ERR_TERMINAL, "", "the terminal can not be used");
+    }
     term.theme = o->theme;
     /* A terminal without a mouse may show what asks for one. */
     term.has_mouse = o->mouse && key_mouse && *key_mouse;
     /* Those of terminfo are of the screen that newterm() has made current. */
     const char *const restore[] = {term.has_mouse ? mouse_off : NULL, exit_attribute_mode, keypad_local, cursor_normal,
                                    exit_ca_mode};
-    if (term_signals_take(restore, sizeof restore / sizeof *restore) != 0) {
-        endwin();
-        delscreen(term.screen);
-        term.screen = NULL;
-        return err_errno(err, "", "no pipe for signals");
-    }
+    term_signals_restore_with(restore, sizeof restore / sizeof *restore);
     set_escdelay(ESCAPE_MS);
     raw(); /* Ctrl-C and Ctrl-Z are keys: no signal reaches a debuggee of ours */
     noecho();

@@ -71,13 +71,18 @@ int term_signals_keep(void)
     return tcgetattr(STDIN_FILENO, &on.before);
 }
 
-int term_signals_take(const char *const restore[], size_t n)
+void term_signals_restore_with(const char *const restore[], size_t n)
+{
+    on.restore_bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        append_capability(restore[i]);
+}
+
+int term_signals_take(void)
 {
     if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return -1;
     on.restore_bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        append_capability(restore[i]);
     /* A stack of its own: an overflow of the stack is a crash too. */
     const size_t stack_bytes = 64u << 10;
     on.stack = malloc(stack_bytes);

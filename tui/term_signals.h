@@ -7,8 +7,12 @@
 
 /* Keeps how the terminal is now, before curses has it: so it is left by a crash. -1: errno says why. */
 int term_signals_keep(void);
-/* From here on. restore: capabilities (NULL or -1: not had) that a crash writes to the terminal. -1: no pipe. */
-int term_signals_take(const char *const restore[], size_t n);
+/* From here on; before curses, which takes over the signals that are nobody's: what is given back would be its
+   handlers, and a Ctrl-C in the last moments of the program would run them on a screen that has been freed. -1: no
+   pipe. */
+int term_signals_take(void);
+/* Capabilities (NULL or -1: not had) that a crash writes to the terminal. */
+void term_signals_restore_with(const char *const restore[], size_t n);
 void term_signals_give_back(void);
 /* In a child: the program argv, with signals as this one found them. Returns never. */
 void term_signals_become(char *const *argv);

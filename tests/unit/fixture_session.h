@@ -3,8 +3,10 @@
 #ifndef UNIT_FIXTURE_SESSION_H
 #define UNIT_FIXTURE_SESSION_H
 
+#include "engine/session/look.h"
 #include "engine/session/reports.h"
 #include "engine/session/session.h"
+#include "engine/session/work.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,6 +252,10 @@ static struct session *fixture_new(void)
     struct session *s = calloc(1, sizeof *s);
     memset(&fixture, 0, sizeof fixture);
     fixture.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct err err;
+    s->scratch = judge_scratch_new();
+    if (!s->scratch || work_new(&s->work, &err) != 0) /* what views ask for is worked on as in a real session */
+        abort();
     s->has_scenario = 1;
     snprintf(s->title, sizeof s->title, "v2b_scalar + double-scale.patch");
     s->cursor.channel = asc_s;
@@ -307,6 +313,10 @@ static void fixture_free(struct session *s)
 {
     if (!s)
         return;
+    session_drop_look(s);
+    session_drop_states(s);
+    judge_scratch_free(s->scratch);
+    work_free(s->work);
     judgement_detail_free(&s->detail);
     derivation_free(&s->operands);
     pins_free(&s->pins);
