@@ -62,7 +62,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall run test mutants bias truth test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
+.PHONY: all install uninstall run test monkey mutants bias truth test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -90,6 +90,12 @@ run: all
 
 test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED)
 	@tests/run --build $(B)
+
+# 100,000 random keys, clicks, commands and resizes under the sanitizers: a quarter of an hour. What a failure prints
+# plays its session again; MONKEY='--seed S --inputs N' are options of tests/monkey/monkey.py.
+monkey: setup-test
+	@$(MAKE) --no-print-directory MODE=asan all build/asan/tests/test_screen
+	@tests/monkey/monkey.py $(MONKEY)
 
 test-gpu: all
 	@tests/run --build $(B) --gpu --jobs 1

@@ -34,6 +34,7 @@ PATIENCE_S = 120  # for a key to be taken: a build that runs beside it on a load
 PR_SET_CHILD_SUBREAPER = 36
 SETTLED_S = 0.002
 FIRST_RUN_S = 20
+LEAVING_S = 5
 VERDICT = re.compile(b"FAIL|CLEAN|CRASHED|HUNG|SUSPECT|ERROR|UNJUDGED|CANCELLED|expected|opened last")
 TERMINALS = [("xterm-256color", 5), ("screen-256color", 1), ("xterm", 1), ("vt100", 1), ("linux", 1), ("xterm-mono", 1)]
 FIXTURES = ["plain", "clean", "busy", "event", "commands", "light", "ascii", "keys"]
@@ -177,7 +178,7 @@ class Terminal:
                 os._exit(99)
         os.close(report)
         self.reports, self.said, self.shown, self.sent, self.slowest = reports, b"", b"", b"", 0.0
-        self.has_verdict = False
+        self.has_verdict, self.killed_by = False, 0
         os.set_blocking(reports, False)
         self.pid = self.report(0, 20)["pid"]
 
@@ -236,9 +237,11 @@ class Terminal:
         """Until the program has taken all that was typed and waits for more."""
         began = time.monotonic()
         while not self.ended():
-            if not self.drain(SETTLED_S) and self.sleeps() and (not self.unread() or not self.is_raw()):
+            waited = time.monotonic() - began
+            # Without raw mode an editor has the terminal, or the program is on its way out: what is sent is lost.
+            if not self.drain(SETTLED_S) and self.sleeps() and (not self.unread() if self.is_raw() else waited > LEAVING_S):
                 break
-            if time.monotonic() - began > PATIENCE_S:
+            if waited > PATIENCE_S:
                 os.kill(self.pid, signal.SIGABRT)  # the sanitizer says where it was
                 self.report(1, 20)
                 raise Failure(f"no key was taken for {PATIENCE_S} s")
@@ -264,6 +267,7 @@ def leave(terminal, chance):
     if way < 0.2:
         number = chance.choice((signal.SIGTERM, signal.SIGHUP))
         os.kill(terminal.pid, number)
+        terminal.killed_by = number
         if terminal.report(1, PATIENCE_S) is None:
             raise Failure(f"{number.name} does not end it")
         return (3, 0)
@@ -284,12 +288,11 @@ def check_end(terminal, expected):
     if end is None:
         raise Failure("it does not end")
     status = end["status"]
-    # A Ctrl-C that comes when the program has given the terminal back ends it as any program.
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT and b"\x03" in terminal.sent:
-        return
-    if os.WIFSIGNALED(status):
+    # Before it has taken the terminal over, and when it has given it back, a signal ends it as any program.
+    by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if by and by != terminal.killed_by and not (by == signal.SIGINT and b"\x03" in terminal.sent):
         raise Failure(f"ended by {signal.Signals(os.WTERMSIG(status)).name}")
-    if os.WEXITSTATUS(status) not in expected:
+    if not by and os.WEXITSTATUS(status) not in expected:
         raise Failure(f"exit status {os.WEXITSTATUS(status)}")
     if end["left"]:
         raise Failure(f"processes are left: {'; '.join(end['left'])}")
@@ -306,7 +309,7 @@ class Session:
         self.log = open(options.logs / f"session-{number}.log", "w", encoding="utf-8")
         all_subjects = subjects(options.build, folder)
         if options.subject:
-            all_subjects = [one for one in all_subjects if options.subject in one[0]]
+            all_subjects = [one for one in all_subjects if re.search(options.subject, one[0])]
         # In turns, so that few sessions see many of them.
         self.name, self.argv = all_subjects[(number + random.Random(options.seed).randrange(1000)) % len(all_subjects)]
         self.inputs = self.starts = self.slowest = 0
@@ -412,19 +415,19 @@ def run_session(options, number):
         return session, said
 
 
-def arguments():
+def arguments(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build/asan", type=Path, help="which build (default: build/asan)")
     parser.add_argument("--seed", default=None, help="default: the time")
     parser.add_argument("--inputs", type=int, default=100000)
     parser.add_argument("--each", type=int, default=1000, help="inputs of a session (default: 1000)")
     parser.add_argument("--session", type=int, default=None, help="play this one alone")
-    parser.add_argument("--subject", default="", help="only what has this word in its name")
-    options = parser.parse_args()
+    parser.add_argument("--subject", default="", help="only those whose name this expression finds")
+    options = parser.parse_args(argv)
     options.build = (ROOT / options.build).resolve()
     options.seed = options.seed or str(int(time.time()))
-    options.cache = options.build / "cache"
     options.logs = options.build / "monkey"
+    options.cache = options.logs / "cache"
     options.logs.mkdir(parents=True, exist_ok=True)
     return options
 
