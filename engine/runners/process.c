@@ -57,14 +57,17 @@ static int spawn(const struct process_start *start, char **env, pid_t *pid)
         posix_spawn_file_actions_destroy(&actions);
         return failed;
     }
-    sigset_t none, defaults;
-    sigemptyset(&none);
+    /* A Ctrl-Z of this group in the moment before the process has its own would stop it there, out of reach of fg,
+       while this one waits for it to be a program. Its own group gets none from the terminal. */
+    sigset_t blocked, defaults;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTSTP);
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGPIPE);
     sigaddset(&defaults, SIGINT);
     sigaddset(&defaults, SIGTERM);
     sigaddset(&defaults, SIGCHLD);
-    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigmask(&attributes, &blocked);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
