@@ -34,7 +34,7 @@ void session_look_finish(struct session *s)
 int session_look_toggle(struct session *s)
 {
     const struct laboratory_state *state = session_looked(s);
-    if (!state || (!state->total && !state->stopped))
+    if (!state || (!state->total && !state->stopped && !laboratory_busy(s->laboratory)))
         return -1;
     const int stop = !state->stopped;
     laboratory_stop(s->laboratory, stop);

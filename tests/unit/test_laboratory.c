@@ -286,6 +286,23 @@ static void scans_stop_and_go_on(void **state)
     session_free(s);
 }
 
+/* x is heard as soon as something was asked for, also before the first piece of a scan has begun. */
+static void a_scan_that_has_just_begun_stops(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {NULL};
+    struct session *s = run("v2c_wmma", "1,2,128,100,64", settings);
+    assert_int_equal(session_look_toggle(s), -1);
+    session_look(s, LABORATORY_SURVEY | LABORATORY_COMPARISON);
+    assert_int_equal(session_look_toggle(s), 1);
+    session_look_finish(s);
+    assert_true(session_looked(s)->surveyed < s->trace->layout.n_slots);
+    assert_int_equal(session_look_toggle(s), 0);
+    session_look_finish(s);
+    assert_int_equal(session_looked(s)->surveyed, s->trace->layout.n_slots);
+    session_free(s);
+}
+
 /* A row is run: what was predicted is measured; the laboratory goes with the run that it was about. */
 static void rows_are_run(void **state)
 {
@@ -360,6 +377,7 @@ int main(void)
         cmocka_unit_test(small_groups),
         cmocka_unit_test(nothing_quantised),
         cmocka_unit_test(scans_stop_and_go_on),
+        cmocka_unit_test(a_scan_that_has_just_begun_stops),
         cmocka_unit_test(rows_are_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
