@@ -238,10 +238,10 @@ static int load_rows(const struct candidate *k, enum asc_channel ch, const struc
 {
     const struct oracle_case *c = k->tile->c;
     const struct matrix *captured = scratch_captured(k->tile->s, c, ch);
-    const int left = from->rows - first, rows = left < c->bc ? left : c->bc;
+    const int most = ch == asc_q ? c->in_q.rows : c->bc, left = from->rows - first, rows = left < most ? left : most;
     double unit = 0;
     double half_tiny = 0;
-    memset(out, 0, (size_t)c->bc * (size_t)c->head_dim * sizeof *out);
+    memset(out, 0, (size_t)most * (size_t)c->head_dim * sizeof *out);
     if (!from->data || rows <= 0)
         return 0;
     codes_load(c, &(struct coded_rows){ch, from, coding, first, rows}, out, NULL);
@@ -275,6 +275,12 @@ int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double
     const struct matrix *heads = ch == asc_k ? c->other_k : c->other_v;
     const struct coding *codes = ch == asc_k ? c->other_k_codes : c->other_v_codes;
     return load_rows(k, ch, &heads[(int)parameter], &codes[(int)parameter], k->tile->s->kv * c->bc, out);
+}
+
+int cause_other_q(const struct candidate *k, int other, double *out)
+{
+    const struct oracle_case *c = k->tile->c;
+    return load_rows(k, asc_q, &c->other_q[other], &c->other_q_codes[other], 0, out);
 }
 
 int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s)

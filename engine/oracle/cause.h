@@ -65,7 +65,8 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_padding, parameter_masked_value, parameter_weak_mask, parameter_swizzle_of_s, parameter_swizzle_of_u,
     parameter_f16_core, parameter_zero_point_of_q, parameter_zero_point_of_k, parameter_wrong_scale_of_q,
     parameter_wrong_scale_of_k, parameter_wrong_scale_of_v, parameter_wrong_scale_of_qk, parameter_which_scale,
-    parameter_format_of_q, parameter_format_of_k, parameter_format_of_v, parameter_code_zero_point;
+    parameter_format_of_q, parameter_format_of_k, parameter_format_of_v, parameter_code_zero_point, parameter_other_q,
+    parameter_rows;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 
@@ -98,12 +99,16 @@ void cause_swizzle_operand(const struct candidate *k, enum asc_channel ch, unsig
 int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col);
 /* The same of a lanes parameter. */
 int cause_in_lanes(const struct cause_tile *tile, double parameter, int r, int col);
+/* 1 if row r belongs to those that a rows parameter names. */
+int cause_in_rows(const struct cause_tile *tile, double parameter, int r);
 /* The type that a narrow_type parameter names. */
 enum dtype cause_type(double parameter);
 /* Rows of K or V (ch) of another tile, or of another kv head at this tile, as the kernel would use them: out is
    [Bc][head_dim], zeros beyond its last row. 0 where there is no such data. */
 int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv, double *out);
 int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double parameter, double *out);
+/* The rows of Q from elsewhere (OTHER_Q_...), as the kernel would use them: out as the stage. 0: that is this tile. */
+int cause_other_q(const struct candidate *k, int other, double *out);
 /* The candidate that `with` makes of the K or V (ch) of the tile visited next. Behind the last tile kernels find zeros,
    that tile itself or the one before it (two buffers in turn): what fits best is taken there, and tells nothing. */
 int cause_with_next(struct candidate *k, enum asc_channel ch,

@@ -21,6 +21,32 @@ int cause_q_folded(struct candidate *k)
     return 1;
 }
 
+/* Where the rows from elsewhere are those of this very tile, it is right. */
+static int q_from(const struct candidate *k, int other)
+{
+    const double factor = values_fold(k->tile->c);
+    if (!cause_other_q(k, other, k->want)) {
+        cause_right(k);
+        return 1;
+    }
+    for (int i = 0; i < k->tile->c->in_q.rows * k->tile->c->head_dim; i++)
+        k->want[i] *= factor;
+    cause_bound_operand(k);
+    if (factor != 1)
+        cause_loosen(k, 3); /* the factor is rounded up to twice, the product once */
+    return 1;
+}
+
+int cause_q_first_tile(struct candidate *k)
+{
+    return q_from(k, OTHER_Q_FIRST_TILE);
+}
+
+int cause_q_wrong_head(struct candidate *k)
+{
+    return q_from(k, (int)k->parameter);
+}
+
 static int exactly(const struct candidate *k, const double *x)
 {
     const struct stage *stage = &k->tile->s->stage[k->channel];
@@ -93,12 +119,12 @@ static int wrong_head(const struct candidate *k)
     return cause_operand_of_head(k, k->channel, k->parameter, other) && exactly(k, other);
 }
 
-static int permuted(const struct candidate *k)
+static int permuted(const struct candidate *k, int n)
 {
     const struct stage *stage = &k->tile->s->stage[k->channel];
     const size_t row_bytes = (size_t)stage->cols * sizeof(double);
     for (int r = 0; r < stage->rows; r++) {
-        const int from = cause_permuted(k->parameter, r, k->tile->c->bc);
+        const int from = cause_permuted(k->parameter, r, n);
         double *to = k->want + (size_t)r * (size_t)stage->cols;
         if (from < stage->rows)
             memcpy(to, stage->want[LOCAL] + (size_t)from * (size_t)stage->cols, row_bytes);
@@ -107,6 +133,11 @@ static int permuted(const struct candidate *k)
     }
     cause_bound_operand(k);
     return 1;
+}
+
+int cause_q_permuted(struct candidate *k)
+{
+    return permuted(k, k->tile->c->br);
 }
 
 int cause_k_previous_tile(struct candidate *k)
@@ -126,7 +157,7 @@ int cause_k_wrong_head(struct candidate *k)
 
 int cause_k_permuted(struct candidate *k)
 {
-    return permuted(k);
+    return permuted(k, k->tile->c->bc);
 }
 
 int cause_k_row_moved(struct candidate *k)
@@ -156,7 +187,7 @@ int cause_v_wrong_head(struct candidate *k)
 
 int cause_v_permuted(struct candidate *k)
 {
-    return permuted(k);
+    return permuted(k, k->tile->c->bc);
 }
 
 int cause_v_row_moved(struct candidate *k)

@@ -66,6 +66,26 @@ int cause_in_lanes(const struct cause_tile *tile, double parameter, int r, int c
     return bits_of(col, &b) == b.value;
 }
 
+/* Rows that agree in some bits: a half of a fragment, a warp's, every other one. */
+static double rows_value(const struct cause_tile *tile, int i)
+{
+    return choice(bits_below(tile->c->br), MOST_BITS, 1, i).n ? i : NAN;
+}
+
+static void rows_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    const struct bits b = choice(bits_below(c->br), MOST_BITS, 1, (int)value);
+    snprintf(text, bytes, "rows r with r / %d mod %d = %d", 1 << b.first, 1 << b.n, b.value);
+}
+
+const struct cause_parameter parameter_rows = {rows_value, rows_describe};
+
+int cause_in_rows(const struct cause_tile *tile, double parameter, int r)
+{
+    const struct bits b = choice(bits_below(tile->c->br), MOST_BITS, 1, (int)parameter);
+    return bits_of(r, &b) == b.value;
+}
+
 static double lane_group_value(const struct cause_tile *tile, int i)
 {
     return choice(bits_below(tile->c->bc), MOST_BITS, 0, i).n ? i : NAN;

@@ -158,6 +158,29 @@ static void other_head_describe(const struct oracle_case *c, double value, char 
 
 const struct cause_parameter parameter_other_head = {other_head_value, other_head_describe};
 
+/* The first is a tile's mistake (q-first-tile), not a head's. */
+static double other_q_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i + OTHER_Q_PREVIOUS_HEAD, OTHER_QS);
+}
+
+static void other_q_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    static const char *const names[OTHER_QS] = {[OTHER_Q_PREVIOUS_HEAD] = "the head before",
+                                                [OTHER_Q_NEXT_HEAD] = "the head behind",
+                                                [OTHER_Q_FIRST_HEAD] = "head 0",
+                                                [OTHER_Q_FIRST_BATCH] = "the same head of sequence 0",
+                                                [OTHER_Q_PREVIOUS_BATCH] = "the same head of the sequence before",
+                                                [OTHER_Q_NEXT_BATCH] = "the same head of the sequence behind",
+                                                [OTHER_Q_BATCH_AS_HEAD] =
+                                                    "as if a sequence were as far from the next as a head is"};
+    (void)c;
+    snprintf(text, bytes, "%s", names[(int)value]);
+}
+
+const struct cause_parameter parameter_other_q = {other_q_value, other_q_describe};
+
 /* 1 .. n - 1: places move on by so much, around the end; n + 1 .. : bits of the index are flipped, which swaps
    neighbours, pairs, halves, or reverses the order. */
 static double permutation(int i, int n)

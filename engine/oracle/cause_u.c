@@ -51,6 +51,26 @@ int cause_u_not_rescaled(struct candidate *k)
     return with_alpha(k, 0);
 }
 
+/* A fragment holds two rows, a warp some: the factor is applied to a part of them. */
+int cause_u_rows_not_rescaled(struct candidate *k)
+{
+    const struct stage *alpha = &k->tile->s->stage[asc_alpha];
+    struct judge_scratch s = cause_altered(k);
+    double *power = s.cause_alpha, *loose = power + alpha->rows;
+    if (k->tile->c->conventions.u_phase == ASC_U_RESCALED)
+        return 0; /* recorded once the next tile has rescaled it: rows that were not carry on from there */
+    cause_power_of_alpha(k, 0, &s);
+    for (int r = 0; r < alpha->rows; r++) {
+        if (cause_in_rows(k->tile, k->parameter, r))
+            continue;
+        power[r] = alpha->value[r];
+        loose[r] = alpha->loose[r];
+    }
+    local_u(k->tile->c, &s);
+    cause_loosen(k, 4);
+    return 1;
+}
+
 int cause_u_rescaled_twice(struct candidate *k)
 {
     return with_alpha(k, 2);

@@ -46,6 +46,19 @@ enum {
     OTHER_HEADS
 };
 
+/* Rows of q that a kernel may take for those of its q tile: of the first tile, or the same tile of another head. */
+enum {
+    OTHER_Q_FIRST_TILE,
+    OTHER_Q_PREVIOUS_HEAD, /* counted through the batches, as they lie in memory */
+    OTHER_Q_NEXT_HEAD,
+    OTHER_Q_FIRST_HEAD,  /* of the batch */
+    OTHER_Q_FIRST_BATCH, /* the same head of another sequence */
+    OTHER_Q_PREVIOUS_BATCH,
+    OTHER_Q_NEXT_BATCH,
+    OTHER_Q_BATCH_AS_HEAD, /* where sequences are one head apart */
+    OTHER_QS
+};
+
 /* How the elements of an input are codes: element (r, c) stands for its code's value (codes_value) times the scale of
    row first + r of its head. */
 struct coding {
@@ -83,6 +96,8 @@ struct oracle_case {
     struct matrix other_k[OTHER_HEADS], other_v[OTHER_HEADS]; /* as in_k, of other kv heads; data NULL: there is none */
     struct coding q_codes, k_codes, v_codes;                  /* of in_q, in_k, in_v */
     struct coding other_k_codes[OTHER_HEADS], other_v_codes[OTHER_HEADS];
+    struct matrix other_q[OTHER_QS]; /* as in_q, from elsewhere; data NULL: that is this very tile */
+    struct coding other_q_codes[OTHER_QS];
     int kv_tiles;
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
        captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */

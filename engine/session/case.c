@@ -227,6 +227,31 @@ static int list_other_heads(const struct trace *t, const int32_t place[3], struc
     return 0;
 }
 
+/* The rows that q would have from a place that is not this tile's. */
+static int list_other_q(const struct trace *t, const int32_t place[3], int rows, struct slot_case *out)
+{
+    const struct asc_problem *p = &t->problem;
+    const int all = p->batch * p->heads, first = place[0] * p->heads, own = first + place[1];
+    const int heads[OTHER_QS] = {[OTHER_Q_FIRST_TILE] = own,
+                                 [OTHER_Q_PREVIOUS_HEAD] = (own + all - 1) % all,
+                                 [OTHER_Q_NEXT_HEAD] = (own + 1) % all,
+                                 [OTHER_Q_FIRST_HEAD] = first,
+                                 [OTHER_Q_FIRST_BATCH] = place[1],
+                                 [OTHER_Q_PREVIOUS_BATCH] = (own + all - p->heads) % all,
+                                 [OTHER_Q_NEXT_BATCH] = (own + p->heads) % all,
+                                 [OTHER_Q_BATCH_AS_HEAD] = place[1] + place[0]};
+    for (int i = 0; i < OTHER_QS; i++) {
+        const int batch = heads[i] / p->heads, head = heads[i] % p->heads;
+        const int row = i == OTHER_Q_FIRST_TILE ? 0 : place[2] * t->plan.br;
+        if (heads[i] == own && row == place[2] * t->plan.br)
+            continue;
+        out->c.other_q[i] = input_rows(t, 'q', batch, head, row, rows);
+        if (coding_of(t, 'q', batch, head, row, NO_NEIGHBOURS, out, &out->c.other_q_codes[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Sink, slope and bias of this head; splits. */
 static void take_terms(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
 {
@@ -294,7 +319,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, NEIGHBOURS, out, &c->q_codes) != 0 ||
         coding_of(t, 'k', place[0], kv_head, 0, NEIGHBOURS, out, &c->k_codes) != 0 ||
         coding_of(t, 'v', place[0], kv_head, 0, NEIGHBOURS, out, &c->v_codes) != 0 ||
-        list_other_heads(t, place, out) != 0) {
+        list_other_heads(t, place, out) != 0 || list_other_q(t, place, rows, out) != 0) {
         slot_case_free(out);
         return -1;
     }

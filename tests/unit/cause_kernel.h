@@ -296,7 +296,7 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
     enter_stage(run, asc_u);
     for (int d = 0; d < D; d++) {
         float *u = &st->u[r * D + d];
-        *u *= mistaken_u_factor(s, alpha, st->m[r]);
+        *u *= mistaken_u_factor(s, alpha, st->m[r], r);
         if (real && s->late_u && t->before >= 0)
             *u = record(run, slot, asc_u, t->before, (size_t)(r * D + d), *u);
     }
@@ -453,6 +453,10 @@ static inline void run_slot(struct run *run, int q_tile)
         slot->c.other_k[i] = (struct matrix){run->k + (size_t)others[i] * head, DTYPE_F16, D, s->kv_len, D};
         slot->c.other_v[i] = (struct matrix){run->v + (size_t)others[i] * head, DTYPE_F16, D, s->kv_len, D};
     }
+    if (q_tile > 0)
+        slot->c.other_q[OTHER_Q_FIRST_TILE] = (struct matrix){run->q, DTYPE_F16, D, rows, D};
+    slot->c.other_q[OTHER_Q_NEXT_HEAD] =
+        (struct matrix){run->q + (size_t)((s->q_len + row0) * D), DTYPE_F16, D, rows, D};
     make_arrays(run, slot, rows);
     if (run->feed)
         feed_slot(run, slot);
@@ -468,7 +472,7 @@ static inline void run_slot(struct run *run, int q_tile)
         st.m[r] = -INFINITY;
         for (int d = 0; d < D; d++) {
             const size_t i = (size_t)(r * D + d);
-            const float q = r < rows ? (float)dtype_load(DTYPE_F16, run->q, (size_t)(row0 * D) + i) : 0;
+            const float q = r < rows ? mistaken_q(run, row0, rows, r, d) : 0;
             st.q[i] = record(run, slot, asc_q, 0, i, s->folds_scale ? round_to(DTYPE_F16, q * run->scale) : q);
         }
     }
@@ -492,7 +496,7 @@ static inline struct run *run_kernel(const struct spec *s)
     run->random = s->seed;
     run->n_slots = (s->q_len + s->br - 1) / s->br;
     run->slots = calloc((size_t)run->n_slots, sizeof *run->slots);
-    run->q = test_input(s, s->q_len, 1, 1);
+    run->q = test_input(s, 2 * s->q_len, 1, 1); /* of this head and of the one behind */
     run->k = test_input(s, KV_HEADS * s->kv_len, 2, 1);
     run->v = test_input(s, KV_HEADS * s->kv_len, 3, s->v_times);
     if (s->isolated) {

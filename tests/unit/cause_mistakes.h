@@ -19,6 +19,22 @@ static inline int odd(int i)
     return i & 1;
 }
 
+/* Column d of row r of the q tile that begins with row0. */
+static inline float mistaken_q(const struct run *run, int row0, int rows, int r, int d)
+{
+    const struct spec *s = &run->spec;
+    int row = row0 + r;
+    if (s->mistake == Q_FIRST_TILE)
+        row = r;
+    if (s->mistake == Q_WRONG_HEAD)
+        row += s->q_len;
+    if (s->mistake == Q_ROTATED && (r + 3) % s->br >= rows)
+        return 0;
+    if (s->mistake == Q_ROTATED)
+        row = row0 + (r + 3) % s->br;
+    return (float)dtype_load(DTYPE_F16, run->q, (size_t)row * (size_t)s->head_dim + (size_t)d);
+}
+
 static inline void mistaken_tile(const struct run *run, struct tile *t)
 {
     const struct spec *s = &run->spec;

@@ -200,8 +200,10 @@ static inline float mistaken_l(const struct run *run, const struct state *st, co
     }
 }
 
-static inline float mistaken_u_factor(const struct spec *s, float alpha, float m_prev)
+static inline float mistaken_u_factor(const struct spec *s, float alpha, float m_prev, int r)
 {
+    if (s->mistake == U_ROWS_NOT_RESCALED && r / 2 % 2 && m_prev != -INFINITY)
+        return 1;
     const int of_u = (s->mistake >= U_NOT_RESCALED && s->mistake < LISTED_END) || s->mistake >= U_TIMES_1_01;
     return of_u ? mistaken_factor(s, alpha, m_prev) : alpha;
 }
