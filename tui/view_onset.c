@@ -186,7 +186,10 @@ static void root_draw(const struct session *s, struct canvas *c, struct rect are
     if (words[0])
         flow_put(&f, STYLE_STRONG, words);
     onset_path_words(&r->root, words);
-    if (r->root.reached)
+    if (r->root.rule == RULE_MASKED)
+        snprintf(line, sizeof line,
+                 "that is no onset of NaN, but another mask than the wanted one: its view shows all of it");
+    else if (r->root.reached)
         snprintf(line, sizeof line, "chain %s; O in %d row%s, from [%d, %d] on", words, r->root.reached_rows,
                  r->root.reached_rows == 1 ? "" : "s", r->root.reached_row, r->root.reached_col);
     else
@@ -209,8 +212,12 @@ void view_onset_draw(const struct session *s, struct canvas *c, const struct vie
         return;
     }
     const struct run_root *shown = root_shown(s, o);
-    snprintf(title, sizeof title, "NaN and infinity begin in %llu elements; %llu of O", (unsigned long long)o->roots,
-             (unsigned long long)o->outputs);
+    if (run_onset_first(o))
+        snprintf(title, sizeof title, "NaN and infinity begin in %llu elements; %llu of O",
+                 (unsigned long long)o->roots, (unsigned long long)o->outputs);
+    else
+        snprintf(title, sizeof title, "no NaN begins; %llu scores are masked that should not be",
+                 (unsigned long long)o->roots);
     snprintf(right, sizeof right, "%d of %d kept", (int)(shown - o->first) + 1, o->n);
     view_frame_draw(s, c, VIEW_ONSET, title, right);
     const int most = body.rows / 4;

@@ -89,7 +89,8 @@ static void where_nan_begins(void **state)
     } cases[] = {{"scenarios/bugs/m-unguarded", "onset-no-key"},
                  {"tests/session/nan-row", "onset-score"},
                  {"scenarios/bugs/flash-attention-1745", "onset-padding"},
-                 {"scenarios/bugs/fp8-exponent-overflow", "onset-overflow"}};
+                 {"scenarios/bugs/fp8-exponent-overflow", "onset-overflow"},
+                 {"scenarios/bugs/cutlass-2336", "onset-masked"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct session *s = run(cases[i].scenario, NULL);
         assert_int_equal(session_go_root(s, 0), 1);
