@@ -82,8 +82,7 @@ int session_try(struct session *s, const char *words)
     whatif_of_run(s->trace, &choice);
     if (whatif_parse(words, &choice, bad) != 0) {
         snprintf(s->message, sizeof s->message,
-                 "'%s' is none of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N",
-                 bad);
+                 "'%s' is none of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N", bad);
         return -1;
     }
     return laboratory_try(s->laboratory, &choice) == 0 ? 0 : refuse(s, "there is no room for one more row");
