@@ -7,18 +7,11 @@ it takes no key any more, does not leave when it is told to, leaves the terminal
 from the seed: `--seed S --session N` plays one session again. What was sent is in the log that a failure names."""
 
 import argparse
-import ctypes
-import errno
-import fcntl
-import json
 import os
-import pty
 import random
 import re
-import select
 import shutil
 import signal
-import struct
 import sys
 import tempfile
 import termios
@@ -28,13 +21,10 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from inputs import Monkey  # noqa: E402
+from terminal import PATIENCE_S, Failure, Terminal  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 120  # for a key to be taken: a build that runs beside it on a loaded machine is no reason for more
-PR_SET_CHILD_SUBREAPER = 36
-SETTLED_S = 0.002
 FIRST_RUN_S = 20
-LEAVING_S = 5
 VERDICT = re.compile(b"FAIL|CLEAN|CRASHED|HUNG|SUSPECT|ERROR|UNJUDGED|CANCELLED|expected|opened last")
 TERMINALS = [("xterm-256color", 5), ("screen-256color", 1), ("xterm", 1), ("vt100", 1), ("linux", 1), ("xterm-mono", 1)]
 FIXTURES = ["plain", "clean", "busy", "event", "commands", "light", "ascii", "keys"]
@@ -53,10 +43,6 @@ case $((n % 4)) in
 3) exit 3 ;;
 esac
 """
-
-
-class Failure(Exception):
-    """What is wrong with the program."""
 
 
 def subjects(build, folder):
@@ -104,170 +90,18 @@ def environment(folder, cache, chance):
     return kept
 
 
-def keeper(argv, env, folder, slave, report):
-    """The shell's part: the program in a group of its own in the foreground, back in it whenever it has stopped. What it
-    leaves behind becomes this process's child. Never returns."""
-    os.setsid()
-    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    job = os.fork()
-    if job == 0:
-        os.setpgid(0, 0)
-        os.tcsetpgrp(slave, os.getpid())
-        for number in (signal.SIGTTOU, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        for fd in (0, 1):
-            os.dup2(slave, fd)
-        os.dup2(os.open(f"{folder}/stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-        os.chdir(folder)
-        os.execve(argv[0], argv, env)
-    try:
-        os.setpgid(job, job)
-    except OSError:
-        pass  # it has done so itself, and is another program by now
-    os.write(report, json.dumps({"pid": job}).encode() + b"\n")
-    stops = 0
-    while True:
-        _, status = os.waitpid(job, os.WUNTRACED)
-        if not os.WIFSTOPPED(status):
-            break
-        stops += 1
-        os.tcsetpgrp(slave, os.getpgrp())
-        os.tcsetpgrp(slave, job)
-        os.killpg(job, signal.SIGCONT)
-    left = survivors()
-    os.write(report, json.dumps({"status": status, "stops": stops, "left": left}).encode() + b"\n")
-    os._exit(0)
-
-
-def survivors():
-    """Names of the processes that are still there two seconds after the program: a debuggee ends by itself then."""
-    until = time.monotonic() + 2
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return []
-        if pid == 0 and time.monotonic() > until:
-            break
-        if pid == 0:
-            time.sleep(0.02)
-    found = []
-    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
-        found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        os.kill(int(pid), signal.SIGKILL)
-    return found
-
-
-class Terminal:
-    """A program on a pseudo-terminal. Nobody reads the screen: that a frame is drawn is what counts."""
-
-    def __init__(self, argv, env, folder, cols, rows):
-        self.master, self.slave = pty.openpty()
-        os.set_blocking(self.master, False)
-        self.resize(cols, rows)
-        self.before = termios.tcgetattr(self.slave)
-        reports, report = os.pipe()
-        self.keeper = os.fork()
-        if self.keeper == 0:
-            try:
-                keeper(argv, env, folder, self.slave, report)
-            finally:
-                os._exit(99)
-        os.close(report)
-        self.reports, self.said, self.shown, self.sent, self.slowest = reports, b"", b"", b"", 0.0
-        self.has_verdict, self.killed_by = False, 0
-        os.set_blocking(reports, False)
-        self.pid = self.report(0, 20)["pid"]
-
-    def report(self, number, limit_s=0.0):
-        """The keeper's line, or None if it has not come."""
-        until = time.monotonic() + limit_s
-        while True:
-            try:
-                self.said += os.read(self.reports, 65536)
-            except BlockingIOError:
-                pass
-            lines = self.said.split(b"\n")[:-1]
-            if len(lines) > number:
-                return json.loads(lines[number])
-            if time.monotonic() >= until:
-                return None
-            self.drain(0.01)
-
-    def drain(self, wait_s=0.0):
-        """Takes what the program has written; 1 if there was something."""
-        if not select.select([self.master], [], [], wait_s)[0]:
-            return 0
-        try:
-            self.shown = self.shown[-20:] + os.read(self.master, 65536)
-        except OSError as error:
-            if error.errno not in (errno.EIO, errno.EAGAIN):
-                raise
-        self.has_verdict = self.has_verdict or bool(VERDICT.search(self.shown))
-        return 1
-
-    def resize(self, cols, rows):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
-
-    def send(self, text):
-        self.sent = (self.sent + text)[-200:]
-        while text and not self.ended():
-            try:
-                text = text[os.write(self.master, text):]
-            except BlockingIOError:
-                self.drain(0.01)
-
-    def unread(self):
-        return struct.unpack("i", fcntl.ioctl(self.slave, termios.FIONREAD, b"\0\0\0\0"))[0]
-
-    def sleeps(self):
-        try:
-            text = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return 1
-        return text.rpartition(")")[2].split()[0] == "S"
-
-    def ended(self):
-        return self.report(1) is not None
-
-    def settle(self):
-        """Until the program has taken all that was typed and waits for more."""
-        began = time.monotonic()
-        while not self.ended():
-            waited = time.monotonic() - began
-            # Without raw mode an editor has the terminal, or the program is on its way out: what is sent is lost.
-            if not self.drain(SETTLED_S) and self.sleeps() and (not self.unread() if self.is_raw() else waited > LEAVING_S):
-                break
-            if waited > PATIENCE_S:
-                os.kill(self.pid, signal.SIGABRT)  # the sanitizer says where it was
-                self.report(1, 20)
-                raise Failure(f"no key was taken for {PATIENCE_S} s")
-        took = time.monotonic() - began
-        self.slowest = max(self.slowest, took)
-        return took
-
-    def is_raw(self):
-        return not termios.tcgetattr(self.slave)[3] & termios.ICANON
-
-    def close(self):
-        if not self.ended():
-            os.kill(self.pid, signal.SIGKILL)
-            self.report(1, 20)
-        os.waitpid(self.keeper, 0)
-        for fd in (self.master, self.slave, self.reports):
-            os.close(fd)
-
-
 def leave(terminal, chance):
     """Ends a session in one of the ways there are; the wait status that is right."""
     way = chance.random()
     if way < 0.2:
         number = chance.choice((signal.SIGTERM, signal.SIGHUP))
-        os.kill(terminal.pid, number)
+        if terminal.ended():
+            return (0,)
         terminal.killed_by = number
+        try:
+            os.kill(terminal.pid, number)
+        except ProcessLookupError:
+            return (0,)
         if terminal.report(1, PATIENCE_S) is None:
             raise Failure(f"{number.name} does not end it")
         return (3, 0)
@@ -294,6 +128,8 @@ def check_end(terminal, expected):
         raise Failure(f"ended by {signal.Signals(os.WTERMSIG(status)).name}")
     if not by and os.WEXITSTATUS(status) not in expected:
         raise Failure(f"exit status {os.WEXITSTATUS(status)}")
+    if end["unrestored"]:
+        raise Failure("it stopped without giving the terminal back")
     if end["left"]:
         raise Failure(f"processes are left: {'; '.join(end['left'])}")
     if termios.tcgetattr(terminal.slave) != terminal.before:
@@ -337,7 +173,7 @@ class Session:
     def await_run(self):
         """Until the run is judged: no input is lost on a screen that says "compiling"."""
         until = time.monotonic() + FIRST_RUN_S
-        while not self.terminal.has_verdict and time.monotonic() < until and not self.terminal.ended():
+        while not VERDICT.search(self.terminal.shown) and time.monotonic() < until and not self.terminal.ended():
             self.terminal.drain(0.1)
 
     def play(self, step):
