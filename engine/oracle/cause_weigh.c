@@ -91,7 +91,8 @@ struct weighing {
     struct cause_evidence *e;
     int plain;             /* 1: values are compared as they are */
     uint32_t tile;         /* which one, of all */
-    uint64_t random, step; /* chance is tried on every step-th element that discriminates */
+    uint64_t random, step; /* chance is tried on every step-th element of the tile that discriminates */
+    uint64_t seen;         /* of the tile: what is tried does not depend on who weighs which tiles */
 };
 
 static size_t places(const struct weighing *w)
@@ -179,7 +180,8 @@ static void weigh(struct weighing *w, const struct interval *right, const struct
     if (explained)
         note_value(w, got, at < places(w) ? w->stage->want[LOCAL][at] : right->low,
                    (w->k->channel >= asc_s && is_constant) || w->k->unreal, at);
-    if (e->chance_seen++ % w->step == 0 && isnan(w->k->constant) && !w->k->unreal)
+    e->chance_seen++;
+    if (w->seen++ % w->step == 0 && isnan(w->k->constant) && !w->k->unreal)
         draw_chance(w, candidate, at);
 }
 
@@ -225,7 +227,8 @@ static int weigh_plainly(struct weighing *w, size_t i)
     w->e->rounding += fabs(got - right) <= right_bound;
     w->e->discriminating++;
     note_value(w, got, right, bound == 0 && w->k->channel >= asc_s, i);
-    if (w->e->chance_seen++ % w->step == 0)
+    w->e->chance_seen++;
+    if (w->seen++ % w->step == 0)
         draw_chance(w, &(struct interval){want - bound, want + bound}, i);
     return 1;
 }
