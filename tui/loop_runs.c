@@ -222,13 +222,14 @@ static void choose_tensor(struct loop *l, int by)
     l->vs.top = 0;
 }
 
-static void go_to_finding(struct loop *l)
+/* Enter: its first tile; the source's key: its probe's line. */
+static void go_to_finding(struct loop *l, enum view_id view)
 {
     struct cursor at;
     if (!findings_view_place(l->s, &l->vs, &at))
         loop_say(l, "where this begins is not recorded");
     else if (session_jump_to(l->s, &at))
-        loop_open_view(l, VIEW_TILE);
+        loop_open_view(l, view);
 }
 
 int loop_list_action(struct loop *l, enum action a, int times)
@@ -251,12 +252,16 @@ int loop_list_action(struct loop *l, enum action a, int times)
         l->vs.selected = l->vs.selected > 0 ? l->vs.selected : 0;
         return 1;
     }
+    if (l->view == VIEW_FINDINGS && a == ACTION_SOURCE) {
+        go_to_finding(l, VIEW_SOURCE);
+        return 1;
+    }
     if (a != ACTION_ZOOM)
         return 0;
     if (l->view == VIEW_ERRORS) {
         edit(l);
     } else if (l->view == VIEW_FINDINGS) {
-        go_to_finding(l);
+        go_to_finding(l, VIEW_TILE);
     } else if (l->view == VIEW_WHATIF) {
         if (session_run_choice(l->s, whatif_view_choice(l->s, &l->vs)) == 0) {
             loop_say(l, "running with these formats");

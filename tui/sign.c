@@ -1,5 +1,6 @@
 #include "tui/sign.h"
 
+#include "engine/session/outcome.h"
 #include "engine/session/reports.h"
 
 static const struct {
@@ -71,19 +72,25 @@ enum sign sign_worse(enum sign a, enum sign b)
     return more > 0 || (more == 0 && telling(b) > telling(a)) ? b : a;
 }
 
-/* The most telling class among the bad elements of a tile. */
-static enum sign worst_class(const struct verdict *v)
-{
-    static const enum element_class telling[] = {CLASS_NAN, CLASS_INF, CLASS_MISSING, CLASS_EXTRA};
-    for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
-        if (v->count[telling[i]] > 0)
-            return (enum sign)telling[i];
-    return (enum sign)CLASS_OFF;
-}
-
 static int recorded(const struct session *s, struct place place)
 {
     return s->trace && s->judgement && place.slot >= 0 && trace_has(s->trace, place.channel);
+}
+
+static enum sign sign_of_outcome(enum outcome outcome)
+{
+    switch ((int)outcome) {
+    case OUTCOME_UPSTREAM:
+        return SIGN_UPSTREAM;
+    case OUTCOME_MASKED:
+        return SIGN_MASKED;
+    case OUTCOME_UNWRITTEN:
+        return SIGN_UNWRITTEN;
+    case OUTCOME_UNJUDGED:
+        return SIGN_WAITING;
+    default:
+        return (enum sign)outcome;
+    }
 }
 
 enum sign sign_of_tile(const struct session *s, struct place place)
@@ -92,22 +99,12 @@ enum sign sign_of_tile(const struct session *s, struct place place)
         return SIGN_UNRECORDED;
     if (!judgement_slot_done(s->judgement, place.slot))
         return SIGN_WAITING;
-    const struct tile_verdicts *v = judgement_tile(s->judgement, place);
-    if (v->local.judged && judgement_tile_bad(s->judgement, place, 0))
-        return worst_class(&v->local);
-    if (reports_at(s->trace, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1))
+    const enum outcome outcome = judgement_outcome(s->judgement, place);
+    /* A local fault says more than what was reported. */
+    if (s->trace->info.n_events > 0 && !judgement_tile_bad(s->judgement, place, 0) &&
+        reports_at(s->trace, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1))
         return SIGN_REPORT;
-    if (v->local.masked)
-        return SIGN_MASKED;
-    if (v->global.judged && judgement_tile_bad(s->judgement, place, 1))
-        return v->local.visited ? SIGN_UPSTREAM : worst_class(&v->global);
-    const struct verdict *judged = v->local.judged ? &v->local : &v->global;
-    if (!judged->judged)
-        return SIGN_WAITING;
-    if (verdict_ok(judged))
-        return (enum sign)CLASS_OK;
-    /* Not bad, yet not every element is fine: the kernel left the tile out, or the run ended early. */
-    return judgement_tile_unvisited(s->judgement, place) ? (enum sign)CLASS_MISSING : SIGN_UNWRITTEN;
+    return sign_of_outcome(outcome);
 }
 
 enum sign sign_of_head(const struct session *s, int batch, int head)

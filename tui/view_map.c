@@ -95,18 +95,26 @@ static int tile_slot(const struct session *s, int head, int q)
     return trace_slot(s->trace, head / s->trace->problem.heads, head % s->trace->problem.heads, q);
 }
 
-static struct head weigh_head(const struct session *s, const struct arrangement *a, int at)
+/* signs: NULL, or [a->rows][a->cols] SIGN_UNRECORDED each: what each of the picture's signs comes to. One pass: a head
+   may have a quarter of a million tiles. */
+static struct head weigh_head(const struct session *s, const struct arrangement *a, int at, enum sign *signs)
 {
     struct head h = {.at = at, .worst = SIGN_UNRECORDED};
     for (int q = 0; q < a->q_tiles; q++) {
         struct place place = {tile_slot(s, at, q), 0, s->cursor.channel};
-        for (; place.kv < a->kv_tiles; place.kv++) {
-            const enum sign sign = sign_of_tile(s, place);
-            h.worst = sign_worse(h.worst, sign);
-            h.tiles += sign != SIGN_UNRECORDED && sign != SIGN_WAITING;
-            h.bad += sign_bad(sign);
-            if (place.slot < 0)
-                break; /* nor is any other tile of it recorded */
+        enum sign *row = signs ? signs + (size_t)(q / a->by_q) * (size_t)a->cols : NULL;
+        for (int col = 0; place.slot >= 0 && col < a->cols; col++) { /* else none of its tiles is recorded */
+            enum sign worst = SIGN_UNRECORDED;
+            for (int i = 0; i < a->by_kv && place.kv < a->kv_tiles; i++, place.kv++) {
+                const enum sign sign = sign_of_tile(s, place);
+                h.tiles += sign != SIGN_UNRECORDED && sign != SIGN_WAITING;
+                h.bad += sign_bad(sign);
+                if (sign != worst)
+                    worst = sign_worse(worst, sign);
+            }
+            h.worst = sign_worse(h.worst, worst);
+            if (row)
+                row[col] = sign_worse(row[col], worst);
         }
     }
     return h;
@@ -128,21 +136,10 @@ static struct head *list_heads(const struct session *s, const struct arrangement
 {
     struct head *heads = calloc((size_t)n, sizeof *heads);
     for (int i = 0; heads && i < n; i++)
-        heads[i] = worst_first ? weigh_head(s, a, i) : (struct head){.at = i};
+        heads[i] = worst_first ? weigh_head(s, a, i, NULL) : (struct head){.at = i};
     if (heads && worst_first)
         qsort(heads, (size_t)n, sizeof *heads, by_worst);
     return heads;
-}
-
-static enum sign worst_of_block(const struct session *s, const struct arrangement *a, int head, int row, int col)
-{
-    enum sign worst = SIGN_UNRECORDED;
-    for (int q = row * a->by_q; q < (row + 1) * a->by_q && q < a->q_tiles; q++) {
-        struct place place = {tile_slot(s, head, q), col * a->by_kv, s->cursor.channel};
-        for (; place.kv < (col + 1) * a->by_kv && place.kv < a->kv_tiles; place.kv++)
-            worst = sign_worse(worst, sign_of_tile(s, place));
-    }
-    return worst;
 }
 
 /* "100", " 12", " <1": the share of a tile's elements that are bad by the local verdict. */
@@ -180,14 +177,14 @@ static void title_draw(const struct session *s, struct canvas *c, struct rect pa
 }
 
 static void panel_draw(const struct session *s, struct canvas *c, struct rect panel, const struct arrangement *a,
-                       const struct head *head)
+                       const struct head *head, const enum sign *signs)
 {
     const struct cursor *cur = &s->cursor;
     const int own = head->at == cur->batch * s->trace->problem.heads + cur->head;
     title_draw(s, c, panel, head);
     for (int r = 0; r < a->rows; r++) {
         for (int i = 0; i < a->cols; i++) {
-            const enum sign sign = worst_of_block(s, a, head->at, r, i);
+            const enum sign sign = signs[r * a->cols + i];
             const int here = own && r == cur->q_tile / a->by_q && (a->kv_tiles == 1 || i == cur->kv_tile / a->by_kv);
             const int col = i * a->step;
             canvas_put(c, panel, 1 + r, col, here ? STYLE_CURSOR : sign_style(sign), here ? "◆" : sign_glyph(sign));
@@ -251,21 +248,27 @@ static void pictures_draw(const struct session *s, struct canvas *c, struct rect
     int at = 0;
     while (heads && at < n - 1 && heads[at].at != own)
         at++;
-    if (!heads)
+    enum sign *signs = malloc((size_t)a.rows * (size_t)a.cols * sizeof *signs);
+    if (!heads || !signs) {
+        free(heads);
+        free(signs);
         return;
+    }
     const int first = window_first(at / a.across, a.down, divide_up(n, a.across)) * a.across;
     const int last = first + a.across * a.down < n ? first + a.across * a.down : n;
     for (int i = first; i < last; i++) {
         const int row = (i - first) / a.across * a.panel_rows, col = (i - first) % a.across * a.panel_cols;
-        if (!worst_first)
-            heads[i] = weigh_head(s, &a, heads[i].at);
+        for (int k = 0; k < a.rows * a.cols; k++)
+            signs[k] = SIGN_UNRECORDED;
+        heads[i] = weigh_head(s, &a, heads[i].at, signs);
         if (col == 0)
             labels_draw(c, area, &a, row);
         hit_panel(s, c, area, &a, heads[i].at, row, col);
         panel_draw(
             s, c, (struct rect){area.row + row, area.col + a.label_cols + col, a.panel_rows, a.panel_cols - a.gap_cols},
-            &a, &heads[i]);
+            &a, &heads[i], signs);
     }
+    free(signs);
     words_draw(s, c, (struct rect){body.row, body.col, 1, body.cols}, &a, (int[]){first, last}, n);
     free(heads);
 }

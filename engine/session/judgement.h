@@ -82,6 +82,7 @@ struct summary {
 struct judgement {
     int n_slots, kv_tiles;
     struct tile_verdicts *tiles;     /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
+    uint8_t *outcomes;               /* owned, [n_slots][ASC_CHANNELS][kv_tiles] (outcome.h); filled with the slots */
     atomic_uchar *slot_done;         /* owned, [n_slots]; acquire before reading tiles of that slot */
     atomic_int n_done;               /* slots judged */
     int run_incomplete;              /* the run did not end well: missing values may be its doing */

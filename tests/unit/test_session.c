@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "engine/runners/stamps.h"
+#include "engine/session/outcome.h"
 #include "engine/session/session.h"
 #include "tests/unit/temporary.h"
 #include <stdio.h>
@@ -599,6 +600,38 @@ static void test_not_recorded_is_not_fine(void **state)
 }
 
 /* Heads counted round within a batch, and through the batches as they lie in memory, part at the last one. */
+/* What a map reads is what the verdicts come to, for every tile of every stage. */
+static void test_outcomes_are_those_of_the_verdicts(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"nan-row", "hang", "last-tile-skipped", "s-before-mask"};
+    unsigned seen = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct session *s = run(names[i]);
+        struct judgement *j = s->judgement;
+        const size_t bytes = (size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS;
+        uint8_t *noted = malloc(bytes);
+        assert_non_null(noted);
+        memcpy(noted, j->outcomes, bytes);
+        for (int slot = 0; slot < j->n_slots; slot++)
+            for (int ch = 0; ch < ASC_CHANNELS; ch++)
+                for (int kv = 0; kv < (channel_per_kv(ch) ? j->kv_tiles : 1); kv++) {
+                    const struct place place = {slot, kv, (enum asc_channel)ch};
+                    memcpy(j->outcomes, noted, bytes);
+                    const enum outcome read = judgement_outcome(j, place);
+                    memset(j->outcomes, 0, bytes);
+                    assert_int_equal(read, judgement_outcome(j, place));
+                    seen |= 1u << read;
+                }
+        free(noted);
+        session_free(s);
+    }
+    assert_true(seen & 1u << CLASS_OK);
+    assert_true(seen & 1u << CLASS_NAN);
+    assert_true(seen & 1u << OUTCOME_UNWRITTEN);
+    assert_true(seen & 1u << OUTCOME_UPSTREAM);
+}
+
 static void test_next_kv_head(void **state)
 {
     (void)state;
@@ -646,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_accesses_outside_an_array_are_named),
         cmocka_unit_test(test_tiles_left_out_are_nobodys_fault),
         cmocka_unit_test(test_stepping),
+        cmocka_unit_test(test_outcomes_are_those_of_the_verdicts),
         cmocka_unit_test(test_next_kv_head),
         cmocka_unit_test(test_scores_before_the_mask),
         cmocka_unit_test(test_saved_is_judged_the_same),
