@@ -30,6 +30,15 @@ static enum dtype captured_type(const struct session *s)
     return t < 0 ? DTYPE_F32 : (enum dtype)t;
 }
 
+/* Where a tile may be left out, as behind a causal diagonal, nobody has written, and that is right. */
+static int is_written(const struct session *s, int row, int col)
+{
+    const int slot = session_slot(s), per_kv = channel_per_kv(s->cursor.channel);
+    const struct tile tile = trace_tile(s->trace, s->cursor.channel, slot, per_kv ? s->cursor.kv_tile : 0);
+    const size_t i = (size_t)row * (size_t)tile.cols + (size_t)col;
+    return !tile.data || row >= tile.rows || col >= tile.cols || !dtype_is_unwritten(tile.dtype, tile.data, i);
+}
+
 static struct element element_at(const struct session *s, int row, int col, int truth)
 {
     const struct tile_detail *d = &s->detail;
@@ -37,7 +46,7 @@ static struct element element_at(const struct session *s, int row, int col, int 
     const double *want = truth ? d->want_global : d->want_local, *bound = truth ? d->bound_global : d->bound_local;
     struct element e = {
         d->got[i], want ? want[i] : NAN, bound ? bound[i] : NAN, sign_of_element(d, row, col), captured_type(s), 0};
-    e.missing = (int)e.sign == CLASS_MISSING;
+    e.missing = (int)e.sign == CLASS_MISSING || (!class_bad((int)e.sign) && isnan(e.got) && !is_written(s, row, col));
     return e;
 }
 
@@ -57,7 +66,7 @@ static const char *got_text(char out[NUMBER_BYTES], const struct element *e, int
 {
     if (!e->missing)
         return number_signed(out, e->got, width);
-    snprintf(out, NUMBER_BYTES, "%s", width >= 9 ? "unwritten" : "?");
+    snprintf(out, NUMBER_BYTES, "%s", width >= 9 ? "unwritten" : class_bad((int)e->sign) ? "?" : "-");
     return out;
 }
 

@@ -3,12 +3,16 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Vector loads of 16 bytes are the widest a kernel may count on here; what is left to the page's end is canary. */
 #define ARRAY_ALIGN 16u
-/* On either side, never touched: takes addresses, no memory. An index that is wrong by some rows still lands here. */
-#define GUARD_BYTES ((size_t)1 << 20)
+/* On either side, never touched: takes addresses, no memory. A wrong 32-bit index of 4-byte elements still lands here.
+ */
+#define GUARD_BYTES ((size_t)1 << 34)
+/* Where addresses are limited (ulimit -v) less has to do. */
+#define GUARD_LEAST ((size_t)1 << 20)
 #define CANARY 0xA5
 
 static size_t round_up(size_t n, size_t to)
@@ -16,21 +20,37 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
+static size_t guard_bytes(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? GUARD_LEAST : GUARD_BYTES;
+}
+
+static void *reserve(size_t bytes)
+{
+    return mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 /* The array ends where the guard zone begins, give or take its alignment. */
 static void *guarded(struct arrays *a, int i, size_t bytes)
 {
     const size_t align = i == ARRAY_WORKSPACE ? WORKSPACE_ALIGN : ARRAY_ALIGN;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = round_up(bytes, page);
-    const size_t all = room + 2 * GUARD_BYTES;
-    unsigned char *base = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t guard = guard_bytes();
+    unsigned char *base = reserve(room + 2 * guard);
+    if (base == MAP_FAILED && guard > GUARD_LEAST) {
+        guard = GUARD_LEAST;
+        base = reserve(room + 2 * guard);
+    }
     if (base == MAP_FAILED)
         return NULL;
     a->mapping[i] = base;
-    a->mapping_bytes[i] = all;
-    if (mprotect(base + GUARD_BYTES, room, PROT_READ | PROT_WRITE) != 0)
+    a->mapping_bytes[i] = room + 2 * guard;
+    a->guard_bytes[i] = guard;
+    if (mprotect(base + guard, room, PROT_READ | PROT_WRITE) != 0)
         return NULL;
-    memset(base + GUARD_BYTES, CANARY, room);
-    return base + GUARD_BYTES + room - round_up(bytes, align);
+    memset(base + guard, CANARY, room);
+    return base + guard + room - round_up(bytes, align);
 }
 
 static int make(struct arrays *a, int i, const struct array_list *list, void **out, struct err *err)
@@ -42,8 +62,8 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
     a->region[i] = (struct simt_region){array_names[i], array, bytes, list->dtype[i], i == ARRAY_O || i == ARRAY_LSE};
     if (i < ARRAY_O) {
         memcpy(array, list->at[i], bytes);
-        const uintptr_t begin = (uintptr_t)a->mapping[i] + GUARD_BYTES;
-        mprotect((void *)begin, a->mapping_bytes[i] - 2 * GUARD_BYTES, PROT_READ);
+        const uintptr_t begin = (uintptr_t)a->mapping[i] + a->guard_bytes[i];
+        mprotect((void *)begin, a->mapping_bytes[i] - 2 * a->guard_bytes[i], PROT_READ);
     } else {
         const uint16_t unwritten = UNWRITTEN_16;
         for (size_t at = 0; at + sizeof unwritten <= bytes; at += sizeof unwritten)
@@ -91,8 +111,8 @@ int arrays_overrun(const struct arrays *a, const char **name)
     for (int i = ARRAY_O; i < ARRAYS; i++) {
         if (!a->mapping[i])
             continue;
-        const unsigned char *first = (const unsigned char *)a->mapping[i] + GUARD_BYTES;
-        const unsigned char *last = (const unsigned char *)a->mapping[i] + a->mapping_bytes[i] - GUARD_BYTES;
+        const unsigned char *first = (const unsigned char *)a->mapping[i] + a->guard_bytes[i];
+        const unsigned char *last = (const unsigned char *)a->mapping[i] + a->mapping_bytes[i] - a->guard_bytes[i];
         const unsigned char *begin = a->region[i].begin;
         if (canary_intact(first, begin) && canary_intact(begin + a->region[i].bytes, last))
             continue;

@@ -10,7 +10,7 @@
 struct arrays {
     struct simt_region region[ARRAYS]; /* name, begin, bytes; 0 bytes: the problem has no such input */
     void *mapping[ARRAYS];             /* owned */
-    size_t mapping_bytes[ARRAYS];
+    size_t mapping_bytes[ARRAYS], guard_bytes[ARRAYS];
     void *publish[2]; /* borrowed: where o and lse go in the trace */
 };
 

@@ -145,31 +145,39 @@ static int in_guard(const struct worker *w, uintptr_t address)
     return address - begin < FIBER_GUARD_BYTES;
 }
 
-/* An address within this distance of an array is a wrong index into it rather than a wild pointer. */
-#define NEAR_BYTES ((uintptr_t)1 << 20)
+/* An address within this distance of an array is a wrong index into it rather than a wild pointer: as far as its guard
+   zone goes (arrays.c). */
+#define NEAR_BYTES ((uintptr_t)1 << 34)
 
-/* "write to address 52 bytes behind the end of O"; 0 where no array is near. */
+/* How far an address lies outside a region; 0: in it. */
+static uintptr_t distance_to(const struct simt_region *region, uintptr_t address)
+{
+    const uintptr_t begin = (uintptr_t)region->begin, end = begin + region->bytes;
+    return address < begin ? begin - address : address >= end ? address - end + 1 : 0;
+}
+
+/* "write to address 52 bytes behind the end of O", of the array that is nearest; 0 where none is near. */
 static int report_near_array(uintptr_t address, const ucontext_t *context, const char *file, int line)
 {
     const struct simt_options *options = launch_options();
+    const struct simt_region *nearest = NULL;
     for (int i = 0; i < options->n_regions; i++) {
-        const uintptr_t begin = (uintptr_t)options->regions[i].begin, end = begin + options->regions[i].bytes;
-        const char *name = options->regions[i].name;
-        if (begin == end)
-            continue;
-        if (address >= begin && address < end)
-            report_raise("address", 1, file, line, NULL, "write to %s, which is an input", name);
-        else if (address >= end && address - end < NEAR_BYTES)
-            report_raise("address", 1, file, line, NULL, "%s address %lu bytes behind the end of %s",
-                         access_word(context), (unsigned long)(address - end), name);
-        else if (address < begin && begin - address <= NEAR_BYTES)
-            report_raise("address", 1, file, line, NULL, "%s address %lu bytes before %s", access_word(context),
-                         (unsigned long)(begin - address), name);
-        else
-            continue;
-        return 1;
+        const struct simt_region *region = &options->regions[i];
+        if (region->bytes && (!nearest || distance_to(region, address) < distance_to(nearest, address)))
+            nearest = region;
     }
-    return 0;
+    const uintptr_t distance = nearest ? distance_to(nearest, address) : UINTPTR_MAX;
+    if (distance > NEAR_BYTES)
+        return 0;
+    if (distance == 0)
+        report_raise("address", 1, file, line, NULL, "write to %s, which is an input", nearest->name);
+    else if (address < (uintptr_t)nearest->begin)
+        report_raise("address", 1, file, line, NULL, "%s address %lu bytes before %s", access_word(context),
+                     (unsigned long)distance, nearest->name);
+    else
+        report_raise("address", 1, file, line, NULL, "%s address %lu bytes behind the end of %s", access_word(context),
+                     (unsigned long)(distance - 1), nearest->name);
+    return 1;
 }
 
 static void report_address(int signal, const siginfo_t *info, const ucontext_t *context, const char *file, int line)
