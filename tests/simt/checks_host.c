@@ -52,7 +52,7 @@ int main(int argc, char **argv)
         regions[i].bytes = FLOATS * sizeof(float);
     }
     const struct simt_options options = {.workers = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1,
-                                         .lane_order = argc > 3,
+                                         .lane_order = argc > 3 ? (uint32_t)strtol(argv[3], NULL, 10) : 0,
                                          .report = report,
                                          .regions = regions,
                                          .n_regions = 2};

@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     if (argc > 3)
         options.fp_traps = (int)strtol(argv[3], NULL, 10);
     if (argc > 4)
-        options.lane_order = (int)strtol(argv[4], NULL, 10);
+        options.lane_order = (uint32_t)strtol(argv[4], NULL, 10);
     if (argc > 5)
         options.tensor_core = argv[5];
     simt_configure(&options);

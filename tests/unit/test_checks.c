@@ -2,6 +2,7 @@
    clang++ where there is one, and with g++. */
 #include "engine/runners/cpu/flags.h"
 #include "engine/runners/cpu/link_stub.h"
+#include "engine/runners/cpu/simt.h"
 #include "engine/runners/scan.h"
 
 #include <setjmp.h>
@@ -170,11 +171,10 @@ static void expect(const char *name, const char *kind, const char *lines, const 
 {
     const int at = lines ? line_of("at", lines) : 0, with = lines ? line_of("with", lines) : 0;
     for (int i = 0; i < BUILDS; i++)
-        for (int descending = 0; descending < 2 && builds[i].there; descending++) {
+        for (unsigned order = 0; order < SIMT_SHUFFLED + 2 && builds[i].there; order++) {
             struct output out;
             char command[160];
-            snprintf(command, sizeof command, "timeout 60 " DIR "/%s %s 2%s 2>&1", builds[i].compiler, name,
-                     descending ? " 1" : "");
+            snprintf(command, sizeof command, "timeout 60 " DIR "/%s %s 2 %u 2>&1", builds[i].compiler, name, order);
             run(command, &out);
             const int right = kind ? is_told(out.text, kind, at, with) && strstr(out.text, words ? words : "")
                                    : !strstr(out.text, "report ");

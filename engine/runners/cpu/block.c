@@ -112,6 +112,7 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
         barrier_release(w, self);
         if (w->masked)
             traps_rearm(w);
+        schedule_turn(w, self);
     }
     return w->result[epoch][op];
 }
@@ -209,6 +210,7 @@ static void block_begin(struct worker *w, uint64_t number)
     w->failed = w->masked = 0;
     copies_begin_block(w);
     named_barriers_begin_block(w);
+    schedule_begin_block(w, number);
     memset(w->warp, 0, sizeof w->warp);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
         const unsigned left = w->n_threads - i * 32;

@@ -14,10 +14,21 @@ struct copy {
     unsigned group;
     uint32_t site;        /* for the checks */
     uint8_t bytes, zeros; /* of bytes, how many at the end become zero */
+    uint8_t made;
 };
 
+static void make(struct copy *copy)
+{
+    const size_t bytes = (size_t)copy->bytes - copy->zeros;
+    if (copy->made)
+        return;
+    copy->made = 1;
+    memcpy(copy->to, copy->from, bytes);
+    memset(copy->to + bytes, 0, copy->zeros);
+}
+
 /* A GPU may make a copy any time between its issue and the wait for its group. Here that is the last moment: what is
-   read without a wait is what was there before. */
+   read without a wait is what was there before; or, in a shuffled order, the first. */
 void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, const char *file, int line)
 {
     struct worker *w = simt_tls.worker;
@@ -51,7 +62,9 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
     if (zeros > bytes)
         zeros = bytes;
     const uint32_t site = w->checks ? checks_copy_issue(w, to, from, bytes, bytes - zeros, file, line) : 0;
-    c->copy[c->n++] = (struct copy){to, from, c->group, site, (uint8_t)bytes, (uint8_t)zeros};
+    c->copy[c->n++] = (struct copy){to, from, c->group, site, (uint8_t)bytes, (uint8_t)zeros, 0};
+    if (simt_early())
+        make(&c->copy[c->n - 1]);
     w->copying = 1;
 }
 
@@ -67,10 +80,8 @@ void simt_copy_wait(size_t groups_left)
     struct worker *w = simt_tls.worker;
     struct copies *c = &w->copies[simt_tls.self - w->fiber];
     while (c->first < c->n && c->copy[c->first].group + groups_left < c->group) {
-        const struct copy *copy = &c->copy[c->first++];
-        const size_t bytes = (size_t)copy->bytes - copy->zeros;
-        memcpy(copy->to, copy->from, bytes);
-        memset(copy->to + bytes, 0, copy->zeros);
+        struct copy *copy = &c->copy[c->first++];
+        make(copy);
         if (w->checks)
             checks_copy_done(w, copy->to, copy->bytes, copy->site);
     }

@@ -14,6 +14,7 @@ const char *const simt_compile_flags[] = {
     "-fno-extern-tls-init",
     "-fno-strict-aliasing",
     "-fno-aggressive-loop-optimizations", /* a loop past the end of an array must not lose its exit: it would hang */
+    "-ftrivial-auto-var-init=pattern",    /* what a kernel leaves unset is no value to count on, as on a GPU */
     "-ffp-contract=off",
     "-Wno-unknown-pragmas",
     "-Wno-attributes",
@@ -23,7 +24,7 @@ const char *const simt_compile_flags[] = {
 #define CHECKED                                                                                                        \
     "-x", "c++", "-std=c++17", "-O2", "-g", "-fno-pie", "-fno-strict-aliasing", "-ffp-contract=off",                   \
         "-Wno-unknown-pragmas", "-Wno-attributes", "-DSIMT_CHECKS=1", "-fsanitize=thread", "-fsanitize=alignment",     \
-        "-fdata-sections" /* link_stub_spread */
+        "-ftrivial-auto-var-init=pattern", "-fdata-sections" /* link_stub_spread */
 
 const char *const simt_checked_clang_flags[] = {
     CHECKED,

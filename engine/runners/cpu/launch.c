@@ -170,7 +170,7 @@ static int run(const struct simt_launch *l)
         if (!w)
             break;
         w->launch = l;
-        w->descending = options.lane_order == 1;
+        w->order = options.lane_order;
         w->traps = options.fp_traps;
         w->stale = 0;
         if ((errno = pthread_create(&thread[n], NULL, work, w)))

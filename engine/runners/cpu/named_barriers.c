@@ -138,5 +138,7 @@ void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int 
             traps_rearm(w);
     } else if (waits) {
         schedule_wait(w, self);
+        return;
     }
+    schedule_turn(w, self);
 }

@@ -120,6 +120,17 @@ static void on_progress(void *ctx, uint64_t blocks_done, uint64_t blocks)
     say_end(&s, listener->socket);
 }
 
+/* Which of those that can run is next. */
+static uint32_t lane_order(void)
+{
+    const char *lanes = getenv("ATTNSCOPE_LANES");
+    if (lanes && strcmp(lanes, "descending") == 0)
+        return SIMT_DESCENDING;
+    if (lanes && strncmp(lanes, "shuffled:", 9) == 0)
+        return SIMT_SHUFFLED + (uint32_t)strtoul(lanes + 9, NULL, 10) % (UINT32_MAX / 2);
+    return SIMT_ASCENDING;
+}
+
 static void launch(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct listener *listener,
                    struct launch_result *result)
 {
@@ -196,10 +207,9 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
         return;
     }
     struct listener listener = {.socket = socket};
-    const char *lanes = getenv("ATTNSCOPE_LANES"); /* which of those that can run is next: the last */
     const struct simt_options options = {.workers = result->workers,
                                          .fp_traps = 1,
-                                         .lane_order = lanes && strcmp(lanes, "descending") == 0,
+                                         .lane_order = lane_order(),
                                          .report = on_report,
                                          .progress = on_progress,
                                          .ctx = &listener,

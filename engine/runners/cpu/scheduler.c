@@ -7,9 +7,56 @@
 
 #define SPINS_BEFORE_YIELD 64
 
-static unsigned pick(const struct worker *w, uint32_t set)
+#define RANKS_LAST 32 /* picks, about: long enough for one side to run ahead by a barrier or two */
+
+/* The finaliser of SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA'14). */
+static uint32_t mix(uint64_t x)
 {
-    return w->descending ? 31u - (unsigned)__builtin_clz(set) : (unsigned)__builtin_ctz(set);
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return (uint32_t)((x ^ x >> 31) >> 16);
+}
+
+static uint32_t draw(struct worker *w)
+{
+    return mix(w->drawn += UINT64_C(0x9E3779B97F4A7C15));
+}
+
+void schedule_begin_block(struct worker *w, uint64_t number)
+{
+    w->drawn = (uint64_t)w->order << 32 ^ number << 8;
+    w->ranks = draw(w);
+}
+
+/* The one of the highest rank. Ranks stay for a while: with new ones at each pick all would keep step. */
+static unsigned pick_ranked(struct worker *w, uint32_t set)
+{
+    unsigned best = 0;
+    uint32_t highest = 0;
+    if (draw(w) % RANKS_LAST == 0)
+        w->ranks = draw(w);
+    for (uint32_t rest = set; rest; rest &= rest - 1) {
+        const unsigned i = (unsigned)__builtin_ctz(rest);
+        const uint32_t rank = mix((uint64_t)w->ranks << 32 | i);
+        if (rest == set || rank > highest) {
+            best = i;
+            highest = rank;
+        }
+    }
+    return best;
+}
+
+static unsigned pick(struct worker *w, uint32_t set)
+{
+    return w->order >= SIMT_SHUFFLED     ? pick_ranked(w, set)
+           : w->order == SIMT_DESCENDING ? 31u - (unsigned)__builtin_clz(set)
+                                         : (unsigned)__builtin_ctz(set);
+}
+
+int simt_early(void)
+{
+    struct worker *w = simt_tls.worker;
+    return w->order >= SIMT_SHUFFLED && !w->checks && draw(w) % 2;
 }
 
 void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes)
@@ -29,12 +76,13 @@ static struct fiber *take(struct worker *w, unsigned warp, unsigned lane)
     return &w->fiber[warp * 32 + lane];
 }
 
-/* The rest of the same warp first: lanes of a warp reach their next meeting one after another, with warm caches. */
+/* The rest of the same warp first: lanes of a warp reach their next meeting one after another, with warm caches. In a
+   shuffled order anybody. */
 struct fiber *schedule_next(struct worker *w, unsigned warp)
 {
     if (!w->warp[warp].ready && w->warp[warp].active)
         warp_release_active(w, warp);
-    if (!w->warp[warp].ready) {
+    if (!w->warp[warp].ready || w->order >= SIMT_SHUFFLED) {
         if (!w->ready_warps)
             return NULL;
         warp = pick(w, w->ready_warps);
@@ -64,6 +112,14 @@ void schedule_wait(struct worker *w, struct fiber *self)
         run_other(w, self, next);
     if (w->masked)
         traps_rearm(w);
+}
+
+void schedule_turn(struct worker *w, struct fiber *self)
+{
+    if (w->order < SIMT_SHUFFLED)
+        return;
+    schedule_ready(w, self->warp, 1u << self->lane);
+    schedule_wait(w, self);
 }
 
 /* Round robin over the whole block, so that a spinning thread can not keep the one it waits for from running. */

@@ -44,12 +44,17 @@ struct simt_region {
     int output; /* each element is written by one thread, and is to be a number */
 };
 
+/* Orders that CUDA allows. Shuffled: another lane, often of another warp, at every place where lanes wait or have met;
+   some fall behind for long. cp.async copies at its issue as often as at the wait for it, and what lanes hand each
+   other through memory without a barrier is read early as often as late. The same seed gives the same order. */
+enum { SIMT_ASCENDING, SIMT_DESCENDING, SIMT_SHUFFLED };
+
 struct simt_options {
     int workers;             /* threads; 0: as many as cores */
     int fp_traps;            /* report the first invalid, divide and overflow of each source line */
     int planned_threads;     /* per block; a launch with another number is reported. 0: any */
     const char *tensor_core; /* whose matrix products, a name of tensor_core.def; NULL, "": "h100" */
-    int lane_order;          /* 0 ascending, 1 descending: which ready lane runs first */
+    uint32_t lane_order;     /* which ready lane runs first: SIMT_ASCENDING, ..., or SIMT_SHUFFLED + any seed */
     /* Called from worker threads and from signal handlers, one at a time. May be NULL. */
     void (*report)(void *ctx, const struct simt_report *report);
     void (*progress)(void *ctx, uint64_t blocks_done, uint64_t blocks); /* after each block, one call at a time */

@@ -103,6 +103,7 @@ void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combin
     check_lines(w, self->warp, need);
     complete(w, self->warp, need);
     schedule_ready(w, self->warp, need & ~bit);
+    schedule_turn(w, self);
 }
 
 void warp_lane_left(struct worker *w, unsigned warp)

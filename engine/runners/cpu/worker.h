@@ -41,7 +41,9 @@ struct worker {
     struct warp warp[SIMT_WARPS_MAX];
     uint32_t ready_warps; /* warps with a ready lane */
     unsigned n_threads, n_alive, n_at_barrier;
-    int descending;                  /* lane order */
+    uint32_t order;                  /* of lanes and warps: simt_options.lane_order */
+    uint64_t drawn;                  /* of what a shuffled order draws: a counter */
+    uint32_t ranks;                  /* in a shuffled order: what the ranks of lanes and warps follow from */
     int traps;                       /* floating-point traps wanted */
     int masked;                      /* they are off until the next wait */
     unsigned stale;                  /* traps taken at places already reported */
@@ -86,6 +88,9 @@ static inline struct fiber *worker_lanes(struct worker *w, unsigned warp)
 struct fiber *schedule_next(struct worker *w, unsigned warp); /* NULL: nobody can run */
 void schedule_wait(struct worker *w, struct fiber *self);     /* parks until made ready */
 void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes);
+void schedule_begin_block(struct worker *w, uint64_t number);
+/* In a shuffled order: somebody else may run first. */
+void schedule_turn(struct worker *w, struct fiber *self);
 
 /* warp.c: an exit may complete what other lanes wait for. */
 void warp_lane_left(struct worker *w, unsigned warp);

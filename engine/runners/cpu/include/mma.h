@@ -71,7 +71,7 @@ template <class Use, int M, int N, int K, class T, class Layout = void> class fr
 namespace simt
 {
 template <class F, class T> struct matrix_arg {
-    F *fragment;
+    F *fragment; /* NULL: there is nothing left to load */
     T *memory;
     unsigned stride; /* from row to row of [rows][cols]; 1: from column to column */
     unsigned step;   /* from column to column, or from row to row */
@@ -97,6 +97,14 @@ template <class F, class T> static inline void check_matrix(void *const args[32]
         simt_matrix_report(first->file, first->line, what, "the 32 lanes do not name one matrix");
 }
 
+template <class F, class T> static inline void load_elements(int lane, const matrix_arg<F, T> *arg)
+{
+    using shape = typename F::shape;
+    for (int i = 0; i < F::num_elements; i++)
+        arg->fragment->x[i] =
+            arg->memory[(size_t)shape::row(lane, i) * arg->stride + (size_t)shape::col(lane, i) * arg->step];
+}
+
 template <class F, class T> void load_combine(void *const args[32], uint32_t lanes)
 {
     using shape = typename F::shape;
@@ -109,9 +117,8 @@ template <class F, class T> void load_combine(void *const args[32], uint32_t lan
                           first->file, first->line);
     }
     each_lane<matrix_arg<F, T>>(args, lanes, [&](int lane, matrix_arg<F, T> *me) {
-        for (int i = 0; i < F::num_elements; i++)
-            me->fragment->x[i] =
-                me->memory[(size_t)shape::row(lane, i) * me->stride + (size_t)shape::col(lane, i) * me->step];
+        if (me->fragment)
+            load_elements(lane, me);
     });
 }
 
@@ -124,6 +131,10 @@ template <class F, class T>
 static inline void load(F &fragment, const T *memory, unsigned stride, unsigned step, const char *file, int line)
 {
     matrix_arg<F, const T> arg = {&fragment, memory, stride, step, file, line};
+    if (simt_early()) {
+        load_elements((int)simt_lane(), &arg);
+        arg.fragment = nullptr;
+    }
     simt_warp_meet(0xFFFFFFFFu, SIMT_FRAGMENT_LOAD, load_combine<F, const T>, &arg, file, line);
 }
 
@@ -205,10 +216,13 @@ static inline void store_matrix_sync(T *p, const fragment<accumulator, M, N, K, 
     using F = fragment<accumulator, M, N, K, T>;
     const bool rows = layout == mem_row_major;
     simt::matrix_arg<F, T> arg = {nullptr, p, rows ? ldm : 1, rows ? 1 : ldm, simt_file, simt_line};
-    simt_warp_meet(0xFFFFFFFFu, SIMT_FRAGMENT_STORE, simt::store_combine<F, T>, &arg, simt_file, simt_line);
-    const int lane = (int)simt_lane();
+    const int lane = (int)simt_lane(), early = simt_early();
+    if (!early)
+        simt_warp_meet(0xFFFFFFFFu, SIMT_FRAGMENT_STORE, simt::store_combine<F, T>, &arg, simt_file, simt_line);
     for (int i = 0; i < F::num_elements; i++)
         p[(size_t)F::shape::row(lane, i) * arg.stride + (size_t)F::shape::col(lane, i) * arg.step] = f.x[i];
+    if (early)
+        simt_warp_meet(0xFFFFFFFFu, SIMT_FRAGMENT_STORE, simt::store_combine<F, T>, &arg, simt_file, simt_line);
 }
 
 template <class Use, int M, int N, int K, class T, class Layout, class V>

@@ -61,6 +61,8 @@ template <class T> static inline int64_t offset(T x)
    transposed, of column lane / 4 (PTX ISA, ldmatrix). */
 template <int N> struct ldmatrix_arg {
     const unsigned char *row;
+    bool early; /* read from it before the others came */
+    uint16_t early_row[8];
     regs<uint32_t, N> out;
     const char *file;
     int line;
@@ -77,7 +79,8 @@ template <int N, bool transposed> void ldmatrix_combine(void *const args[32], ui
     uint16_t x[8 * N][8] = {};
     simt::each_lane<arg>(args, lanes, [&](int lane, const arg *me) {
         if (lane < 8 * N)
-            memcpy(x[lane], me->row, sizeof x[lane]);
+            memcpy(x[lane], me->early ? reinterpret_cast<const unsigned char *>(me->early_row) : me->row,
+                   sizeof x[lane]);
         if (SIMT_CHECKS && lane < 8 * N)
             simt_check_lane(lane, me->row, sizeof x[lane], me->file, me->line);
     });
@@ -95,10 +98,13 @@ template <int N, bool transposed> void ldmatrix_combine(void *const args[32], ui
 
 template <int N, bool transposed> static inline regs<uint32_t, N> ldmatrix(uint64_t address, SIMT_SITE)
 {
-    ldmatrix_arg<N> arg = {nullptr, {}, simt_file, simt_line};
-    if (simt_lane() < 8 * N)
+    ldmatrix_arg<N> arg = {nullptr, simt_early() != 0, {}, {}, simt_file, simt_line};
+    if (simt_lane() < 8 * N) {
         arg.row =
             static_cast<const unsigned char *>(simt_shared_pointer(address, 16, 16, "ldmatrix", simt_file, simt_line));
+        if (arg.early)
+            memcpy(arg.early_row, arg.row, sizeof arg.early_row);
+    }
     simt_warp_meet(0xFFFFFFFFu, SIMT_LDMATRIX, ldmatrix_combine<N, transposed>, &arg, simt_file, simt_line);
     return arg.out;
 }
