@@ -100,7 +100,7 @@ monkey: setup-test
 test-gpu: all
 	@tests/run --build $(B) --gpu --jobs 1
 
-acceptance: setup-test $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(CAUSE_GRID)
+acceptance: setup-test $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(RUN_CHECKED) $(CAUSE_GRID)
 	@tests/acceptance --build $(B)
 
 lint: setup-lint

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Takes each barrier, wait and initialisation out of each kernel in turn and says how that is caught.
 
-A mutant is a kernel without one of its statements. It is run with access checks and without, in both lane orders, on a
-few small shapes. O or LSE that differ from the kernel's own in any run, or a report, make it harmful; a harmful one that
-the checks do not report is missed, which is an error, as is a report on a kernel that is whole. What changes no value
-and is not reported was redundant.
+A mutant is a kernel without one of its statements, in each variant that its ASC_CHOICES offer. Whether it does harm is
+decided without the checks: it is run on a few small shapes in several orders of lanes and warps, and O or LSE that differ
+from the kernel's own in any run, or a run that does not end well, are harm. The checks then must report it, else it is
+missed, which is an error; and so is a report on a kernel that is whole. A mutant that no order harms and the checks do
+not report is redundant, or is not reached at all in these runs; one that they report and no order harms is a race by
+CUDA's rules that this executor does not show. A register that nobody has set may hold anything: where values are looked
+at it holds NaN.
 
   tests/checks/mutate.py [--build DIR] [--only N] [--write] [KERNEL...]
 
---only N: of each kernel no more than N mutants, evenly chosen. --write: the table goes into docs/checks.md.
+--only N: of each variant no more than N mutants, evenly chosen. --write: the rows of these kernels in docs/checks.md
+become what was found.
 """
 
 import argparse
@@ -20,47 +24,76 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHAPES = ("1,2,1,70,200,64", "1,1,1,65,130,64", "causal")
-MARK = re.compile(r"(<!-- mutants -->\n).*?(<!-- /mutants -->\n)", re.S)
+# Tails, a group of query heads, several tiles and one; the kv tail decides in fewer rows than causal leaves.
+SHAPES = ("1,2,1,70,200,64", "1,1,1,65,130,64", "shape.causal=bottom-right")
+ORDERS = "ascending,descending," + ",".join(f"shuffled:{seed}" for seed in range(6))
+CHECKED_ORDERS = "ascending,descending"
+MARK = re.compile(r"(<!-- mutants -->\n)(.*?)(<!-- /mutants -->\n)", re.S)
 # What orders accesses or completes copies: a statement of its own.
 SYNC = re.compile(
     r"\b(__syncthreads|__syncwarp|__pipeline_commit|__pipeline_wait_prior|copy_commit|copy_wait(?:<\d+>)?"
-    r"|cp_async_\w+|named_\w+|barrier_\w+)\s*\([^;{}]*\);"
+    r"|cp_async_\w+|named_\w+|barrier_\w+|\w+_meet)\s*\([^;{}]*\);"
 )
-# A store of a constant, or of the index tile that a fragment's map is loaded from.
-INIT = re.compile(r"^\s*(?:\*reinterpret_cast<\w+ \*>\(to\)|(?:s[mlp]|strip)\[[^;=]*\])\s*="
-                  r"\s*(?:-INFINITY|0(?:\.0f)?|make_uint4\(0, 0, 0, 0\)|static_cast<float>\(e / 16[^;]*);")
+ZERO = r"(?:-INFINITY|0(?:\.0f)?|make_uint4\((?:0|zeros), (?:0|zeros), (?:0|zeros), (?:0|zeros)\))"
+# A store of a constant into shared memory, or of the index tile that a fragment's map is loaded from.
+STORE = re.compile(r"^\s*(?:\*reinterpret_cast<\w+ \*>\([^;=]*\)|(?:s[ml]|strip|tables)(?:\[[^;=\]]*\])+)\s*="
+                   rf"\s*(?:{ZERO}|static_cast<float>\(e / 16[^;]*);")
+# Registers that begin with a constant; masks do not: `s[i] = -INFINITY`.
+REGISTERS = re.compile(rf"^\s*(?:float (?:\w+ = {ZERO}(?:, )?)+;|(?:[mlu]|merged)(?:\[[^;=\]]*\])+ = {ZERO};"
+                       r"|s(?:\[[^;=\]]*\])+ = 0\.0f;|wmma::fill_fragment\([^;]*\);)")
+
+
+def without(statement, pattern):
+    """What stands there instead: in a checked build, in one whose values are looked at, in one that ends there."""
+    if pattern is not REGISTERS:
+        return ";", ";", "__trap();"
+    unset = re.sub(rf" = {ZERO}", "", statement) if statement.startswith("float") else ";"
+    return unset, re.sub(ZERO, "NAN", statement), f"{statement} __trap();"
 
 
 def mutants(source):
-    """(line number, what is taken out, text without it)."""
+    """(line number, what is taken out, and the text with each of without() in its place)."""
     lines = source.splitlines(keepends=True)
     for at, line in enumerate(lines):
         code = line.split("//")[0]
-        for pattern in (SYNC, INIT):
+        # The declaration of a helper is no call of it; probes are no part of the kernel.
+        if re.match(r"\s*(?:template|__device__|static|#|asm|ASC_)", code):
+            continue
+        for pattern in (SYNC, STORE, REGISTERS):
             found = pattern.search(code)
-            # The declaration of a helper is no call of it.
-            if not found or re.match(r"\s*(?:template|__device__|static|#|asm)", code):
+            if not found:
                 continue
             statement = found.group(0).strip()
             begin = code.index(statement)
-            changed = lines.copy()
-            changed[at] = code[:begin] + ";" + code[begin + len(statement):].rstrip("\n") + "\n"
-            yield at + 1, statement, "".join(changed)
+            texts = []
+            for instead in without(statement, pattern):
+                changed = lines.copy()
+                changed[at] = code[:begin] + instead + code[begin + len(statement):].rstrip("\n") + "\n"
+                texts.append("".join(changed))
+            yield at + 1, statement, *texts
             break
+
+
+def variants(source):
+    """Macros: NAME=VALUE, or nothing."""
+    found = re.search(r"ASC_CHOICES\((\w+), ([^)]*)\);", source)
+    return [f"{found.group(1)}={value.strip()}" for value in found.group(2).split(",")] if found else [""]
 
 
 class Run:
     """What run_checked printed."""
 
-    def __init__(self, build, kernel, checks, descending=False):
-        command = [build / "run_checked", *(["-c"] if checks else []), *(["-d"] if descending else []), kernel, *SHAPES]
+    def __init__(self, build, kernel, define, checks, orders):
+        command = [build / "run_checked", "-o", orders, *(["-c"] if checks else ["-p"]),
+                   *(["-D", define] if define else []), kernel, *SHAPES]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
-                              timeout=900)
+                              timeout=1800)
         if done.returncode not in (0, 1) or not done.stdout:
             sys.exit(f"mutate.py: {' '.join(map(str, command))}: exit status {done.returncode}\n{done.stderr}")
         self.lines = done.stdout.splitlines()
-        self.values = [line for line in self.lines if line.startswith(("output", "failed"))]
+        # A sentence about a failure names threads and addresses, which differ from run to run.
+        self.values = [line if line.startswith("output") else "failed" for line in self.lines
+                       if line.startswith(("output", "failed"))]
         events = [line.split()[1:4] for line in self.lines if line.startswith("event")]
         self.events = [event for event in events if not event[0].startswith("fp-")]  # these need no checks
 
@@ -70,43 +103,65 @@ class Run:
         for kind, at, other in self.events:
             lines = [place.rsplit(":", 1)[1] for place in (at, other)]
             first.setdefault(kind, ", ".join(n for n in lines if n != "0"))
-        return ", ".join(f"{kind} ({lines})" for kind, lines in first.items())
+        return ", ".join(f"{kind} ({lines})" if lines else kind for kind, lines in first.items())
 
 
-def judge(build, folder, kernel, whole, mutant):
+def judge(build, folder, name, define, whole, mutant):
     """A row of the table, and 1 if the mutant is missed."""
-    line, statement, text = mutant
-    path = Path(folder) / f"{kernel.stem}-{line}.cu"
-    path.write_text(text)
-    with_checks = Run(build, path, True)
-    plain = [Run(build, path, False), Run(build, path, False, descending=True)]
-    changed = any(run.values != good.values for run, good in zip((with_checks, *plain), whole))
-    caught = with_checks.caught()
+    line, statement, unset, nan, trap = mutant
+    path = Path(folder) / f"{name}-{line}-{define or 'x'}.cu"
+    path.write_text(nan)
+    plain = Run(build, path, define, False, ORDERS)
+    path.write_text(unset)
+    checked = Run(build, path, define, True, CHECKED_ORDERS)
+    changed = plain.values != whole.values
+    caught = checked.caught()
     missed = changed and not caught
-    verdict = "**missed**" if missed else caught or "redundant"
-    values = "change" if changed else "stay"
-    return f"| `{kernel.stem}` | {line} | `{statement}` | {values} | {verdict} |", missed
+    verdict = "**missed**" if missed else caught
+    if not verdict:
+        path.write_text(trap)
+        reached = Run(build, path, define, False, "ascending").values.count("failed")
+        verdict = "redundant" if reached else "not reached"
+    at = sum(a != b for a, b in zip(plain.values, whole.values))
+    values = f"change in {at} of {len(whole.values)}" if changed else "stay"
+    return f"| `{' '.join(filter(None, (name, define)))}` | {line} | `{statement}` | {values} | {verdict} |", missed
 
 
-def of_kernel(build, folder, kernel, only):
-    whole = [Run(build, kernel, True), Run(build, kernel, False), Run(build, kernel, False, descending=True)]
-    for run in whole:
-        if not run.values or any(line.startswith("failed") for line in run.values):
-            sys.exit(f"mutate.py: {kernel} does not run:\n" + "\n".join(run.lines))
-    if whole[0].events:
-        return [f"| `{kernel.stem}` | | nothing | | **reported**: {whole[0].caught()} |"], 1
-    if any(run.values != whole[0].values for run in whole):
-        return [f"| `{kernel.stem}` | | nothing | **differ** between builds | |"], 1
+def of_variant(build, folder, kernel, define, only):
+    name = " ".join(filter(None, (kernel.stem, define)))
+    whole = Run(build, kernel, define, False, ORDERS)
+    checked = Run(build, kernel, define, True, CHECKED_ORDERS)
+    for run in (whole, checked):
+        if not run.values or "failed" in run.values:
+            sys.exit(f"mutate.py: {name} does not run:\n" + "\n".join(run.lines))
+    if checked.events:
+        return [f"| `{name}` | | nothing | | **reported**: {checked.caught()} |"], 1
+    if len(set(whole.values + checked.values)) != sum(not shape.startswith("shape.") for shape in SHAPES):
+        return [f"| `{name}` | | nothing | **differ** between orders or builds | |"], 1
     all_of_them = list(mutants(kernel.read_text()))
     if only and only < len(all_of_them):
         all_of_them = [all_of_them[i * len(all_of_them) // only] for i in range(only)]
     rows, missed = [], 0
     with ThreadPoolExecutor(2) as pool:
-        for row, is_missed in pool.map(lambda m: judge(build, folder, kernel, whole, m), all_of_them):
+        for row, is_missed in pool.map(lambda m: judge(build, folder, kernel.stem, define, whole, m), all_of_them):
             rows.append(row)
             missed += is_missed
             print(row, flush=True)
     return rows, missed
+
+
+def write(rows):
+    """Rows of other kernels stay as they are."""
+    page = ROOT / "docs/checks.md"
+    text = page.read_text()
+    old = [row for row in MARK.search(text).group(2).splitlines() if row.startswith("| `")]
+    def kernel_of(row):
+        return row.split("`")[1].split()[0]
+    new = {kernel_of(row) for row in rows}
+    rows = sorted([row for row in old if kernel_of(row) not in new] + rows, key=kernel_of)  # stable
+    table = "| kernel | line | taken out | values | caught as (lines) |\n| --- | --- | --- | --- | --- |\n"
+    table += "".join(row + "\n" for row in rows)
+    page.write_text(MARK.sub(lambda m: m.group(1) + table + m.group(3), text))
 
 
 def main():
@@ -120,14 +175,12 @@ def main():
     rows, missed = [], 0
     with tempfile.TemporaryDirectory(prefix="attnscope-mutants-") as folder:
         for kernel in kernels:
-            more, bad = of_kernel(arguments.build.resolve(), folder, kernel, arguments.only)
-            rows += more
-            missed += bad
-    table = "| kernel | line | taken out | values | caught as (lines) |\n| --- | --- | --- | --- | --- |\n"
-    table += "".join(row + "\n" for row in rows)
-    if arguments.write:
-        page = ROOT / "docs/checks.md"
-        page.write_text(MARK.sub(lambda m: m.group(1) + table + m.group(2), page.read_text()))
+            for define in variants(kernel.read_text()):
+                more, bad = of_variant(arguments.build.resolve(), folder, kernel, define, arguments.only)
+                rows += more
+                missed += bad
+            if arguments.write:
+                write(rows)
     print(f"{len(rows)} mutants, {missed} missed")
     return 1 if missed else 0
 

@@ -2,10 +2,13 @@
    "output" with a hash of O and LSE, one "recorded" of what probes recorded, a line for each event, and one with
    seconds.
 
-     run_checked [-c] [-p] [-d] [-r ROUNDS] KERNEL.cu B,H,HKV,QLEN,KVLEN,D [causal] [bf16] ...
+     run_checked [-c] [-e] [-p] [-o ORDER,...] [-r ROUNDS] [-D MACRO]... KERNEL.cu B,H,HKV,QLEN,KVLEN,D [KEY=VALUE]...
 
-   -c: with checks; -p: without probes; -d: lanes in descending order; several shapes may follow each other. */
-#include "engine/runners/runner.h"
+   -c: with checks; -e: an event is a failure; -p: without probes; -o: values of ATTNSCOPE_LANES (docs/checks.md), a run
+   with each. Several shapes may follow each other, each with keys of a scenario of its own; types that are not among
+   them are the kernel's own.
+ */
+#include "engine/session/record.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,9 +16,10 @@
 #include <string.h>
 
 struct options {
-    int checks, rounds;
+    int rounds, event_fails;
+    const char *orders; /* separated by commas: a run in each, of a process of its own */
     enum probes probes;
-    const char *kernel;
+    struct scenario scenario; /* kernel, macros, checks */
 };
 
 static int fail(const struct err *err)
@@ -36,15 +40,6 @@ static uint64_t hash(uint64_t h, const unsigned char *bytes, size_t n)
     for (size_t i = 0; i < n; i++)
         h = (h ^ bytes[i]) * 0x100000001B3u;
     return h;
-}
-
-static void fill(void *to, enum dtype dtype, size_t n, uint32_t seed)
-{
-    uint32_t x = seed * 2654435761u + 1;
-    for (size_t i = 0; i < n; i++) {
-        x = x * 1664525u + 1013904223u;
-        dtype_store(dtype, to, i, ((double)(x >> 8) / (1 << 24) - 0.5) * 4);
-    }
 }
 
 #define HASH_BEGIN 0xCBF29CE484222325u
@@ -79,75 +74,49 @@ static void print_events(const struct trace *t)
     }
 }
 
-/* What a run is given. Zero-initialise; owned by the caller: inputs_free. */
-struct inputs {
-    int32_t (*slots)[3];
-    void *q, *k, *v;
-};
-
-static void inputs_free(struct inputs *in)
+static int set_shape(struct scenario *s, const char *shape, struct err *err)
 {
-    free(in->slots);
-    free(in->q);
-    free(in->k);
-    free(in->v);
-}
-
-/* Every (batch, head, q tile) is recorded. */
-static int inputs_make(const struct asc_problem *p, int q_tiles, struct inputs *in)
-{
-    const int n = p->batch * p->heads * q_tiles;
-    const size_t nq = (size_t)p->batch * (size_t)p->heads * (size_t)p->q_len * (size_t)p->head_dim;
-    const size_t nk = (size_t)p->batch * (size_t)p->kv_heads * (size_t)p->kv_len * (size_t)p->head_dim;
-    *in = (struct inputs){malloc((size_t)n * sizeof *in->slots), malloc(nq * 4), malloc(nk * 4), malloc(nk * 4)};
-    if (!in->slots || !in->q || !in->k || !in->v)
-        return -1;
-    for (int i = 0; i < n; i++) {
-        in->slots[i][0] = i / q_tiles / p->heads;
-        in->slots[i][1] = i / q_tiles % p->heads;
-        in->slots[i][2] = i % q_tiles;
+    static const char *const keys[] = {"shape.batch", "shape.heads",  "shape.kv_heads",
+                                       "shape.q_len", "shape.kv_len", "shape.head_dim"};
+    char own[128], *rest = own;
+    snprintf(own, sizeof own, "%s", shape);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *number = strsep(&rest, ",");
+        if (scenario_set(s, keys[i], number ? number : "", err) != 0)
+            return -1;
     }
-    fill(in->q, (enum dtype)p->dtype, nq, 1);
-    fill(in->k, (enum dtype)p->k_dtype, nk, 2);
-    fill(in->v, (enum dtype)p->v_dtype, nk, 3);
     return 0;
 }
 
-static int run_shape(const struct options *o, struct child *c, const struct build *b, const struct asc_problem *p,
-                     const char *shape)
+/* One shape and the keys behind it; *at moves on. */
+static int set_run(struct scenario *s, char **argv, int argc, int *at, struct err *err)
 {
-    struct asc_plan plan;
-    struct err err = {0};
+    if (set_shape(s, argv[(*at)++], err) != 0)
+        return -1;
+    for (; *at < argc && strchr(argv[*at], '='); (*at)++) {
+        char key[64];
+        const char *value = strchr(argv[*at], '=');
+        snprintf(key, sizeof key, "%.*s", (int)(value - argv[*at]), argv[*at]);
+        if (scenario_set(s, key, value + 1, err) != 0)
+            return -1;
+    }
+    return scenario_check(s, err);
+}
+
+static int run(const struct options *o, const struct runner_paths *paths, struct scenario *s, const char *shape)
+{
+    struct recorder r = {0};
     struct trace *t = NULL;
-    if (child_load(c, p, &plan, &err) != 0)
-        return fail(&err);
-    const int q_tiles = (p->q_len + plan.br - 1) / plan.br, n = p->batch * p->heads * q_tiles;
-    struct inputs in;
-    if (inputs_make(p, q_tiles, &in) != 0) {
-        inputs_free(&in);
-        return 1;
-    }
-    const struct child_hello *hello = child_hello(c);
-    struct layout_types types = {.o = hello->o_dtype >= 0 ? hello->o_dtype : p->dtype};
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        types.channel[ch] = -1;
-    for (size_t i = 0; i < b->n_sites && o->probes; i++) {
-        const enum asc_channel ch = b->sites[i].channel;
-        const int own = hello->channel_dtype[ch];
-        types.channel[ch] = own >= 0                                                   ? own
-                            : ch == asc_q || ch == asc_k || ch == asc_v || ch == asc_o ? p->dtype
-                                                                                       : DTYPE_F32;
-    }
-    struct asc_conventions conventions = hello->conventions;
-    int failed =
-        trace_create(p, &plan, &conventions, &types, (const int32_t(*)[3])in.slots, n, in.q, in.k, in.v, &t, &err);
-    inputs_free(&in);
-    if (failed)
-        return fail(&err);
-    snprintf(t->info.source_name, sizeof t->info.source_name, "%s", o->kernel);
+    struct err err = {0};
     double best = INFINITY;
+    const struct runner_progress progress = {.log = log_line};
+    if (record_open(&r, paths, s, o->probes, o->probes != PROBES_NONE, &progress, &t, &err) != 0) {
+        recorder_free(&r);
+        return fail(&err);
+    }
+    int failed = 0;
     for (int round = 0; round < o->rounds && !failed; round++) {
-        failed = child_run(c, t, 300, NULL, &err);
+        failed = child_run(r.child, t, s->limit_s, NULL, &err);
         best = t->info.seconds < best ? t->info.seconds : best;
     }
     if (failed)
@@ -156,80 +125,87 @@ static int run_shape(const struct options *o, struct child *c, const struct buil
         printf("output %016llx %s\nrecorded %016llx\n", (unsigned long long)hash_outputs(t), shape,
                (unsigned long long)hash_recorded(t));
     print_events(t);
+    failed |= o->event_fails && t->info.n_events;
     printf("seconds %.4f\n", best);
     trace_free(t);
+    recorder_free(&r);
     return failed ? 1 : 0;
 }
 
-static int read_problem(const char *shape, int causal, int dtype, struct asc_problem *p)
-{
-    *p = (struct asc_problem){.layout = ASC_BHLD,
-                              .dtype = dtype,
-                              .k_dtype = dtype,
-                              .v_dtype = dtype,
-                              .window_left = -1,
-                              .window_right = -1,
-                              .causal = causal ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_NONE};
-    const int n =
-        sscanf(shape, "%d,%d,%d,%d,%d,%d", &p->batch, &p->heads, &p->kv_heads, &p->q_len, &p->kv_len, &p->head_dim);
-    p->scale = 1.0f / sqrtf((float)p->head_dim);
-    return n == 6 ? 0 : -1;
-}
-
-/* One shape and the words behind it; *at moves on. A build for each, since kernels are built for one instance. */
 static int run_one(const struct options *o, const struct runner_paths *paths, char **argv, int argc, int *at)
 {
-    const char *shape = argv[(*at)++];
-    int causal = 0, dtype = DTYPE_F16;
-    for (; *at < argc && (strcmp(argv[*at], "causal") == 0 || strcmp(argv[*at], "bf16") == 0); (*at)++)
-        if (argv[*at][0] == 'c')
-            causal = 1;
-        else
-            dtype = DTYPE_BF16;
-    struct asc_problem p;
-    if (read_problem(shape, causal, dtype, &p) != 0) {
-        fprintf(stderr, "run_checked: a shape is B,H,HKV,QLEN,KVLEN,D, found %s\n", shape);
-        return 2;
-    }
-    const struct runner_progress progress = {.log = log_line};
-    const struct build_request request = {
-        .kernel = o->kernel, .probes = o->probes, .checks = o->checks, .dtype = dtype, .head_dim = p.head_dim};
-    struct build b;
-    struct child *c = NULL;
+    const char *shape = argv[*at];
+    char orders[256], *rest = orders;
+    int failed = 0;
+    struct scenario s = o->scenario; /* nothing that it owns is set by these keys */
     struct err err = {0};
-    if (build_debuggee(paths, &request, &progress, &b, &err) != 0)
-        return fail(&err);
-    int failed = child_start(b.program, &c, &err) ? fail(&err) : run_shape(o, c, &b, &p, shape);
-    child_stop(c);
-    build_free(&b);
+    if (set_run(&s, argv, argc, at, &err) != 0) {
+        fprintf(stderr, "run_checked: %s: %s: %s\n", shape, err.where, err.message);
+        exit(2);
+    }
+    snprintf(orders, sizeof orders, "%s", o->orders);
+    for (const char *order; (order = strsep(&rest, ",")) != NULL;) {
+        setenv("ATTNSCOPE_LANES", order, 1);
+        failed |= run(o, paths, &s, shape);
+    }
+    return failed;
+}
+
+static int set(struct scenario *s, const char *key, const char *value)
+{
+    struct err err = {0};
+    if (scenario_set(s, key, value, &err) == 0)
+        return 0;
+    fprintf(stderr, "run_checked: %s: %s\n", err.where, err.message);
+    return 2;
+}
+
+/* What stands in front of the kernel; *at moves on. */
+static int read_options(struct options *o, char **argv, int argc, int *at)
+{
+    struct err err = {0};
+    int failed = 0;
+    for (; *at < argc && argv[*at][0] == '-' && !failed; (*at)++) {
+        const char *value = *at + 1 < argc ? argv[*at + 1] : "";
+        if (strcmp(argv[*at], "-c") == 0) {
+            failed = set(&o->scenario, "scenario.checks", "yes");
+        } else if (strcmp(argv[*at], "-e") == 0) {
+            o->event_fails = 1;
+        } else if (strcmp(argv[*at], "-p") == 0) {
+            o->probes = PROBES_NONE;
+        } else {
+            if (strcmp(argv[*at], "-o") == 0)
+                o->orders = value;
+            else if (strcmp(argv[*at], "-r") == 0)
+                o->rounds = (int)strtol(value, NULL, 10);
+            else if (strcmp(argv[*at], "-D") == 0 && scenario_define(&o->scenario, value, &err) != 0)
+                failed = fail(&err);
+            (*at)++;
+        }
+    }
     return failed;
 }
 
 int main(int argc, char **argv)
 {
-    struct options o = {.rounds = 1, .probes = PROBES_RECORD};
-    int i = 1, failed = 0;
-    for (; i < argc && argv[i][0] == '-'; i++) {
-        if (strcmp(argv[i], "-c") == 0)
-            o.checks = 1;
-        else if (strcmp(argv[i], "-p") == 0)
-            o.probes = PROBES_NONE;
-        else if (strcmp(argv[i], "-d") == 0)
-            setenv("ATTNSCOPE_LANES", "descending", 1);
-        else if (strcmp(argv[i], "-r") == 0 && i + 1 < argc)
-            o.rounds = (int)strtol(argv[++i], NULL, 10);
-    }
+    struct options o = {.rounds = 1, .orders = "ascending", .probes = PROBES_RECORD};
     struct runner_paths paths;
     struct err err = {0};
+    int i = 1, failed = 0;
+    scenario_init(&o.scenario);
+    if (read_options(&o, argv, argc, &i) != 0)
+        return 2;
     if (i + 1 >= argc) {
-        fprintf(stderr,
-                "usage: run_checked [-c] [-p] [-d] [-r ROUNDS] KERNEL.cu B,H,HKV,QLEN,KVLEN,D [causal] [bf16]...\n");
+        fprintf(stderr, "usage: run_checked [-c] [-e] [-p] [-o ORDER,...] [-r ROUNDS] [-D MACRO]... "
+                        "KERNEL.cu B,H,HKV,QLEN,KVLEN,D [KEY=VALUE]...\n");
         return 2;
     }
     if (runner_find_paths(&paths, &err) != 0)
         return fail(&err);
-    o.kernel = argv[i++];
+    if (set(&o.scenario, "scenario.kernel", argv[i++]) != 0 || set(&o.scenario, "scenario.backend", "cpu") != 0)
+        return 2;
     while (i < argc)
         failed |= run_one(&o, &paths, argv, argc, &i);
+    scenario_free(&o.scenario);
     return failed;
 }

@@ -11,7 +11,10 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import mutate  # noqa: E402
 import tap  # noqa: E402
+
 
 
 class Mutants(unittest.TestCase):
@@ -27,15 +30,30 @@ class Mutants(unittest.TestCase):
         self.assertIn("2 mutants, 0 missed", text)
         self.assertRegex(text, "never-waited|race|uninitialised")
 
-    def test_whole_kernels_raise_nothing_and_keep_their_values(self):
-        for kernel, shape in (("v2c_wmma", ("1,2,1,70,133,64", "causal")), ("fp16_mma", ("1,2,2,65,130,128", "bf16"))):
+    def outputs(self, *arguments):
+        """Lines of O and LSE; there must be no report."""
+        lines = self.run_it(BUILD / "tests/run_checked", *arguments).splitlines()
+        self.assertEqual([line for line in lines if line.startswith("event")], [])
+        return [line for line in lines if line.startswith("output ")]
+
+    def test_whole_kernels_raise_nothing(self):
+        """Every kernel in every variant, in two orders of lanes and warps: tails, groups, rows without a key."""
+        for kernel in sorted((ROOT / "kernels").glob("*.cu")):
+            for define in mutate.variants(kernel.read_text()):
+                with self.subTest(kernel=kernel.stem, define=define):
+                    found = self.outputs("-c", "-o", "ascending,shuffled:1", *(("-D", define) if define else ()), kernel,
+                                         "1,2,1,70,133,64", "1,2,2,130,70,64", "shape.causal=bottom-right",
+                                         "1,1,1,5,3,64", "shape.layout=BLHD")
+                    self.assertEqual((len(found), len(set(found))), (6, 3), found)
+
+    def test_whole_kernels_keep_their_values(self):
+        for kernel, *shape in (("v2c_wmma", "1,2,1,70,133,64", "shape.causal=top-left"),
+                               ("fp16_mma", "1,2,2,65,130,128", "shape.dtype=bf16")):
             with self.subTest(kernel=kernel):
                 path = f"kernels/{kernel}.cu"
-                said = [self.run_it(BUILD / "tests/run_checked", *checks, path, *shape).splitlines()
-                        for checks in ((), ("-c",))]
-                self.assertEqual([line for line in said[1] if line.startswith("event")], [])
-                self.assertEqual(said[0][:2], said[1][:2])
-                self.assertTrue(said[0][0].startswith("output "), said[0])
+                orders = "ascending,descending," + ",".join(f"shuffled:{seed}" for seed in range(4))
+                found = self.outputs("-c", path, *shape) + self.outputs("-o", orders, path, *shape)
+                self.assertEqual((len(found), len(set(found))), (7, 1), found)
 
 
 if __name__ == "__main__":
