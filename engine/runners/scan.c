@@ -28,7 +28,7 @@ struct reader {
     char *bare;       /* owned: the current line, strings and characters blanked */
     size_t capacity;
     char marker[2048];  /* the current file as its line marker has it, in quotes */
-    FILE *rewritten;    /* NULL: no inline PTX so far */
+    FILE *rewritten;    /* NULL: nothing to rewrite so far */
     const char *copied; /* what stands before this is in `rewritten` */
 };
 
@@ -247,6 +247,19 @@ static const char *find_asm(const char *line)
     return first;
 }
 
+/* [at, end) becomes `text`. */
+static int replace(struct reader *r, const char *at, const char *text, const char *end, struct err *err)
+{
+    if (!r->rewritten)
+        r->rewritten = open_memstream(&r->scan->rewritten, &r->scan->n_rewritten);
+    if (!r->rewritten)
+        return err_errno(err, r->file, "the rewritten source");
+    fwrite(r->copied, 1, (size_t)(at - r->copied), r->rewritten);
+    fputs(text, r->rewritten);
+    r->copied = end;
+    return 0;
+}
+
 /* Where a statement of several lines becomes one, what follows keeps its line. */
 static int rewrite_asm(struct reader *r, const char *keyword, const char **rest, struct err *err)
 {
@@ -264,23 +277,52 @@ static int rewrite_asm(struct reader *r, const char *keyword, const char **rest,
         return err_set(err, ERR_GPU_ONLY, where, "%s: not known to the CPU executor (GPU only, or misspelt)",
                        ptx.refused);
     }
-    if (!r->rewritten)
-        r->rewritten = open_memstream(&r->scan->rewritten, &r->scan->n_rewritten);
-    if (!r->rewritten) {
-        free(ptx.code);
-        return err_errno(err, r->file, "inline PTX");
-    }
-    fwrite(r->copied, 1, (size_t)(keyword - r->copied), r->rewritten);
-    fputs(ptx.code, r->rewritten);
+    const int failed = replace(r, keyword, ptx.code, ptx.end, err);
     free(ptx.code);
+    if (failed)
+        return -1;
     if (ptx.line != r->line)
         fprintf(r->rewritten, "\n# %d %s\n", ptx.line, r->marker);
     r->line = ptx.line;
-    r->copied = *rest = ptx.end;
+    *rest = ptx.end;
     return 0;
 }
 
-/* *rest: where to go on, the line's end or behind inline PTX. */
+/* `alignas(x)` behind the storage class that __shared__ stands for: CUDA's is an attribute, behind which C++ takes it.
+ *end: behind it, in the same line. NULL: the line has none. */
+static const char *find_alignas(const char *line, const char **end)
+{
+    static const char storage[] = "thread_local", word[] = "alignas";
+    for (const char *at = line; (at = find_word(at, storage, sizeof storage - 1, 0)); at++) {
+        const char *c = at + sizeof storage - 1;
+        while (isspace((unsigned char)*c))
+            c++;
+        const char *open = strncmp(c, word, sizeof word - 1) == 0 ? skip(c + sizeof word - 1, "(") : NULL;
+        int depth = 1;
+        for (const char *in = open; in && *in; in++) {
+            depth += (*in == '(') - (*in == ')');
+            if (!depth) {
+                *end = in + 1;
+                return c;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* A GNU attribute may stand anywhere among the specifiers. The operand is a number or a type. */
+static int rewrite_alignas(struct reader *r, const char *at, const char *end, struct err *err)
+{
+    const char *operand = (const char *)memchr(at, '(', (size_t)(end - at)) + 1;
+    char *text = NULL;
+    if (asprintf(&text, "__attribute__((aligned(::simt::alignment<%.*s>())))", (int)(end - 1 - operand), operand) < 0)
+        return err_errno(err, r->file, "an alignas");
+    const int failed = replace(r, at, text, end, err);
+    free(text);
+    return failed;
+}
+
+/* *rest: where to go on, the line's end or behind what was rewritten. */
 static int read_line(struct reader *r, const char *line, const char *end, const char **rest, struct err *err)
 {
     *rest = end;
@@ -306,15 +348,24 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
         r->capacity = 2 * n + 256;
     }
     strip(r, line, end);
-    const char *keyword = r->scan->gpu_only_allowed ? NULL : find_asm(r->bare);
-    if (keyword)
-        r->bare[keyword - r->bare] = '\0';
+    const char *keyword = NULL, *aligned = NULL, *aligned_end = NULL;
+    if (!r->scan->gpu_only_allowed) {
+        keyword = find_asm(r->bare);
+        aligned = find_alignas(r->bare, &aligned_end);
+    }
+    const int asm_first = keyword && (!aligned || keyword < aligned);
+    const char *first = asm_first ? keyword : aligned;
+    if (first)
+        r->bare[first - r->bare] = '\0';
     if ((!r->scan->gpu_only_allowed && check_code(r, err)) || find_sites(r, err))
         return -1;
-    if (!keyword)
+    if (!first)
         return 0;
     r->raw_end[0] = '\0';
-    return rewrite_asm(r, line + (keyword - r->bare), rest, err);
+    if (asm_first)
+        return rewrite_asm(r, line + (first - r->bare), rest, err);
+    *rest = line + (aligned_end - r->bare);
+    return rewrite_alignas(r, line + (first - r->bare), *rest, err);
 }
 
 /* #include lines are there for check_include(); to compile the text is to have them included already. */
@@ -343,7 +394,7 @@ static int finish_rewritten(struct reader *r, struct err *err)
     r->rewritten = NULL;
     if (failed) {
         errno = ENOMEM;
-        return err_errno(err, r->file, "inline PTX");
+        return err_errno(err, r->file, "the rewritten source");
     }
     blank_includes(r->scan->rewritten, r->scan->n_rewritten);
     return 0;

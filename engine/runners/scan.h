@@ -12,7 +12,8 @@ struct scan {
     int gpu_only_allowed;     /* 1: constructs that only a GPU can run are no error */
     struct trace_site *sites; /* owned: each probe line once, in source order */
     size_t n_sites;
-    char *rewritten; /* owned: the text with inline PTX as C++ and without #include lines; NULL: there was no PTX */
+    char *rewritten; /* owned: the text with inline PTX as C++, alignas behind __shared__ as an attribute, and without
+                        #include lines; NULL: it had neither */
     size_t n_rewritten;
 };
 

@@ -354,7 +354,7 @@ __global__ void conversions()
 
 __global__ void words(uint32_t *memory)
 {
-    __shared__ __align__(16) uint32_t cell[8];
+    __shared__ alignas(16) uint32_t cell[8];
     const uint32_t at = shared_address(cell);
     uint32_t x = 0, y = 0, z = 0, w = 0;
     unsigned short low, high;

@@ -56,6 +56,27 @@ static void test_statements(void **state)
             "puts(\"asm(x)\"); do { simt_ptx::cp_async_wait_all(); } while (0);");
 }
 
+/* Behind what __shared__ stands for, an attribute takes its place; elsewhere C++ has it as it is. */
+static void test_alignas(void **state)
+{
+    (void)state;
+    becomes("extern thread_local alignas(128) char x[];",
+            "extern thread_local __attribute__((aligned(::simt::alignment<128>()))) char x[];");
+    becomes("thread_local  alignas( f(2) ) T x; asm(\"cp.async.wait_all;\"); thread_local alignas(T) U y;",
+            "thread_local  __attribute__((aligned(::simt::alignment< f(2) >()))) T x; "
+            "do { simt_ptx::cp_async_wait_all(); } while (0); "
+            "thread_local __attribute__((aligned(::simt::alignment<T>()))) U y;");
+    static const char *const as_it_is[] = {"alignas(16) thread_local int x;", "struct alignas(16) S {};",
+                                           "puts(\"thread_local alignas(16)\");", "thread_local alignas(16"};
+    for (size_t i = 0; i < sizeof as_it_is / sizeof *as_it_is; i++) {
+        struct scan result;
+        struct err err;
+        assert_int_equal(scan(as_it_is[i], &result, &err), 0);
+        assert_null(result.rewritten);
+        scan_free(&result);
+    }
+}
+
 /* What follows a statement of several lines keeps its line. */
 static void test_lines(void **state)
 {
@@ -175,8 +196,8 @@ static void test_broken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statements), cmocka_unit_test(test_lines),  cmocka_unit_test(test_what_stays),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_statements), cmocka_unit_test(test_lines),    cmocka_unit_test(test_alignas),
+        cmocka_unit_test(test_what_stays), cmocka_unit_test(test_refusals), cmocka_unit_test(test_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

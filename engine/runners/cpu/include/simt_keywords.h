@@ -43,6 +43,16 @@ extern "C" const int simt_checked __attribute__((weak)) = 1;
 
 namespace simt
 {
+/* What alignas(x) asks for: a number, or what a type has. */
+template <size_t n> constexpr size_t alignment()
+{
+    return n;
+}
+template <class T> constexpr size_t alignment()
+{
+    return alignof(T);
+}
+
 static inline __attribute__((const)) uint3 thread_index()
 {
     const simt_dim d = simt_thread_index();
