@@ -38,10 +38,12 @@ struct trace_capture {
     char off_places[192]; /* the first of those that were off: "b0 h3 q17, ..." */
 };
 
-/* Facts about the run that are not arrays; all of it goes into the saved file's metadata as JSON. */
+/* Facts about the run that are not arrays; nearly all of it goes into the saved file's metadata as JSON. */
 struct trace_info {
     char kernel[64];         /* registered name */
     char source_name[256];   /* the user's path of the .cu */
+    char compiled_path[600]; /* of the file that was compiled in its place, "": unknown; not saved: the run is over then
+                              */
     char *source;            /* owned, the text that was compiled (patched); NULL if unknown */
     char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
     char scenario_name[128]; /* "double-scale" */

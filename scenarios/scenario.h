@@ -80,7 +80,7 @@ struct scenario {
     int probes;      /* enum scenario_probes */
     int checks;      /* 1: with access checks, on the CPU */
     int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
-    double limit_s;  /* wall-clock limit of the launch; default 30 */
+    double limit_s;  /* wall-clock limit of the launch, from block to block; default 30 */
     uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
                         key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */
     char *text;      /* owned: the file as read */

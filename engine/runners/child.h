@@ -16,7 +16,6 @@ struct child {
     char log_line[4096];
     size_t n_log_line;
     struct trace_event assertion; /* the first device-side assert that was printed; kind "": none */
-    int advancing;                /* 1: the last run was at its limit while blocks came to their end */
 };
 
 int child_end(struct child *c, double wait_s); /* waits, kills, reaps; the status as of waitpid(), -1 unknown */

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENTS_MAX 1000u     /* a kernel with a trap on every line has fewer */
-#define CANCEL_GRACE_S 0.2   /* a block of the mission shape takes milliseconds */
-#define CRASH_WAIT_S 2.0     /* between the end of the socket and that of the process */
-#define ADVANCING_SHARE 0.25 /* of the limit: when nothing was done for longer, nothing may ever be */
+#define EVENTS_MAX 1000u   /* a kernel with a trap on every line has fewer */
+#define CANCEL_GRACE_S 0.2 /* a block of the mission shape takes milliseconds */
+#define CRASH_WAIT_S 2.0   /* between the end of the socket and that of the process */
 
 enum outcome {
     OUTCOME_NONE,
@@ -28,7 +27,7 @@ struct run {
     int id;
     enum outcome outcome;
     double done, total;      /* blocks; 0: nothing was said of them */
-    double advanced_at;      /* when more were done */
+    double advanced_at;      /* when one came to its end, or the run began */
     char text[512];          /* the child's own sentence with its result */
     char stopped[32];        /* and its word for what ended the launch; "": none */
     size_t fatal;            /* 1 + index of the fatal event; 0: none */
@@ -36,14 +35,16 @@ struct run {
     struct err broke;        /* OUTCOME_BROKEN */
 };
 
-/* A file of the debugger's line tables as the user names it: those hold absolute names. */
+/* A file of the debugger's line tables as the user names it: those hold absolute names. A patched copy may stand there
+   under its own: clang 14 does not apply -ffile-prefix-map to __builtin_FILE(). */
 static void name_file(const struct trace *t, const char *file, char *out, size_t size)
 {
     const char *user = t->info.source_name;
     while (strncmp(user, "./", 2) == 0)
         user += 2;
     size_t n = strlen(file), n_user = strlen(user);
-    if (n_user && n > n_user && strcmp(file + n - n_user, user) == 0 && file[n - n_user - 1] == '/') {
+    const int is_user = n_user && n > n_user && strcmp(file + n - n_user, user) == 0 && file[n - n_user - 1] == '/';
+    if (is_user || (n && strcmp(file, t->info.compiled_path) == 0)) {
         snprintf(out, size, "%s", t->info.source_name);
         return;
     }
@@ -182,9 +183,11 @@ static void take_messages(struct run *run)
     }
 }
 
+/* A run whose blocks come to their end is slow, or the machine is: it ends by itself. */
 static void wait_for_outcome(struct run *run, double limit_s)
 {
-    double until = process_now_s() + limit_s, cancel_until = 0;
+    double cancel_until = 0;
+    run->advanced_at = process_now_s();
     while (run->outcome == OUTCOME_NONE) {
         child_pass_log(run->c, run->progress, 0);
         take_messages(run);
@@ -197,7 +200,7 @@ static void wait_for_outcome(struct run *run, double limit_s)
         }
         if (cancel_until > 0 && now > cancel_until)
             run->outcome = OUTCOME_CANCELLED;
-        else if (now > until)
+        else if (now > run->advanced_at + limit_s)
             run->outcome = OUTCOME_HUNG;
         else if (child_wait(run->c, cancel_until > 0 ? 5 : 50)) {
             err_errno(&run->broke, "", "waiting for the debuggee");
@@ -222,7 +225,8 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
         snprintf(where, n_where, "%s:%d", fatal->file, fatal->line);
     switch (run->outcome) {
     case OUTCOME_HUNG:
-        snprintf(what, size, "the kernel did not finish within %g s (scenario.limit)", limit_s);
+        snprintf(what, size, "the kernel did not finish within %g s%s (scenario.limit)", limit_s,
+                 run->done > 0 ? " of the last block that did" : "");
         if (run->total > 0)
             snprintf(what + strlen(what), size - strlen(what), "; %.0f of %.0f blocks were done", run->done,
                      run->total);
@@ -290,8 +294,6 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     char what[512], where[512], progress[512];
     struct trace_info *info = &run->t->info;
     int gone = run->outcome == OUTCOME_GONE;
-    run->c->advancing =
-        run->outcome == OUTCOME_HUNG && run->done > 0 && process_now_s() - run->advanced_at < ADVANCING_SHARE * limit_s;
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
     child_pass_log(run->c, run->progress, 1);
     take_assertion(run);
@@ -315,11 +317,6 @@ static int send_run(struct run *run)
     return wire_send(wire, WIRE_RUN, fields, t->fd, &run->broke);
 }
 
-int child_advancing(const struct child *c)
-{
-    return c->advancing;
-}
-
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress, struct err *err)
 {
     struct trace_info *info = &t->info;
@@ -338,7 +335,6 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     if (progress && progress->report)
         progress->report(progress->ctx, "running", 0, 0);
     c->assertion.kind[0] = '\0';
-    c->advancing = 0;
     run.id = ++c->last_id;
     if (send_run(&run))
         run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;

@@ -95,16 +95,15 @@ int child_start(const char *program, struct child **out, struct err *err); /* ER
 const struct child_hello *child_hello(const struct child *c);
 /* Asks the kernel for its plan. ERR_DECLINED carries the kernel's own sentence. */
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err);
-/* Launches into the live trace (fed from t->fed, where there is one) and waits, at most limit_s; t->info.workers
-   threads (0: as many as cores), t->info.tensor_core the products on the CPU. 0: complete, t->info.events may hold
-   traps and diverged barriers. -1 with ERR_RUN (crash, assert, deadlock, time limit: the text says which, and where the
-   last probe fired) or ERR_CANCELLED: the trace then holds what was written, its info the status and the events, and
-   the child is gone; start another. t->info.sites and source_name should be set before, so that the text can name lines
-   as the user does. */
+/* Launches into the live trace (fed from t->fed, where there is one) and waits, at most limit_s for another block to
+   come to its end, where the backend counts them, else for all; t->info.workers threads (0: as many as cores),
+   t->info.tensor_core the products on the CPU. 0: complete, t->info.events may hold traps and diverged barriers. -1
+   with ERR_RUN (crash, assert, deadlock, time limit: the text says which, and where the last probe fired) or
+   ERR_CANCELLED: the trace then holds what was written, its info the status and the events, and the child is gone;
+   start another. t->info.sites and source_name should be set before, so that the text can name lines as the user does.
+ */
 int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress,
               struct err *err);
-/* 1: the last child_run() came to its limit while blocks still came to their end: slow, as far as one can see. */
-int child_advancing(const struct child *c);
 
 /* Launches on the inputs of the live trace t, in a build without probes, and appends to t->info.launches what each
    kernel takes; counters: also how long the device itself says it ran, and hardware counters, or why there are none.

@@ -77,6 +77,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->kernel, sizeof info->kernel, child_hello(r->child)->kernel);
     copy_text(info->backend, sizeof info->backend, child_hello(r->child)->backend);
     copy_text(info->source_name, sizeof info->source_name, short_path(scenario->kernel));
+    copy_text(info->compiled_path, sizeof info->compiled_path, r->build.source_path);
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
     copy_text(info->define, sizeof info->define, scenario->define);
     copy_text(info->patch_name, sizeof info->patch_name, slash ? slash + 1 : scenario->patch);
@@ -176,7 +177,7 @@ static int first_pass(struct recorder *r, const struct scenario *scenario, const
 }
 
 /* Of more places than there is room for: those whose output is off, then others. A first pass that crashed or hung says
-   nothing, but the second one then shows how; one that was too slow would be too slow again. */
+   nothing, but the second one then shows how. */
 static int record_bounded(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                           struct bounded *b, struct record_selection *selection, const struct runner_progress *progress,
                           struct trace **out, struct err *err)
@@ -187,12 +188,6 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
         *err = first;
         return -1;
     }
-    if (failed && child_advancing(r->child))
-        return err_set(
-            err, ERR_RUN, first.where,
-            "%.3000s; nothing is recorded in the first pass of two, and the second would take as long: raise "
-            "scenario.limit, or let one pass do with a larger capture.mem or less to record",
-            first.message);
     if (failed && (warm_child(r, paths, scenario, r->probes, progress, err) != 0 ||
                    child_load(r->child, &scenario->problem, &selection->plan, err) != 0))
         return -1;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "attnscope.h"
 #include "behave_shared.h"
@@ -13,7 +14,7 @@ namespace
 
 constexpr int TILE = 8, D_MAX = 16;
 
-enum behaviour { FINE = 1, NULL_POINTER, ASSERT, ENDLESS, DIVERGED, PRINTS, NAN_MADE, SAYS_NO, EXITS, DEADLOCK };
+enum behaviour { FINE = 1, NULL_POINTER, ASSERT, ENDLESS, DIVERGED, PRINTS, NAN_MADE, SAYS_NO, EXITS, DEADLOCK, SLOW };
 
 __device__ void misbehave(int how, int row, volatile int *forever)
 {
@@ -37,6 +38,8 @@ __device__ void misbehave(int how, int row, volatile int *forever)
         __syncthreads(); // here: deadlock
     else if (how == DEADLOCK)
         __syncwarp(0xffu);
+    if (how == SLOW && row == 0)
+        usleep(1200000);
     if (how == EXITS && row == 3)
         quick_exit(7);
 }

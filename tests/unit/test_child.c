@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 /* enum behaviour of behave.cu */
-enum { FINE = 1, NULL_POINTER, ASSERT, ENDLESS, DIVERGED, PRINTS, NAN_MADE, SAYS_NO, EXITS, DEADLOCK };
+enum { FINE = 1, NULL_POINTER, ASSERT, ENDLESS, DIVERGED, PRINTS, NAN_MADE, SAYS_NO, EXITS, DEADLOCK, SLOW };
 
 #define KERNEL "tests/runners/behave.cu"
 #define HEADS 2
@@ -374,9 +374,24 @@ static void test_time_limit(void **state)
     struct err err;
     listen_to(&l);
     struct trace *t =
-        run_badly(ENDLESS, 0.5, &l, "hung", ERR_RUN, "did not finish within 0.5 s (scenario.limit); ", &err);
+        run_badly(ENDLESS, 0.5, &l, "hung", ERR_RUN, "did not finish within 0.5 s of the last block that did (scenario.limit); ", &err);
     assert_string_equal(t->info.stopped, "limit");
     first_tiles_are_there(t);
+    trace_free(t);
+}
+
+/* Two blocks of 1.2 s each, one after the other: together they take longer than the limit, each for itself does not. */
+static void test_slow_is_not_hung(void **state)
+{
+    (void)state;
+    struct child *c = start();
+    struct trace *t = make_trace(c, SLOW);
+    struct err err = {0};
+    t->info.workers = 1;
+    if (child_run(c, t, 2, NULL, &err))
+        fail_msg("%s", err.message);
+    assert_true(t->info.seconds > 2);
+    child_stop(c);
     trace_free(t);
 }
 
@@ -564,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_null_pointer),
         cmocka_unit_test(test_assert),
         cmocka_unit_test(test_time_limit),
+        cmocka_unit_test(test_slow_is_not_hung),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_exits),
