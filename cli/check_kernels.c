@@ -6,6 +6,7 @@
 #include "engine/session/repeat.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ struct tally {
     int cases, clean, declined, failed; /* failed: not clean, or other bits, or an error */
     int runs;
     double largest, largest_ratio; /* of the error of O, and of that to its bound */
+    double given, limit; /* of repeat_error_given(), and the most that a plan allows for it; NaN, 0: there is none */
 };
 
 static int set_number(struct scenario *s, const char *key, int value, struct err *err)
@@ -57,6 +59,32 @@ static int set_case(struct scenario *s, const struct kernel_case *k, int seed, s
     return scenario_check(s, err);
 }
 
+static void add_why(struct outcome *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_why(struct outcome *out, const char *format, ...)
+{
+    size_t used = out->status ? strlen(out->why) : 0;
+    va_list args;
+    if (used)
+        used += (size_t)snprintf(out->why + used, sizeof out->why - used, "; ");
+    if (used < sizeof out->why) {
+        va_start(args, format);
+        vsnprintf(out->why + used, sizeof out->why - used, format, args);
+        va_end(args);
+    }
+    out->status = 1;
+}
+
+/* A NaN is within no limit. */
+static void judge_repeated(struct outcome *out)
+{
+    const struct repeat_result *r = &out->repeated;
+    if (r->differing)
+        add_why(out, "%d of %d runs leave other bits than the first", r->differing, r->runs);
+    if (r->limit > 0 && !(repeat_error_given(r) <= r->limit))
+        add_why(out, "o is %.3g from float64 of the inputs as given, the kernel's plan allows %.3g",
+                repeat_error_given(r), r->limit);
+}
+
 /* The recorded run, judged; then the build without probes, again and again. */
 static int run_case(const struct options *o, const char *path, const struct kernel_case *k, int seed,
                     struct outcome *out, struct err *err)
@@ -77,13 +105,9 @@ static int run_case(const struct options *o, const char *path, const struct kern
         failed = repeat_measure(&s->paths, &s->scenario, k->repeats, options_progress(), &out->repeated, err);
     }
     session_free(s);
-    if (failed || !out->repeated.differing)
-        return failed;
-    const size_t used = out->status ? strlen(out->why) : 0;
-    snprintf(out->why + used, sizeof out->why - used, "%s%d of %d runs leave other bits than the first",
-             used ? "; " : "", out->repeated.differing, out->repeated.runs);
-    out->status = 1;
-    return 0;
+    if (!failed)
+        judge_repeated(out);
+    return failed;
 }
 
 static void add(struct tally *t, const struct outcome *x)
@@ -95,34 +119,45 @@ static void add(struct tally *t, const struct outcome *x)
     t->runs += x->repeated.runs;
     t->largest = fmax(t->largest, x->repeated.error.largest);
     t->largest_ratio = fmax(t->largest_ratio, x->repeated.error.largest_ratio);
+    if (x->repeated.runs)
+        t->given = fmax(t->given, x->repeated.error.unquantised.largest); /* NaN gives way */
+    t->limit = fmax(t->limit, x->repeated.limit);
 }
 
 static void write_outcome(const struct outcome *x, FILE *out)
 {
     fprintf(out, "  %s %-32s", x->status ? "FAIL" : x->declined ? "-   " : "ok  ", x->name);
-    if (x->repeated.runs)
-        fprintf(out, " max error %-9.3g of bound %-7.3g %d runs", x->repeated.error.largest,
-                x->repeated.error.largest_ratio, x->repeated.runs);
+    if (x->repeated.runs) {
+        fprintf(out, " max error %-9.3g of bound %-7.3g ", x->repeated.error.largest, x->repeated.error.largest_ratio);
+        if (!isnan(x->repeated.error.unquantised.rms))
+            fprintf(out, "unquantised %-9.3g ", x->repeated.error.unquantised.largest);
+        fprintf(out, "%d runs", x->repeated.runs);
+    }
     if (x->status || x->declined)
         fprintf(out, "%s%s", x->repeated.runs ? ": " : " ", x->why);
     fputc('\n', out);
     fflush(out);
 }
 
+static json_t *number_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
 static json_t *outcome_json(const struct outcome *x)
 {
     const struct repeat_result *r = &x->repeated;
     const int measured = r->runs > 0;
-    return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "case", x->name, "result",
-                     x->declined      ? "declined"
-                     : x->status == 0 ? "ok"
-                     : x->status == 1 ? "fail"
-                                      : "error",
-                     "runs", r->runs, "differing", r->differing, "largest_error",
-                     measured && isfinite(r->error.largest) ? json_real(r->error.largest) : json_null(),
-                     "largest_error_of_bound",
-                     measured && isfinite(r->error.largest_ratio) ? json_real(r->error.largest_ratio) : json_null(),
-                     "why", report_json_text(x->status || x->declined ? x->why : ""));
+    return json_pack(
+        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "case", x->name, "result",
+        x->declined      ? "declined"
+        : x->status == 0 ? "ok"
+        : x->status == 1 ? "fail"
+                         : "error",
+        "runs", r->runs, "differing", r->differing, "largest_error", number_json(measured ? r->error.largest : NAN),
+        "largest_error_of_bound", number_json(measured ? r->error.largest_ratio : NAN), "largest_error_unquantised",
+        number_json(measured ? r->error.unquantised.largest : NAN), "error_limit",
+        number_json(r->limit > 0 ? r->limit : NAN), "why", report_json_text(x->status || x->declined ? x->why : ""));
 }
 
 /* An error that a case meets is that case's outcome; -1 for none of them. */
@@ -145,7 +180,7 @@ static int check_kernel(const struct options *o, const char *path, json_t *resul
 {
     json_t *list = results ? json_array() : NULL;
     int worst = 0;
-    *tally = (struct tally){0};
+    *tally = (struct tally){.given = NAN};
     if (!results)
         printf("%s\n", path);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -167,16 +202,24 @@ static int check_kernel(const struct options *o, const char *path, json_t *resul
     return worst;
 }
 
+static void number_text(double x, char *text, size_t size)
+{
+    snprintf(text, size, isnan(x) ? "-" : "%.3g", x);
+}
+
 static void write_tallies(char *const *paths, const struct tally *tallies, size_t n)
 {
     int width = 6;
     for (size_t i = 0; i < n; i++)
         width = (int)strlen(paths[i]) > width ? (int)strlen(paths[i]) : width;
-    printf("\n%-*s  cases  clean  declined  runs  max error  of bound\n", width, "kernel");
+    printf("\n%-*s  cases  clean  declined  runs  max error  of bound  unquantised  allowed\n", width, "kernel");
     for (size_t i = 0; i < n; i++) {
         const struct tally *t = &tallies[i];
-        printf("%-*s  %5d  %5d  %8d  %4d  %9.3g  %8.3g%s\n", width, paths[i], t->cases, t->clean, t->declined, t->runs,
-               t->largest, t->largest_ratio,
+        char given[16], limit[16];
+        number_text(t->given, given, sizeof given);
+        number_text(t->limit > 0 ? t->limit : NAN, limit, sizeof limit);
+        printf("%-*s  %5d  %5d  %8d  %4d  %9.3g  %8.3g  %11s  %7s%s\n", width, paths[i], t->cases, t->clean,
+               t->declined, t->runs, t->largest, t->largest_ratio, given, limit,
                t->failed                 ? "  FAIL"
                : t->declined == t->cases ? "  FAIL: takes none"
                                          : "");

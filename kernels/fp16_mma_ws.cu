@@ -415,6 +415,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->br = BR;
     plan->bc = BC;
     plan->threads = THREADS;
+    plan->error_limit = problem->dtype == DTYPE_F16 ? 1e-3f : 0.0f;
     return NULL;
 }
 

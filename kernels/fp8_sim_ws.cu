@@ -399,6 +399,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->bc = BC;
     plan->threads = THREADS;
     plan->workspace_bytes = Workspace(problem).bytes;
+    plan->error_limit = 0.06f;
     return NULL;
 }
 

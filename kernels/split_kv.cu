@@ -274,6 +274,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->kv_splits = splits_of(problem);
     plan->workspace_bytes =
         static_cast<uint64_t>(rows_of(problem)) * plan->kv_splits * (problem->head_dim + 1) * sizeof(float);
+    plan->error_limit = problem->dtype == DTYPE_F16 ? 1e-3f : 0.0f;
     return NULL;
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 4
+#define ASC_ABI_VERSION 5
 
 enum asc_channel {
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
@@ -148,6 +148,9 @@ struct asc_plan {
     int32_t kv_splits;
     int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
     uint64_t workspace_bytes;
+    /* What the kernel promises on normal inputs: most that O is from float64 of the inputs as they were before anything
+       was quantised. 0: nothing. `attnscope check KERNEL.cu` holds it to that. */
+    float error_limit;
 };
 
 /* How many kv tiles a split has; the last ones may have fewer, or none. */

@@ -267,6 +267,7 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
         plan->kv_splits = (int32_t)wire_integer(message.json, "kv_splits", 0, ASC_SPLITS_MAX, 0);
         plan->workspace_bytes =
             (uint64_t)wire_integer(message.json, "workspace_bytes", 0, (long long)ASC_WORKSPACE_MAX, 0);
+        plan->error_limit = (float)wire_number(message.json, "error_limit", 0);
         plan->l_lanes = c->hello.conventions.l_lanes;
         if (message.kind != WIRE_PLAN || !plan->br || !plan->bc || !plan->threads) {
             child_end(c, 0);

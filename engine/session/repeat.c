@@ -1,5 +1,6 @@
 #include "engine/session/repeat.h"
 
+#include <math.h>
 #include <xxhash.h>
 
 static uint64_t outputs_of(const struct trace *t)
@@ -11,6 +12,11 @@ static uint64_t outputs_of(const struct trace *t)
     const uint64_t hash = XXH3_64bits(o, rows * (uint64_t)p->head_dim * dtype_bytes(type));
     const void *lse = trace_tensor(t, 'L', &type);
     return XXH3_64bits_withSeed(lse, rows * dtype_bytes(type), hash);
+}
+
+double repeat_error_given(const struct repeat_result *r)
+{
+    return isnan(r->error.unquantised.rms) ? r->error.largest : r->error.unquantised.largest;
 }
 
 int repeat_measure(const struct runner_paths *paths, const struct scenario *scenario, int runs,
@@ -28,6 +34,7 @@ int repeat_measure(const struct runner_paths *paths, const struct scenario *scen
         const uint64_t outputs = outputs_of(t);
         if (i == 0) {
             first = outputs;
+            out->limit = t->plan.error_limit;
             failed = output_error_judge(t, &out->error, err) != 0;
         }
         out->runs++;

@@ -1,6 +1,7 @@
 #include "engine/runners/debuggee/debuggee.h"
 #include "probes/layout.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,6 +113,11 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
     if (plan->workspace_bytes > ASC_WORKSPACE_MAX) {
         snprintf(why, size, "%s plans a workspace of %llu bytes: expected 0..%llu", kernel->name,
                  (unsigned long long)plan->workspace_bytes, (unsigned long long)ASC_WORKSPACE_MAX);
+        return -1;
+    }
+    if (!(plan->error_limit >= 0) || !isfinite(plan->error_limit)) {
+        snprintf(why, size, "%s plans an error limit of %g: expected 0 or more", kernel->name,
+                 (double)plan->error_limit);
         return -1;
     }
     return 0;
