@@ -56,7 +56,7 @@ struct cause_parameter {
     double (*value)(const struct cause_tile *tile, int i);
     void (*describe)(const struct oracle_case *c, double value, char *text, size_t bytes);
 };
-extern const struct cause_parameter parameter_split, parameter_slope;
+extern const struct cause_parameter parameter_split, parameter_slope, parameter_other_bias;
 extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_m_unit, parameter_unit_pair,
     parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
     parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,

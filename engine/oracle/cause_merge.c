@@ -5,6 +5,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -176,6 +177,48 @@ int cause_merge_unweighted(struct candidate *k)
 int cause_merge_without_l(struct candidate *k)
 {
     return merged(k, &(struct merging){.of_m = 1});
+}
+
+/* Weights, their sum and that of the outputs as f32 has them, where they leave its range: inf / inf, or x / inf, or
+   0 / 0. Below half the smallest subnormal an exponential is 0. */
+static void unshifted_row(const struct candidate *k, int r)
+{
+    const struct oracle_case *c = k->tile->c;
+    const int D = c->head_dim;
+    double *sums = k->tile->s->cause_operand, sum = 0; /* [D] */
+    int overflows = 0;
+    memset(sums, 0, (size_t)D * sizeof *sums);
+    for (int split = 0; split < c->kv_splits; split++) {
+        struct ending end;
+        const int kv = last_tile(c, split);
+        if (!take_ending(c, kv, r, &end))
+            continue;
+        const struct matrix *u = of_tile(c, kv, asc_u);
+        const double w = exp(end.lse);
+        overflows |= w > FLT_MAX;
+        sum += w;
+        for (int d = 0; d < D; d++)
+            sums[d] += w * dtype_load(u->dtype, u->data, (size_t)(r * u->row_stride + d)) / end.l;
+    }
+    const int vanishes = sum < 0.5 * FLT_TRUE_MIN && schedule_keys(c, r) > 0;
+    for (int d = 0; d < D; d++) {
+        double *want = &k->want[(size_t)r * (size_t)D + (size_t)d];
+        const int whole = !overflows && !vanishes, infinite = fabs(sums[d]) > FLT_MAX;
+        if (!whole || (infinite && sum > FLT_MAX))
+            *want = NAN;
+        else if (infinite || sum > FLT_MAX)
+            *want = infinite ? copysign(INFINITY, sums[d]) : 0;
+    }
+}
+
+int cause_merge_not_shifted(struct candidate *k)
+{
+    if (!merged(k, &(struct merging){.of_lse = 1})) /* whose bound counts roundings of the exponents as they are */
+        return 0;
+    k->makes_nan = 1;
+    for (int r = 0; r < k->tile->c->in_q.rows; r++)
+        unshifted_row(k, r);
+    return 1;
 }
 
 int cause_merge_not_divided(struct candidate *k)

@@ -49,6 +49,34 @@ int cause_s_bias_unscaled(struct candidate *k)
     return k->tile->c->bias.data && biased(k, k->tile->c, 1 / k->tile->c->scale);
 }
 
+int cause_s_bias_wrong_head(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    c.bias = c.other_bias[(int)k->parameter];
+    return k->tile->c->bias.data && c.bias.data && biased(k, &c, 1);
+}
+
+static double other_bias_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return i < OTHER_BIASES ? i : NAN;
+}
+
+static void other_bias_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    static const char *const names[OTHER_BIASES] = {[OTHER_BIAS_PREVIOUS_HEAD] = "the head before",
+                                                    [OTHER_BIAS_NEXT_HEAD] = "the head behind",
+                                                    [OTHER_BIAS_FIRST_HEAD] = "head 0",
+                                                    [OTHER_BIAS_FIRST_BATCH] = "the same head of sequence 0",
+                                                    [OTHER_BIAS_PREVIOUS_BATCH] =
+                                                        "the same head of the sequence before",
+                                                    [OTHER_BIAS_NEXT_BATCH] = "the same head of the sequence behind"};
+    (void)c;
+    snprintf(text, bytes, "%s", names[(int)value]);
+}
+
+const struct cause_parameter parameter_other_bias = {other_bias_value, other_bias_describe};
+
 static int with_slope(const struct candidate *k, double times)
 {
     struct oracle_case c = *k->tile->c;

@@ -59,6 +59,17 @@ enum {
     OTHER_QS
 };
 
+/* Biases that a kernel may take for those of its head and sequence: neighbours are counted round within the batch. */
+enum {
+    OTHER_BIAS_PREVIOUS_HEAD,
+    OTHER_BIAS_NEXT_HEAD,
+    OTHER_BIAS_FIRST_HEAD,
+    OTHER_BIAS_FIRST_BATCH, /* the same head of another sequence */
+    OTHER_BIAS_PREVIOUS_BATCH,
+    OTHER_BIAS_NEXT_BATCH,
+    OTHER_BIASES
+};
+
 /* How the elements of an input are codes: element (r, c) stands for its code's value (codes_value) times the scale of
    row first + r of its head. */
 struct coding {
@@ -86,7 +97,8 @@ struct oracle_case {
     int has_sink;
     double sink, alibi_slope;
     struct matrix bias;
-    int kv_splits; /* as in struct asc_plan */
+    struct matrix other_bias[OTHER_BIASES]; /* as bias, from elsewhere; data NULL: that is this very one */
+    int kv_splits;                          /* as in struct asc_plan */
     int q_len, kv_len, head_dim, br, bc;
     int q_tile;
     int o_dtype; /* enum dtype of the output */

@@ -252,14 +252,41 @@ static int list_other_q(const struct trace *t, const int32_t place[3], int rows,
     return 0;
 }
 
+/* The bias of the rows of this q tile, as it is for another head and sequence. */
+static struct matrix bias_rows(const struct trace *t, const float *bias, int batch, int head, int q_tile, int rows)
+{
+    const struct asc_strides s = asc_bias_strides(&t->problem);
+    return (struct matrix){bias + s.batch * batch + s.head * head + s.row * q_tile * t->plan.br, DTYPE_F32, s.row, rows,
+                           t->problem.kv_len};
+}
+
+static void take_biases(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
+{
+    const struct asc_problem *p = &t->problem;
+    const int batch = place[0], head = place[1], batches = p->batch, heads = p->heads;
+    enum dtype f32;
+    const float *bias = trace_tensor(t, 'b', &f32);
+    const int others[OTHER_BIASES][2] = {[OTHER_BIAS_PREVIOUS_HEAD] = {batch, (head + heads - 1) % heads},
+                                         [OTHER_BIAS_NEXT_HEAD] = {batch, (head + 1) % heads},
+                                         [OTHER_BIAS_FIRST_HEAD] = {batch, 0},
+                                         [OTHER_BIAS_FIRST_BATCH] = {0, head},
+                                         [OTHER_BIAS_PREVIOUS_BATCH] = {(batch + batches - 1) % batches, head},
+                                         [OTHER_BIAS_NEXT_BATCH] = {(batch + 1) % batches, head}};
+    if (!bias)
+        return;
+    c->bias = bias_rows(t, bias, batch, head, place[2], rows);
+    for (int i = 0; i < OTHER_BIASES; i++) {
+        const struct matrix other = bias_rows(t, bias, others[i][0], others[i][1], place[2], rows);
+        if (other.data != c->bias.data)
+            c->other_bias[i] = other;
+    }
+}
+
 /* Sink, slope and bias of this head; splits. */
 static void take_terms(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
 {
-    const struct asc_problem *p = &t->problem;
-    const struct asc_strides strides = asc_bias_strides(p);
     enum dtype f32;
     const float *sink = trace_tensor(t, 's', &f32), *alibi = trace_tensor(t, 'a', &f32);
-    const float *bias = trace_tensor(t, 'b', &f32);
     c->kv_splits = t->plan.kv_splits;
     if (sink) {
         c->has_sink = 1;
@@ -267,10 +294,7 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     }
     if (alibi)
         c->alibi_slope = (double)alibi[place[1]];
-    if (bias)
-        c->bias = (struct matrix){bias + strides.batch * place[0] + strides.head * place[1] +
-                                      strides.row * place[2] * t->plan.br,
-                                  DTYPE_F32, strides.row, rows, p->kv_len};
+    take_biases(t, place, rows, c);
 }
 
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out)

@@ -98,7 +98,9 @@ static inline float run_biased(const struct kernel_run *run, float score, int ro
     else if (run->bias && s->wrong_term == BIAS_DIVIDED)
         score += run->bias[(ptrdiff_t)i * s->kv_len + key] / run->scale;
     else if (run->bias)
-        score += run_in_unit(run, run->bias[(ptrdiff_t)i * s->kv_len + key], s->conventions.s_unit);
+        score += run_in_unit(
+            run, run->bias[((ptrdiff_t)i + (s->wrong_term == BIAS_OTHER_HEAD ? s->q_len : 0)) * s->kv_len + key],
+            s->conventions.s_unit);
     return score;
 }
 

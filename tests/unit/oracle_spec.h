@@ -97,7 +97,9 @@ enum wrong_term {
     MERGE_NOT_DIVIDED,  /* u for o */
     MERGE_EMPTY_COUNTS, /* lse 0 where no key is */
     MERGE_UNWEIGHTED,
-    MERGE_FIRST /* the first split alone */
+    MERGE_FIRST,       /* the first split alone */
+    MERGE_NOT_SHIFTED, /* exp(lse), whatever lse is */
+    BIAS_OTHER_HEAD
 };
 
 /* Mistakes about codes and their scales, in one operand. */
@@ -182,7 +184,7 @@ struct kernel_run {
     int *order;                        /* owned */
     int last_kv;                       /* the tile computed last, or -1 */
     void *q, *k, *v;                   /* owned, inputs: [q_len][D], [kv_len][D] */
-    float *bias;                       /* owned, [q_len][kv_len], or NULL */
+    float *bias;                       /* owned, [2][q_len][kv_len]: this head's and the next one's, or NULL */
     float *scales[3][2];               /* owned, of q, k and v: their own, and those of another head; NULL: no codes */
     float scale;
     struct tile_verdicts *out; /* owned */

@@ -128,6 +128,8 @@ static inline void run_merge_wrongly(const struct kernel_run *run, const struct 
         const struct ending end = run_ending(run, &splits[i], r);
         top = fmaxf(top, run_wrong_exponent(s, &end));
     }
+    if (s->wrong_term == MERGE_NOT_SHIFTED)
+        top = 0;
     for (int i = 0; i < (s->wrong_term == MERGE_FIRST ? 1 : n); i++) {
         const struct ending end = run_ending(run, &splits[i], r);
         const float weight = expf(run_wrong_exponent(s, &end) - top);
@@ -136,7 +138,7 @@ static inline void run_merge_wrongly(const struct kernel_run *run, const struct 
             u[d] += end.l > 0 ? weight * (s->wrong_term == MERGE_NOT_DIVIDED ? end.u[d] : end.u[d] / end.l) : 0;
     }
     for (int d = 0; d < D; d++)
-        u[d] = sum == 0 ? 0 : u[d] / sum;
+        u[d] = sum == 0 && s->wrong_term != MERGE_NOT_SHIFTED ? 0 : u[d] / sum;
 }
 
 static inline void run_end(const struct kernel_run *run, const struct state *splits, int n)
@@ -152,7 +154,7 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
             run_merge_lse(run, splits, n, r, &m_natural, &l, u);
         else
             run_merge(run, splits, n, r, &m_natural, &l, u);
-        if (by_lse && s->wrong_term >= MERGE_BASE_2)
+        if (by_lse && s->wrong_term >= MERGE_BASE_2 && s->wrong_term <= MERGE_NOT_SHIFTED)
             run_merge_wrongly(run, splits, n, r, u);
         if (run_sink_last(s) && !by_lse && l > 0)
             l += ldexpf(expf(run_sink(run) - m_natural), s->conventions.p_offset);

@@ -34,7 +34,8 @@ static struct spec spec_of(enum wrong_term wrong_term, int l_sink, unsigned seed
         wrong_term == ALIBI_NEXT_SLOPE) {
         s.alibi_slope = 0.25f;
         s.causal = ASC_CAUSAL_BOTTOM_RIGHT;
-    } else if (wrong_term == BIAS_FORGOTTEN || wrong_term == BIAS_SCALED || wrong_term == BIAS_DIVIDED) {
+    } else if (wrong_term == BIAS_FORGOTTEN || wrong_term == BIAS_SCALED || wrong_term == BIAS_DIVIDED ||
+               wrong_term == BIAS_OTHER_HEAD || wrong_term == BIAS_NEXT_ROW) {
         s.bias_sigma = 1;
     } else if (l_sink != ASC_SINK_NONE) {
         s.has_sink = 1;
@@ -43,6 +44,8 @@ static struct spec spec_of(enum wrong_term wrong_term, int l_sink, unsigned seed
         s.kv_splits = 4;
         s.merges_lse = 1;
     }
+    if (wrong_term == MERGE_NOT_SHIFTED)
+        s.scale = 5; /* logits beyond the range of exp in f32 in some rows, within it in others */
     if (wrong_term == MERGE_EMPTY_COUNTS) { /* the last split has no key for most rows */
         s.q_len = s.kv_len;
         s.q_tile = 1 + (int)seed % 3;

@@ -46,7 +46,7 @@ static inline void run_arrays(struct kernel_run *run)
 static inline float *test_bias(const struct spec *s)
 {
     uint64_t state = 4 * 7919 + s->seed;
-    const size_t n = (size_t)s->q_len * (size_t)s->kv_len;
+    const size_t n = 2 * (size_t)s->q_len * (size_t)s->kv_len;
     float *bias = s->bias_sigma > 0 ? calloc(n, sizeof *bias) : NULL;
     for (size_t i = 0; bias && i < n; i++)
         bias[i] = (float)(s->bias_sigma * test_normal(&state));
@@ -158,9 +158,12 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
         run->c.has_sink = 1;
         run->c.sink = (double)s->sink;
     }
-    if (run->bias)
-        run->c.bias = (struct matrix){run->bias + (ptrdiff_t)s->q_tile * s->br * s->kv_len, DTYPE_F32, s->kv_len, rows,
-                                      s->kv_len};
+    if (run->bias) {
+        const float *first = run->bias + (ptrdiff_t)s->q_tile * s->br * s->kv_len;
+        const ptrdiff_t head = (ptrdiff_t)s->q_len * s->kv_len;
+        run->c.bias = (struct matrix){first, DTYPE_F32, s->kv_len, rows, s->kv_len};
+        run->c.other_bias[OTHER_BIAS_NEXT_HEAD] = (struct matrix){first + head, DTYPE_F32, s->kv_len, rows, s->kv_len};
+    }
     run->c.kv_splits = s->kv_splits;
     const int splits = s->kv_splits > 1 ? s->kv_splits : 1, per_split = (tiles + splits - 1) / splits;
     struct state *ends = calloc((size_t)splits, sizeof *ends);
