@@ -44,6 +44,17 @@ __global__ void read_write(bool barrier)
     x[threadIdx.x] = y; // at: read-write
 }
 
+// Neighbouring elements, which a compiler would store 32 bytes at a time.
+__global__ void wide_write(bool barrier)
+{
+    __shared__ __align__(32) float x[128 * 8];
+    for (int e = 0; e < 8; e++)
+        x[threadIdx.x * 8 + e] = static_cast<float>(threadIdx.x + e); // with: wide-write
+    if (barrier)
+        __syncthreads();
+    sink[threadIdx.x] = x[(threadIdx.x + 32) % 128 * 8]; // at: wide-write
+}
+
 // All warps read, only the one that read last has met the writer.
 __global__ void many_readers(bool barrier)
 {
@@ -335,6 +346,8 @@ extern "C" int simt_case(const char *name)
     CASE("clean-write-read", write_read, 1, 128, 0, true)
     CASE("read-write", read_write, 1, 128, 0, false)
     CASE("clean-read-write", read_write, 1, 128, 0, true)
+    CASE("wide-write", wide_write, 1, 128, 0, false)
+    CASE("clean-wide-write", wide_write, 1, 128, 0, true)
     CASE("many-readers", many_readers, 1, 128, 0, false)
     CASE("clean-many-readers", many_readers, 1, 128, 0, true)
     CASE("lanes", lanes, 1, 32, 0, 0)

@@ -193,6 +193,8 @@ static void races(void **state)
     expect("clean-write-read", NULL, NULL, NULL);
     expect("read-write", "race", "read-write", NULL);
     expect("clean-read-write", NULL, NULL, NULL);
+    expect("wide-write", "race", "wide-write", NULL);
+    expect("clean-wide-write", NULL, NULL, NULL);
     expect("many-readers", "race", "many-readers", NULL);
     expect("clean-many-readers", NULL, NULL, NULL);
     expect("two-warps", "race", "two-warps", NULL);

@@ -33,6 +33,8 @@ const char *const simt_checked_clang_flags[] = {
     "-Wno-ignored-attributes",           /* __shared__ on a declaration */
     "-gdwarf-4",                         /* what every libbacktrace reads */
     "-ffp-exception-behavior=maytrap",   /* else a division moves in front of the test that guards it, and traps */
+    "-fno-vectorize",                    /* accesses of more than 16 bytes get no hooks */
+    "-fno-slp-vectorize",
     "-mllvm",
     "-tsan-instrument-func-entry-exit=0",
     NULL,
