@@ -373,8 +373,8 @@ static void test_time_limit(void **state)
     struct listener l;
     struct err err;
     listen_to(&l);
-    struct trace *t =
-        run_badly(ENDLESS, 0.5, &l, "hung", ERR_RUN, "did not finish within 0.5 s of the last block that did (scenario.limit); ", &err);
+    struct trace *t = run_badly(ENDLESS, 0.5, &l, "hung", ERR_RUN,
+                                "did not finish within 0.5 s of the last block that did (scenario.limit); ", &err);
     assert_string_equal(t->info.stopped, "limit");
     first_tiles_are_there(t);
     trace_free(t);
