@@ -66,7 +66,7 @@ extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_
     parameter_f16_core, parameter_zero_point_of_q, parameter_zero_point_of_k, parameter_wrong_scale_of_q,
     parameter_wrong_scale_of_k, parameter_wrong_scale_of_v, parameter_wrong_scale_of_qk, parameter_which_scale,
     parameter_format_of_q, parameter_format_of_k, parameter_format_of_v, parameter_code_zero_point, parameter_other_q,
-    parameter_rows;
+    parameter_rows, parameter_exponential;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 

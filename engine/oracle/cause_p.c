@@ -57,6 +57,20 @@ int cause_p_not_scaled_base_2(struct candidate *k)
     return c->conventions.s_unit == ASC_UNIT_RAW && cause_p_exponent_times(k, M_LN2 / values_natural_m(c));
 }
 
+/* m is in the unit of raw scores, and taken for one in that of the exponent. */
+int cause_p_m_not_scaled(struct candidate *k)
+{
+    struct oracle_case c = *k->tile->c;
+    struct judge_scratch s = cause_altered(k);
+    struct candidate pair = *k;
+    pair.parameter = 3 * ASC_UNIT_RAW + k->parameter;
+    if (c.conventions.s_unit != ASC_UNIT_RAW || c.conventions.m_unit != ASC_UNIT_RAW ||
+        !cause_declare_pair(&pair, &c, &s))
+        return 0;
+    local_p(&c, &s);
+    return 1;
+}
+
 static int against(const struct candidate *k, const double *m, const double *loose)
 {
     struct judge_scratch s = cause_altered(k);

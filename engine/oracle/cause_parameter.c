@@ -62,6 +62,20 @@ static void m_unit_pair_describe(const struct oracle_case *c, double value, char
 
 const struct cause_parameter parameter_m_unit_pair = {unit_pair_value, m_unit_pair_describe};
 
+static double exponential_value(const struct cause_tile *tile, int i)
+{
+    (void)tile;
+    return below(i + ASC_UNIT_SCALED, ASC_UNIT_LOG2 + 1);
+}
+
+static void exponential_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    (void)c;
+    snprintf(text, bytes, "%s", (int)value == ASC_UNIT_LOG2 ? "2^(scale · log2 e · s - m)" : "e^(scale · s - m)");
+}
+
+const struct cause_parameter parameter_exponential = {exponential_value, exponential_describe};
+
 static void fold_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     static const char *const names[] = {"none", "scale", "scale-log2e"};

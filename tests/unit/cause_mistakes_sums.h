@@ -82,6 +82,8 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
         return expf(x - m);
     case P_SCALED_AGAIN:
         return exponential(run, x * run->scale, m * run->scale);
+    case P_M_NOT_SCALED:
+        return expf(run->scale * x - m);
     case P_NOT_SCALED:
         return expf(x - m);
     case P_NOT_SCALED_2:
