@@ -301,10 +301,14 @@ static int nearly_all(uint64_t of, uint64_t n)
 int cause_named(const struct cause_evidence *e)
 {
     enum { LEAST = 16 };
-    if (!e->applicable || e->given_up || e->elements == 0 || e->discriminating < LEAST || e->rows < LEAST ||
-        e->values < CAUSE_VALUES)
+    if (!cause_fits(e) || e->discriminating < LEAST || e->rows < LEAST || e->values < CAUSE_VALUES)
         return 0;
     const double chance = (double)(e->chance_hit + 1) / (double)(e->chance_tried + 1);
-    return nearly_all(e->explained, e->elements) && nearly_all(e->discriminating, e->chance_seen) &&
-           (double)e->discriminating * -log(chance) >= 30;
+    return (double)e->discriminating * -log(chance) >= 30;
+}
+
+int cause_fits(const struct cause_evidence *e)
+{
+    return e->applicable && !e->given_up && e->elements > 0 && e->discriminating > 0 &&
+           nearly_all(e->explained, e->elements) && nearly_all(e->discriminating, e->chance_seen);
 }

@@ -255,5 +255,7 @@ int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct
 /* 1: it explains >= 99.99 % of all elements and of those that discriminate, >= 16 of these in >= 16 rows and
    with >= 16 different values, and n ln(1/pi) >= 30. */
 int cause_named(const struct cause_evidence *e);
+/* 1 if it explains what there is and something tells it from the right formula, be that enough for a name or not. */
+int cause_fits(const struct cause_evidence *e);
 
 #endif

@@ -195,7 +195,8 @@ static int stored_otherwise(const struct trace *t, enum asc_channel ch)
     return 0;
 }
 
-static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage)
+/* few: a cause fits, but on less than it takes to be named. */
+static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, int few)
 {
     const char *label = channel_label(f->channel);
     const struct cause_evidence *e = &f->evidence;
@@ -212,7 +213,8 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         return;
     }
     if (f->cause == CAUSE_NONE) {
-        snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: no known cause", label, bad, all);
+        snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: no known cause%s", label, bad, all,
+                 few ? ", on too little to tell: a larger shape or other inputs may name one" : "");
         return;
     }
     const int detailed = f->detail[0] != 0;
@@ -265,6 +267,7 @@ static void find_channel(const struct testing *testing, enum asc_channel ch, str
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
     const int first = declarations_first(testing->summary);
+    int few = 0;
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
@@ -273,8 +276,10 @@ static void find_channel(const struct testing *testing, enum asc_channel ch, str
             if (cause_channel(cause) == ch && cause_is_declaration(cause) == (pass == 0 ? first : !first) &&
                 may_be(testing->summary, (enum cause)cause) && cause_named(&testing->evidence[cause]))
                 take_cause(testing, cause, f);
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+        few |= cause_channel(cause) == ch && cause_fits(&testing->evidence[cause]);
     first_bad_element(testing->j, testing->t, testing->scratch, f);
-    write_text(f, testing->t, stage);
+    write_text(f, testing->t, stage, few);
 }
 
 static void tiles_left_out(const struct summary *summary, struct finding *f)

@@ -24,10 +24,17 @@ static void rule(void **state)
     assert_false(cause_named(&e));
     e = good;
     e.discriminating--;
+    e.chance_seen--;
     assert_false(cause_named(&e));
+    assert_true(cause_fits(&e));
+    e.discriminating = e.chance_seen = 0;
+    assert_false(cause_fits(&e));
     e = good;
     e.rows--;
     assert_false(cause_named(&e));
+    assert_true(cause_fits(&e));
+    e.explained--;
+    assert_false(cause_fits(&e));
     e = good;
     e.values--;
     assert_false(cause_named(&e));
