@@ -85,6 +85,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
         return "head_dim must be at most 16";
     plan->br = plan->bc = TILE;
     plan->threads = problem->head_dim == 13 ? 5000 : TILE;
+    plan->error_limit = problem->head_dim == 12 ? NAN : problem->head_dim == 11 ? 0.25f : 0.0f;
     return nullptr;
 }
 

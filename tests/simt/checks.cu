@@ -44,15 +44,19 @@ __global__ void read_write(bool barrier)
     x[threadIdx.x] = y; // at: read-write
 }
 
-// Neighbouring elements, which a compiler would store 32 bytes at a time.
+// Two vectors side by side, which a compiler would store as one of 32 bytes.
 __global__ void wide_write(bool barrier)
 {
-    __shared__ __align__(32) float x[128 * 8];
+    __shared__ __align__(32) __half x[128 * 16];
+    __align__(16) __half2 out[8];
+#pragma unroll
     for (int e = 0; e < 8; e++)
-        x[threadIdx.x * 8 + e] = static_cast<float>(threadIdx.x + e); // with: wide-write
+        out[e] = __floats2half2_rn(source[2 * e] * threadIdx.x, source[2 * e + 1] * threadIdx.x);
+    reinterpret_cast<uint4 *>(x + threadIdx.x * 16)[0] = reinterpret_cast<const uint4 *>(out)[0]; // with: wide-write
+    reinterpret_cast<uint4 *>(x + threadIdx.x * 16)[1] = reinterpret_cast<const uint4 *>(out)[1];
     if (barrier)
         __syncthreads();
-    sink[threadIdx.x] = x[(threadIdx.x + 32) % 128 * 8]; // at: wide-write
+    sink[threadIdx.x] = __half2float(x[(threadIdx.x + 32) % 128 * 16]); // at: wide-write
 }
 
 // All warps read, only the one that read last has met the writer.

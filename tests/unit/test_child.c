@@ -291,6 +291,13 @@ static void test_declines(void **state)
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
     assert_int_equal(err.code, ERR_DECLINED);
     has(err.message, "5000 threads");
+    p.head_dim = 12;
+    assert_int_equal(child_load(c, &p, &plan, &err), -1);
+    assert_int_equal(err.code, ERR_DECLINED);
+    has(err.message, "an error limit of nan");
+    p.head_dim = 11;
+    assert_int_equal(child_load(c, &p, &plan, &err), 0);
+    assert_true(plan.error_limit == 0.25f);
     p = problem(FINE);
     assert_int_equal(child_load(c, &p, &plan, &err), 0); /* it is not the worse for it */
     child_stop(c);
