@@ -276,13 +276,15 @@ ASC_CALLED void asc_stamp(int channel, int32_t slot, int32_t kv)
     const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
     if (warp >= static_cast<uint32_t>(asc_state.warps))
         return;
-#ifdef ASC_NVCC
-    /* One lane of those present; with several groups of a diverged warp any of them may win. */
-    if (static_cast<uint32_t>(__ffs(static_cast<int>(__activemask()))) != thread % 32 + 1)
-        return;
-#endif
     unsigned char *const tile =
         asc_state.trace + map.offset + slot * map.slot_stride + (asc_per_kv(channel) ? kv : 0) * map.kv_stride;
+#ifdef ASC_NVCC
+    /* One lane for each tile that the lanes present record; with several groups of a diverged warp any of them may
+       win. */
+    const unsigned same = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(tile));
+    if (static_cast<uint32_t>(__ffs(static_cast<int>(same))) != thread % 32 + 1)
+        return;
+#endif
     reinterpret_cast<volatile uint64_t *>(tile)[warp] = asc_clock();
 }
 

@@ -2,7 +2,8 @@
    makes of it: measured on an H200, a warp that writes 128 bytes side by side reaches 52.7 GB/s, 64 bytes 45, 32 bytes
    25, and single floats apart (the accumulators of mma.sync, a row per lane) 2 to 3. So each warp has a window of
    shared memory behind the kernel's own, lays its values there as the tile has them, and sends the window line by line.
-   ASC_LAUNCH makes the room; without it, and in a diverged warp, values go out as they are. */
+   ASC_LAUNCH makes the room; without it, in a diverged warp and where lanes work on different tiles, values go out as
+   they are. */
 #ifndef PROBES_STAGING_H
 #define PROBES_STAGING_H
 
@@ -49,12 +50,15 @@ static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
     return want[1] ? all : own;
 }
 
-/* This warp's window; NULL where there is none, or where lanes are missing: to wait for them would be to synchronise.
- */
-ASC_DEVICE unsigned char *asc_window()
+/* This warp's window onto the tile at `values`. NULL where there is none; where lanes are missing: to wait for them
+   would be to synchronise; where a lane records another tile: a window holds elements of one. */
+ASC_DEVICE unsigned char *asc_window(const unsigned char *values)
 {
     const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
     if (warp >= asc_state.staging_warps || __activemask() != ASC_ALL)
+        return nullptr;
+    const unsigned long long tile = reinterpret_cast<unsigned long long>(values);
+    if (!__all_sync(ASC_ALL, tile == __shfl_sync(ASC_ALL, tile, 0)))
         return nullptr;
     return asc_shared + asc_state.staging_offset + warp * ASC_STAGE;
 }
@@ -156,7 +160,7 @@ ASC_DEVICE void asc_each(asc_visit &visit, const int n, Row row, Col col, Value 
     bool staged = false;
 #ifdef ASC_NVCC
     if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
-        unsigned char *const window = n > 1 ? asc_window() : nullptr;
+        unsigned char *const window = n > 1 ? asc_window(visit.values) : nullptr;
         staged = window != nullptr;
         if (staged)
             asc_stage<T>(visit, window, n, row, col, value);

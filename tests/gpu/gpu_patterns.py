@@ -21,19 +21,20 @@ ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
 BACKENDS = os.environ.get("PATTERNS_BACKENDS", "gpu,cpu").split(",")
 
 
+def record(folder, backend, *arguments):
+    path = Path(folder) / f"{backend}.safetensors"
+    done = subprocess.run([ATTNSCOPE, "run", "tests/gpu/patterns.cu", *arguments, "--backend", backend, "--save",
+                           str(path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    if not path.exists():
+        raise RuntimeError(done.stdout + done.stderr)
+    return Trace(path)
+
+
 class Patterns(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.trace = {}
-        for backend in BACKENDS:
-            path = Path(cls.folder.name) / f"{backend}.safetensors"
-            done = subprocess.run([ATTNSCOPE, "run", "tests/gpu/patterns.cu", "--shape", "1,1,64,64", "--backend",
-                                   backend, "--save", str(path)], cwd=ROOT, capture_output=True, text=True,
-                                  timeout=120, check=False)
-            if not path.exists():
-                raise RuntimeError(done.stdout + done.stderr)
-            cls.trace[backend] = Trace(path)
+        cls.trace = {b: record(cls.folder.name, b, "--shape", "1,1,64,64") for b in BACKENDS}
 
     @classmethod
     def tearDownClass(cls):
@@ -78,6 +79,25 @@ class Patterns(unittest.TestCase):
     def test_beyond_the_tile(self):
         for trace in self.trace.values():
             self.assertEqual(trace.values("dropped", 0, 11)[5], 128)
+
+
+class TilePerLane(unittest.TestCase):
+    """The lanes of a warp record different tiles: each value arrives in its own lane's, and each tile has the stamps of
+    all four warps."""
+
+    def test_every_lane_in_its_own_tile(self):
+        for backend in BACKENDS:
+            with self.subTest(backend), tempfile.TemporaryDirectory() as folder:
+                trace = record(folder, backend, "--shape", "1,32,64,64", "-D", "TILE_PER_LANE=1")
+                slots = trace.values("slot", 0, 3 * 32)
+                for slot in range(32):
+                    head = slots[3 * slot + 1]
+                    self.assertEqual(trace.values("channel.s", slot * 4096, 4096),
+                                     [4096 * head + at for at in range(4096)], f"{backend} s, head {head}")
+                    self.assertEqual(trace.values("channel.m", slot * 64, 64),
+                                     [4096 * head + 64 * row for row in range(64)], f"{backend} m, head {head}")
+                    for channel in "sm":
+                        self.assertTrue(all(trace.values(f"stamp.{channel}", slot * 4, 4)), f"{backend} {channel}")
 
 
 def half(x):

@@ -6,6 +6,33 @@
 
 #define VALUE(r, c) (static_cast<float>((r)*64 + (c)))
 
+/* 1: the lanes of a warp work on different heads. */
+#ifndef TILE_PER_LANE
+#define TILE_PER_LANE 0
+#endif
+ASC_CHOICES(TILE_PER_LANE, 0, 1);
+
+/* Lane l works on head l: it has the 16 rows of its warp there, half a row at a time. */
+__global__ void tile_per_lane(float *lse, int q_len)
+{
+    const int row0 = threadIdx.x / 32 * 16, head = threadIdx.x % 32;
+    ASC_TILE(blockIdx.z, head, blockIdx.x);
+    for (int half = 0; half < 32; half++) {
+        const int row = row0 + half / 2, col0 = half % 2 * 32;
+        float values[32];
+#pragma unroll
+        for (int i = 0; i < 32; i++)
+            values[i] = VALUE(row, col0 + i) + 4096.0f * head;
+        ASC_EACH(s, 0, 32, row, col0 + i, values[i]);
+        if (half % 2 == 0) {
+            float m = VALUE(row, 0) + 4096.0f * head;
+            ASC_ROW(m, 0, row, m);
+        }
+    }
+    if (threadIdx.x < 32 && blockIdx.x * 64 < q_len)
+        lse[head * q_len + blockIdx.x * 64] = 0;
+}
+
 __global__ void patterns(float *lse, int q_len)
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row0 = 16 * warp;
@@ -48,6 +75,8 @@ static const char *plan(const asc_problem *problem, asc_plan *plan)
 {
     if (problem->head_dim != 64)
         return "head_dim must be 64";
+    if (TILE_PER_LANE && problem->heads != 32)
+        return "heads must be 32";
     plan->br = plan->bc = 64;
     plan->threads = 128;
     return nullptr;
@@ -55,7 +84,9 @@ static const char *plan(const asc_problem *problem, asc_plan *plan)
 
 static const char *launch(const asc_problem *problem, void *stream)
 {
-    const dim3 grid((problem->q_len + 63) / 64, problem->heads, problem->batch);
+    const dim3 grid((problem->q_len + 63) / 64, TILE_PER_LANE ? 1 : problem->heads, problem->batch);
+    if (TILE_PER_LANE)
+        return ASC_LAUNCH(tile_per_lane, grid, 128, 0, stream, problem->lse, problem->q_len);
     return ASC_LAUNCH(patterns, grid, 128, 0, stream, problem->lse, problem->q_len);
 }
 
