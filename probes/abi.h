@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 5
+#define ASC_ABI_VERSION 6
 
 enum asc_channel {
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
@@ -138,14 +138,20 @@ static inline uint64_t asc_bias_count(const struct asc_problem *problem)
     return problem->bias_kind == ASC_BIAS_NONE ? 0 : one * heads * batch;
 }
 
+/* How split KV deals the kv tiles to its states: ranges of asc_split_tiles() each, one after the other; or tile t to
+   state t % kv_splits. */
+enum asc_kv_deal { ASC_DEAL_RANGES, ASC_DEAL_ROUND_ROBIN };
+
 /* How a kernel tiles this problem: q tiles of br rows, kv tiles of bc rows. */
 struct asc_plan {
     int32_t br, bc;
     int32_t threads; /* per block, at most 1024 */
-    /* Split KV, 0 or 1: none. The kv tiles are cut into ranges of asc_split_tiles() each, one after the other. Each has
-       m, l and u of its own, which begin anew at the first tile that it visits; o and lse come from merging what the
-       ranges end with, weighted by exp(m + ln l). A range without any key has l = 0 and weighs nothing. */
+    /* Split KV, 0 or 1: none. The kv tiles are dealt to so many states, of blocks or of warps of one block: see
+       asc_state_of(). Each has m, l and u of its own, which begin anew at the first tile that it visits; o and lse come
+       from merging what the states end with, weighted by exp(m + ln l). A state without any key has l = 0 and weighs
+       nothing. */
     int32_t kv_splits;
+    int32_t kv_deal; /* enum asc_kv_deal */
     int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
     uint64_t workspace_bytes;
     /* What the kernel promises on normal inputs: most that O is from float64 of the inputs as they were before anything
@@ -153,10 +159,20 @@ struct asc_plan {
     float error_limit;
 };
 
-/* How many kv tiles a split has; the last ones may have fewer, or none. */
-static inline int32_t asc_split_tiles(int32_t kv_tiles, int32_t kv_splits)
+/* How many kv tiles a range has; the last ones may have fewer, or none. */
+ASC_INLINE int32_t asc_split_tiles(int32_t kv_tiles, int32_t kv_splits)
 {
     return kv_splits > 1 ? (kv_tiles - 1) / kv_splits + 1 : kv_tiles;
+}
+
+/* The state that kv tile `tile` of `kv_tiles` belongs to, from 0. Whatever judges, feeds, merges or shows asks here and
+   nowhere else: another way to deal is another case here. */
+ASC_INLINE int32_t asc_state_of(const struct asc_plan *plan, int32_t kv_tiles, int32_t tile)
+{
+    if (plan->kv_splits <= 1)
+        return 0;
+    return plan->kv_deal == ASC_DEAL_ROUND_ROBIN ? tile % plan->kv_splits
+                                                 : tile / asc_split_tiles(kv_tiles, plan->kv_splits);
 }
 
 /* In which unit scores and maxima are captured, relative to the dot product q.k: times 1, scale, scale * log2(e). */

@@ -28,6 +28,8 @@ const char *const problem_bias_names[] = {
     [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
     [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
 
+const char *const plan_deal_names[] = {[ASC_DEAL_RANGES] = "ranges", [ASC_DEAL_ROUND_ROBIN] = "round-robin", NULL};
+
 const char *channel_name(enum asc_channel ch)
 {
     return channels[ch].name;
@@ -225,9 +227,11 @@ int problem_o_dtype(const struct asc_problem *p, int declared)
 
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES])
 {
-    char splits[24] = "";
+    char splits[40] = "";
+    const int deal = plan ? plan->kv_deal : ASC_DEAL_RANGES;
     if (plan && plan->kv_splits > 1)
-        snprintf(splits, sizeof splits, " splits %d", (int)plan->kv_splits);
+        snprintf(splits, sizeof splits, " splits %d%s%s", (int)plan->kv_splits, deal == ASC_DEAL_RANGES ? "" : " ",
+                 deal == ASC_DEAL_RANGES ? "" : plan_deal_names[deal]);
     snprintf(text, TERMS_BYTES, "%s%s%s%s", p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "",
              p->bias_kind != ASC_BIAS_NONE ? " bias" : "", splits);
 }
@@ -241,6 +245,9 @@ static int plan_check(const struct asc_plan *plan, const struct layout_types *ty
         return err_set(err, ERR_INPUT, "plan", "%d threads; a block has 1 to 1024", plan->threads);
     if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX)
         return err_set(err, ERR_INPUT, "plan", "%d kv splits; there are 0 to %d", plan->kv_splits, ASC_SPLITS_MAX);
+    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_ROUND_ROBIN)
+        return err_set(err, ERR_INPUT, "plan", "kv_deal is %d; it is %d or %d", plan->kv_deal, ASC_DEAL_RANGES,
+                       ASC_DEAL_ROUND_ROBIN);
     if (plan->l_lanes < 0 || plan->l_lanes > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d partial sums in a row of l; there are 0 to 1024", plan->l_lanes);
     if (plan->workspace_bytes > ASC_WORKSPACE_MAX)

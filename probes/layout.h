@@ -71,11 +71,12 @@ int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, 
 int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
                 struct layout *out, struct err *err);
 
-/* By enum asc_causal, asc_layout, asc_bias, then NULL: as scenarios and saved traces write them. */
-extern const char *const problem_causal_names[], *const problem_layout_names[], *const problem_bias_names[];
+/* By enum asc_causal, asc_layout, asc_bias, asc_kv_deal, then NULL: as scenarios and saved traces write them. */
+extern const char *const problem_causal_names[], *const problem_layout_names[], *const problem_bias_names[],
+                                                                                    *const plan_deal_names[];
 
-/* " sink alibi bias splits 4": what of that a run has; "" for none. */
-enum { TERMS_BYTES = 48 };
+/* " sink alibi bias splits 4 round-robin": what of that a run has; "" for none. */
+enum { TERMS_BYTES = 64 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 
 /* "f16", or of Q, K and V where they differ "f16/e4m3/u8". */

@@ -29,6 +29,7 @@ const struct trace_field trace_plan_fields[] = {
     FIELD(asc_plan, kv_splits, NULL),
     {0},
 };
+const struct trace_field trace_plan_deal[] = {FIELD(asc_plan, kv_deal, plan_deal_names), {0}};
 const struct trace_field trace_run_fields[] = {FIELD(trace_info, workers, NULL), {0}};
 const struct trace_field trace_event_fields[] = {FIELD(trace_event, line, NULL), {0}};
 const struct trace_field trace_site_fields[] = {FIELD(trace_site, line, NULL), {0}};

@@ -110,6 +110,8 @@ static int read_plan(const struct entry *e, const json_t *from, struct trace *t)
         get_count(e, from, "workspace_bytes", 0, (int64_t)ASC_WORKSPACE_MAX, &workspace) != 0)
         return -1;
     t->plan.workspace_bytes = (uint64_t)workspace;
+    if (json_object_get(from, trace_plan_deal->key) && get_fields(e, from, trace_plan_deal, &t->plan) != 0)
+        return -1;
     return get_fields(e, from, trace_plan_fields, &t->plan);
 }
 

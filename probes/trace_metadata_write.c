@@ -66,6 +66,8 @@ static json_t *plan_value(const struct asc_plan *plan)
 {
     json_t *value = json_object();
     put_fields(value, trace_plan_fields, plan);
+    if (plan->kv_deal != ASC_DEAL_RANGES)
+        put_fields(value, trace_plan_deal, plan);
     if (plan->workspace_bytes)
         json_object_set_new(value, "workspace_bytes", json_integer((json_int_t)plan->workspace_bytes));
     return value;

@@ -46,8 +46,8 @@ static int next_piece(const struct oracle_case *c, const double *s, int own, int
     const int visits = c->n_visited > 0 ? c->n_visited : c->kv_tiles;
     if (*i >= visits)
         return 0;
-    const int before = *i > 0 ? (c->n_visited > 0 ? c->order[*i - 1] : *i - 1) : -1;
-    piece->kv = c->n_visited > 0 ? c->order[*i] : *i;
+    const int before = *i > 0 ? schedule_nth(c, *i - 1) : -1;
+    piece->kv = schedule_nth(c, *i);
     piece->cols = flow_tile(c, piece->kv, &piece->first);
     piece->s = s + (size_t)piece->row * (size_t)c->kv_len + (size_t)piece->first;
     if (before < 0 || schedule_split(c, before) != schedule_split(c, piece->kv))

@@ -98,7 +98,7 @@ struct oracle_case {
     double sink, alibi_slope;
     struct matrix bias;
     struct matrix other_bias[OTHER_BIASES]; /* as bias, from elsewhere; data NULL: that is this very one */
-    int kv_splits;                          /* as in struct asc_plan */
+    int kv_splits, kv_deal;                 /* as in struct asc_plan */
     int q_len, kv_len, head_dim, br, bc;
     int q_tile;
     int o_dtype; /* enum dtype of the output */

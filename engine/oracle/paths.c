@@ -200,7 +200,7 @@ static void walk(struct work *x, struct paths *out)
 {
     int split = -1;
     for (int i = 0; i < (x->run->n_visited > 0 ? x->run->n_visited : out->kv_tiles); i++) {
-        const int kv = x->run->n_visited > 0 ? x->run->order[i] : i, own = schedule_split(x->run, kv);
+        const int kv = schedule_nth(x->run, i), own = schedule_split(x->run, kv);
         out->tile[kv].visited = x->run->n_visited > 0;
         for (int way = 0; way <= PATHS; way++)
             if (way != PATH_RUN)

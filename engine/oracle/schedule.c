@@ -57,12 +57,27 @@ int schedule_masked(const struct oracle_case *c, int kv)
 
 int schedule_splits(const struct oracle_case *c)
 {
-    return c->kv_tiles > 0 ? schedule_split(c, c->kv_tiles - 1) + 1 : 1;
+    int most = 0;
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        most = schedule_split(c, kv) > most ? schedule_split(c, kv) : most;
+    return most + 1;
 }
 
 int schedule_split(const struct oracle_case *c, int kv)
 {
-    return kv / asc_split_tiles(c->kv_tiles, c->kv_splits);
+    const struct asc_plan plan = {.kv_splits = c->kv_splits, .kv_deal = c->kv_deal};
+    return asc_state_of(&plan, c->kv_tiles, kv);
+}
+
+int schedule_nth(const struct oracle_case *c, int i)
+{
+    if (c->n_visited > 0)
+        return c->order[i];
+    for (int split = 0; c->kv_splits > 1; split++)
+        for (int kv = 0; kv < c->kv_tiles; kv++)
+            if (schedule_split(c, kv) == split && i-- == 0)
+                return kv;
+    return i;
 }
 
 int schedule_visit(const struct oracle_case *c, int split, int i, int *seen)

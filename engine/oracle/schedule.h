@@ -29,10 +29,13 @@ int schedule_visible(const struct oracle_case *c, int r, int kv);
 /* 1 if no row of this q tile sees any key of the tile: a kernel may visit it or skip it. */
 int schedule_masked(const struct oracle_case *c, int kv);
 
-/* Into how many splits the kv tiles are cut, those without a tile left out (1: they are not), and which one a tile
+/* How many splits the kv tiles are dealt to, those without a tile left out (1: they are not), and which one a tile
    belongs to. */
 int schedule_splits(const struct oracle_case *c);
 int schedule_split(const struct oracle_case *c, int kv);
+
+/* The i-th kv tile as the kernel visited them; where no visit is known, of all, split by split. */
+int schedule_nth(const struct oracle_case *c, int i);
 
 /* The kv tile of the visit i, which becomes seen[kv]; -1: there is none, it is another split's, or was seen. */
 int schedule_visit(const struct oracle_case *c, int split, int i, int *seen);

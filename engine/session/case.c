@@ -21,8 +21,9 @@ static uint64_t first_visit(const struct trace *t, int slot, int kv)
    after the other. */
 static int comes_before(const struct trace *t, const uint64_t *when, int a, int b)
 {
-    const int tiles = asc_split_tiles(t->layout.kv_tiles, t->plan.kv_splits);
-    return a / tiles != b / tiles ? a < b : when[a] < when[b];
+    const int of_a = asc_state_of(&t->plan, t->layout.kv_tiles, a),
+              of_b = asc_state_of(&t->plan, t->layout.kv_tiles, b);
+    return of_a != of_b ? of_a < of_b : when[a] < when[b];
 }
 
 int visiting_order(const struct trace *t, int slot, int *order)
@@ -288,6 +289,7 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     enum dtype f32;
     const float *sink = trace_tensor(t, 's', &f32), *alibi = trace_tensor(t, 'a', &f32);
     c->kv_splits = t->plan.kv_splits;
+    c->kv_deal = t->plan.kv_deal;
     if (sink) {
         c->has_sink = 1;
         c->sink = (double)sink[place[1]];

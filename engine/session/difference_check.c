@@ -40,6 +40,9 @@ static int check_plan(const struct pair *x, struct err *err)
         return refuse(x, "its tiles are %d x %d, there %d x %d", b->br, b->bc, a->br, a->bc);
     if (a->kv_splits != b->kv_splits)
         return refuse(x, "it has %d kv splits, there %d", b->kv_splits, a->kv_splits);
+    if (a->kv_deal != b->kv_deal)
+        return refuse(x, "its kv tiles are dealt to the splits as %s, there as %s", plan_deal_names[b->kv_deal],
+                      plan_deal_names[a->kv_deal]);
     if (a->l_lanes != b->l_lanes)
         return refuse(x, "its l has %d lanes, there %d", b->l_lanes, a->l_lanes);
     return 0;

@@ -68,6 +68,9 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
     if (a->kv_splits != b->kv_splits)
         return err_set(err, ERR_INPUT, path, "can not feed this run: it has %d kv splits, the kernel %d", b->kv_splits,
                        a->kv_splits);
+    if (a->kv_deal != b->kv_deal)
+        return err_set(err, ERR_INPUT, path, "can not feed this run: its kv tiles are dealt as %s, the kernel's as %s",
+                       plan_deal_names[b->kv_deal], plan_deal_names[a->kv_deal]);
     if (!conventions_same(&run->conventions, &from->conventions))
         return err_set(err, ERR_INPUT, path, "can not feed this run: its kernel declares other conventions");
     if (!same_tensor(run, from, 'q') || !same_tensor(run, from, 'k') || !same_tensor(run, from, 'v'))

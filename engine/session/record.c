@@ -301,8 +301,8 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
     conventions_resolve(&declared, &run->problem);
     if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
         plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
-        plan.kv_splits != before->kv_splits || plan.workspace_bytes != before->workspace_bytes ||
-        !conventions_same(&declared, &run->conventions))
+        plan.kv_splits != before->kv_splits || plan.kv_deal != before->kv_deal ||
+        plan.workspace_bytes != before->workspace_bytes || !conventions_same(&declared, &run->conventions))
         return err_set(err, ERR_INPUT, scenario->kernel,
                        "has changed since the run that is to be repeated: run it again");
     return 0;

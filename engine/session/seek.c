@@ -17,12 +17,13 @@ int seek_begin(struct seek *k)
 static int visited_before(const struct seek *k, const struct place *places, int at)
 {
     const struct place here = places[at];
-    const int tiles = asc_split_tiles(k->trace->layout.kv_tiles, k->trace->plan.kv_splits);
+    const struct asc_plan *plan = &k->trace->plan;
+    const int tiles = k->trace->layout.kv_tiles;
     if (!channel_per_kv(here.channel) || !trace_first_stamp(k->trace, here.channel, here.slot, here.kv))
         return -1;
     while (--at >= 0)
         if (places[at].channel == here.channel && places[at].kv != here.kv)
-            return places[at].kv / tiles == here.kv / tiles ? places[at].kv : -1;
+            return asc_state_of(plan, tiles, places[at].kv) == asc_state_of(plan, tiles, here.kv) ? places[at].kv : -1;
     return -1;
 }
 

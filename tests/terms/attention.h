@@ -1,8 +1,9 @@
 // Attention with everything that may stand beside the plain product: sinks, ALiBi, a bias, split KV, paged keys. One
 // thread has a row of 16, kv tiles have 32 keys; f16, head_dim 64. A file that includes this says
-//   SPLITS  1, or how many ranges the kv tiles are cut into, merged by a second kernel
+//   SPLITS  1, or how many blocks the kv tiles are dealt to, merged by a second kernel
 //   SINK    enum asc_l_sink, of which it takes START and END
 //   MISTAKE what is wrong with it, see below; 0 if it is not said
+//   DEAL    enum asc_kv_deal, ASC_DEAL_RANGES if it is not said: how the kv tiles are dealt to the splits
 //   PAGED   1: keys are read from pages of a tile each, which lie in memory in another order
 
 #include <cuda_fp16.h>
@@ -18,6 +19,9 @@ constexpr int BR = 16, BC = 32, D = 64;
 enum { RIGHT, SINK_IN_EVERY_SPLIT, BIAS_OF_HEAD_0, MERGE_UNGUARDED, PAGES_IN_ORDER, PROBES_BY_PAGE };
 #ifndef MISTAKE
 #define MISTAKE RIGHT
+#endif
+#ifndef DEAL
+#define DEAL ASC_DEAL_RANGES
 #endif
 
 struct Params {
@@ -87,8 +91,9 @@ __global__ void attention(Params p)
 
     const bool sunk = SINK == ASC_SINK_START && p.sink && (split == 0 || MISTAKE == SINK_IN_EVERY_SPLIT);
     float m = sunk ? p.sink[h] : -INFINITY, l = sunk ? 1.0f : 0.0f, u[D] = {};
-    const int last = min((split + 1) * p.split_tiles, p.kv_tiles);
-    for (int kt = split * p.split_tiles; kt < last; kt++) {
+    const bool ranges = DEAL == ASC_DEAL_RANGES;
+    const int last = ranges ? min((split + 1) * p.split_tiles, p.kv_tiles) : p.kv_tiles;
+    for (int kt = ranges ? split * p.split_tiles : split; kt < last; kt += ranges ? 1 : SPLITS) {
         const int tile_row = q_tile * BR; // no row of the tile sees any key: the whole block goes on
         if ((p.right >= 0 && kt * BC > tile_row + BR - 1 + p.diagonal + p.right) ||
             (p.left >= 0 && kt * BC + BC <= tile_row + p.diagonal - p.left))
@@ -209,6 +214,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->bc = BC;
     plan->threads = BR;
     plan->kv_splits = SPLITS;
+    plan->kv_deal = DEAL;
     return NULL;
 }
 

@@ -17,6 +17,14 @@ import tap  # noqa: E402
 
 RUNS = 15
 TERMS = ("shape.alibi=yes", "shape.bias=full", "shape.bias=per-batch", "shape.bias=shared")
+WARPS_PATCH = """--- a/tests/terms/warps.cu
++++ b/tests/terms/warps.cu
+@@ -17,3 +17,3 @@
+ #ifndef MISTAKE
+-#define MISTAKE RIGHT
++#define MISTAKE {mistake}
+ #endif
+"""
 PATCH = """--- a/tests/terms/{kernel}.cu
 +++ b/tests/terms/{kernel}.cu
 @@ -6,2 +6,3 @@
@@ -55,6 +63,32 @@ class Terms(unittest.TestCase):
         self.random_runs("paged", 20, "shape.alibi=yes", "shape.bias=per-head")
         self.random_runs("paged", 21, "shape.kv_len=200")
 
+    def test_dealt_round_robin(self):
+        """Of blocks and of warps; kv tiles no multiple of the states, fewer than them, states without a key."""
+        self.random_runs("dealt", 40, "shape.sink=yes", "shape.alibi=yes")
+        self.random_runs("dealt", 41, "shape.window=20,3", "shape.causal=none")
+        self.random_runs("warps", 42, "shape.layout=BHLD")
+        for kernel in ("dealt", "warps"):
+            for shape in ("1,1,40,16,64", "1,1,40,65,64", "1,1,200,50,64"):
+                for pair in ("shape.causal=none", "shape.causal=bottom-right", "fill.q.kind=large-logits"):
+                    status, text = run("run", f"tests/terms/{kernel}.cu", "--shape", shape, *settings(pair))
+                    self.assertEqual((status, "CLEAN" in text), (0, True), text)
+
+    def test_dealt_otherwise_than_declared(self):
+        """Ranges where it is a round robin: there is something to find, so what is declared counts."""
+        patch = """--- a/tests/terms/warps.cu
++++ b/tests/terms/warps.cu
+@@ -117,3 +117,2 @@
+     plan->kv_splits = WARPS;
+-    plan->kv_deal = ASC_DEAL_ROUND_ROBIN;
+     return NULL;
+"""
+        with tempfile.NamedTemporaryFile("w", suffix=".patch") as file:
+            file.write(patch)
+            file.flush()
+            status, text = run("run", "tests/terms/warps.cu", "--patch", file.name, "--shape", "1,1,40,130,64")
+        self.assertEqual((status, "FAIL" in text), (1, True), text)
+
     def test_without_terms(self):
         """None of it: what takes sinks and biases does without."""
         self.random_runs("split", 30)
@@ -62,13 +96,17 @@ class Terms(unittest.TestCase):
 
     def test_isolated(self):
         """The fed values are those of these very terms: what follows them is right."""
-        for kernel in ("split_start", "sink_end"):
+        for kernel in ("split_start", "sink_end", "dealt"):
             for stage in ("softmax", "o"):
                 terms = settings("shape.sink=yes", "shape.alibi=yes", "shape.bias=per-head", "shape.causal=bottom-right")
                 status, text = run("run", f"tests/terms/{kernel}.cu", "--shape", "1,2,50,130,64", "--isolate", stage,
                                    *terms)
                 self.assertEqual((status, "CLEAN" in text), (0, True), text)
                 self.assertNotIn("could not be fed", text)
+        for stage in ("softmax", "o"):
+            status, text = run("run", "tests/terms/warps.cu", "--shape", "1,2,50,130,64", "--isolate", stage)
+            self.assertEqual((status, "CLEAN" in text), (0, True), text)
+            self.assertNotIn("could not be fed", text)
 
     def test_saved(self):
         """A saved trace holds the terms, and is judged as the run was."""
@@ -82,14 +120,27 @@ class Terms(unittest.TestCase):
             self.assertEqual(status, 0, text)
             self.assertIn("D64 f16 dense sink alibi bias splits 3", text)
             self.assertIn("CLEAN", text)
+            dealt = f"{folder}/dealt.safetensors"
+            status, text = run("run", "tests/terms/warps.cu", "--shape", "1,2,40,100,64", "--save", dealt)
+            self.assertIn("splits 4 round-robin", text)
+            status, text = run("show", "--view", "overview", "--size", "120x40", dealt)
+            self.assertIn("splits 4 round-robin", text)
+            self.assertIn("CLEAN", text)
+            status, text = run("run", "tests/terms/warps.cu", "--shape", "1,2,40,100,64", "--isolate", "o", "--feed",
+                               dealt)
+            self.assertEqual((status, "CLEAN" in text), (0, True), text)
+            done = subprocess.run([sys.executable, ROOT / "tests/read_trace.py", dealt], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout)
             done = subprocess.run([sys.executable, ROOT / "tests/read_trace.py", path], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout)
 
     def mistake(self, kernel, mistake, culprits, *pairs, shape="1,2,50,100,64"):
-        paged = (ROOT / f"tests/terms/{kernel}.cu").read_text(encoding="utf-8").split("PAGED ")[1][0]
+        text = PATCH if kernel != "warps" else WARPS_PATCH
+        paged = "" if kernel == "warps" else (ROOT / f"tests/terms/{kernel}.cu").read_text(encoding="utf-8").split("PAGED ")[1][0]
         with tempfile.NamedTemporaryFile("w", suffix=".patch") as patch:
-            patch.write(PATCH.format(kernel=kernel, paged=paged, mistake=mistake))
+            patch.write(text.format(kernel=kernel, paged=paged, mistake=mistake))
             patch.flush()
             status, text = run("run", f"tests/terms/{kernel}.cu", "--patch", patch.name, "--shape", shape,
                                *settings(*pairs))
@@ -97,6 +148,7 @@ class Terms(unittest.TestCase):
         found = next(line for line in text.splitlines() if line.startswith("local")).split()[1:]
         stages = ("q", "k", "v", "s", "m", "alpha", "p", "l", "u", "o", "lse")
         self.assertEqual([stage for stage, mark in zip(stages, found) if mark == "bad"], culprits.split(), text)
+        return text
 
     def test_mistakes(self):
         self.mistake("split_start", "SINK_IN_EVERY_SPLIT", "m alpha l", "shape.sink=yes", shape="1,2,50,130,64")
@@ -104,6 +156,11 @@ class Terms(unittest.TestCase):
         self.mistake("split", "MERGE_UNGUARDED", "o lse", "shape.causal=bottom-right", shape="1,1,100,50,64")
         self.mistake("paged", "PAGES_IN_ORDER", "s u")
         self.mistake("paged", "PROBES_BY_PAGE", "s u")
+        for mistake in ("LAST_WARP_LEFT_OUT", "MERGED_UNSCALED", "STATE_OF_WARP_0"):
+            self.mistake("warps", mistake, "o lse", shape="1,1,50,130,64")
+        # The second tile of the first warp, which is the fifth.
+        text = self.mistake("warps", "U_NOT_RESCALED", "u", shape="1,1,50,130,64")
+        self.assertIn("U is the first bad stage, from batch 0, head 0, q tile 0, kv tile 4 on", text)
 
     def test_what_a_kernel_does_not_take_is_declined(self):
         for pair, word in (("shape.sink=yes", "attention sinks"), ("shape.alibi=yes", "ALiBi"),

@@ -165,7 +165,7 @@ struct spec {
     float zero_point;
     unsigned counts_from_zero; /* set of 1 Q, 2 K: their codes of u8 are multiplied without their zero point */
     enum dtype format;
-    int kv_splits;
+    int kv_splits, kv_deal;
     int merges_lse; /* each split gives o and lse; else m, l and u are merged as such */
     enum wrong_term wrong_term;
     enum wrong_number wrong_number;

@@ -69,6 +69,7 @@ static void right_kernels_keep_them(void **state)
             s.fill = FILL_NORMAL;
         s.has_sink = s.conventions.l_sink != ASC_SINK_NONE;
         s.kv_splits = i % 4 == 3 ? 2 : 0;
+        s.kv_deal = i % 8 == 7 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;
         s.visits_masked = i % 4 < 2;
         s.unrecorded = i % 11 == 0 ? 1u << asc_m : i % 13 == 0 ? 1u << asc_alpha : i % 17 == 0 ? 1u << asc_l : 0;
         s.seed = (unsigned)i;

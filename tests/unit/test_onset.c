@@ -99,6 +99,7 @@ static void empty_rows_are_no_onset(void **state)
         s.visits_masked = i & 1;
         s.conventions.alpha_first = i & 2 ? ASC_ALPHA_ONE : ASC_ALPHA_ZERO;
         s.kv_splits = i & 4 ? 2 : 0;
+        s.kv_deal = i & 1 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;
         s.bc = i & 4 ? 16 : 64;
         assert_int_equal(onset_of_spec(&s).roots, 0);
     }
@@ -460,6 +461,7 @@ static void right_runs_have_no_onset(void **state)
         s.conventions = kernels[i % 6];
         s.has_sink = s.conventions.l_sink != ASC_SINK_NONE;
         s.kv_splits = i % 4 == 3 ? 2 : 0;
+        s.kv_deal = i % 8 == 7 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;
         s.visits_masked = i % 4 < 2;
         s.has_window = i % 9 == 0;
         s.window_left = 5;

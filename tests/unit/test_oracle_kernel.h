@@ -165,13 +165,16 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
         run->c.other_bias[OTHER_BIAS_NEXT_HEAD] = (struct matrix){first + head, DTYPE_F32, s->kv_len, rows, s->kv_len};
     }
     run->c.kv_splits = s->kv_splits;
+    run->c.kv_deal = s->kv_deal;
     const int splits = s->kv_splits > 1 ? s->kv_splits : 1, per_split = (tiles + splits - 1) / splits;
     struct state *ends = calloc((size_t)splits, sizeof *ends);
     for (int split = 0; split < splits; split++) {
         run_begin(run, &ends[split], split > 0 ? &ends[split - 1] : NULL);
-        const int from = split * per_split, to = from + per_split < tiles ? from + per_split : tiles;
-        for (int i = 0; i < to - from - s->skip; i++) {
-            const int kv = s->reversed ? to - 1 - i : from + i;
+        const int dealt = s->kv_deal == ASC_DEAL_ROUND_ROBIN && splits > 1, step = dealt ? splits : 1;
+        const int from = dealt ? split : split * per_split, left = (tiles - from + step - 1) / step;
+        const int n = !dealt && left > per_split ? per_split : left;
+        for (int i = 0; i < n - s->skip; i++) {
+            const int kv = from + (s->reversed ? n - 1 - i : i) * step;
             if (!s->visits_masked && run_tile_masked(s, kv, rows))
                 continue;
             run->order[run->c.n_visited++] = kv;

@@ -100,6 +100,7 @@ static struct spec combination(unsigned i)
     s.conventions.empty_lse_negative = pick(&i, 2);
     s.q_tile = pick(&i, 3);
     s.o_dtype = pick(&i, 2) ? DTYPE_F32 : DTYPE_F16;
+    s.kv_deal = seed % 3 == 0 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;
     if (s.seed % 5 == 0)
         s.kv_len = 30; /* rows without any key, where causality is at the bottom right */
     if (s.seed % 7 == 0)
@@ -197,7 +198,9 @@ static void mistakes_are_found(void **state)
 
     s = plain();
     s.kv_splits = 3;
-    for (s.merges_lse = 0; s.merges_lse < 2; s.merges_lse++) {
+    for (int i = 0; i < 4; i++) {
+        s.merges_lse = i % 2;
+        s.kv_deal = i / 2;
         s.wrong_term = SPLIT_STATE_KEPT;
         expect_fault(&s, SET(m) | SET(alpha) | SET(l) | SET(u), SET(lse), "state kept");
         s.wrong_term = SPLIT_EQUAL_WEIGHTS;
@@ -424,6 +427,32 @@ static void splits_of_tiles(void **state)
         assert_int_equal(schedule_split(&c, 9), cases[i].of_last);
     }
     assert_int_equal(asc_split_tiles(10, 4), 3);
+    c.kv_deal = ASC_DEAL_ROUND_ROBIN;
+    for (c.kv_splits = 0; c.kv_splits < 14; c.kv_splits++) {
+        const int n = c.kv_splits > 1 ? c.kv_splits : 1;
+        assert_int_equal(schedule_splits(&c), n < 10 ? n : 10);
+        for (int kv = 0; kv < 10; kv++)
+            assert_int_equal(schedule_split(&c, kv), kv % n);
+    }
+}
+
+/* Where no visit is known tiles come split by split: each begins a state anew once. */
+static void order_without_visits(void **state)
+{
+    (void)state;
+    static const int dealt[] = {0, 3, 6, 1, 4, 2, 5};
+    struct oracle_case c = {.kv_tiles = 7, .kv_splits = 3, .kv_deal = ASC_DEAL_ROUND_ROBIN, .order = dealt};
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(schedule_nth(&c, i), dealt[i]);
+    c.kv_deal = ASC_DEAL_RANGES;
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(schedule_nth(&c, i), i);
+    c.n_visited = 7;
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(schedule_nth(&c, i), dealt[i]);
+    c = (struct oracle_case){.kv_tiles = 7};
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(schedule_nth(&c, i), i);
 }
 
 int main(void)
@@ -439,6 +468,7 @@ int main(void)
         cmocka_unit_test(row_state),
         cmocka_unit_test(alibi_forms),
         cmocka_unit_test(splits_of_tiles),
+        cmocka_unit_test(order_without_visits),
         cmocka_unit_test(wrong_declarations_are_found),
     };
     return cmocka_run_group_tests_name("oracle: sinks, biases, splits", tests, scratch_begin, scratch_end);

@@ -125,7 +125,7 @@ static void in_every_convention(void **state)
         struct asc_conventions conventions;
         float softcap, alibi_slope;
         double bias_sigma;
-        int has_sink, kv_splits;
+        int has_sink, kv_splits, kv_deal;
     } cases[] = {
         {.conventions = {0}},
         {.conventions = {.s_unit = ASC_UNIT_LOG2, .m_unit = ASC_UNIT_RAW}},
@@ -151,6 +151,8 @@ static void in_every_convention(void **state)
         {.conventions = {.s_at = ASC_S_BIASED}, .alibi_slope = 0.25F, .softcap = 2},
         {.conventions = {.s_at = ASC_S_CAPPED}, .bias_sigma = 1},
         {.conventions = {.u_phase = ASC_U_RESCALED}, .kv_splits = 2},
+        {.conventions = {.u_phase = ASC_U_RESCALED}, .kv_splits = 2, .kv_deal = ASC_DEAL_ROUND_ROBIN},
+        {.conventions = {.l_sink = ASC_SINK_START}, .kv_splits = 3, .has_sink = 1, .kv_deal = ASC_DEAL_ROUND_ROBIN},
         {.conventions = {.l_sink = ASC_SINK_START, .lse_base2 = 1}, .kv_splits = 4, .has_sink = 1, .bias_sigma = 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -164,6 +166,7 @@ static void in_every_convention(void **state)
             s.has_sink = cases[i].has_sink;
             s.sink = 0.75F;
             s.kv_splits = cases[i].kv_splits;
+            s.kv_deal = cases[i].kv_deal;
             s.p_dtype = DTYPE_F32;
             s.reversed = causal == ASC_CAUSAL_TOP_LEFT;
             s.seed = (unsigned)i;

@@ -41,7 +41,12 @@ static const struct asc_problem mixed = {.batch = BATCH,
                                          .scale = 0.1f,
                                          .q_scale = q_scale,
                                          .v_scale = v_scale};
-static const struct asc_plan plan = {.br = 4, .bc = 8, .threads = 64, .workspace_bytes = UINT64_C(5) << 32};
+static const struct asc_plan plan = {.br = 4,
+                                     .bc = 8,
+                                     .threads = 64,
+                                     .kv_splits = 2,
+                                     .kv_deal = ASC_DEAL_ROUND_ROBIN,
+                                     .workspace_bytes = UINT64_C(5) << 32};
 static const struct asc_conventions conventions = {.qk_descale = ASC_QK_FOLDED, .v_descale = ASC_V_OUTPUT};
 static const int32_t slots[1][3] = {{1, 3, 2}};
 
@@ -112,6 +117,7 @@ static void a_debuggee_finds_them(void **state)
     assert_memory_equal(p.v_scale, v_scale, sizeof v_scale);
     assert_null(p.workspace); /* the debuggee's own */
     assert_int_equal(there.workspace_bytes, UINT64_C(5) << 32);
+    assert_int_equal(there.kv_deal, ASC_DEAL_ROUND_ROBIN);
     munmap(mapping, n_bytes);
     trace_free(t);
 }
@@ -146,6 +152,7 @@ static void a_saved_trace_holds_them(void **state)
         assert_int_equal(t->problem.v_dtype, DTYPE_U8);
         assert_int_equal(t->problem.scale_rows, ROWS);
         assert_int_equal(t->plan.workspace_bytes, UINT64_C(5) << 32);
+        assert_int_equal(t->plan.kv_deal, ASC_DEAL_ROUND_ROBIN);
         assert_int_equal(t->conventions.qk_descale, ASC_QK_FOLDED);
         trace_free(t);
     }

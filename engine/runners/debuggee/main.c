@@ -140,9 +140,10 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
         wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL);
     else
         wire_send(wire, WIRE_PLAN,
-                  json_pack("{s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "id", id, "br", (int)plan.br, "bc", (int)plan.bc,
-                            "threads", (int)plan.threads, "kv_splits", (int)plan.kv_splits, "workspace_bytes",
-                            (json_int_t)plan.workspace_bytes, "error_limit", (double)plan.error_limit),
+                  json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "id", id, "br", (int)plan.br, "bc",
+                            (int)plan.bc, "threads", (int)plan.threads, "kv_splits", (int)plan.kv_splits, "kv_deal",
+                            (int)plan.kv_deal, "workspace_bytes", (json_int_t)plan.workspace_bytes, "error_limit",
+                            (double)plan.error_limit),
                   -1, NULL);
 }
 

@@ -110,6 +110,11 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
                  ASC_SPLITS_MAX);
         return -1;
     }
+    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_ROUND_ROBIN) {
+        snprintf(why, size, "%s plans a kv_deal of %d: expected ASC_DEAL_RANGES or ASC_DEAL_ROUND_ROBIN", kernel->name,
+                 (int)plan->kv_deal);
+        return -1;
+    }
     if (plan->workspace_bytes > ASC_WORKSPACE_MAX) {
         snprintf(why, size, "%s plans a workspace of %llu bytes: expected 0..%llu", kernel->name,
                  (unsigned long long)plan->workspace_bytes, (unsigned long long)ASC_WORKSPACE_MAX);
