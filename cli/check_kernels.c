@@ -182,7 +182,8 @@ static int check_kernel(const struct options *o, const char *path, json_t *resul
     int worst = 0;
     *tally = (struct tally){.given = NAN};
     if (!results)
-        printf("%s\n", path);
+        text_inline(text_out(), "%s", path);
+    fputs("\n", text_out());
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int seed = 0; seed < cases[i].seeds; seed++) {
             struct outcome x;
@@ -192,7 +193,7 @@ static int check_kernel(const struct options *o, const char *path, json_t *resul
             if (results)
                 json_array_append_new(list, outcome_json(&x));
             else
-                write_outcome(&x, stdout);
+                write_outcome(&x, text_out());
         }
     /* A kernel that takes none of the cases has not been checked. */
     if (tally->declined == tally->cases)
@@ -212,17 +213,18 @@ static void write_tallies(char *const *paths, const struct tally *tallies, size_
     int width = 6;
     for (size_t i = 0; i < n; i++)
         width = (int)strlen(paths[i]) > width ? (int)strlen(paths[i]) : width;
-    printf("\n%-*s  cases  clean  declined  runs  max error  of bound  unquantised  allowed\n", width, "kernel");
+    fprintf(text_out(), "\n%-*s  cases  clean  declined  runs  max error  of bound  unquantised  allowed\n", width,
+            "kernel");
     for (size_t i = 0; i < n; i++) {
         const struct tally *t = &tallies[i];
         char given[16], limit[16];
         number_text(t->given, given, sizeof given);
         number_text(t->limit > 0 ? t->limit : NAN, limit, sizeof limit);
-        printf("%-*s  %5d  %5d  %8d  %4d  %9.3g  %8.3g  %11s  %7s%s\n", width, paths[i], t->cases, t->clean,
-               t->declined, t->runs, t->largest, t->largest_ratio, given, limit,
-               t->failed                 ? "  FAIL"
-               : t->declined == t->cases ? "  FAIL: takes none"
-                                         : "");
+        fprintf(text_out(), "%-*s  %5d  %5d  %8d  %4d  %9.3g  %8.3g  %11s  %7s%s\n", width, paths[i], t->cases,
+                t->clean, t->declined, t->runs, t->largest, t->largest_ratio, given, limit,
+                t->failed                 ? "  FAIL"
+                : t->declined == t->cases ? "  FAIL: takes none"
+                                          : "");
     }
 }
 
@@ -237,7 +239,7 @@ int check_kernels(const struct options *o, char *const *paths, size_t n, struct 
     }
     if (tallies && !results)
         write_tallies(paths, tallies, n);
-    if (tallies && results && report_dump(results, stdout, err) != 0)
+    if (tallies && results && report_dump(results, text_out(), err) != 0)
         worst = -1;
     json_decref(results);
     free(tallies);

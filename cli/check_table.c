@@ -156,10 +156,12 @@ void check_table_write(const struct check_result *results, size_t n, FILE *out)
     for (size_t i = 0; i < n; i++) {
         const struct check_result *r = &results[i];
         const int width = name_of(r, folder, &name);
-        fprintf(out, "%.*s%*s %-5s", width, name, name_width - width, "", mark(r->parts.stage, &right[0], &stated[0]));
+        text_inline(out, "%.*s%*s %-5s", width, name, name_width - width, "",
+                    mark(r->parts.stage, &right[0], &stated[0]));
         fprintf(out, " %-4s", mark(r->parts.tile, &right[1], &stated[1]));
-        fprintf(out, " %-7s %-*s %s\n", mark(r->parts.finding, &right[2], &stated[2]), expected_width,
-                r->short_expected, r->short_found);
+        text_inline(out, " %-7s %-*s %s", mark(r->parts.finding, &right[2], &stated[2]), expected_width,
+                    r->short_expected, r->short_found);
+        fputs("\n", out);
         met += r->status == 0;
     }
     fprintf(out, "%zu of %zu as expected: stage %zu of %zu, tile %zu of %zu, finding %zu of %zu right\n", met, n,

@@ -63,8 +63,8 @@ static void write_line(enum bench_build build, const struct bench_line *line, co
     char text[4][32];
     const struct bench_result *r = &line->result;
     if (line->err.code != ERR_NONE) {
-        fprintf(out, "%-14s%s%s%s\n", bench_name(build), line->err.where, line->err.where[0] ? ": " : "",
-                line->err.message);
+        fprintf(out, "%-14s", bench_name(build));
+        text_failure(out, &line->err);
         return;
     }
     const double factor = slow_down(line, plain);
@@ -94,7 +94,8 @@ static void write_title(const char *path, const struct asc_problem *p, FILE *out
 {
     char types[TYPES_BYTES];
     problem_types(p, types);
-    fprintf(out, "%s  (%d,%d,%d,%d,%d) %s%s\n", path, p->batch, p->heads, p->q_len, p->kv_len, p->head_dim, types,
+    text_inline(out, "%s", path);
+    fprintf(out, "  (%d,%d,%d,%d,%d) %s%s\n", p->batch, p->heads, p->q_len, p->kv_len, p->head_dim, types,
             p->causal ? " causal" : "");
 }
 
@@ -115,15 +116,15 @@ static int bench_one(const struct options *o, const struct session *s, json_t *j
         failed |= measure_bench(&s->paths, &s->scenario, build, &request, options_progress(), &lines[b]) != 0;
         json_array_append_new(builds, line_json(build, &lines[b], &lines[BENCH_PLAIN]));
         if (!json && !b && !failed) {
-            write_title(o->files[0], &s->scenario.problem, stdout);
-            write_heads(stdout);
+            write_title(o->files[0], &s->scenario.problem, text_out());
+            write_heads(text_out());
         }
         if (!json && !lines[BENCH_PLAIN].err.code)
-            write_line(build, &lines[b], &lines[BENCH_PLAIN], stdout);
-        fflush(stdout);
+            write_line(build, &lines[b], &lines[BENCH_PLAIN], text_out());
+        fflush(text_out());
     }
     if (!json && lines[BENCH_PLAIN].result.no_graph[0])
-        printf("graph: %s\n", lines[BENCH_PLAIN].result.no_graph);
+        fprintf(text_out(), "graph: %s\n", lines[BENCH_PLAIN].result.no_graph);
     if (json) {
         json_object_set_new(json, "file", report_json_text(o->files[0]));
         json_object_set(json, "builds", builds);
@@ -160,7 +161,7 @@ static int bench_file(const struct options *o, struct err *err)
         return -1;
     }
     int status = bench_one(o, s, json, err);
-    if (json && status >= 0 && report_dump(json, stdout, err) != 0)
+    if (json && status >= 0 && report_dump(json, text_out(), err) != 0)
         status = -1;
     json_decref(json);
     session_free(s);
@@ -194,7 +195,8 @@ static void write_rung(const struct rung *rung, FILE *out)
     snprintf(name, sizeof name, "%s%s%s", rung->path, *rung->define ? " " : "", rung->define);
     fprintf(out, "%-28s", name);
     if (err->code != ERR_NONE) {
-        fprintf(out, "%s\n", err->message);
+        text_inline(out, "%s", err->message);
+        fputs("\n", out);
         return;
     }
     fprintf(out, "%9lld %9lld %9lld %9s %9s %9s %10.3g %9.3g", (long long)takes(rung, BUDGET_REGISTERS),
@@ -256,11 +258,11 @@ static int bench_rung(const struct options *o, const char *path, struct rung *ru
         json_array_append_new(to->list, rung_json(rung));
     if (status >= 0 && !to->list) {
         if (!to->headed)
-            printf("%-28s%9s %9s %9s %9s %9s %9s %10s %9s\n", "", "registers", "shared B", "spill B", "median", "min",
-                   "graph", "max error", "of bound");
+            fprintf(text_out(), "%-28s%9s %9s %9s %9s %9s %9s %10s %9s\n", "", "registers", "shared B", "spill B",
+                    "median", "min", "graph", "max error", "of bound");
         to->headed = 1;
-        write_rung(rung, stdout);
-        fflush(stdout);
+        write_rung(rung, text_out());
+        fflush(text_out());
     }
     measure_bench_free(&rung->line);
     return status;
@@ -296,7 +298,7 @@ static int bench_kernels(const struct options *o, const glob_t *kernels, const c
         const int failed = bench_kernel(o, path, path + strlen(root) + 1, &to, err);
         status = failed < 0 ? -1 : status | failed;
     }
-    if (to.list && status >= 0 && report_dump(to.list, stdout, err) != 0)
+    if (to.list && status >= 0 && report_dump(to.list, text_out(), err) != 0)
         status = -1;
     json_decref(to.list);
     return status;

@@ -128,10 +128,11 @@ static void write_line(const struct check_result *r, FILE *out)
 {
     if (r->status > 1) {
         const int named = strncmp(r->err.where, r->path, strlen(r->path)) == 0;
-        fprintf(out, "ERROR %s%s%s%s%s\n", named ? "" : r->path, named ? "" : ": ", r->err.where,
-                r->err.where[0] ? ": " : "", r->err.message);
+        text_inline(out, "ERROR %s%s", named ? "" : r->path, named ? "" : ": ");
+        text_failure(out, &r->err);
     } else {
-        fprintf(out, "%s %s: %s\n", r->status == 0 ? "ok   " : "FAIL ", r->path, r->why);
+        text_inline(out, "%s %s: %s", r->status == 0 ? "ok   " : "FAIL ", r->path, r->why);
+        fputs("\n", out);
     }
     if (r->bias)
         fputs(r->bias, out);
@@ -181,13 +182,13 @@ static int check_all(const struct options *o, struct check_result *r, size_t n, 
         check_one(o, &r[i], results);
         worst = r[i].status > worst ? r[i].status : worst;
         if (!o->json)
-            write_line(&r[i], stdout);
+            write_line(&r[i], text_out());
         else if (isatty(STDERR_FILENO))
-            write_line(&r[i], stderr);
+            write_line(&r[i], text_err());
     }
     if (!o->json && n > 1)
-        check_table_write(r, n, stdout);
-    if (o->json && report_dump(results, stdout, err) != 0)
+        check_table_write(r, n, text_out());
+    if (o->json && report_dump(results, text_out(), err) != 0)
         worst = -1;
     json_decref(results);
     return worst;

@@ -23,8 +23,9 @@ static const char *verdict_word(const struct comparison *c)
 static void write_run(const struct comparison *c, int run, FILE *out)
 {
     const struct trace_info *info = &c->t[run]->info;
-    fprintf(out, "%s: %s%s%s%s%s, %s, %s\n", c->o->files[run], info->kernel, info->define[0] ? " " : "", info->define,
-            info->patch_name[0] ? " + " : "", info->patch_name, info->backend, info->status);
+    text_inline(out, "%s: %s%s%s%s%s, %s, %s", c->o->files[run], info->kernel, info->define[0] ? " " : "", info->define,
+                info->patch_name[0] ? " + " : "", info->patch_name, info->backend, info->status);
+    fputs("\n", out);
 }
 
 static void write_channel(const struct channel_difference *d, enum asc_channel ch, FILE *out)
@@ -222,12 +223,12 @@ static int compare(struct comparison *c, struct err *err)
         return -1;
     if (c->o->json) {
         json_t *json = comparison_json(c);
-        const int failed = report_dump(json, stdout, err);
+        const int failed = report_dump(json, text_out(), err);
         json_decref(json);
         if (failed)
             return -1;
     } else {
-        write_text(c, stdout);
+        write_text(c, text_out());
     }
     return (c->o->exact ? difference_exact(&c->d) : difference_within(&c->d)) ? 0 : 1;
 }

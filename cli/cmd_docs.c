@@ -119,7 +119,7 @@ int command_docs(const struct options *o, struct err *err)
     char names[256] = "";
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         if (strcmp(o->files[0], pages[i].name) == 0)
-            return pages[i].write(stdout) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
+            return pages[i].write(text_out()) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", pages[i].name);
     }
     return err_set(err, ERR_USAGE, "docs", "expected one of %s, found '%s'", names, o->files[0]);

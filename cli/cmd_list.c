@@ -26,10 +26,12 @@ static int list_matches(const char *root, const char *pattern, void (*print)(con
 static void print_heading(const char *what, const char *root)
 {
     char here[PATH_MAX];
-    if (getcwd(here, sizeof here) && strcmp(here, root) == 0)
-        printf("%s:\n", what);
-    else
-        printf("%s, below %s:\n", what, root);
+    if (getcwd(here, sizeof here) && strcmp(here, root) == 0) {
+        fprintf(text_out(), "%s:\n", what);
+    } else {
+        text_inline(text_out(), "%s, below %s:", what, root);
+        fputs("\n", text_out());
+    }
 }
 
 /* Below the root the root is left out: these are the names the README uses. */
@@ -41,41 +43,43 @@ static const char *short_name(const char *root, const char *path)
 
 static void print_kernel(const char *root, const char *path)
 {
-    printf("  %s\n", short_name(root, path));
+    text_inline(text_out(), "  %s", short_name(root, path));
+    fputs("\n", text_out());
 }
 
 static void print_expectation(const struct expect *e)
 {
     if (e->verdict != EXPECT_FAIL) {
-        fputs("clean", stdout);
+        fputs("clean", text_out());
         return;
     }
-    fputs("fails", stdout);
+    fputs("fails", text_out());
     if (e->first_channel >= 0)
-        printf(", first in %s", channel_label(e->first_channel));
+        fprintf(text_out(), ", first in %s", channel_label(e->first_channel));
     if (e->cause[0])
-        printf(", %s", e->cause);
+        fprintf(text_out(), ", %s", e->cause);
 }
 
 static void print_scenario(const char *root, const char *path)
 {
     struct scenario s;
     struct err err = {0};
-    printf("  %-40s ", short_name(root, path));
+    text_inline(text_out(), "  %-40s ", short_name(root, path));
     if (scenario_read(path, root, &s, &err) != 0) {
-        printf("%s: %s\n", err.where, err.message);
+        text_inline(text_out(), "%s: %s", err.where, err.message);
+        fputs("\n", text_out());
         return;
     }
     const struct asc_problem *p = &s.problem;
-    printf("(%d,%d,%d", p->batch, p->heads, p->q_len);
+    fprintf(text_out(), "(%d,%d,%d", p->batch, p->heads, p->q_len);
     if (p->kv_len != p->q_len)
-        printf(",%d", p->kv_len);
+        fprintf(text_out(), ",%d", p->kv_len);
     char terms[TERMS_BYTES], types[TYPES_BYTES];
     problem_types(p, types);
     problem_terms(p, NULL, terms);
-    printf(",%d) %s%s%s: ", p->head_dim, types, p->causal ? " causal" : "", terms);
+    fprintf(text_out(), ",%d) %s%s%s: ", p->head_dim, types, p->causal ? " causal" : "", terms);
     print_expectation(&s.expect);
-    fputs("\n", stdout);
+    fputs("\n", text_out());
     scenario_free(&s);
 }
 

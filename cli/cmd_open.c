@@ -89,7 +89,7 @@ static int show(const struct options *o, struct session *s, struct err *err)
         session_want_rounding(s);
         session_finish_rounding(s);
     }
-    return o->svg ? write_picture(o, s, view, err) : tui_show(s, view, o->cols, o->rows, o->ascii, stdout, err);
+    return o->svg ? write_picture(o, s, view, err) : tui_show(s, view, o->cols, o->rows, o->ascii, text_out(), err);
 }
 
 /* The first screen, then the finding; the exit status is the verdict. */
@@ -101,10 +101,10 @@ static int print_first_screen(const struct options *o, struct session *s, struct
     options_look_bias(o, s);
     if (show(o, s, err) != 0)
         return -1;
-    fputs("\n", stdout);
-    report_write_findings(s, stdout);
-    report_write_bias(s, stdout);
-    report_write_expectation(s, stdout);
+    fputs("\n", text_out());
+    report_write_findings(s, text_out());
+    report_write_bias(s, text_out());
+    report_write_expectation(s, text_out());
     const int status = report_status(s, why, sizeof why);
     if (status < 0)
         *err = s->err;

@@ -28,7 +28,8 @@ static void write_launch(const struct trace_info *info, const struct trace_launc
 static void write_text(const char *path, const struct trace_info *info, FILE *out)
 {
     char words[512];
-    fprintf(out, "%s\n", path);
+    text_inline(out, "%s", path);
+    fputs("\n", out);
     for (size_t i = 0; i < info->launches.n; i++)
         write_launch(info, &info->launches.at[i], out);
     if (!info->launches.n)
@@ -53,10 +54,10 @@ int command_profile(const struct options *o, struct err *err)
              measure_plain(&plain, &s->paths, &s->scenario, 1, progress, &info.launches, err) != 0;
     if (!failed && o->json) {
         json_t *json = launches_json(&info.launches);
-        failed = report_dump(json, stdout, err);
+        failed = report_dump(json, text_out(), err);
         json_decref(json);
     } else if (!failed) {
-        write_text(o->files[0], &info, stdout);
+        write_text(o->files[0], &info, text_out());
     }
     launches_free(&info.launches);
     recorder_free(&plain);

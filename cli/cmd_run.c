@@ -26,7 +26,7 @@ static int isolate(struct session *s, const struct isolation_request *request, j
     if (json)
         json_object_set_new(json, "isolation", report_json_isolation(s));
     else
-        report_write_isolation(s, stdout);
+        report_write_isolation(s, text_out());
     return 0;
 }
 
@@ -45,7 +45,7 @@ static int say_unquantised(const struct session *s, json_t *json, struct err *er
         json_object_set_new(json, "whatif", report_json_whatif(s->trace));
     }
     if (!json && cost)
-        report_write_unquantised(&error, stdout);
+        report_write_unquantised(&error, text_out());
     json_decref(cost);
     return 0;
 }
@@ -59,7 +59,7 @@ static int compare_probes(const struct session *s, json_t *json, struct err *err
     if (json)
         json_object_set_new(json, "probes", report_json_probes(&effect));
     else
-        report_write_probes(&effect, stdout);
+        report_write_probes(&effect, text_out());
     return effect.verdict == PROBES_CHANGE_NOTHING ? 0 : 1;
 }
 
@@ -69,10 +69,10 @@ static int report(const struct options *o, struct session *s, const struct isola
     json_t *json = o->json ? report_json(s, o->files[0], &s->err) : NULL;
     if (!o->json) {
         for (size_t i = 0; i < s->n_log; i++) /* what compiler and kernel printed */
-            puts(s->log[i]);
-        report_write(s, stdout);
-        report_write_bias(s, stdout);
-        report_write_expectation(s, stdout);
+            fprintf(text_out(), "%s\n", s->log[i]);
+        report_write(s, text_out());
+        report_write_bias(s, text_out());
+        report_write_expectation(s, text_out());
     }
     int status = status_of(s, err);
     if (status >= 0 && say_unquantised(s, json, err) != 0)
@@ -86,7 +86,7 @@ static int report(const struct options *o, struct session *s, const struct isola
     }
     if (status >= 0 && o->isolate && isolate(s, request, json, err) != 0)
         status = -1;
-    if (o->json && report_dump(json, stdout, status < 0 ? NULL : err) != 0)
+    if (o->json && report_dump(json, text_out(), status < 0 ? NULL : err) != 0)
         status = -1;
     json_decref(json);
     return status;

@@ -14,7 +14,8 @@ static int (*const functions[COMMAND_COUNT])(const struct options *, struct err 
 
 static int fail(const struct err *err)
 {
-    fprintf(stderr, "attnscope: %s%s%s\n", err->where, err->where[0] ? ": " : "", err->message);
+    fputs("attnscope: ", text_err());
+    text_failure(text_err(), err);
     return err_exit_status(err->code);
 }
 
@@ -26,17 +27,19 @@ int main(int argc, char **argv)
     /* A reader that went away and a full disk are errors of a write, not the end of the program. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    if (text_open(&err) != 0)
+        return 3;
     if (options_parse(argc, argv, &options, &err) != 0)
         return fail(&err);
     if (options.help || options.version) {
         if (options.help)
-            options_write_help(stdout);
+            options_write_help(text_out());
         else
-            puts("attnscope " VERSION);
-        return fflush(stdout) == 0 ? 0 : 3;
+            fputs("attnscope " VERSION "\n", text_out());
+        return fflush(text_out()) == 0 ? 0 : 3;
     }
     int status = functions[options.command](&options, &err);
-    if (fflush(stdout) != 0 && status >= 0)
+    if (fflush(text_out()) != 0 && status >= 0)
         status = err_errno(&err, "", "standard output can not be written");
     return status < 0 ? fail(&err) : status;
 }

@@ -367,7 +367,7 @@ static void show_phase(void *ctx, const char *phase, double done, double total)
     (void)ctx;
     (void)done;
     (void)total;
-    fprintf(stderr, "\r%-79.79s\r", phase);
+    text_progress(phase);
 }
 
 const struct runner_progress *options_progress(void)

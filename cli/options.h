@@ -3,6 +3,7 @@
 #define CLI_OPTIONS_H
 
 #include "engine/base/err.h"
+#include "engine/base/text.h"
 #include "engine/session/session.h"
 #include <stdio.h>
 

@@ -58,8 +58,10 @@ void report_write_expectation(const struct session *s, FILE *out)
     const int met = report_meets(s, why, sizeof why);
     const int stated = (s->has_scenario && s->scenario.expect.verdict != EXPECT_NOTHING) ||
                        (s->trace && s->trace->info.launches.budget.stated);
-    if (stated || (!met && s->err.code == ERR_NONE && s->judgement && !judgement_any(s->judgement)))
-        fprintf(out, "expectation: %s\n", why);
+    if (stated || (!met && s->err.code == ERR_NONE && s->judgement && !judgement_any(s->judgement))) {
+        text_inline(out, "expectation: %s", why);
+        fputs("\n", out);
+    }
 }
 
 /* "s,l" */
@@ -171,7 +173,7 @@ static void write_finding(const struct session *s, const struct finding *f, FILE
     write_place(s, f->first, out);
     fprintf(out, ", row %d, column %d", f->row, f->col);
     if (site)
-        fprintf(out, "; probe at %s:%d", site->file, site->line);
+        text_inline(out, "; probe at %s:%d", site->file, site->line);
     fputs("\n", out);
     if (edge_words(s->trace, &s->judgement->summary, f, edge))
         fprintf(out, "         %s\n", edge);
@@ -186,13 +188,15 @@ static void write_capture(const struct trace_capture *c, FILE *out)
 {
     if (!c->wanted)
         return;
-    if (c->judged)
-        fprintf(out,
-                "note: in a first pass o and lse of %lld of %lld q tiles were judged by the inputs; off: %lld%s%s%s\n",
-                (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
-                c->off ? ")" : "");
-    else
+    if (c->judged) {
+        text_inline(
+            out, "note: in a first pass o and lse of %lld of %lld q tiles were judged by the inputs; off: %lld%s%s%s",
+            (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
+            c->off ? ")" : "");
+        fputs("\n", out);
+    } else {
         fputs("note: the first pass left no output that could be judged\n", out);
+    }
     if (c->differing > 0)
         fprintf(
             out,
@@ -231,11 +235,11 @@ static void write_events(const struct trace *t, FILE *out)
 {
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
-        fprintf(out, "event: %s: %s", e->kind, e->text);
+        text_inline(out, "event: %s: %s", e->kind, e->text);
         char lines[640];
         event_lines(e, 0, lines, sizeof lines);
         if (lines[0])
-            fprintf(out, " (%s)", lines);
+            text_inline(out, " (%s)", lines);
         if (e->times > 1)
             fprintf(out, ", %d times", e->times);
         fputs("\n", out);
@@ -273,8 +277,10 @@ static void write_reports(const struct trace *t, FILE *out)
 {
     char words[256];
     reports_words(t, words, sizeof words);
-    if (words[0] && trace_complete(t))
-        fprintf(out, "the values are right; reported: %s\n", words);
+    if (words[0] && trace_complete(t)) {
+        text_inline(out, "the values are right; reported: %s", words);
+        fputs("\n", out);
+    }
 }
 
 void report_write_findings(const struct session *s, FILE *out)
@@ -324,7 +330,7 @@ void report_write(const struct session *s, FILE *out)
 {
     const struct asc_problem *p = &s->trace->problem;
     static const char *const causal[] = {"", " causal top-left", " causal bottom-right"};
-    fprintf(out, "%s  (%d,%d", s->title, p->batch, p->heads);
+    text_inline(out, "%s  (%d,%d", s->title, p->batch, p->heads);
     if (p->kv_heads != p->heads)
         fprintf(out, "/%d", p->kv_heads);
     fputs(",", out);
@@ -338,10 +344,11 @@ void report_write(const struct session *s, FILE *out)
     char terms[TERMS_BYTES], types[TYPES_BYTES];
     problem_terms(p, &s->trace->plan, terms);
     problem_types(p, types);
-    fprintf(out, " %s%s%s  %s%s%s%s%s%s%s%s%s  %s\n        ", types, causal[p->causal], terms, info->backend,
-            *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
-            trace_probes_off(s->trace) ? ", probes off" : "", trace_checked(s->trace) ? ", checked" : "",
-            *seconds ? "  " : "", seconds, session_verdict_word(s));
+    text_inline(out, " %s%s%s  %s%s%s%s%s%s%s%s%s  %s", types, causal[p->causal], terms, info->backend,
+                *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
+                trace_probes_off(s->trace) ? ", probes off" : "", trace_checked(s->trace) ? ", checked" : "",
+                *seconds ? "  " : "", seconds, session_verdict_word(s));
+    fputs("\n        ", out);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", channel_name(ch));
     fputs("\nglobal  ", out);

@@ -2,6 +2,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "engine/base/text.h"
 #include "engine/session/output_error.h"
 #include "engine/session/probe_effect.h"
 #include "engine/session/session.h"

@@ -2,6 +2,7 @@
 #include "cli/report.h"
 
 #include "engine/base/tensor_core.h"
+#include "engine/base/utf8.h"
 #include "engine/session/budget.h"
 #include "engine/session/edge.h"
 #include "engine/session/exactness.h"
@@ -323,11 +324,33 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
     return json;
 }
 
+/* What jansson leaves as it is and a terminal may not have stays itself to who reads the JSON: "\u202e". */
+static int dump_text(const char *text, FILE *out)
+{
+    char name[UTF8_NAME_BYTES];
+    uint32_t code;
+    for (size_t length; (length = utf8_decode(text, &code)) > 0; text += length) {
+        if (code == '\n' || utf8_name(text, length, code, name) == 0)
+            fwrite(text, 1, length, out);
+        else if (code < 0x10000)
+            fprintf(out, "\\u%04x", (unsigned)code);
+        else
+            fprintf(out, "\\u%04x\\u%04x", 0xD800u + (unsigned)((code - 0x10000) >> 10),
+                    0xDC00u + (unsigned)(code & 0x3FF));
+    }
+    return ferror(out) ? -1 : 0;
+}
+
 int report_dump(const json_t *json, FILE *out, struct err *err)
 {
     if (!json)
         return err_set(err, ERR_SYSTEM, "", "no memory for the report");
-    if (json_dumpf(json, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0 || fputs("\n", out) < 0)
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    if (!text)
+        return err_set(err, ERR_SYSTEM, "", "no memory for the report");
+    const int failed = dump_text(text, out);
+    free(text);
+    if (failed || fputs("\n", out) < 0)
         return err_errno(err, "", "standard output can not be written");
     return 0;
 }

@@ -1,6 +1,6 @@
 #include "cli/report.h"
 
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,9 @@
 /* A command line that opens the same session again. */
 #include "cli/tables.h"
 
+#include "engine/base/utf8.h"
+
+#include <stdbool.h>
 #include <string.h>
 
 struct words {
@@ -20,6 +23,26 @@ static void put(struct words *w, const char *text, size_t n)
     *w->at = '\0';
 }
 
+/* The byte as it stands between $' and ', where what a terminal acts on has no other place (POSIX.1-2024, 2.2.4). */
+static void put_escaped(struct words *w, unsigned char byte)
+{
+    char text[8];
+    const int plain = byte >= 0x20 && byte < 0x7F && byte != '\'' && byte != '\\';
+    snprintf(text, sizeof text, plain ? "%c" : "\\%03o", byte); /* three digits and no more, as \x is not */
+    put(w, text, strlen(text));
+}
+
+/* 1: the word holds what a terminal is not shown as it is. */
+static bool is_foreign(const char *word)
+{
+    char name[UTF8_NAME_BYTES];
+    uint32_t code;
+    for (size_t n; (n = utf8_decode(word, &code)) > 0; word += n)
+        if (utf8_name(word, n, code, name) > 0)
+            return true;
+    return false;
+}
+
 /* A word as a shell reads it: in quotes where it holds more than what stands for itself. */
 static void put_word(struct words *w, const char *word)
 {
@@ -28,10 +51,14 @@ static void put_word(struct words *w, const char *word)
         put(w, word, strlen(word));
         return;
     }
-    put(w, "'", 1);
+    const bool foreign = is_foreign(word);
+    put(w, foreign ? "$'" : "'", foreign ? 2 : 1);
     for (; *word; word++) {
         const int quote = *word == '\'';
-        put(w, quote ? "'\\''" : word, quote ? 4 : 1);
+        if (foreign)
+            put_escaped(w, (unsigned char)*word);
+        else
+            put(w, quote ? "'\\''" : word, quote ? 4 : 1);
     }
     put(w, "'", 1);
 }

@@ -2,7 +2,7 @@
 
 #include "tui/editor.h"
 
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <string.h>
 
 static struct action_text texts[ACTION_COUNT] = {

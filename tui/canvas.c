@@ -1,6 +1,6 @@
 #include "tui/canvas.h"
 
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -77,37 +77,36 @@ static void set(struct canvas *c, int64_t row, int64_t col, uint32_t code, enum 
     line[col] = (struct cell){code, (uint8_t)style};
 }
 
+/* One character from column x on; returns the column behind it. */
+static int64_t put_character(struct canvas *c, const struct bounds *b, int64_t row, int64_t x, uint32_t code,
+                             enum style style)
+{
+    const int width = utf8_width(code);
+    if (c->ascii)
+        code = fold(code);
+    /* A wide one that an edge cuts in half is blanks. */
+    const int whole = width < 2 || c->ascii || (x >= b->left && x + 1 < b->right);
+    const int64_t first = x;
+    for (int i = 0; i < width; i++, x++)
+        if (x >= b->left && x < b->right)
+            set(c, row, x, !whole ? ' ' : width == 2 && !c->ascii && x > first ? 0 : code, style);
+    return x;
+}
+
 int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8)
 {
     struct bounds b = visible(c, area);
     int64_t r = (int64_t)area.row + row, x = (int64_t)area.col + col;
     const int64_t start = x;
     int shown = r >= b.top && r < b.bottom && utf8;
-    for (uint32_t code = 0; shown && x < b.right;) {
-        size_t length = utf8_decode(utf8, &code);
-        if (length == 0)
-            break;
-        utf8 += length;
-        if (code < 0x20 || (code >= 0x7F && code < 0xA0))
-            code = UTF8_REPLACEMENT;
-        int width = utf8_width(code);
-        if (width == 0)
-            continue;
-        if (c->ascii)
-            code = fold(code);
-        if (width == 1 || c->ascii) {
-            for (int i = 0; i < width; i++, x++)
-                if (x >= b.left && x < b.right)
-                    set(c, r, x, code, style);
-        } else if (x >= b.left && x + 1 < b.right) {
-            set(c, r, x, code, style);
-            set(c, r, x + 1, 0, style);
-            x += 2;
-        } else { /* cut in half by an edge */
-            for (int i = 0; i < 2; i++, x++)
-                if (x >= b.left && x < b.right)
-                    set(c, r, x, ' ', style);
-        }
+    uint32_t code = 0;
+    for (size_t length; shown && x < b.right && (length = utf8_decode(utf8, &code)) > 0; utf8 += length) {
+        char name[UTF8_NAME_BYTES];
+        const size_t named = utf8_name(utf8, length, code, name);
+        for (size_t i = 0; i < named && x < b.right; i++)
+            x = put_character(c, &b, r, x, (unsigned char)name[i], style);
+        if (!named)
+            x = put_character(c, &b, r, x, code, style);
     }
     return (int)(x - start);
 }
@@ -153,7 +152,7 @@ int text_columns(const char *utf8)
     int columns = 0;
     uint32_t code;
     for (size_t length; (length = utf8_decode(utf8, &code)) > 0; utf8 += length)
-        columns += utf8_width(code);
+        columns += utf8_columns(utf8, length, code);
     return columns;
 }
 

@@ -1,6 +1,7 @@
 /* One poll() loop over terminal, signals, the session's work and a save; a tick only while something is under way. */
 #include "tui/loop.h"
 
+#include "engine/base/text.h"
 #include "engine/session/rounding_look.h"
 #include "tui/clock.h"
 #include "tui/looks.h"
@@ -103,12 +104,12 @@ static void note_last_words(const struct loop *l)
 {
     const struct session *s = l->s;
     const int i = runs_index(&s->runs, s->runs.shown);
-    char words[700];
+    char words[700], saved[640];
     if (!s->has_scenario)
         snprintf(words, sizeof words, "attnscope crashed; the trace is where it was\n");
     else if (i >= 0 && s->runs.at[i].saved[0])
-        snprintf(words, sizeof words, "attnscope crashed; the run that was shown is saved as %.512s\n",
-                 s->runs.at[i].saved);
+        snprintf(words, sizeof words, "attnscope crashed; the run that was shown is saved as %s\n",
+                 text_name(s->runs.at[i].saved, saved, sizeof saved));
     else
         snprintf(words, sizeof words, "attnscope crashed; the run that was shown was not saved and is lost\n");
     term_last_words(words);

@@ -3,7 +3,7 @@
 #include "tui/looks.h"
 #include "tui/loop_state.h"
 #include "tui/panels.h"
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include "tui/view_text.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "tui/plot.h"
 
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <math.h>
 #include <stdlib.h>
 

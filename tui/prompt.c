@@ -1,7 +1,7 @@
 #include "tui/prompt.h"
 
+#include "engine/base/utf8.h"
 #include "tui/actions.h"
-#include "tui/utf8.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static size_t before(const struct prompt *p)
     uint32_t code;
     for (size_t i = 0; i < p->at;) {
         const size_t length = utf8_decode(p->line + i, &code);
-        if (utf8_width(code) > 0)
+        if (utf8_columns(p->line + i, length, code) > 0)
             last = i;
         i += length;
     }
@@ -73,7 +73,7 @@ static size_t behind(const struct prompt *p)
 {
     uint32_t code;
     size_t i = p->at + utf8_decode(p->line + p->at, &code), length;
-    while ((length = utf8_decode(p->line + i, &code)) > 0 && utf8_width(code) == 0)
+    while ((length = utf8_decode(p->line + i, &code)) > 0 && utf8_columns(p->line + i, length, code) == 0)
         i += length;
     return i;
 }

@@ -1,6 +1,6 @@
 #include "tui/search.h"
 
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "tui/svg.h"
 
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 
 /* A cell in px. A monospaced font of 14 px advances by 8.4; textLength holds it to that whatever the font is. */
 #define CELL_W 8.4

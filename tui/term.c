@@ -5,7 +5,7 @@
 #include "tui/osc52.h"
 #include "tui/term_signals.h"
 #include "tui/theme.h"
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>

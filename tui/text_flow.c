@@ -1,6 +1,6 @@
 #include "tui/text_flow.h"
 
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <string.h>
 
 /* How many bytes of text[0..length) fit into `cols` columns; breaks after the last blank where there is one. At least
@@ -14,7 +14,7 @@ static size_t fitting(const char *text, size_t length, int cols)
         size_t bytes = utf8_decode(text + used, &code);
         if (bytes == 0 || bytes > length - used)
             break;
-        columns += utf8_width(code);
+        columns += utf8_columns(text + used, bytes, code);
         if (columns > cols && code == ' ') /* it ends with a word: the blank falls away */
             return used + bytes;
         if (columns > cols)

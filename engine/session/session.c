@@ -1,5 +1,6 @@
 #include "engine/session/session.h"
 
+#include "engine/base/text.h"
 #include "engine/runners/stamps.h"
 #include "engine/session/look.h"
 #include "engine/session/onset.h"
@@ -368,14 +369,17 @@ int session_finish(struct session *s, int progress)
         poll(&fd, 1, 200);
         session_update(s);
         if (progress && work_clock() - begun > 1 && session_busy(s)) {
-            fprintf(stderr, "\r%s: %s %.0f s ", s->title, s->activity, work_clock() - s->activity_since);
-            if (s->total > 0)
-                fprintf(stderr, "%.0f of %.0f   ", s->done, s->total);
+            char line[256];
+            const int n =
+                snprintf(line, sizeof line, "%s: %s %.0f s", s->title, s->activity, work_clock() - s->activity_since);
+            if (s->total > 0 && n < (int)sizeof line)
+                snprintf(line + n, sizeof line - (size_t)n, " %.0f of %.0f", s->done, s->total);
+            text_progress(line);
             shown = 1;
         }
     }
     if (shown)
-        fprintf(stderr, "\r%*s\r", 79, "");
+        text_progress("");
     return s->err.code == ERR_NONE ? 0 : -1;
 }
 

@@ -1,3 +1,4 @@
+#include "engine/base/utf8.h"
 #include "tui/actions.h"
 #include "tui/canvas.h"
 #include "tui/hits.h"
@@ -6,7 +7,6 @@
 #include "tui/svg.h"
 #include "tui/text_flow.h"
 #include "tui/theme.h"
-#include "tui/utf8.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,25 +64,42 @@ static void wide_characters_are_never_halved(void **state)
     canvas_free(&c);
 }
 
-static void invalid_text_is_replaced(void **state)
+static void what_a_terminal_acts_on_is_named(void **state)
 {
     (void)state;
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        /* Stray continuation, overlong '/', surrogate, beyond Unicode, cut short: each byte by itself. */
+        {"\x80|\xC0\xAF|\xED\xA0\x80|", "<80>|<C0><AF>|<ED><A0><80>|\n"},
+        {"\xF4\x90\x80\x80|\xE2\x9C", "<F4><90><80><80>|<E2><9C>\n"},
+        {"\x1b[2J\n\t\r\a\x7f|", "^[[2J^J^I^M^G^?|\n"},
+        {"\xC2\x9B|\x9B\xC2\xA0|",
+         "<U+009B>|<9B>\u00A0|\n"}, /* CSI of C1, and as one byte; a blank that may not break */
+        {"a\u202Eb\u2066c\u061Cd\u200Fe", "a<U+202E>b<U+2066>c<U+061C>d<U+200F>e\n"},
+        {"\u200B\uFEFF\u2028\U000E0041", "<U+200B><U+FEFF><U+2028><U+E0041>\n"},
+        {"e\u0301|", "e|\n"}, /* a combining accent takes no cell */
+    };
     struct canvas c;
-    assert_int_equal(canvas_init(&c, 20, 1, 0), 0);
-    const struct rect all = {0, 0, 1, 20};
-    /* Stray continuation, overlong '/', surrogate, beyond Unicode, cut short: one mark per byte. */
-    canvas_put(&c, all, 0, 0, STYLE_TEXT, "\x80|\xC0\xAF|\xED\xA0\x80|\xF4\x90\x80\x80|\xE2\x9C");
-    for (int i = 0; i < 16; i++)
-        assert_true(c.cells[i].code == UTF8_REPLACEMENT || c.cells[i].code == '|');
-    assert_int_equal(c.cells[16].code, ' ');
+    assert_int_equal(canvas_init(&c, 60, 1, 0), 0);
+    const struct rect all = {0, 0, 1, 60};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        canvas_clear(&c);
+        assert_int_equal(canvas_put(&c, all, 0, 0, STYLE_TEXT, cases[i].text), text_columns(cases[i].text));
+        assert_string_equal(text_of(&c), cases[i].shown);
+    }
     canvas_clear(&c);
-    canvas_put(&c, all, 0, 0, STYLE_TEXT, "\x1b[2J\n\x7f\xC2\x9B");
-    assert_int_equal(c.cells[0].code, UTF8_REPLACEMENT); /* no control character reaches a terminal */
-    assert_int_equal(c.cells[4].code, UTF8_REPLACEMENT);
-    assert_int_equal(c.cells[5].code, UTF8_REPLACEMENT);
-    assert_int_equal(c.cells[6].code, UTF8_REPLACEMENT);
-    canvas_clear(&c);
-    assert_int_equal(canvas_put(&c, all, 0, 0, STYLE_TEXT, "e\xCC\x81"), 1); /* a combining accent takes no cell */
+    assert_int_equal(canvas_put(&c, (struct rect){0, 0, 1, 5}, 0, 0, STYLE_TEXT, "ab\u202E"), 5); /* cut by the edge */
+    assert_string_equal(text_of(&c), "ab<U+\n");
+    for (uint32_t code = 1; code < 0x110000; code++) { /* whatever the code, no control character becomes a cell */
+        char bytes[5] = "";
+        bytes[utf8_write(code, bytes)] = '\0';
+        canvas_clear(&c);
+        canvas_put(&c, all, 0, 0, STYLE_TEXT, bytes);
+        const uint32_t cell = c.cells[0].code;
+        assert_true(cell >= 0x20 && cell != 0x7F && !(cell >= 0x80 && cell < 0xA0) &&
+                    !(cell >= 0x202A && cell <= 0x202E) && !(cell >= 0x2066 && cell <= 0x2069));
+    }
     canvas_free(&c);
 }
 
@@ -460,7 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_clips_to_area_and_canvas),
         cmocka_unit_test(wide_characters_are_never_halved),
-        cmocka_unit_test(invalid_text_is_replaced),
+        cmocka_unit_test(what_a_terminal_acts_on_is_named),
         cmocka_unit_test(ascii_folds_every_glyph),
         cmocka_unit_test(utf8_round_trips),
         cmocka_unit_test(numbers_fit_their_columns),

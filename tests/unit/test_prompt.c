@@ -8,7 +8,7 @@
 
 #include "tui/actions.h"
 #include "tui/prompt.h"
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

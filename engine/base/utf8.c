@@ -1,4 +1,6 @@
-#include "tui/utf8.h"
+#include "engine/base/utf8.h"
+
+#include <stdio.h>
 
 struct range {
     uint32_t first, last;
@@ -30,6 +32,16 @@ static const struct range wide[] = {
     {0x1F54B, 0x1F567}, {0x1F57A, 0x1F57A}, {0x1F595, 0x1F596}, {0x1F5A4, 0x1F5A4}, {0x1F5FB, 0x1F64F},
     {0x1F680, 0x1F6C5}, {0x1F6CC, 0x1F6DF}, {0x1F6EB, 0x1F6EC}, {0x1F6F4, 0x1F6FC}, {0x1F7E0, 0x1F7F0},
     {0x1F90C, 0x1F93A}, {0x1F93C, 0x1F945}, {0x1F947, 0x1FAFF}, {0x20000, 0x2FFFD}, {0x30000, 0x3FFFD},
+};
+
+/* Characters that say how others are shown, and blanks that can not be seen: Unicode 15, general category Cf, and the
+   separators of lines and paragraphs. What reorders text makes source that reads otherwise than it compiles
+   (CVE-2021-42574). */
+static const struct range formats[] = {
+    {0x00AD, 0x00AD},   {0x0600, 0x0605},   {0x061C, 0x061C},   {0x06DD, 0x06DD},   {0x070F, 0x070F},
+    {0x180E, 0x180E},   {0x200B, 0x200F},   {0x2028, 0x202E},   {0x2060, 0x206F},   {0xFEFF, 0xFEFF},
+    {0xFFF9, 0xFFFB},   {0x110BD, 0x110BD}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3},
+    {0x1D173, 0x1D17A}, {0xE0001, 0xE007F},
 };
 
 static int among(const struct range *ranges, size_t n, uint32_t code)
@@ -94,4 +106,23 @@ size_t utf8_write(uint32_t code, char out[4])
     static const unsigned char lead[5] = {0, 0, 0xC0, 0xE0, 0xF0};
     out[0] = (char)(lead[length] | code);
     return length;
+}
+
+size_t utf8_name(const char *text, size_t length, uint32_t code, char name[UTF8_NAME_BYTES])
+{
+    const unsigned byte = (unsigned char)text[0];
+    if (code < 0x20 || code == 0x7F)
+        return (size_t)snprintf(name, UTF8_NAME_BYTES, "^%c", (int)(code ^ 0x40));
+    if (length == 1 && byte >= 0x80)
+        return (size_t)snprintf(name, UTF8_NAME_BYTES, "<%02X>", byte);
+    if ((code >= 0x80 && code < 0xA0) || among(formats, sizeof formats / sizeof *formats, code))
+        return (size_t)snprintf(name, UTF8_NAME_BYTES, "<U+%04X>", (unsigned)code);
+    return 0;
+}
+
+int utf8_columns(const char *text, size_t length, uint32_t code)
+{
+    char name[UTF8_NAME_BYTES];
+    const size_t named = utf8_name(text, length, code, name);
+    return named ? (int)named : utf8_width(code);
 }

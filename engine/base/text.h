@@ -1,0 +1,25 @@
+/* The only way for text to a terminal, since much of it is foreign: traces, kernels, compilers, file names. Whatever is
+   written comes out as utf8_name() says; line feeds and tabs alone stay what they are. No other file names stdout or
+   stderr (tests/faults/test_terminal.py), but for the terminal of the screen, which takes cells of a canvas. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include "engine/base/err.h"
+#include <stdio.h>
+
+/* Opens both streams; called once by a program's main(). */
+int text_open(struct err *err);
+FILE *text_out(void); /* standard output */
+FILE *text_err(void); /* standard error */
+
+/* A line on standard error that the next one replaces, cut to 79 columns; "" takes it away. */
+void text_progress(const char *line);
+
+/* The text as a name: a line feed and a tab are shown as "^J" and "^I" as well. Cut to bytes; returns out. */
+char *text_name(const char *text, char *out, size_t bytes);
+/* fprintf() of what is to stay in its line, as text_name() shows it. */
+void text_inline(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "WHERE: MESSAGE" and a line feed. A compiler's own words alone span lines. */
+void text_failure(FILE *out, const struct err *err);
+
+#endif
