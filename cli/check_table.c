@@ -27,7 +27,7 @@ static void first_words(int channel, const int at[4], char *out, size_t bytes)
         else
             snprintf(place + used, sizeof place - used, "%s%d", i ? "," : "", at[i]);
     }
-    add(out, bytes, "", channel >= 0 ? channel_name((enum asc_channel)channel) : "");
+    add(out, bytes, "", channel >= 0 ? culprit_name(channel) : "");
     add(out, bytes, "", place);
 }
 
@@ -62,13 +62,13 @@ static void found_words(const struct session *s, char *out, size_t bytes)
         const struct place first = j->summary.first;
         const int32_t *slot = trace_slot_place(s->trace, first.slot);
         const int at[4] = {slot[0], slot[1], slot[2], channel_per_kv(first.channel) ? first.kv : -1};
-        first_words((int)first.channel, at, out, bytes);
+        first_words(j->summary.unvisited ? CULPRIT_LOOP : (int)first.channel, at, out, bytes);
+        if (j->summary.unvisited)
+            add(words, sizeof words, "", "tiles left out");
         for (int i = 0; i < j->n_findings; i++)
             if (j->findings[i].cause != CAUSE_NONE)
                 add(words, sizeof words, "", cause_name(j->findings[i].cause));
         add(out, bytes, "", words[0] ? words : "no known cause");
-    } else if (j->summary.unvisited) {
-        add(out, bytes, "", "tiles left out");
     }
     reports_words(s->trace, words, sizeof words);
     add(out, bytes, "", words);

@@ -68,9 +68,9 @@ void report_write_expectation(const struct session *s, FILE *out)
 static size_t write_channels(unsigned set, char *out, size_t bytes)
 {
     size_t used = 0;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (set & 1u << ch && used < bytes)
-            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", channel_name(ch));
+    for (int i = 0; i <= CULPRIT_LOOP; i++)
+        if (set & 1u << i && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", culprit_name(i));
     return used;
 }
 
@@ -78,7 +78,7 @@ static size_t write_channels(unsigned set, char *out, size_t bytes)
 static size_t write_first(int channel, const int at[4], char *out, size_t bytes)
 {
     static const char axis[4] = {'b', 'h', 'q', 'k'};
-    size_t used = channel >= 0 ? (size_t)snprintf(out, bytes, " %s", channel_name(channel)) : 0;
+    size_t used = channel >= 0 ? (size_t)snprintf(out, bytes, " %s", culprit_name(channel)) : 0;
     for (int i = 0; i < 4 && used < bytes; i++)
         if (at[i] >= 0)
             used += (size_t)snprintf(out + used, bytes - used, " %c%d", axis[i], at[i]);
@@ -134,7 +134,12 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
     const int at[4] = {place[0], place[1], place[2], channel_per_kv(first->channel) ? first->kv : -1};
     char causes[256] = "";
     write_causes(j, causes, sizeof causes);
-    write_words((int)first->channel, at, j->summary.culprits, causes[0] ? causes : "no known cause", out);
+    const int loop = j->summary.unvisited > 0, alone = j->summary.culprits == 1u << CULPRIT_LOOP;
+    write_words(loop ? CULPRIT_LOOP : (int)first->channel, at, j->summary.culprits,
+                causes[0] ? causes
+                : alone   ? "tiles left out"
+                          : "no known cause",
+                out);
 }
 
 static const char *mark_text(enum mark mark)
@@ -162,11 +167,34 @@ static void write_place(const struct session *s, struct place place, FILE *out)
         fprintf(out, ", kv tile %d", place.kv);
 }
 
+#define LEFT_OUT_LINES_MAX 16
+
+/* Every kv tile that was left out, and the rows that should see it. */
+static void write_left_out(const struct session *s, FILE *out)
+{
+    const uint64_t all = s->judgement->summary.unvisited;
+    struct place at = {0};
+    struct left_out it;
+    uint64_t n = 0;
+    for (; n < LEFT_OUT_LINES_MAX && judgement_left_out(s->judgement, s->trace, &at, &it); n++) {
+        fputs("         never visited: ", out);
+        write_place(s, it.place, out);
+        fprintf(out, ", for rows %d to %d\n", it.first_row, it.last_row);
+    }
+    if (all > n)
+        fprintf(out, "         and %llu more\n", (unsigned long long)(all - n));
+}
+
 static void write_finding(const struct session *s, const struct finding *f, FILE *out)
 {
     const struct trace_site *site = trace_site(s->trace, f->channel);
     char lost[LOST_WORDS_BYTES], edge[EDGE_WORDS_BYTES];
     fputs("finding: ", out);
+    if (f->loop) {
+        fprintf(out, "%.*s\n", (int)strcspn(f->text, ":"), f->text); /* the list follows */
+        write_left_out(s, out);
+        return;
+    }
     if (mistyped_words(s->trace, f->channel, lost)) /* then that is why it was never written */
         fprintf(out, "%s\n         ", lost);
     fprintf(out, "%s\n         begins at ", f->text);
@@ -207,7 +235,7 @@ static void write_capture(const struct trace_capture *c, FILE *out)
 static int has_finding(const struct judgement *j, enum asc_channel ch)
 {
     for (int i = 0; i < j->n_findings; i++)
-        if (j->findings[i].channel == ch)
+        if (j->findings[i].channel == ch && !j->findings[i].loop)
             return 1;
     return 0;
 }
@@ -247,7 +275,6 @@ static void write_events(const struct trace *t, FILE *out)
 }
 
 #define STAMP_LINES_MAX 16
-
 /* How far each block came in a run that ended early: those that had begun and were not at their end. */
 static void write_last_stamps(const struct session *s, FILE *out)
 {
@@ -288,11 +315,15 @@ void report_write_findings(const struct session *s, FILE *out)
     const struct judgement *j = s->judgement;
     if (!j)
         return;
-    if (j->summary.first.slot >= 0) {
+    if (j->summary.unvisited) {
+        fputs("the kernel's loop left kv tiles out, first ", out);
+        write_place(s, j->summary.first, out);
+        fputs("\n", out);
+    } else if (j->summary.first.slot >= 0) {
         fprintf(out, "%s is the first bad stage, from ", channel_label(j->summary.first.channel));
         write_place(s, j->summary.first, out);
         fputs(" on\n", out);
-    } else if (j->complete && !j->summary.suspicious && !j->summary.unvisited) {
+    } else if (j->complete && !j->summary.suspicious) {
         fputs(!judgement_any(j)            ? "nothing was recorded that could be judged\n"
               : j->run_incomplete          ? "what was recorded is within its bound\n"
               : trace_probes_off(s->trace) ? "o and lse are within their bounds\n"

@@ -28,22 +28,27 @@ static json_t *number_json(double x)
 static json_t *channels_json(unsigned set)
 {
     json_t *json = json_array();
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (set & 1u << ch)
-            json_array_append_new(json, json_string(channel_name(ch)));
+    for (int i = 0; i <= CULPRIT_LOOP; i++)
+        if (set & 1u << i)
+            json_array_append_new(json, json_string(culprit_name(i)));
+    return json;
+}
+
+static json_t *culprit_place_json(const struct session *s, int culprit, struct place place)
+{
+    if (place.slot < 0)
+        return json_null();
+    const int32_t *at = trace_slot_place(s->trace, place.slot);
+    json_t *json = json_pack("{s:s, s:i, s:i, s:i}", "channel", culprit_name(culprit), "batch", at[0], "head", at[1],
+                             "q_tile", at[2]);
+    if (channel_per_kv(place.channel))
+        json_object_set_new(json, "kv_tile", json_integer(place.kv));
     return json;
 }
 
 static json_t *place_json(const struct session *s, struct place place)
 {
-    if (place.slot < 0)
-        return json_null();
-    const int32_t *at = trace_slot_place(s->trace, place.slot);
-    json_t *json = json_pack("{s:s, s:i, s:i, s:i}", "channel", channel_name(place.channel), "batch", at[0], "head",
-                             at[1], "q_tile", at[2]);
-    if (channel_per_kv(place.channel))
-        json_object_set_new(json, "kv_tile", json_integer(place.kv));
-    return json;
+    return culprit_place_json(s, (int)place.channel, place);
 }
 
 static void put_stated(json_t *json, const char *key, const char *text)
@@ -62,7 +67,7 @@ static json_t *expect_json(const struct session *s)
         return json_pack("{s:s}", "verdict", verdict[EXPECT_NOTHING]);
     json_t *json = json_pack("{s:s}", "verdict", verdict[e->verdict]), *first = json_object();
     if (e->first_channel >= 0)
-        json_object_set_new(first, "channel", json_string(channel_name(e->first_channel)));
+        json_object_set_new(first, "channel", json_string(culprit_name(e->first_channel)));
     for (int i = 0; i < 4; i++)
         if (e->first[i] >= 0)
             json_object_set_new(first, axis[i], json_integer(e->first[i]));
@@ -183,7 +188,7 @@ static json_t *cause_json(enum cause cause)
 
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
-    const struct trace_site *site = trace_site(s->trace, f->channel);
+    const struct trace_site *site = f->loop ? NULL : trace_site(s->trace, f->channel);
     json_t *causes = json_array();
     if (f->cause != CAUSE_NONE) {
         json_t *named = cause_json(f->cause);
@@ -194,12 +199,13 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
     }
     for (int i = 0; i < f->n_also; i++)
         json_array_append_new(causes, cause_json(f->also[i]));
-    json_t *json =
-        json_pack("{s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "channel", channel_name(f->channel), "first",
-                  place_json(s, f->first), "row", f->row, "col", f->col, "text", report_json_text(f->text), "cause",
-                  f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
+    json_t *json = json_pack(
+        "{s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "channel", culprit_name(f->loop ? CULPRIT_LOOP : (int)f->channel),
+        "first", culprit_place_json(s, f->loop ? CULPRIT_LOOP : (int)f->channel, f->first), "row", f->row, "col",
+        f->col, "text", report_json_text(f->text), "cause",
+        f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
     char edge[EDGE_WORDS_BYTES];
-    if (edge_words(s->trace, &s->judgement->summary, f, edge))
+    if (!f->loop && edge_words(s->trace, &s->judgement->summary, f, edge))
         json_object_set_new(json, "edge", report_json_text(edge));
     if (site)
         json_object_set_new(json, "site",
@@ -229,6 +235,22 @@ static json_t *parts_json(const struct session *s)
                      "finding", expect_part_word(parts.finding));
 }
 
+/* Tiles that were never visited; the list ends somewhere, the count does not. */
+static json_t *left_out_json(const struct session *s)
+{
+    enum { LISTED = 256 };
+    json_t *list = json_array();
+    struct place at = {0};
+    struct left_out it;
+    for (int n = 0; n < LISTED && judgement_left_out(s->judgement, s->trace, &at, &it); n++) {
+        const int32_t *place = trace_slot_place(s->trace, it.place.slot);
+        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "batch", place[0], "head", place[1],
+                                              "q_tile", place[2], "kv_tile", it.place.kv, "first_row", it.first_row,
+                                              "last_row", it.last_row));
+    }
+    return json_pack("{s:I, s:o}", "tiles", (json_int_t)s->judgement->summary.unvisited, "first", list);
+}
+
 static void put_judgement(json_t *json, const struct session *s)
 {
     const struct judgement *j = s->judgement;
@@ -237,7 +259,11 @@ static void put_judgement(json_t *json, const struct session *s)
         json_object_set_new(stages, channel_name(ch), stage_json(s, (enum asc_channel)ch));
     for (int i = 0; i < j->n_findings; i++)
         json_array_append_new(findings, finding_json(s, &j->findings[i]));
-    json_object_set_new(json, "first", place_json(s, j->summary.first));
+    json_object_set_new(
+        json, "first",
+        culprit_place_json(s, j->summary.unvisited ? CULPRIT_LOOP : (int)j->summary.first.channel, j->summary.first));
+    if (j->summary.unvisited)
+        json_object_set_new(json, "left_out", left_out_json(s));
     json_object_set_new(json, "parts", parts_json(s));
     json_object_set_new(json, "culprits", channels_json(j->summary.culprits));
     json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));

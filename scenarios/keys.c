@@ -19,11 +19,12 @@
 #define EXPECT_EVENTS expect_events
 #define EXPECT_EVENTS_OR_NONE expect_events_or_none
 #define EXPECT_CHANNELS_OR_NONE expect_channels_or_none
+#define EXPECT_CULPRITS expect_culprits
 #define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
 
 _Static_assert(VALUE_LENGTH_MAX == 16777216, "EXPECT_LENGTH names it");
 _Static_assert(KEY_COUNT <= 64, "struct scenario keeps a 64-bit set of them");
-_Static_assert(ASC_CHANNELS <= 32, "struct scenario keeps 32-bit sets of them");
+_Static_assert(ASC_CHANNELS < 32, "struct scenario keeps 32-bit sets of them");
 
 static const char expect_fill[] = "one of"
 #define FILL(id, name, meaning) " " name
@@ -34,6 +35,9 @@ static const char expect_channels_or_none[] = "none, or channels separated by co
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) " " #id
 #include "probes/channels.def"
     ;
+static const char expect_culprits[] = "none, or channels separated by commas, out of"
+#include "probes/channels.def"
+                                      ", and loop";
 static const char expect_channels_or_all[] = "all, or channels separated by commas, out of"
 #include "probes/channels.def"
 #undef CHANNEL

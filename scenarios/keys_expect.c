@@ -3,12 +3,25 @@
 
 #include "probes/event.h"
 #include "probes/layout.h"
+#include "scenarios/scenario.h"
 #include "scenarios/value.h"
 
 #include <string.h>
 
 static const char *const verdict_names[] = {
     [EXPECT_NOTHING] = "", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail", NULL};
+
+static const char loop_name[] = "loop";
+
+const char *culprit_name(int culprit)
+{
+    return culprit == CULPRIT_LOOP ? loop_name : channel_name((enum asc_channel)culprit);
+}
+
+int culprit_from_name(const char *name)
+{
+    return strcmp(name, loop_name) == 0 ? CULPRIT_LOOP : channel_from_name(name);
+}
 
 int key_set_verdict(struct scenario *s, enum scenario_key_id id, const char *value)
 {
@@ -30,7 +43,7 @@ int key_set_first(struct scenario *s, enum scenario_key_id id, const char *value
         if (!value_word(&value, " \t", word, sizeof word))
             return -1;
         /* "q" is the channel, "q0" a q tile. */
-        const int ch = channel_from_name(word);
+        const int ch = culprit_from_name(word);
         const char *letter = strchr(letters, word[0]);
         if (ch >= 0 && channel < 0)
             channel = ch;
@@ -48,7 +61,7 @@ int key_set_culprits(struct scenario *s, enum scenario_key_id id, const char *va
     (void)id;
     unsigned set = 0;
     const int none = strcmp(value, "none") == 0;
-    if (!none && key_read_channels(value, &set) != 0)
+    if (!none && key_read_names(value, culprit_from_name, &set) != 0)
         return -1;
     s->expect.culprits = set;
     s->expect.no_culprits = none;

@@ -111,21 +111,26 @@ int key_set_places(struct scenario *s, enum scenario_key_id id, const char *valu
     return 0;
 }
 
-int key_read_channels(const char *value, unsigned *set)
+int key_read_names(const char *value, int (*from_name)(const char *name), unsigned *set)
 {
     *set = 0;
     for (;;) {
         char name[16];
         if (!value_word(&value, ",", name, sizeof name))
             return -1;
-        const int ch = channel_from_name(name);
-        if (ch < 0)
+        const int bit = from_name(name);
+        if (bit < 0)
             return -1;
-        *set |= 1u << ch;
+        *set |= 1u << bit;
         if (*value == '\0')
             return 0;
         value++;
     }
+}
+
+int key_read_channels(const char *value, unsigned *set)
+{
+    return key_read_names(value, channel_from_name, set);
 }
 
 int key_set_channels(struct scenario *s, enum scenario_key_id id, const char *value)

@@ -11,5 +11,7 @@
 
 /* "s,l" as a set; -1: not such a list. */
 int key_read_channels(const char *value, unsigned *set);
+/* Names separated by commas as a set of 1 << from_name(); -1: one of them has none. */
+int key_read_names(const char *value, int (*from_name)(const char *name), unsigned *set);
 
 #endif

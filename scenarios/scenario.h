@@ -36,9 +36,9 @@ enum expect_verdict { EXPECT_NOTHING, EXPECT_CLEAN, EXPECT_FAIL };
 
 struct expect {
     enum expect_verdict verdict;
-    int first_channel;  /* enum asc_channel, -1: not stated */
+    int first_channel;  /* enum asc_channel or CULPRIT_LOOP, -1: not stated */
     int first[4];       /* batch, head, q tile, kv tile; -1: not stated */
-    unsigned culprits;  /* set of 1u << enum asc_channel; 0: not stated */
+    unsigned culprits;  /* set of 1u << enum asc_channel and of CULPRIT_LOOP; 0: not stated */
     int no_culprits;    /* 1: no stage may be wrong by its own fault */
     unsigned bias;      /* set of 1u << enum asc_channel: whose rounding is found biased; 0: not stated */
     int no_bias;        /* 1: none may be */
@@ -48,6 +48,11 @@ struct expect {
     char stopped[128];  /* kinds of events, one of which ends the run early; "" not stated */
     int line_of_expect; /* where [expect] stands in the file */
 };
+
+/* Beside the channels a culprit may be the kernel's loop over the kv tiles: it left tiles out that rows should see. */
+enum { CULPRIT_LOOP = ASC_CHANNELS };
+const char *culprit_name(int culprit); /* a channel's, or "loop" */
+int culprit_from_name(const char *name);
 
 /* What of the kernel without probes is measured on a GPU, beside the run: nothing but what [budget] limits, or its time
    and hardware counters as well. */

@@ -39,10 +39,7 @@ void loop_take_saved(struct loop *l)
 
 static struct place first_bad(const struct session *s)
 {
-    if (!s->judgement)
-        return (struct place){.slot = -1};
-    const struct summary *summary = &s->judgement->summary;
-    return summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+    return s->judgement ? s->judgement->summary.first : (struct place){.slot = -1};
 }
 
 static int same_place(struct place a, struct place b)

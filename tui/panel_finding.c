@@ -66,13 +66,13 @@ static void first_bad_draw(const struct session *s, struct canvas *c, struct rec
 {
     const struct summary *summary = &s->judgement->summary;
     char place[64], culprits[64], words[192];
-    if (summary->first.slot >= 0) {
+    if (summary->unvisited) {
+        tile_words(s, summary->first, place, sizeof place);
+        snprintf(words, sizeof words, "first left out%s %s", so_far, place);
+    } else if (summary->first.slot >= 0) {
         place_words(s, summary->first, place, sizeof place);
         culprit_words(summary->culprits, culprits, sizeof culprits);
         snprintf(words, sizeof words, "first bad%s %s   culprit %s", so_far, place, culprits);
-    } else if (summary->first_unvisited.slot >= 0) {
-        tile_words(s, summary->first_unvisited, place, sizeof place);
-        snprintf(words, sizeof words, "first left out%s %s", so_far, place);
     } else {
         return;
     }
@@ -204,8 +204,7 @@ static const char *ended_by(const struct trace *t)
 
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    if (s->judgement->complete && !s->judgement->summary.suspicious && !s->judgement->summary.unvisited &&
-        reports_first(s->trace)) {
+    if (s->judgement->complete && !s->judgement->summary.suspicious && reports_first(s->trace)) {
         reports_draw(s, c, area);
         return;
     }
@@ -222,7 +221,11 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         if (summary->stage[ch].local == MARK_UNKNOWN)
             unknown |= 1u << ch;
     }
-    if (summary->culprits) {
+    if (summary->unvisited) {
+        snprintf(words, sizeof words, "%llu kv tiles that rows should see were never visited",
+                 (unsigned long long)summary->unvisited);
+        canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
+    } else if (summary->culprits) {
         stage_list(summary->culprits, list, sizeof list);
         snprintf(words, sizeof words, "%s: outside the bound", list);
         canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
@@ -250,7 +253,7 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         canvas_put_cut(c, area, 1, 0, STYLE_WARNING, lost);
     else if (summary->suspicious && !summary->culprits)
         canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
-    else if (!summary->culprits && !summary->unvisited)
+    else if (!summary->culprits)
         exactness_draw(s, c, area, 1);
     else
         first_bad_draw(s, c, area, 1, "", "");
@@ -263,7 +266,7 @@ static void finding_row_draw(const struct session *s, struct canvas *c, struct r
     char words[sizeof f->text + LOST_WORDS_BYTES];
     const int where_cols = text_columns(where);
     int used = 0;
-    if (mistyped_words(s->trace, f->channel, words)) { /* then that is why it was never written */
+    if (!f->loop && mistyped_words(s->trace, f->channel, words)) { /* then that is why it was never written */
         used = (int)strlen(words);
         used += snprintf(words + used, sizeof words - (size_t)used, "; ");
     }

@@ -63,8 +63,8 @@ static enum style verdict_style(const struct session *s)
         return STYLE_BAD;
     if (!s->judgement || !s->trace)
         return STYLE_STRONG;
-    if (s->judgement->summary.culprits || s->judgement->summary.unvisited || s->trace->info.capture.off ||
-        reports_count(s->trace) || strcmp(s->trace->info.status, "complete") != 0)
+    if (s->judgement->summary.culprits || s->trace->info.capture.off || reports_count(s->trace) ||
+        strcmp(s->trace->info.status, "complete") != 0)
         return STYLE_BAD;
     if (s->judgement->summary.suspicious)
         return STYLE_WARNING;
@@ -131,7 +131,7 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
 
 void stage_list(unsigned stages, char *out, size_t bytes)
 {
-    out[0] = '\0';
+    snprintf(out, bytes, "%s", stages & 1u << CULPRIT_LOOP ? "the kv loop" : "");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (stages & 1u << ch) {
             size_t used = strlen(out);
@@ -143,7 +143,7 @@ void stage_list(unsigned stages, char *out, size_t bytes)
 void culprit_words(unsigned culprits, char *out, size_t bytes)
 {
     stage_list(culprits, out, bytes);
-    if (culprits && !(culprits & (culprits - 1))) {
+    if (culprits && !(culprits & (culprits - 1)) && !(culprits & 1u << CULPRIT_LOOP)) {
         size_t used = strlen(out);
         snprintf(out + used, bytes - used, " alone");
     }
@@ -155,7 +155,7 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
         return;
     const struct summary *summary = &s->judgement->summary;
     const struct asc_problem *p = &s->trace->problem;
-    const int left_out = summary->first.slot < 0 && summary->first_unvisited.slot >= 0;
+    const int left_out = summary->unvisited > 0;
     char words[64] = "none", culprits[64] = "none", line[96];
     if (left_out)
         tile_words(s, summary->first_unvisited, words, sizeof words);
@@ -165,7 +165,7 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
         culprit_words(summary->culprits, culprits, sizeof culprits);
     snprintf(line, sizeof line, "%s %s", left_out ? "left out " : "first bad", words);
     canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
-    snprintf(line, sizeof line, "culprit   %s", left_out ? "the kv loop" : culprits);
+    snprintf(line, sizeof line, "culprit   %s", culprits);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     const struct trace_capture *capture = &s->trace->info.capture;
     const long long all = (long long)p->batch * p->heads * s->trace->layout.q_tiles;

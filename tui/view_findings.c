@@ -57,9 +57,9 @@ static void finding_flow(const struct session *s, const struct finding *found, s
     char line[512], place[64], edge[EDGE_WORDS_BYTES];
     const struct trace_site *site = trace_site(s->trace, found->channel);
     place_words(s, found->first, place, sizeof place);
-    snprintf(line, sizeof line, "%s: %s", channel_label(found->channel), found->text);
+    snprintf(line, sizeof line, "%s: %s", found->loop ? "kv loop" : channel_label(found->channel), found->text);
     flow_put(f, STYLE_BAD, line);
-    if (site)
+    if (site && !found->loop)
         snprintf(line, sizeof line, "begins at %s r%d c%d, its probe is %s:%d", place, found->row, found->col,
                  path_base(site->file), site->line);
     else

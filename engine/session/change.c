@@ -46,7 +46,7 @@ static enum change_kind kind_of(enum mark mark_before, enum mark mark_now, uint6
 
 static struct place first_bad(const struct summary *s)
 {
-    return s->first.slot >= 0 ? s->first : s->first_unvisited;
+    return s->first;
 }
 
 /* Tiles of one place need not have the same slot in both. */

@@ -11,9 +11,9 @@ static void channel_set(unsigned set, char *out, size_t bytes)
 {
     size_t used = 0;
     out[0] = '\0';
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (set & 1u << ch && used < bytes)
-            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", channel_name(ch));
+    for (int i = 0; i <= CULPRIT_LOOP; i++)
+        if (set & 1u << i && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", culprit_name(i));
     if (!out[0])
         snprintf(out, bytes, "none");
 }
@@ -76,13 +76,13 @@ static int meets_clean(const struct judgement *j, const struct trace *t, const s
                        size_t bytes)
 {
     char names[128];
+    if (j->summary.unvisited)
+        return unmet(why, bytes, "expected clean, found %llu kv tiles that were never visited",
+                     (unsigned long long)j->summary.unvisited);
     if (j->summary.culprits) {
         channel_set(j->summary.culprits, names, sizeof names);
         return unmet(why, bytes, "expected clean, found local faults in %s", names);
     }
-    if (j->summary.unvisited)
-        return unmet(why, bytes, "expected clean, found %llu kv tiles that were never visited",
-                     (unsigned long long)j->summary.unvisited);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.stage[ch].bad_global)
             return unmet(why, bytes, "expected clean, found %s off globally in %llu elements", channel_name(ch),
@@ -105,13 +105,11 @@ static int meets_first(const struct judgement *j, const struct trace *t, const s
                        size_t bytes)
 {
     static const char *const axis[4] = {"batch", "head", "q tile", "kv tile"};
-    const struct place first = j->summary.first.slot >= 0 ? j->summary.first : j->summary.first_unvisited;
-    if (e->first_channel >= 0 && j->summary.first.slot < 0)
-        return unmet(why, bytes, "expected %s as the first bad stage, found only tiles that were never visited",
-                     channel_name(e->first_channel));
-    if (e->first_channel >= 0 && (int)first.channel != e->first_channel)
-        return unmet(why, bytes, "expected %s as the first bad stage, found %s", channel_name(e->first_channel),
-                     channel_name(first.channel));
+    const struct place first = j->summary.first;
+    const int culprit = j->summary.unvisited ? CULPRIT_LOOP : (int)first.channel;
+    if (e->first_channel >= 0 && culprit != e->first_channel)
+        return unmet(why, bytes, "expected %s as the first bad stage, found %s%s", culprit_name(e->first_channel),
+                     culprit_name(culprit), culprit == CULPRIT_LOOP ? ": kv tiles that were never visited" : "");
     const int32_t *place = trace_slot_place(t, first.slot);
     const int found[4] = {place[0], place[1], place[2], first.kv};
     for (int i = 0; i < 4; i++)
@@ -138,7 +136,8 @@ static int meets_causes(const struct judgement *j, const struct expect *e, char 
         const int cause = cause_from_name(name);
         const struct finding *of = NULL;
         for (int k = 0; k < j->n_findings && !of; k++)
-            if (cause == CAUSE_NONE || (cause > 0 && j->findings[k].channel == cause_channel((enum cause)cause)))
+            if (!j->findings[k].loop &&
+                (cause == CAUSE_NONE || (cause > 0 && j->findings[k].channel == cause_channel((enum cause)cause))))
                 of = &j->findings[k];
         if (of && explained_by(of, (enum cause)cause))
             continue;
@@ -169,7 +168,7 @@ static int meets_event_at(const struct trace *t, const struct expect *e, int *kn
 
 static int values_bad(const struct judgement *j)
 {
-    return j->summary.first.slot >= 0 || j->summary.unvisited > 0;
+    return j->summary.first.slot >= 0;
 }
 
 /* What the scenario says about values. */

@@ -282,14 +282,42 @@ static void find_channel(const struct testing *testing, enum asc_channel ch, str
     write_text(f, testing->t, stage, few);
 }
 
-static void tiles_left_out(const struct summary *summary, struct finding *f)
+/* " h0 q1 k2 (rows 0 to 63)" */
+static void left_out_words(const struct trace *t, const struct left_out *it, char out[96])
 {
+    const int32_t *at = trace_slot_place(t, it->place.slot);
+    char batch[16] = "";
+    if (t->problem.batch > 1)
+        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
+    snprintf(out, 96, " %sh%d q%d k%d (rows %d to %d)", batch, (int)at[1], (int)at[2], it->place.kv, it->first_row,
+             it->last_row);
+}
+
+static void tiles_left_out(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                           struct finding *f)
+{
+    enum { TOLD = 3 };
+    struct place at = {0};
+    struct left_out it;
     memset(f, 0, sizeof *f);
+    f->loop = true;
     f->channel = summary->first_unvisited.channel;
     f->first = summary->first_unvisited;
-    snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited",
-             (unsigned long long)summary->unvisited, summary->unvisited == 1 ? "" : "s",
-             summary->unvisited == 1 ? "was" : "were");
+    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited:",
+                                   (unsigned long long)summary->unvisited, summary->unvisited == 1 ? "" : "s",
+                                   summary->unvisited == 1 ? "was" : "were");
+    for (uint64_t n = 0; judgement_left_out(j, t, &at, &it) && used < sizeof f->text; n++) {
+        char words[96];
+        if (n == 0)
+            f->row = it.first_row < 0 ? 0 : it.first_row;
+        left_out_words(t, &it, words);
+        if (n < TOLD)
+            used += (size_t)snprintf(f->text + used, sizeof f->text - used, "%s%s", n ? "," : "", words);
+        else
+            used += (size_t)snprintf(f->text + used, sizeof f->text - used, ", ...");
+        if (n == TOLD)
+            break;
+    }
 }
 
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
@@ -298,10 +326,10 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
 {
     const struct testing testing = {j, t, summary, plan, evidence, scratch};
     int n = 0;
+    if (summary->unvisited)
+        tiles_left_out(j, t, summary, &findings[n++]);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (summary->culprits & 1u << ch)
             find_channel(&testing, ch, &findings[n++]);
-    if (summary->unvisited)
-        tiles_left_out(summary, &findings[n++]);
     return n;
 }

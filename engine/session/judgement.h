@@ -5,6 +5,7 @@
 #include "engine/oracle/oracle.h"
 #include "probes/trace.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* A place in a run. kv is 0 for channels that exist once per slot. */
 struct place {
@@ -60,6 +61,7 @@ struct finding {
     struct cause_evidence evidence; /* of the named cause; zeros for none */
     enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
     int n_also;
+    bool loop; /* tiles were left out: nothing is wrong with the channel, which is the first that should be there */
     char detail[96]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
     char text[256];  /* one line for the user, without the place */
 };
@@ -69,8 +71,12 @@ struct finding {
 /* What the verdicts of the slots judged so far add up to. */
 struct summary {
     struct stage_summary stage[ASC_CHANNELS];
-    struct place first; /* first bad tile of all (local), slot by slot in execution order; slot -1: none */
-    unsigned culprits;  /* set of 1u << enum asc_channel: stages with local faults */
+    /* first_unvisited, where there is one; else the first bad tile of all (local), slot by slot in execution order.
+       slot -1: none */
+    struct place first;
+    /* set of 1u << enum asc_channel: stages with local faults; and of CULPRIT_LOOP (scenario.h), where tiles were left
+       out */
+    unsigned culprits;
     /* kv tiles that hold something for some row and that the kernel left out: no stage's fault, but the loop's. */
     uint64_t unvisited;
     struct place first_unvisited; /* slot -1: none */
@@ -90,7 +96,7 @@ struct judgement {
     struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
     struct summary summary;
-    struct finding findings[MAX_FINDINGS]; /* one per culprit, first culprit first, then one for tiles left out */
+    struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
     int complete; /* every slot is judged and every culprit's causes are tested */
     struct state_break state_break;
@@ -125,8 +131,16 @@ int judgement_any(const struct judgement *j); /* 1: something is judged; a run o
 int judgement_slot_done(const struct judgement *j, int slot);
 /* 1 if the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count. */
 int judgement_tile_bad(const struct judgement *j, struct place place, int global);
-/* 1 if the kernel should have come to this kv tile and, in a run that completed, did not. */
+/* 1 if the kernel should have come to this kv tile and, in a run that completed, did not. Of a channel that exists once
+   per slot: it came to no kv tile of the slot, and wrote nothing of this. */
 int judgement_tile_unvisited(const struct judgement *j, struct place place);
+/* The next kv tile that was left out, from *at (slot and kv; begin with zeros) on, and the rows of the q tile that
+   should see it; moves *at behind it. 0: there is none. */
+struct left_out {
+    struct place place;
+    int first_row, last_row;
+};
+int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out);
 
 /* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then
    kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many.

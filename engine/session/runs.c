@@ -128,7 +128,7 @@ const char *run_verdict_word(const struct trace *t, const struct judgement *j)
         return "CANCELLED";
     if (!j || !j->complete || !judgement_any(j))
         return "UNJUDGED";
-    if (j->summary.culprits || j->summary.unvisited || t->info.capture.off || reports_count(t))
+    if (j->summary.culprits || t->info.capture.off || reports_count(t))
         return "FAIL";
     return j->summary.suspicious ? "SUSPECT" : "CLEAN";
 }

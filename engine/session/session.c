@@ -308,7 +308,7 @@ static int follow_first(struct session *s)
     if (!s->follow_first || !s->judgement)
         return 0;
     const struct summary *summary = &s->judgement->summary;
-    const int bad = summary->first.slot >= 0 || summary->unvisited || reports_first(s->trace);
+    const int bad = summary->first.slot >= 0 || reports_first(s->trace);
     if (!bad && (!s->judgement->complete || trace_complete(s->trace)))
         return 0;
     /* Nobody has moved: the source stays where it stands, and so does what the last command said. */

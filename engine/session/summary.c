@@ -1,6 +1,9 @@
 /* What the verdicts add up to: a mark per stage, the first bad tile, the culprits. */
 #include "engine/session/judgement.h"
 
+#include "engine/oracle/schedule.h"
+#include "engine/session/case.h"
+#include "scenarios/scenario.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +16,40 @@ static uint64_t elements(const struct verdict *v)
     return n;
 }
 
+static int missing_at(const struct judgement *j, struct place place)
+{
+    const struct verdict *v = &judgement_tile(j, place)->local;
+    return !v->visited && v->count[CLASS_MISSING] > 0;
+}
+
+/* 1 if the kernel came to no kv tile of a slot that has some. */
+static int slot_left_out(const struct judgement *j, int slot)
+{
+    int missing = 0;
+    for (int i = 0; i < j->kv_tiles * ASC_CHANNELS; i++) {
+        const struct place place = {slot, i / ASC_CHANNELS, (enum asc_channel)(i % ASC_CHANNELS)};
+        if (!channel_per_kv(place.channel))
+            continue;
+        if (judgement_tile(j, place)->local.visited)
+            return 0;
+        missing |= missing_at(j, place);
+    }
+    return missing;
+}
+
+/* 1 if the kernel never came to this tile: nothing of it is there. */
+static int never_came(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    if (channel_per_kv(place.channel))
+        return !v->visited;
+    return v->count[CLASS_MISSING] > 0 && v->count[CLASS_MISSING] == elements(v) && slot_left_out(j, place.slot);
+}
+
 /* Elements nobody wrote because the run ended early, or because the kernel never came to this tile: not the stage's
    fault. */
 static uint64_t excused(const struct judgement *j, struct place place, const struct verdict *v)
 {
-    const int unvisited = channel_per_kv(place.channel) && !v->visited;
-    return j->run_incomplete || unvisited ? v->count[CLASS_MISSING] : 0;
+    return j->run_incomplete || never_came(j, place, v) ? v->count[CLASS_MISSING] : 0;
 }
 
 static uint64_t bad_elements(const struct judgement *j, struct place place, const struct verdict *v)
@@ -35,7 +66,35 @@ int judgement_tile_bad(const struct judgement *j, struct place place, int global
 int judgement_tile_unvisited(const struct judgement *j, struct place place)
 {
     const struct verdict *v = &judgement_tile(j, place)->local;
-    return !j->run_incomplete && channel_per_kv(place.channel) && !v->visited && v->count[CLASS_MISSING] > 0;
+    return !j->run_incomplete && v->count[CLASS_MISSING] > 0 && never_came(j, place, v);
+}
+
+int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out)
+{
+    for (; at->slot < j->n_slots; at->slot++, at->kv = 0) {
+        for (; at->kv < j->kv_tiles; at->kv++) {
+            int found = 0;
+            for (int ch = 0; ch < ASC_CHANNELS && !found; ch++) {
+                out->place = (struct place){at->slot, at->kv, (enum asc_channel)ch};
+                found = channel_per_kv(out->place.channel) && judgement_tile_unvisited(j, out->place);
+            }
+            if (!found)
+                continue;
+            struct slot_case c;
+            out->first_row = out->last_row = -1;
+            if (slot_case_make(t, at->slot, &c) == 0) {
+                for (int r = 0; r < c.c.in_q.rows; r++)
+                    if (schedule_hidden(&c.c, r, at->kv) < schedule_visible(&c.c, r, at->kv)) {
+                        out->first_row = out->first_row < 0 ? r : out->first_row;
+                        out->last_row = r;
+                    }
+                slot_case_free(&c);
+            }
+            at->kv++;
+            return 1;
+        }
+    }
+    return 0;
 }
 
 static enum mark mark_of(int recorded, uint64_t judged, uint64_t bad, uint64_t unwritten)
@@ -86,7 +145,7 @@ static void add_place(const struct judgement *j, struct place place, struct summ
     if (bad && out->first.slot < 0)
         out->first = place;
     /* A tile counts once, however many of its channels are recorded. */
-    if (judgement_tile_unvisited(j, place) && !same_tile(*last_unvisited, place)) {
+    if (channel_per_kv(place.channel) && judgement_tile_unvisited(j, place) && !same_tile(*last_unvisited, place)) {
         *last_unvisited = place;
         out->unvisited++;
         if (out->first_unvisited.slot < 0)
@@ -113,6 +172,10 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
             add_place(j, places[i], out, &last_unvisited);
     }
     free(places);
+    if (out->unvisited) { /* what is wrong in other tiles may be its doing, it is nobody's */
+        out->first = out->first_unvisited;
+        out->culprits = 1u << CULPRIT_LOOP;
+    }
 
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         struct stage_summary *stage = &out->stage[ch];
@@ -121,7 +184,7 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
         stage->global = mark_of(recorded, stage->judged_global, stage->bad_global, stage->unwritten);
         if (stage->bad_local)
             out->culprits |= 1u << ch;
-        else if (stage->bad_global && !out->culprits && !out->unvisited)
+        else if (stage->bad_global && !out->culprits)
             out->suspicious |= 1u << ch;
     }
 }

@@ -34,7 +34,7 @@ static void go_element(struct session *s, int worst)
 
 static int values_bad(const struct summary *summary)
 {
-    if (summary->first.slot >= 0 || summary->unvisited)
+    if (summary->first.slot >= 0)
         return 1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (summary->stage[ch].bad_global)
@@ -80,7 +80,7 @@ int session_go_first_bad(struct session *s)
     if (!s->judgement)
         return session_stay(s, "nothing is judged yet");
     const struct summary *summary = &s->judgement->summary;
-    struct place first = summary->first.slot >= 0 ? summary->first : summary->first_unvisited;
+    struct place first = summary->first;
     if (first.slot < 0 && !values_bad(summary))
         first = first_report(s);
     if (first.slot < 0)
@@ -162,7 +162,8 @@ static int walk(const struct session *s, int by, int (*wanted)(const struct sess
 static int is_bad(const struct session *s, struct place place)
 {
     const struct summary *summary = &s->judgement->summary;
-    return judgement_tile_bad(s->judgement, place, !summary->culprits) ||
+    const unsigned stages = summary->culprits & ~(1u << CULPRIT_LOOP);
+    return judgement_tile_bad(s->judgement, place, !stages) || judgement_tile_unvisited(s->judgement, place) ||
            (!values_bad(summary) && has_report(s, place));
 }
 

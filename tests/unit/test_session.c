@@ -527,20 +527,34 @@ static void test_accesses_outside_an_array_are_named(void **state)
     }
 }
 
-static void test_tiles_left_out_are_nobodys_fault(void **state)
+static void test_tiles_left_out_come_first(void **state)
 {
     (void)state;
     struct session *s = run("last-tile-skipped");
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_int_equal(s->judgement->summary.culprits, 0);
-    assert_int_equal(s->judgement->summary.unvisited, 4); /* 2 heads x 2 q tiles, kv tile 1 */
+    assert_int_equal(s->judgement->summary.culprits, 1u << CULPRIT_LOOP); /* and no stage */
+    assert_int_equal(s->judgement->summary.unvisited, 4);                 /* 2 heads x 2 q tiles, kv tile 1 */
     assert_int_equal(s->judgement->summary.first_unvisited.kv, 1);
     assert_int_equal(s->judgement->n_findings, 1);
+    assert_true(s->judgement->findings[0].loop);
+    assert_non_null(
+        strstr(s->judgement->findings[0].text, "4 kv tiles that rows should see were never visited: h0 q0 k1"));
     assert_false(meets(s, nothing));
     struct expect fails = nothing;
     fails.verdict = EXPECT_FAIL;
     fails.first[3] = 1;
     assert_true(meets(s, fails));
+    fails.first_channel = CULPRIT_LOOP;
+    fails.culprits = 1u << CULPRIT_LOOP;
+    assert_true(meets(s, fails));
+    fails.culprits |= 1u << asc_s;
+    assert_false(meets(s, fails));
+    fails.culprits = 1u << CULPRIT_LOOP;
+    fails.first_channel = asc_k;
+    assert_false(meets(s, fails));
+    fails.first_channel = CULPRIT_LOOP;
+    fails.first[3] = 0;
+    assert_false(meets(s, fails));
     session_free(s);
 }
 
@@ -677,7 +691,7 @@ int main(void)
         cmocka_unit_test(test_few_channels),
         cmocka_unit_test(test_unjudged_is_not_clean),
         cmocka_unit_test(test_accesses_outside_an_array_are_named),
-        cmocka_unit_test(test_tiles_left_out_are_nobodys_fault),
+        cmocka_unit_test(test_tiles_left_out_come_first),
         cmocka_unit_test(test_stepping),
         cmocka_unit_test(test_outcomes_are_those_of_the_verdicts),
         cmocka_unit_test(test_next_kv_head),
