@@ -148,7 +148,10 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
         failed = options_finish(s, &r->err);
     if (!failed)
         options_look_bias(o, s);
-    const int status = s ? report_status(s, r->why, sizeof r->why) : -1;
+    int status = s ? report_status(s, r->why, sizeof r->why) : -1;
+    const int undeclared = status == 0 && !report_checks(s, r->why, sizeof r->why);
+    if (undeclared)
+        status = 1;
     if (s && !failed && status < 0) { /* a run that ended early has left what it recorded */
         r->err = s->err;
         failed = -1;
@@ -168,8 +171,14 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
         r->details = text_of(report_write_findings, s);
     if (s && o->bias)
         r->bias = text_of(report_write_bias, s);
-    if (results)
-        json_array_append_new(results, report_json(s, r->path, &r->err));
+    if (results) {
+        json_t *json = report_json(s, r->path, &r->err);
+        if (undeclared) {
+            json_object_set_new(json, "as_expected", json_false());
+            json_object_set_new(json, "why", report_json_text(r->why));
+        }
+        json_array_append_new(results, json);
+    }
     session_free(s);
     r->seconds = now_s() - begin;
 }

@@ -8,6 +8,7 @@
 #include "engine/session/lost.h"
 #include "engine/session/reports.h"
 #include "engine/session/rounding_look.h"
+#include "engine/session/undeclared.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,18 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
     if (bias[0])
         snprintf(why + used, why_bytes - used, "; %s", bias);
     return met && within && as_biased;
+}
+
+int report_checks(const struct session *s, char *why, size_t why_bytes)
+{
+    char missing[UNDECLARED_WORDS_BYTES];
+    const int met = report_meets(s, why, why_bytes);
+    const int should_be_clean = !s->has_scenario || s->scenario.expect.verdict != EXPECT_FAIL;
+    if (met && should_be_clean && undeclared_words(s->trace, 0, missing)) {
+        snprintf(why, why_bytes, "%s", missing);
+        return 0;
+    }
+    return met;
 }
 
 int report_status(const struct session *s, char *why, size_t why_bytes)
@@ -257,6 +270,9 @@ static void write_warnings(const struct session *s, FILE *out)
     if (t->layout.n_slots < all)
         fprintf(out, "note: %d of %lld (batch, head, q tile)s are recorded\n", t->layout.n_slots, all);
     write_capture(&t->info.capture, out);
+    char missing[UNDECLARED_WORDS_BYTES];
+    for (int i = 0; undeclared_words(t, i, missing); i++)
+        fprintf(out, "note: %s\n", missing);
 }
 
 static void write_events(const struct trace *t, FILE *out)

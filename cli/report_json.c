@@ -6,6 +6,7 @@
 #include "engine/session/budget.h"
 #include "engine/session/edge.h"
 #include "engine/session/exactness.h"
+#include "engine/session/undeclared.h"
 #include "probes/trace_file.h"
 #include <math.h>
 #include <stdlib.h>
@@ -213,6 +214,15 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
     return json;
 }
 
+static json_t *undeclared_json(const struct trace *t)
+{
+    json_t *list = json_array();
+    char words[UNDECLARED_WORDS_BYTES];
+    for (int i = 0; undeclared_words(t, i, words); i++)
+        json_array_append_new(list, json_string(words));
+    return list;
+}
+
 /* Values that the kernel wrote and that the trace has no place for. */
 static json_t *lost_json(const struct trace *t)
 {
@@ -318,6 +328,7 @@ static void put_run(json_t *json, const struct trace *t)
     if (t->info.capture.wanted)
         json_object_set_new(json, "first_pass", first_pass_json(&t->info.capture));
     json_object_set_new(json, "lost", lost_json(t));
+    json_object_set_new(json, "undeclared", undeclared_json(t));
     json_t *formats = report_json_formats(t);
     if (formats)
         json_object_set_new(json, "formats", formats);

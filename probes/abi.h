@@ -239,7 +239,15 @@ struct asc_kernel {
     uint32_t biases;                     /* set of enum asc_takes; default none. Sinks: convention l_sink */
     int32_t o_dtype;                     /* enum dtype of the output; -1 (default): as the inputs */
     int32_t channel_dtype[ASC_CHANNELS]; /* enum dtype a probe records; -1 (default): as channels.def says */
-    struct asc_conventions conventions;
+    /* kernel.no_lse is kernel.conventions.no_lse. */
+    __extension__ union {
+        struct asc_conventions conventions;
+        __extension__ struct {
+#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) type name;
+#include "probes/conventions.def"
+#undef CONVENTION
+        };
+    };
 };
 
 /* One channel of a trace in memory: element (slot, kv, row, col) lies at

@@ -55,8 +55,42 @@ int trace_probes_off(const struct trace *t)
     return strcmp(t->info.probes, "off") == 0;
 }
 
+/* 1: the kernel stored an element, or a probe came by one. Where probes of it were not recorded, the line alone says
+   that the kernel has an LSE. */
+static int lse_seen(const struct trace *t)
+{
+    enum dtype type = DTYPE_F32;
+    const void *lse = trace_tensor(t, 'L', &type);
+    const size_t n = (size_t)t->problem.batch * (size_t)t->problem.heads * (size_t)t->problem.q_len;
+    for (size_t i = 0; i < n; i++)
+        if (!dtype_is_unwritten(type, lse, i))
+            return 1;
+    if (t->layout.channel[asc_lse].dtype < 0)
+        return trace_site(t, asc_lse) != NULL;
+    for (int slot = 0; slot < t->layout.n_slots; slot++)
+        if (trace_first_stamp(t, asc_lse, slot, 0))
+            return 1;
+    return 0;
+}
+
+enum trace_lse trace_lse(const struct trace *t)
+{
+    if (!trace_complete(t))
+        return TRACE_LSE_WRITTEN;
+    /* Asked for every slot, by several threads, which all find the same: noted, the run being over. */
+    int *note = &((struct trace *)(uintptr_t)t)->lse_found;
+    int found = __atomic_load_n(note, __ATOMIC_RELAXED);
+    if (!found) {
+        found = lse_seen(t) ? TRACE_LSE_WRITTEN : t->conventions.no_lse ? TRACE_LSE_DECLARED : TRACE_LSE_UNDECLARED;
+        __atomic_store_n(note, found, __ATOMIC_RELAXED);
+    }
+    return (enum trace_lse)found;
+}
+
 int trace_has(const struct trace *t, enum asc_channel ch)
 {
+    if (ch == asc_lse && trace_lse(t) != TRACE_LSE_WRITTEN)
+        return 0;
     return t->layout.channel[ch].dtype >= 0 || ((ch == asc_o || ch == asc_lse) && trace_complete(t));
 }
 

@@ -77,6 +77,7 @@ struct trace {
     size_t n_bytes;
     const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; owned */
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; live: owned, saved: in the mapping */
+    int lse_found;             /* what trace_lse() found in a complete run; 0: it was not asked yet */
     int fd;                    /* owned: memfd of a live trace, -1 for a saved one */
     int live;                  /* 1: memfd, 0: a file */
     struct trace_store
@@ -125,9 +126,17 @@ struct tile {
 };
 
 /* 1 if the trace can say anything about a channel: a probe recorded it, or, for o and lse, the run completed and left
-   its output. */
+   its output. Of an lse that nobody wrote it says nothing: see trace_lse(). */
 int trace_has(const struct trace *t, enum asc_channel ch);
 int trace_complete(const struct trace *t); /* 1: the run came to its end */
+
+/* What a complete run left of LSE. */
+enum trace_lse {
+    TRACE_LSE_WRITTEN = 1, /* any of it, or a probe saw some on its way there; the same of a run that ended early */
+    TRACE_LSE_DECLARED,    /* none, and the kernel says so (convention no_lse) */
+    TRACE_LSE_UNDECLARED   /* none, though nothing says that the kernel has none */
+};
+enum trace_lse trace_lse(const struct trace *t);
 
 int trace_probes_off(const struct trace *t); /* 1: the run was one of a build without probes */
 int trace_checked(const struct trace *t);    /* 1: the run was one of a build with access checks */

@@ -4,6 +4,7 @@
 #include "engine/session/exactness.h"
 #include "engine/session/lost.h"
 #include "engine/session/reports.h"
+#include "engine/session/undeclared.h"
 #include "tui/text_flow.h"
 #include "tui/view_text.h"
 #include <math.h>
@@ -253,6 +254,8 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         canvas_put_cut(c, area, 1, 0, STYLE_WARNING, lost);
     else if (summary->suspicious && !summary->culprits)
         canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
+    else if (!summary->culprits && undeclared_words(s->trace, 0, words))
+        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
     else if (!summary->culprits)
         exactness_draw(s, c, area, 1);
     else

@@ -267,6 +267,29 @@ static int end_follows_from_inputs(const struct job *job)
     return !is_recorded(job, asc_q) || (verdict_ok(q) && q->unjudged == 0 && !scratch_fed(job->s, job->c, asc_q));
 }
 
+/* Each element of an lse that the kernel says it has not. */
+static void judge_denied(const struct job *job)
+{
+    const struct matrix *lse = scratch_captured(job->s, job->c, asc_lse);
+    struct tile_verdicts *v = verdicts_of(job, asc_lse);
+    struct tile_detail *d = wanted_detail(job, asc_lse);
+    v->local = (struct verdict){.judged = 1, .visited = 1, .ratio_median = NAN, .ratio_spread = NAN};
+    for (int r = 0; r < lse->rows; r++) {
+        const int written = values_element_written(lse, (size_t)(r * lse->row_stride));
+        if (written && !v->local.count[CLASS_EXTRA]++) {
+            v->local.worst_row = (int16_t)r;
+            v->local.worst_ratio = INFINITY;
+        }
+        v->local.count[CLASS_OK] += !written;
+        if (d)
+            d->class_local[r] = d->class_global[r] = written ? CLASS_EXTRA : CLASS_OK;
+    }
+    v->global = v->local;
+    write_detail(job, asc_lse, 0, 0);
+    if (d && d->each)
+        d->each(d->ctx, d);
+}
+
 static void judge_end(const struct job *job)
 {
     const int from_inputs = end_follows_from_inputs(job);
@@ -283,7 +306,10 @@ static void judge_end(const struct job *job)
             stage->bound[LOCAL] = stage->bound[GLOBAL];
         }
         scratch_take(job->s, job->c, ends[i]);
-        judge_recorded(job, ends[i], 0, 1);
+        if (ends[i] == asc_lse && job->c->conventions.no_lse)
+            judge_denied(job);
+        else
+            judge_recorded(job, ends[i], 0, 1);
     }
 }
 

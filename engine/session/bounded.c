@@ -94,9 +94,10 @@ static int cancelled(const struct runner_progress *progress)
 static enum bounded_state state_of(const struct tile_verdicts *v)
 {
     const struct verdict *o = &v[asc_o].local, *lse = &v[asc_lse].local;
+    const int has_lse = lse->visited; /* of a kernel that writes none nothing is judged */
     if (verdict_bad(o) || verdict_bad(lse))
         return BOUNDED_OFF;
-    return verdict_ok(o) && verdict_ok(lse) && !o->unjudged && !lse->unjudged ? BOUNDED_OK : BOUNDED_OPEN;
+    return verdict_ok(o) && (!has_lse || verdict_ok(lse)) && !o->unjudged && !lse->unjudged ? BOUNDED_OK : BOUNDED_OPEN;
 }
 
 static int step(void *ctx, int worker)

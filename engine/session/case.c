@@ -319,7 +319,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     }
     if (trace_complete(t)) {
         out->captured[asc_o] = output_rows(t, asc_o, place);
-        out->captured[asc_lse] = output_rows(t, asc_lse, place);
+        out->captured[asc_lse] = trace_has(t, asc_lse) ? output_rows(t, asc_lse, place) : (struct matrix){0};
     }
     struct oracle_case *c = &out->c;
     c->scale = p->scale;

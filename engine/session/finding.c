@@ -201,6 +201,12 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
     const char *label = channel_label(f->channel);
     const struct cause_evidence *e = &f->evidence;
     const unsigned long long bad = stage->bad_local, all = stage->elements;
+    if (f->channel == asc_lse && t->conventions.no_lse) {
+        snprintf(f->text, sizeof f->text,
+                 "%s is written in %llu of %llu elements: the kernel declares that it has none (no_lse)", label, bad,
+                 all);
+        return;
+    }
     if (f->cause == CAUSE_NONE && stage->missing_local == stage->bad_local) {
         snprintf(f->text, sizeof f->text, "%s was never written in %llu of %llu elements", label, bad, all);
         return;

@@ -85,6 +85,7 @@ static struct trace *fixture_trace(const struct fixture_shape *shape, int n_slot
     snprintf(t->info.scenario_name, sizeof t->info.scenario_name, "double-scale");
     snprintf(t->info.backend, sizeof t->info.backend, "cpu");
     snprintf(t->info.status, sizeof t->info.status, "complete");
+    t->lse_found = TRACE_LSE_WRITTEN;
     t->info.workers = 2;
     t->info.seconds = 0.41;
     free(t->info.sites);

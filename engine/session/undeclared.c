@@ -1,0 +1,18 @@
+#include "engine/session/undeclared.h"
+
+#include <stdio.h>
+
+bool undeclared_words(const struct trace *t, int i, char out[UNDECLARED_WORDS_BYTES])
+{
+    const char *const found[] = {
+        trace_lse(t) == TRACE_LSE_UNDECLARED
+            ? "LSE is not written; of a kernel that has none its registration says so: kernel.no_lse = 1"
+            : NULL,
+    };
+    for (size_t k = 0; k < sizeof found / sizeof found[0]; k++)
+        if (found[k] && i-- == 0) {
+            snprintf(out, UNDECLARED_WORDS_BYTES, "%s", found[k]);
+            return true;
+        }
+    return false;
+}
