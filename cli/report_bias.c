@@ -8,9 +8,10 @@ void report_write_bias(const struct session *s, FILE *out)
 {
     const struct rounding *b = session_rounding_result(s);
     const struct rounding_progress *now = session_rounding(s);
-    if (now && now->err.code != ERR_NONE)
+    if (now && now->err.code != ERR_NONE) {
         text_inline(out, "bias: %s", now->err.message);
-    fputs("\n", out);
+        fputs("\n", out);
+    }
     if (!b)
         return;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
