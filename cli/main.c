@@ -1,4 +1,5 @@
 #include "cli/options.h"
+#include "engine/base/file_map.h"
 
 #include <locale.h>
 #include <signal.h>
@@ -39,6 +40,8 @@ int main(int argc, char **argv)
         return fflush(text_out()) == 0 ? 0 : 3;
     }
     int status = functions[options.command](&options, &err);
+    if (status >= 0 && file_map_check(NULL, &err) != 0)
+        status = -1;
     if (fflush(text_out()) != 0 && status >= 0)
         status = err_errno(&err, "", "standard output can not be written");
     return status < 0 ? fail(&err) : status;

@@ -1,5 +1,6 @@
 #include "probes/trace.h"
 
+#include "engine/base/file_map.h"
 #include "probes/live.h"
 #include "probes/trace_store.h"
 
@@ -22,15 +23,16 @@ void trace_free(struct trace *t)
     if (t->fd >= 0 && t->store && quiet && mapping) {
         trace_store_give(t->store, &(struct trace_memory){t->fd, mapping, t->n_bytes});
     } else {
-        if (mapping)
+        if (!t->live)
+            file_map_close(mapping);
+        else if (mapping)
             munmap(mapping, t->n_bytes);
         if (t->fd >= 0)
             close(t->fd);
     }
     trace_store_free(t->store);
     free((void *)(uintptr_t)t->slot_index);
-    if (t->live)
-        free((void *)(uintptr_t)t->slots);
+    free((void *)(uintptr_t)t->slots);
     trace_free(t->fed);
     free(t->info.source);
     free(t->info.scenario);

@@ -76,7 +76,7 @@ struct trace {
     const unsigned char *bytes; /* owned: the mapping, read-only */
     size_t n_bytes;
     const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; owned */
-    const int32_t *slots;      /* [n_slots][3] batch, head, q tile; live: owned, saved: in the mapping */
+    const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
     int lse_found;             /* what trace_lse() found in a complete run; 0: it was not asked yet */
     int fd;                    /* owned: memfd of a live trace, -1 for a saved one */
     int live;                  /* 1: memfd, 0: a file */

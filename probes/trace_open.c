@@ -1,42 +1,10 @@
-#include "engine/base/bounded_json.h"
+#include "engine/base/file_map.h"
 #include "probes/trace_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Maps a whole regular file read-only. Saving replaces files by rename, so a trace that is open keeps its bytes. */
-static int map_file(const char *path, struct trace *t, struct err *err)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
-    if (fd < 0)
-        return errno == ENOENT ? err_set(err, ERR_INPUT, path, "no such file")
-                               : err_errno(err, path, "can not be read");
-    struct stat status;
-    int result = -1;
-    if (fstat(fd, &status) != 0) {
-        err_errno(err, path, "can not be read");
-    } else if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
-        err_set(err, ERR_INPUT, path, "is no trace: %s", S_ISREG(status.st_mode) ? "empty" : "not a regular file");
-    } else {
-        t->n_bytes = (size_t)status.st_size;
-        void *mapping = mmap(NULL, t->n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (mapping == MAP_FAILED) {
-            err_errno(err, path, "mapping %zu bytes", t->n_bytes);
-        } else {
-            t->bytes = mapping;
-            result = 0;
-        }
-    }
-    close(fd);
-    return result;
-}
 
 static char *shape_text(const uint64_t *shape, int n, char out[160])
 {
@@ -106,7 +74,13 @@ static int index_slots(const char *path, struct trace *t, struct err *err)
     if (!index)
         return err_errno(err, path, "no memory for its slot table");
     t->slot_index = index;
-    t->slots = (const int32_t *)(const void *)(t->bytes + t->layout.slots.offset);
+    /* A copy: places that were checked must stay what they are, whatever becomes of the file. */
+    const size_t n_bytes = (size_t)t->layout.n_slots * 3 * sizeof *t->slots;
+    int32_t *slots = malloc(n_bytes);
+    if (!slots)
+        return err_errno(err, path, "no memory for its slot table");
+    memcpy(slots, t->bytes + t->layout.slots.offset, n_bytes);
+    t->slots = slots;
     return trace_index_slots(t, (const int32_t(*)[3])(const void *)t->slots, path, index, err);
 }
 
@@ -129,11 +103,13 @@ int trace_open(const char *path, struct trace **out, struct err *err)
         return err_errno(err, path, "no memory");
     t->fd = -1;
     struct safetensors *file = NULL;
-    int result = map_file(path, t, err);
+    int result = file_map_open(path, &t->bytes, &t->n_bytes, err);
     if (result == 0)
         result = safetensors_parse(t->bytes, t->n_bytes, path, &file, err);
     if (result == 0)
         result = read_trace(file, path, t, err);
+    if (result == 0)
+        result = file_map_check(t->bytes, err);
     safetensors_free(file);
     if (result != 0) {
         trace_free(t);

@@ -1,6 +1,7 @@
 /* One poll() loop over terminal, signals, the session's work and a save; a tick only while something is under way. */
 #include "tui/loop.h"
 
+#include "engine/base/file_map.h"
 #include "engine/base/text.h"
 #include "engine/session/rounding_look.h"
 #include "tui/clock.h"
@@ -122,6 +123,8 @@ static int turn(struct loop *l, struct err *err)
     if (l->view == VIEW_BIAS)
         session_want_rounding(l->s);
     note_last_words(l);
+    if (l->s->trace && file_map_check(l->s->trace->bytes, err) != 0)
+        return -1;
     if (draw(l, err) != 0)
         return -1;
     /* While a save reads the trace, the session does not take over a new one. */

@@ -1,5 +1,6 @@
 #include "tui/term_signals.h"
 
+#include "engine/base/file_map.h"
 #include "tui/term.h"
 
 #include <errno.h>
@@ -40,8 +41,11 @@ static void note_signal(int number)
 }
 
 /* Only what POSIX allows in a handler: curses is not called. */
-static void restore_and_die(int number)
+static void restore_and_die(int number, siginfo_t *info, void *context)
 {
+    (void)context;
+    if (number == SIGBUS && file_map_repair(info->si_addr)) /* an open file was cut; the loop says so and ends */
+        return;
     if (write(STDOUT_FILENO, on.restore, on.restore_bytes) < 0)
         errno = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &on.before);
@@ -92,8 +96,8 @@ int term_signals_take(void)
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < NOTED; i++)
         sigaction(noted_signals[i], &act, &on.noted_before[i]);
-    act.sa_handler = restore_and_die;
-    act.sa_flags = (int)SA_RESETHAND | (has_stack ? SA_ONSTACK : 0);
+    act.sa_sigaction = restore_and_die;
+    act.sa_flags = SA_SIGINFO | (has_stack ? SA_ONSTACK : 0);
     for (size_t i = 0; i < FATAL; i++)
         sigaction(fatal_signals[i], &act, &on.fatal_before[i]);
     return 0;

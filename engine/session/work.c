@@ -1,5 +1,6 @@
 #include "engine/session/work.h"
 
+#include "engine/base/file_map.h"
 #include "engine/session/measure.h"
 #include "engine/session/onset.h"
 #include "engine/session/work_parts.h"
@@ -135,7 +136,7 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
     struct trace *from = NULL;
     on_report(w, path[0] ? "reading what is fed" : "computing the reference", 0, 0);
     int failed = path[0] && (trace_open(path, &from, err) != 0 || feed_check(w->run, from, path, channels, err) != 0);
-    failed = failed || fill_feed(w, from, channels, err) != 0;
+    failed = failed || fill_feed(w, from, channels, err) != 0 || (from && file_map_check(from->bytes, err) != 0);
     trace_free(from);
     if (failed)
         return -1;

@@ -1,5 +1,6 @@
 #include "engine/session/work_parts.h"
 
+#include "engine/base/file_map.h"
 #include "engine/session/masks.h"
 #include "engine/session/onset.h"
 #include "engine/session/states.h"
@@ -126,6 +127,12 @@ static int find(struct work *w, struct err *err)
         w->onset = NULL;
         return work_stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled while looking for causes")
                                : err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
+    }
+    if (file_map_check(w->trace->bytes, err) != 0) {
+        free(findings);
+        run_onset_free(w->onset);
+        w->onset = NULL;
+        return -1;
     }
     onset_tell(w->onset, findings, n);
     pthread_mutex_lock(&w->lock);
