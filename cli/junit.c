@@ -1,6 +1,8 @@
 /* `check --junit FILE`: JUnit XML as CI systems read it; one test case for each scenario. */
 #include "cli/report.h"
 
+#include "engine/base/replace.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -105,26 +107,9 @@ static void write_document(FILE *out, const struct check_result *results, size_t
 
 int junit_write(const char *path, const struct check_result *results, size_t n, struct err *err)
 {
-    char name[PATH_MAX];
-    errno = ENAMETOOLONG;
-    FILE *out =
-        snprintf(name, sizeof name, "%s.partial-%ld", path, (long)getpid()) < PATH_MAX ? fopen(name, "wx") : NULL;
-    if (!out)
-        return err_errno(err, path, "can not be written");
-    write_document(out, results, n);
-    int failed = ferror(out) || fflush(out) != 0 || fsync(fileno(out)) != 0;
-    int why = errno;
-    if (fclose(out) != 0 && !failed) {
-        failed = 1;
-        why = errno;
-    }
-    if (!failed && rename(name, path) != 0) {
-        failed = 1;
-        why = errno;
-    }
-    if (!failed)
-        return 0;
-    unlink(name);
-    errno = why;
-    return err_errno(err, path, "can not be written");
+    struct replacement r;
+    if (replace_open(&r, path, 0666, err) != 0)
+        return -1;
+    write_document(r.file, results, n);
+    return replace_commit(&r, err);
 }

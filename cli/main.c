@@ -1,6 +1,8 @@
 #include "cli/options.h"
 #include "engine/base/file_map.h"
 
+#include "engine/base/leftovers.h"
+
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@ int main(int argc, char **argv)
     /* A reader that went away and a full disk are errors of a write, not the end of the program. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    leftovers_catch_signals();
     if (text_open(&err) != 0)
         return 3;
     if (options_parse(argc, argv, &options, &err) != 0)

@@ -1,5 +1,7 @@
 #include "probes/live.h"
 #include "probes/trace_file.h"
+
+#include "engine/base/memory.h"
 #include "probes/trace_fill.h"
 #include "probes/trace_store.h"
 
@@ -39,27 +41,6 @@ static int write_zeros(int fd, uint64_t from, uint64_t to, struct err *err)
             return -1;
     }
     return 0;
-}
-
-/* The kernel overcommits memory files and kills somebody later; so ask first. An unreadable /proc decides nothing. */
-static int memory_check(uint64_t bytes, struct err *err)
-{
-    unsigned long long available_kib = 0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
-        return 0;
-    int known = 0;
-    while (!known && fgets(line, sizeof line, file))
-        if (strncmp(line, "MemAvailable:", 13) == 0) {
-            available_kib = strtoull(line + 13, NULL, 10);
-            known = 1;
-        }
-    fclose(file);
-    if (!known || bytes / 1024 <= available_kib)
-        return 0;
-    return err_set(err, ERR_SYSTEM, "live trace", "takes %llu MiB, only %llu MiB of memory are free; record less",
-                   (unsigned long long)(bytes >> 20), available_kib >> 10);
 }
 
 /* The tables that this process follows are its own copies: what lies in the mapping, a stray write can change. */
@@ -119,7 +100,7 @@ static int open_memory(struct trace *t, struct err *err)
         t->bytes = memory.mapping;
         return write_gaps(t->fd, &t->layout, err);
     }
-    if (memory_check(n_bytes, err) != 0)
+    if (memory_check(n_bytes, "live trace", "record less", err) != 0)
         return -1;
     t->fd = memfd_create("attnscope trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (t->fd < 0)

@@ -1,5 +1,7 @@
 #include "probes/trace_file.h"
 
+#include "engine/base/replace.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -41,74 +43,21 @@ static int make_header(const struct trace *t, const struct trace_tensor_map *map
     return result;
 }
 
-/* A new file beside path, with the user's usual permissions; name receives its name. */
-static FILE *open_beside(const char *path, char name[PATH_MAX], struct err *err)
-{
-    int fd = -1;
-    for (int i = 0; fd < 0 && i < 100; i++) {
-        if (snprintf(name, PATH_MAX, "%s.partial-%ld-%d", path, (long)getpid(), i) >= PATH_MAX) {
-            errno = ENAMETOOLONG;
-            break;
-        }
-        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!file)
-        err_errno(err, path, "can not be written");
-    if (!file && fd >= 0) {
-        close(fd);
-        unlink(name);
-    }
-    return file;
-}
-
-/* Makes the rename durable. The file itself is complete by now, so a file system that can not do this is no failure. */
-static void sync_folder(const char *path)
-{
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
-    if (n >= sizeof folder)
-        return;
-    memcpy(folder, path, n);
-    folder[n] = '\0';
-    const int fd = open(n ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    (void)fsync(fd);
-    close(fd);
-}
-
 static int write_file(const struct trace *t, const char *path, const struct trace_tensor_map *maps, int n_maps,
                       const unsigned char *header, size_t header_bytes, struct err *err)
 {
-    char name[PATH_MAX];
-    FILE *file = open_beside(path, name, err);
-    if (!file)
+    struct replacement r;
+    if (replace_open(&r, path, 0666, err) != 0)
         return -1;
-    setvbuf(file, NULL, _IOFBF, 1 << 20);
-    int failed = fwrite(header, header_bytes, 1, file) != 1;
+    setvbuf(r.file, NULL, _IOFBF, 1 << 20);
+    int failed = fwrite(header, header_bytes, 1, r.file) != 1;
     for (int i = 0; i < n_maps && !failed; i++)
-        failed = write_tensor(file, t, &maps[i]) != 0;
-    failed = failed || fflush(file) != 0 || fsync(fileno(file)) != 0;
-    int why = errno;
-    if (fclose(file) != 0 && !failed) {
-        failed = 1;
-        why = errno;
-    }
-    if (!failed && rename(name, path) != 0) {
-        failed = 1;
-        why = errno;
-    }
-    if (failed) {
-        unlink(name);
-        errno = why;
-        return err_errno(err, path, "can not be written");
-    }
-    sync_folder(path);
-    return 0;
+        failed = write_tensor(r.file, t, &maps[i]) != 0;
+    if (!failed)
+        return replace_commit(&r, err);
+    err_errno(err, path, "can not be written");
+    replace_drop(&r);
+    return -1;
 }
 
 /* What may be replaced: nothing, an empty file, or a safetensors file (a length of 8 bytes, then JSON). A mistyped path

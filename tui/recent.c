@@ -1,5 +1,6 @@
 #include "tui/recent.h"
 
+#include "engine/base/replace.h"
 #include "tui/config.h"
 #include <errno.h>
 #include <stdio.h>
@@ -86,20 +87,13 @@ static int write_list(FILE *out, const struct recent_entry *first)
 
 int recent_note(const struct recent_entry *entry)
 {
-    char path[512], fresh[520];
-    if (strpbrk(entry->path, "\t\n") || list_path(path, sizeof path) != 0 || make_folders(path) != 0)
+    char path[512];
+    struct replacement r;
+    if (strpbrk(entry->path, "\t\n") || list_path(path, sizeof path) != 0 || make_folders(path) != 0 ||
+        replace_open(&r, path, 0600, NULL) != 0)
         return -1;
-    snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
-    const int fd = mkstemp(fresh);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!out) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    int failed = write_list(out, entry);
-    failed = fclose(out) != 0 || failed || rename(fresh, path) != 0;
-    if (failed)
-        unlink(fresh);
-    return failed ? -1 : 0;
+    if (write_list(r.file, entry) == 0)
+        return replace_commit(&r, NULL);
+    replace_drop(&r);
+    return -1;
 }

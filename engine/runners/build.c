@@ -301,9 +301,7 @@ static int make_program(struct build_job *job, const char *work, struct err *err
     snprintf(name, sizeof name, "%s" CACHE_WORDS, strrchr(job->out->program, '/') + 1);
     if (job->words && cache_write_text(job->paths->cache, name, job->words, err))
         return -1;
-    if (rename(program, job->out->program))
-        return err_errno(err, job->out->program, "the debuggee can not be put into the cache");
-    return 0;
+    return cache_keep(program, job->out->program, err);
 }
 
 /* Of all that decides a build and that no file of build_inputs says. -1 without memory. */
@@ -347,7 +345,8 @@ static int take_last(struct build_job *job, const char *signature)
 static int build(struct build_job *job, struct err *err)
 {
     struct process_output text = {0}, version = {0};
-    char hex[33], work[600], signature[33];
+    char hex[33], signature[33];
+    struct cache_work work;
     struct timespec began;
     const int is_signed = make_signature(job, signature) == 0;
     if (is_signed && take_last(job, signature))
@@ -373,10 +372,10 @@ static int build(struct build_job *job, struct err *err)
         log_cached_words(job);
         return 0;
     }
-    if (cache_make_work(job->paths->cache, work, sizeof work, err))
+    if (cache_make_work(job->paths->cache, &work, err))
         return -1;
-    failed = make_program(job, work, err);
-    cache_drop_work(work);
+    failed = make_program(job, work.folder, err);
+    cache_drop_work(&work);
     if (!failed)
         cache_prune(job->paths->cache, CACHE_KEEP, CACHE_MIN_AGE_S);
     return failed;

@@ -1,5 +1,8 @@
 #include "engine/runners/cache.h"
 
+#include "engine/base/leftovers.h"
+#include "engine/base/replace.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,11 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #define TEXT_MAX (64u << 20)
+#define WORK_PREFIX "work."
+#define ORPHAN_AGE_S 10.0
 
 struct cache_key {
     XXH3_state_t *state; /* owned */
@@ -68,17 +75,7 @@ void cache_key_finish(struct cache_key *key, char hex[33])
     free(key);
 }
 
-int cache_make_work(const char *cache, char *folder, size_t size, struct err *err)
-{
-    int n = snprintf(folder, size, "%s/work.XXXXXX", cache);
-    if (n < 0 || (size_t)n >= size)
-        return err_set(err, ERR_SYSTEM, cache, "the path of the cache is too long");
-    if (!mkdtemp(folder))
-        return err_errno(err, cache, "no folder for a build can be made");
-    return 0;
-}
-
-void cache_drop_work(const char *folder)
+void cache_remove_folder(const char *folder)
 {
     DIR *d = opendir(folder);
     if (d) {
@@ -88,6 +85,93 @@ void cache_drop_work(const char *folder)
         closedir(d);
     }
     rmdir(folder);
+}
+
+/* Locks a folder for as long as the descriptor is open; -1: somebody else has it, or it can not be had. */
+static int lock_folder(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Folders whose builders were killed. One that is a moment old may not be locked yet. */
+static void remove_orphans(const char *cache)
+{
+    DIR *d = opendir(cache);
+    if (!d)
+        return;
+    for (struct dirent *entry = readdir(d); entry; entry = readdir(d)) {
+        char folder[800];
+        struct stat info;
+        if (strncmp(entry->d_name, WORK_PREFIX, strlen(WORK_PREFIX)) != 0 ||
+            strlen(entry->d_name) != strlen(WORK_PREFIX "XXXXXX") ||
+            fstatat(dirfd(d), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(info.st_mode) ||
+            difftime(time(NULL), info.st_mtime) < ORPHAN_AGE_S)
+            continue;
+        const int n = snprintf(folder, sizeof folder, "%s/%s", cache, entry->d_name);
+        const int lock = n > 0 && (size_t)n < sizeof folder ? lock_folder(folder) : -1;
+        if (lock < 0)
+            continue;
+        cache_remove_folder(folder);
+        close(lock);
+    }
+    closedir(d);
+}
+
+int cache_make_work(const char *cache, struct cache_work *work, struct err *err)
+{
+    work->lock = -1;
+    remove_orphans(cache);
+    const int n = snprintf(work->folder, sizeof work->folder, "%s/" WORK_PREFIX "XXXXXX", cache);
+    if (n < 0 || (size_t)n >= sizeof work->folder)
+        return err_set(err, ERR_SYSTEM, cache, "the path of the cache is too long");
+    if (!mkdtemp(work->folder))
+        return err_errno(err, cache, "no folder for a build can be made");
+    leftovers_add_path(work->folder);
+    work->lock = lock_folder(work->folder); /* without locks the folder is removed by this program alone */
+    return 0;
+}
+
+void cache_drop_work(struct cache_work *work)
+{
+    cache_remove_folder(work->folder);
+    leftovers_remove_path(work->folder);
+    if (work->lock >= 0)
+        close(work->lock);
+    work->lock = -1;
+}
+
+int cache_keep(const char *file, const char *path, struct err *err)
+{
+    const int fd = open(file, O_RDONLY | O_CLOEXEC);
+    int failed = fd < 0 || fsync(fd) != 0;
+    const int why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    failed = failed || rename(file, path) != 0;
+    return failed ? err_errno(err, path, "the debuggee can not be put into the cache") : 0;
+}
+
+int cache_check_owner(const char *cache, const char *root, struct err *err)
+{
+    struct stat info, own;
+    if (stat(cache, &info) != 0)
+        return err_errno(err, cache, "can not be looked at");
+    if (info.st_uid != geteuid() && info.st_uid != 0 && (stat(root, &own) != 0 || own.st_uid != info.st_uid))
+        return err_set(err, ERR_SYSTEM, cache,
+                       "belongs to another user, who could put programs there that attnscope would run: set "
+                       "ATTNSCOPE_CACHE to a folder of your own");
+    /* With a group for each user, the group's right is the user's own. */
+    if ((info.st_mode & S_IWOTH) || ((info.st_mode & S_IWGRP) && info.st_gid != getegid()))
+        return err_set(
+            err, ERR_SYSTEM, cache,
+            "can be written by others, who could put programs there that attnscope would run: chmod go-w it, "
+            "or set ATTNSCOPE_CACHE to a folder of your own");
+    return 0;
 }
 
 int cache_read_text(const char *path, const char *what, char **text, struct err *err)
@@ -125,30 +209,15 @@ int cache_read_text(const char *path, const char *what, char **text, struct err 
 
 int cache_write_text(const char *folder, const char *name, const char *text, struct err *err)
 {
-    char path[700], temporary[740];
-    if (mkdir(folder, 0777) && errno != EEXIST)
+    char path[700];
+    struct replacement r;
+    if (mkdir(folder, 0755) && errno != EEXIST)
         return err_errno(err, folder, "the folder can not be made");
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     if (n < 0 || (size_t)n >= sizeof path)
         return err_set(err, ERR_SYSTEM, folder, "the path is too long for %s", name);
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    int fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(err, path, "can not be written");
-    FILE *f = fdopen(fd, "w");
-    if (!f) {
-        err_errno(err, path, "can not be written");
-        close(fd);
-        unlink(temporary);
+    if (replace_open(&r, path, 0644, err) != 0)
         return -1;
-    }
-    int failed = fputs(text, f) < 0;
-    failed |= fchmod(fd, 0644) != 0;
-    failed |= fclose(f) != 0;
-    if (failed || rename(temporary, path)) {
-        err_errno(err, path, "can not be written");
-        unlink(temporary);
-        return -1;
-    }
-    return 0;
+    fputs(text, r.file); /* replace_commit() says what failed */
+    return replace_commit(&r, err);
 }

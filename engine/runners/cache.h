@@ -17,9 +17,21 @@ void cache_key_add_text(struct cache_key *key, const char *text);
 int cache_key_add_file(struct cache_key *key, const char *path, struct err *err);
 void cache_key_finish(struct cache_key *key, char hex[33]); /* and frees it; NULL is legal with hex NULL */
 
-/* A folder of one's own below the cache; with all that is in it, it goes with cache_drop_work(). */
-int cache_make_work(const char *cache, char *folder, size_t size, struct err *err);
-void cache_drop_work(const char *folder);
+/* A folder of one's own below the cache; with all that is in it, it goes with cache_drop_work(), or where this program
+   is killed, with the next cache_make_work(). */
+struct cache_work {
+    char folder[600];
+    int lock; /* owned: as long as it is locked somebody builds here */
+};
+int cache_make_work(const char *cache, struct cache_work *work, struct err *err);
+void cache_drop_work(struct cache_work *work);
+void cache_remove_folder(const char *folder); /* of files alone */
+/* Moves a file from the work folder to its place in the cache, where it is whole or not at all. */
+int cache_keep(const char *file, const char *path, struct err *err);
+
+/* Where others than the user can put programs into the cache, this one would run them: ERR_SYSTEM. The owner of `root`
+   (attnscope's own files) is no stranger. */
+int cache_check_owner(const char *cache, const char *root, struct err *err);
 
 /* Forgets all but the `keep` entries last used; none that was used within min_age_s, and nothing of others.
    A program's words go with it. */

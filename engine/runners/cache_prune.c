@@ -22,8 +22,6 @@ struct entry {
 static int is_ours(const char *name)
 {
     size_t n = strlen(name);
-    if (strncmp(name, "work.", 5) == 0)
-        return n == strlen("work.XXXXXX");
     return n > HEX_CHARS + 1 && name[n - HEX_CHARS - 1] == '-' &&
            strspn(name + n - HEX_CHARS, "0123456789abcdef") == HEX_CHARS;
 }
@@ -68,7 +66,7 @@ void cache_prune(const char *cache, size_t keep, double min_age_s)
             continue; /* another attnscope may be about to start it */
         snprintf(path, sizeof path, "%s/%s", cache, entries[i].name);
         if (unlink(path) && errno == EISDIR)
-            cache_drop_work(path);
+            cache_remove_folder(path);
         snprintf(path + strlen(path), sizeof path - strlen(path), "%s", CACHE_WORDS);
         unlink(path);
     }

@@ -1,5 +1,7 @@
 #include "engine/runners/child.h"
 
+#include "engine/base/memory.h"
+#include "engine/base/units.h"
 #include "engine/runners/assertion.h"
 #include "engine/runners/process.h"
 #include "probes/conventions.h"
@@ -33,8 +35,10 @@ int child_alive(const struct child *c)
 int child_end(struct child *c, double wait_s)
 {
     int status = -1;
-    if (c->pid > 0)
-        status = process_end(c->pid, wait_s);
+    if (c->pid > 0) {
+        status = c->status = process_end(c->pid, wait_s);
+        leftovers_kill_marked(c->mark, 0);
+    }
     c->pid = -1;
     return status;
 }
@@ -64,6 +68,16 @@ void child_describe_end(int status, char *text, size_t size)
         snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
 }
 
+/* A constructor or plan() prints before there is a run: its lines come first in that run's log. */
+static void keep_early(struct child *c)
+{
+    const size_t used = strlen(c->early);
+    if (used + c->n_log_line + 2 > sizeof c->early)
+        return;
+    memcpy(c->early + used, c->log_line, c->n_log_line);
+    memcpy(c->early + used + c->n_log_line, "\n", 2);
+}
+
 static void give_line(struct child *c, const struct runner_progress *progress)
 {
     c->log_line[c->n_log_line] = '\0';
@@ -71,12 +85,53 @@ static void give_line(struct child *c, const struct runner_progress *progress)
         assertion_parse(c->log_line, &c->assertion);
     if (progress && progress->log)
         progress->log(progress->ctx, c->log_line);
+    else if (!progress)
+        keep_early(c);
     c->n_log_line = 0;
+}
+
+static void give_early(struct child *c, const struct runner_progress *progress)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(c->early, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        progress->log(progress->ctx, line);
+    c->early[0] = '\0';
+}
+
+/* Takes bytes over; past the limit they are counted alone, which is as fast as a kernel prints. */
+static void take_log(struct child *c, const char *bytes, size_t n, const struct runner_progress *progress)
+{
+    const uint64_t before = c->log_bytes;
+    c->log_bytes += n;
+    if (before >= CHILD_LOG_BYTES)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != '\n')
+            c->log_line[c->n_log_line++] = bytes[i];
+        if (bytes[i] == '\n' || c->n_log_line == sizeof c->log_line - 1)
+            give_line(c, progress);
+    }
+}
+
+static void give_end(struct child *c, const struct runner_progress *progress)
+{
+    if (c->n_log_line)
+        give_line(c, progress);
+    if (c->log_bytes > CHILD_LOG_BYTES && progress && progress->log) {
+        char all[32], kept[32], line[128];
+        units_bytes(c->log_bytes, all, sizeof all);
+        units_bytes(CHILD_LOG_BYTES, kept, sizeof kept);
+        snprintf(line, sizeof line, "attnscope: the kernel printed %s; the first %s are kept", all, kept);
+        progress->log(progress->ctx, line);
+    }
+    c->log_bytes = 0;
 }
 
 void child_pass_log(struct child *c, const struct runner_progress *progress, int at_end)
 {
     char bytes[4096];
+    if (progress && progress->log && c->early[0])
+        give_early(c, progress);
     /* A bounded number of reads: a kernel that never stops printing must not keep the clock from being looked at. */
     for (int turns = 64; turns > 0 && c->log_fd >= 0; turns--) {
         ssize_t n = read(c->log_fd, bytes, sizeof bytes);
@@ -89,15 +144,21 @@ void child_pass_log(struct child *c, const struct runner_progress *progress, int
             c->log_fd = -1;
             break;
         }
-        for (ssize_t i = 0; i < n; i++) {
-            if (bytes[i] != '\n')
-                c->log_line[c->n_log_line++] = bytes[i];
-            if (bytes[i] == '\n' || c->n_log_line == sizeof c->log_line - 1)
-                give_line(c, progress);
-        }
+        take_log(c, bytes, (size_t)n, progress);
     }
-    if (at_end && c->n_log_line)
-        give_line(c, progress);
+    if (at_end)
+        give_end(c, progress);
+}
+
+void child_end_descendants(struct child *c, const struct runner_progress *progress)
+{
+    const int n = leftovers_kill_marked(c->mark, c->pid);
+    char line[96];
+    if (!n || !progress || !progress->log)
+        return;
+    snprintf(line, sizeof line, "attnscope: the kernel left %d process%s running; %s ended", n, n == 1 ? "" : "es",
+             n == 1 ? "it was" : "they were");
+    progress->log(progress->ctx, line);
 }
 
 int child_wait(struct child *c, int wait_ms)
@@ -123,10 +184,14 @@ static int await_message(struct child *c, const char *what, struct wire_message 
         if (got == WIRE_END) {
             char end[128];
             child_describe_end(child_end(c, 1.0), end, sizeof end);
-            return err_set(err, ERR_RUN, c->program, "the debuggee %s before it said its %s", end, what);
+            child_pass_log(c, NULL, 1);
+            c->early[strcspn(c->early, "\n")] = '\0';
+            return err_set(err, ERR_RUN, c->program, "the debuggee %s before it said its %s%s%.500s", end, what,
+                           c->early[0] ? "; it printed: " : "", c->early);
         }
         if (process_now_s() > until) {
             child_end(c, 0);
+            c->status = -1; /* the signal was ours */
             return err_set(err, ERR_RUN, c->program, "the debuggee did not say its %s within %g s", what, ANSWER_S);
         }
         if (child_wait(c, 50))
@@ -193,10 +258,12 @@ static int launch(struct child *c, struct err *err)
         return -1;
     }
     c->log_fd = log[0];
-    fcntl(log[0], F_SETFL, O_NONBLOCK);
+    leftovers_mark(c->mark);
     const char *argv[] = {c->program, NULL};
-    const struct process_start start = {.argv = argv, .out_fd = log[1], .err_fd = log[1], .socket_fd = pair[1]};
-    int failed = process_start(&start, &c->pid, err);
+    const struct process_start start = {
+        .argv = argv, .out_fd = log[1], .err_fd = log[1], .socket_fd = pair[1], .mark = c->mark};
+    int failed = fcntl(log[0], F_SETFL, O_NONBLOCK) != 0 ? err_errno(err, "", "a pipe for the debuggee")
+                                                         : process_start(&start, &c->pid, err);
     if (failed)
         c->pid = -1;
     close(log[1]);
@@ -204,18 +271,26 @@ static int launch(struct child *c, struct err *err)
     return failed;
 }
 
-int child_start(const char *program, struct child **out, struct err *err)
+#define NO_LOADER 127 /* exit status of the dynamic loader where it can not load a program */
+
+int child_start(const char *program, struct child **out, bool *damaged, struct err *err)
 {
     *out = NULL;
+    if (damaged)
+        *damaged = false;
     struct child *c = calloc(1, sizeof *c);
     if (!c) {
         errno = ENOMEM;
         return err_errno(err, "", "a child");
     }
-    c->pid = -1;
+    c->pid = c->status = -1;
     c->log_fd = c->wire.fd = c->wire.received = -1;
     snprintf(c->program, sizeof c->program, "%s", program);
-    if (launch(c, err) || greet(c, err)) {
+    const bool started = launch(c, err) == 0;
+    if (!started || greet(c, err)) {
+        /* It is alive where it said something wrong, or nothing in time. */
+        if (damaged && c->pid < 0)
+            *damaged = !started || (c->status != -1 && (WIFSIGNALED(c->status) || WEXITSTATUS(c->status) == NO_LOADER));
         child_end(c, 0);
         child_stop(c);
         return -1;
@@ -274,6 +349,9 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
             child_end(c, 0);
             failed = err_set(err, ERR_RUN, c->program, "the debuggee did not answer with a plan");
         }
+        /* The CPU executor takes it from this machine's memory, and marks all of it as never written. */
+        if (!failed && strcmp(c->hello.backend, backend_name(BACKEND_CPU)) == 0)
+            failed = memory_check(plan->workspace_bytes, c->hello.kernel, "it is the workspace_bytes of its plan", err);
     }
     json_decref(message.json);
     return failed;

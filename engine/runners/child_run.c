@@ -2,6 +2,7 @@
 #include "engine/runners/process.h"
 #include "engine/runners/stamps.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ struct run {
     const struct runner_progress *progress;
     int id;
     enum outcome outcome;
-    double done, total;      /* blocks; 0: nothing was said of them */
+    double done, total; /* blocks; 0: nothing was said of them */
+    double began_at;
     double advanced_at;      /* when one came to its end, or the run began */
     char text[512];          /* the child's own sentence with its result */
     char stopped[32];        /* and its word for what ended the launch; "": none */
@@ -132,7 +134,7 @@ static void take_result(struct run *run, const json_t *json)
     const char *status = wire_text(json, "status");
     if (wire_integer(json, "id", 1, INT32_MAX, 0) != run->id)
         return;
-    run->t->info.seconds = wire_number(json, "seconds", 0);
+    run->t->info.seconds = fmin(fmax(wire_number(json, "seconds", 0), 0), process_now_s() - run->began_at);
     run->t->info.workers = (int)wire_integer(json, "workers", 0, INT32_MAX, 0);
     snprintf(run->text, sizeof run->text, "%s", wire_text(json, "text"));
     snprintf(run->stopped, sizeof run->stopped, "%s", wire_text(json, "stopped"));
@@ -187,7 +189,7 @@ static void take_messages(struct run *run)
 static void wait_for_outcome(struct run *run, double limit_s)
 {
     double cancel_until = 0;
-    run->advanced_at = process_now_s();
+    run->began_at = run->advanced_at = process_now_s();
     while (run->outcome == OUTCOME_NONE) {
         child_pass_log(run->c, run->progress, 0);
         take_messages(run);
@@ -294,6 +296,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     char what[512], where[512], progress[512];
     struct trace_info *info = &run->t->info;
     int gone = run->outcome == OUTCOME_GONE;
+    child_end_descendants(run->c, run->progress);
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
     child_pass_log(run->c, run->progress, 1);
     take_assertion(run);
@@ -342,6 +345,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     if (run.outcome != OUTCOME_COMPLETE)
         return finish_badly(&run, limit_s, err);
     child_pass_log(c, progress, 1);
+    child_end_descendants(c, progress);
     snprintf(info->status, sizeof info->status, "complete");
     return 0;
 }

@@ -1,3 +1,4 @@
+#include "engine/runners/cache.h"
 #include "engine/runners/runner.h"
 
 #include <errno.h>
@@ -66,11 +67,11 @@ static int make_folder(const char *path)
         if (*c != '/')
             continue;
         *c = '\0';
-        if (mkdir(part, 0777) && errno != EEXIST)
+        if (mkdir(part, 0755) && errno != EEXIST)
             return -1;
         *c = '/';
     }
-    if (mkdir(part, 0777) && errno != EEXIST)
+    if (mkdir(part, 0755) && errno != EEXIST)
         return -1;
     return access(part, W_OK | X_OK);
 }
@@ -107,7 +108,7 @@ static int find_cache(struct runner_paths *paths, struct err *err)
 int runner_find_paths(struct runner_paths *paths, struct err *err)
 {
     *paths = (struct runner_paths){0};
-    if (find_root(paths, err) || find_cache(paths, err)) {
+    if (find_root(paths, err) || find_cache(paths, err) || cache_check_owner(paths->cache, paths->root, err)) {
         *paths = (struct runner_paths){0};
         return -1;
     }

@@ -1,10 +1,14 @@
 #include "engine/runners/process.h"
 
+#include "engine/base/leftovers.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -28,20 +32,24 @@ int process_cancelled(const struct runner_progress *progress)
     return progress && progress->cancel && atomic_load(progress->cancel);
 }
 
-/* The environment with LC_ALL=C: the compiler's messages in English, quotes in ASCII. The array is the caller's. */
-static char **plain_environment(void)
+/* The environment with these two, where they are not NULL; the mark comes first, where it is looked for. LC_ALL=C gives
+   the compiler's messages in English, quotes in ASCII. The array is the caller's. */
+static char **changed_environment(const char *mark, const char *locale)
 {
     size_t n = 0;
     while (environ[n])
         n++;
-    char **env = calloc(n + 2, sizeof *env);
+    char **env = calloc(n + 3, sizeof *env);
     if (!env)
         return NULL;
     size_t kept = 0;
+    if (mark)
+        env[kept++] = (char *)(uintptr_t)mark;
     for (size_t i = 0; i < n; i++)
-        if (strncmp(environ[i], "LC_ALL=", 7) != 0)
+        if (!locale || strncmp(environ[i], "LC_ALL=", 7) != 0)
             env[kept++] = environ[i];
-    env[kept] = (char *)"LC_ALL=C";
+    if (locale)
+        env[kept] = (char *)(uintptr_t)locale;
     return env;
 }
 
@@ -92,13 +100,15 @@ static int spawn(const struct process_start *start, char **env, pid_t *pid)
 
 int process_start(const struct process_start *start, pid_t *pid, struct err *err)
 {
-    char **plain = NULL;
-    if (start->plain_messages && !(plain = plain_environment())) {
+    char **env = changed_environment(start->mark, start->plain_messages ? "LC_ALL=C" : NULL);
+    if (!env) {
         errno = ENOMEM;
         return err_errno(err, "", "can not start %s", start->argv[0]);
     }
-    int failed = spawn(start, plain ? plain : environ, pid);
-    free(plain);
+    int failed = spawn(start, env, pid);
+    free(env);
+    if (!failed)
+        leftovers_add_group(*pid);
     if (failed) {
         errno = failed;
         return err_errno(err, "", "can not start %s", start->argv[0]);
@@ -106,23 +116,26 @@ int process_start(const struct process_start *start, pid_t *pid, struct err *err
     return 0;
 }
 
+/* Whether it has ended; it is not reaped, so that its group's number stays its own. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        if (errno != EINTR)
+            return true; /* there is nothing to wait for */
+    return info.si_pid == pid;
+}
+
 int process_end(pid_t pid, double wait_s)
 {
-    double until = process_now_s() + wait_s;
-    for (;;) {
-        int status = 0;
-        pid_t done = waitpid(pid, &status, WNOHANG);
-        if (done == pid)
-            return status;
-        if (done < 0 && errno != EINTR)
-            return -1;
-        if (process_now_s() >= until)
-            break;
+    const double until = process_now_s() + wait_s;
+    while (!has_ended(pid) && process_now_s() < until) {
         const struct timespec pause = {.tv_nsec = 2000000};
         nanosleep(&pause, NULL);
     }
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL);
+    leftovers_remove_group(pid);
     for (;;) {
         int status = 0;
         if (waitpid(pid, &status, 0) == pid)
@@ -173,13 +186,18 @@ static int take(struct growing *g)
     return 0;
 }
 
-static int collect(struct growing *streams, const char *name, double until, const struct runner_progress *progress,
-                   struct err *err)
+/* Until both streams end, or the program has and nothing more is there: what it left running may hold them open. */
+static int collect(struct growing *streams, pid_t pid, const char *name, double until,
+                   const struct runner_progress *progress, struct err *err)
 {
     while (streams[0].fd >= 0 || streams[1].fd >= 0) {
         struct pollfd fds[2] = {{.fd = streams[0].fd, .events = POLLIN}, {.fd = streams[1].fd, .events = POLLIN}};
-        if (poll(fds, 2, TICK_MS) < 0 && errno != EINTR)
+        const bool ended = has_ended(pid);
+        const int ready = poll(fds, 2, ended ? 0 : TICK_MS);
+        if (ready < 0 && errno != EINTR)
             return err_errno(err, "", "waiting for %s", name);
+        if (ended && ready == 0)
+            break;
         for (int i = 0; i < 2; i++)
             if (streams[i].fd >= 0 && fds[i].revents && take(&streams[i]))
                 return err_errno(err, "", "reading the output of %s", name);
@@ -219,7 +237,7 @@ int process_capture(const char *const *argv, double limit_s, const struct runner
     struct growing streams[2] = {{&output->out, &output->n_out, 0, out[0]},
                                  {&output->err, &output->n_err, 0, error[0]}};
     if (!failed) {
-        failed = collect(streams, argv[0], process_now_s() + limit_s, progress, err);
+        failed = collect(streams, pid, argv[0], process_now_s() + limit_s, progress, err);
         int status = process_end(pid, failed ? 0 : limit_s);
         output->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }

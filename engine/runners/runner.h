@@ -7,6 +7,7 @@
 #include "engine/runners/device.h"
 #include "probes/trace.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Where attnscope's own files are, and where builds are kept. */
 struct runner_paths {
@@ -91,7 +92,9 @@ struct child_hello {
     struct asc_conventions conventions;
 };
 
-int child_start(const char *program, struct child **out, struct err *err); /* ERR_ABI, ERR_RUN */
+/* ERR_ABI, ERR_RUN, ERR_SYSTEM; *damaged: the file may be no whole program, since it could not be started, or a signal
+   or the loader ended it ahead of its first word. May be NULL. */
+int child_start(const char *program, struct child **out, bool *damaged, struct err *err);
 const struct child_hello *child_hello(const struct child *c);
 /* Asks the kernel for its plan. ERR_DECLINED carries the kernel's own sentence. */
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err);

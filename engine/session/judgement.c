@@ -104,7 +104,7 @@ int judgement_any(const struct judgement *j)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.stage[ch].elements || j->summary.stage[ch].judged_global)
             return 1;
-    return 0;
+    return j->summary.unvisited > 0; /* of tiles that were left out there is nothing to judge, but that */
 }
 
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place)

@@ -50,7 +50,19 @@ static int warm_child(struct recorder *r, const struct runner_paths *paths, cons
     build_free(&r->build);
     r->build = built;
     report(progress, "starting");
-    return r->child ? 0 : child_start(r->build.program, &r->child, err);
+    bool damaged = false;
+    if (r->child || child_start(r->build.program, &r->child, &damaged, err) == 0)
+        return 0;
+    /* By a full disk, or a crash of the machine. */
+    if (!damaged || !r->build.from_cache || unlink(r->build.program) != 0)
+        return -1;
+    request.last = NULL;
+    *err = (struct err){0};
+    if (build_debuggee(paths, &request, progress, &built, err) != 0)
+        return -1;
+    build_free(&r->build);
+    r->build = built;
+    return child_start(r->build.program, &r->child, NULL, err);
 }
 
 static void copy_text(char *to, size_t bytes, const char *from)

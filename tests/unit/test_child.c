@@ -112,7 +112,7 @@ static struct child *start(void)
 {
     struct child *c = NULL;
     struct err err = {0};
-    if (child_start(kernel.program, &c, &err))
+    if (child_start(kernel.program, &c, NULL, &err))
         fail_msg("%s: %s", err.where, err.message);
     assert_true(child_alive(c));
     return c;
@@ -514,7 +514,7 @@ static void play(const char *script, enum err_code code, const char *part)
     dprintf(fd, "#!/bin/sh\n%s\n", script);
     fchmod(fd, 0700);
     close(fd);
-    assert_int_equal(child_start(path, &c, &err), -1);
+    assert_int_equal(child_start(path, &c, NULL, &err), -1);
     unlink(path);
     assert_null(c);
     has(err.message, part);
@@ -533,7 +533,7 @@ static void test_strangers(void **state)
     play("head -c 40000 /dev/zero | tr '\\0' x >&3; read x <&3", ERR_RUN, "longer than");
     struct child *c = NULL;
     struct err err = {0};
-    assert_int_equal(child_start("/nonexistent/debuggee", &c, &err), -1);
+    assert_int_equal(child_start("/nonexistent/debuggee", &c, NULL, &err), -1);
     assert_int_equal(err.code, ERR_SYSTEM);
     has(err.message, "No such file");
 }

@@ -59,7 +59,7 @@ static struct child *play(const char *answer)
     fchmod(fd, 0700);
     close(fd);
     free(hello);
-    if (child_start(path, &c, &err) != 0)
+    if (child_start(path, &c, NULL, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     unlink(path);
     return c;
