@@ -68,6 +68,8 @@ static void found_words(const struct session *s, char *out, size_t bytes)
         for (int i = 0; i < j->n_findings; i++)
             if (j->findings[i].cause != CAUSE_NONE)
                 add(words, sizeof words, "", cause_name(j->findings[i].cause));
+            else if (j->findings[i].event)
+                add(words, sizeof words, "", s->trace->info.events[j->findings[i].event - 1].kind);
         add(out, bytes, "", words[0] ? words : "no known cause");
     }
     reports_words(s->trace, words, sizeof words);

@@ -124,13 +124,15 @@ void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
 }
 
 /* Of the culprits whose cause is known. */
-static void write_causes(const struct judgement *j, char *out, size_t bytes)
+static void write_causes(const struct session *s, char *out, size_t bytes)
 {
+    const struct judgement *j = s->judgement;
     size_t used = 0;
     for (int i = 0; i < j->n_findings && used < bytes; i++)
-        if (j->findings[i].cause != CAUSE_NONE)
-            used +=
-                (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", cause_name(j->findings[i].cause));
+        if (j->findings[i].cause != CAUSE_NONE || j->findings[i].event)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "",
+                                     j->findings[i].cause ? cause_name(j->findings[i].cause)
+                                                          : s->trace->info.events[j->findings[i].event - 1].kind);
 }
 
 void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
@@ -146,7 +148,7 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
     const int32_t *place = trace_slot_place(s->trace, first->slot);
     const int at[4] = {place[0], place[1], place[2], channel_per_kv(first->channel) ? first->kv : -1};
     char causes[256] = "";
-    write_causes(j, causes, sizeof causes);
+    write_causes(s, causes, sizeof causes);
     const int loop = j->summary.unvisited > 0, alone = j->summary.culprits == 1u << CULPRIT_LOOP;
     write_words(loop ? CULPRIT_LOOP : (int)first->channel, at, j->summary.culprits,
                 causes[0] ? causes

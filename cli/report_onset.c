@@ -28,7 +28,7 @@ void report_write_onset(const struct session *s, FILE *out)
     write_break(s, out);
     if (!first)
         return;
-    onset_words(s->trace, first, words);
+    onset_words(s->judgement, s->trace, first, words);
     fprintf(out, "%s\n", words);
     if (o->roots == (uint64_t)first->root.members)
         return;
@@ -72,6 +72,8 @@ static json_t *root_json(const struct session *s, const struct run_root *r)
 {
     const struct onset_root *root = &r->root;
     const int32_t *at = trace_slot_place(s->trace, r->slot);
+    char reason[ONSET_WORDS_BYTES];
+    onset_reason_words(s->judgement, s->trace, root, reason);
     json_t *operands = json_object(), *products = json_array(), *chain = json_array();
     for (int o = 0; o < OPERAND_COUNT; o++)
         if (root->known & 1u << o)
@@ -82,13 +84,12 @@ static json_t *root_json(const struct session *s, const struct run_root *r)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (root->chain[ch].elements)
             json_array_append_new(chain, hop_json((enum asc_channel)ch, &root->chain[ch]));
-    json_t *json =
-        json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:I, s:i, s:s}", "channel",
-                  channel_name(root->channel), "batch", at[0], "head", at[1], "q_tile", at[2], "row", root->row, "col",
-                  root->col, "members", root->members, "value", onset_value_word(root->value), "rule",
-                  rule_name(root->rule), "sentence", rule_sentence(root->rule), "from_input", root->from_input,
-                  "operands", operands, "products", products, "chain", chain, "reached", (json_int_t)root->reached,
-                  "reached_rows", root->reached_rows, "last", channel_name(root->last));
+    json_t *json = json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:I, s:i, s:s}", "channel",
+        channel_name(root->channel), "batch", at[0], "head", at[1], "q_tile", at[2], "row", root->row, "col", root->col,
+        "members", root->members, "value", onset_value_word(root->value), "rule", rule_name(root->rule), "sentence",
+        reason, "from_input", root->from_input, "operands", operands, "products", products, "chain", chain, "reached",
+        (json_int_t)root->reached, "reached_rows", root->reached_rows, "last", channel_name(root->last));
     if (channel_per_kv(root->channel))
         json_object_set_new(json, "kv_tile", json_integer(root->kv));
     if (root->keys >= 0) {

@@ -174,11 +174,11 @@ static int factors_draw(const struct session *s, struct canvas *c, struct rect a
 
 static void root_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_root *r)
 {
-    char words[512], line[768];
+    char words[512], line[768], reason[ONSET_WORDS_BYTES];
+    onset_reason_words(s->judgement, s->trace, &r->root, reason);
     struct text_flow f = {.canvas = c, .area = {area.row, area.col + 1, area.rows, area.cols - 2}};
     snprintf(line, sizeof line, "%s%s%s%s", r->root.rule == RULE_UNKNOWN ? "" : rule_formula(r->root.rule),
-             r->root.rule == RULE_UNKNOWN ? "" : ": ", rule_sentence(r->root.rule),
-             r->root.from_input ? " (no probe recorded it)" : "");
+             r->root.rule == RULE_UNKNOWN ? "" : ": ", reason, r->root.from_input ? " (no probe recorded it)" : "");
     flow_put(&f, STYLE_NONFINITE, line);
     operands_words(&r->root, words, sizeof words);
     flow_put(&f, STYLE_TEXT, words);

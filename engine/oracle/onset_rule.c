@@ -145,6 +145,30 @@ static void add_product(struct onset_root *root, int index, double a, double b, 
     root->product[at] = (struct onset_product){index, a, b};
 }
 
+/* 1 if the sum may have been an f16 one: it is declared, or recorded as f16, or every number of its tile is one of f16,
+   which of 16 that an f32 accumulator left none would be by chance (13 bits less, each). */
+static int may_be_f16(const struct explaining *e)
+{
+    enum { TELLING = 16 };
+    const enum asc_channel ch = e->root->channel;
+    const int declared = ch == asc_s ? e->c->conventions.acc_s : e->c->conventions.acc_u;
+    const struct matrix *m = captured(e->c, ch, e->root->kv);
+    int numbers = 0;
+    if (declared == ASC_ACC_MMA_F16_F16 || declared == ASC_ACC_WGMMA_E4M3_F16 || (m && m->dtype == DTYPE_F16))
+        return 1;
+    for (int i = 0; m && i < m->rows * m->cols; i++) {
+        uint16_t half;
+        const double x = values_element(m, (size_t)(i / m->cols * m->row_stride + i % m->cols));
+        if (!isfinite(x) || x == 0)
+            continue;
+        dtype_store(DTYPE_F16, &half, 0, x);
+        if (dtype_load(DTYPE_F16, &half, 0) != x)
+            return 0;
+        numbers++;
+    }
+    return numbers >= TELLING;
+}
+
 /* An accumulator holds partial sums in an order of its own: none is beyond the sum of one sign. A sum of f16 that left
    its range on both sides is NaN, on one infinite. `carried` is what it began with. */
 static enum rule rule_of_sum(const struct explaining *e, const struct products *p, double carried)
@@ -154,7 +178,7 @@ static enum rule rule_of_sum(const struct explaining *e, const struct products *
     const int one_sided = isinf(e->root->value);
     if ((one_sided ? far : near) >= FLT_MAX)
         return RULE_F32_OVERFLOW;
-    return (one_sided ? far : near) >= f16_end ? RULE_F16_ACCUMULATOR : RULE_UNKNOWN;
+    return (one_sided ? far : near) >= f16_end && may_be_f16(e) ? RULE_F16_ACCUMULATOR : RULE_UNKNOWN;
 }
 
 static int is_nan_code(enum dtype t, uint8_t code)

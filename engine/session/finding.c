@@ -2,6 +2,7 @@
 #include "engine/session/judgement.h"
 
 #include "engine/session/case.h"
+#include "engine/session/reports.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,22 @@ static int stored_otherwise(const struct trace *t, enum asc_channel ch)
     return 0;
 }
 
+const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                                          bool unreal)
+{
+    bool *slots = calloc((size_t)j->n_slots, sizeof *slots);
+    if (!slots || !t->info.n_events) {
+        free(slots);
+        return NULL;
+    }
+    for (int slot = 0; slot < j->n_slots; slot++)
+        for (int kv = 0; kv < (channel_per_kv(ch) ? j->kv_tiles : 1) && !slots[slot]; kv++)
+            slots[slot] = judgement_slot_done(j, slot) && judgement_tile_bad(j, (struct place){slot, kv, ch}, 0);
+    const struct trace_event *e = reports_between(t, ch, slots, unreal);
+    free(slots);
+    return e;
+}
+
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, int few)
 {
@@ -216,6 +233,15 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
             f->text, sizeof f->text,
             "%s is wrong in %llu of %llu elements: memory does not hold what the probe saw (address or missing store)",
             label, bad, all);
+        return;
+    }
+    if (f->event) {
+        const struct trace_event *event = &t->info.events[f->event - 1];
+        char lines[160];
+        event_lines(event, 1, lines, sizeof lines);
+        snprintf(f->text, sizeof f->text,
+                 "%s is wrong in %llu of %llu elements: %s between its operands and its probe, %s", label, bad, all,
+                 event->kind, lines);
         return;
     }
     if (f->cause == CAUSE_NONE) {
@@ -285,6 +311,10 @@ static void find_channel(const struct testing *testing, enum asc_channel ch, str
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         few |= cause_channel(cause) == ch && cause_fits(&testing->evidence[cause]);
     first_bad_element(testing->j, testing->t, testing->scratch, f);
+    if (f->cause == CAUSE_NONE) {
+        const struct trace_event *event = judgement_event(testing->j, testing->t, ch, false);
+        f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
+    }
     write_text(f, testing->t, stage, few);
 }
 

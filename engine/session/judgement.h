@@ -61,6 +61,7 @@ struct finding {
     struct cause_evidence evidence; /* of the named cause; zeros for none */
     enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
     int n_also;
+    int event; /* 1 + index of the event that explains what no cause does (trace_info); 0: none */
     bool loop; /* tiles were left out: nothing is wrong with the channel, which is the first that should be there */
     char detail[96]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
     char text[256];  /* one line for the user, without the place */
@@ -121,6 +122,9 @@ int judgement_collect(const struct judgement *j, const struct trace *t, const st
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS]);
+/* The event between this channel's probe and the one before it that explains what is wrong there (reports.h). */
+const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                                          bool unreal);
 /* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
                      struct judge_scratch *scratch, struct tile_detail *out);

@@ -1,6 +1,7 @@
 #include "engine/session/onset.h"
 
 #include "engine/session/case.h"
+#include "engine/session/reports.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,13 +147,38 @@ void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
     snprintf(out, ONSET_WORDS_BYTES, "it came as far as %s%s, to no element of O", channel_label(r->last), kv);
 }
 
-void onset_words(const struct trace *t, const struct run_root *r, char out[ONSET_WORDS_BYTES])
+static void event_words(const struct trace_event *event, char out[ONSET_WORDS_BYTES])
 {
-    char place[ONSET_WORDS_BYTES], chain[ONSET_WORDS_BYTES];
+    char lines[160];
+    event_lines(event, 1, lines, sizeof lines);
+    snprintf(out, ONSET_WORDS_BYTES, "%s between its operands and its probe, %s", event->kind, lines);
+}
+
+void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
+                        char out[ONSET_WORDS_BYTES])
+{
+    const struct trace_event *event = NULL;
+    enum cause cause = CAUSE_NONE;
+    for (int i = 0; r->rule == RULE_UNKNOWN && i < j->n_findings; i++)
+        if (j->findings[i].channel == r->channel && !j->findings[i].loop)
+            cause = j->findings[i].cause;
+    if (r->rule == RULE_UNKNOWN && cause == CAUSE_NONE)
+        event = judgement_event(j, t, r->channel, true);
+    if (event)
+        event_words(event, out);
+    else
+        snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : rule_sentence(r->rule));
+}
+
+void onset_words(const struct judgement *j, const struct trace *t, const struct run_root *r,
+                 char out[ONSET_WORDS_BYTES])
+{
+    char place[ONSET_WORDS_BYTES], chain[ONSET_WORDS_BYTES], reason[ONSET_WORDS_BYTES];
     onset_place_words(t, r, place);
     onset_chain_words(&r->root, chain);
-    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %s; %.96s", onset_value_word(r->root.value), place,
-             rule_sentence(r->root.rule), chain);
+    onset_reason_words(j, t, &r->root, reason);
+    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %.130s; %.96s", onset_value_word(r->root.value), place,
+             reason, chain);
 }
 
 void onset_path_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
@@ -204,24 +230,32 @@ static int is_padding(const struct finding *f, const struct onset_root *r)
     return f->channel == asc_v && r->channel == asc_u && r->rule == RULE_ZERO_TIMES_INF;
 }
 
-void onset_tell(const struct run_onset *o, struct finding *findings, int n)
+void onset_tell(const struct judgement *j, const struct trace *t, const struct run_onset *o, struct finding *findings,
+                int n)
 {
     for (int i = 0; i < n; i++) {
         struct finding *f = &findings[i];
-        char *unknown = strstr(f->text, "no known cause");
+        char *unknown = strstr(f->text, "no known cause"), reason[ONSET_WORDS_BYTES];
         const struct run_root *root = NULL;
-        for (int k = 0; o && k < o->n && !root; k++)
-            if ((o->first[k].root.channel == f->channel || is_padding(f, &o->first[k].root)) &&
-                o->first[k].root.rule != RULE_UNKNOWN && o->first[k].root.rule != RULE_MASKED)
-                root = &o->first[k];
+        const struct trace_event *event = NULL;
+        for (int k = 0; o && k < o->n && !root && !event; k++) {
+            const struct onset_root *it = &o->first[k].root;
+            if (it->rule == RULE_MASKED || (it->channel != f->channel && !is_padding(f, it)))
+                continue;
+            event = it->rule == RULE_UNKNOWN ? judgement_event(j, t, f->channel, true) : NULL;
+            root = it->rule != RULE_UNKNOWN || event ? &o->first[k] : NULL;
+        }
         if (!root || !unknown || f->cause != CAUSE_NONE)
             continue;
         const size_t used = (size_t)(unknown - f->text);
+        snprintf(reason, sizeof reason, "as %s", rule_sentence(root->root.rule));
+        if (event)
+            event_words(event, reason);
+        f->event = event ? 1 + (int)(event - t->info.events) : 0;
         if (is_padding(f, &root->root))
             snprintf(unknown, sizeof f->text - used,
                      "its padding is no number, which makes U NaN, the weights being 0");
         else
-            snprintf(unknown, sizeof f->text - used, "%s begins here, as %s", onset_value_word(root->root.value),
-                     rule_sentence(root->root.rule));
+            snprintf(unknown, sizeof f->text - used, "%s begins here, %s", onset_value_word(root->root.value), reason);
     }
 }

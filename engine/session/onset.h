@@ -41,7 +41,11 @@ enum { ONSET_WORDS_BYTES = 320 };
 /* "P h0 q0 k1 [3, 17]" */
 void onset_place_words(const struct trace *t, const struct run_root *r, char out[ONSET_WORDS_BYTES]);
 /* "NaN begins at P h0 q0 k1 [3, 17]: -inf is subtracted from -inf; it reached 64 elements of O" */
-void onset_words(const struct trace *t, const struct run_root *r, char out[ONSET_WORDS_BYTES]);
+void onset_words(const struct judgement *j, const struct trace *t, const struct run_root *r,
+                 char out[ONSET_WORDS_BYTES]);
+/* Why: the rule; where there is none what the stage's finding or an event says, for one report tells one story. */
+void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
+                        char out[ONSET_WORDS_BYTES]);
 /* "reached 64 elements of O in 1 row", or how far it came and what that means. */
 void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES]);
 /* "α k0 (1) → P k0 (64) → l k0-2 (3) → U k0-2 (192) → O (64)": stages, kv tiles and elements that it was seen in. */
@@ -53,7 +57,8 @@ void onset_keys_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES]);
 int onset_factors(const struct trace *t, const struct run_root *r, enum asc_channel ch, double *out);
 const char *onset_value_word(double value); /* "NaN", "inf", "-inf" */
 
-/* Findings without a cause whose stage makes what is no number say by which rule. */
-void onset_tell(const struct run_onset *o, struct finding *findings, int n);
+/* Findings without a cause whose stage makes what is no number say by which rule, or event. */
+void onset_tell(const struct judgement *j, const struct trace *t, const struct run_onset *o, struct finding *findings,
+                int n);
 
 #endif

@@ -92,6 +92,54 @@ void event_lines(const struct trace_event *e, int short_names, char *out, size_t
              e->other_line);
 }
 
+/* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. */
+static bool between_probes(const struct trace *t, enum asc_channel ch, const char *file, int line)
+{
+    const struct trace_site *own = trace_site(t, ch);
+    int before = 0;
+    if (!own || line <= 0 || line > own->line || strcmp(file, own->file) != 0)
+        return false;
+    for (size_t i = 0; i < t->info.n_sites; i++) {
+        const struct trace_site *site = &t->info.sites[i];
+        if (site->line < own->line && site->line > before && strcmp(site->file, own->file) == 0)
+            before = site->line;
+    }
+    return before > 0 && line > before;
+}
+
+static bool is_of_numbers(const char *kind)
+{
+    const int k = event_from_name(kind);
+    return k == EVENT_FP_INVALID || k == EVENT_FP_DIVIDE || k == EVENT_FP_OVERFLOW;
+}
+
+/* Of one kind at one line the first is listed, wherever it was: it speaks for others, unless it is counted. */
+static bool was_there(const struct trace *t, const struct trace_event *e, const bool *slots)
+{
+    if (is_of_numbers(e->kind) || e->times > 1 || e->batch < 0 || e->head < 0 || e->q_tile < 0)
+        return true;
+    if (e->batch >= t->problem.batch || e->head >= t->problem.heads || e->q_tile >= t->layout.q_tiles)
+        return false;
+    const int slot = trace_slot(t, e->batch, e->head, e->q_tile);
+    return slot >= 0 && slots[slot];
+}
+
+const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch, const bool *slots, bool unreal)
+{
+    const struct trace_event *best = NULL;
+    for (size_t i = 0; i < t->info.n_events; i++) {
+        const struct trace_event *e = &t->info.events[i];
+        const bool mistake = event_is_mistake(e->kind);
+        if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, slots) ||
+            !(between_probes(t, ch, e->file, e->line) || between_probes(t, ch, e->other_file, e->other_line)))
+            continue;
+        const bool best_mistake = best && event_is_mistake(best->kind);
+        if (!best || (mistake && !best_mistake) || (mistake == best_mistake && e->line < best->line))
+            best = e;
+    }
+    return best;
+}
+
 int event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
 {
     if (e->batch != place[0] || e->head != place[1] || e->q_tile != place[2])

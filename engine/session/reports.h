@@ -3,6 +3,7 @@
 #define SESSION_REPORTS_H
 
 #include "probes/trace.h"
+#include <stdbool.h>
 
 size_t reports_count(const struct trace *t);
 int reports_placed(const struct trace *t);                      /* 1: of some the tile is known */
@@ -16,6 +17,10 @@ const struct trace_event *reports_shown(const struct trace *t, const int32_t pla
 void reports_words(const struct trace *t, char *out, size_t bytes);
 /* "kernels/x.cu:12 and :40": both sides of a collision; "": no line is known. short_names: without folders. */
 void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes);
+/* What happened between the probe before this channel's and its own: a mistake, or where its values are no numbers
+   (unreal) a floating-point event. [slots]: by which slot the channel is bad. The mistake first, then the earlier line;
+   NULL: none. */
+const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch, const bool *slots, bool unreal);
 /* 1: the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
 int event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
 

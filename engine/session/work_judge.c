@@ -134,7 +134,7 @@ static int find(struct work *w, struct err *err)
         w->onset = NULL;
         return -1;
     }
-    onset_tell(w->onset, findings, n);
+    onset_tell(w->judgement, w->trace, w->onset, findings, n);
     pthread_mutex_lock(&w->lock);
     w->mail.state_break = state_break;
     w->mail.findings = findings;

@@ -401,11 +401,31 @@ static void sums_leave_f16(void **state)
         const int beyond = fmax(up, down) >= 65520;
         overflows += beyond;
         ((float *)run_array(run, asc_s, 0))[r * 64 + 5] = INFINITY;
+        run->c.conventions.acc_s = ASC_ACC_MMA_F16_F16;
         found = onset_of(run);
         assert_int_equal(found.first[0].rule, beyond ? RULE_F16_ACCUMULATOR : RULE_UNKNOWN);
+        /* An accumulator that is declared f32, and whose other numbers are none of f16, is none. */
+        run->c.conventions.acc_s = ASC_ACC_F32;
+        found = onset_of(run);
+        assert_int_equal(found.first[0].rule, RULE_UNKNOWN);
         ((float *)run_array(run, asc_s, 0))[r * 64 + 5] = 0;
     }
     assert_true(overflows > 16 && overflows < 64);
+    /* Where all of them are, it is one whatever was declared; 15 do not tell. */
+    float *scores = (float *)run_array(run, asc_s, 0);
+    const int n = 64 * 64;
+    for (int numbers = 15; numbers <= 16; numbers++) {
+        int overflown = -1;
+        for (int i = 0; i < n; i++)
+            scores[i] = i < numbers ? 1.5f : 0.0f;
+        for (int r = 1; r < 64 && overflown < 0; r++) {
+            scores[r * 64 + 5] = INFINITY;
+            found = onset_of(run);
+            overflown = found.first[0].rule == RULE_F16_ACCUMULATOR ? r : -1;
+            scores[r * 64 + 5] = 0;
+        }
+        assert_int_equal(overflown >= 0, numbers == 16);
+    }
     kernel_run_free(run);
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct session *run(const char *path)
@@ -54,6 +55,81 @@ static void from_root_to_root(void **state)
     session_free(s);
 }
 
+/* The finding of S, and where its NaN begins, in one run with these events. */
+static void told(struct session *s, const struct trace_event *event, struct finding *finding,
+                 char begins[ONSET_WORDS_BYTES])
+{
+    struct trace *t = (struct trace *)(uintptr_t)s->trace;
+    struct trace_event *events = t->info.events, one = *event;
+    const size_t n_events = t->info.n_events;
+    struct finding findings[MAX_FINDINGS];
+    struct cause_evidence *evidence = calloc(CAUSE_COUNT, sizeof *evidence);
+    struct judge_scratch *scratch = judge_scratch_new();
+    struct cause_plan *plan = calloc(1, sizeof *plan);
+    struct judgement *j = s->judgement;
+    assert_non_null(evidence);
+    assert_non_null(plan);
+    t->info.events = &one;
+    t->info.n_events = 1;
+    const int n = judgement_find(j, t, &j->summary, plan, evidence, scratch, findings);
+    assert_int_equal(n, 1);
+    onset_tell(j, t, j->onset, findings, n);
+    *finding = findings[0];
+    memcpy(j->findings, findings, sizeof findings);
+    onset_words(j, t, run_onset_first(j->onset), begins);
+    t->info.events = events;
+    t->info.n_events = n_events;
+    free(evidence);
+    free(plan);
+    judge_scratch_free(scratch);
+}
+
+/* An event in what S is made by is the cause of what is wrong there, of the finding and of the onset alike; one that
+   stands elsewhere, or was in another block, is not. */
+static void an_event_explains(void **state)
+{
+    (void)state;
+    struct session *s = run("tests/session/nan-row");
+    const struct trace_site *s_probe = trace_site(s->trace, asc_s), *v_probe = trace_site(s->trace, asc_v);
+    struct trace_event e;
+    struct finding f;
+    char words[ONSET_WORDS_BYTES], where[300];
+    assert_true(s_probe->line - v_probe->line > 2);
+    trace_event_init(&e);
+    const struct {
+        const char *kind;
+        int line, head, times, explains;
+    } cases[] = {{"race", s_probe->line, 1, 1, 1},          {"race", v_probe->line + 1, 1, 1, 1},
+                 {"race", v_probe->line, 1, 1, 0},          {"race", s_probe->line + 1, 1, 1, 0},
+                 {"race", s_probe->line, 0, 1, 0},          {"race", s_probe->line, 0, 9, 1},
+                 {"uninitialised", s_probe->line, 1, 1, 1}, {"fp-invalid", s_probe->line, 0, 1, 1},
+                 {"nan-store", s_probe->line, 1, 1, 0},     {"limit", s_probe->line, 1, 1, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *name = strrchr(s_probe->file, '/');
+        snprintf(e.kind, sizeof e.kind, "%s", cases[i].kind);
+        snprintf(e.file, sizeof e.file, "%s", s_probe->file);
+        snprintf(where, sizeof where, "%s between its operands and its probe, %s:%d", cases[i].kind,
+                 name ? name + 1 : s_probe->file, cases[i].line);
+        e.line = cases[i].line;
+        e.batch = 0;
+        e.head = cases[i].head;
+        e.q_tile = 1;
+        e.kv_tile = 1;
+        e.times = cases[i].times;
+        told(s, &e, &f, words);
+        assert_int_equal(f.event, cases[i].explains);
+        assert_int_equal(strstr(f.text, "no known cause") == NULL, cases[i].explains);
+        assert_int_equal(strstr(f.text, where) != NULL, cases[i].explains);
+        assert_int_equal(strstr(words, where) != NULL, cases[i].explains);
+        assert_int_equal(strstr(words, "no rule gives this") == NULL, cases[i].explains);
+    }
+    /* So is a named cause of that stage. */
+    s->judgement->findings[0].cause = CAUSE_s_scaled_twice;
+    onset_words(s->judgement, s->trace, run_onset_first(s->judgement->onset), words);
+    assert_non_null(strstr(words, cause_sentence(CAUSE_s_scaled_twice)));
+    session_free(s);
+}
+
 static void nothing_begins_in_a_clean_run(void **state)
 {
     (void)state;
@@ -90,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_root_to_root),
+        cmocka_unit_test(an_event_explains),
         cmocka_unit_test(nothing_begins_in_a_clean_run),
         cmocka_unit_test(state_breaks_at_its_step),
     };
