@@ -145,7 +145,6 @@ static int debug(const struct options *o, const struct config *config, struct se
 {
     struct recent_entry entry;
     struct tui_place place;
-    char subject[1024];
     const int remember = config->choice[SETTING_REMEMBER] == 0;
     if (big_enough(err) != 0)
         return -1;
@@ -156,8 +155,7 @@ static int debug(const struct options *o, const struct config *config, struct se
                                     .mouse = config->choice[SETTING_MOUSE] == 0,
                                     .theme = &config->theme,
                                     .at = o->at,
-                                    .place = remember ? &place : NULL,
-                                    .subject = options_subject(o, subject, sizeof subject) == 0 ? subject : NULL};
+                                    .place = remember ? &place : NULL};
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
     if (s->has_scenario)

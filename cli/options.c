@@ -308,7 +308,7 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
 {
     int failed = 0;
     if (o->shape)
-        failed = scenario_parse_shape(o->shape, &scenario->problem, err);
+        failed = scenario_set_shape(scenario, o->shape, err);
     if (!failed && o->patch)
         failed = scenario_set(scenario, "scenario.patch", o->patch, err);
     if (!failed && o->mem)
@@ -328,10 +328,10 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
     return failed ? -1 : 0;
 }
 
-/* A scenario that was saved while its session is open. */
+/* What a session was opened with, once more. */
 static int read_again(const void *ctx, const char *path, const char *root, struct scenario *out, struct err *err)
 {
-    if (scenario_read(path, root, out, err) != 0)
+    if (session_read(path, root, out, err) != 0)
         return -1;
     if (change_scenario(ctx, out, err) == 0)
         return 0;

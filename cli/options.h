@@ -48,10 +48,6 @@ void options_write_help(FILE *out);
 /* The session a command works on: a file with --shape, --set and --patch applied. */
 int options_open(const struct options *o, const char *path, struct session **out, struct err *err);
 
-/* The words of a command line that open the same session again: the file and the options that change it. -1: no
-   room. */
-int options_subject(const struct options *o, char *out, size_t bytes);
-
 /* Runs or judges a session to the end. 0 even where the run failed (s->err) but left a trace to show. */
 int options_finish(struct session *s, struct err *err);
 

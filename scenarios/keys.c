@@ -4,6 +4,7 @@
 #include "scenarios/value.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EXPECT_LENGTH "a whole number from 1 to 16777216"
@@ -23,7 +24,8 @@
 #define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
 
 _Static_assert(VALUE_LENGTH_MAX == 16777216, "EXPECT_LENGTH names it");
-_Static_assert(KEY_COUNT <= 64, "struct scenario keeps a 64-bit set of them");
+_Static_assert(KEY_COUNT <= SCENARIO_KEYS_MAX, "struct scenario keeps a text of each");
+_Static_assert(SCENARIO_KEYS_MAX <= 64, "struct scenario keeps a 64-bit set of them");
 _Static_assert(ASC_CHANNELS < 32, "struct scenario keeps 32-bit sets of them");
 
 static const char expect_fill[] = "one of"
@@ -98,10 +100,15 @@ int scenario_unknown(const char *section, const char *name, const char *where, s
 int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *value, const char *where, struct err *err)
 {
     const uint64_t stated = s->stated;
+    char *said = strdup(value);
     s->stated |= UINT64_C(1) << id; /* before the call: a setter may take it back */
-    const int status = scenario_keys[id].set(s, id, value);
-    if (status == 0)
+    const int status = said ? scenario_keys[id].set(s, id, value) : -2;
+    if (status == 0) {
+        free(s->said[id]);
+        s->said[id] = said;
         return 0;
+    }
+    free(said);
     s->stated = stated;
     if (status == -2)
         return err_set(err, ERR_SYSTEM, where, "no memory for its value");
@@ -109,4 +116,13 @@ int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *va
     value_quote(value, strlen(value), found, sizeof found);
     return err_set(err, ERR_INPUT, where, "expected %s, found %s%s%s", scenario_keys[id].expected, value[0] ? "`" : "",
                    value[0] ? found : "nothing", value[0] ? "`" : "");
+}
+
+const char *scenario_said(const struct scenario *s, enum scenario_key_id id)
+{
+    const char *now = id == KEY_KERNEL   ? s->kernel
+                      : id == KEY_PATCH  ? s->patch
+                      : id == KEY_DEFINE ? s->define /* -D adds to it */
+                                         : s->said[id];
+    return now && now[0] ? now : NULL;
 }

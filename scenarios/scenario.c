@@ -32,7 +32,39 @@ void scenario_free(struct scenario *s)
     free(s->capture.heads);
     free(s->capture.q_tiles);
     free(s->text);
+    for (int i = 0; i < SCENARIO_KEYS_MAX; i++)
+        free(s->said[i]);
     memset(s, 0, sizeof *s);
+}
+
+/* A list of its own. 0: there is none to copy, or it is made. */
+static int copy_places(const int *from, int n, int **out)
+{
+    *out = n ? malloc((size_t)n * sizeof **out) : NULL;
+    if (n && *out)
+        memcpy(*out, from, (size_t)n * sizeof **out);
+    return n && !*out;
+}
+
+static int copy_text(const char *from, char **out)
+{
+    *out = from ? strdup(from) : NULL;
+    return from && !*out;
+}
+
+int scenario_copy(const struct scenario *from, struct scenario *out)
+{
+    const struct capture *c = &from->capture;
+    *out = *from;
+    int failed = copy_places(c->batches, c->n_batches, &out->capture.batches);
+    failed |= copy_places(c->heads, c->n_heads, &out->capture.heads);
+    failed |= copy_places(c->q_tiles, c->n_q_tiles, &out->capture.q_tiles);
+    failed |= copy_text(from->text, &out->text);
+    for (int i = 0; i < SCENARIO_KEYS_MAX; i++)
+        failed |= copy_text(from->said[i], &out->said[i]);
+    if (failed)
+        scenario_free(out);
+    return failed ? -1 : 0;
 }
 
 int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err)
@@ -67,6 +99,36 @@ int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *er
     if (problem_check(&made, "shape", err) != 0)
         return -1;
     *p = made;
+    return 0;
+}
+
+int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
+{
+    static const enum scenario_key_id open[] = {KEY_BATCH,  KEY_HEADS,    KEY_KV_HEADS, KEY_Q_LEN,
+                                                KEY_KV_LEN, KEY_HEAD_DIM, KEY_SCALE};
+    if (scenario_parse_shape(text, &s->problem, err) != 0)
+        return -1;
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
+        free(s->said[open[i]]);
+        s->said[open[i]] = NULL;
+        s->stated &= ~(UINT64_C(1) << open[i]);
+    }
+    const struct asc_problem p = s->problem;
+    const struct {
+        enum scenario_key_id id;
+        int length;
+    } said[] = {{KEY_BATCH, p.batch},
+                {KEY_HEADS, p.heads},
+                {KEY_Q_LEN, p.q_len},
+                {KEY_KV_LEN, p.kv_len},
+                {KEY_HEAD_DIM, p.head_dim}};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", said[i].length);
+        const int follows = said[i].id == KEY_KV_LEN && p.kv_len == p.q_len; /* as where it is not stated */
+        if (!follows && scenario_key_set(s, said[i].id, number, "shape", err) != 0)
+            return -1;
+    }
     return 0;
 }
 

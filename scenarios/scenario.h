@@ -67,6 +67,8 @@ enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_ROWS };
 
 struct pool;
 
+#define SCENARIO_KEYS_MAX 64
+
 struct scenario {
     char path[512];             /* as given; "" for an ad-hoc run */
     char name[128];             /* file name without .ini */
@@ -89,6 +91,8 @@ struct scenario {
     uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
                         key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */
     char *text;      /* owned: the file as read */
+    /* Owned: the value of each stated key (keys.h) as it was written; NULL: not stated. */
+    char *said[SCENARIO_KEYS_MAX];
 };
 
 /* Defaults of an ad-hoc run: 1,8,512,64 f16, normal inputs, scale 1/sqrt(head_dim), everything recorded. */
@@ -98,6 +102,8 @@ void scenario_init(struct scenario *s);
 int scenario_read(const char *path, const char *root, struct scenario *s, struct err *err);
 /* "B,H,L,D" or "B,H,Lq,Lkv,D" into the problem; kv_heads becomes H and the scale 1/sqrt(D). */
 int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err);
+/* The same into a scenario, in the place of what was stated of its lengths and its scale. */
+int scenario_set_shape(struct scenario *s, const char *text, struct err *err);
 /* Sets one key as if it stood in the file ("shape.causal", "top-left"): command-line options use it. Paths are kept as
    given. Only the value itself is checked; scenario_check() after the last one. */
 int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err);
@@ -109,6 +115,8 @@ int scenario_define(struct scenario *s, const char *macro, struct err *err);
 int scenario_check(const struct scenario *s, struct err *err);
 /* That scales are stated where a tensor holds codes: scenario_check() knows only where a type is stated too. */
 int scenario_check_scales(const struct scenario *s, struct err *err);
+/* A copy that owns what it holds. -1: no memory, and *out is empty. */
+int scenario_copy(const struct scenario *from, struct scenario *out);
 void scenario_free(struct scenario *s); /* frees what it owns and empties it; NULL and an empty one are legal */
 /* docs/scenarios.md, from keys.def and fills.def. 0, or -1 where out could not be written. */
 int scenario_write_docs(FILE *out);

@@ -124,7 +124,6 @@ static void run_unpin(struct loop *l, const char *argument)
         say(l, l->s->pins.n ? "expected a number from 1 to %d" : "nothing is pinned", l->s->pins.n);
 }
 
-/* From here on, until the scenario's file is read again. */
 static void run_whatif(struct loop *l, const char *argument)
 {
     if (argument[0] && session_try(l->s, argument) != 0)
@@ -132,9 +131,21 @@ static void run_whatif(struct loop *l, const char *argument)
     loop_open_view(l, VIEW_WHATIF);
 }
 
+static void list_settings(struct loop *l)
+{
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const struct session_setting *setting = &l->s->settings[i];
+        const struct scenario_key *key = &scenario_keys[i];
+        if (setting->value)
+            notes_add(&l->notes, "%s.%s=%s  (the file: %s)", key->section, key->name, setting->value,
+                      setting->file ? setting->file : "nothing");
+    }
+    if (l->notes.n == 0)
+        say(l, "nothing is set here: KEY=VALUE sets a key, such as shape.causal=top-left");
+}
+
 static void run_set(struct loop *l, const char *argument)
 {
-    struct scenario *scenario = &l->s->scenario;
     char key[64], value[PROMPT_BYTES];
     struct err err;
     const size_t length = strcspn(argument, "="), blank = strcspn(argument, " =");
@@ -142,8 +153,8 @@ static void run_set(struct loop *l, const char *argument)
         say(l, "a saved trace can not be rerun: open its scenario");
         return;
     }
-    if (session_busy(l->s)) {
-        say(l, "a run is under way: x stops it");
+    if (!argument[0]) {
+        list_settings(l);
         return;
     }
     if (argument[length] != '=' || blank >= sizeof key) {
@@ -152,9 +163,9 @@ static void run_set(struct loop *l, const char *argument)
     }
     snprintf(key, sizeof key, "%.*s", (int)blank, argument);
     snprintf(value, sizeof value, "%s", argument + length + 1 + strspn(argument + length + 1, " "));
-    if (scenario_set(scenario, key, value, &err) != 0)
+    if (session_set(l->s, key, value, &err) != 0)
         say(l, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
-    else if (scenario_check(scenario, &err) != 0)
+    else if (scenario_check(&l->s->scenario, &err) != 0)
         say(l, "%.60s=%.60s is set, but %.120s", key, value, err.message);
     else
         say(l, "%.60s=%.100s: r runs it", key, value);

@@ -36,14 +36,22 @@ static int copy_place(const struct copy_source *from, char *out, size_t bytes)
 
 static int copy_command(const struct copy_source *from, char *out, size_t bytes)
 {
-    char place[CURSOR_WORDS_BYTES];
-    if (!from->subject)
-        return refuse(out, bytes, "the command that opened this is not known");
+    const struct isolation *isolation = &from->session->isolation;
+    char place[CURSOR_WORDS_BYTES], subject[COPY_BYTES];
+    int n, edited;
     if (copy_place(from, place, sizeof place) != 0)
         return refuse(out, bytes, place);
-    const int n = snprintf(out, bytes, "attnscope show --view %s --size %dx%d --at '%s' %s", from->view, from->cols,
-                           from->rows, place, from->subject);
-    return n < 0 || (size_t)n >= bytes ? refuse(out, bytes, "the command is too long") : 0;
+    if (session_subject(from->session, subject, sizeof subject, &edited) != 0)
+        return refuse(out, bytes, "the command that makes this run is not known, or too long");
+    if (isolation->trace) /* a key isolates one stage, and feeds it the reference */
+        n = snprintf(out, bytes, "attnscope run --isolate %s %s",
+                     channel_name((enum asc_channel)__builtin_ctz(isolation->asked.stages)), subject);
+    else
+        n = snprintf(out, bytes, "attnscope show --view %s --size %dx%d --at '%s' %s", from->view, from->cols,
+                     from->rows, place, subject);
+    if (n < 0 || (size_t)n >= bytes)
+        return refuse(out, bytes, "the command is too long");
+    return edited;
 }
 
 static const struct {

@@ -6,12 +6,14 @@
 
 struct copy_source {
     const struct session *session;
-    const char *view;    /* its name */
-    const char *subject; /* the words of a command line that open the session: a file and options; NULL: not known */
-    int cols, rows;      /* of the screen */
+    const char *view; /* its name */
+    int cols, rows;   /* of the screen */
 };
 
-/* key: COPY(key, name, words) of copies.def. 0; -1 where there is nothing of the kind, *out then says why. */
+#define COPY_BYTES 4096
+
+/* key: COPY(key, name, words) of copies.def. 0; 1: a command that runs the kernel as it is now, which this run was not
+   made with; -1 where there is nothing of the kind, *out then says why. */
 int copy_text(const struct copy_source *from, uint32_t key, char *out, size_t bytes);
 /* "copy: v value  p place ..." */
 void copy_menu(char *out, size_t bytes);

@@ -213,16 +213,18 @@ void loop_toggle_pin(struct loop *l, const struct cursor *at)
 
 static void copy(struct loop *l, int key)
 {
-    const struct copy_source from = {l->s, views[l->view].name, l->subject, l->cols, l->rows};
-    char text[2048], menu[100];
+    const struct copy_source from = {l->s, views[l->view].name, l->cols, l->rows};
+    char text[COPY_BYTES], menu[100];
+    int edited = 0;
     if (!copy_name((uint32_t)key)) {
         copy_menu(menu, sizeof menu);
         snprintf(l->s->message, sizeof l->s->message, "nothing was copied; %s", menu);
-    } else if (copy_text(&from, (uint32_t)key, text, sizeof text) != 0) {
+    } else if ((edited = copy_text(&from, (uint32_t)key, text, sizeof text)) < 0) {
         loop_say(l, text);
     } else {
         term_copy(text);
-        snprintf(l->s->message, sizeof l->s->message, "copied: %.240s", text);
+        snprintf(l->s->message, sizeof l->s->message, "copied%s: %.180s",
+                 edited ? " (the kernel was edited since this run: it runs what is there now)" : "", text);
     }
 }
 

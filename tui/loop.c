@@ -149,8 +149,7 @@ static int turn(struct loop *l, struct err *err)
 
 int tui_run(struct session *s, const struct tui_options *o, struct err *err)
 {
-    struct loop l = {
-        .s = s, .ascii = o->ascii, .view = VIEW_OVERVIEW, .pending = ACTION_NONE, .subject = o->subject, .at = o->at};
+    struct loop l = {.s = s, .ascii = o->ascii, .view = VIEW_OVERVIEW, .pending = ACTION_NONE, .at = o->at};
     if (o->place) {
         l.vs.split = o->place->split;
         l.at_remembered = !o->at && o->place->at[0];

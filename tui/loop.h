@@ -18,7 +18,6 @@ struct tui_options {
     const struct theme *theme; /* borrowed; NULL: the eight ANSI colours */
     const char *at;          /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
     struct tui_place *place; /* borrowed: where it was left; takes where it is left this time; NULL: nothing is kept */
-    const char *subject;     /* borrowed: the words of a command line that open this session; NULL: not known */
 };
 
 /* Runs until the user leaves. The caller has started the session's work, if any, and frees the session afterwards.

@@ -51,8 +51,18 @@ static void rerun(struct loop *l)
 {
     if (l->saver.active)
         loop_say(l, "a save is under way");
-    else if (session_start(l->s) != 0 && !l->s->message[0])
-        loop_say(l, "a run is under way: x stops it");
+    else
+        session_rerun(l->s); /* says itself why not */
+}
+
+/* From here on, for every run. */
+static int set(struct loop *l, const char *key, const char *value)
+{
+    struct err err = {0};
+    if (session_set(l->s, key, value, &err) == 0)
+        return 0;
+    snprintf(l->s->message, sizeof l->s->message, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
+    return -1;
 }
 
 void loop_begin_runs(struct loop *l)
@@ -106,10 +116,7 @@ static void profile(struct loop *l)
 {
     if (!l->s->has_scenario) {
         loop_say(l, "a recorded trace can not be measured");
-    } else if (session_busy(l->s)) {
-        loop_say(l, "a run is under way: x stops it");
-    } else {
-        l->s->scenario.profile = SCENARIO_PROFILE_YES;
+    } else if (l->saver.active || set(l, "scenario.profile", "yes") == 0) {
         rerun(l);
     }
 }
@@ -117,18 +124,12 @@ static void profile(struct loop *l)
 /* From here on, until the key is pressed again. */
 static void checks(struct loop *l)
 {
-    struct scenario *scenario = &l->s->scenario;
     if (!l->s->has_scenario) {
         loop_say(l, "a recorded trace can not be checked: open its scenario");
-    } else if (session_busy(l->s)) {
-        loop_say(l, "a run is under way: x stops it");
-    } else if (scenario->backend == SCENARIO_BACKEND_GPU) {
+    } else if (l->s->scenario.backend == SCENARIO_BACKEND_GPU) {
         loop_say(l, "the scenario says backend = gpu: only the CPU executor can check accesses");
-    } else {
-        scenario->checks = !scenario->checks;
+    } else if (l->saver.active || set(l, "scenario.checks", l->s->scenario.checks ? "no" : "yes") == 0) {
         rerun(l);
-        if (!session_busy(l->s)) /* a save is under way */
-            scenario->checks = !scenario->checks;
     }
 }
 

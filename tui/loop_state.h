@@ -32,10 +32,9 @@ struct loop {
     enum action pending; /* mark, go-mark or copy: the next key is a letter; else ACTION_NONE */
     struct prompt prompt;
     struct search search;
-    struct notes notes;  /* until the next key */
-    const char *subject; /* borrowed: tui_options.subject */
-    const char *at;      /* borrowed: where the cursor goes as soon as there is a run; NULL: nowhere, or done */
-    int at_remembered;   /* 1: that is where the user left it, not what they asked for */
+    struct notes notes; /* until the next key */
+    const char *at;     /* borrowed: where the cursor goes as soon as there is a run; NULL: nowhere, or done */
+    int at_remembered;  /* 1: that is where the user left it, not what they asked for */
     int quit;
 };
 

@@ -108,9 +108,9 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
     if (s->trace->conventions.quantised != ASC_QUANTISED_GIVEN)
         return refuse(s, "this kernel quantises in its own launch: a scenario can not choose its formats");
     for (int i = 0; i < 3; i++)
-        if (scenario_set(&s->scenario, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)
+        if (session_set(s, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)
             return refuse(s, err.message);
-    if (problem_has_codes(&s->scenario.problem) && scenario_set(&s->scenario, "quant.scales", scales, &err) != 0)
+    if (problem_has_codes(&s->scenario.problem) && session_set(s, "quant.scales", scales, &err) != 0)
         return refuse(s, err.message);
-    return session_start(s);
+    return session_rerun(s);
 }

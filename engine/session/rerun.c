@@ -77,7 +77,6 @@ int session_take_saves(struct session *s)
     if (!s->watch || !watch_take(s->watch))
         return 0;
     s->rerun_due = 1;
-    s->reread_due |= s->scenario.path[0] && watch_was(s->watch, s->scenario.path);
     return 1;
 }
 
@@ -85,43 +84,169 @@ void session_ask_rerun(struct session *s)
 {
     if (s->has_scenario)
         s->rerun_due = 1;
-    s->reread_due |= s->has_scenario && s->scenario.path[0];
 }
 
-/* What keys have changed since the file was read stays as they have it. */
+/* ---- the file, and what was set over it ---- */
+
+static void drop(struct session_setting *setting)
+{
+    free(setting->value);
+    free(setting->file);
+    *setting = (struct session_setting){0};
+}
+
+void session_free_settings(struct session *s)
+{
+    for (int id = 0; id < KEY_COUNT; id++)
+        drop(&s->settings[id]);
+}
+
+static int same_words(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* "KEY=VALUE" behind what the list holds already. */
+static void list_key(char *list, size_t bytes, int id, const char *value)
+{
+    const struct scenario_key *key = &scenario_keys[id];
+    const size_t used = strlen(list);
+    snprintf(list + used, bytes - used, "%s%s.%s=%s", used ? ", " : "", key->section, key->name, value);
+}
+
+/* What was set here goes over the file's words, unless those have changed since. */
+static int set_over(struct session *s, struct scenario *now, char *stay, char *replaced, size_t bytes, struct err *err)
+{
+    for (int id = 0; id < KEY_COUNT; id++) {
+        struct session_setting *setting = &s->settings[id];
+        const struct scenario_key *key = &scenario_keys[id];
+        const char *said = scenario_said(now, (enum scenario_key_id)id);
+        if (!setting->value)
+            continue;
+        if (!same_words(setting->file, said)) {
+            list_key(replaced, bytes, id, said ? said : key->by_default);
+            drop(setting);
+        } else if (same_words(said, setting->value)) {
+            drop(setting); /* as if nothing had been set */
+        } else {
+            char where[64];
+            snprintf(where, sizeof where, "%s.%s", key->section, key->name);
+            list_key(stay, bytes, id, setting->value);
+            if (scenario_key_set(now, (enum scenario_key_id)id, setting->value, where, err) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int read_file(const struct session *s, struct scenario *out, struct err *err)
+{
+    return s->reader.read ? s->reader.read(s->reader.ctx, s->path, s->paths.root, out, err)
+                          : session_read(s->path, s->paths.root, out, err);
+}
+
+/* s->scenario: the file as it is now, and what was set over it. */
 static int reread(struct session *s, struct err *err)
 {
     struct scenario now;
-    int (*read)(const void *, const char *, const char *, struct scenario *, struct err *) = s->reader.read;
-    if ((read ? read(s->reader.ctx, s->scenario.path, s->paths.root, &now, err)
-              : scenario_read(s->scenario.path, s->paths.root, &now, err)) != 0)
+    char stay[200] = "", replaced[200] = "";
+    if (!s->path[0])
+        return 0; /* it was never a file */
+    if (read_file(s, &now, err) != 0)
         return -1;
-    const int checks = s->scenario.checks, profile = s->scenario.profile;
-    const int checks_by_key = checks != s->read_checks, profile_by_key = profile != s->read_profile;
-    s->read_checks = now.checks;
-    s->read_profile = now.profile;
-    if (checks_by_key)
-        now.checks = checks;
-    if (profile_by_key)
-        now.profile = profile;
+    const int other = !same_words(s->scenario.text, now.text);
+    if (set_over(s, &now, stay, replaced, sizeof stay, err) != 0) {
+        scenario_free(&now);
+        return -1;
+    }
+    const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
+    if (other && (stay[0] || replaced[0]))
+        snprintf(s->reread, sizeof s->reread, "%.60s read again: %s%s%s%s%s", name, replaced,
+                 replaced[0] ? " in the place of what was set here" : "", stay[0] && replaced[0] ? "; " : "", stay,
+                 stay[0] ? " kept as set here" : "");
     scenario_free(&s->scenario);
     s->scenario = now;
     follow_files(s);
     return 0;
 }
 
-int session_rerun_if_due(struct session *s)
+static int key_of(const char *name)
+{
+    char full[64];
+    for (int id = 0; id < KEY_COUNT; id++) {
+        snprintf(full, sizeof full, "%s.%s", scenario_keys[id].section, scenario_keys[id].name);
+        if (strcmp(full, name) == 0)
+            return id;
+    }
+    return -1;
+}
+
+/* The setting, with what the file says of it now. */
+static int setting_make(const struct session *s, int id, const char *value, struct session_setting *out,
+                        struct err *err)
+{
+    struct scenario file;
+    *out = (struct session_setting){0};
+    if (read_file(s, &file, err) != 0)
+        return -1;
+    const char *said = scenario_said(&file, (enum scenario_key_id)id);
+    out->value = strdup(value);
+    out->file = said ? strdup(said) : NULL;
+    const int failed = !out->value || (said && !out->file);
+    scenario_free(&file);
+    if (!failed)
+        return 0;
+    drop(out);
+    return err_set(err, ERR_SYSTEM, "", "no memory for what is set");
+}
+
+int session_set(struct session *s, const char *key, const char *value, struct err *err)
+{
+    const int id = key_of(key);
+    struct session_setting made;
+    if (session_busy(s))
+        return err_set(err, ERR_USAGE, "", "a run is under way: x stops it");
+    if (id < 0 || !s->path[0])
+        return scenario_set(&s->scenario, key, value, err); /* which knows what to say */
+    if (setting_make(s, id, value, &made, err) != 0)
+        return -1;
+    const struct session_setting before = s->settings[id];
+    s->settings[id] = made;
+    if (reread(s, err) == 0) {
+        drop(&(struct session_setting){before.value, before.file});
+        return 0;
+    }
+    drop(&s->settings[id]);
+    s->settings[id] = before;
+    return -1;
+}
+
+int session_rerun(struct session *s)
 {
     struct err err = {0};
-    if (!s->rerun_due || session_busy(s))
-        return 0;
     s->rerun_due = 0;
-    if (s->reread_due && reread(s, &err) != 0) {
+    if (session_busy(s)) {
+        snprintf(s->message, sizeof s->message, "a run is under way: x stops it");
+        return -1;
+    }
+    if (s->has_scenario && reread(s, &err) != 0) {
         s->err = err;
         s->phase = PHASE_FAILED;
-        return 1;
+        s->made_run = 0;
+        return -1;
     }
-    s->reread_due = 0;
-    session_start(s);
+    const int started = session_start(s);
+    if (started == 0) {
+        snprintf(s->message, sizeof s->message, "%s", s->reread);
+        s->reread[0] = '\0';
+    }
+    return started;
+}
+
+int session_rerun_if_due(struct session *s)
+{
+    if (!s->rerun_due || session_busy(s))
+        return 0;
+    session_rerun(s);
     return 1;
 }

@@ -326,11 +326,7 @@ static int take_scenario(struct rounding_scan *s, const struct rounding_source *
     s->has_scenario = source->scenario != NULL;
     if (!s->has_scenario)
         return 0;
-    s->scenario = *source->scenario;
-    /* What is recorded is the run's; its lists stay with their owner. */
-    s->scenario.capture.batches = s->scenario.capture.heads = s->scenario.capture.q_tiles = NULL;
-    s->scenario.text = s->scenario.text ? strdup(s->scenario.text) : NULL;
-    return source->scenario->text && !s->scenario.text ? -1 : 0;
+    return scenario_copy(source->scenario, &s->scenario);
 }
 
 int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *source, int negate)

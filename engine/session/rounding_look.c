@@ -25,12 +25,12 @@ int session_look_rounding(struct session *s, int negate)
         return refuse(s, "there is no complete run to look for bias in");
     if (s->isolation.trace)
         return refuse(s, "an isolated run is not looked at for bias: ` goes back to the ordinary one");
-    if (negate && !s->has_scenario)
+    if (negate && !session_made_by(s))
         return refuse(s, "a saved trace can not be run with negated inputs: open its scenario");
     if (negate && session_busy(s))
         return refuse(s, "a run is under way: x stops it");
     s->message[0] = '\0';
-    const struct rounding_source source = {&s->paths, s->has_scenario ? &s->scenario : NULL};
+    const struct rounding_source source = {&s->paths, session_made_by(s)};
     const int failed = s->rounding
                            ? rounding_scan_again(s->rounding, &source, negate)
                            : rounding_scan_new(s->trace, s->judgement, &source, negate, wake, s->work, &s->rounding);

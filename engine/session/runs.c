@@ -1,13 +1,17 @@
 #include "engine/session/runs.h"
 
 #include "engine/session/reports.h"
+#include "engine/session/session.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void drop(struct runs *r, int i)
 {
     judgement_free(r->at[i].judgement);
     trace_free(r->at[i].trace);
+    scenario_free(r->at[i].scenario);
+    free(r->at[i].scenario);
     r->n--;
     memmove(&r->at[i], &r->at[i + 1], (size_t)(r->n - i) * sizeof r->at[0]);
 }
@@ -131,4 +135,19 @@ const char *run_verdict_word(const struct trace *t, const struct judgement *j)
     if (j->summary.culprits || t->info.capture.off || reports_count(t))
         return "FAIL";
     return j->summary.suspicious ? "SUSPECT" : "CLEAN";
+}
+
+/* What was asked for last did not come to a run: what is shown is an older one, and its verdict none of this. */
+static const char *failed_word(const struct session *s)
+{
+    return s->err.code == ERR_CANCELLED ? "CANCELLED" : s->err.code == ERR_BUILD ? "NOT BUILT" : "NOT RUN";
+}
+
+const char *session_verdict_word(const struct session *s)
+{
+    if (session_busy(s) && !s->seeking)
+        return s->phase == PHASE_JUDGING ? "judging" : s->phase == PHASE_BUILDING ? "building" : "running";
+    if (!s->trace)
+        return s->err.code == ERR_NONE ? "no run" : s->err.code == ERR_CANCELLED ? "CANCELLED" : "ERROR";
+    return s->phase == PHASE_FAILED && !s->made_run ? failed_word(s) : run_verdict_word(s->trace, s->judgement);
 }

@@ -5,6 +5,7 @@
 
 #include "engine/base/err.h"
 #include "engine/session/judgement.h"
+#include "scenarios/scenario.h"
 #include <time.h>
 
 enum { RUNS_MAX = 8, RUN_NAME_BYTES = 40 };
@@ -17,6 +18,7 @@ struct run {
     char saved[512];               /* the file it was saved to last; "": none */
     struct trace *trace;           /* owned */
     struct judgement *judgement;   /* owned */
+    struct scenario *scenario;     /* owned: what decided it; NULL: not known */
     struct err err;                /* what ended it early, or its judging; ERR_NONE: nothing */
     double worst[ASC_CHANNELS];    /* largest error / bound of what is judged locally; 0 before all of it is judged */
     int at_event;                  /* as in struct session */

@@ -66,18 +66,46 @@ static int check_cause(const struct scenario *scenario, struct err *err)
     return 0;
 }
 
-int session_open_scenario(const char *path, struct session **out, struct err *err)
+static int has_suffix(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), m = strlen(suffix);
+    return n > m && strcmp(path + n - m, suffix) == 0;
+}
+
+int session_read(const char *path, const char *root, struct scenario *out, struct err *err)
+{
+    if (has_suffix(path, ".cu")) {
+        scenario_init(out);
+        snprintf(out->kernel, sizeof out->kernel, "%s", path);
+        return 0;
+    }
+    if (scenario_read(path, root, out, err) != 0)
+        return -1;
+    if (check_cause(out, err) == 0)
+        return 0;
+    scenario_free(out);
+    return -1;
+}
+
+/* A file that session_read() takes. */
+static int open_file(const char *path, struct session **out, struct err *err)
 {
     struct runner_paths paths;
     struct scenario scenario;
     *out = NULL;
-    if (runner_find_paths(&paths, err) != 0 || scenario_read(path, paths.root, &scenario, err) != 0)
+    if (runner_find_paths(&paths, err) != 0 || session_read(path, paths.root, &scenario, err) != 0)
         return -1;
-    if (check_cause(&scenario, err) != 0 || session_open_adhoc(&scenario, out, err) != 0) {
+    if (session_open_adhoc(&scenario, out, err) != 0) {
         scenario_free(&scenario);
         return -1;
     }
+    snprintf((*out)->path, sizeof(*out)->path, "%s", path);
     return 0;
+}
+
+int session_open_scenario(const char *path, struct session **out, struct err *err)
+{
+    return open_file(path, out, err);
 }
 
 int session_open_trace(const char *path, struct session **out, struct err *err)
@@ -92,18 +120,13 @@ int session_open_trace(const char *path, struct session **out, struct err *err)
         return -1;
     }
     snprintf(s->title, sizeof s->title, "%s", base_name(path));
+    snprintf(s->path, sizeof s->path, "%s", path);
     s->opened = t;
     *out = s;
     return 0;
 }
 
 enum file_kind { KIND_SCENARIO, KIND_KERNEL, KIND_TRACE };
-
-static int has_suffix(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), m = strlen(suffix);
-    return n > m && strcmp(path + n - m, suffix) == 0;
-}
 
 /* By suffix where it is one of ours, else by content: a trace begins with a binary length and '{'. */
 static int file_kind(const char *path, enum file_kind *kind, struct err *err)
@@ -140,12 +163,7 @@ int session_open(const char *path, struct session **out, struct err *err)
         return -1;
     if (kind == KIND_TRACE)
         return session_open_trace(path, out, err);
-    if (kind == KIND_SCENARIO)
-        return session_open_scenario(path, out, err);
-    struct scenario adhoc;
-    scenario_init(&adhoc);
-    snprintf(adhoc.kernel, sizeof adhoc.kernel, "%s", path);
-    return session_open_adhoc(&adhoc, out, err);
+    return open_file(path, out, err);
 }
 
 void session_free(struct session *s)
@@ -161,6 +179,7 @@ void session_free(struct session *s)
     pins_free(&s->pins);
     runs_free(&s->runs);
     session_free_watch(s);
+    session_free_settings(s);
     trace_free(s->opened);
     judge_scratch_free(s->scratch);
     scenario_free(&s->scenario);
@@ -183,10 +202,6 @@ int session_start(struct session *s)
         /* Before the run, so that it may use the memory of those that go. */
         runs_make_room(&s->runs, s->scenario.capture.mem_bytes);
         session_make_title(s);
-        if (!s->runs.made) {
-            s->read_checks = s->scenario.checks;
-            s->read_profile = s->scenario.profile;
-        }
         s->rerun_due = 0;
         started = work_run(s->work, &s->paths, &s->scenario);
     } else if (s->opened) {
@@ -218,7 +233,10 @@ int session_isolate(struct session *s, const struct isolation_request *request)
     if (!isolation_channels(request->stages, run))
         return refuse(s, "nothing up to this stage is recorded: there is nothing to feed");
     s->isolating = *request;
-    if (work_isolate(s->work, &s->paths, &s->scenario, run, &s->isolating) != 0)
+    const struct scenario *made_by = session_made_by(s);
+    if (!made_by)
+        return refuse(s, "what decided this run is not known: r runs it again");
+    if (work_isolate(s->work, &s->paths, made_by, run, &s->isolating) != 0)
         return refuse(s, "no thread could be started");
     s->phase = PHASE_BUILDING;
     s->err = (struct err){0};
@@ -409,13 +427,4 @@ int session_at_report(const struct session *s)
 {
     const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
     return s->trace && reports_at(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) != NULL;
-}
-
-const char *session_verdict_word(const struct session *s)
-{
-    if (session_busy(s) && !s->seeking)
-        return s->phase == PHASE_JUDGING ? "judging" : s->phase == PHASE_BUILDING ? "building" : "running";
-    if (!s->trace)
-        return s->err.code == ERR_NONE ? "no run" : s->err.code == ERR_CANCELLED ? "CANCELLED" : "ERROR";
-    return run_verdict_word(s->trace, s->judgement);
 }

@@ -16,7 +16,7 @@
 #include "engine/session/pins.h"
 #include "engine/session/runs.h"
 #include "engine/session/seek.h"
-#include "scenarios/scenario.h"
+#include "scenarios/keys.h"
 
 enum phase {
     PHASE_IDLE,
@@ -37,7 +37,14 @@ struct rounding_scan;
 struct work;
 struct watch;
 
-/* Reads a scenario again, as it was read when the session was opened. read NULL: scenario_read(). */
+/* A key that was set in the session, over what the file says. What was said last of a key counts: the file's word takes
+   its place as soon as it is another than when the key was set. */
+struct session_setting {
+    char *value; /* owned; NULL: not set here */
+    char *file;  /* owned: what the file said of it then; NULL: nothing */
+};
+
+/* Reads what the session was opened with again, as it was read then. read NULL: session_read(). */
 struct scenario_reader {
     int (*read)(const void *ctx, const char *path, const char *root, struct scenario *out, struct err *err);
     const void *ctx; /* borrowed */
@@ -45,9 +52,11 @@ struct scenario_reader {
 
 struct session {
     struct runner_paths paths;
-    struct scenario scenario;
-    int has_scenario; /* 0: a saved trace */
-    char title[192];  /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
+    char path[512];           /* the file that was opened; "": none */
+    struct scenario scenario; /* of the next run: the file's, and what was set here */
+    int has_scenario;         /* 0: a saved trace */
+    struct session_setting settings[KEY_COUNT];
+    char title[192]; /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
     enum phase phase;
     struct err err;                     /* why PHASE_FAILED */
     char activity[64];                  /* "compiling v2b_scalar.cu", "running" */
@@ -96,10 +105,9 @@ struct session {
     struct watch *watch; /* owned; NULL: saved files are not noticed */
     char **reads;        /* owned, [n_reads]: files that the kernel's builds have included */
     size_t n_reads;
-    int rerun_due;                 /* 1: something was saved that no run has used yet */
-    int reread_due;                /* 1: the scenario was */
-    struct scenario_reader reader; /* of the scenario's file */
-    int read_checks, read_profile; /* what the file and the options say, whatever keys have made of it */
+    int rerun_due; /* 1: something was saved that no run has used yet */
+    struct scenario_reader reader;
+    char reread[256]; /* what became of the settings when the file was read again; "": nothing to say */
 };
 
 int session_open_scenario(const char *path, struct session **out, struct err *err);
@@ -109,7 +117,20 @@ int session_open_trace(const char *path, struct session **out, struct err *err);
 int session_open(const char *path, struct session **out, struct err *err);
 void session_free(struct session *s); /* stops everything; NULL is legal */
 
-int session_start(struct session *s); /* builds, runs, judges in the background; a running one is left alone: -1 */
+/* What a scenario or a kernel (.cu: an ad-hoc run) says by itself. */
+int session_read(const char *path, const char *root, struct scenario *out, struct err *err);
+/* Builds, runs, judges in the background, by s->scenario as it is; a running one is left alone: -1. */
+int session_start(struct session *s);
+/* The same after the file was read again: what every key and every save that asks for a run does. -1: s->message says
+   why not, or s->err where the file can not be read any more. */
+int session_rerun(struct session *s);
+/* Sets a key of the scenario over what its file says, for the runs to come. -1: nothing has changed. */
+int session_set(struct session *s, const char *key, const char *value, struct err *err);
+/* What decided the run that is shown; NULL: a saved trace. */
+const struct scenario *session_made_by(const struct session *s);
+/* The words of a command line (a file and options) that make the shown run again, in one that opens the file as it is
+   now. -1: they are not known. *edited: 1 where the kernel's text is another by now. */
+int session_subject(const struct session *s, char *out, size_t bytes, int *edited);
 /* Runs the shown run once more with everything up to the request's stages fed, and judges it; it then takes the place
    of the ordinary run, which is kept beside it until session_start(). -1: s->message says why not. */
 int session_isolate(struct session *s, const struct isolation_request *request);

@@ -4,6 +4,7 @@
 #include "engine/session/step.h"
 #include "engine/session/work.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *base_name(const char *path)
@@ -69,8 +70,19 @@ static void show_new(struct session *s, struct trace *t, struct judgement *j)
     }
     if (s->has_scenario)
         session_make_title(s);
-    runs_add(&s->runs, t, j, s->title);
+    struct run *run = runs_add(&s->runs, t, j, s->title);
     s->run_number = s->runs.shown;
+    run->scenario = s->has_scenario ? calloc(1, sizeof *run->scenario) : NULL;
+    if (run->scenario && scenario_copy(&s->scenario, run->scenario) != 0) {
+        free(run->scenario);
+        run->scenario = NULL;
+    }
+}
+
+const struct scenario *session_made_by(const struct session *s)
+{
+    const struct run *run = runs_shown(&s->runs);
+    return run ? run->scenario : NULL;
 }
 
 /* An isolated run is compared with the ordinary one before it. */
@@ -91,7 +103,7 @@ void session_adopt_run(struct session *s, struct trace *t, struct judgement *j)
     session_drop_detail(s);
     session_drop_look(s);
     if (t->fed) {
-        session_make_title(s);
+        snprintf(s->title, sizeof s->title, "%s", runs_shown(&s->runs)->title);
         show_isolated(s);
     } else {
         session_drop_isolated(s);
@@ -190,6 +202,7 @@ int session_show_run(struct session *s, int number)
     s->follow_first = 0;
     snprintf(s->title, sizeof s->title, "%s", run->title);
     if (!session_busy(s)) {
+        s->made_run = 1; /* what is said of a failure is this run's */
         s->err = run->err;
         s->phase = run->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     }

@@ -281,6 +281,7 @@ static struct session *fixture_run(const struct fixture_shape *shape, int n_slot
     s->run_number = 3;
     fixture_judge(s, culprit, n_done);
     s->phase = PHASE_READY;
+    s->made_run = 1;
     s->judgement->complete = n_done == n_slots;
     fixture_state(s);
     fixture_detail(s);
@@ -397,19 +398,6 @@ int session_at_report(const struct session *s)
 {
     const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
     return s->trace && reports_at(s->trace, at, s->cursor.kv_tile);
-}
-
-const char *session_verdict_word(const struct session *s)
-{
-    if (s->phase == PHASE_FAILED && (!s->trace || s->err.code == ERR_RUN || s->err.code == ERR_CANCELLED))
-        return s->err.code == ERR_CANCELLED ? "CANCELLED" : s->trace ? "CRASHED" : "ERROR";
-    if (!s->judgement)
-        return "no run";
-    if (!s->judgement->complete)
-        return "judging";
-    return s->judgement->summary.culprits || s->judgement->summary.unvisited || reports_count(s->trace) ? "FAIL"
-           : s->judgement->summary.suspicious                                                           ? "SUSPECT"
-                                                                                                        : "CLEAN";
 }
 
 static int fixture_step(struct session *s, int *value, int by, int count)
@@ -565,6 +553,30 @@ int session_start(struct session *s)
     const uint64_t one = 1;
     if (fixture.rerun && write(fixture.fd, &one, sizeof one) < 0)
         abort();
+    return 0;
+}
+
+int session_rerun(struct session *s)
+{
+    return session_start(s);
+}
+
+int session_set(struct session *s, const char *key, const char *value, struct err *err)
+{
+    return fixture.busy ? err_set(err, ERR_USAGE, "", "a run is under way: x stops it")
+                        : scenario_set(&s->scenario, key, value, err);
+}
+
+const struct scenario *session_made_by(const struct session *s)
+{
+    return &s->scenario;
+}
+
+int session_subject(const struct session *s, char *out, size_t bytes, int *edited)
+{
+    (void)s;
+    *edited = 0;
+    snprintf(out, bytes, "fixture.ini");
     return 0;
 }
 

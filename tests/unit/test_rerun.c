@@ -246,13 +246,103 @@ static void a_build_that_fails_keeps_the_run(void **state)
     assert_int_equal(s->err.code, ERR_BUILD);
     assert_ptr_equal(s->trace, first);
     assert_int_equal(s->runs.made, 1);
+    assert_string_equal(session_verdict_word(s), "NOT BUILT"); /* whatever is said of the run that is shown */
     /* Stepping still works, and showing the run puts the error away. */
     assert_int_equal(session_step_kv(s, 1), 1);
     assert_int_equal(session_show_run(s, 1), 0);
     assert_int_equal(s->phase, PHASE_READY);
+    assert_string_equal(session_verdict_word(s), "CLEAN");
     put("scale.h", "#define SCALE p.scale\n");
     wait_runs(s, 2);
     assert_int_equal(s->phase, PHASE_READY);
+    session_free(s);
+}
+
+static void set(struct session *s, const char *key, const char *value)
+{
+    struct err err = {0};
+    if (session_set(s, key, value, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+}
+
+static void rerun(struct session *s, int q_len, int kv_len, const char *said)
+{
+    const int made = s->runs.made;
+    assert_int_equal(session_rerun(s), 0);
+    assert_string_equal(s->message, said);
+    wait_runs(s, made + 1);
+    assert_int_equal(s->trace->problem.q_len, q_len);
+    assert_int_equal(s->trace->problem.kv_len, kv_len);
+}
+
+/* Every run that is asked for reads the file again, watched or not; of what was set here and what the file says, what
+   was said last counts, key by key. */
+static void unwatched(void **state)
+{
+    (void)state;
+    struct session *s = watching();
+    struct err err = {0};
+    assert_int_equal(session_watch(s, 0), 0);
+    put_scenario(70);
+    rerun(s, 64, 70, "");
+    set(s, "shape.q_len", "40");
+    set(s, "shape.kv_len", "50");
+    rerun(s, 40, 50, "");
+    rerun(s, 40, 50, "");
+    put_scenario(90);
+    rerun(s, 40, 90,
+          "s.ini read again: shape.kv_len=90 in the place of what was set here; shape.q_len=40 kept as set here");
+    assert_null(s->settings[KEY_KV_LEN].value);
+    set(s, "shape.q_len", "64"); /* what the file says */
+    assert_null(s->settings[KEY_Q_LEN].value);
+    /* What is refused changes nothing. */
+    set(s, "shape.q_len", "30");
+    assert_int_equal(session_set(s, "shape.q_len", "0", &err), -1);
+    assert_string_equal(err.where, "shape.q_len");
+    assert_int_equal(session_set(s, "shape.length", "3", &err), -1);
+    assert_string_equal(s->settings[KEY_Q_LEN].value, "30");
+    rerun(s, 30, 90, "");
+    /* Nor does a file that can not be read. */
+    put_scenario(-3);
+    assert_int_equal(session_rerun(s), -1);
+    assert_int_equal(s->phase, PHASE_FAILED);
+    assert_non_null(strstr(s->err.where, "s.ini:7"));
+    assert_string_equal(session_verdict_word(s), "NOT RUN");
+    assert_int_equal(session_set(s, "shape.q_len", "20", &err), -1);
+    assert_string_equal(s->settings[KEY_Q_LEN].value, "30");
+    put_scenario(90);
+    rerun(s, 30, 90, "");
+    assert_string_equal(session_verdict_word(s), "CLEAN");
+    session_free(s);
+}
+
+/* What is repeated is the run on the screen, by what decided it. */
+static void an_older_run_is_isolated(void **state)
+{
+    (void)state;
+    struct session *s = watching();
+    struct isolation_request request;
+    assert_int_equal(session_watch(s, 0), 0);
+    put_scenario(70);
+    rerun(s, 64, 70, "");
+    assert_int_equal(session_made_by(s)->problem.kv_len, 70);
+    assert_int_equal(session_show_run(s, 1), 0);
+    assert_int_equal(session_made_by(s)->problem.kv_len, 100);
+    isolation_of_stage(asc_p, &request);
+    assert_int_equal(session_isolate(s, &request), 0);
+    session_finish(s, 0);
+    assert_int_equal(s->err.code, ERR_NONE);
+    assert_non_null(s->isolation.trace);
+    assert_int_equal(s->trace->problem.kv_len, 100);
+    assert_int_equal(s->run_number, 1);
+    /* One whose kernel is another by now can not be repeated. */
+    char *other = replaced(kernel, "s[i] *= SCALE;", "s[i] *= SCALE + 0;");
+    put("k.cu", other);
+    free(other);
+    assert_int_equal(session_isolate(s, &request), 0);
+    session_finish(s, 0);
+    assert_int_equal(s->err.code, ERR_INPUT);
+    assert_non_null(strstr(s->err.message, "has changed since the run"));
     session_free(s);
 }
 
@@ -261,7 +351,7 @@ static void scenarios(void **state)
 {
     (void)state;
     struct session *s = watching();
-    s->scenario.checks = 1; /* as the key c does: the file does not undo it */
+    set(s, "scenario.checks", "yes"); /* as the key c does: the file does not undo it */
     put_scenario(70);
     wait_runs(s, 2);
     assert_int_equal(s->trace->problem.kv_len, 70);
@@ -295,6 +385,8 @@ int main(void)
         cmocka_unit_test_setup(saves_during_a_run_are_one_more, begin),
         cmocka_unit_test_setup(a_build_that_fails_keeps_the_run, begin),
         cmocka_unit_test_setup(scenarios, begin),
+        cmocka_unit_test_setup(unwatched, begin),
+        cmocka_unit_test_setup(an_older_run_is_isolated, begin),
     };
     return cmocka_run_group_tests(tests, read_kernel, forget_kernel);
 }

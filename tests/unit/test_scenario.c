@@ -212,10 +212,48 @@ static void test_documented_defaults(void **state)
         if (scenario_key_set(&stated, (enum scenario_key_id)i, scenario_keys[i].by_default, "", NULL) != 0)
             continue; /* words such as "heads" or "not stated" */
         stated.stated = 0;
+        assert_string_equal(scenario_said(&stated, (enum scenario_key_id)i), scenario_keys[i].by_default);
+        free(stated.said[i]);
+        stated.said[i] = NULL;
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
     assert_int_equal(values, 33);
+}
+
+/* A shape that is given as a whole takes the place of what was stated of lengths and scale; what follows may change it.
+ */
+static void test_shape_over_a_file(void **state)
+{
+    (void)state;
+    struct scenario s, copy;
+    struct err err = {0};
+    scenario_init(&s);
+    assert_int_equal(scenario_set(&s, "shape.kv_heads", "2", &err), 0);
+    assert_int_equal(scenario_set(&s, "shape.kv_len", "70", &err), 0);
+    assert_int_equal(scenario_set(&s, "shape.scale", "0.3", &err), 0);
+    assert_int_equal(scenario_set_shape(&s, "1,4,100,128", &err), 0);
+    assert_int_equal(s.problem.kv_heads, 4);
+    assert_int_equal(s.problem.kv_len, 100);
+    assert_true(s.problem.scale == scenario_auto_scale(128));
+    assert_null(scenario_said(&s, KEY_SCALE));
+    assert_string_equal(scenario_said(&s, KEY_Q_LEN), "100");
+    assert_int_equal(scenario_set(&s, "shape.q_len", "50", &err), 0);
+    assert_int_equal(s.problem.kv_len, 50); /* as without a shape */
+    assert_int_equal(scenario_set_shape(&s, "1,4,100,30,64", &err), 0);
+    assert_string_equal(scenario_said(&s, KEY_KV_LEN), "30");
+    assert_int_equal(scenario_set(&s, "shape.q_len", "50", &err), 0);
+    assert_int_equal(s.problem.kv_len, 30);
+    assert_int_equal(scenario_set_shape(&s, "1,0,100,64", &err), -1);
+    assert_int_equal(s.problem.kv_len, 30);
+    /* A copy owns all that it holds. */
+    assert_int_equal(scenario_set(&s, "capture.heads", "0,2-3", &err), 0);
+    assert_int_equal(scenario_copy(&s, &copy), 0);
+    scenario_free(&s);
+    assert_int_equal(copy.capture.n_heads, 3);
+    assert_int_equal(copy.capture.heads[2], 3);
+    assert_string_equal(scenario_said(&copy, KEY_CAPTURED_HEADS), "0,2-3");
+    scenario_free(&copy);
 }
 
 static void test_everything_stated(void **state)
@@ -542,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_sizes_together),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_documented_defaults),
+        cmocka_unit_test(test_shape_over_a_file),
         cmocka_unit_test(test_everything_stated),
         cmocka_unit_test(test_define),
         cmocka_unit_test(test_paths),

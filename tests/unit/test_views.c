@@ -62,6 +62,7 @@ static void all_signs(void **state)
         }
     }
     judgement_summarise(j, s->trace, &j->summary);
+    fixture.busy = 1;
     s->phase = PHASE_JUDGING;
     snprintf(s->activity, sizeof s->activity, "judging");
     s->done = 20;
@@ -83,6 +84,7 @@ static void all_signs(void **state)
     s->cursor.head = 5;
     fixture_detail(s);
     check(s, VIEW_OVERVIEW, "not-recorded");
+    fixture.busy = 0;
     fixture_free(s);
 }
 
@@ -332,6 +334,7 @@ static void crashed_run(void **state)
     (void)state;
     struct session *s = fixture_run(&fixture_mission, 64, asc_s, 64);
     s->phase = PHASE_FAILED;
+    snprintf(s->trace->info.status, sizeof s->trace->info.status, "crashed");
     err_set(&s->err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s", "SIGSEGV in block 3, thread 17\nlast stamp: S h0 q3 k2");
     check(s, VIEW_OVERVIEW, "crashed");
     check(s, VIEW_LOG, "crashed-log");
@@ -760,6 +763,7 @@ static void build_error_over_a_run(void **state)
     (void)state;
     struct session *s = three_runs();
     s->phase = PHASE_FAILED;
+    s->made_run = 0;
     err_set(&s->err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
             "'scal' was not declared in this scope; did you mean 'scale'?\n"
             "   71 |         s0 *= p.scal * p.scale;\n"
