@@ -3,6 +3,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/multiply.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include <string.h>

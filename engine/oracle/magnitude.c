@@ -3,7 +3,7 @@
 #include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
-#include <cblas.h>
+#include "engine/oracle/multiply.h"
 
 struct shape {
     int n, m, k;
@@ -81,8 +81,7 @@ static void sum(const struct judge_scratch *s, const struct shape *shape, const 
     const double unit = narrow(b, m * k, narrow_b);
     for (int r = 0; r < n; r++)
         to->unit[r] = unit * narrow(a + (size_t)r * (size_t)k, k, narrow_a + (size_t)r * (size_t)k);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, shape->transposed ? CblasTrans : CblasNoTrans, n, m, k, 1, narrow_a, k,
-                narrow_b, shape->transposed ? k : m, 0, sums, m);
+    matrix_multiply_f32(n, m, k, narrow_a, narrow_b, shape->transposed, sums);
 }
 
 void magnitude_sum(const struct judge_scratch *s, int n, int m, int k, const double *a, const double *b,

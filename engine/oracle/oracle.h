@@ -169,9 +169,6 @@ struct tile_detail {
     uint8_t *class_local, *class_global; /* enum element_class, or CLASS_UNJUDGED */
 };
 
-/* Once per program, before the first verdict: keeps the matrix products on the calling thread. */
-void oracle_init(void);
-
 /* Working memory of one thread; grows as needed. NULL where memory ran out. */
 struct judge_scratch;
 struct judge_scratch *judge_scratch_new(void);

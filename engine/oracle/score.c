@@ -5,6 +5,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/magnitude.h"
+#include "engine/oracle/multiply.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
 

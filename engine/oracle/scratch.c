@@ -7,17 +7,10 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "probes/layout.h"
-#include <cblas.h>
 #include <float.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-void oracle_init(void)
-{
-    /* Threads judge different slots side by side: each product stays on its own. */
-    openblas_set_num_threads(1);
-}
 
 struct judge_scratch *judge_scratch_new(void)
 {
@@ -274,16 +267,4 @@ void scratch_expect(struct judge_scratch *s, enum asc_channel ch)
     stage->value = stage->want[LOCAL];
     stage->loose = stage->bound[LOCAL];
     stage->exact = 0;
-}
-
-void matrix_multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
-                                double *c, int add)
-{
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, factor, a, lda, b, ldb, add, c, m);
-}
-
-void matrix_multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
-                     int add)
-{
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, m, k, factor, a, lda, b, ldb, add, c, m);
 }

@@ -86,10 +86,4 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
 /* Makes the locally expected values the ones that local formulas read: nothing was captured. */
 void scratch_expect(struct judge_scratch *s, enum asc_channel ch);
 
-/* C = factor * A B' (or A B), A [n][k] with rows of lda, C [n][m] packed; add: C += it. */
-void matrix_multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
-                                double *c, int add);
-void matrix_multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
-                     int add);
-
 #endif

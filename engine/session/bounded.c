@@ -154,7 +154,6 @@ int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types
 {
     struct pool *pool = NULL;
     struct job job = {.b = b, .t = t, .types = types, .progress = progress};
-    oracle_init();
     for (int64_t i = 0; i < b->n; i++)
         job.sample += b->state[i] == BOUNDED_SAMPLE;
     if (pool_new(0, &pool, err) != 0)

@@ -422,7 +422,6 @@ int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs
     struct pool *pool = NULL;
     struct job job = {.t = {a, b}, .pairs_room = pairs_room ? pairs_room : PAIRS_ROOM};
     job.n_places = (int64_t)a->problem.batch * a->problem.heads * a->layout.q_tiles;
-    oracle_init();
     difference_begin(&job, out);
     if (pool_new(0, &pool, err) != 0)
         return -1;

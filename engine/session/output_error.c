@@ -124,7 +124,6 @@ static int judge_output(const struct trace *t, struct output_error *out, double 
     struct pool *pool = NULL;
     struct job job = {.t = t, .tile = largest_tile(t)};
     job.places = (int64_t)t->problem.batch * t->problem.heads * t->layout.q_tiles;
-    oracle_init();
     if (pool_new(0, &pool, err) != 0)
         return -1;
     const int threads = pool_threads(pool);

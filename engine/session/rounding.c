@@ -367,7 +367,6 @@ int rounding_scan_new(const struct trace *t, const struct judgement *j, const st
     s->wake = wake;
     s->ctx = ctx;
     pthread_mutex_init(&s->lock, NULL);
-    oracle_init();
     int failed = pool_new(0, &s->pool, NULL) != 0;
     s->scratch = failed ? NULL : calloc((size_t)pool_threads(s->pool), sizeof(struct judge_scratch *));
     for (int i = 0; s->scratch && i < pool_threads(s->pool); i++)

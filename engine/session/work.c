@@ -306,7 +306,6 @@ int work_new(struct work **out, struct err *err)
     *out = NULL;
     if (!w)
         return err_errno(err, "", "no memory");
-    oracle_init();
     w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&w->lock, NULL);
     if (w->event_fd < 0) {

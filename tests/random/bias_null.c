@@ -66,7 +66,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bias_null RUNS\n");
         return 2;
     }
-    oracle_init();
     if (pool_new(0, &pool, &err) != 0 || pool_threads(pool) > THREADS_MAX)
         return 3;
     for (int i = 0; i < pool_threads(pool); i++)

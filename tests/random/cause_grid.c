@@ -91,7 +91,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: cause_grid [SEEDS [MISTAKE]], 1 to 100 seeds\n");
         return 2;
     }
-    oracle_init();
     if (pool_new(0, &pool, &err) != 0) {
         fprintf(stderr, "%s\n", err.message);
         return 2;

@@ -9,7 +9,6 @@ static struct judge_scratch *scratch;
 static int scratch_begin(void **state)
 {
     (void)state;
-    oracle_init();
     scratch = judge_scratch_new();
     return scratch ? 0 : -1;
 }

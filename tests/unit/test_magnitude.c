@@ -136,6 +136,5 @@ int main(void)
         cmocka_unit_test(test_factor_and_add),
         cmocka_unit_test(test_unreal),
     };
-    oracle_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,6 +295,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(campaign), cmocka_unit_test(tensor_cores),
                                        cmocka_unit_test(tensor_core_mutants)};
-    oracle_init();
     return cmocka_run_group_tests_name("oracle: use of the bounds", tests, NULL, NULL);
 }

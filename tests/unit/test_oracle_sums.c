@@ -79,6 +79,5 @@ static void test_same_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bound)};
-    oracle_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

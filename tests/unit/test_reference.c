@@ -271,7 +271,6 @@ static void nan_inputs_are_left_alone(void **state)
 
 int main(void)
 {
-    oracle_init();
     scratch = judge_scratch_new();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oracle_calls_it_right),
