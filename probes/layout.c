@@ -161,17 +161,19 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     } lengths[] = {{"batch", p->batch}, {"heads", p->heads},   {"kv_heads", p->kv_heads},
                    {"q_len", p->q_len}, {"kv_len", p->kv_len}, {"head_dim", p->head_dim}};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-        if (lengths[i].value <= 0)
-            return err_set(err, ERR_INPUT, where, "%s is %d; it must be positive", lengths[i].name, lengths[i].value);
+        if (lengths[i].value <= 0 || lengths[i].value > ASC_LENGTH_MAX)
+            return err_set(err, ERR_INPUT, where, "%s is %d; it must be positive and at most %d", lengths[i].name,
+                           lengths[i].value, ASC_LENGTH_MAX);
     if (p->head_dim > ASC_HEAD_DIM_MAX)
         return err_set(err, ERR_INPUT, where, "head_dim is %d; at most %d is taken", p->head_dim, ASC_HEAD_DIM_MAX);
     if (p->heads % p->kv_heads)
         return err_set(err, ERR_INPUT, where, "heads (%d) must be a multiple of kv_heads (%d)", p->heads, p->kv_heads);
     if (p->causal < ASC_CAUSAL_NONE || p->causal > ASC_CAUSAL_BOTTOM_RIGHT)
         return err_set(err, ERR_INPUT, where, "causal is %d; it must be 0, 1 or 2", p->causal);
-    if (p->window_left < -1 || p->window_right < -1)
-        return err_set(err, ERR_INPUT, where, "the window is %d,%d; both must be -1 (no limit) or more", p->window_left,
-                       p->window_right);
+    if (p->window_left < -1 || p->window_right < -1 || p->window_left > ASC_LENGTH_MAX ||
+        p->window_right > ASC_LENGTH_MAX)
+        return err_set(err, ERR_INPUT, where, "the window is %d,%d; both must be -1 (no limit) or 0 to %d",
+                       p->window_left, p->window_right, ASC_LENGTH_MAX);
     if (!(p->softcap >= 0 && isfinite(p->softcap)))
         return err_set(err, ERR_INPUT, where, "softcap is %g; it must be finite, and 0 (none) or more",
                        (double)p->softcap);

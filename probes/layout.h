@@ -17,6 +17,8 @@
 /* No kernel holds more in shared memory and registers; the oracle's working memory is sized by them. */
 #define ASC_TILE_MAX 1024 /* rows of a q tile, keys of a kv tile */
 #define ASC_HEAD_DIM_MAX 16384
+/* Of any dimension of a shape, and of a window's side: three of them, and a tile, add up in int. */
+#define ASC_LENGTH_MAX (1 << 24)
 #define ASC_SPLITS_MAX 65535                  /* blocks along one side of a grid */
 #define ASC_HEADER_BYTES 4096u                /* room for struct live_header */
 #define ASC_WORKSPACE_MAX (UINT64_C(1) << 46) /* bytes; more than any device has */

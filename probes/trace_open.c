@@ -48,6 +48,8 @@ static int slot_count(const struct safetensors *file, const char *path, int *n, 
     const struct safetensors_tensor *slots = safetensors_find(file, "slot");
     if (!slots || slots->n_dims != 2 || slots->shape[0] > INT32_MAX)
         return err_set(err, ERR_INPUT, path, "has no tensor 'slot' of shape [slots, 3]");
+    if (slots->shape[0] < 1)
+        return err_set(err, ERR_INPUT, path, "its tensor 'slot' is empty; expected at least one recorded q tile");
     *n = (int)slots->shape[0];
     return 0;
 }

@@ -3,10 +3,11 @@
 #ifndef SCENARIOS_VALUE_H
 #define SCENARIOS_VALUE_H
 
+#include "probes/layout.h"
 #include <stddef.h>
 #include <stdint.h>
 
-#define VALUE_LENGTH_MAX (1 << 24) /* of any dimension of a shape */
+#define VALUE_LENGTH_MAX ASC_LENGTH_MAX /* of any dimension of a shape */
 
 int value_seed(const char *text, uint64_t *out);                  /* decimal digits only */
 int value_integer(const char *text, int low, int high, int *out); /* decimal digits only; low >= 0 */

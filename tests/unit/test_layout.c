@@ -288,6 +288,14 @@ static void impossible_numbers_are_refused(void **state)
     p = good;
     p.window_right = -2;
     refuses(p, plan, 0, "window");
+    p.window_right = ASC_LENGTH_MAX + 1;
+    refuses(p, plan, 0, "window");
+    p = good;
+    p.window_left = INT32_MAX;
+    refuses(p, plan, 0, "window");
+    p = good;
+    p.kv_len = ASC_LENGTH_MAX + 1;
+    refuses(p, plan, 0, "kv_len is 16777217");
     p = good;
     p.softcap = -1;
     refuses(p, plan, 0, "softcap");
@@ -325,7 +333,7 @@ static void impossible_numbers_are_refused(void **state)
     p = good;
     p.head_dim = ASC_HEAD_DIM_MAX + 1;
     refuses(p, plan, 0, "head_dim");
-    p.batch = p.q_len = INT32_MAX;
+    p.batch = p.heads = p.q_len = ASC_LENGTH_MAX;
     p.head_dim = ASC_HEAD_DIM_MAX;
     refuses(p, plan, 0, "2^63");
     p = good;
@@ -344,9 +352,9 @@ static void impossible_numbers_are_refused(void **state)
     refuses(p, (struct asc_plan){.br = ASC_TILE_MAX + 1, .bc = 4, .threads = 32}, 0, "br and bc");
     refuses(p, (struct asc_plan){.br = 4, .bc = INT32_MAX, .threads = 32}, 0, "br and bc");
     p.head_dim = ASC_HEAD_DIM_MAX;
-    p.q_len = 1 << 21;
-    p.kv_len = INT32_MAX;
-    refuses(p, (struct asc_plan){.br = 1, .bc = 1, .threads = 32}, 1 << 21, "2^63");
+    p.q_len = 1 << 22;
+    p.kv_len = ASC_LENGTH_MAX;
+    refuses(p, (struct asc_plan){.br = 1, .bc = 1, .threads = 32}, 1 << 22, "2^63");
 }
 
 static void channels_have_names(void **state)

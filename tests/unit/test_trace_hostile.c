@@ -248,30 +248,59 @@ static void what_is_no_file_is_refused(void **state)
     assert_non_null(strstr(err.message, "empty"));
 }
 
-static int set_up(void **state)
+static const struct asc_problem small = {.batch = 1,
+                                         .heads = 2,
+                                         .kv_heads = 1,
+                                         .q_len = 6,
+                                         .kv_len = 6,
+                                         .head_dim = 4,
+                                         .dtype = DTYPE_F16,
+                                         .window_left = -1,
+                                         .window_right = -1,
+                                         .scale = 0.5f};
+static const struct asc_plan small_plan = {.br = 4, .bc = 4, .threads = 32};
+static const struct asc_conventions small_conventions = {.s_unit = ASC_UNIT_SCALED};
+
+static struct layout_types small_types(void)
 {
-    (void)state;
-    const struct asc_problem p = {.batch = 1,
-                                  .heads = 2,
-                                  .kv_heads = 1,
-                                  .q_len = 6,
-                                  .kv_len = 6,
-                                  .head_dim = 4,
-                                  .dtype = DTYPE_F16,
-                                  .window_left = -1,
-                                  .window_right = -1,
-                                  .scale = 0.5f};
-    const struct asc_plan plan = {.br = 4, .bc = 4, .threads = 32};
-    const struct asc_conventions conventions = {.s_unit = ASC_UNIT_SCALED};
-    const int32_t slots[2][3] = {{0, 0, 1}, {0, 1, 1}};
-    const uint16_t zeros[48] = {0};
     struct layout_types types = {.o = DTYPE_F16};
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
+    return types;
+}
+
+/* There would be no place to show. */
+static void no_slots_are_refused(void **state)
+{
+    (void)state;
+    const int32_t slots[1][3] = {{0, 0, 0}};
+    const uint16_t zeros[48] = {0};
+    const struct layout_types types = small_types();
+    struct trace *t = NULL;
+    struct err err = {0};
+    char name[TEMPORARY];
+    close(mkstemp(temporary(name, "no-slots")));
+    assert_int_equal(
+        trace_create(&small, &small_plan, &small_conventions, &types, slots, 0, zeros, zeros, zeros, &t, NULL), 0);
+    assert_int_equal(trace_save(t, name, NULL), 0);
+    trace_free(t);
+    assert_int_equal(trace_open(name, &t, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_non_null(strstr(err.message, "its tensor 'slot' is empty"));
+    unlink(name);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    const int32_t slots[2][3] = {{0, 0, 1}, {0, 1, 1}};
+    const uint16_t zeros[48] = {0};
+    const struct layout_types types = small_types();
     struct trace *t = NULL;
     char name[TEMPORARY];
     fd = mkstemp(temporary(name, "hostile"));
-    if (fd < 0 || trace_create(&p, &plan, &conventions, &types, slots, 2, zeros, zeros, zeros, &t, NULL) != 0)
+    if (fd < 0 ||
+        trace_create(&small, &small_plan, &small_conventions, &types, slots, 2, zeros, zeros, zeros, &t, NULL) != 0)
         return -1;
     t->info.workers = 3;
     t->info.source = strdup("kernel");
@@ -312,6 +341,7 @@ int main(void)
         cmocka_unit_test(slot_tables_are_checked),
         cmocka_unit_test(misaligned_tensors_are_refused),
         cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(no_slots_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
