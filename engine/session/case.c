@@ -31,7 +31,7 @@ int visiting_order(const struct trace *t, int slot, int *order)
     int n = 0;
     uint64_t *when = calloc((size_t)t->layout.kv_tiles, sizeof *when);
     if (!when)
-        return 0;
+        return -1;
     for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
         when[kv] = first_visit(t, slot, kv);
         if (!when[kv])
@@ -361,6 +361,10 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->fed_s_padding = out->fed_padding;
     c->order = out->order;
     c->n_visited = visiting_order(t, slot, out->order);
+    if (c->n_visited < 0) {
+        slot_case_free(out);
+        return -1;
+    }
     return 0;
 }
 

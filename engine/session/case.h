@@ -35,7 +35,8 @@ void slot_case_free(struct slot_case *s);
    to compare. */
 int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
 
-/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many. order: [kv_tiles]. */
+/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many, -1 where memory ran out. order:
+   [kv_tiles]. */
 int visiting_order(const struct trace *t, int slot, int *order);
 
 #endif

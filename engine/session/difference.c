@@ -286,6 +286,8 @@ static int compare_place(const struct job *job, struct worker *w, int64_t n)
     for (int run = 0; run < RUNS; run++) {
         slot[run] = trace_slot(job->t[run], place[0], place[1], place[2]);
         visits[run] = visiting_order(job->t[run], slot[run], w->order[run]);
+        if (visits[run] < 0)
+            return -1;
     }
     const int both = slot[A] >= 0 && slot[B] >= 0;
     w->sum.both += both;
@@ -299,6 +301,7 @@ static int compare_place(const struct job *job, struct worker *w, int64_t n)
                  place_case_make(job->t[B], place, NULL, &cases[B]) != 0;
     int any = 0;
     const int n_places = failed ? 0 : judgement_sequence(job->t[A], slot[A], w->places);
+    failed |= n_places < 0;
     for (int i = 0; i < n_places; i++) {
         struct place *at = &w->places[i];
         struct tile_pair *t = &w->tiles[at->kv * ASC_CHANNELS + (int)at->channel];

@@ -118,9 +118,12 @@ int judgement_sequence(const struct trace *t, int slot, struct place *places)
     const int kv_tiles = t->layout.kv_tiles;
     int n = 0;
     int *order = calloc((size_t)kv_tiles * 2, sizeof *order);
-    if (!order)
-        return 0;
-    int *seen = order + kv_tiles, visited = visiting_order(t, slot, order);
+    int visited = order ? visiting_order(t, slot, order) : -1;
+    if (visited < 0) {
+        free(order);
+        return -1;
+    }
+    int *seen = order + kv_tiles;
     for (int i = 0; i < visited; i++)
         seen[order[i]] = 1;
     for (int kv = 0; kv < kv_tiles; kv++)

@@ -97,6 +97,7 @@ struct judgement {
     struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
     struct summary summary;
+    bool no_summary; /* memory ran out when it was added up last: the run is unjudged */
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
     int complete; /* every slot is judged and every culprit's causes are tested */
@@ -110,8 +111,8 @@ void judgement_free(struct judgement *j);
 int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch);
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
-/* Adds up the slots done so far. */
-void judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out);
+/* Adds up the slots done so far. -1 without memory: *out is no summary then. */
+int judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out);
 /* Settles what the causes of the culprits (a set of 1u << enum asc_channel) are tested with. -1 without memory. */
 int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
                    struct cause_plan *plan);
@@ -147,8 +148,8 @@ struct left_out {
 int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out);
 
 /* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then
-   kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many.
-   places: [kv_tiles * ASC_CHANNELS]. */
+   kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many, -1 where
+   memory ran out. places: [kv_tiles * ASC_CHANNELS]. */
 int judgement_sequence(const struct trace *t, int slot, struct place *places);
 struct expect;
 /* 1 if the scenario's [expect] is met (a scenario that expects nothing expects a clean run); why: one line that says

@@ -10,6 +10,7 @@ int seek_begin(struct seek *k)
     atomic_store(&k->next, 0);
     atomic_store(&k->best, k->n_slots);
     atomic_store(&k->done, 0);
+    atomic_store(&k->no_memory, false);
     return k->hits ? 0 : -1;
 }
 
@@ -44,9 +45,12 @@ static int look(const struct seek *k, const struct place *places, int at, struct
     return 0;
 }
 
+/* 1: there, -1: memory ran out. */
 static int look_through(const struct seek *k, int slot, struct place *places, struct stop_hit *hit)
 {
     const int n = judgement_sequence(k->trace, slot, places);
+    if (n < 0)
+        return -1;
     int at = k->direction > 0 ? 0 : n - 1;
     if (slot == k->from.slot)
         for (int i = 0; i < n; i++)
@@ -66,9 +70,14 @@ int seek_step(struct seek *k)
     const int slot = k->first + i * k->direction;
     struct place *places = malloc((size_t)k->trace->layout.kv_tiles * ASC_CHANNELS * sizeof *places);
     k->hits[i].place.slot = -1;
-    if (places && judgement_slot_done(k->judgement, slot)) {
+    if (!places)
+        atomic_store(&k->no_memory, true);
+    else if (judgement_slot_done(k->judgement, slot)) {
         struct stop_hit hit;
-        if (look_through(k, slot, places, &hit)) {
+        const int found = look_through(k, slot, places, &hit);
+        if (found < 0)
+            atomic_store(&k->no_memory, true);
+        if (found > 0) {
             k->hits[i] = hit;
             int best = atomic_load(&k->best);
             while (i < best && !atomic_compare_exchange_weak(&k->best, &best, i))

@@ -3,6 +3,7 @@
 #define SESSION_SEEK_H
 
 #include "engine/session/stop.h"
+#include <stdbool.h>
 
 enum { STOPS_MAX = 8 };
 
@@ -25,6 +26,7 @@ struct seek {
     struct stop_hit *hits;       /* owned, [slots to look at]: the first of each */
     int n_slots;                 /* to look at */
     atomic_int next, best, done; /* best: the first slot with a hit, counted as looked at */
+    atomic_bool no_memory;       /* not every slot could be looked at: which hit is the first is not known */
 };
 
 /* The conditions, trace, judgement, from, first and direction are filled in. -1 without memory. */

@@ -356,8 +356,10 @@ int session_update(struct session *s)
         session_adopt_run(s, mail.trace, mail.judgement);
     s->made_run |= mail.trace != NULL;
     struct judgement *judging = session_judging(s, &t);
-    if (judging && !judging->complete)
-        judgement_summarise(judging, t, &judging->summary);
+    if (judging && (!judging->complete || judging->no_summary))
+        judging->no_summary = judgement_summarise(judging, t, &judging->summary) != 0;
+    if (judging && judging->no_summary && mail.finished && mail.err.code == ERR_NONE)
+        err_set(&mail.err, ERR_SYSTEM, "", "no memory to add the verdicts up");
     take_findings(s, &mail);
     if (!mail.sought) {
         s->phase = mail.phase;

@@ -132,6 +132,10 @@ void session_end_seek(struct session *s, int cancelled)
     s->seeking = 0;
     if (s->seek.trace != s->trace)
         return; /* another run has come to the screen */
+    if (atomic_load(&s->seek.no_memory)) {
+        snprintf(s->message, sizeof s->message, "no memory to look through the whole run");
+        return;
+    }
     if (hit.place.slot >= 0 && !cancelled) {
         go_to_hit(s, &hit);
         if (s->seek_left-- > 0)

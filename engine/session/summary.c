@@ -153,8 +153,9 @@ static void add_place(const struct judgement *j, struct place place, struct summ
     }
 }
 
-void judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out)
+int judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out)
 {
+    int failed = 0;
     memset(out, 0, sizeof *out);
     struct place last_unvisited = {.slot = -1};
     out->first.slot = out->first_unvisited.slot = -1;
@@ -163,15 +164,18 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
 
     struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
     if (!places)
-        return;
-    for (int slot = 0; slot < j->n_slots; slot++) {
+        return -1;
+    for (int slot = 0; slot < j->n_slots && !failed; slot++) {
         if (!judgement_slot_done(j, slot))
             continue;
-        int n = judgement_sequence(t, slot, places);
+        const int n = judgement_sequence(t, slot, places);
+        failed = n < 0;
         for (int i = 0; i < n; i++)
             add_place(j, places[i], out, &last_unvisited);
     }
     free(places);
+    if (failed)
+        return -1;
     if (out->unvisited) { /* what is wrong in other tiles may be its doing, it is nobody's */
         out->first = out->first_unvisited;
         out->culprits = 1u << CULPRIT_LOOP;
@@ -187,4 +191,5 @@ void judgement_summarise(const struct judgement *j, const struct trace *t, struc
         else if (stage->bad_global && !out->culprits)
             out->suspicious |= 1u << ch;
     }
+    return 0;
 }

@@ -144,7 +144,11 @@ static int walk(const struct session *s, int by, int (*wanted)(const struct sess
     for (; slot >= 0 && slot < j->n_slots && left > 0; slot += direction) {
         if (!judgement_slot_done(j, slot))
             continue;
-        int n = judgement_sequence(s->trace, slot, places);
+        const int n = judgement_sequence(s->trace, slot, places);
+        if (n < 0) {
+            free(places);
+            return -1;
+        }
         int at = direction > 0 ? -1 : n;
         if (exact)
             at = find_place(places, n, session_place(s));

@@ -98,7 +98,8 @@ static int find(struct work *w, struct err *err)
     struct summary summary;
     struct finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
     const int workers = pool_threads(w->pool);
-    judgement_summarise(w->judgement, w->trace, &summary);
+    if (judgement_summarise(w->judgement, w->trace, &summary) != 0)
+        atomic_store(&w->judge_failed, 1);
     find_onset(w);
     const unsigned culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
     if (judgement_plan(w->judgement, w->trace, culprits, w->scratch[0], &w->plan) != 0 ||
