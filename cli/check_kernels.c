@@ -1,77 +1,177 @@
-/* attnscope check KERNEL.cu or a folder of them: the cases of kernel_cases.def, judged, repeated, one line for each. */
+/* attnscope check KERNEL.cu or a folder of them: the cases of kernel_cases.def, each judged and repeated, a line for
+   each, within a budget of time. */
 #include "cli/check_kernels.h"
 
+#include "cli/kernel_cases.h"
 #include "cli/report.h"
-#include "engine/session/backend.h"
+#include "engine/base/text.h"
 #include "engine/session/repeat.h"
+#include "engine/session/work.h"
 
 #include <math.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static const struct kernel_case {
-    int batch, heads, q_len, head_dim, causal, seeds, repeats;
-} cases[] = {
-#define KERNEL_CASE(batch, heads, q_len, head_dim, causal, seeds, repeats)                                             \
-    {batch, heads, q_len, head_dim, causal, seeds, repeats},
-#include "cli/kernel_cases.def"
-#undef KERNEL_CASE
-};
+#define TIME_S 300.0 /* of a kernel, on two cores */
+#define RUNS 2       /* without probes, of every case: their bits are the same */
+#define TICK_MS 100  /* between two looks at the clock */
 
-/* One case with one seed. */
+enum result { RESULT_OK, RESULT_FAIL, RESULT_DECLINED, RESULT_NOT_TRIED };
+static const char *const result_names[] = {"ok", "fail", "declined", "not tried"};
+
 struct outcome {
-    char name[96];
-    int status;   /* an exit status: 0 clean and the same bits each time */
-    int declined; /* the kernel does not take this case; why is its sentence */
+    const struct kernel_case *c; /* borrowed from the kernel's cases */
+    enum result result;
     struct repeat_result repeated;
-    char why[512]; /* in one line */
+    double seconds;
+    char why[512]; /* in one line; "" where all is well */
 };
 
-/* What all cases of one kernel came to. */
-struct tally {
-    int cases, clean, declined, failed; /* failed: not clean, or other bits, or an error */
-    int runs;
-    double largest, largest_ratio; /* of the error of O, and of that to its bound */
-    double given, limit; /* of repeat_error_given(), and the most that a plan allows for it; NaN, 0: there is none */
+/* One kernel. */
+struct checked {
+    const char *path;
+    struct kernel_cases cases;
+    struct outcome *outcomes; /* owned, [cases.n] */
+    struct err err;           /* what ended it before the cases did; ERR_NONE: nothing */
+    double seconds;
 };
 
-static int set_number(struct scenario *s, const char *key, int value, struct err *err)
+/* The budget of one kernel, and what a terminal shows while it runs. */
+struct watch {
+    double begun, limit_s;
+    bool terminal;
+    char label[160]; /* "case 12 of 48 (1,2,67,35,64)" */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool ended; /* the thread of background() */
+    char phase[64];
+    double since, done, total; /* of the phase; total 0: unknown */
+    atomic_int cancel;
+};
+
+static bool spent(const struct watch *w)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    return scenario_set(s, key, text, err);
+    return work_clock() - w->begun > w->limit_s;
 }
 
-static int set_case(struct scenario *s, const struct kernel_case *k, int seed, struct err *err)
+static void draw(const struct watch *w, const char *phase, double since, double done, double total)
 {
-    const struct {
-        const char *key;
-        int value;
-    } numbers[] = {{"shape.batch", k->batch}, {"shape.heads", k->heads},  {"shape.kv_heads", k->heads},
-                   {"shape.q_len", k->q_len}, {"shape.kv_len", k->q_len}, {"shape.head_dim", k->head_dim},
-                   {"fill.seed", seed}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (set_number(s, numbers[i].key, numbers[i].value, err) != 0)
-            return -1;
-    if (scenario_set(s, "shape.causal", k->causal ? "bottom-right" : "none", err) != 0)
-        return -1;
-    return scenario_check(s, err);
+    char line[256], part[64] = "";
+    if (!w->terminal)
+        return;
+    if (total > 0)
+        snprintf(part, sizeof part, ", %.0f of %.0f", done, total);
+    snprintf(line, sizeof line, "%.0f of %.0f s: %s: %s %.0f s%s", work_clock() - w->begun, w->limit_s, w->label, phase,
+             work_clock() - since, part);
+    text_progress(line);
+}
+
+static void undraw(const struct watch *w)
+{
+    if (w->terminal)
+        text_progress("");
+}
+
+static void on_report(void *ctx, const char *phase, double done, double total)
+{
+    struct watch *w = ctx;
+    pthread_mutex_lock(&w->lock);
+    if (strcmp(phase, w->phase) != 0) {
+        snprintf(w->phase, sizeof w->phase, "%s", phase);
+        w->since = work_clock();
+    }
+    w->done = done;
+    w->total = total;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Work on a thread of its own, so that the clock is looked at whatever it does. */
+struct task {
+    struct watch *watch;
+    int (*work)(void *ctx, const struct runner_progress *progress, struct err *err);
+    void *ctx;
+    struct err *err;
+    int failed;
+};
+
+static void *task_thread(void *ctx)
+{
+    struct task *task = ctx;
+    struct watch *w = task->watch;
+    const struct runner_progress progress = {.report = on_report, .ctx = w, .cancel = &w->cancel};
+    task->failed = task->work(task->ctx, &progress, task->err);
+    pthread_mutex_lock(&w->lock);
+    w->ended = true;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* ERR_CANCELLED: the budget ran out. */
+static int background(struct watch *w, int (*work)(void *, const struct runner_progress *, struct err *), void *ctx,
+                      struct err *err)
+{
+    struct task task = {.watch = w, .work = work, .ctx = ctx, .err = err};
+    pthread_t thread;
+    w->ended = false;
+    w->done = w->total = 0;
+    w->since = work_clock();
+    snprintf(w->phase, sizeof w->phase, "starting");
+    atomic_store(&w->cancel, 0);
+    if (pthread_create(&thread, NULL, task_thread, &task) != 0)
+        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
+    pthread_mutex_lock(&w->lock);
+    while (!w->ended) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += TICK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&w->changed, &w->lock, &until);
+        if (spent(w))
+            atomic_store(&w->cancel, 1);
+        draw(w, w->phase, w->since, w->done, w->total);
+    }
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(thread, NULL);
+    return task.failed;
+}
+
+/* The session's run and its verdicts. A cancel ends the run; what it left is judged unless another one comes. */
+static int run_session(struct watch *w, struct session *s, struct err *err)
+{
+    if (session_start(s) != 0)
+        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
+    while (session_busy(s)) {
+        struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
+        poll(&fd, 1, TICK_MS);
+        session_update(s);
+        draw(w, s->activity, s->activity_since, s->done, s->total);
+        if (spent(w))
+            session_cancel(s);
+    }
+    if (s->err.code == ERR_NONE)
+        return 0;
+    *err = s->err;
+    return -1;
 }
 
 static void add_why(struct outcome *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add_why(struct outcome *out, const char *format, ...)
 {
-    size_t used = out->status ? strlen(out->why) : 0;
+    const size_t used = out->result == RESULT_FAIL ? strlen(out->why) : 0;
     va_list args;
-    if (used)
-        used += (size_t)snprintf(out->why + used, sizeof out->why - used, "; ");
-    if (used < sizeof out->why) {
-        va_start(args, format);
-        vsnprintf(out->why + used, sizeof out->why - used, format, args);
-        va_end(args);
-    }
-    out->status = 1;
+    const char *between = used ? "; " : "";
+    char text[sizeof out->why];
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    snprintf(out->why + used, sizeof out->why - used, "%s%s", between, text);
+    out->result = RESULT_FAIL;
 }
 
 /* A NaN is within no limit. */
@@ -80,128 +180,321 @@ static void judge_repeated(struct outcome *out)
     const struct repeat_result *r = &out->repeated;
     if (r->differing)
         add_why(out, "%d of %d runs leave other bits than the first", r->differing, r->runs);
-    if (r->limit > 0 && !(repeat_error_given(r) <= r->limit))
+    if (out->result == RESULT_OK && !(r->error.largest_ratio <= 1))
+        add_why(out, "without probes o is up to %.3g times its bound away from the truth", r->error.largest_ratio);
+    if (out->c->normal && r->limit > 0 && !(repeat_error_given(r) <= r->limit))
         add_why(out, "o is %.3g from float64 of the inputs as given, the kernel's plan allows %.3g",
                 repeat_error_given(r), r->limit);
 }
 
-/* The recorded run, judged; then the build without probes, again and again. */
-static int run_case(const struct options *o, const char *path, const struct kernel_case *k, int seed,
-                    struct outcome *out, struct err *err)
+/* What stays from case to case. */
+struct bench {
+    const struct options *o;
+    struct watch watch;
+    struct session *s;        /* owned; NULL: not opened yet */
+    struct scenario scenario; /* of s, before any case; borrows what s owns */
+    struct recorder plain;    /* a build without probes; asked what the kernel takes, too */
+    struct runner_paths paths;
+};
+
+static int open_session(struct bench *b, const char *path, struct err *err)
 {
-    struct session *s;
-    if (options_open(o, path, &s, err) != 0)
+    session_free(b->s);
+    b->s = NULL;
+    if (options_open(b->o, path, &b->s, err) != 0)
         return -1;
-    int failed = set_case(&s->scenario, k, seed, err);
-    failed = failed || options_finish(s, err) != 0;
-    if (!failed && s->err.code != ERR_NONE) {
-        *err = s->err;
-        failed = -1;
+    b->scenario = b->s->scenario;
+    b->paths = b->s->paths;
+    return 0;
+}
+
+struct listing {
+    struct bench *b;
+    struct kernel_cases *cases;
+};
+
+static int list_cases(void *ctx, const struct runner_progress *progress, struct err *err)
+{
+    const struct listing *l = ctx;
+    return kernel_cases_list(&l->b->plain, &l->b->paths, &l->b->scenario, progress, l->cases, err);
+}
+
+struct repeating {
+    struct bench *b;
+    struct repeat_result *out;
+};
+
+static int repeat_case(void *ctx, const struct runner_progress *progress, struct err *err)
+{
+    const struct repeating *r = ctx;
+    return repeat_measure(&r->b->plain, &r->b->paths, &r->b->s->scenario, RUNS, progress, r->out, err);
+}
+
+/* The recorded run, judged; then the build without probes, again and again. */
+static int run_case(struct bench *b, const char *path, struct outcome *out, struct err *err)
+{
+    struct repeating repeating = {b, &out->repeated};
+    char why[512], found[REPORT_WORDS_BYTES];
+    /* The largest runs find no earlier ones in memory. */
+    if (out->c->last && open_session(b, path, err) != 0)
+        return -1;
+    struct session *s = b->s;
+    s->scenario = b->scenario;
+    if (kernel_case_apply(out->c, &s->scenario, err) != 0 || scenario_check(&s->scenario, err) != 0 ||
+        run_session(&b->watch, s, err) != 0)
+        return -1;
+    if (!report_meets(s, why, sizeof why)) {
+        report_found(s, found);
+        add_why(out, "%s", found);
+    } else if (!report_checks(s, why, sizeof why)) {
+        add_why(out, "%s", why);
     }
-    if (!failed) {
-        out->status = report_checks(s, out->why, sizeof out->why) ? 0 : 1;
-        char why[sizeof out->why];
-        if (!report_meets(s, why, sizeof why))
-            report_found(s, out->why);
-        failed = repeat_measure(&s->paths, &s->scenario, k->repeats, options_progress(), &out->repeated, err);
-    }
-    session_free(s);
-    if (!failed)
-        judge_repeated(out);
-    return failed;
+    if (background(&b->watch, repeat_case, &repeating, err) != 0)
+        return -1;
+    judge_repeated(out);
+    return 0;
 }
 
-static void add(struct tally *t, const struct outcome *x)
+static void set_result(struct outcome *out, enum result result, const char *why)
 {
-    t->cases++;
-    t->declined += x->declined;
-    t->clean += x->status == 0 && !x->declined;
-    t->failed += x->status != 0;
-    t->runs += x->repeated.runs;
-    t->largest = fmax(t->largest, x->repeated.error.largest);
-    t->largest_ratio = fmax(t->largest_ratio, x->repeated.error.largest_ratio);
-    if (x->repeated.runs)
-        t->given = fmax(t->given, x->repeated.error.unquantised.largest); /* NaN gives way */
-    t->limit = fmax(t->limit, x->repeated.limit);
+    out->result = result;
+    snprintf(out->why, sizeof out->why, "%s", why);
 }
 
-static void write_outcome(const struct outcome *x, FILE *out)
+/* The first line of what may be a compiler's. */
+static void say_error(const struct err *err, char *out, size_t bytes)
 {
-    fprintf(out, "  %s %-32s", x->status ? "FAIL" : x->declined ? "-   " : "ok  ", x->name);
-    if (x->repeated.runs) {
-        fprintf(out, " max error %-9.3g of bound %-7.3g ", x->repeated.error.largest, x->repeated.error.largest_ratio);
-        if (!isnan(x->repeated.error.unquantised.rms))
-            fprintf(out, "unquantised %-9.3g ", x->repeated.error.unquantised.largest);
-        fprintf(out, "%d runs", x->repeated.runs);
-    }
-    if (x->status || x->declined)
-        fprintf(out, "%s%s", x->repeated.runs ? ": " : " ", x->why);
-    fputc('\n', out);
-    fflush(out);
+    snprintf(out, bytes, "%s%s%.*s", err->where, err->where[0] ? ": " : "", (int)strcspn(err->message, "\n"),
+             err->message);
 }
 
-static json_t *number_json(double x)
+/* Why cases are not tried after what ended the check, which is said once. */
+static void end_reason(const struct checked *k, char *out, size_t bytes)
 {
-    return isfinite(x) ? json_real(x) : json_null();
+    if (k->err.code == ERR_CANCELLED)
+        snprintf(out, bytes, "the time of --time ended while the kernel was built and asked what it takes");
+    else
+        snprintf(out, bytes, "the %s error ended the check", err_name(k->err.code));
 }
 
-static json_t *outcome_json(const struct outcome *x)
-{
-    const struct repeat_result *r = &x->repeated;
-    const int measured = r->runs > 0;
-    return json_pack(
-        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "case", x->name, "result",
-        x->declined      ? "declined"
-        : x->status == 0 ? "ok"
-        : x->status == 1 ? "fail"
-                         : "error",
-        "runs", r->runs, "differing", r->differing, "largest_error", number_json(measured ? r->error.largest : NAN),
-        "largest_error_of_bound", number_json(measured ? r->error.largest_ratio : NAN), "largest_error_unquantised",
-        number_json(measured ? r->error.unquantised.largest : NAN), "error_limit",
-        number_json(r->limit > 0 ? r->limit : NAN), "why", report_json_text(x->status || x->declined ? x->why : ""));
-}
-
-/* An error that a case meets is that case's outcome; -1 for none of them. */
-static void check_case(const struct options *o, const char *path, const struct kernel_case *k, int seed,
-                       struct outcome *x)
+/* 1: no other case can be run either, as checked->err says. */
+static int try_case(struct bench *b, struct checked *k, struct outcome *out)
 {
     struct err err = {0};
-    *x = (struct outcome){0};
-    snprintf(x->name, sizeof x->name, "(%d,%d,%d,%d)%s seed %d", k->batch, k->heads, k->q_len, k->head_dim,
-             k->causal ? " causal" : "", seed);
-    if (run_case(o, path, k, seed, x, &err) == 0)
-        return;
-    x->repeated = (struct repeat_result){0};
-    x->declined = err.code == ERR_DECLINED;
-    x->status = x->declined ? 0 : err_exit_status(err.code);
-    snprintf(x->why, sizeof x->why, "%s", err.message);
+    char text[512];
+    const double begun = work_clock();
+    if (out->c->answer != CASE_TAKEN) {
+        set_result(out, out->c->answer == CASE_DECLINED ? RESULT_DECLINED : RESULT_FAIL, out->c->why);
+        return 0;
+    }
+    const int failed = run_case(b, k->path, out, &err);
+    out->seconds = work_clock() - begun;
+    if (!failed)
+        return 0;
+    out->repeated = (struct repeat_result){0};
+    say_error(&err, text, sizeof text);
+    switch (err.code) {
+    case ERR_CANCELLED:
+        snprintf(text, sizeof text, "stopped after %.0f s, where the %g s of --time ended", out->seconds,
+                 b->watch.limit_s);
+        set_result(out, RESULT_NOT_TRIED, text);
+        return 0;
+    case ERR_DECLINED: /* the plan said yes a moment ago */
+    case ERR_RUN:
+    case ERR_INPUT:
+        add_why(out, "%s", text);
+        return 0;
+    default:
+        set_result(out, RESULT_NOT_TRIED, text);
+        if (out->c->last && err.code == ERR_SYSTEM) /* memory, most likely */
+            return 0;
+        k->err = err;
+        end_reason(k, out->why, sizeof out->why);
+        return 1;
+    }
 }
 
-static int check_kernel(const struct options *o, const char *path, json_t *results, struct tally *tally)
+/* The command that runs the case by itself; "": there is none. */
+static void write_command(const struct options *o, const char *path, const struct kernel_case *c, char *out,
+                          size_t bytes)
 {
-    json_t *list = results ? json_array() : NULL;
-    int worst = 0;
-    *tally = (struct tally){.given = NAN};
-    if (!results)
-        text_inline(text_out(), "%s", path);
+    struct options alone = *o;
+    char words[sizeof c->settings], subject[1024];
+    char *file = (char *)(uintptr_t)path, *save = NULL;
+    out[0] = '\0';
+    if (!c->shape[0])
+        return;
+    memcpy(words, c->settings, sizeof words);
+    alone.files = &file;
+    alone.n_files = 1;
+    alone.shape = c->shape;
+    for (char *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        if (alone.n_settings == MAX_SETTINGS)
+            return;
+        alone.settings[alone.n_settings++] = word;
+    }
+    if (options_subject(&alone, subject, sizeof subject) == 0)
+        snprintf(out, bytes, "attnscope run %s", subject);
+}
+
+static void write_outcome(const struct options *o, const char *path, const struct outcome *x)
+{
+    static const char *const marks[] = {"ok  ", "FAIL", "-   ", "?   "};
+    char command[1100];
+    text_inline(text_out(), "  %s %-46s", marks[x->result], x->c->name);
+    if (x->repeated.runs) {
+        fprintf(text_out(), " max error %-9.3g of bound %.3g", x->repeated.error.largest,
+                x->repeated.error.largest_ratio);
+        if (!isnan(x->repeated.error.unquantised.rms))
+            fprintf(text_out(), ", unquantised %.3g", x->repeated.error.unquantised.largest);
+    }
+    if (x->why[0])
+        text_inline(text_out(), "%s%s", x->repeated.runs ? ": " : " ", x->why);
     fputs("\n", text_out());
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (int seed = 0; seed < cases[i].seeds; seed++) {
-            struct outcome x;
-            check_case(o, path, &cases[i], seed, &x);
-            add(tally, &x);
-            worst = x.status > worst ? x.status : worst;
-            if (results)
-                json_array_append_new(list, outcome_json(&x));
-            else
-                write_outcome(&x, text_out());
-        }
-    /* A kernel that takes none of the cases has not been checked. */
-    if (tally->declined == tally->cases)
-        worst = 1;
-    if (results)
-        json_array_append_new(results, json_pack("{s:o, s:o}", "kernel", report_json_text(path), "cases", list));
-    return worst;
+    write_command(o, path, x->c, command, sizeof command);
+    if (x->result == RESULT_FAIL && command[0]) {
+        text_inline(text_out(), "       %s", command);
+        fputs("\n", text_out());
+    }
+    fflush(text_out());
+}
+
+/* What all cases of one kernel came to. */
+struct tally {
+    size_t count[sizeof result_names / sizeof *result_names];
+    size_t taken;      /* by the plan */
+    size_t unfinished; /* not tried, of those that a green needs */
+    int runs;
+    double largest, largest_ratio; /* of the error of O, and of that to its bound */
+    double given, limit; /* of repeat_error_given(), and the most that a plan allows for it; NaN, 0: there is none */
+};
+
+static struct tally tally_of(const struct checked *k)
+{
+    struct tally t = {.given = NAN};
+    for (size_t i = 0; i < k->cases.n; i++) {
+        const struct outcome *x = &k->outcomes[i];
+        t.count[x->result]++;
+        t.taken += x->c->answer == CASE_TAKEN;
+        t.unfinished += x->result == RESULT_NOT_TRIED && !x->c->last;
+        t.runs += x->repeated.runs;
+        t.largest = fmax(t.largest, x->repeated.error.largest);
+        t.largest_ratio = fmax(t.largest_ratio, x->repeated.error.largest_ratio);
+        if (x->c->normal && x->repeated.limit > 0)
+            t.given = fmax(t.given, repeat_error_given(&x->repeated)); /* NaN gives way */
+        t.limit = fmax(t.limit, x->repeated.limit);
+    }
+    return t;
+}
+
+/* What was found comes first; a kernel that takes none of the cases has not been checked. */
+static int status_of(const struct checked *k)
+{
+    const struct tally t = tally_of(k);
+    if (t.count[RESULT_FAIL])
+        return 1;
+    if (k->err.code != ERR_NONE)
+        return err_exit_status(k->err.code);
+    if (t.unfinished || (t.taken && !t.count[RESULT_OK]))
+        return 3;
+    return t.taken ? 0 : 1;
+}
+
+static const char *word_of(const struct checked *k)
+{
+    switch (status_of(k)) {
+    case 0:
+        return "clean";
+    case 1:
+        return tally_of(k).taken ? "fail" : "takes none";
+    default:
+        return k->err.code == ERR_NONE || k->err.code == ERR_CANCELLED ? "unfinished" : "error";
+    }
+}
+
+static void say_line(const char *text)
+{
+    text_inline(text_out(), "%s", text);
+    fputs("\n", text_out());
+    fflush(text_out());
+}
+
+static void check_kernel(struct bench *b, struct checked *k)
+{
+    struct watch *w = &b->watch;
+    struct listing listing = {b, &k->cases};
+    w->begun = work_clock();
+    snprintf(w->label, sizeof w->label, "asking what it takes");
+    if (!b->o->json)
+        say_line(k->path);
+    int ended = open_session(b, k->path, &k->err) != 0 || background(w, list_cases, &listing, &k->err) != 0;
+    if (!ended)
+        k->err = (struct err){0}; /* what the plan declined */
+    k->outcomes = calloc(k->cases.n + 1, sizeof *k->outcomes);
+    if (!k->outcomes) {
+        kernel_cases_free(&k->cases);
+        err_errno(&k->err, "", "no memory for the results");
+    }
+    if (!b->o->json && k->cases.takes[0])
+        fprintf(text_out(), "  takes %s\n", k->cases.takes);
+    for (size_t i = 0; i < k->cases.n; i++) {
+        struct outcome *x = &k->outcomes[i];
+        char why[512];
+        x->c = &k->cases.at[i];
+        x->repeated.error.unquantised.rms = NAN;
+        snprintf(w->label, sizeof w->label, "%zu of %zu %s", i + 1, k->cases.n, x->c->name);
+        if (ended)
+            end_reason(k, why, sizeof why);
+        else
+            snprintf(why, sizeof why, "the %g s of --time ended before", w->limit_s);
+        if ((ended || spent(w)) && x->c->answer == CASE_TAKEN)
+            set_result(x, RESULT_NOT_TRIED, why);
+        else
+            ended |= try_case(b, k, x);
+        undraw(w);
+        if (!b->o->json && x->result != RESULT_NOT_TRIED)
+            write_outcome(b->o, k->path, x);
+    }
+    undraw(w);
+    k->seconds = work_clock() - w->begun;
+    if (!b->o->json && k->err.code != ERR_NONE && k->err.code != ERR_CANCELLED) {
+        fputs("  ERROR ", text_out());
+        text_failure(text_out(), &k->err);
+    }
+    fflush(text_out());
+    session_free(b->s);
+    b->s = NULL;
+    recorder_free(&b->plain);
+}
+
+/* Cases of one reason stand together before it. */
+static void write_not_tried(const struct checked *k)
+{
+    const char *before = NULL;
+    FILE *out = text_out();
+    char text[128];
+    if (!k->cases.n && k->err.code != ERR_NONE) {
+        end_reason(k, text, sizeof text);
+        text_inline(out, "%s: not tried: every case: %s", k->path, text);
+        fputs("\n", out);
+        return;
+    }
+    for (size_t i = 0; i < k->cases.n; i++) {
+        const struct outcome *x = &k->outcomes[i];
+        if (x->result != RESULT_NOT_TRIED)
+            continue;
+        if (!before)
+            text_inline(out, "%s: not tried: %s", k->path, x->c->name);
+        else if (strcmp(before, x->why) == 0)
+            text_inline(out, ", %s", x->c->name);
+        else
+            text_inline(out, ": %s; %s", before, x->c->name);
+        before = x->why;
+    }
+    if (before) {
+        text_inline(out, ": %s", before);
+        fputs("\n", out);
+    }
 }
 
 static void number_text(double x, char *text, size_t size)
@@ -209,40 +502,160 @@ static void number_text(double x, char *text, size_t size)
     snprintf(text, size, isnan(x) ? "-" : "%.3g", x);
 }
 
-static void write_tallies(char *const *paths, const struct tally *tallies, size_t n)
+static void write_tallies(const struct checked *kernels, size_t n)
 {
     int width = 6;
     for (size_t i = 0; i < n; i++)
-        width = (int)strlen(paths[i]) > width ? (int)strlen(paths[i]) : width;
-    fprintf(text_out(), "\n%-*s  cases  clean  declined  runs  max error  of bound  unquantised  allowed\n", width,
-            "kernel");
+        width = (int)strlen(kernels[i].path) > width ? (int)strlen(kernels[i].path) : width;
+    fprintf(text_out(), "\n%-*s  clean  failed  declined  not tried  runs  max error  of bound  unquantised  allowed\n",
+            width, "kernel");
     for (size_t i = 0; i < n; i++) {
-        const struct tally *t = &tallies[i];
+        const struct tally t = tally_of(&kernels[i]);
         char given[16], limit[16];
-        number_text(t->given, given, sizeof given);
-        number_text(t->limit > 0 ? t->limit : NAN, limit, sizeof limit);
-        fprintf(text_out(), "%-*s  %5d  %5d  %8d  %4d  %9.3g  %8.3g  %11s  %7s%s\n", width, paths[i], t->cases,
-                t->clean, t->declined, t->runs, t->largest, t->largest_ratio, given, limit,
-                t->failed                 ? "  FAIL"
-                : t->declined == t->cases ? "  FAIL: takes none"
-                                          : "");
+        number_text(t.given, given, sizeof given);
+        number_text(t.limit > 0 ? t.limit : NAN, limit, sizeof limit);
+        text_inline(text_out(), "%-*s  %5zu  %6zu  %8zu  %9zu  %4d  %9.3g  %8.3g  %11s  %7s  %s", width,
+                    kernels[i].path, t.count[RESULT_OK], t.count[RESULT_FAIL], t.count[RESULT_DECLINED],
+                    t.count[RESULT_NOT_TRIED], t.runs, t.largest, t.largest_ratio, given, limit, word_of(&kernels[i]));
+        fputs("\n", text_out());
     }
+    for (size_t i = 0; i < n; i++)
+        write_not_tried(&kernels[i]);
+}
+
+static json_t *number_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *outcome_json(const struct options *o, const char *path, const struct outcome *x)
+{
+    const struct repeat_result *r = &x->repeated;
+    const int measured = r->runs > 0;
+    char command[1100];
+    write_command(o, path, x->c, command, sizeof command);
+    return json_pack("{s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:f, s:o}", "case", x->c->name, "result",
+                     result_names[x->result], "command", report_json_text(command), "runs", r->runs, "differing",
+                     r->differing, "largest_error", number_json(measured ? r->error.largest : NAN),
+                     "largest_error_of_bound", number_json(measured ? r->error.largest_ratio : NAN),
+                     "largest_error_unquantised", number_json(measured ? r->error.unquantised.largest : NAN),
+                     "error_limit", number_json(r->limit > 0 ? r->limit : NAN), "seconds", x->seconds, "why",
+                     report_json_text(x->why));
+}
+
+static json_t *not_tried_json(const char *name, const char *why)
+{
+    return json_pack("{s:s, s:o}", "case", name, "why", report_json_text(why));
+}
+
+static json_t *checked_json(const struct options *o, const struct checked *k)
+{
+    json_t *cases = json_array(), *not_tried = json_array();
+    char text[128];
+    for (size_t i = 0; i < k->cases.n; i++) {
+        const struct outcome *x = &k->outcomes[i];
+        json_array_append_new(cases, outcome_json(o, k->path, x));
+        if (x->result == RESULT_NOT_TRIED)
+            json_array_append_new(not_tried, not_tried_json(x->c->name, x->why));
+    }
+    if (!k->cases.n && k->err.code != ERR_NONE) {
+        end_reason(k, text, sizeof text);
+        json_array_append_new(not_tried, not_tried_json("every case", text));
+    }
+    json_t *json =
+        json_pack("{s:o, s:i, s:s, s:o, s:f, s:f, s:o, s:o}", "kernel", report_json_text(k->path), "oracle_version",
+                  ORACLE_VERSION, "result", word_of(k), "takes", report_json_text(k->cases.takes), "seconds",
+                  k->seconds, "time", o->time_s > 0 ? o->time_s : TIME_S, "cases", cases, "not_tried", not_tried);
+    if (json && k->err.code != ERR_NONE && k->err.code != ERR_CANCELLED)
+        json_object_set_new(json, "error",
+                            json_pack("{s:s, s:o, s:o}", "code", err_name(k->err.code), "where",
+                                      report_json_text(k->err.where), "message", report_json_text(k->err.message)));
+    return json;
+}
+
+/* One test case for each case, and one for what ended a kernel's check. */
+static int write_junit(const struct options *o, const struct checked *kernels, size_t n_kernels, struct err *err)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < n_kernels; k++)
+        n += kernels[k].cases.n + 1;
+    struct check_result *results = calloc(n + 1, sizeof *results);
+    if (!results)
+        return err_errno(err, "", "no memory for the report");
+    n = 0;
+    for (size_t k = 0; k < n_kernels; k++) {
+        for (size_t i = 0; i < kernels[k].cases.n; i++) {
+            const struct outcome *x = &kernels[k].outcomes[i];
+            struct check_result *r = &results[n++];
+            *r = (struct check_result){.kernel = kernels[k].path, .path = x->c->name, .seconds = x->seconds};
+            r->status = x->result == RESULT_FAIL;
+            r->skipped = x->result == RESULT_DECLINED || x->result == RESULT_NOT_TRIED ? x->why : NULL;
+            snprintf(r->why, sizeof r->why, "%s", x->why);
+            r->details = r->status ? malloc(1100) : NULL;
+            if (r->details)
+                write_command(o, kernels[k].path, x->c, r->details, 1100);
+        }
+        if (kernels[k].err.code != ERR_NONE) {
+            results[n] = (struct check_result){.kernel = kernels[k].path, .path = "every case", .err = kernels[k].err};
+            results[n++].status = err_exit_status(kernels[k].err.code);
+        }
+    }
+    const int failed = junit_write(o->junit, results, n, err);
+    for (size_t i = 0; i < n; i++)
+        free(results[i].details);
+    free(results);
+    return failed;
+}
+
+static int write_json(const struct options *o, const struct checked *kernels, size_t n, struct err *err)
+{
+    json_t *results = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(results, checked_json(o, &kernels[i]));
+    const int failed = report_dump(results, text_out(), err);
+    json_decref(results);
+    return failed;
+}
+
+static int allow(const struct options *o, struct err *err)
+{
+    for (int i = 0; i < o->n_settings; i++)
+        if (kernel_cases_allow(o->settings[i], err) != 0)
+            return -1;
+    if (o->bias)
+        return err_set(err, ERR_USAGE, "--bias", "goes with scenarios, and with a kernel and its --shape");
+    return o->junit ? junit_check(o->junit, err) : 0;
 }
 
 int check_kernels(const struct options *o, char *const *paths, size_t n, struct err *err)
 {
-    json_t *results = o->json ? json_array() : NULL;
-    struct tally *tallies = calloc(n, sizeof *tallies);
-    int worst = tallies ? 0 : err_errno(err, "", "no memory for the results");
-    for (size_t i = 0; i < n && tallies; i++) {
-        const int status = check_kernel(o, paths[i], results, &tallies[i]);
+    struct bench b = {.o = o};
+    if (allow(o, err) != 0)
+        return -1;
+    struct checked *kernels = calloc(n, sizeof *kernels);
+    if (!kernels)
+        return err_errno(err, "", "no memory for the results");
+    b.watch.limit_s = o->time_s > 0 ? o->time_s : TIME_S;
+    b.watch.terminal = isatty(STDERR_FILENO);
+    pthread_mutex_init(&b.watch.lock, NULL);
+    pthread_cond_init(&b.watch.changed, NULL);
+    int worst = 0;
+    for (size_t i = 0; i < n; i++) {
+        kernels[i].path = paths[i];
+        check_kernel(&b, &kernels[i]);
+        const int status = status_of(&kernels[i]);
         worst = status > worst ? status : worst;
     }
-    if (tallies && !results)
-        write_tallies(paths, tallies, n);
-    if (tallies && results && report_dump(results, text_out(), err) != 0)
+    if (!o->json)
+        write_tallies(kernels, n);
+    if ((o->json && write_json(o, kernels, n, err) != 0) || (o->junit && write_junit(o, kernels, n, err) != 0))
         worst = -1;
-    json_decref(results);
-    free(tallies);
+    for (size_t i = 0; i < n; i++) {
+        kernel_cases_free(&kernels[i].cases);
+        free(kernels[i].outcomes);
+    }
+    free(kernels);
+    pthread_cond_destroy(&b.watch.changed);
+    pthread_mutex_destroy(&b.watch.lock);
     return worst;
 }

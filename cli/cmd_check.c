@@ -210,14 +210,13 @@ int command_check(const struct options *o, struct err *err)
         return -1;
     const size_t n_kernels = o->shape ? 0 : count_kernels(&paths); /* a shape that is stated is what is run */
     if (n_kernels) {
-        const int status = n_kernels == paths.n && !o->junit
+        const int status = n_kernels == paths.n
                                ? check_kernels(o, paths.path, paths.n, err)
-                               : err_set(err, ERR_USAGE, "check",
-                                         "kernels are checked without scenarios beside them, and without --junit");
+                               : err_set(err, ERR_USAGE, "check", "kernels are checked without scenarios beside them");
         paths_free(&paths);
         return status;
     }
-    int status = 0;
+    int status = o->time_s > 0 ? err_set(err, ERR_USAGE, "--time", "is for kernels without --shape") : 0;
     struct check_result *results = calloc(paths.n + 1, sizeof *results);
     if (!results)
         status = err_errno(err, "", "no memory for the results");

@@ -1,4 +1,4 @@
-/* `check --junit FILE`: JUnit XML as CI systems read it; one test case for each scenario. */
+/* `check --junit FILE`: JUnit XML as CI systems read it; one test case for each scenario, or each case of a kernel. */
 #include "cli/report.h"
 
 #include "engine/base/replace.h"
@@ -53,13 +53,22 @@ static void write_property(FILE *out, const char *name, const char *value)
 
 static void write_case(FILE *out, const struct check_result *r)
 {
-    fputs("    <testcase classname=\"attnscope.check\"", out);
+    fputs("    <testcase", out);
+    write_attribute(out, "classname", r->kernel ? r->kernel : "attnscope.check");
     write_attribute(out, "name", r->path);
-    fprintf(out, " time=\"%.3f\">\n      <properties>\n", r->seconds);
-    write_property(out, "verdict", r->verdict);
-    write_property(out, "expected", r->expected);
-    write_property(out, "found", r->found);
-    fputs("      </properties>\n", out);
+    fprintf(out, " time=\"%.3f\">\n", r->seconds);
+    if (!r->kernel) {
+        fputs("      <properties>\n", out);
+        write_property(out, "verdict", r->verdict);
+        write_property(out, "expected", r->expected);
+        write_property(out, "found", r->found);
+        fputs("      </properties>\n", out);
+    }
+    if (r->skipped) {
+        fputs("      <skipped", out);
+        write_attribute(out, "message", r->skipped);
+        fputs("/>\n", out);
+    }
     if (r->status) {
         const char *element = r->status == 1 ? "failure" : "error";
         fprintf(out, "      <%s", element);
@@ -82,14 +91,17 @@ static void write_counts(FILE *out, const struct check_result *results, size_t n
 {
     int failures = 0;
     int errors = 0;
+    int skipped = 0;
     double seconds = 0;
     for (size_t i = 0; i < n; i++) {
         failures += results[i].status == 1;
         errors += results[i].status > 1;
+        skipped += results[i].skipped != NULL;
         seconds += results[i].seconds;
     }
-    fprintf(out, " name=\"attnscope check\" tests=\"%zu\" failures=\"%d\" errors=\"%d\" skipped=\"0\" time=\"%.3f\">\n",
-            n, failures, errors, seconds);
+    fprintf(out,
+            " name=\"attnscope check\" tests=\"%zu\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"%.3f\">\n", n,
+            failures, errors, skipped, seconds);
 }
 
 static void write_document(FILE *out, const struct check_result *results, size_t n)

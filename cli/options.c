@@ -1,6 +1,7 @@
 #include "cli/tables.h"
 
 #include "engine/session/rounding_look.h"
+#include "scenarios/value.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -80,6 +81,22 @@ static int parse_repeat(const char *text, struct options *o, struct err *err)
     return 0;
 }
 
+/* "90", "90s", "5m", "1h". */
+static int parse_time(const char *text, struct options *o, struct err *err)
+{
+    static const char units[] = "smh";
+    static const double seconds[] = {1, 60, 3600};
+    char number[32];
+    const size_t n = strlen(text);
+    const char *unit = n > 1 ? strchr(units, text[n - 1]) : NULL;
+    snprintf(number, sizeof number, "%.*s", (int)(n - (unit != NULL)), text);
+    if (n >= sizeof number || value_real(number, &o->time_s) != 0 || !(o->time_s > 0))
+        return err_set(err, ERR_USAGE, "--time", "expected seconds, more than 0, such as 90, 90s or 5m, found '%s'",
+                       text);
+    o->time_s *= unit ? seconds[unit - units] : 1;
+    return 0;
+}
+
 static int take(enum option_id option, const char *value, struct options *o, struct err *err)
 {
     switch (option) {
@@ -150,6 +167,8 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_JSON:
         o->json = 1;
         return 0;
+    case OPTION_TIME:
+        return parse_time(value, o, err);
     case OPTION_ALL:
         o->all = 1;
         return 0;

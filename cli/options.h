@@ -27,7 +27,8 @@ enum option_id {
 struct options {
     enum command command;
     int help, version, ascii, text, json, exact, all, checks, bias;
-    int repeat; /* launches that bench times */
+    int repeat;    /* launches that bench times */
+    double time_s; /* most for each kernel that check runs; 0: not given */
     const char *isolate, *feed, *backend, *mem;
     const char *probes;                                /* "on", "off" or "compare" */
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */

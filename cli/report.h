@@ -65,10 +65,12 @@ json_t *report_json_text(const char *text); /* whatever its bytes are */
 /* Writes JSON as one text with a newline; -1 with *err where it can not be written. json may be NULL (no memory). */
 int report_dump(const json_t *json, FILE *out, struct err *err);
 
-/* One scenario that `check` ran. */
+/* One scenario that `check` ran, or one case of a kernel. */
 struct check_result {
-    const char *path; /* borrowed */
-    int status;       /* 0 as expected, 1 not, 2 and 3: it could not be run (exit statuses) */
+    const char *kernel;  /* borrowed; of a case, NULL of a scenario */
+    const char *path;    /* borrowed; of a case its name */
+    const char *skipped; /* borrowed; why a case was not run, NULL: it was */
+    int status;          /* 0 as expected, 1 not, 2 and 3: it could not be run (exit statuses) */
     char verdict[16];
     char expected[REPORT_WORDS_BYTES], found[REPORT_WORDS_BYTES];
     char why[512];

@@ -1,6 +1,7 @@
 #include "engine/session/output_error.h"
 
 #include "engine/base/pool.h"
+#include "engine/runners/process.h"
 #include "engine/session/case.h"
 #include "engine/session/unquantised.h"
 #include <math.h>
@@ -16,9 +17,10 @@ struct judge {
 };
 
 struct job {
-    const struct trace *t; /* borrowed */
-    size_t tile;           /* elements of the largest tile of any channel */
-    struct judge *judges;  /* owned, [threads] */
+    const struct trace *t;                  /* borrowed */
+    const struct runner_progress *progress; /* borrowed, may be NULL */
+    size_t tile;                            /* elements of the largest tile of any channel */
+    struct judge *judges;                   /* owned, [threads] */
     int64_t places;
     double *squares; /* owned, [places]: summed in their order, whichever thread was first */
     atomic_llong next;
@@ -70,8 +72,10 @@ static int step(void *ctx, int worker)
     struct job *job = ctx;
     const struct layout *l = &job->t->layout;
     const int64_t i = atomic_fetch_add(&job->next, 1);
-    if (i >= job->places || atomic_load(&job->failed))
+    if (i >= job->places || atomic_load(&job->failed) || process_cancelled(job->progress))
         return 0;
+    if (worker == 0 && job->progress && job->progress->report) /* one thread alone */
+        job->progress->report(job->progress->ctx, "judging o", (double)i, (double)job->places);
     const int32_t place[3] = {(int32_t)(i / l->q_tiles / job->t->problem.heads),
                               (int32_t)(i / l->q_tiles % job->t->problem.heads), (int32_t)(i % l->q_tiles)};
     job->judges[worker].squares = 0;
@@ -119,10 +123,11 @@ static void judges_free(struct job *job, int threads)
 }
 
 /* *rms: of |o - truth| over all elements. */
-static int judge_output(const struct trace *t, struct output_error *out, double *rms, struct err *err)
+static int judge_output(const struct trace *t, const struct runner_progress *progress, struct output_error *out,
+                        double *rms, struct err *err)
 {
     struct pool *pool = NULL;
-    struct job job = {.t = t, .tile = largest_tile(t)};
+    struct job job = {.t = t, .progress = progress, .tile = largest_tile(t)};
     job.places = (int64_t)t->problem.batch * t->problem.heads * t->layout.q_tiles;
     if (pool_new(0, &pool, err) != 0)
         return -1;
@@ -146,26 +151,36 @@ static int judge_output(const struct trace *t, struct output_error *out, double 
     *rms = sqrt(*rms / (double)out->elements);
     judges_free(&job, threads);
     pool_free(pool);
+    if (process_cancelled(progress))
+        return err_set(err, ERR_CANCELLED, "", "cancelled");
     return atomic_load(&job.failed) ? err_set(err, ERR_SYSTEM, "", "no memory to judge with") : 0;
 }
 
-int output_error_unquantised(const struct trace *t, struct unquantised_error *out, struct err *err)
+static int judge_unquantised(const struct trace *t, const struct runner_progress *progress,
+                             struct unquantised_error *out, struct err *err)
 {
     struct trace view;
     struct output_error error;
     *out = (struct unquantised_error){NAN, NAN};
     if (!unquantised_view(t, &view))
         return 0;
-    if (judge_output(&view, &error, &out->rms, err) != 0)
+    if (judge_output(&view, progress, &error, &out->rms, err) != 0)
         return -1;
     out->largest = error.largest;
     return 0;
 }
 
-int output_error_judge(const struct trace *t, struct output_error *out, struct err *err)
+int output_error_unquantised(const struct trace *t, struct unquantised_error *out, struct err *err)
+{
+    return judge_unquantised(t, NULL, out, err);
+}
+
+int output_error_judge(const struct trace *t, const struct runner_progress *progress, struct output_error *out,
+                       struct err *err)
 {
     double rms;
-    return judge_output(t, out, &rms, err) != 0 || output_error_unquantised(t, &out->unquantised, err) != 0 ? -1 : 0;
+    const int failed = judge_output(t, progress, out, &rms, err);
+    return failed || judge_unquantised(t, progress, &out->unquantised, err) != 0 ? -1 : 0;
 }
 
 int output_error_measure(const struct runner_paths *paths, const struct scenario *scenario,
@@ -175,7 +190,7 @@ int output_error_measure(const struct runner_paths *paths, const struct scenario
     struct trace *t = NULL;
     int failed = record_open(&r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
     failed = failed || child_run(r.child, t, scenario->limit_s, progress, err) != 0;
-    failed = failed || output_error_judge(t, out, err) != 0;
+    failed = failed || output_error_judge(t, progress, out, err) != 0;
     trace_free(t);
     recorder_free(&r);
     return failed ? -1 : 0;

@@ -22,7 +22,8 @@ int output_error_measure(const struct runner_paths *paths, const struct scenario
                          const struct runner_progress *progress, struct output_error *out, struct err *err);
 
 /* The same of a run that has ended, complete and without probes. */
-int output_error_judge(const struct trace *t, struct output_error *out, struct err *err);
+int output_error_judge(const struct trace *t, const struct runner_progress *progress, struct output_error *out,
+                       struct err *err);
 /* That part alone, of any run that is complete. */
 int output_error_unquantised(const struct trace *t, struct unquantised_error *out, struct err *err);
 

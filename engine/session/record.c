@@ -23,8 +23,8 @@ static void report(const struct runner_progress *progress, const char *phase)
         progress->report(progress->ctx, phase, 0, 0);
 }
 
-static int warm_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-                      enum probes probes, const struct runner_progress *progress, struct err *err)
+int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                 enum probes probes, const struct runner_progress *progress, struct err *err)
 {
     struct build built = {0};
     struct build_request request = {.kernel = scenario->kernel,
@@ -200,7 +200,7 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
         *err = first;
         return -1;
     }
-    if (failed && (warm_child(r, paths, scenario, r->probes, progress, err) != 0 ||
+    if (failed && (record_child(r, paths, scenario, r->probes, progress, err) != 0 ||
                    child_load(r->child, &scenario->problem, &selection->plan, err) != 0))
         return -1;
     int32_t(*slots)[3] = calloc((size_t)selection->n, sizeof *slots);
@@ -231,12 +231,12 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
         r->pool = NULL; /* one thread does it as well */
     if (!r->store)
         r->store = trace_store_new(r->pool); /* without one every run takes new memory */
-    if (warm_child(r, paths, scenario, probes, progress, err) != 0)
+    if (record_child(r, paths, scenario, probes, progress, err) != 0)
         return -1;
     adopt_types(child_hello(r->child), scenario);
     if (scenario_check_scales(scenario, err) != 0)
         return -1;
-    if (scenario->problem.dtype != built_for && warm_child(r, paths, scenario, probes, progress, err) != 0)
+    if (scenario->problem.dtype != built_for && record_child(r, paths, scenario, probes, progress, err) != 0)
         return -1;
     if (child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
         return -1;
@@ -329,7 +329,7 @@ int record_again(struct recorder *r, const struct runner_paths *paths, const str
     own.problem.dtype = run->problem.dtype; /* the scenario may leave them open */
     own.problem.k_dtype = run->problem.k_dtype;
     own.problem.v_dtype = run->problem.v_dtype;
-    if (warm_child(r, paths, &own, probes, progress, err) != 0 || same_kernel(r, &own, run, err) != 0 ||
+    if (record_child(r, paths, &own, probes, progress, err) != 0 || same_kernel(r, &own, run, err) != 0 ||
         describe(r, &own, t, err) != 0) {
         trace_free(t);
         return -1;

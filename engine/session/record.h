@@ -26,6 +26,10 @@ struct recorder {
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err);
 
+/* Makes r->child one of a build for the scenario's types and head_dim: to ask the kernel what it takes. */
+int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                 enum probes probes, const struct runner_progress *progress, struct err *err);
+
 /* What child_profile() and child_bench() launch on: r->child is one of a build with these probes, *out a live trace of
    the scenario's inputs. room: it holds what record() would record in one pass; 0: nothing. */
 int record_open(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,

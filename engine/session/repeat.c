@@ -19,28 +19,26 @@ double repeat_error_given(const struct repeat_result *r)
     return isnan(r->error.unquantised.rms) ? r->error.largest : r->error.unquantised.largest;
 }
 
-int repeat_measure(const struct runner_paths *paths, const struct scenario *scenario, int runs,
+int repeat_measure(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int runs,
                    const struct runner_progress *progress, struct repeat_result *out, struct err *err)
 {
-    struct recorder r = {0};
     struct trace *t = NULL;
     uint64_t first = 0;
     *out = (struct repeat_result){0};
-    int failed = record_open(&r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
+    int failed = record_open(r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
     for (int i = 0; i < runs && !failed; i++) {
-        failed = child_run(r.child, t, scenario->limit_s, progress, err) != 0;
+        failed = child_run(r->child, t, scenario->limit_s, progress, err) != 0;
         if (failed)
             break;
         const uint64_t outputs = outputs_of(t);
         if (i == 0) {
             first = outputs;
             out->limit = t->plan.error_limit;
-            failed = output_error_judge(t, &out->error, err) != 0;
+            failed = output_error_judge(t, progress, &out->error, err) != 0;
         }
         out->runs++;
         out->differing += outputs != first;
     }
     trace_free(t);
-    recorder_free(&r);
     return failed ? -1 : 0;
 }

@@ -14,8 +14,8 @@ struct repeat_result {
 /* |o - truth| of the inputs as they were before anything was quantised. */
 double repeat_error_given(const struct repeat_result *r);
 
-/* Builds without probes, launches `runs` times on the scenario's inputs, and judges o of the first. */
-int repeat_measure(const struct runner_paths *paths, const struct scenario *scenario, int runs,
+/* Builds without probes, launches `runs` times on the scenario's inputs, and judges o of the first. r stays warm. */
+int repeat_measure(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int runs,
                    const struct runner_progress *progress, struct repeat_result *out, struct err *err);
 
 #endif

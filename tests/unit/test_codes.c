@@ -93,7 +93,7 @@ static void the_kernel_gets_what_was_asked_for(void **state)
                 check_tile(t, asc_k, slot, kv);
                 check_tile(t, asc_v, slot, kv);
             }
-        assert_int_equal(output_error_judge(t, &error, &err), 0);
+        assert_int_equal(output_error_judge(t, NULL, &error, &err), 0);
         assert_true(error.largest < 4e-3);
         assert_true(error.unquantised.rms > 2e-3 && error.unquantised.rms < 0.05);
         assert_true(error.unquantised.largest > error.unquantised.rms && error.unquantised.largest < 0.5);
