@@ -129,6 +129,11 @@ int conventions_check(const struct asc_conventions *c, const char *where, struct
             return err_set(err, ERR_INPUT, where, "convention %s is %g; it must be %g to %g", convention->name, value,
                            convention->low, convention->high);
     }
+    if (c->u_norm == ASC_U_NORM_TILE && c->u_phase == ASC_U_RESCALED)
+        return err_set(
+            err, ERR_INPUT, where,
+            "conventions u_norm per-tile and u_phase after-rescale exclude each other: a U that is divided by "
+            "l after every tile is not rescaled by the next one");
     return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "engine/oracle/product.h"
 #include <stdio.h>
+#include <string.h>
 
 int bound_narrow(enum dtype t, double *unit, double *half_tiny)
 {
@@ -100,4 +101,12 @@ void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, 
     } else {
         snprintf(out, bytes, "%s", formula(ch));
     }
+    const size_t used = strlen(out);
+    const int tile = declared->p_max == ASC_P_MAX_TILE, divides = declared->u_norm == ASC_U_NORM_TILE;
+    if (tile && ch == asc_p)
+        snprintf(out + used, bytes - used, "; m is this tile's maximum, t");
+    else if ((tile && ch == asc_l) || (tile && !divides && ch == asc_u))
+        snprintf(out + used, bytes - used, "; p is exp(t - m) p and its error, t being this tile's maximum");
+    else if (divides && ch == asc_u)
+        snprintf(out + used, bytes - used, "; %sl_prev and 1 / l, with 6 u more", tile ? "p times exp(t - m), " : "");
 }

@@ -128,8 +128,9 @@ int cause_l_padding_counted(struct candidate *k)
     for (int r = 0; r < s->stage[asc_l].rows && padding > 0; r++) {
         double bound = 0;
         const double weight = cause_padding_weight(k->tile, r, &bound);
-        k->want[r] += padding * weight;
-        k->bound[r] += padding * (bound + weight * bound_sum(c->bc));
+        k->want[r] += padding * weight * s->beta[r];
+        k->bound[r] += padding * ((s->beta[r] + s->beta_loose[r]) * bound + s->beta_loose[r] * weight +
+                                  s->beta[r] * weight * bound_sum(c->bc));
     }
     return 1;
 }

@@ -55,10 +55,10 @@ int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct 
 double cause_padding_weight(const struct cause_tile *tile, int r, double *bound)
 {
     const struct oracle_case *c = tile->c;
-    const struct stage *m = &tile->s->stage[asc_m];
-    const double natural = values_natural_m(c), x = -m->value[r] * natural;
+    const double *m_loose, *m = local_p_frame(c, tile->s, &m_loose);
+    const double natural = values_natural_m(c), x = -m[r] * natural;
     const double weight = ldexp(1, c->conventions.p_offset) * exp(x);
-    *bound = weight * (bound_exp_declared(c, x, fabs(x) + bound_offset(c)) + bound_expm1(m->loose[r] * fabs(natural)));
+    *bound = weight * (bound_exp_declared(c, x, fabs(x) + bound_offset(c)) + bound_expm1(m_loose[r] * fabs(natural)));
     return weight;
 }
 

@@ -41,7 +41,7 @@ static const struct matrix *of_tile(const struct oracle_case *c, int kv, enum as
 static int can_merge(const struct oracle_case *c)
 {
     if (c->kv_splits < 2 || c->fed || c->conventions.u_phase == ASC_U_RESCALED ||
-        (c->has_sink && c->conventions.l_sink != ASC_SINK_START))
+        c->conventions.u_norm == ASC_U_NORM_TILE || (c->has_sink && c->conventions.l_sink != ASC_SINK_START))
         return 0;
     for (int split = 0; split < c->kv_splits; split++) {
         const int kv = last_tile(c, split);

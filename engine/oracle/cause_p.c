@@ -121,9 +121,10 @@ int cause_p_not_masked(struct candidate *k)
     const struct stage *p = &s.stage[asc_p];
     cause_unmasked_scores(k, &s);
     local_p(k->tile->c, &s);
+    const double *loose, *frame = local_p_frame(k->tile->c, &s, &loose);
     /* A row without a maximum has nothing to take weights against. */
     for (int i = 0; i < p->rows * p->cols; i++)
-        if (s.stage[asc_m].value[i / p->cols] == -INFINITY)
+        if (frame[i / p->cols] == -INFINITY)
             k->want[i] = k->bound[i] = 0;
     return 1;
 }
@@ -131,17 +132,18 @@ int cause_p_not_masked(struct candidate *k)
 int cause_p_unguarded(struct candidate *k)
 {
     const struct judge_scratch *s = k->tile->s;
-    const struct stage *p = &s->stage[asc_p], *m = &s->stage[asc_m];
+    const struct stage *p = &s->stage[asc_p];
+    const double *loose, *frame = local_p_frame(k->tile->c, s, &loose);
     double *beyond = s->cause_alpha;
     cause_right(k);
     k->makes_nan = 1;
     k->row_padding = beyond;
     k->row_padding_bound = s->zero;
     for (int i = 0; i < p->rows * p->cols; i++)
-        if (m->value[i / p->cols] == -INFINITY)
+        if (frame[i / p->cols] == -INFINITY)
             k->want[i] = NAN;
     for (int r = 0; r < p->rows; r++)
-        beyond[r] = m->value[r] == -INFINITY ? NAN : 0;
+        beyond[r] = frame[r] == -INFINITY ? NAN : 0;
     return 1;
 }
 

@@ -3,6 +3,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/merge.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
@@ -247,13 +248,17 @@ static void derive_p(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
     const double natural = values_natural_m(w->c), factor = truth_offset(w->c);
-    const double m = s->stage[asc_m].value[0] * natural, frame = s->frame[0];
+    const int is_tile = w->c->conventions.p_max == ASC_P_MAX_TILE;
+    const double *loose, m = local_p_frame(w->c, s, &loose)[0] * natural;
+    const double frame = is_tile ? s->max[0] + log(s->p_unit[0] * factor) : s->frame[0];
     const double got = s->use_s[w->at] * s->use_s_natural, want = s->true_s[w->at] * s->true_s_natural;
     put_step(w, "s", "in natural units", got, want);
     is_of_channel(w, is_recorded(w, asc_s));
-    put_step(w, "m", "in natural units; P stands on this run's m", m, frame);
-    is_of_channel(w, is_recorded(w, asc_m));
-    put_step(w, "s - m", "", got - m, want - frame);
+    put_step(w, is_tile ? "largest score" : "m",
+             is_tile ? "in natural units; P stands on this tile's" : "in natural units; P stands on this run's m", m,
+             frame);
+    is_of_channel(w, is_recorded(w, is_tile ? asc_s : asc_m));
+    put_step(w, is_tile ? "s - largest score" : "s - m", "", got - m, want - frame);
     if (factor != 1)
         put_step(w, "factor", "", factor, factor);
 }
@@ -278,7 +283,23 @@ static void put_carried(struct walk *w, const char *name, enum asc_channel ch, d
         return; /* it has been rescaled */
     put_step(w, "α", "", alpha, wanted);
     is_of_channel(w, is_recorded(w, asc_alpha));
+    if (ch == asc_u && w->c->conventions.u_norm == ASC_U_NORM_TILE) {
+        put_step(w, "l before", "", s->l_prev[0], w->l_before);
+        put_step(w, "α·l before·u before", "", alpha * s->l_prev[0] * got, wanted * w->l_before * want);
+        return;
+    }
     put_step(w, product, "", alpha * got, wanted * want);
+}
+
+/* A P that stands on its tile's maximum, t, is taken in times exp(t - m). */
+static void put_beta(struct walk *w, const char *name, double got, double want)
+{
+    const struct judge_scratch *s = w->s;
+    const double true_beta = exp(s->max[0] + log(s->p_unit[0] * truth_offset(w->c)) - s->frame[0]);
+    if (w->c->conventions.p_max != ASC_P_MAX_TILE)
+        return;
+    put_step(w, "exp(largest score - m)", "P stands on this tile's", s->beta[0], true_beta);
+    put_step(w, name, "", s->beta[0] * got, true_beta * want);
 }
 
 static void note_padding(struct walk *w)
@@ -305,6 +326,7 @@ static void derive_l(struct walk *w)
     const struct sums sum = add_terms(w->out);
     put_step(w, "sum of p", "in float64", sum.got, sum.want);
     is_of_channel(w, is_recorded(w, asc_p));
+    put_beta(w, "times the sum", sum.got, sum.want);
     note_padding(w);
     sort_terms(w->out, by_size);
 }
@@ -326,6 +348,11 @@ static void derive_u(struct walk *w)
     put_step(w, "sum of p·v", "in float64", sum.got, sum.want);
     if (s->times_v != 1)
         put_step(w, "scale of V's codes", "", s->times_v, s->times_v);
+    put_beta(w, "times the sum", sum.got * s->times_v, sum.want * s->times_v);
+    if (w->c->conventions.u_norm == ASC_U_NORM_TILE) {
+        put_step(w, "l", "U is divided by it after every tile", s->stage[asc_l].value[0], w->l_now);
+        is_of_channel(w, is_recorded(w, asc_l));
+    }
     put_tensor_core(w, asc_u);
     sort_terms(w->out, by_size);
 }
@@ -339,15 +366,18 @@ static void derive_end(struct walk *w, enum asc_channel ch)
     const double natural = values_natural_m(c);
     const double shift = (isfinite(s->max[0]) ? exp(s->max[0] - s->frame[0]) : 1) * truth_offset(c);
     const double l = s->l_prev[0], true_l = s->sum[0] * shift, times = codes_o_times(c);
+    const int divided = merge_leaves_normalized(c);
     if (ch == asc_o) {
-        put_step(w, "u", state, s->u_prev[w->at], s->out[w->at] * shift);
+        put_step(w, "u", state, s->u_prev[w->at], s->out[w->at] * (divided ? shift / true_l : shift));
         is_of_channel(w, c->captured[asc_u].data != NULL);
     } else {
         put_step(w, "m", state, s->m_prev[0], s->frame[0] / natural);
         is_of_channel(w, c->captured[asc_m].data != NULL);
     }
-    put_step(w, "l", state, l, true_l);
-    is_of_channel(w, c->captured[asc_l].data != NULL);
+    if (!divided || ch == asc_lse) {
+        put_step(w, "l", state, l, true_l);
+        is_of_channel(w, c->captured[asc_l].data != NULL);
+    }
     if (ch == asc_lse)
         put_step(w, "ln l", "", log(l), log(true_l));
     if (ch == asc_o && times != 1)
@@ -383,7 +413,9 @@ static void keep_truth(struct walk *w)
     memcpy(w->u_before, w->u_now, bytes);
     w->l_now = s->sum[0] * shift;
     for (int d = 0; d < w->c->head_dim; d++)
-        w->u_now[d] = s->out[d] * shift;
+        w->u_now[d] = s->out[d] * (w->c->conventions.u_norm != ASC_U_NORM_TILE ? shift
+                                   : s->sum[0] > 0                             ? 1 / s->sum[0]
+                                                                               : 0);
 }
 
 /* U of the element's tile, recorded once a later tile has rescaled it. */

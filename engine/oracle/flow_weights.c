@@ -23,7 +23,7 @@ static double rounded(int type, double x)
 struct piece {
     int row, kv, first, cols;
     const double *s; /* [cols] */
-    double m;        /* natural; -inf: nothing seen */
+    double m;        /* what P stands on, natural; -inf: nothing seen */
 };
 
 /* Captured m of a row after a tile, natural; NaN: not recorded. */
@@ -50,11 +50,14 @@ static int next_piece(const struct oracle_case *c, const double *s, int own, int
     piece->kv = schedule_nth(c, *i);
     piece->cols = flow_tile(c, piece->kv, &piece->first);
     piece->s = s + (size_t)piece->row * (size_t)c->kv_len + (size_t)piece->first;
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
     if (before < 0 || schedule_split(c, before) != schedule_split(c, piece->kv))
         piece->m = m_begin(c, schedule_split(c, piece->kv));
+    if (is_tile)
+        piece->m = -INFINITY;
     for (int j = 0; j < piece->cols; j++)
         piece->m = piece->s[j] > piece->m ? piece->s[j] : piece->m;
-    const double captured = own ? captured_m(c, piece->kv, piece->row) : NAN;
+    const double captured = own && !is_tile ? captured_m(c, piece->kv, piece->row) : NAN;
     if (isfinite(captured) || captured == -INFINITY)
         piece->m = captured;
     (*i)++;

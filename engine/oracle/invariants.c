@@ -155,9 +155,11 @@ static int late_factor(const struct judging_states *j, int step, int row, double
 }
 
 /* u / l needs no frame. With u off by B_u and l by B_l at most, the quotient of a correct kernel's lies within
-   (B_u + |o| B_l) / (l - B_l) of the true one, o (truth.h). */
+   (B_u + |o| B_l) / (l - B_l) of the true one, o (truth.h). A U that was divided by l after the tile is that quotient.
+ */
 static void judge_u(struct judging_states *j, int step, const struct tile_detail *d)
 {
+    const int divided = j->c->conventions.u_norm == ASC_U_NORM_TILE;
     for (int r = 0; r < d->rows; r++) {
         struct row_step *at = row_at(j, step, r);
         const struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];
@@ -170,10 +172,12 @@ static void judge_u(struct judging_states *j, int step, const struct tile_detail
         int holds = 1, any = 0;
         for (int col = 0; col < d->cols; col++) {
             const size_t i = (size_t)r * (size_t)d->cols + (size_t)col;
-            const double o = d->want_global[i] / l, bound = (d->bound_global[i] + fabs(o) * l_bound) / (l - l_bound);
+            const double o = d->want_global[i] / (divided ? 1 : l);
+            const double bound =
+                divided ? d->bound_global[i] : (d->bound_global[i] + fabs(o) * l_bound) / (l - l_bound);
             if (d->class_local[i] == CLASS_MISSING || isnan(o) || !(bound <= INFINITY))
                 continue;
-            const double error = fabs(d->got[i] / (at->l * got_factor) - o);
+            const double error = fabs(d->got[i] / (divided ? 1 : at->l * got_factor) - o);
             const double ratio = error <= bound ? (bound > 0 ? error / bound : 0)
                                  : bound > 0    ? error / bound
                                                 : INFINITY;

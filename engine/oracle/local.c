@@ -5,6 +5,7 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/oracle/weight.h"
+#include <float.h>
 #include <string.h>
 
 double local_m_start(const struct oracle_case *c)
@@ -212,14 +213,51 @@ void local_alpha(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+/* A row that sees nothing of the tile has weights of 0 whatever they stand on, and takes in 0. A maximum that begins at
+   a finite number does so in each tile. beta errs as alpha does, by one exponential at its argument. */
+void local_tile_top(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *m = &s->stage[asc_m];
+    const double natural = values_natural_m(c);
+    for (int r = 0; r < m->rows; r++) {
+        double top = 0;
+        double loose = 0;
+        s->beta[r] = 1;
+        s->beta_loose[r] = 0;
+        if (c->conventions.p_max != ASC_P_MAX_TILE)
+            continue;
+        const int known = row_maximum(c, s, r, &top, &loose);
+        top = known ? fmax(top, local_m_start(c)) : NAN;
+        s->tile_top[r] = top;
+        s->tile_top_loose[r] = isfinite(top) ? loose : 0;
+        s->beta[r] = 0;
+        if (top == -INFINITY)
+            continue;
+        const double x = (top - m->value[r]) * natural;
+        const double off = (s->tile_top_loose[r] + m->loose[r]) * fabs(natural);
+        s->beta[r] = isfinite(x) ? statement(exp(x)) : NAN;
+        const double error = bound_exp_declared(c, x, local_folded(c, m->value[r] * natural));
+        /* As with alpha, a finite number all the same: what adds up to 0 stays 0. */
+        s->beta_loose[r] = fmin(bound_exp_moved(s->beta[r], 1, x, off + error) + BOUND_TINY, FLT_MAX);
+    }
+}
+
+const double *local_p_frame(const struct oracle_case *c, const struct judge_scratch *s, const double **loose)
+{
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
+    *loose = is_tile ? s->tile_top_loose : s->stage[asc_m].loose;
+    return is_tile ? s->tile_top : s->stage[asc_m].value;
+}
+
 void local_p(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct stage *m = &s->stage[asc_m], *stage = &s->stage[asc_p];
+    const struct stage *stage = &s->stage[asc_p];
+    const double *frame_loose, *m = local_p_frame(c, s, &frame_loose);
     const double m_natural = values_natural_m(c), factor = ldexp(1, c->conventions.p_offset);
     const int cols = s->kv_cols;
     for (int r = 0; r < stage->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;
-        const double top = m->value[r] * m_natural;
+        const double top = m[r] * m_natural;
         double *want = stage->want[LOCAL] + first, *bound = stage->bound[LOCAL] + first;
         const struct weight_row row = {.score = s->use_s + first,
                                        .loose = s->use_s_loose + first,
@@ -227,7 +265,7 @@ void local_p(const struct oracle_case *c, struct judge_scratch *s)
                                        .natural = s->use_s_natural,
                                        .top = top,
                                        .frame = top,
-                                       .frame_loose = m->loose[r] * fabs(m_natural),
+                                       .frame_loose = frame_loose[r] * fabs(m_natural),
                                        .folded = local_folded(c, top) + bound_offset(c),
                                        .converts = !s->use_s_direct,
                                        .factor = factor,

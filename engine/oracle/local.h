@@ -34,6 +34,11 @@ double local_policy(const struct oracle_case *c, double top, const double *got, 
 /* 1 where alpha is what the conventions say, *alpha, whatever m has become; 0: exp(m_prev - m). */
 int local_alpha_declared(const struct oracle_case *c, const struct judge_scratch *s, double m_prev, double *alpha);
 
+/* Behind m: the maximum of this tile's scores alone, and what a weight that stands on it counts in l and U. */
+void local_tile_top(const struct oracle_case *c, struct judge_scratch *s);
+/* What P of the tile at hand stands on, in m's unit, and its uncertainty: m, or this tile's own maximum. */
+const double *local_p_frame(const struct oracle_case *c, const struct judge_scratch *s, const double **loose);
+
 /* Each fills want[LOCAL] and bound[LOCAL] of its stage for the tile at hand from the values of the stages before. */
 void local_s(const struct oracle_case *c, struct judge_scratch *s);
 void local_m(const struct oracle_case *c, struct judge_scratch *s);

@@ -5,6 +5,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/magnitude.h"
+#include "engine/oracle/merge.h"
 #include "engine/oracle/multiply.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
@@ -63,21 +64,21 @@ static void add_padding(const struct oracle_case *c, const struct judge_scratch 
 {
     const double s_natural = values_natural_s(c), m_natural = values_natural_m(c);
     const double factor = ldexp(1, c->conventions.p_offset);
-    const struct stage *m = &s->stage[asc_m];
-    const double top = m->value[r] * m_natural, folded = local_folded(c, top) + bound_offset(c);
+    const double *m_loose, *m = local_p_frame(c, s, &m_loose);
+    const double top = m[r] * m_natural, folded = local_folded(c, top) + bound_offset(c);
     for (int col = 0; col < s->pad_cols; col++) {
         const double value = s->pad[(size_t)r * (size_t)s->pad_cols + (size_t)col] * s_natural;
         if (value == -INFINITY)
             continue;
         const double x = value - top, weight = factor * exp(x);
         *sum += weight;
-        *loose += bound_exp_moved(weight, factor, x, m->loose[r] * fabs(m_natural) + bound_exp_declared(c, x, folded));
+        *loose += bound_exp_moved(weight, factor, x, m_loose[r] * fabs(m_natural) + bound_exp_declared(c, x, folded));
     }
     /* Where no probe shows it, padding with a value for its score may count or not. */
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols);
     if (unseen)
         *loose += unseen * factor *
-                  exp((double)c->conventions.s_masked_value * s_natural - top + m->loose[r] * fabs(m_natural));
+                  exp((double)c->conventions.s_masked_value * s_natural - top + m_loose[r] * fabs(m_natural));
 }
 
 /* An alpha of which nothing is known is a finite number all the same: what was 0 before it stays 0. */
@@ -95,24 +96,37 @@ VECTOR_UNITS static void add_weights(const double *p, const double *p_loose, int
 }
 
 /* l = alpha l_prev + sum p: (Bc + 6) roundings of the sum of magnitudes, and each operand's own uncertainty. With
-   partial sums in lanes the same holds for what they add up to. */
+   partial sums in lanes the same holds for what they add up to. Where P stands on this tile's maximum its sum counts
+   beta = exp(t - m) times: one rounding more, and beta is uncertain too. */
 void local_l(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *alpha = &s->stage[asc_alpha], *stage = &s->stage[asc_l];
-    const int cols = s->kv_cols;
+    const int cols = s->kv_cols, is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
     for (int r = 0; r < stage->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;
         const double factor = alpha->value[r], factor_loose = alpha_loose(alpha, r), before = s->l_prev[r];
         double want = factor * before;
         double size = fabs(want);
         double loose = factor_loose * fabs(before) + (fabs(factor) + factor_loose) * s->l_prev_loose[r];
-        add_weights(s->l_p + first, s->l_p_loose + first, cols, &want, &size, &loose);
+        double sum = 0;
+        double sum_size = 0;
+        double sum_loose = 0;
         double beyond = 0;
-        add_padding(c, s, r, &beyond, &loose);
-        want += beyond;
-        size += beyond;
+        add_weights(s->l_p + first, s->l_p_loose + first, cols, &sum, &sum_size, &sum_loose);
+        add_padding(c, s, r, &beyond, &sum_loose);
+        sum += beyond;
+        sum_size += beyond;
+        if (is_tile) {
+            sum_loose = (s->beta[r] + s->beta_loose[r]) * sum_loose + s->beta_loose[r] * sum_size;
+            sum *= s->beta[r];
+            sum_size *= s->beta[r];
+        }
+        want += sum;
+        size += sum_size;
+        loose += sum_loose;
         stage->want[LOCAL][r] = statement(want);
-        stage->bound[LOCAL][r] = bound_sum(c->bc) * (size + loose) + loose + (c->bc + 2) * BOUND_TINY;
+        stage->bound[LOCAL][r] =
+            bound_sum(c->bc + is_tile) * (size + loose) + loose + (c->bc + 2 + is_tile) * BOUND_TINY;
     }
 }
 
@@ -134,6 +148,51 @@ VECTOR_UNITS static void join_row(int n, const struct joined_row *row, const dou
         const double loose = factor_loose * fabs(before[i]) + most * before_loose[i] + more[i];
         want[i] = statement(carried + want[i]);
         bound[i] = loose + relative * (size + loose) + tiny;
+    }
+}
+
+/* The sum over the lanes that hold a part of l costs an addition each. */
+static double lanes_loose(const struct oracle_case *c, double l)
+{
+    return c->conventions.l_lanes > 1 ? bound_gamma(c->conventions.l_lanes) * fabs(l) : 0;
+}
+
+/* FlashAttention-1's ways to join one row, p v being in `want`.
+   P stands on this tile's maximum: u = alpha u_prev + beta p v, one operation more in the accumulator's type.
+   U is divided by l after every tile: u = (alpha l_prev u_prev + beta p v) / l, in whatever order. Each of the two
+   terms gets two more factors at most, l_prev and 1 / l, whose own error is 4 u at most (bound_divide): 6 operations
+   more, on the magnitudes, since what is divided may be the terms. An l uncertain by dl moves u by at most |u| dl /
+   (|l| - dl). Where l is 0 no weight was anything else, and u stays 0. */
+static void join_normalized_row(const struct oracle_case *c, const struct judge_scratch *s, int r,
+                                const struct joined_row *row, const double *more)
+{
+    const int divides = c->conventions.u_norm == ASC_U_NORM_TILE, n = c->head_dim;
+    const struct stage *l = &s->stage[asc_l], *u = &s->stage[asc_u];
+    const size_t first = (size_t)r * (size_t)n;
+    const double *before = s->u_prev + first, *before_loose = s->u_prev_loose + first;
+    const double l_prev = s->l_prev[r], l_prev_loose = s->l_prev_loose[r] + lanes_loose(c, l_prev);
+    const double most = fabs(row->factor) + row->factor_loose, beta = s->beta[r], beta_loose = s->beta_loose[r];
+    const double factor = divides ? row->factor * l_prev : row->factor;
+    const double factor_loose = divides ? row->factor_loose * fabs(l_prev) + most * l_prev_loose : row->factor_loose;
+    const double divisor = divides ? l->value[r] : 1, off = divides ? l->loose[r] + lanes_loose(c, divisor) : 0;
+    const double least = fabs(divisor) - off;
+    const double steps = (c->conventions.p_max == ASC_P_MAX_TILE) + 6 * divides;
+    const double relative = row->relative + steps * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
+    double *want = u->want[LOCAL] + first, *bound = u->bound[LOCAL] + first;
+    for (int i = 0; i < n; i++) {
+        const double carried = factor * before[i], raw = (row->size.sums[i] + row->size.lost) * row->size.grown;
+        const double size = fabs(carried) + beta * raw, sum = carried + beta * want[i];
+        const double loose = factor_loose * fabs(before[i]) + (fabs(factor) + factor_loose) * before_loose[i] +
+                             (beta + beta_loose) * more[i] + beta_loose * raw;
+        if (divisor == 0) {
+            want[i] = sum == 0 ? 0 : NAN;
+            bound[i] = 0;
+            continue;
+        }
+        want[i] = statement(sum / divisor);
+        bound[i] = least > 0
+                       ? (loose + relative * (size + loose) + row->tiny + fabs(want[i]) * off) / least + BOUND_TINY
+                       : INFINITY;
     }
 }
 
@@ -169,6 +228,10 @@ void local_u(const struct oracle_case *c, struct judge_scratch *s)
                                  .tiny = product_tiny(accumulator, c->bc + 2) * fmax(1, times),
                                  .size = magnitude_row(&sizes, r, head_dim, cols)};
         row.size.grown *= times;
+        if (c->conventions.p_max == ASC_P_MAX_TILE || c->conventions.u_norm == ASC_U_NORM_TILE) {
+            join_normalized_row(c, s, r, &row, exact ? s->zero : s->sum_abs + first);
+            continue;
+        }
         join_row(head_dim, &row, s->u_prev + first, s->u_prev_loose + first, exact ? s->zero : s->sum_abs + first,
                  want + first, bound + first);
     }
@@ -214,15 +277,14 @@ void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s)
     memcpy(s->u_prev_loose, s->late.bound[LOCAL], bytes);
 }
 
-/* The sum over the lanes that hold a part of l costs an addition each. */
 static double final_l_loose(const struct oracle_case *c, const struct judge_scratch *s, int r)
 {
-    const int lanes = c->conventions.l_lanes;
-    return s->l_prev_loose[r] + (lanes > 1 ? bound_gamma(lanes) * fabs(s->l_prev[r]) : 0);
+    return s->l_prev_loose[r] + lanes_loose(c, s->l_prev[r]);
 }
 
 /* o = u / l, zero in a row without any key. With operands uncertain by du and dl the quotient moves by at most
-   (du + |o| dl) / (|l| - dl). Where U is that of V's codes, o gets their scale: bound_descale. */
+   (du + |o| dl) / (|l| - dl). Where U is that of V's codes, o gets their scale: bound_descale. Of a U that has been
+   divided already, and is not merged with anything, o is the value. */
 void local_o(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *stage = &s->stage[asc_o];
@@ -232,6 +294,12 @@ void local_o(const struct oracle_case *c, struct judge_scratch *s)
         const int empty = schedule_keys(c, r) == 0 && l == 0;
         for (int d = 0; d < stage->cols; d++) {
             const size_t i = (size_t)r * (size_t)stage->cols + (size_t)d;
+            if (merge_leaves_normalized(c)) {
+                const double u = statement(s->u_prev[i]);
+                stage->want[LOCAL][i] = u * times;
+                stage->bound[LOCAL][i] = bound_descale(c, u, s->u_prev_loose[i], times);
+                continue;
+            }
             const double want = empty ? 0 : l != 0 ? statement(s->u_prev[i] / l) : NAN;
             const double moved = least > 0 ? (s->u_prev_loose[i] + fabs(want) * l_loose) / least : INFINITY;
             stage->want[LOCAL][i] = want * times;

@@ -27,6 +27,27 @@ static int is_split(const struct oracle_case *c)
     return c->kv_splits > 1;
 }
 
+static int sink_comes_last(const struct oracle_case *c)
+{
+    return c->has_sink && c->conventions.l_sink != ASC_SINK_START;
+}
+
+int merge_leaves_normalized(const struct oracle_case *c)
+{
+    return c->conventions.u_norm == ASC_U_NORM_TILE && !is_split(c) && !sink_comes_last(c);
+}
+
+/* U as it is before it is divided by l, where it was. */
+static void take_back_l(const struct oracle_case *c, struct judge_scratch *s)
+{
+    for (int i = 0; i < c->in_q.rows * c->head_dim && c->conventions.u_norm == ASC_U_NORM_TILE; i++) {
+        const double l = s->l_prev[i / c->head_dim], u = s->u_prev[i];
+        s->u_prev[i] = l * u;
+        s->u_prev_loose[i] = fabs(l) * s->u_prev_loose[i] + BOUND_U * fabs(l * u) +
+                             s->l_prev_loose[i / c->head_dim] * (fabs(u) + s->u_prev_loose[i]);
+    }
+}
+
 static struct merged merged_of(const struct judge_scratch *s, enum side side)
 {
     if (side == LOCAL)
@@ -111,6 +132,7 @@ void merge_local(const struct oracle_case *c, struct judge_scratch *s)
     const double natural = values_natural_m(c);
     if (!is_split(c))
         return;
+    take_back_l(c, s);
     for (int r = 0; r < c->in_q.rows; r++) {
         const double m = s->m_prev[r] * natural, l = s->l_prev[r];
         const size_t first = (size_t)r * (size_t)c->head_dim;
@@ -182,11 +204,6 @@ static struct sunk sink_into(const struct oracle_case *c, double m, double frame
     return sunk;
 }
 
-static int sink_comes_last(const struct oracle_case *c)
-{
-    return c->has_sink && c->conventions.l_sink != ASC_SINK_START;
-}
-
 static void scale_row(double *values, int r, int head_dim, double factor)
 {
     for (int d = 0; d < head_dim && factor != 1; d++)
@@ -243,6 +260,8 @@ void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
         memcpy(s->l_prev_loose, from.l_loose, row_bytes);
         memcpy(s->u_prev, from.u, value_bytes);
         memcpy(s->u_prev_loose, from.u_loose, value_bytes);
+    } else if (sink_comes_last(c)) {
+        take_back_l(c, s);
     }
     if (sink_comes_last(c))
         sink_local(c, s);

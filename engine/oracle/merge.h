@@ -8,6 +8,8 @@
    o| <= sum share_s |o_s| d_s + |o| (sum share_s d_s + error of lse), which is what (U's uncertainty + |o| L's) / L
    gives with uncertainties sum w |u_s| d_s and sum w l_s d_s.
 
+   A U that was divided by l after every tile is o_s: u_s = l_s o_s, which rounds once more than what is said above.
+
    A split without any key has l_s = 0 and weighs nothing, whatever its m. */
 #ifndef ORACLE_MERGE_H
 #define ORACLE_MERGE_H
@@ -24,5 +26,8 @@ void merge_truth(const struct oracle_case *c, struct judge_scratch *s);
 /* Behind the last split: the state is the merged one, and holds a sink that is added at the end. */
 void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s);
 void merge_finish_truth(const struct oracle_case *c, struct judge_scratch *s);
+
+/* 1: U was divided by l after every tile, and is not merged with anything: o is the last one. */
+int merge_leaves_normalized(const struct oracle_case *c);
 
 #endif

@@ -222,7 +222,9 @@ static int operand_has(const struct walk *w, int step, enum asc_channel ch, int 
     case asc_l:
         return w->p[row] || has(w, asc_alpha, kv, row, 0) || has_before(w, step, asc_l, row, 0);
     case asc_u:
-        return w->p[row] || w->v[col] || alpha_of_u_has(w, step, row) || has_before(w, step, asc_u, row, col);
+        return w->p[row] || w->v[col] || alpha_of_u_has(w, step, row) || has_before(w, step, asc_u, row, col) ||
+               (c->conventions.u_norm == ASC_U_NORM_TILE &&
+                (has(w, asc_l, kv, row, 0) || has_before(w, step, asc_l, row, 0)));
     default:
         return 0;
     }

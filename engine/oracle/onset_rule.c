@@ -289,6 +289,21 @@ static enum rule explain_alpha(const struct explaining *e)
     return root->value == INFINITY && exp(x + fabs(off)) >= FLT_MAX ? RULE_EXP_OVERFLOW : RULE_UNKNOWN;
 }
 
+/* The largest captured score of the row in this tile, in S's unit; NaN scores are dropped. */
+static double top_score(const struct explaining *e, int *any)
+{
+    const int cols = onset_cols(e->map, asc_s, e->root->kv);
+    double top = -INFINITY;
+    *any = 0;
+    for (int col = 0; col < cols; col++) {
+        int known;
+        const double s = value_at(e->c, asc_s, e->root->kv, e->root->row, col, &known);
+        *any |= known;
+        top = s > top ? s : top;
+    }
+    return top;
+}
+
 static enum rule explain_p(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
@@ -296,7 +311,14 @@ static enum rule explain_p(const struct explaining *e)
     const int seen =
         root->col >= schedule_hidden(c, root->row, root->kv) && root->col < schedule_visible(c, root->row, root->kv);
     note_at(e, OPERAND_S, asc_s, root->kv, root->col);
-    note_at(e, OPERAND_M, asc_m, root->kv, 0);
+    if (c->conventions.p_max == ASC_P_MAX_TILE) {
+        int any;
+        const double top = top_score(e, &any);
+        if (any && !values_mask_later(c) && !values_natural_later(c))
+            note(root, OPERAND_M, top * values_natural_s(c) / values_natural_m(c));
+    } else {
+        note_at(e, OPERAND_M, asc_m, root->kv, 0);
+    }
     if (is_known(root, OPERAND_S) && values_mask_later(c) && !seen)
         note(root, OPERAND_S, -INFINITY);
     if (is_nobodys(e))
@@ -318,19 +340,24 @@ static enum rule explain_p(const struct explaining *e)
 
 static enum rule explain_m(const struct explaining *e)
 {
-    const int cols = onset_cols(e->map, asc_s, e->root->kv);
     note_before(e, OPERAND_M_PREV, asc_m, 0);
-    double top = -INFINITY;
-    int any = 0;
-    for (int col = 0; col < cols; col++) {
-        int known;
-        const double s = value_at(e->c, asc_s, e->root->kv, e->root->row, col, &known);
-        any |= known;
-        top = s > top ? s : top;
-    }
+    int any;
+    const double top = top_score(e, &any);
     if (any)
         note(e->root, OPERAND_S, top);
     return is_nobodys(e) ? RULE_UNWRITTEN : RULE_UNKNOWN;
+}
+
+/* What a sum of weights counts in l and U: 1, or exp(t - m) where P stands on its tile's maximum; NaN: not known. */
+static double beta_of(const struct explaining *e)
+{
+    int any, known;
+    if (e->c->conventions.p_max != ASC_P_MAX_TILE)
+        return 1;
+    const double top = top_score(e, &any), m = value_at(e->c, asc_m, e->root->kv, e->root->row, 0, &known);
+    if (!any || !known || values_mask_later(e->c) || values_natural_later(e->c))
+        return NAN;
+    return top == -INFINITY ? 0 : exp(top * values_natural_s(e->c) - m * values_natural_m(e->c));
 }
 
 /* The weights of the row: their sum, and the largest. 0: not recorded. */
@@ -362,7 +389,7 @@ static enum rule explain_l(const struct explaining *e)
         return RULE_UNWRITTEN;
     if (!weights || !is_known(root, OPERAND_ALPHA) || !is_known(root, OPERAND_L_PREV))
         return RULE_UNKNOWN;
-    const double l = root->operand[OPERAND_ALPHA] * root->operand[OPERAND_L_PREV] + sum;
+    const double l = root->operand[OPERAND_ALPHA] * root->operand[OPERAND_L_PREV] + beta_of(e) * sum;
     return rule_of_conversion(DTYPE_F32, l * (1 + bound_sum(e->c->bc)));
 }
 
@@ -414,9 +441,15 @@ static enum rule explain_u(const struct explaining *e)
     const enum rule of_p = values_p_type(c, &t) ? rule_of_conversion(t, largest) : RULE_UNKNOWN;
     if (of_p != RULE_UNKNOWN)
         return of_p;
+    if (c->conventions.u_norm == ASC_U_NORM_TILE) {
+        note_at(e, OPERAND_L, asc_l, root->kv, 0);
+        if (is_known(root, OPERAND_L) && root->operand[OPERAND_L] == 0)
+            return p.sum == 0 ? RULE_QUOTIENT : RULE_DIVISION;
+        return rule_of_sum(e, &p, 0);
+    }
     const double before = is_known(root, OPERAND_U_PREV) ? root->operand[OPERAND_U_PREV] : 0;
     const double carried = before * (is_known(root, OPERAND_ALPHA) && !rescaled ? root->operand[OPERAND_ALPHA] : 1);
-    const enum rule narrow = rule_of_conversion(type_of(e), carried + p.sum);
+    const enum rule narrow = rule_of_conversion(type_of(e), carried + beta_of(e) * p.sum);
     return narrow != RULE_UNKNOWN ? narrow : rule_of_sum(e, &p, carried);
 }
 

@@ -18,8 +18,9 @@ static int weight_is_right(const struct oracle_case *c, const struct judge_scrat
                            int col)
 {
     const size_t at = (size_t)(row * p->row_stride + col);
-    const double got = dtype_load(p->dtype, p->data, at), m = s->stage[asc_m].value[row] * values_natural_m(c);
-    const double m_loose = s->stage[asc_m].loose[row] * fabs(values_natural_m(c));
+    const double *frame_loose, *frame = local_p_frame(c, s, &frame_loose);
+    const double got = dtype_load(p->dtype, p->data, at), m = frame[row] * values_natural_m(c);
+    const double m_loose = frame_loose[row] * fabs(values_natural_m(c));
     double score = -INFINITY;
     if (got == 0 || !values_element_written(p, at))
         return 1;

@@ -160,7 +160,7 @@ static void add_ul(const struct work *x, int kv, struct path_tile *tile)
     const int own = u->data && l->data && tile->visited && x->run->conventions.u_phase == ASC_U_AFTER_PV;
     const double times = codes_o_times(x->run);
     for (int r = 0; r < x->n.rows; r++) {
-        const double sum = own ? captured_l(l, r) : 0;
+        const double sum = !own ? 0 : x->run->conventions.u_norm == ASC_U_NORM_TILE ? 1 : captured_l(l, r);
         if (!(truth->l[r] > 0))
             continue;
         for (int d = 0; d < x->n.dim; d++) {

@@ -172,7 +172,8 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
     int n = 0;
     if (ch == asc_s)
         finishes = score_factors(c, factors);
-    else if (c->conventions.u_phase == ASC_U_RESCALED || c->conventions.v_descale == ASC_V_PRODUCT)
+    else if (c->conventions.u_phase == ASC_U_RESCALED || c->conventions.v_descale == ASC_V_PRODUCT ||
+             c->conventions.p_max == ASC_P_MAX_TILE || c->conventions.u_norm == ASC_U_NORM_TILE)
         finishes = 0;
     for (int i = 0; i < d->n; i++)
         for (int finish = 0; finish < finishes; finish++) {

@@ -221,8 +221,10 @@ static enum rounding_reason bars_s(const struct rounding_head *h)
 static enum rounding_reason bars_u(const struct rounding_head *h)
 {
     const struct judge_scratch *s = h->s;
+    const struct asc_conventions *conventions = &h->c->conventions;
     const int exact = s->stage[asc_p].recorded && s->pv_p_exact && s->stage[asc_alpha].recorded &&
-                      s->stage[asc_alpha].exact && !s->unseen_v && h->c->conventions.u_phase != ASC_U_RESCALED;
+                      s->stage[asc_alpha].exact && !s->unseen_v && conventions->u_phase != ASC_U_RESCALED &&
+                      conventions->p_max != ASC_P_MAX_TILE && conventions->u_norm != ASC_U_NORM_TILE;
     return exact && all_zero(s->u_prev_loose, h->c->in_q.rows * h->c->head_dim) ? ROUNDING_CLEAR : ROUNDING_OPERANDS;
 }
 
@@ -346,7 +348,8 @@ static void drift_tile(struct rounding_head *h, const struct tile_detail *d)
                 along += d->got[i] * d->want_global[i];
                 size += d->want_global[i] * d->want_global[i];
             }
-            drift_add(output, along / size / h->l_ratio[r] - 1);
+            const int divided = h->c->conventions.u_norm == ASC_U_NORM_TILE;
+            drift_add(output, along / size / (divided ? 1 : h->l_ratio[r]) - 1);
         }
     }
 }

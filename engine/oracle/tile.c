@@ -62,6 +62,8 @@ void tile_local(const struct oracle_case *c, struct judge_scratch *s)
             tile_padding(c, s);
             local_use_scores(c, s);
         }
+        if (tile_stages[i] == asc_m)
+            local_tile_top(c, s);
         if (tile_stages[i] == asc_alpha)
             local_rescale_u(c, s);
         if (tile_stages[i] == asc_p)

@@ -4,6 +4,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/merge.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -299,6 +300,28 @@ static double weight_limit(const struct oracle_case *c, double shift, double fol
     }
 }
 
+/* What P of a row stands on in this run where that is this tile's maximum: the one of the scores that were captured, if
+   it can serve. */
+struct tile_frame {
+    double top;   /* natural; -inf: the row sees nothing of the tile */
+    double loose; /* relative uncertainty of exp(-top) */
+};
+
+static struct tile_frame tile_frame(const struct oracle_case *c, const struct judge_scratch *s, int r)
+{
+    const int cols = s->kv_cols, recorded = s->stage[asc_s].recorded;
+    const double natural = values_natural_m(c), captured = recorded ? s->tile_top[r] * natural : NAN;
+    double top = local_m_start(c) * natural;
+    double top_bound = 0;
+    raise_top(s->true_s + (size_t)r * (size_t)cols, s->true_s_bound + (size_t)r * (size_t)cols, cols, s->true_s_natural,
+              &top, &top_bound);
+    if (counted_padding(c, s))
+        top = fmax(top, masked_score(c));
+    if (fabs(captured - top) <= FRAME_REACH)
+        return (struct tile_frame){captured, fmin(bound_expm1(s->tile_top_loose[r] * fabs(natural)), FRAME_LOST)};
+    return (struct tile_frame){top, recorded || top == -INFINITY ? 0 : fmin(bound_expm1(top_bound), FRAME_LOST)};
+}
+
 struct weight_sums {
     double weight, error;
     int seen; /* keys that are not masked */
@@ -318,13 +341,27 @@ VECTOR_UNITS static void expect_weights(const struct weight_row *row, const doub
     *sums = (struct weight_sums){vector_sum(weight, row->n), vector_sum(error, row->n), seen};
 }
 
+/* Weights of a row from the frame of its tile's maximum into that of max, taken in by a beta that errs by `beta`; and
+   what they add up to. */
+VECTOR_UNITS static void carry_weights(int n, double scale, double beta, double tiny, double *restrict weight,
+                                       double *restrict error, struct weight_sums *sums)
+{
+    for (int i = 0; i < n; i++) {
+        error[i] = scale * (error[i] + (weight[i] + error[i]) * beta) + (weight[i] > 0 ? tiny : 0);
+        weight[i] *= scale;
+    }
+    sums->weight = vector_sum(weight, n);
+    sums->error = vector_sum(error, n);
+}
+
 /* Weights of the tile: w and its error relative to max, p in the frame; and the running sum. */
 static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *p = &s->stage[asc_p], *l = &s->stage[asc_l];
     const int cols = s->kv_cols, padding = counted_padding(c, s), converts = scores_convert(c);
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols);
-    const double relative = bound_sum(c->bc), factor = truth_offset(c);
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
+    const double relative = bound_sum(c->bc + is_tile), factor = truth_offset(c);
     enum dtype t;
     double unit = 0;
     double half_tiny = 0;
@@ -335,30 +372,40 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
         const double top = s->max[r], frame = s->frame[r], loose = s->frame_loose[r];
         const double shift = s->shift[r];
         const double folded = local_folded(c, frame) + bound_offset(c), tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
-        const double limit = weight_limit(c, shift, folded), step = half_tiny / (shift * factor);
+        const double limit = weight_limit(c, shift, folded);
+        const struct tile_frame own = is_tile ? tile_frame(c, s, r) : (struct tile_frame){0};
+        const double own_folded = local_folded(c, own.top) + bound_offset(c);
+        const int takes_in = is_tile && own.top != -INFINITY && top != -INFINITY;
+        const double beta = takes_in ? bound_expm1(bound_exp_declared(c, own.top - frame, folded) + BOUND_U) : 0;
+        s->p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);
+        const double step = half_tiny * s->p_unit[r];
         double sum = s->decay[r] * s->sum[r];
         double error = (s->decay[r] + s->decay_error[r]) * s->sum_error[r] + s->decay_error[r] * s->sum[r];
         const struct weight_row row = {.score = s->true_s + first,
                                        .loose = s->true_s_bound + first,
                                        .n = cols,
                                        .natural = s->true_s_natural,
-                                       .top = top,
-                                       .frame = frame,
-                                       .folded = folded,
+                                       .top = is_tile ? own.top : top,
+                                       .frame = is_tile ? own.top : frame,
+                                       .folded = is_tile ? own_folded : folded,
                                        .converts = converts,
                                        .factor = 1,
-                                       .limit = limit,
-                                       .tiny = tiny};
+                                       .limit = is_tile ? most_weight(c, own_folded) + 1 : limit,
+                                       .tiny = is_tile ? fmax(1, 1 / factor) * BOUND_TINY : tiny};
         struct weight_sums sums = {0};
         weight_row(c, &row, s->weight + first, s->weight_error + first);
-        expect_weights(&row, s->weight + first, s->weight_error + first, factor * shift, loose, p->want[GLOBAL] + first,
-                       p->bound[GLOBAL] + first, &sums);
+        expect_weights(&row, s->weight + first, s->weight_error + first, is_tile ? factor : factor * shift,
+                       is_tile ? own.loose : loose, p->want[GLOBAL] + first, p->bound[GLOBAL] + first, &sums);
+        if (is_tile)
+            carry_weights(cols, s->p_unit[r] * factor, beta, 2 * tiny, s->weight + first, s->weight_error + first,
+                          &sums);
         sum += sums.weight;
         error += sums.error + unit * (sums.weight + sums.error) + step * sums.seen;
         error += unseen ? unseen * fmin(exp(masked_score(c) - top), limit) : 0;
         if (padding) {
             sum += padding * exp(masked_score(c) - top);
-            error += padding * exp(masked_score(c) - top) * bound_exp_declared(c, masked_score(c) - frame, folded);
+            error +=
+                padding * exp(masked_score(c) - top) * (bound_exp_declared(c, masked_score(c) - frame, folded) + beta);
         }
         error += relative * (sum + error);
         s->sum[r] = sum;
@@ -418,14 +465,15 @@ void truth_end(const struct oracle_case *c, struct judge_scratch *s)
         }
         const double sum = s->sum[r], error = s->sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
         const double least = sum - error;
+        const int divides = !merge_leaves_normalized(c);
         for (int d = 0; d < o->cols; d++) {
             const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
             const double want = s->out[i] / sum;
             const double moved = least > 0 ? (s->out_error[i] + fabs(want) * error) / least : INFINITY;
             o->want[GLOBAL][i] = want * times;
             /* However uncertain the weights, o is a mean of V with weights rounded by less than a half each way. */
-            o->bound[GLOBAL][i] =
-                bound_descale(c, want, bound_divide(want) + fmin(moved, fabs(want) + 2 * s->out_top[d]), times);
+            o->bound[GLOBAL][i] = bound_descale(
+                c, want, (divides ? bound_divide(want) : 0) + fmin(moved, fabs(want) + 2 * s->out_top[d]), times);
         }
         const double ln_sum = log(sum), frame = s->frame[r], want = s->max[r] + ln_sum;
         const double own = bound_lse(fabs(frame) + fabs(offset), s->max[r] - frame + ln_sum + offset, want) +

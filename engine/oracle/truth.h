@@ -14,7 +14,14 @@
    gamma(Bc+6) (L_j + E_j) with decay = exp(M_(j-1) - M_j): the previous error is carried along, alpha's own error falls
    on what l was, each weight's error falls on the sum, and the additions round what they add. u:  the same with w |v|
    for w and A for L. o = u / l:  |o^ - o| <= (E_u + |o| E_l) / (L - E_l), then the division's own error lse = m + ln l:
-   -ln(1 - E_l / L), then its own error. */
+   -ln(1 - E_l / L), then its own error.
+
+   Where P stands on the maximum of its own tile, T (convention p_max), p is w exp(M - T) and errs by d as before, the
+   exponential's argument being s - T; l and u take it in times b = exp(T - F), which errs by e_b, and one operation
+   rounds: a weight's part in E is then w (d + expm1(e_b + u)), and T itself cancels out of p b. Where U is divided by l
+   after every tile (u_norm), N_j = u^_j l^_j is an unnormalized U: N_j = (alpha^ N_(j-1) + p^ v) (1 + 6 u), the six
+   being the operations of a step beyond alpha u_prev + p v, so that E_u is that of U with six roundings more a step; and
+   |u^ - u| <= (E_u + |u| E_l) / (L - E_l) as for o. */
 #ifndef ORACLE_TRUTH_H
 #define ORACLE_TRUTH_H
 

@@ -37,9 +37,8 @@ static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
     bound_narrow(t, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * s->kv_cols; i++) {
         const int r = i / s->kv_cols;
-        const double shift = truth_offset(c) * s->shift[r];
         if (s->weight[i] > 0 || s->weight_error[i] > 0)
-            s->weight_error[i] += unit * (s->weight[i] + s->weight_error[i]) + half_tiny / shift;
+            s->weight_error[i] += unit * (s->weight[i] + s->weight_error[i]) + half_tiny * s->p_unit[r];
     }
 }
 
@@ -51,16 +50,16 @@ static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, 
     const int rows = c->in_q.rows, cols = s->kv_cols;
     const double least = product_size(c->conventions.acc_u, BOUND_TINY);
     for (int r = 0; r < rows; r++) {
-        const double shift = truth_offset(c) * s->shift[r];
+        const double least_weight = least * s->p_unit[r];
         lost[r] = 0;
         if (least <= BOUND_TINY)
             continue;
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
-            if (s->weight[i] > 0 && s->weight[i] * shift < least)
-                s->weight_error[i] += relative * least / shift;
+            if (s->weight[i] > 0 && s->weight[i] < least_weight)
+                s->weight_error[i] += relative * least_weight;
         }
-        lost[r] = relative * least * (s->sum[r] + cols / shift);
+        lost[r] = relative * (least * s->sum[r] + cols * least_weight);
     }
 }
 
@@ -121,12 +120,32 @@ VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *rest
     }
 }
 
+/* U of one row that was divided by l: out / sum, within what is said of u_norm in truth.h. However uncertain the
+   weights, it is a mean of V. */
+static void divide_row(const struct oracle_case *c, const struct judge_scratch *s, int r, double tiny, double *want,
+                       double *bound)
+{
+    const int lanes = c->conventions.l_lanes;
+    const size_t first = (size_t)r * (size_t)c->head_dim;
+    const double sum = s->sum[r], off = s->sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+    const double least = sum - off, l = truth_offset(c) * sum * s->shift[r];
+    for (int d = 0; d < c->head_dim; d++) {
+        const double u = sum > 0 ? s->out[first + (size_t)d] / sum : 0;
+        const double moved = least > 0 ? (s->out_error[first + (size_t)d] + fabs(u) * off) / least : INFINITY;
+        want[d] = u;
+        bound[d] = sum > 0 ? fmin(moved, fabs(u) + 2 * s->out_top[d]) + tiny * (1 + 1 / l) : 0;
+    }
+}
+
 void truth_u(const struct oracle_case *c, struct judge_scratch *s)
 {
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE, divides = c->conventions.u_norm == ASC_U_NORM_TILE;
     struct stage *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->kv_cols, head_dim = c->head_dim;
     const double *v = s->in_v, *size_v = s->in_v_size;
-    const double relative = product_accumulate(c), factor = truth_offset(c), times = s->times_v;
+    const double relative =
+        product_accumulate(c) + (is_tile + 6 * divides) * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
+    const double factor = truth_offset(c), times = s->times_v;
     const struct magnitude_sums sizes = {s->weighed_sizes, s->weighed_unit},
                                 errors = {s->magnitude_c, s->magnitude_unit};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
@@ -155,9 +174,11 @@ void truth_u(const struct oracle_case *c, struct judge_scratch *s)
                                .tiny = fmax(1, factor) * fmax(1, times) * c->bc * BOUND_TINY,
                                .size = magnitude_row(&sizes, r, head_dim, cols),
                                .error = magnitude_row(&errors, r, head_dim, cols)};
-        row.size.grown *= times * (s->weighed_p ? as_weighed / shift : 1);
+        row.size.grown *= times * (s->weighed_p ? as_weighed * s->p_unit[r] : 1);
         row.error.grown *= times;
         sum_row(head_dim, &row, s->out + first, s->out_size + first, s->out_error + first,
                 s->lossy_v ? s->sum_abs + first : s->zero, want + first, bound + first);
+        if (divides)
+            divide_row(c, s, r, row.tiny, want + first, bound + first);
     }
 }

@@ -89,6 +89,49 @@ class Terms(unittest.TestCase):
             status, text = run("run", "tests/terms/warps.cu", "--patch", file.name, "--shape", "1,1,40,130,64")
         self.assertEqual((status, "FAIL" in text), (1, True), text)
 
+    def test_flash_attention_1(self):
+        """Its two recurrences, both and each alone: clean as declared, isolated too, wrong where neither is."""
+        self.random_runs("fa1", 50, "shape.layout=BHLD")
+        for define in ((), ("-D", "U_TILE=0"), ("-D", "P_TILE=0")):
+            for shape in ("1,1,40,100,64", "1,1,100,50,64"):
+                for pair in ("shape.causal=none", "shape.causal=bottom-right", "fill.q.kind=large-logits"):
+                    status, text = run("run", "tests/terms/fa1.cu", *define, "--shape", shape, *settings(pair))
+                    self.assertEqual((status, "CLEAN" in text), (0, True), text)
+            status, text = run("run", "tests/terms/fa1.cu", *define, "--shape", "1,2,50,130,64", "--isolate", "l")
+            self.assertEqual((status, "CLEAN" in text), (0, True), text)
+            status, text = run("run", "tests/terms/fa1.cu", *define, "-D", "DECLARED=0", "--shape", "1,1,40,100,64")
+            self.assertEqual(status, 1, text)
+
+    def test_mistakes_of_flash_attention_1(self):
+        for mistake, define, stage, tile in (("OLD_O_NOT_RESCALED", (), "u", 1), ("OLD_O_NOT_RESCALED", ("-D", "P_TILE=0"), "u", 1),
+                                             ("DIVIDED_BY_PREVIOUS_L", (), "u", 1), ("MAX_NOT_CARRIED", (), "m", 1),
+                                             ("PV_NOT_RESCALED", ("-D", "U_TILE=0"), "u", 1)):
+            status, text = run("run", "tests/terms/fa1.cu", *define, "-D", f"MISTAKE={mistake}", "--shape", "1,1,40,100,64")
+            self.assertEqual(status, 1, text)
+            found = next(line for line in text.splitlines() if line.startswith("local")).split()[1:]
+            stages = ("q", "k", "v", "s", "m", "alpha", "p", "l", "u", "o", "lse")
+            self.assertEqual([name for name, mark in zip(stages, found) if mark == "bad"], [stage], text)
+            self.assertRegex(text, f"is the first bad stage, from batch 0, head 0, q tile 0, kv tile {tile} on")
+        status, text = run("run", "tests/terms/fa1.cu", "-D", "MISTAKE=UNGUARDED", "--shape", "1,1,100,50,64",
+                           *settings("shape.causal=bottom-right"))
+        self.assertIn("NaN begins at U", text)
+        self.assertIn("0 is divided by 0", text)
+
+    def test_conventions_that_exclude_each_other(self):
+        patch = """--- a/tests/terms/fa1.cu
++++ b/tests/terms/fa1.cu
+@@ -147,2 +147,3 @@
+     kernel.conventions.u_norm = DECLARED && U_TILE ? ASC_U_NORM_TILE : ASC_U_NORM_END;
++    kernel.conventions.u_phase = ASC_U_RESCALED;
+ }
+"""
+        with tempfile.NamedTemporaryFile("w", suffix=".patch") as file:
+            file.write(patch)
+            file.flush()
+            status, text = run("run", "tests/terms/fa1.cu", "--patch", file.name, "--shape", "1,1,40,130,64")
+        self.assertNotEqual(status, 0, text)
+        self.assertIn("u_norm per-tile and u_phase after-rescale exclude each other", text)
+
     def test_without_terms(self):
         """None of it: what takes sinks and biases does without."""
         self.random_runs("split", 30)

@@ -96,7 +96,12 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     }
     const int low = s->mistake == M_TOO_LOW && run->last_kv < 0;
     const float frame = run_policy(run, *m, top) - (low ? 100 : 0), alpha = run_alpha(run, *m, frame);
-    const float stand = s->mistake == M_LEFT_BEHIND ? top : frame;
+    const int is_tile = conventions->p_max == ASC_P_MAX_TILE;
+    float tile_top = conventions->m_empty == ASC_EMPTY_FINITE ? conventions->m_start : -INFINITY;
+    for (int c = 0; c < bc; c++)
+        tile_top = run_max(s, tile_top, score[c]);
+    const float beta = !is_tile ? 1 : tile_top == -INFINITY ? 0 : run_exp(run, tile_top, to_m, frame);
+    const float stand = s->mistake == M_LEFT_BEHIND ? top : is_tile && s->mistake != P_RUNNING_MAX ? tile_top : frame;
     for (int c = 0; c < bc; c++) {
         p[c] = stand == -INFINITY || score[c] == -INFINITY ? 0 : run_exp(run, score[c], to_m, stand);
         if (stand == -INFINITY && s->wrong_number == EXP_UNGUARDED)
@@ -115,15 +120,24 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     float sums[64] = {0};
     for (int c = 0; c < bc; c++)
         sums[c % at->lanes] += conventions->l_from == ASC_L_ROUNDED ? round_to(run_p_type(s), p[c]) : p[c];
-    for (int lane = 0; lane < at->lanes; lane++)
-        l[lane] = l[lane] * l_alpha + (kept ? 0 : sums[lane]);
+    float l_before = 0, l_after = 0;
+    for (int lane = 0; lane < at->lanes; lane++) {
+        l_before += l[lane];
+        l[lane] = l[lane] * l_alpha + (kept ? 0 : sums[lane] * (s->mistake == L_BETA_FORGOTTEN ? 1 : beta));
+        l_after += l[lane];
+    }
+    const int divides = conventions->u_norm == ASC_U_NORM_TILE;
+    const float u_beta = s->mistake == U_BETA_FORGOTTEN ? 1 : beta;
+    const float divisor = s->mistake == U_PREVIOUS_L ? l_before : l_after;
+    const float u_factor = divides && s->mistake != U_L_PREV_LEFT ? u_alpha * l_before : u_alpha;
     if (s->mistake == U_KEY_MISSING)
         p[valid / 2] = 0;
     for (int c = 0; c < bc; c++)
         p[c] = round_to(run_p_type(s), p[c]);
     for (int d = 0; d < D; d++)
-        rescaled[d] = core == TENSOR_CORE_H100_F16 ? round_to(DTYPE_F16, u[d] * u_alpha) : u[d] * u_alpha;
-    const int carries = s->join == PRODUCT_CARRIES && !(has_codes(s) && conventions->v_descale == ASC_V_PRODUCT);
+        rescaled[d] = core == TENSOR_CORE_H100_F16 ? round_to(DTYPE_F16, u[d] * u_factor) : u[d] * u_factor;
+    const int carries = s->join == PRODUCT_CARRIES && !is_tile && !divides &&
+                        !(has_codes(s) && conventions->v_descale == ASC_V_PRODUCT);
     if (s->core)
         run_product(core, run_p_type(s), p, bc, &at->v, carries ? rescaled : NULL, added);
     for (int d = 0; d < D; d++) {
@@ -131,7 +145,18 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
         if (real_row && conventions->u_phase == ASC_U_RESCALED && run->last_kv >= 0)
             run_record(run, asc_u, run->last_kv, (size_t)(r * D + d), before);
         const float times = run_scale_of_tile(run, kv);
-        if (has_codes(s) && conventions->v_descale == ASC_V_PRODUCT)
+        if (is_tile || divides) {
+            const float sum = s->core ? added[d] : sum_products(s, p, v + d, s->skips_padding ? valid : bc, D, 0);
+            const float scaled = sum * (has_codes(s) && conventions->v_descale == ASC_V_PRODUCT ? times : 1);
+            const float inverse = 1 / divisor;
+            /* Divided as a whole, or term by term. */
+            if (divides && divisor == 0 && s->mistake != U_UNGUARDED)
+                u[d] = 0;
+            else if (divides && s->summing == SUM_BACKWARD)
+                u[d] = before * inverse + scaled * (u_beta * inverse);
+            else
+                u[d] = (before + u_beta * scaled) / (divides ? divisor : 1);
+        } else if (has_codes(s) && conventions->v_descale == ASC_V_PRODUCT)
             u[d] = before + (s->core ? added[d] : sum_products(s, p, v + d, bc, D, 0)) * times;
         else if (!s->core)
             u[d] = sum_products(s, p, v + d, s->skips_padding ? valid : bc, D, before);

@@ -68,7 +68,14 @@ enum mistake {
     SOFTCAP_FORGOTTEN,
     K_ROW_SWAPPED,
     V_ELEMENT_LOST,
-    MISTAKES
+    MISTAKES,
+    /* of kernels whose P stands on its tile's maximum, or whose U is divided by l after every tile */
+    L_BETA_FORGOTTEN,
+    U_BETA_FORGOTTEN,
+    U_PREVIOUS_L,  /* divided by l before this tile */
+    U_L_PREV_LEFT, /* the old U is not taken back to what it was before it was divided */
+    P_RUNNING_MAX, /* against m, where the tile's maximum is declared, taken in as if it were */
+    U_UNGUARDED    /* 0 / 0 in rows that have seen no key */
 };
 
 /* Mistakes about sinks, biases and splits. */

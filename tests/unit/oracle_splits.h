@@ -14,13 +14,27 @@ static inline float truncate_f16(float x)
 struct ending {
     float m, l;
     const float *u; /* [D] */
+    int divided;    /* 1: u is divided by l already */
 };
+
+/* What o or u of a split is, its own or by l. */
+static inline float ending_o(const struct ending *end, int d)
+{
+    return end->divided ? end->u[d] : end->u[d] / end->l;
+}
+
+static inline float ending_u(const struct ending *end, int d)
+{
+    return end->divided ? end->u[d] * end->l : end->u[d];
+}
 
 static inline struct ending run_ending(const struct kernel_run *run, const struct state *at, int r)
 {
     const struct spec *s = &run->spec;
     const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run_folded_scale(run));
-    struct ending end = {.m = at->m[r] * natural, .u = at->u + (ptrdiff_t)r * s->head_dim};
+    struct ending end = {.m = at->m[r] * natural,
+                         .u = at->u + (ptrdiff_t)r * s->head_dim,
+                         .divided = s->conventions.u_norm == ASC_U_NORM_TILE};
     for (int lane = 0; lane < at->lanes; lane++)
         end.l += at->l[(ptrdiff_t)r * at->lanes + lane];
     return end;
@@ -59,7 +73,7 @@ static inline void run_merge(const struct kernel_run *run, const struct state *s
             continue;
         *l += weight * end.l;
         for (int d = 0; d < D; d++)
-            u[d] += weight * end.u[d];
+            u[d] += weight * ending_u(&end, d);
     }
 }
 
@@ -90,7 +104,7 @@ static inline void run_merge_lse(const struct kernel_run *run, const struct stat
         for (int i = 0; i < n; i++) {
             const struct ending end = run_ending(run, &splits[i], r);
             const float weight = s->wrong_term == SPLIT_EQUAL_WEIGHTS ? 1 / (float)n : expf(lse[i] - *m);
-            u[d] += end.l > 0 ? weight * (end.u[d] / end.l) : 0;
+            u[d] += end.l > 0 ? weight * ending_o(&end, d) : 0;
         }
     }
 }
@@ -158,7 +172,11 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
             run_merge_wrongly(run, splits, n, r, u);
         if (run_sink_last(s) && !by_lse && l > 0)
             l += ldexpf(expf(run_sink(run) - m_natural), s->conventions.p_offset);
-        const float inverse = l > 0 || s->wrong_number == O_UNGUARDED ? 1 / l : l == 0 ? 0 : l;
+        /* Divided after every tile, merged with nothing: the output is there. */
+        const int leaves = s->conventions.u_norm == ASC_U_NORM_TILE && s->kv_splits < 2 && !run_sink_last(s);
+        for (int d = 0; d < D && leaves; d++)
+            u[d] = splits[0].u[r * D + d];
+        const float inverse = leaves ? 1 : l > 0 || s->wrong_number == O_UNGUARDED ? 1 / l : l == 0 ? 0 : l;
         float lse = m_natural + (by_lse ? 0 : logf(fmaxf(l, FLT_TRUE_MIN)) - (float)(s->conventions.p_offset * M_LN2));
         if (s->wrong_term == SINK_NOT_IN_LSE)
             lse = logf(expf(lse) - expf(s->sink));

@@ -51,7 +51,11 @@ static void right_kernels_keep_them(void **state)
         {.m_policy = ASC_M_LAGGING, .m_lag = 8, .m_empty = ASC_EMPTY_FINITE, .m_start = -1e30F},
         {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .l_sink = ASC_SINK_START, .alpha_first = ASC_ALPHA_ONE},
         {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .m_policy = ASC_M_FIXED},
+        {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .p_max = ASC_P_MAX_TILE, .u_norm = ASC_U_NORM_TILE},
+        {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_RAW, .u_norm = ASC_U_NORM_TILE, .p_rounded = ASC_P_F16},
+        {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .p_max = ASC_P_MAX_TILE, .u_phase = ASC_U_RESCALED},
     };
+    enum { KERNELS = sizeof kernels / sizeof kernels[0] };
     static const enum fill fills[] = {FILL_NORMAL, FILL_OUTLIERS, FILL_LARGE, FILL_ZEROS, FILL_COMMON_MEAN};
     unsigned judged = 0;
     double sum_use = 0, output_use = 0;
@@ -64,7 +68,7 @@ static void right_kernels_keep_them(void **state)
         s.q_tile = i % 2;
         s.causal = (enum asc_causal)(i % 3);
         s.fill = fills[i % 5];
-        s.conventions = kernels[i % 7];
+        s.conventions = kernels[i % KERNELS];
         if (s.conventions.m_policy == ASC_M_FIXED)
             s.fill = FILL_NORMAL;
         s.has_sink = s.conventions.l_sink != ASC_SINK_NONE;

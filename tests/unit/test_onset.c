@@ -466,9 +466,11 @@ static void right_runs_have_no_onset(void **state)
         {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .p_rounded = ASC_P_E4M3, .p_offset = 8, .l_lanes = 4},
         {.m_policy = ASC_M_LAGGING, .m_lag = 8, .m_empty = ASC_EMPTY_FINITE, .m_start = -1e30F},
         {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .l_sink = ASC_SINK_START, .alpha_first = ASC_ALPHA_ONE},
+        {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .p_max = ASC_P_MAX_TILE, .u_norm = ASC_U_NORM_TILE},
     };
+    enum { KERNELS = sizeof kernels / sizeof kernels[0] };
     static const enum fill fills[] = {FILL_NORMAL, FILL_OUTLIERS, FILL_LARGE, FILL_ZEROS, FILL_COMMON_MEAN};
-    for (int i = 0; i < 360; i++) {
+    for (int i = 0; i < 60 * KERNELS; i++) {
         struct spec s = base;
         s.q_len = 30 + i % 7;
         s.kv_len = 20 + 13 * (i % 5);
@@ -478,7 +480,7 @@ static void right_runs_have_no_onset(void **state)
         s.head_dim = 32;
         s.causal = (enum asc_causal)(i % 3);
         s.fill = fills[i % 5];
-        s.conventions = kernels[i % 6];
+        s.conventions = kernels[i % KERNELS];
         s.has_sink = s.conventions.l_sink != ASC_SINK_NONE;
         s.kv_splits = i % 4 == 3 ? 2 : 0;
         s.kv_deal = i % 8 == 7 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;

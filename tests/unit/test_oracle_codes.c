@@ -144,7 +144,7 @@ static void unrecorded(void **state)
 
 static void more_conventions(struct spec *s, int i)
 {
-    switch (i / 7 % 5) {
+    switch (i / 7 % 6) {
     case 0:
         s->has_sink = 1;
         s->sink = 0.5f;
@@ -161,6 +161,10 @@ static void more_conventions(struct spec *s, int i)
     case 3:
         s->kv_splits = 3;
         s->merges_lse = i / 35 % 2;
+        break;
+    case 4:
+        s->conventions.p_max = ASC_P_MAX_TILE;
+        s->conventions.u_norm = i / 35 % 2 ? ASC_U_NORM_TILE : ASC_U_NORM_END;
         break;
     default:
         s->conventions.u_phase = ASC_U_RESCALED;
@@ -191,6 +195,8 @@ static void on_tensor_cores(struct spec *s, int i)
     s->conventions.p_rounded = wants_f16 ? ASC_P_F16 : ASC_P_E4M3;
     s->conventions.p_offset = wants_f16 ? 0 : 8;
     s->join = i % 3;
+    s->conventions.p_max = i / 3 % 4 == 1 ? ASC_P_MAX_TILE : ASC_P_MAX_RUNNING;
+    s->conventions.u_norm = i / 3 % 4 == 2 ? ASC_U_NORM_TILE : ASC_U_NORM_END;
     judge(s, "tensor cores");
 }
 

@@ -94,6 +94,23 @@ static const struct case_of cases[] = {
      .kept = {BASE, .p_rounded = ASC_P_E4M3, .p_offset = 8},
      .wrong = {BASE, .p_rounded = ASC_P_E5M2, .p_offset = 8}},
     {.name = "p_rounded e5m2", .kept = {BASE, .p_rounded = ASC_P_E5M2}, .wrong = {BASE, .p_rounded = ASC_P_BF16}},
+    {.name = "p_max tile", .kept = {BASE, .p_max = ASC_P_MAX_TILE}, .wrong = PLAIN},
+    {.name = "p_max tile, rows without keys",
+     .kept = {BASE, .p_max = ASC_P_MAX_TILE},
+     .wrong = PLAIN,
+     .causal = 1,
+     .masked_first = 1},
+    {.name = "u_norm per tile", .kept = {BASE, .u_norm = ASC_U_NORM_TILE}, .wrong = PLAIN},
+    {.name = "FlashAttention-1",
+     .kept = {BASE, .p_max = ASC_P_MAX_TILE, .u_norm = ASC_U_NORM_TILE},
+     .wrong = {BASE, .u_norm = ASC_U_NORM_TILE},
+     .causal = 1,
+     .masked_first = 1},
+    {.name = "running maximum where the tile's is declared",
+     .kept = {BASE, .u_norm = ASC_U_NORM_TILE},
+     .wrong = {BASE, .p_max = ASC_P_MAX_TILE, .u_norm = ASC_U_NORM_TILE},
+     .causal = 1,
+     .masked_first = 1},
     {.name = "p_offset", .kept = {BASE, .p_offset = 8}, .wrong = PLAIN},
     {.name = "p_offset below", .kept = {BASE, .p_offset = -3}, .wrong = {BASE, .p_offset = -2}},
     {.name = "l from rounded",
@@ -217,16 +234,17 @@ static struct asc_conventions both(const struct asc_conventions *a, const struct
     return sum;
 }
 
-/* Some can not: a sentinel lies out of reach of a fixed frame, and weights in a frame that lags by 2^8 leave E4M3, and
-   with m beginning at 0 a maximum of 0 would pass for a row without keys, whose alpha is 1. */
+/* Some can not: a U that is divided after every tile is not rescaled later, a sentinel lies out of reach of a fixed
+   frame, and weights in a frame that lags by 2^8 leave E4M3, and with m beginning at 0 a maximum of 0 would pass for a
+   row without keys, whose alpha is 1. */
 static int together(const struct case_of *a, const struct case_of *b)
 {
     const struct asc_conventions sum = both(&a->kept, &b->kept);
     const int value = sum.s_masked == ASC_MASKED_VALUE;
     const int fixed = sum.m_policy == ASC_M_FIXED;
     const int lags = sum.m_policy == ASC_M_LAGGING;
-    return !(a->empty || b->empty || (lags && sum.p_rounded == ASC_P_E4M3) || (value && fixed) || sum.exp_error > 0 ||
-             sum.tanh_error > 0 ||
+    return !((sum.u_norm == ASC_U_NORM_TILE && sum.u_phase == ASC_U_RESCALED) || a->empty || b->empty ||
+             (lags && sum.p_rounded == ASC_P_E4M3) || (value && fixed) || sum.exp_error > 0 || sum.tanh_error > 0 ||
              (sum.m_empty == ASC_EMPTY_FINITE && sum.alpha_first == ASC_ALPHA_ONE && sum.m_start == 0) ||
              (sum.m_empty == ASC_EMPTY_FINITE && (value || sum.m_unit == ASC_UNIT_RAW)));
 }

@@ -100,6 +100,8 @@ static struct spec combination(unsigned i)
     s.conventions.empty_lse_negative = pick(&i, 2);
     s.q_tile = pick(&i, 3);
     s.o_dtype = pick(&i, 2) ? DTYPE_F32 : DTYPE_F16;
+    s.conventions.p_max = seed % 4 == 1 ? ASC_P_MAX_TILE : ASC_P_MAX_RUNNING;
+    s.conventions.u_norm = seed % 8 < 3 && !s.conventions.u_phase ? ASC_U_NORM_TILE : ASC_U_NORM_END;
     s.kv_deal = seed % 3 == 0 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;
     if (s.seed % 5 == 0)
         s.kv_len = 30; /* rows without any key, where causality is at the bottom right */
