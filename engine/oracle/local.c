@@ -125,6 +125,26 @@ static int holds_nan(const double *x, int n)
     return nan != 0;
 }
 
+/* 1: a score is NaN, and so is the maximum: what the scores' stage did wrong went through, whatever was declared. */
+static int took_nan(const struct oracle_case *c, const struct judge_scratch *s, int r)
+{
+    double room;
+    const double *m = captured_m(c, s, r, &room);
+    return m && isnan(*m) && holds_nan(s->use_s + (size_t)r * (size_t)s->kv_cols, s->kv_cols);
+}
+
+/* 1: no maximum is there yet that the row's keys would give, as the scores are NaN or hold something where the mask
+   hides every key: what alpha is of it is nobody's word. */
+static int has_no_maximum(const struct oracle_case *c, const struct judge_scratch *s, int r)
+{
+    const double m = s->stage[asc_m].value[r];
+    if (s->m_prev[r] != -INFINITY)
+        return 0;
+    if (m == -INFINITY)
+        return holds_nan(s->use_s + (size_t)r * (size_t)s->kv_cols, s->kv_cols);
+    return schedule_hidden(c, r, s->kv) >= schedule_visible(c, r, s->kv);
+}
+
 /* The largest score of row r that takes part, in m's unit, and the largest uncertainty among them. 0: unknown. */
 static int row_maximum(const struct oracle_case *c, const struct judge_scratch *s, int r, double *top, double *loose)
 {
@@ -169,7 +189,7 @@ void local_m(const struct oracle_case *c, struct judge_scratch *s)
             bound = top_loose;
         if (want == -INFINITY)
             bound = 0;
-        if (!known || want == INFINITY)
+        if (!known || want == INFINITY || took_nan(c, s, r))
             want = NAN;
         else
             want = local_policy(c, want, captured_m(c, s, r, &room), &bound);
@@ -198,7 +218,7 @@ void local_alpha(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < stage->rows; r++) {
         double want = 0;
         double bound = 0;
-        if (isnan(s->m_prev[r]) || isnan(m->value[r])) {
+        if (isnan(s->m_prev[r]) || isnan(m->value[r]) || has_no_maximum(c, s, r)) {
             want = NAN;
         } else if (!local_alpha_declared(c, s, s->m_prev[r], &want)) {
             const double x = (s->m_prev[r] - m->value[r]) * natural;

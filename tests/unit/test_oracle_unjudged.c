@@ -347,10 +347,52 @@ static void sizes_that_wrap(void **state)
     kernel_run_free(run);
 }
 
+/* Scores that are NaN, or that stand where the mask hides every key, are the fault of S alone: a maximum that takes a
+   NaN and one that drops it are followed alike, and an alpha of no maximum says nothing. */
+static void only_the_scores_are_to_blame(void **state)
+{
+    (void)state;
+    struct spec s = base;
+    s.conventions.p_offset = 0;
+    for (int taken = 0; taken < 2; taken++) {
+        struct kernel_run *run = kernel_run(&s);
+        float *alpha = run_array(run, asc_alpha, 0), *m = run_array(run, asc_m, 0), *scores = run_array(run, asc_s, 0);
+        for (int col = 0; col < 64; col++)
+            scores[3 * 64 + col] = NAN;
+        m[3] = taken ? NAN : -INFINITY;
+        alpha[3] = NAN; /* -inf - -inf, or of the NaN */
+        judge(run);
+        assert_int_equal(verdict_bad(&run->out[asc_s].local), 64);
+        assert_int_equal(verdict_bad(&run->out[asc_m].local), 0);
+        assert_int_equal(verdict_bad(&run->out[asc_alpha].local), 0);
+        m[3] = 1e30f; /* no NaN took it there */
+        judge(run);
+        assert_int_equal(verdict_bad(&run->out[asc_m].local), 1);
+        kernel_run_free(run);
+    }
+    s.q_len = 100;
+    s.kv_len = 60;
+    s.causal = ASC_CAUSAL_BOTTOM_RIGHT; /* row 0 sees no key */
+    struct kernel_run *run = kernel_run(&s);
+    float *alpha = run_array(run, asc_alpha, 0), *m = run_array(run, asc_m, 0), *scores = run_array(run, asc_s, 0);
+    alpha[0] = 0.5f;
+    judge(run);
+    assert_int_equal(verdict_bad(&run->out[asc_alpha].local), 1);
+    for (int col = 0; col < 60; col++)
+        scores[col] = -1e30f;
+    m[0] = -1e30f;
+    alpha[0] = 1;
+    judge(run);
+    assert_true(verdict_bad(&run->out[asc_s].local) > 0);
+    assert_int_equal(verdict_bad(&run->out[asc_alpha].local), 0);
+    kernel_run_free(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(output_alone_is_judged),
+        cmocka_unit_test(only_the_scores_are_to_blame),
         cmocka_unit_test(output_alone_is_found_wrong),
         cmocka_unit_test(output_of_nan_fails),
         cmocka_unit_test(output_beyond_v_fails),
