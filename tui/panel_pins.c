@@ -1,4 +1,5 @@
 /* Pinned elements, a line each, above the last two lines of every view. */
+#include "engine/oracle/element.h"
 #include "engine/session/session.h"
 #include "tui/hits.h"
 #include "tui/layout.h"
@@ -78,10 +79,8 @@ static void pin_draw(const struct session *s, struct canvas *c, struct rect line
     const enum sign sign = sign_of(&by[0], &by[1], truth);
     number_or(got, v.got, sign == (enum sign)CLASS_MISSING || sign == SIGN_WAITING ? "-" : "nan");
     number_or(want, v.want, "-");
-    if (v.bound > 0 && !isnan(v.got) && !isnan(v.want))
-        number_ratio(ratio, fabs(v.got - v.want) / v.bound);
-    else if (v.got == v.want)
-        snprintf(ratio, sizeof ratio, "0");
+    if ((v.bound > 0 && !isnan(v.got) && !isnan(v.want)) || v.got == v.want)
+        number_ratio(ratio, element_ratio(captured_type(s, pin->at.channel), v.class, v.got, v.want, v.bound));
     canvas_put(c, line, 0, col, sign_style(sign), sign_glyph(sign));
     canvas_printf(c, line, 0, col + 2, STYLE_TEXT, "got %12s  want %12s  err/bound %s", got, want, ratio);
 }

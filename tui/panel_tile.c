@@ -2,6 +2,7 @@
 #include "tui/panels.h"
 
 #include "engine/base/tensor_core.h"
+#include "engine/oracle/element.h"
 #include "tui/hits.h"
 #include "tui/number.h"
 #include "tui/sign.h"
@@ -18,15 +19,16 @@ struct element {
     double got, want, bound;
     enum sign sign;
     enum dtype type; /* as captured */
+    int class;       /* by what is shown */
     int missing;
 };
 
-static enum dtype captured_type(const struct session *s)
+enum dtype captured_type(const struct session *s, enum asc_channel ch)
 {
     enum dtype o = DTYPE_F32;
-    if (s->cursor.channel == asc_o && trace_tensor(s->trace, 'o', &o))
+    if (ch == asc_o && trace_tensor(s->trace, 'o', &o))
         return o;
-    const int t = s->trace->layout.channel[s->cursor.channel].dtype;
+    const int t = s->trace->layout.channel[ch].dtype;
     return t < 0 ? DTYPE_F32 : (enum dtype)t;
 }
 
@@ -44,21 +46,23 @@ static struct element element_at(const struct session *s, int row, int col, int 
     const struct tile_detail *d = &s->detail;
     const size_t i = (size_t)row * (size_t)d->cols + (size_t)col;
     const double *want = truth ? d->want_global : d->want_local, *bound = truth ? d->bound_global : d->bound_local;
-    struct element e = {
-        d->got[i], want ? want[i] : NAN, bound ? bound[i] : NAN, sign_of_element(d, row, col), captured_type(s), 0};
+    const uint8_t *classes = truth ? d->class_global : d->class_local;
+    struct element e = {d->got[i],
+                        want ? want[i] : NAN,
+                        bound ? bound[i] : NAN,
+                        sign_of_element(d, row, col),
+                        captured_type(s, s->cursor.channel),
+                        CLASS_UNJUDGED,
+                        0};
+    if (classes)
+        e.class = classes[i];
     e.missing = (int)e.sign == CLASS_MISSING || (!class_bad((int)e.sign) && isnan(e.got) && !is_written(s, row, col));
     return e;
 }
 
-/* |got - want| / bound; equal infinities are no error, a NaN is an infinite one. */
 static double ratio_of(const struct element *e)
 {
-    if (e->got == e->want)
-        return 0;
-    double error = fabs(e->got - e->want);
-    if (isnan(error))
-        return INFINITY;
-    return error / e->bound;
+    return element_ratio(e->type, e->class, e->got, e->want, e->bound);
 }
 
 /* Texts of an element. Nothing is said of what was not written; a wanted value that is NaN is no statement. */

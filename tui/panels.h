@@ -34,6 +34,7 @@ struct tile_window {
 };
 struct tile_window tile_window(const struct session *s, struct rect area);
 /* |captured - wanted| / bound of an element; infinite where it is not finite or missing, 0 where nothing is wanted. */
+enum dtype captured_type(const struct session *s, enum asc_channel ch);
 double tile_ratio(const struct session *s, int row, int col, int truth);
 /* In the last line of the area: the shape, and which number is shown. */
 void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area);

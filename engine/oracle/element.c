@@ -38,6 +38,24 @@ int element_within(enum dtype t, double got, double want, double bound)
     return isfinite(got) && bound_narrow(t, &unit, &half_tiny) && within_rounded(t, 0, got, want, bound, &reach);
 }
 
+double element_ratio(enum dtype t, int class, double got, double want, double bound)
+{
+    double unit = 0;
+    double half_tiny = 0;
+    double reach = bound;
+    if (got == want)
+        return 0;
+    const double error = fabs(got - want);
+    if (isnan(error))
+        return INFINITY;
+    if (bound_narrow(t, &unit, &half_tiny))
+        within_rounded(t, 0, got, want, bound, &reach);
+    const double ratio = reach > 0 ? error / reach : INFINITY;
+    if (class == CLASS_OK)
+        return fmin(ratio, 1);
+    return class_bad(class) ? fmax(ratio, 1 + FLT_EPSILON) : ratio;
+}
+
 /* 1 if arithmetic within bound of want may leave the range of type t, or that of the f32 it is done in, on the side of
    the infinity got: exp(100) is no f32, and a correct kernel gives +inf for it. */
 static int overflows(enum dtype t, double got, double want, double bound)

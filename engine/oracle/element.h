@@ -19,6 +19,10 @@ struct comparison {
 /* 1 if a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */
 int element_within(enum dtype t, double got, double want, double bound);
 
+/* |got - want| over what it may be, the rounding to the captured type t included: at most 1 where the class is no bad
+   one, more where it is. Equal infinities are no error, a NaN is an infinite one. */
+double element_ratio(enum dtype t, int class, double got, double want, double bound);
+
 /* The class of one element, or CLASS_UNJUDGED; bound is that of the arithmetic, before rounding to the captured type.
  */
 enum element_class element_classify(const struct comparison *c, int row, int col);

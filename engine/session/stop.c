@@ -266,7 +266,9 @@ int stop_element(const struct stop *stop, const struct tile_detail *d, int *row,
     int found = -1;
     for (int i = 0; d->got && i < d->rows * d->cols; i++) {
         if (stops[stop->kind].question == MEASURE) {
-            const double ratio = fabs(d->got[i] - want[i]) / bound[i];
+            double ratio = fabs(d->got[i] - want[i]) / bound[i];
+            if (classes[i] == CLASS_OK) /* within what its type rounds */
+                ratio = fmin(ratio, 1);
             if (ratio > worst || (found < 0 && class_bad(classes[i]))) {
                 worst = ratio > worst ? ratio : worst;
                 found = i;

@@ -22,6 +22,8 @@ static void go_element(struct session *s, int worst)
         int bad = class_bad(d->class_local[i]);
         if (!(ratio <= 1e300) || (bad && ratio <= 1))
             ratio = bad ? 1e300 : 0;
+        if (d->class_local[i] == CLASS_OK && ratio > 1) /* within what its type rounds */
+            ratio = 1;
         if (ratio > best && (worst || bad)) {
             best = ratio;
             s->cursor.row = i / d->cols;

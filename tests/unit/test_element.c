@@ -102,6 +102,28 @@ static void test_narrow_reach(void **state)
     element_judge(&c, &v, NULL);
     assert_int_equal(v.count[CLASS_OFF], 1);
     assert_true(v.worst_ratio == 16);
+    assert_true(element_ratio(DTYPE_F16, CLASS_OFF, got, want, bound) == 16);
+}
+
+/* What is shown beside an element agrees with its class: a value that its type rounds is within, however small the
+   bound of the arithmetic is. */
+static void test_ratio_agrees_with_class(void **state)
+{
+    (void)state;
+    const double want = 1 + 0x1p-12, near = 1, far = 1 + 0x1p-10, tiny = 0x1p-30;
+    const double got[] = {near, far};
+    for (int i = 0; i < 2; i++) {
+        const uint16_t code = f16_from_f64(got[i]);
+        const struct matrix captured = {&code, DTYPE_F16, 1, 1, 1};
+        const struct comparison c = {&captured, &got[i], &want, &tiny, 1, 1, 0, 0};
+        const int class = element_classify(&c, 0, 0);
+        assert_int_equal(class, i ? CLASS_OFF : CLASS_OK);
+        assert_int_equal(element_ratio(DTYPE_F16, class, got[i], want, tiny) > 1, i);
+    }
+    assert_true(element_ratio(DTYPE_F32, CLASS_OK, 1, 1, 0) == 0);
+    assert_true(isinf(element_ratio(DTYPE_F32, CLASS_NAN, NAN, 1, 1)));
+    assert_true(element_ratio(DTYPE_F32, CLASS_OFF, 3, 1, 1) == 2);
+    assert_true(element_ratio(DTYPE_F32, CLASS_EXTRA, 0, 1, 1) > 1);
 }
 
 int main(void)
@@ -110,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_worst),
         cmocka_unit_test(test_ratios),
         cmocka_unit_test(test_narrow_reach),
+        cmocka_unit_test(test_ratio_agrees_with_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
