@@ -38,7 +38,9 @@ static void write_cell(FILE *out, const char *text)
 static int write_conventions(FILE *out)
 {
     fputs("# Conventions\n\nWhat a kernel means by its values, declared in its registration as "
-          "`kernel.conventions.NAME`. A field that is not set is 0, which is what FlashAttention-2 does. A saved trace "
+          "`kernel.conventions.NAME`, or `kernel.NAME` for short. A field that is not set is 0: none follows from "
+          "another. A "
+          "saved trace "
           "names the choices as the third column does, 0 first.\n\n"
           "| field | 0, the default | choices or range | otherwise |\n| --- | --- | --- | --- |\n",
           out);

@@ -184,7 +184,7 @@ enum asc_alibi_form { ASC_ALIBI_FLASH, ASC_ALIBI_DISTANCE };
 enum asc_q_fold { ASC_FOLD_NONE, ASC_FOLD_SCALE, ASC_FOLD_LOG2 };
 enum asc_m_policy { ASC_M_RUNNING, ASC_M_LAGGING, ASC_M_FIXED };
 enum asc_m_empty { ASC_EMPTY_INFINITE, ASC_EMPTY_FINITE };
-enum asc_alpha_first { ASC_ALPHA_ZERO, ASC_ALPHA_ONE, ASC_ALPHA_ONE_FIRST };
+enum asc_alpha_first { ASC_ALPHA_ZERO, ASC_ALPHA_ONE, ASC_ALPHA_ONE_FIRST, ASC_ALPHA_NONE_FIRST };
 enum asc_max_nan { ASC_MAX_DROPS, ASC_MAX_PROPAGATES };
 enum asc_p_max { ASC_P_MAX_RUNNING, ASC_P_MAX_TILE };
 enum asc_p_rounded { ASC_P_AS_RECORDED, ASC_P_F16, ASC_P_BF16, ASC_P_E4M3, ASC_P_E5M2, ASC_P_INPUT };
@@ -211,7 +211,7 @@ enum asc_accumulator {
 };
 
 /* What a kernel means by its values, declared per channel and never guessed: each field, its choices and its default
-   are listed in conventions.def. Zero is FlashAttention-2's choice. */
+   are listed in conventions.def. */
 struct asc_conventions {
 #define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) type name;
 #include "probes/conventions.def"

@@ -77,7 +77,8 @@ struct trace {
     size_t n_bytes;
     const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; owned */
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
-    int lse_found;             /* what trace_lse() found in a complete run; 0: it was not asked yet */
+    /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
+    int lse_found, alpha_found;
     int fd;                    /* owned: memfd of a live trace, -1 for a saved one */
     int live;                  /* 1: memfd, 0: a file */
     struct trace_store

@@ -5,6 +5,7 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/values.h"
+#include "probes/conventions.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +16,23 @@ static double below(int i, int n)
 
 const struct cause_parameter parameter_none = {NULL, NULL};
 
-static const char *const unit_names[] = {"raw", "scaled", "log2"};
+enum { CHOICE_BYTES = 32 };
+
+/* A choice as conventions.def spells it. */
+static const char *choice_name(int convention, int value, char text[CHOICE_BYTES])
+{
+    convention_choice(convention, value, text, CHOICE_BYTES);
+    return text;
+}
+
+/* "NAME declared X, looks Y". */
+static void describe_choice(int convention, const struct oracle_case *c, double value, char *text, size_t bytes)
+{
+    char declared[CHOICE_BYTES], looks[CHOICE_BYTES];
+    snprintf(text, bytes, "%s declared %s, looks %s", conventions[convention].name,
+             choice_name(convention, (int)convention_get(&c->conventions, convention), declared),
+             choice_name(convention, (int)value, looks));
+}
 
 static double unit_value(const struct cause_tile *tile, int i)
 {
@@ -25,12 +42,12 @@ static double unit_value(const struct cause_tile *tile, int i)
 
 static void s_unit_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "s_unit declared %s, looks %s", unit_names[c->conventions.s_unit], unit_names[(int)value]);
+    describe_choice(CONVENTION_OF_s_unit, c, value, text, bytes);
 }
 
 static void m_unit_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "m_unit declared %s, looks %s", unit_names[c->conventions.m_unit], unit_names[(int)value]);
+    describe_choice(CONVENTION_OF_m_unit, c, value, text, bytes);
 }
 
 const struct cause_parameter parameter_s_unit = {unit_value, s_unit_describe};
@@ -45,8 +62,11 @@ static double unit_pair_value(const struct cause_tile *tile, int i)
 
 static void unit_pair_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "s_unit, m_unit declared %s, %s, look %s, %s", unit_names[c->conventions.s_unit],
-             unit_names[c->conventions.m_unit], unit_names[(int)value / 3], unit_names[(int)value % 3]);
+    const int s_unit = CONVENTION_OF_s_unit, m_unit = CONVENTION_OF_m_unit;
+    char name[4][CHOICE_BYTES];
+    snprintf(text, bytes, "s_unit, m_unit declared %s, %s, look %s, %s",
+             choice_name(s_unit, c->conventions.s_unit, name[0]), choice_name(m_unit, c->conventions.m_unit, name[1]),
+             choice_name(s_unit, (int)value / 3, name[2]), choice_name(m_unit, (int)value % 3, name[3]));
 }
 
 const struct cause_parameter parameter_unit_pair = {unit_pair_value, unit_pair_describe};
@@ -78,9 +98,7 @@ const struct cause_parameter parameter_exponential = {exponential_value, exponen
 
 static void fold_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    static const char *const names[] = {"none", "scale", "scale-log2e"};
-    (void)c;
-    snprintf(text, bytes, "q_fold looks like %s", names[(int)value]);
+    describe_choice(CONVENTION_OF_q_fold, c, value, text, bytes);
 }
 
 const struct cause_parameter parameter_fold = {unit_value, fold_describe};
@@ -93,16 +111,14 @@ static double alpha_first_value(const struct cause_tile *tile, int i)
 
 static void alpha_first_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    static const char *const names[] = {"zero", "one", "one-first"};
-    snprintf(text, bytes, "alpha_first declared %s, looks %s", names[c->conventions.alpha_first], names[(int)value]);
+    describe_choice(CONVENTION_OF_alpha_first, c, value, text, bytes);
 }
 
 const struct cause_parameter parameter_alpha_first = {alpha_first_value, alpha_first_describe};
 
 static void s_at_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
-    static const char *const names[] = {"masked", "biased", "capped", "dot"};
-    snprintf(text, bytes, "s_at declared %s, looks %s", names[c->conventions.s_at], names[(int)value]);
+    describe_choice(CONVENTION_OF_s_at, c, value, text, bytes);
 }
 
 static double s_at_value(const struct cause_tile *tile, int i)

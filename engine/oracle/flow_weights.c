@@ -80,7 +80,8 @@ static struct weight run_weight(const struct oracle_case *c, const struct flow_r
                                 const struct piece *piece, int j)
 {
     const struct matrix *m = &c->captured[piece->kv * ASC_CHANNELS + asc_p];
-    const double p = values_element(m, (size_t)(piece->row * m->row_stride + j));
+    const size_t at = (size_t)(piece->row * m->row_stride + j);
+    const double p = piece->s[j] == -INFINITY && !values_element_written(m, at) ? 0 : values_element(m, at);
     /* Recorded as it was rounded: what it was before follows from the score. */
     if (rounding->type >= 0 && m->dtype != DTYPE_F32 && m->dtype != DTYPE_F64)
         return (struct weight){model_weight(rounding, piece, j).p, p};

@@ -56,6 +56,8 @@ static void write_detail(const struct job *job, enum asc_channel ch, int has_loc
     d->rows = stage->rows;
     d->cols = stage->cols;
     fill(d->got, stage->recorded ? stage->got : NULL, n);
+    if (stage->recorded && (ch == asc_s || ch == asc_p)) /* masked elements that nobody wrote are shown as that */
+        values_load(scratch_captured(job->s, job->c, ch), d->got);
     fill(d->want_local, has_local ? stage->want[LOCAL] : NULL, n);
     fill(d->bound_local, has_local ? stage->bound[LOCAL] : NULL, n);
     fill(d->want_global, has_global ? stage->want[GLOBAL] : NULL, n);
@@ -187,6 +189,31 @@ static void judge_late_u(const struct job *job)
     s->late_kv = -1;
 }
 
+/* What the kernel says it has not: an lse, or alpha on the first tile. */
+static void judge_denied(const struct job *job, enum asc_channel ch)
+{
+    const struct matrix *m = scratch_captured(job->s, job->c, ch);
+    struct tile_verdicts *v = verdicts_of(job, ch);
+    struct tile_detail *d = wanted_detail(job, ch);
+    v->local = (struct verdict){.judged = 1, .visited = 1, .ratio_median = NAN, .ratio_spread = NAN};
+    for (int r = 0; r < m->rows; r++) {
+        const int written = values_element_written(m, (size_t)(r * m->row_stride));
+        if (written && !v->local.count[CLASS_EXTRA]++) {
+            v->local.worst_row = (int16_t)r;
+            v->local.worst_ratio = INFINITY;
+        }
+        v->local.count[CLASS_OK] += !written;
+        if (d)
+            d->class_local[r] = d->class_global[r] = written ? CLASS_EXTRA : CLASS_OK;
+    }
+    v->global = v->local;
+    write_detail(job, ch, 0, 0);
+    if (d)
+        values_load(m, d->got);
+    if (d && d->each)
+        d->each(d->ctx, d);
+}
+
 static void judge_visited(const struct job *job, int kv)
 {
     struct judge_scratch *s = job->s;
@@ -208,7 +235,9 @@ static void judge_visited(const struct job *job, int kv)
             continue;
         uint32_t unequal = 0;
         const int model = !left && (ch == asc_s || ch == asc_u) ? fingerprint_expect(job->c, s, ch, &unequal) : -1;
-        if (s->stage[ch].recorded)
+        if (ch == asc_alpha && !left && local_alpha_none(job->c, s) && scratch_captured(s, job->c, ch)->data)
+            judge_denied(job, ch);
+        else if (s->stage[ch].recorded)
             judge_recorded(job, ch, ch == asc_s && s->exact_q && s->exact_k && model < 0, 1);
         else
             judge_absent(job, ch, 1, 0);
@@ -267,29 +296,6 @@ static int end_follows_from_inputs(const struct job *job)
     return !is_recorded(job, asc_q) || (verdict_ok(q) && q->unjudged == 0 && !scratch_fed(job->s, job->c, asc_q));
 }
 
-/* Each element of an lse that the kernel says it has not. */
-static void judge_denied(const struct job *job)
-{
-    const struct matrix *lse = scratch_captured(job->s, job->c, asc_lse);
-    struct tile_verdicts *v = verdicts_of(job, asc_lse);
-    struct tile_detail *d = wanted_detail(job, asc_lse);
-    v->local = (struct verdict){.judged = 1, .visited = 1, .ratio_median = NAN, .ratio_spread = NAN};
-    for (int r = 0; r < lse->rows; r++) {
-        const int written = values_element_written(lse, (size_t)(r * lse->row_stride));
-        if (written && !v->local.count[CLASS_EXTRA]++) {
-            v->local.worst_row = (int16_t)r;
-            v->local.worst_ratio = INFINITY;
-        }
-        v->local.count[CLASS_OK] += !written;
-        if (d)
-            d->class_local[r] = d->class_global[r] = written ? CLASS_EXTRA : CLASS_OK;
-    }
-    v->global = v->local;
-    write_detail(job, asc_lse, 0, 0);
-    if (d && d->each)
-        d->each(d->ctx, d);
-}
-
 static void judge_end(const struct job *job)
 {
     const int from_inputs = end_follows_from_inputs(job);
@@ -307,7 +313,7 @@ static void judge_end(const struct job *job)
         }
         scratch_take(job->s, job->c, ends[i]);
         if (ends[i] == asc_lse && job->c->conventions.no_lse)
-            judge_denied(job);
+            judge_denied(job, asc_lse);
         else
             judge_recorded(job, ends[i], 0, 1);
     }

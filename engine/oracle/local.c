@@ -198,6 +198,11 @@ void local_m(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+int local_alpha_none(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    return c->conventions.alpha_first == ASC_ALPHA_NONE_FIRST && s->tiles_seen == 0 && local_l_begin(c, s) == 0;
+}
+
 int local_alpha_declared(const struct oracle_case *c, const struct judge_scratch *s, double m_prev, double *alpha)
 {
     const int first = c->conventions.alpha_first;
@@ -206,6 +211,8 @@ int local_alpha_declared(const struct oracle_case *c, const struct judge_scratch
     if (first == ASC_ALPHA_ONE && m_prev == local_m_start(c) && !local_begins_at_sink(c, s))
         return 1;
     if (first == ASC_ALPHA_ONE_FIRST && s->tiles_seen == 0 && local_l_begin(c, s) == 0)
+        return 1;
+    if (local_alpha_none(c, s))
         return 1;
     *alpha = 0;
     return m_prev == -INFINITY;

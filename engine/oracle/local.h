@@ -39,6 +39,9 @@ void local_tile_top(const struct oracle_case *c, struct judge_scratch *s);
 /* What P of the tile at hand stands on, in m's unit, and its uncertainty: m, or this tile's own maximum. */
 const double *local_p_frame(const struct oracle_case *c, const struct judge_scratch *s, const double **loose);
 
+/* 1 where the kernel declares that it has no alpha: there is nothing to rescale, and what alpha is does not matter. */
+int local_alpha_none(const struct oracle_case *c, const struct judge_scratch *s);
+
 /* Each fills want[LOCAL] and bound[LOCAL] of its stage for the tile at hand from the values of the stages before. */
 void local_s(const struct oracle_case *c, struct judge_scratch *s);
 void local_m(const struct oracle_case *c, struct judge_scratch *s);

@@ -118,10 +118,11 @@ static int is_visited(const struct oracle_case *c, int kv)
     return 0;
 }
 
-/* Unwritten padding hides nothing from anybody: no key stands there. */
+/* Unwritten padding hides nothing from anybody: no key stands there. A masked element that the kernel left out is as
+   good as hidden. */
 static void take_unwritten(const struct oracle_case *c, int kv, int row, int col, struct mask_tile *m)
 {
-    if (col >= schedule_cols(c, kv))
+    if (col >= schedule_cols(c, kv) || !mask_bit(m, m->wanted, row, col))
         set(m, m->known, row, col);
 }
 

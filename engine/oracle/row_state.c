@@ -61,6 +61,8 @@ static void take_tile(const struct oracle_case *c, int row, int kv, const struct
     for (int j = 0; j < visible; j++)
         added += x[j] == -INFINITY ? 0 : exp(x[j] - next);
     *alpha = first == ASC_ALPHA_ONE || (first == ASC_ALPHA_ONE_FIRST && at->seen == 0);
+    if (first == ASC_ALPHA_NONE_FIRST && at->seen == 0)
+        *alpha = NAN;
     if (at->max != -INFINITY)
         *alpha = exp(at->max - next);
     at->sum = (at->max == -INFINITY ? 0 : *alpha * at->sum) + added;

@@ -221,6 +221,23 @@ static double largest_of(enum dtype t)
     return t == DTYPE_E4M3 ? (double)E4M3_MAX : t == DTYPE_E5M2 ? (double)E5M2_MAX : NAN;
 }
 
+/* A masked element of s or p need not be written: a loop that ends at the diagonal writes none. Then it is what the
+   mask makes of it; of scores that are recorded before the mask, what they should be: whoever reads them masks them. */
+static void take_masked(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch,
+                        const struct matrix *m, const struct stage *stage)
+{
+    const int is_value = c->conventions.s_masked == ASC_MASKED_VALUE, later = ch == asc_s && values_mask_later(c);
+    const double masked = ch == asc_p ? 0 : is_value ? (double)c->conventions.s_masked_value : -INFINITY;
+    for (int r = 0; r < m->rows; r++)
+        for (int col = s->hidden[r] == 0 ? s->visible[r] : 0; col < m->cols; col++) {
+            const size_t i = (size_t)r * (size_t)m->cols + (size_t)col;
+            if (col >= s->hidden[r] && col < s->visible[r])
+                continue;
+            if (isnan(stage->got[i]) && !values_element_written(m, (size_t)(r * m->row_stride + col)))
+                stage->got[i] = later ? stage->want[LOCAL][i] : masked;
+        }
+}
+
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
     struct stage *stage = &s->stage[ch];
@@ -235,6 +252,8 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
         return;
     }
     values_load(m, stage->got);
+    if (ch == asc_s || ch == asc_p)
+        take_masked(s, c, ch, m, stage);
     stage->recorded = 1;
     stage->value = stage->got;
     stage->loose = s->zero;

@@ -21,7 +21,8 @@ int tile_left(const struct oracle_case *c, const struct judge_scratch *s)
 void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
     const struct matrix *m = scratch_captured(s, c, ch);
-    if (m->data && (!s->masked || values_written(m)))
+    const int none = ch == asc_alpha && local_alpha_none(c, s);
+    if (m->data && !none && (!s->masked || values_written(m)))
         scratch_take(s, c, ch);
     else
         scratch_expect(s, ch);

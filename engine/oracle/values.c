@@ -168,9 +168,9 @@ int values_descale_roundings(const struct oracle_case *c)
 
 int values_type(const struct oracle_case *c, enum asc_channel ch)
 {
-    if (c->captured[ch].data)
-        return (int)c->captured[ch].dtype;
-    return c->types ? c->types[ch] : -1;
+    if (c->types)
+        return c->types[ch];
+    return c->captured[ch].data ? (int)c->captured[ch].dtype : -1;
 }
 
 int values_p_type(const struct oracle_case *c, enum dtype *t)

@@ -46,6 +46,36 @@ int visiting_order(const struct trace *t, int slot, int *order)
     return n;
 }
 
+enum { ALPHA_SEEN = 1, ALPHA_LEFT_OUT };
+
+/* Whether a probe saw alpha on the first tile of any state; 0: the slot has no tile that was visited. */
+static int alpha_first_of(const struct trace *t, int slot, int *order)
+{
+    const int tiles = t->layout.kv_tiles, n = visiting_order(t, slot, order);
+    for (int i = 0; i < n; i++) /* a state's tiles stand together */
+        if ((i == 0 || asc_state_of(&t->plan, tiles, order[i]) != asc_state_of(&t->plan, tiles, order[i - 1])) &&
+            trace_first_stamp(t, asc_alpha, slot, order[i]))
+            return ALPHA_SEEN;
+    return n > 0 ? ALPHA_LEFT_OUT : 0;
+}
+
+int case_alpha_left_out(const struct trace *t)
+{
+    if (!trace_complete(t) || t->layout.channel[asc_alpha].dtype < 0)
+        return 0;
+    int *note = &((struct trace *)(uintptr_t)t)->alpha_found; /* as trace_lse() */
+    int found = __atomic_load_n(note, __ATOMIC_RELAXED);
+    int *order = found ? NULL : calloc((size_t)t->layout.kv_tiles, sizeof *order);
+    for (int slot = 0; slot < t->layout.n_slots && order && found != ALPHA_SEEN; slot++) {
+        const int of_slot = alpha_first_of(t, slot, order);
+        found = of_slot ? of_slot : found;
+    }
+    if (order)
+        __atomic_store_n(note, found ? found : ALPHA_SEEN, __ATOMIC_RELAXED);
+    free(order);
+    return found == ALPHA_LEFT_OUT;
+}
+
 /* Rows first .. first + rows - 1 of one head of q (which 'q'), or kv head of k or v. */
 static struct matrix input_rows(const struct trace *t, char which, int batch, int head, int first, int rows)
 {
@@ -115,6 +145,30 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
 static struct matrix valid_part(struct tile tile)
 {
     return (struct matrix){tile.data, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
+}
+
+/* One-byte types have no pattern that says that nobody wrote an element. Of a tile that no probe came to, as its stamps
+   say, all rows are the same never-written one. */
+static int take_unvisited(const struct trace *t, int slot, struct slot_case *out)
+{
+    const size_t cols = (size_t)(t->plan.bc > t->problem.head_dim ? t->plan.bc : t->problem.head_dim);
+    for (int i = 0; i < t->layout.kv_tiles * ASC_CHANNELS; i++) {
+        struct matrix *m = &out->captured[i];
+        if (!m->data || dtype_has_unwritten(m->dtype) ||
+            trace_first_stamp(t, (enum asc_channel)(i % ASC_CHANNELS), slot, i / ASC_CHANNELS))
+            continue;
+        if (!out->unwritten) {
+            out->unwritten = malloc(cols * sizeof *out->unwritten);
+            for (size_t k = 0; k < cols && out->unwritten; k++)
+                out->unwritten[k] = UNWRITTEN_16;
+        }
+        if (!out->unwritten)
+            return -1;
+        m->data = out->unwritten;
+        m->dtype = DTYPE_F16;
+        m->row_stride = 0;
+    }
+    return 0;
 }
 
 /* What a complete run left in its output: the rows of this q tile of o, or of lse. This is what the kernel's caller
@@ -313,6 +367,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
         out->types[ch] = types ? types[ch] : t->layout.channel[ch].dtype;
     out->order = calloc((size_t)kv_tiles, sizeof *out->order);
     if (!out->order || list_tiles(t, slot, trace_tile, &out->captured, &out->padding) != 0 ||
+        take_unvisited(t, slot, out) != 0 ||
         (t->fed && list_tiles(t, slot, trace_fed_tile, &out->fed, &out->fed_padding) != 0)) {
         slot_case_free(out);
         return -1;
@@ -337,6 +392,8 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     trace_tensor(t, 'o', &o_dtype);
     c->o_dtype = (int)o_dtype;
     c->conventions = t->conventions;
+    if (case_alpha_left_out(t))
+        c->conventions.alpha_first = ASC_ALPHA_NONE_FIRST;
     int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);
     c->in_q = input_rows(t, 'q', place[0], place[1], place[2] * t->plan.br, rows);
     const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
@@ -377,6 +434,7 @@ void slot_case_free(struct slot_case *s)
     free(s->fed);
     free(s->fed_padding);
     free(s->order);
+    free(s->unwritten);
     for (int i = 0; i < s->n_made; i++)
         free(s->made[i].scale);
     memset(s, 0, sizeof *s);

@@ -14,6 +14,7 @@ struct slot_case {
     struct matrix *fed;          /* owned, as captured; NULL: not an isolated run */
     struct matrix *fed_padding;  /* owned, as padding */
     int *order;                  /* owned, [kv_tiles] */
+    uint16_t *unwritten;         /* owned: a row of f16 that nobody wrote; NULL: none is needed */
     /* Scales that the launch itself made, of the heads that are asked about: what of q, k and v, which head counted
        through the batches, and [groups], owned. */
     struct {
@@ -34,6 +35,9 @@ void slot_case_free(struct slot_case *s);
 /* How many elements of o or lse stand in the output otherwise than the probe recorded them; 0 where either is not there
    to compare. */
 int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
+
+/* 1: a complete run whose probes saw alpha on no first tile of any state (split), with or without a declaration. */
+int case_alpha_left_out(const struct trace *t);
 
 /* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many, -1 where memory ran out. order:
    [kv_tiles]. */

@@ -37,7 +37,7 @@ static inline float run_alpha(const struct kernel_run *run, float before, float 
     const struct asc_conventions *c = &s->conventions;
     const float start = c->m_empty == ASC_EMPTY_FINITE ? c->m_start : -INFINITY;
     if ((c->alpha_first == ASC_ALPHA_ONE && before == start) ||
-        (c->alpha_first == ASC_ALPHA_ONE_FIRST && run->last_kv < 0))
+        ((c->alpha_first == ASC_ALPHA_ONE_FIRST || c->alpha_first == ASC_ALPHA_NONE_FIRST) && run->last_kv < 0))
         return 1;
     if (before == -INFINITY && s->wrong_number != EXP_UNGUARDED)
         return 0;
@@ -170,7 +170,8 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     *m = frame;
     if (real_row) {
         run_record(run, asc_m, kv, (size_t)r, frame);
-        run_record(run, asc_alpha, kv, (size_t)r, alpha);
+        if (conventions->alpha_first != ASC_ALPHA_NONE_FIRST || run->last_kv >= 0)
+            run_record(run, asc_alpha, kv, (size_t)r, alpha);
         for (int lane = 0; lane < at->lanes; lane++)
             run_record(run, asc_l, kv, (size_t)r * (size_t)at->lanes + (size_t)lane, l[lane]);
     }

@@ -175,11 +175,42 @@ static void masked_elements(void **state)
                 assert_int_equal(verdict_bad(&v->local), 1);
                 assert_int_equal(v->local.worst_col, 60);
             } else {
-                /* Nobody has to write padding; a masked key of the problem is part of the score tile. */
-                assert_int_equal(v->local.count[CLASS_MISSING], padding ? 0 : 1);
+                assert_int_equal(verdict_bad(&v->local), 0); /* neither padding nor a masked key has to be written */
             }
             kernel_run_free(run);
         }
+    }
+}
+
+/* S and P of a loop that ends at the diagonal hold nothing beyond it, whatever the masked score would have been; one
+   element less is missed. */
+static void masked_elements_left_out(void **state)
+{
+    (void)state;
+    const uint32_t pattern = UNWRITTEN_32;
+    const struct asc_conventions declared[] = {{.s_at = ASC_S_MASKED},
+                                               {.s_masked = ASC_MASKED_UNTOUCHED},
+                                               {.s_masked = ASC_MASKED_VALUE, .s_masked_value = -30000},
+                                               {.s_at = ASC_S_DOT},
+                                               {.p_rounded = ASC_P_F16, .l_from = ASC_L_ROUNDED}};
+    for (size_t i = 0; i < 3 * sizeof declared / sizeof declared[0]; i++) {
+        const enum asc_channel short_of = i % 3 == 1 ? asc_s : asc_p;
+        struct spec s = base;
+        s.conventions = declared[i / 3];
+        s.causal = ASC_CAUSAL_TOP_LEFT;
+        s.q_tile = 0;
+        struct kernel_run *run = kernel_run(&s);
+        float *const array[] = {run_array(run, asc_s, 0), run_array(run, asc_p, 0)};
+        for (int r = 0; r < s.br; r++)
+            for (int col = r + 1; col < s.bc; col++)
+                for (int k = 0; k < 2; k++)
+                    memcpy(&array[k][r * s.bc + col], &pattern, sizeof pattern);
+        if (i % 3)
+            memcpy(&array[short_of == asc_p][5 * s.bc + 5], &pattern, sizeof pattern);
+        assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
+        assert_int_equal(bad_stages(run, 0), i % 3 ? 1u << short_of : 0);
+        assert_int_equal(run->out[short_of].local.count[CLASS_MISSING], i % 3 ? 1 : 0);
+        kernel_run_free(run);
     }
 }
 
@@ -467,6 +498,7 @@ int main(void)
         cmocka_unit_test(blame_moves_past_unrecorded),
         cmocka_unit_test(nothing_unreal_passes),
         cmocka_unit_test(masked_elements),
+        cmocka_unit_test(masked_elements_left_out),
         cmocka_unit_test(skipped_tiles),
         cmocka_unit_test(odd_orders),
         cmocka_unit_test(detail_agrees_with_verdict),
