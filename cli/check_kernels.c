@@ -192,7 +192,7 @@ struct bench {
     const struct options *o;
     struct watch watch;
     struct session *s;        /* owned; NULL: not opened yet */
-    struct scenario scenario; /* of s, before any case; borrows what s owns */
+    struct scenario scenario; /* owned: of s, before any case */
     struct recorder plain;    /* a build without probes; asked what the kernel takes, too */
     struct runner_paths paths;
 };
@@ -203,9 +203,9 @@ static int open_session(struct bench *b, const char *path, struct err *err)
     b->s = NULL;
     if (options_open(b->o, path, &b->s, err) != 0)
         return -1;
-    b->scenario = b->s->scenario;
     b->paths = b->s->paths;
-    return 0;
+    scenario_free(&b->scenario);
+    return scenario_copy(&b->s->scenario, &b->scenario) != 0 ? err_errno(err, "", "no memory for the scenario") : 0;
 }
 
 struct listing {
@@ -239,9 +239,12 @@ static int run_case(struct bench *b, const char *path, struct outcome *out, stru
     if (out->c->last && open_session(b, path, err) != 0)
         return -1;
     struct session *s = b->s;
-    s->scenario = b->scenario;
-    if (kernel_case_apply(out->c, &s->scenario, err) != 0 || scenario_check(&s->scenario, err) != 0 ||
-        run_session(&b->watch, s, err) != 0)
+    struct scenario now;
+    if (kernel_case_make(out->c, &b->scenario, &now, err) != 0)
+        return -1;
+    scenario_free(&s->scenario);
+    s->scenario = now;
+    if (scenario_check(&s->scenario, err) != 0 || run_session(&b->watch, s, err) != 0)
         return -1;
     if (!report_meets(s, why, sizeof why)) {
         report_found(s, found);
@@ -314,27 +317,37 @@ static int try_case(struct bench *b, struct checked *k, struct outcome *out)
     }
 }
 
+static void add_option(char *out, size_t bytes, const char *option, const char *value)
+{
+    const size_t used = strlen(out);
+    char word[512];
+    if (value && subject_word(value, word, sizeof word) == 0)
+        snprintf(out + used, bytes - used, "%s%s", option, word);
+}
+
 /* The command that runs the case by itself; "": there is none. */
 static void write_command(const struct options *o, const char *path, const struct kernel_case *c, char *out,
                           size_t bytes)
 {
-    struct options alone = *o;
-    char words[sizeof c->settings], subject[1024];
-    char *file = (char *)(uintptr_t)path, *save = NULL;
+    char words[sizeof c->settings];
+    char *save = NULL;
     out[0] = '\0';
     if (!c->shape[0])
         return;
     memcpy(words, c->settings, sizeof words);
-    alone.files = &file;
-    alone.n_files = 1;
-    alone.shape = c->shape;
-    for (char *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        if (alone.n_settings == MAX_SETTINGS)
-            return;
-        alone.settings[alone.n_settings++] = word;
-    }
-    if (options_subject(&alone, subject, sizeof subject) == 0)
-        snprintf(out, bytes, "attnscope run %s", subject);
+    add_option(out, bytes, path[0] == '-' ? "attnscope run ./" : "attnscope run ", path);
+    add_option(out, bytes, " --shape ", c->shape);
+    add_option(out, bytes, " --patch ", o->patch);
+    add_option(out, bytes, " --backend ", o->backend);
+    add_option(out, bytes, " --probes ", o->probes);
+    if (o->checks)
+        add_option(out, bytes, " ", "--checks");
+    for (int i = 0; i < o->n_settings; i++)
+        add_option(out, bytes, " --set ", o->settings[i]);
+    for (int i = 0; i < o->n_defines; i++)
+        add_option(out, bytes, " -D ", o->defines[i]);
+    for (char *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save))
+        add_option(out, bytes, " --set ", word);
 }
 
 static void write_outcome(const struct options *o, const char *path, const struct outcome *x)
@@ -464,6 +477,7 @@ static void check_kernel(struct bench *b, struct checked *k)
     fflush(text_out());
     session_free(b->s);
     b->s = NULL;
+    scenario_free(&b->scenario);
     recorder_free(&b->plain);
 }
 

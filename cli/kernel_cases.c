@@ -171,22 +171,19 @@ static int try_head_dim(struct asking *a, const struct scenario *s, const char *
     return 0;
 }
 
-/* All head dims with the types that these settings choose. 1: some; 0: none, *err holds the plan's sentence. */
-static int try_types(struct asking *a, const char *words, bool every_head_dim, struct err *err)
+/* All head dims with the types of s, which words choose. 1: some; 0: none, *err holds the plan's sentence. */
+static int try_head_dims(struct asking *a, const struct scenario *s, const char *words, bool every_head_dim,
+                         struct err *err)
 {
-    struct scenario s = *a->scenario; /* borrows what that owns */
     const size_t before = a->n_instances;
     struct err declined = {0};
-    if (set_words(&s, words, err) != 0)
-        return -1;
-    adopt_types(&a->hello, &s);
-    const int32_t types[3] = {s.problem.dtype, s.problem.k_dtype, s.problem.v_dtype};
+    const int32_t types[3] = {s->problem.dtype, s->problem.k_dtype, s->problem.v_dtype};
     const size_t n = every_head_dim ? HEAD_DIM_MAX : COUNT(head_dims);
     for (size_t i = 0; i < n && a->n_instances < INSTANCES_MAX; i++) {
         const int head_dim = every_head_dim ? (int)i + 1 : head_dims[i];
         if (find_instance(a, types, head_dim))
             return 1; /* other words for the same types */
-        const int taken = try_head_dim(a, &s, words, head_dim, err);
+        const int taken = try_head_dim(a, s, words, head_dim, err);
         if (taken < 0)
             return -1;
         if (!taken && declined.code == ERR_NONE)
@@ -196,6 +193,20 @@ static int try_types(struct asking *a, const char *words, bool every_head_dim, s
     }
     *err = declined;
     return a->n_instances > before;
+}
+
+/* The same with the types that these settings choose. */
+static int try_types(struct asking *a, const char *words, bool every_head_dim, struct err *err)
+{
+    struct scenario s;
+    if (scenario_copy(a->scenario, &s) != 0)
+        return err_errno(err, "", "no memory for the scenario");
+    int taken = set_words(&s, words, err);
+    adopt_types(&a->hello, &s);
+    if (taken == 0)
+        taken = try_head_dims(a, &s, words, every_head_dim, err);
+    scenario_free(&s);
+    return taken;
 }
 
 /* The types that a scenario can name. */
@@ -291,8 +302,28 @@ static int at_least_one(int length)
     return length > 1 ? length : 1;
 }
 
-/* Adds the case and asks the plan of it; one that is there already, or that the kernel does not register, is left out.
- */
+/* Asks the plan of the case that was added last; one that is there already, or that the kernel does not register, is
+   left out. */
+static int ask_case(struct asking *a, struct kernel_case *c, const struct scenario *s, struct err *err)
+{
+    struct asc_plan plan;
+    c->normal = s->fill_q.kind == FILL_NORMAL && s->fill_k.kind == FILL_NORMAL && s->fill_v.kind == FILL_NORMAL;
+    if (!registered(a, s) || listed(a->out, c)) {
+        a->out->n--;
+        return 0;
+    }
+    const int taken = ask(a, &s->problem, &plan, err);
+    if (taken < 0 && err->code != ERR_RUN)
+        return -1;
+    const char *refused =
+        taken > 0 && scenario_stated(s, KEY_SCALES) ? codes_refused(&s->problem, &plan, &a->hello.conventions) : NULL;
+    c->answer = taken < 0 ? CASE_BROKEN : taken && !refused ? CASE_TAKEN : CASE_DECLINED;
+    if (c->answer != CASE_TAKEN)
+        snprintf(c->why, sizeof c->why, "%s", refused ? refused : err->message);
+    return 0;
+}
+
+/* Adds the case. */
 static int make_case(struct asking *a, const struct instance *instance, const struct row *row, struct err *err)
 {
     struct kernel_case *c = add_case(a->out, err);
@@ -321,24 +352,12 @@ static int make_case(struct asking *a, const struct instance *instance, const st
     c->types[1] = instance->problem.k_dtype;
     c->types[2] = instance->problem.v_dtype;
     c->last = row->of == CASE_USE;
-    struct scenario s = *a->scenario; /* borrows what that owns */
-    struct asc_plan plan;
-    if (kernel_case_apply(c, &s, err) != 0)
+    struct scenario s;
+    if (kernel_case_make(c, a->scenario, &s, err) != 0)
         return -1;
-    c->normal = s.fill_q.kind == FILL_NORMAL && s.fill_k.kind == FILL_NORMAL && s.fill_v.kind == FILL_NORMAL;
-    if (!registered(a, &s) || listed(a->out, c)) {
-        a->out->n--;
-        return 0;
-    }
-    const int taken = ask(a, &s.problem, &plan, err);
-    if (taken < 0 && err->code != ERR_RUN)
-        return -1;
-    const char *refused =
-        taken > 0 && scenario_stated(&s, KEY_SCALES) ? codes_refused(&s.problem, &plan, &a->hello.conventions) : NULL;
-    c->answer = taken < 0 ? CASE_BROKEN : taken && !refused ? CASE_TAKEN : CASE_DECLINED;
-    if (c->answer != CASE_TAKEN)
-        snprintf(c->why, sizeof c->why, "%s", refused ? refused : err->message);
-    return 0;
+    const int failed = ask_case(a, c, &s, err);
+    scenario_free(&s);
+    return failed;
 }
 
 /* What a registration says beside types. */
@@ -494,21 +513,23 @@ void kernel_cases_free(struct kernel_cases *cases)
     *cases = (struct kernel_cases){0};
 }
 
-int kernel_case_apply(const struct kernel_case *c, struct scenario *s, struct err *err)
+int kernel_case_make(const struct kernel_case *c, const struct scenario *from, struct scenario *out, struct err *err)
 {
-    const float scale = s->problem.scale;
-    if (scenario_parse_shape(c->shape, &s->problem, err) != 0)
+    if (scenario_copy(from, out) != 0)
+        return err_errno(err, "", "no memory for the scenario");
+    const float scale = out->problem.scale;
+    if (scenario_set_shape(out, c->shape, err) != 0 || set_words(out, c->settings, err) != 0) {
+        scenario_free(out);
         return -1;
-    if (scenario_stated(s, KEY_SCALE))
-        s->problem.scale = scale;
-    if (set_words(s, c->settings, err) != 0)
-        return -1;
-    s->problem.dtype = c->types[0];
-    s->problem.k_dtype = c->types[1];
-    s->problem.v_dtype = c->types[2];
-    s->stated |= UINT64_C(1) << KEY_DTYPE | UINT64_C(1) << KEY_K_DTYPE | UINT64_C(1) << KEY_V_DTYPE;
-    if (c->last && !scenario_stated(s, KEY_LIMIT))
-        s->limit_s = LAST_LIMIT_S;
+    }
+    if (scenario_stated(from, KEY_SCALE))
+        out->problem.scale = scale;
+    out->problem.dtype = c->types[0];
+    out->problem.k_dtype = c->types[1];
+    out->problem.v_dtype = c->types[2];
+    out->stated |= UINT64_C(1) << KEY_DTYPE | UINT64_C(1) << KEY_K_DTYPE | UINT64_C(1) << KEY_V_DTYPE;
+    if (c->last && !scenario_stated(from, KEY_LIMIT))
+        out->limit_s = LAST_LIMIT_S;
     return 0;
 }
 

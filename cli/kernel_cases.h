@@ -37,8 +37,8 @@ int kernel_cases_list(struct recorder *r, const struct runner_paths *paths, cons
                       const struct runner_progress *progress, struct kernel_cases *out, struct err *err);
 void kernel_cases_free(struct kernel_cases *cases);
 
-/* Makes that scenario one of this case. */
-int kernel_case_apply(const struct kernel_case *c, struct scenario *scenario, struct err *err);
+/* *out: the scenario of this case, made from one that says what no case does. scenario_free(). */
+int kernel_case_make(const struct kernel_case *c, const struct scenario *from, struct scenario *out, struct err *err);
 
 /* ERR_USAGE where a setting, KEY=VALUE, would be overridden by a case or would take from what cases promise. */
 int kernel_cases_allow(const char *setting, struct err *err);

@@ -131,6 +131,8 @@ const struct scenario *session_made_by(const struct session *s);
 /* The words of a command line (a file and options) that make the shown run again, in one that opens the file as it is
    now. -1: they are not known. *edited: 1 where the kernel's text is another by now. */
 int session_subject(const struct session *s, char *out, size_t bytes, int *edited);
+/* A word of such a line, as a shell reads it. -1: no room. */
+int subject_word(const char *word, char *out, size_t bytes);
 /* Runs the shown run once more with everything up to the request's stages fed, and judges it; it then takes the place
    of the ordinary run, which is kept beside it until session_start(). -1: s->message says why not. */
 int session_isolate(struct session *s, const struct isolation_request *request);

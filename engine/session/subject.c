@@ -72,6 +72,13 @@ static void put_path(struct words *w, const char *path)
     put_word(w, path);
 }
 
+int subject_word(const char *word, char *out, size_t bytes)
+{
+    struct words w = {out, bytes};
+    put_word(&w, word);
+    return w.left ? 0 : -1;
+}
+
 /* " --set KEY=VALUE", and the same for what the words before it open. */
 static int put_key(struct words *w, struct scenario *opened, enum scenario_key_id id, const char *value)
 {
