@@ -46,6 +46,7 @@ void simt_place(int batch, int head, int q_tile)
     struct fiber *self = simt_tls.self;
     if (!self)
         return;
+    simt_tls.worker->probed = 1;
     self->batch = batch;
     self->head = head;
     self->q_tile = q_tile;

@@ -144,13 +144,20 @@ static int check(const struct simt_launch *l)
         report_raise("shared-memory", 1, NULL, 0, NULL,
                      "%s: %zu bytes of dynamic shared memory, at most %u are possible", name, l->shared_bytes,
                      SIMT_SHARED_MAX);
-    else {
-        if (options.planned_threads && (uint64_t)b.x * b.y * b.z != (uint64_t)options.planned_threads)
-            report_raise("launch", 0, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d", name,
-                         b.x * b.y * b.z, options.planned_threads);
+    else
         return 0;
-    }
     return -1;
+}
+
+/* The plan speaks of the kernel that is probed: another one beside it, that copies or merges, has blocks of its own. */
+static void check_plan(const struct simt_launch *l, unsigned threads, unsigned workers)
+{
+    int probed = 0;
+    for (unsigned i = 0; i < workers; i++)
+        probed |= pool[i]->probed;
+    if (probed && options.planned_threads && threads != (unsigned)options.planned_threads)
+        report_raise("launch", 0, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d",
+                     l->name ? l->name : "kernel", threads, options.planned_threads);
 }
 
 static int run(const struct simt_launch *l)
@@ -173,6 +180,7 @@ static int run(const struct simt_launch *l)
         w->order = options.lane_order;
         w->traps = options.fp_traps;
         w->stale = 0;
+        w->probed = 0;
         if ((errno = pthread_create(&thread[n], NULL, work, w)))
             break;
     }
@@ -180,6 +188,7 @@ static int run(const struct simt_launch *l)
         report_raise("launch", 1, NULL, 0, NULL, "can not start a worker: %s", strerror(errno));
     for (unsigned i = 0; i < n; i++)
         pthread_join(thread[i], NULL);
+    check_plan(l, threads, n);
     if (checks_wanted())
         checks_end_launch(pool, n);
     if (atomic_load(&cancelled))

@@ -47,6 +47,7 @@ struct worker {
     int traps;                       /* floating-point traps wanted */
     int masked;                      /* they are off until the next wait */
     unsigned stale;                  /* traps taken at places already reported */
+    int probed;                      /* 1: the launch under way came by an ASC_TILE */
     unsigned epoch;                  /* barriers passed */
     unsigned sum;                    /* predicates of the barrier under way */
     int result[2][SIMT_BARRIER_OPS]; /* of the last two barriers, by epoch */
