@@ -1,5 +1,7 @@
 #include "probes/conventions.h"
 
+#include "probes/layout.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -69,6 +71,21 @@ int convention_from_choice(int i, const char *name)
         if (strlen(name) == n && strncmp(at, name, n) == 0)
             return value;
     }
+}
+
+const char *conventions_formula(const struct asc_conventions *c, enum asc_channel ch)
+{
+    const int tile = c->p_max == ASC_P_MAX_TILE, divides = c->u_norm == ASC_U_NORM_TILE;
+    if (ch == asc_p && tile)
+        return "exp(s - t)";
+    if (ch == asc_l && tile)
+        return "alpha l_prev + exp(t - m) sum_c p[r,c]";
+    if (ch == asc_u && divides)
+        return tile ? "(alpha l_prev u_prev + exp(t - m) sum_c p[r,c] v[c,d]) / l"
+                    : "(alpha l_prev u_prev + sum_c p[r,c] v[c,d]) / l";
+    if (ch == asc_u && tile)
+        return "alpha u_prev + exp(t - m) sum_c p[r,c] v[c,d]";
+    return ch == asc_o && divides ? "the last u" : channel_formula(ch);
 }
 
 static int32_t accumulator(int32_t declared, int dtype)

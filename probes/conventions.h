@@ -35,6 +35,9 @@ int convention_from_choice(int i, const char *name);
 
 int conventions_same(const struct asc_conventions *a, const struct asc_conventions *b);
 
+/* The local formula of a channel under these conventions; t is the maximum of this tile's scores. */
+const char *conventions_formula(const struct asc_conventions *c, enum asc_channel ch);
+
 /* The type in which the kernel multiplies q, k or v, and records it unless its registration says otherwise: its
    tensor's; of codes that become values before, f16; the codes' where the launch quantises and multiplies codes. */
 int conventions_operand(const struct asc_conventions *c, const struct asc_problem *p, enum asc_channel ch);

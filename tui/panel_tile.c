@@ -3,6 +3,7 @@
 
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/element.h"
+#include "probes/conventions.h"
 #include "tui/hits.h"
 #include "tui/number.h"
 #include "tui/sign.h"
@@ -307,7 +308,7 @@ void formula_words(const struct session *s, const struct view_state *vs, char *o
     if (!cursor_has_detail(s))
         return;
     snprintf(out, bytes, "%s: %s = %s", shown_by_truth(s, vs) ? "truth" : "local", channel_label(ch),
-             channel_formula(ch));
+             conventions_formula(&s->trace->conventions, ch));
 }
 
 void bound_words(const struct session *s, char *out, size_t bytes)

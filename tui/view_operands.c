@@ -2,6 +2,7 @@
    terms of its sum. */
 #include "tui/view_text.h"
 
+#include "probes/conventions.h"
 #include "tui/number.h"
 #include "tui/panels.h"
 #include "tui/sign.h"
@@ -223,7 +224,9 @@ void view_operands_draw(const struct session *s, struct canvas *c, const struct 
     (void)vs;
     place_words(s, session_place(s), tile, sizeof tile);
     snprintf(title, sizeof title, "operands of %s r%d c%d", tile, s->cursor.row, s->cursor.col);
-    snprintf(right, sizeof right, "%s = %s", channel_label(s->cursor.channel), channel_formula(s->cursor.channel));
+    snprintf(right, sizeof right, "%s = %s", channel_label(s->cursor.channel),
+             s->trace ? conventions_formula(&s->trace->conventions, s->cursor.channel)
+                      : channel_formula(s->cursor.channel));
     view_frame_draw(s, c, VIEW_OPERANDS, title, right);
     if (!s->trace || d->derived != DERIVED_YES || d->channel != s->cursor.channel) {
         nothing_draw(s, c, body);

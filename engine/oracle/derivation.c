@@ -254,11 +254,11 @@ static void derive_p(struct walk *w)
     const double got = s->use_s[w->at] * s->use_s_natural, want = s->true_s[w->at] * s->true_s_natural;
     put_step(w, "s", "in natural units", got, want);
     is_of_channel(w, is_recorded(w, asc_s));
-    put_step(w, is_tile ? "largest score" : "m",
-             is_tile ? "in natural units; P stands on this tile's" : "in natural units; P stands on this run's m", m,
+    put_step(w, is_tile ? "t" : "m",
+             is_tile ? "in natural units; this tile's largest score" : "in natural units; P stands on this run's m", m,
              frame);
     is_of_channel(w, is_recorded(w, is_tile ? asc_s : asc_m));
-    put_step(w, is_tile ? "s - largest score" : "s - m", "", got - m, want - frame);
+    put_step(w, is_tile ? "s - t" : "s - m", "", got - m, want - frame);
     if (factor != 1)
         put_step(w, "factor", "", factor, factor);
 }
@@ -292,14 +292,14 @@ static void put_carried(struct walk *w, const char *name, enum asc_channel ch, d
 }
 
 /* A P that stands on its tile's maximum, t, is taken in times exp(t - m). */
-static void put_beta(struct walk *w, const char *name, double got, double want)
+static void put_beta(struct walk *w, double got, double want)
 {
     const struct judge_scratch *s = w->s;
     const double true_beta = exp(s->max[0] + log(s->p_unit[0] * truth_offset(w->c)) - s->frame[0]);
     if (w->c->conventions.p_max != ASC_P_MAX_TILE)
         return;
-    put_step(w, "exp(largest score - m)", "P stands on this tile's", s->beta[0], true_beta);
-    put_step(w, name, "", s->beta[0] * got, true_beta * want);
+    put_step(w, "exp(t - m)", "t: this tile's largest score", s->beta[0], true_beta);
+    put_step(w, "times the sum", "", s->beta[0] * got, true_beta * want);
 }
 
 static void note_padding(struct walk *w)
@@ -326,7 +326,7 @@ static void derive_l(struct walk *w)
     const struct sums sum = add_terms(w->out);
     put_step(w, "sum of p", "in float64", sum.got, sum.want);
     is_of_channel(w, is_recorded(w, asc_p));
-    put_beta(w, "times the sum", sum.got, sum.want);
+    put_beta(w, sum.got, sum.want);
     note_padding(w);
     sort_terms(w->out, by_size);
 }
@@ -348,7 +348,7 @@ static void derive_u(struct walk *w)
     put_step(w, "sum of p·v", "in float64", sum.got, sum.want);
     if (s->times_v != 1)
         put_step(w, "scale of V's codes", "", s->times_v, s->times_v);
-    put_beta(w, "times the sum", sum.got * s->times_v, sum.want * s->times_v);
+    put_beta(w, sum.got * s->times_v, sum.want * s->times_v);
     if (w->c->conventions.u_norm == ASC_U_NORM_TILE) {
         put_step(w, "l", "U is divided by it after every tile", s->stage[asc_l].value[0], w->l_now);
         is_of_channel(w, is_recorded(w, asc_l));

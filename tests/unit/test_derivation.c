@@ -133,14 +133,17 @@ static double arithmetic(const struct kernel_run *run, const struct derivation *
     case asc_alpha:
         return step(d, "alpha_first") ? value(d, "alpha_first", want, NAN) : exp(value(d, "m before - m", want, NAN));
     case asc_p:
-        return exp(value(d, "s - m", want, NAN)) * value(d, "factor", want, 1);
+        return exp(value(d, "s - m", want, value(d, "s - t", want, NAN))) * value(d, "factor", want, 1);
     case asc_l:
-        return value(d, "α·l before", want, NAN) + value(d, "sum of p", want, NAN);
-    case asc_u:
-        return (value(d, "α·u before", want, value(d, "u before", want, NAN)) + value(d, "sum of p·v", want, NAN)) *
-               value(d, "α of the next tile", want, 1);
+        return value(d, "α·l before", want, NAN) + value(d, "times the sum", want, value(d, "sum of p", want, NAN));
+    case asc_u: {
+        const double before = value(d, "α·u before", want, value(d, "u before", want, NAN));
+        return (value(d, "α·l before·u before", want, before) +
+                value(d, "times the sum", want, value(d, "sum of p·v", want, NAN))) *
+               value(d, "α of the next tile", want, 1) / value(d, "l", want, 1);
+    }
     case asc_o:
-        return value(d, "u", want, NAN) / value(d, "l", want, NAN);
+        return value(d, "u", want, NAN) / value(d, "l", want, run->c.conventions.u_norm == ASC_U_NORM_TILE ? 1 : NAN);
     default:
         return (value(d, "m", want, NAN) * values_natural_m(&run->c) + value(d, "ln l", want, NAN) -
                 value(d, "offset of P", want, 0)) *
@@ -225,6 +228,9 @@ static void conventions(void **state)
         {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .q_fold = ASC_FOLD_SCALE},
         {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .u_phase = ASC_U_RESCALED},
         {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .m_policy = ASC_M_LAGGING, .m_lag = 8},
+        {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_RAW, .p_max = ASC_P_MAX_TILE, .u_norm = ASC_U_NORM_TILE},
+        {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .p_max = ASC_P_MAX_TILE, .u_phase = ASC_U_RESCALED},
+        {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED, .u_norm = ASC_U_NORM_TILE},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct spec s = shapes[0];

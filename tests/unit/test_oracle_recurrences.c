@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "engine/oracle/flow.h"
 #include "engine/oracle/invariants.h"
 #include "engine/oracle/onset.h"
 #include "tests/unit/fixture_scratch.h"
@@ -232,6 +233,39 @@ static void invariants_break_there(void **state)
     }
 }
 
+/* Weights as the run had them, each in its own frame, give O; also where tiles are dealt and no visit is known. */
+static void weights_give_the_output(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DECLARED * 3; i++) {
+        struct spec s = base(&declared[i % DECLARED]);
+        s.q_len = s.kv_len = 64;
+        s.kv_splits = i / DECLARED ? 3 : 0;
+        s.kv_deal = ASC_DEAL_ROUND_ROBIN;
+        s.scale = 1;
+        struct kernel_run *run = kernel_run(&s);
+        struct oracle_case c = run->c;
+        double w[16 * 64], score[16 * 64];
+        if (i / DECLARED == 2)
+            c.n_visited = 0;
+        for (int r = 0; r < 16; r++)
+            for (int key = 0; key < 64; key++)
+                score[r * 64 + key] = (double)((float *)run_array(run, asc_s, key / 8))[r * 8 + key % 8];
+        assert_int_equal(flow_run_weights(&c, score, &(struct flow_weights){.w = w}), 1);
+        for (int r = 0; r < 16; r++) {
+            double sum = 0, o = 0;
+            for (int key = 0; key < 64; key++) {
+                sum += w[r * 64 + key];
+                o += w[r * 64 + key] * dtype_load(DTYPE_F16, run->v, (size_t)(key * 16 + 3));
+            }
+            const double got = dtype_load(DTYPE_F16, run_array(run, asc_o, 0), (size_t)(r * 16 + 3));
+            if (!(fabs(sum - 1) < 1e-6 && fabs(o - got) < 1e-3 * (1 + fabs(got))))
+                fail_msg("declaration %d, row %d: weights sum to %g, O %g is %g", i, r, sum, o, got);
+        }
+        kernel_run_free(run);
+    }
+}
+
 /* What a cause says of a recurrence that is not the declared one: nothing, whatever the mistake. */
 static void no_false_names(void **state)
 {
@@ -268,7 +302,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_kernels_are_right), cmocka_unit_test(unrecorded),
         cmocka_unit_test(mistakes_are_found),      cmocka_unit_test(edge_of_the_bounds),
-        cmocka_unit_test(invariants_break_there),  cmocka_unit_test(no_false_names),
+        cmocka_unit_test(weights_give_the_output), cmocka_unit_test(invariants_break_there),
+        cmocka_unit_test(no_false_names),
     };
     return cmocka_run_group_tests_name("oracle: FlashAttention-1's recurrences", tests, scratch_begin, scratch_end);
 }
