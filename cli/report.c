@@ -282,7 +282,7 @@ static void write_events(const struct trace *t, FILE *out)
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         text_inline(out, "event: %s: %s", e->kind, e->text);
-        char lines[640];
+        char lines[EVENT_LINES_BYTES];
         event_lines(e, 0, lines, sizeof lines);
         if (lines[0])
             text_inline(out, " (%s)", lines);

@@ -4,6 +4,7 @@
 #include "probes/live.h"
 #include "probes/trace_store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,6 +36,9 @@ void trace_free(struct trace *t)
     free((void *)(uintptr_t)t->slots);
     trace_free(t->fed);
     free(t->info.source);
+    for (size_t i = 0; i < t->info.n_sources; i++)
+        free(t->info.sources[i].text);
+    free(t->info.sources);
     free(t->info.scenario);
     free(t->info.sites);
     free(t->info.events);
@@ -226,6 +230,52 @@ uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch)
 uint64_t trace_unfed(const struct trace *t, enum asc_channel ch)
 {
     return t->live ? ((const struct live_header *)(const void *)t->bytes)->unfed[ch] : 0;
+}
+
+const char *trace_source(const struct trace *t, const char *file)
+{
+    if (strcmp(file, t->info.source_name) == 0)
+        return t->info.source;
+    for (size_t i = 0; i < t->info.n_sources; i++)
+        if (strcmp(file, t->info.sources[i].file) == 0)
+            return t->info.sources[i].text;
+    return NULL;
+}
+
+/* Owned; NULL: no text, or too long. */
+static char *read_source(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    char *text = f ? malloc(TRACE_SOURCE_MAX + 1) : NULL;
+    const size_t n = text ? fread(text, 1, TRACE_SOURCE_MAX + 1, f) : 0;
+    const int failed = !text || ferror(f) || n > TRACE_SOURCE_MAX || memchr(text, '\0', n);
+    if (f)
+        fclose(f);
+    if (failed) {
+        free(text);
+        return NULL;
+    }
+    text[n] = '\0';
+    char *fit = realloc(text, n + 1);
+    return fit ? fit : text;
+}
+
+void trace_add_source(struct trace *t, const char *file)
+{
+    struct trace_info *info = &t->info;
+    char *text = file[0] && strlen(file) < sizeof info->sources->file && info->n_sources < TRACE_SOURCES_MAX &&
+                         !trace_source(t, file)
+                     ? read_source(file)
+                     : NULL;
+    struct trace_source *sources = text ? realloc(info->sources, (info->n_sources + 1) * sizeof *sources) : NULL;
+    if (!sources) {
+        free(text);
+        return;
+    }
+    info->sources = sources;
+    struct trace_source *source = &sources[info->n_sources++];
+    memcpy(source->file, file, strlen(file) + 1);
+    source->text = text;
 }
 
 const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch)

@@ -15,12 +15,27 @@ struct trace_site {
     char file[256]; /* as the user names it */
 };
 
+/* A place in a function of the user's. */
+struct trace_frame {
+    char function[64]; /* without namespaces and arguments; "": unknown */
+    char file[256];    /* as the user names it */
+    int line;
+};
+/* Where something was done by a function that the kernel called: innermost first, the kernel's body last. Where there
+   are more, those next to the body are left out. */
+#define TRACE_FRAMES 8
+struct trace_stack {
+    int n; /* 0: in the kernel's body, or unknown; else from 2 */
+    struct trace_frame at[TRACE_FRAMES];
+};
+
 /* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash, a race. */
 struct trace_event {
     char kind[32];  /* of events.def: "fp-invalid", "barrier", "race", ... */
     char text[512]; /* with block and thread; of a collision both threads */
     char file[256];
-    int line;             /* 0: unknown */
+    int line; /* 0: unknown */
+    struct trace_stack stack, other_stack;
     char other_file[256]; /* of the access that it collides with, or the cp.async that is under way; "": none */
     int other_line;       /* 0: none, or unknown */
     /* The tile that the thread worked on: of its ASC_TILE, and of its last probe. -1: unknown. */
@@ -45,6 +60,8 @@ struct trace_info {
     char compiled_path[600]; /* of the file that was compiled in its place, "": unknown; not saved: the run is over then
                               */
     char *source;            /* owned, the text that was compiled (patched); NULL if unknown */
+    struct trace_source *sources; /* owned */
+    size_t n_sources;
     char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
     char scenario_name[128]; /* "double-scale" */
     char patch_name[128];    /* "" without a patch */
@@ -65,6 +82,12 @@ struct trace_info {
     struct trace_event *events; /* owned */
     size_t n_events;
     struct trace_launches launches; /* on a GPU: of this run and, where that was measured too, without probes */
+};
+
+/* A file of the user's beside the .cu, in which a probe stands or something happened. */
+struct trace_source {
+    char file[256]; /* as the user names it */
+    char *text;     /* owned */
 };
 
 struct trace {
@@ -170,6 +193,14 @@ uint64_t trace_unfed(const struct trace *t, enum asc_channel ch);
 /* What the kernel went on with after a probe of this tile: an element is the fed one where the fed trace holds it, else
    the recorded one. data NULL: the tile was not fed. */
 struct tile trace_fed_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
+
+/* The text of a file, the .cu or one that it includes; NULL: not known. */
+const char *trace_source(const struct trace *t, const char *file);
+/* Takes over a file's text as it is now, unless it is known, can not be read, is larger than TRACE_SOURCE_MAX, or there
+   are TRACE_SOURCES_MAX others. */
+#define TRACE_SOURCE_MAX (1u << 20)
+#define TRACE_SOURCES_MAX 16u
+void trace_add_source(struct trace *t, const char *file);
 
 /* The probe line of a channel, or NULL. */
 const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch);

@@ -205,6 +205,22 @@ static int read_sites(const struct entry *e, const json_t *from, struct trace *t
     return 0;
 }
 
+static int get_stack(const struct entry *e, const json_t *from, const char *key, struct trace_stack *stack)
+{
+    const json_t *value = json_object_get(from, key);
+    if (!value)
+        return 0;
+    if (!json_is_array(value) || json_array_size(value) < 2 || json_array_size(value) > TRACE_FRAMES)
+        return refuse(e, key, "an array of 2 to 8 frames");
+    for (; stack->n < (int)json_array_size(value); stack->n++) {
+        const json_t *frame = json_array_get(value, (size_t)stack->n);
+        if (get_fields(e, frame, trace_frame_fields, &stack->at[stack->n]) != 0 ||
+            get_texts(e, frame, trace_frame_texts, &stack->at[stack->n]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int get_known(const struct entry *e, const json_t *from, struct trace_event *event)
 {
     for (const struct trace_field *f = trace_event_place; f->key; f++) {
@@ -212,7 +228,33 @@ static int get_known(const struct entry *e, const json_t *from, struct trace_eve
         if (json_object_get(from, f->key) && get_fields(e, from, one, event) != 0)
             return -1;
     }
-    return get_texts(e, from, trace_event_other, event);
+    return get_stack(e, from, "stack", &event->stack) || get_stack(e, from, "other_stack", &event->other_stack)
+               ? -1
+               : get_texts(e, from, trace_event_other, event);
+}
+
+/* {file: text} */
+static int read_sources(const struct entry *e, const json_t *from, struct trace *t)
+{
+    const char *file;
+    json_t *value;
+    if (!json_is_object(from))
+        return refuse(e, "it", "an object");
+    t->info.sources = calloc(json_object_size(from) + 1, sizeof *t->info.sources);
+    if (!t->info.sources)
+        return err_errno(e->err, e->path, "no memory for its sources");
+    json_object_foreach((json_t *)(uintptr_t)from, file, value)
+    {
+        struct trace_source *source = &t->info.sources[t->info.n_sources];
+        if (!json_is_string(value) || strlen(file) >= sizeof source->file)
+            return refuse(e, "a file", "a text under a name that is not too long");
+        memcpy(source->file, file, strlen(file) + 1);
+        source->text = strdup(json_string_value(value));
+        if (!source->text)
+            return err_errno(e->err, e->path, "no memory for its sources");
+        t->info.n_sources++;
+    }
+    return 0;
 }
 
 static int read_events(const struct entry *e, const json_t *from, struct trace *t)
@@ -308,6 +350,9 @@ int trace_metadata_read(const struct safetensors *file, const char *path, struct
         read_entry(file, &(struct entry){path, "attnscope.launches", err}, t, types, read_launches) != 0)
         return -1;
     if (read_text(file, &(struct entry){path, "attnscope.source", err}, &t->info.source) != 0)
+        return -1;
+    if (safetensors_metadata(file, "attnscope.sources") &&
+        read_entry(file, &(struct entry){path, "attnscope.sources", err}, t, types, read_sources) != 0)
         return -1;
     return read_text(file, &(struct entry){path, "attnscope.scenario", err}, &t->info.scenario);
 }

@@ -137,6 +137,26 @@ static json_t *sites_value(const struct trace_info *info)
     return value;
 }
 
+static void put_stack(json_t *to, const char *key, const struct trace_stack *stack)
+{
+    json_t *value = stack->n ? json_array() : NULL;
+    for (int i = 0; i < stack->n; i++) {
+        json_t *frame = fields_value(trace_frame_fields, &stack->at[i]);
+        put_texts(frame, trace_frame_texts, &stack->at[i]);
+        json_array_append_new(value, frame);
+    }
+    if (value)
+        json_object_set_new(to, key, value);
+}
+
+static json_t *sources_value(const struct trace_info *info)
+{
+    json_t *value = json_object();
+    for (size_t i = 0; i < info->n_sources; i++)
+        json_object_set_new(value, info->sources[i].file, text_value(info->sources[i].text));
+    return value;
+}
+
 static void put_known(json_t *to, const struct trace_event *event)
 {
     struct trace_event unknown;
@@ -149,6 +169,8 @@ static void put_known(json_t *to, const struct trace_event *event)
     }
     if (event->other_file[0])
         put_texts(to, trace_event_other, event);
+    put_stack(to, "stack", &event->stack);
+    put_stack(to, "other_stack", &event->other_stack);
 }
 
 static json_t *events_value(const struct trace_info *info)
@@ -203,6 +225,8 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     if (t->info.launches.n || t->info.launches.budget.stated)
         n = put_json(out, n, "attnscope.launches", launches_json(&t->info.launches));
     n = put_text(out, n, "attnscope.source", t->info.source);
+    if (t->info.n_sources)
+        n = put_json(out, n, "attnscope.sources", sources_value(&t->info));
     n = put_text(out, n, "attnscope.scenario", t->info.scenario);
     for (int i = 0; i < n; i++)
         if (!out[i].value) {

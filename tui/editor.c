@@ -156,10 +156,7 @@ void editor_open_source(struct session *s)
     if (!file)
         snprintf(s->message, sizeof s->message, "the source of this run is not known");
     else
-        editor_open(
-            s, file,
-            editor_line(file, s->trace && strcmp(file, s->trace->info.source_name) == 0 ? s->trace->info.source : NULL,
-                        line));
+        editor_open(s, file, editor_line(file, s->trace ? trace_source(s->trace, file) : NULL, line));
 }
 
 int editor_write_docs(FILE *out)

@@ -1,50 +1,65 @@
 /* The kernel's text around an event, or around the probe of the cursor's stage. */
 #include "tui/panels.h"
 
+#include "engine/session/reports.h"
 #include "tui/sign.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { PROBE_COLS = 9 }; /* "LSE part " */
 
-/* The event that the source stands at: one in the text that there is. */
+/* The event that the source stands at: one in a text that there is. */
 static const struct trace_event *standing_event(const struct session *s)
 {
     const struct trace_event *e = s->at_event || session_at_report(s) ? session_event(s) : NULL;
-    return e && e->line > 0 && strcmp(e->file, s->trace->info.source_name) == 0 ? e : NULL;
+    return e && e->line > 0 && trace_source(s->trace, event_call(e).file) ? e : NULL;
 }
 
 int source_line(const struct session *s)
 {
     const struct trace_event *e = standing_event(s);
     const struct trace_site *site = session_site(s);
-    return e ? e->line : site ? site->line : 0;
+    return e ? event_call(e).line : site ? site->line : 0;
 }
 
 const char *source_file(const struct session *s)
 {
     const struct trace_event *e = standing_event(s);
     const struct trace_site *site = session_site(s);
-    const char *file = e ? e->file : site ? site->file : s->trace ? s->trace->info.source_name : s->scenario.kernel;
+    const char *file = e          ? event_call(e).file
+                       : site     ? site->file
+                       : s->trace ? s->trace->info.source_name
+                                  : s->scenario.kernel;
     return *file ? file : NULL;
+}
+
+/* What is shown; NULL: it is not known. */
+static const char *shown_text(const struct session *s)
+{
+    const char *file = source_file(s);
+    return s->trace && file ? trace_source(s->trace, file) : NULL;
 }
 
 void source_words(const struct session *s, char *out, size_t bytes)
 {
     const struct trace_event *e = standing_event(s);
     out[0] = '\0';
-    if (e && e->other_line > 0 && e->other_line != e->line && strcmp(e->file, e->other_file) == 0)
-        snprintf(out, bytes, "%s, lines %d and %d", e->kind, e->line, e->other_line);
-    else if (e)
-        snprintf(out, bytes, "%s, line %d", e->kind, e->line);
-    else if (session_site(s))
+    if (e) {
+        const struct event_place at = event_call(e), other = event_other_call(e);
+        if (other.line > 0 && other.line != at.line && strcmp(at.file, other.file) == 0)
+            snprintf(out, bytes, "%s, lines %d and %d", e->kind, at.line, other.line);
+        else
+            snprintf(out, bytes, "%s, line %d", e->kind, at.line);
+    } else if (session_site(s)) {
         snprintf(out, bytes, "probe of %s", channel_label(s->cursor.channel));
+    }
 }
 
 int source_count(const struct session *s)
 {
-    const char *text = s->trace ? s->trace->info.source : NULL;
+    const char *text = shown_text(s);
     int lines = 0;
     while (text && *text) {
         lines++;
@@ -96,13 +111,21 @@ static size_t common_indent(const char *text, int first, int rows)
     return least == SIZE_MAX ? 0 : least;
 }
 
-/* 1: something was reported at this line of the text, or it is the other side of that. */
-static int line_reported(const struct trace *t, int line)
+static int is_there(const char *file, int line, const struct trace_stack *stack, const char *shown, int shown_line)
+{
+    int there = line == shown_line && strcmp(file, shown) == 0;
+    for (int i = 0; i < stack->n && !there; i++)
+        there = stack->at[i].line == shown_line && strcmp(stack->at[i].file, shown) == 0;
+    return there;
+}
+
+/* 1: something was reported at this line, or called from there, or it is the other side of that. */
+static int line_reported(const struct trace *t, const char *file, int line)
 {
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
-        if (event_is_mistake(e->kind) && ((e->line == line && strcmp(e->file, t->info.source_name) == 0) ||
-                                          (e->other_line == line && strcmp(e->other_file, t->info.source_name) == 0)))
+        if (event_is_mistake(e->kind) && (is_there(e->file, e->line, &e->stack, file, line) ||
+                                          is_there(e->other_file, e->other_line, &e->other_stack, file, line)))
             return 1;
     }
     return 0;
@@ -115,7 +138,8 @@ const char *source_event_text(const struct session *s)
 }
 
 /* Of a line with probes: the stage that is worst off and what its verdict is; returns the columns that takes. */
-static int probe_draw(const struct session *s, struct canvas *c, struct rect area, int row, int col, int line)
+static int probe_draw(const struct session *s, struct canvas *c, struct rect area, int row, int col, const char *file,
+                      int line)
 {
     const struct trace_info *info = &s->trace->info;
     const char *mark = "", *label = "";
@@ -123,7 +147,7 @@ static int probe_draw(const struct session *s, struct canvas *c, struct rect are
     int worst = -1;
     for (size_t i = 0; i < info->n_sites; i++) {
         const struct trace_site *site = &info->sites[i];
-        if (site->line != line || strcmp(site->file, info->source_name) != 0)
+        if (site->line != line || strcmp(site->file, file) != 0)
             continue;
         const struct stage_summary *stage = s->judgement ? &s->judgement->summary.stage[site->channel] : NULL;
         const int upstream = stage && stage->local != MARK_BAD && stage->global == MARK_BAD;
@@ -142,9 +166,13 @@ static int probe_draw(const struct session *s, struct canvas *c, struct rect are
 
 void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent)
 {
-    const char *text = s->trace ? s->trace->info.source : NULL;
+    const char *text = shown_text(s), *file = source_file(s);
     if (!text || !*text) {
-        canvas_put(c, area, 0, 1, STYLE_DIM, s->trace ? "the source of this run is not known" : "");
+        const int is_source = s->trace && file && strcmp(file, s->trace->info.source_name) == 0;
+        canvas_put(c, area, 0, 1, STYLE_DIM,
+                   !s->trace            ? ""
+                   : is_source || !file ? "the source of this run is not known"
+                                        : "this run does not hold the text of that file");
         return;
     }
     const int marked = source_line(s), count = source_count(s);
@@ -159,10 +187,10 @@ void source_draw(const struct session *s, struct canvas *c, struct rect area, in
             const size_t own = strspn(shown, " ");
             if (here)
                 canvas_put(c, area, row, 0, STYLE_CURSOR, "◆");
-            else if (line_reported(s->trace, line))
+            else if (line_reported(s->trace, file, line))
                 canvas_put(c, area, row, 0, STYLE_WARNING, "!");
             canvas_printf(c, area, row, 1, here ? STYLE_STRONG : STYLE_DIM, "%*d", digits, line);
-            const int gutter = dedent ? 0 : probe_draw(s, c, area, row, digits + 3, line);
+            const int gutter = dedent ? 0 : probe_draw(s, c, area, row, digits + 3, file, line);
             canvas_put_cut(c, area, row, digits + 3 + gutter, here ? STYLE_STRONG : STYLE_TEXT,
                            shown + (own < indent ? own : indent));
         }

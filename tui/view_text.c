@@ -98,6 +98,18 @@ static void exactness_flow(const struct session *s, struct text_flow *f)
     }
 }
 
+/* What was called: a function that calls another is in no line above. */
+static void stack_flow(const struct trace_stack *stack, struct text_flow *f)
+{
+    char line[400];
+    for (int i = 0; stack->n > 2 && i < stack->n; i++) {
+        const struct trace_frame *frame = &stack->at[i];
+        snprintf(line, sizeof line, "    %s:%d%s%s", frame->file, frame->line, frame->function[0] ? " in " : "",
+                 frame->function);
+        flow_put(f, STYLE_TEXT, line);
+    }
+}
+
 static void log_flow(const struct session *s, struct text_flow *f)
 {
     if (s->phase == PHASE_FAILED) {
@@ -106,18 +118,20 @@ static void log_flow(const struct session *s, struct text_flow *f)
     }
     if (s->trace) {
         const struct trace_info *info = &s->trace->info;
-        char line[1280];
+        char line[2048];
         if (info->status_text[0] && !strstr(s->err.message, info->status_text))
             flow_put(f, STYLE_WARNING, info->status_text);
         for (size_t i = 0; i < info->n_events; i++) {
             const struct trace_event *e = &info->events[i];
-            char lines[640];
+            char lines[EVENT_LINES_BYTES];
             event_lines(e, 0, lines, sizeof lines);
             const int used =
                 snprintf(line, sizeof line, "%s%s%s: %.512s", lines, lines[0] ? ": " : "", e->kind, e->text);
             if (e->times > 1 && (size_t)used < sizeof line)
                 snprintf(line + used, sizeof line - (size_t)used, ", %d times", e->times);
             flow_put(f, STYLE_WARNING, line);
+            stack_flow(&e->stack, f);
+            stack_flow(&e->other_stack, f);
         }
     }
     findings_flow(s, f);

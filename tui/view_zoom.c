@@ -25,7 +25,7 @@ void view_source_draw(const struct session *s, struct canvas *c, const struct vi
     struct rect body = view_body(c->cols, c->rows);
     const int note = note_rows(s);
     source_words(s, right, sizeof right);
-    view_frame_draw(s, c, VIEW_SOURCE, s->trace ? s->trace->info.source_name : "source", right);
+    view_frame_draw(s, c, VIEW_SOURCE, s->trace && source_file(s) ? source_file(s) : "source", right);
     body.rows -= note;
     source_draw(s, c, body, vs->top + 1, 0);
     if (note)

@@ -50,7 +50,39 @@ static void name_file(const struct trace *t, const char *file, char *out, size_t
         snprintf(out, size, "%s", t->info.source_name);
         return;
     }
-    snprintf(out, size, "%s", file);
+    snprintf(out, size, "%s", runner_short_path(file));
+}
+
+/* The same of a path within a sentence. */
+static void name_files(const struct trace *t, const char *said, char *out, size_t size)
+{
+    const char *from = t->info.compiled_path, *at = from[0] ? strstr(said, from) : NULL;
+    size_t used = 0;
+    for (; at && used < size; said = at + strlen(from), at = strstr(said, from))
+        used += (size_t)snprintf(out + used, size - used, "%.*s%s", (int)(at - said), said, t->info.source_name);
+    if (used < size)
+        snprintf(out + used, size - used, "%s", said);
+}
+
+/* Lines of "line TAB function TAB file", the last of which may have been cut. */
+static void take_stack(const struct trace *t, const char *lines, struct trace_stack *stack)
+{
+    stack->n = 0;
+    for (const char *end; stack->n < TRACE_FRAMES && (end = strchr(lines, '\n')); lines = end + 1) {
+        struct trace_frame *frame = &stack->at[stack->n];
+        char *rest, file[600];
+        const long line = strtol(lines, &rest, 10);
+        const char *tab = *rest == '\t' ? memchr(rest + 1, '\t', (size_t)(end - rest - 1)) : NULL;
+        if (line <= 0 || line > INT32_MAX || !tab)
+            break;
+        snprintf(frame->function, sizeof frame->function, "%.*s", (int)(tab - rest - 1), rest + 1);
+        snprintf(file, sizeof file, "%.*s", (int)(end - tab - 1), tab + 1);
+        name_file(t, file, frame->file, sizeof frame->file);
+        frame->line = (int)line;
+        stack->n++;
+    }
+    if (stack->n < 2)
+        stack->n = 0;
 }
 
 static void place_text(const json_t *json, const char *key, char *out, size_t size)
@@ -104,7 +136,9 @@ static void take_event(struct run *run, const json_t *json)
     name_file(run->t, wire_text(json, "other_file"), event->other_file, sizeof event->other_file);
     event->other_line = (int)wire_integer(json, "other_line", 1, INT32_MAX, 0);
     snprintf(event->kind, sizeof event->kind, "%s", wire_text(json, "kind"));
-    snprintf(event->text, sizeof event->text, "%s", wire_text(json, "text"));
+    name_files(run->t, wire_text(json, "text"), event->text, sizeof event->text);
+    take_stack(run->t, wire_text(json, "stack"), &event->stack);
+    take_stack(run->t, wire_text(json, "other_stack"), &event->other_stack);
     name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
     event->line = (int)wire_integer(json, "line", 1, INT32_MAX, 0);
     int in_block = strcmp(event->kind, "launch") != 0 && strcmp(event->kind, "shared-memory") != 0;
@@ -221,6 +255,7 @@ static const struct trace_event *fatal_event(const struct run *run)
 static void describe(struct run *run, int status, double limit_s, char *what, size_t size, char *where, size_t n_where)
 {
     const struct trace_event *fatal = fatal_event(run);
+    const struct trace_frame *call = fatal && fatal->stack.n ? &fatal->stack.at[fatal->stack.n - 1] : NULL;
     char end[128];
     where[0] = '\0';
     if (fatal && fatal->line > 0 && (run->outcome == OUTCOME_FAILED || run->outcome == OUTCOME_GONE))
@@ -250,6 +285,8 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
             snprintf(what, size, "the kernel crashed: its process %s", end);
         break;
     }
+    if (call && where[0])
+        snprintf(what + strlen(what), size - strlen(what), "; called at %s:%d", call->file, call->line);
 }
 
 static const char *status_word(const struct run *run)

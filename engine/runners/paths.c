@@ -115,6 +115,15 @@ int runner_find_paths(struct runner_paths *paths, struct err *err)
     return 0;
 }
 
+const char *runner_short_path(const char *path)
+{
+    char folder[512];
+    if (!getcwd(folder, sizeof folder))
+        return path;
+    const size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
 int runner_find_built(const struct runner_paths *paths, const char *name, char *path, size_t size, struct err *err)
 {
     char exe[PATH_MAX];

@@ -19,6 +19,9 @@ int runner_find_paths(struct runner_paths *paths, struct err *err);
    helper programs. */
 int runner_find_built(const struct runner_paths *paths, const char *name, char *path, size_t size, struct err *err);
 
+/* A path below the current folder without that folder: what the user would type. */
+const char *runner_short_path(const char *path);
+
 /* Tells the caller what is going on; called from the thread that builds or runs. May be NULL. */
 struct runner_progress {
     void (*report)(void *ctx, const char *phase, double done, double total); /* total 0: unknown */

@@ -13,22 +13,21 @@ static int was_right(const struct summary *summary, enum asc_channel ch)
     return summary->stage[ch].local == MARK_OK;
 }
 
-/* " (line 165)"; the file is the one of the finding's own probe, or is named too. */
-static void write_site(const struct trace *t, enum asc_channel ch, enum asc_channel of, char out[280])
+/* " (kernel.cu:165)" */
+static void write_site(const struct trace *t, enum asc_channel ch, char out[280])
 {
-    const struct trace_site *site = trace_site(t, ch), *own = trace_site(t, of);
+    const struct trace_site *site = trace_site(t, ch);
+    const char *slash = site ? strrchr(site->file, '/') : NULL;
     out[0] = '\0';
-    if (site && own && strcmp(site->file, own->file) == 0)
-        snprintf(out, 280, " (line %d)", site->line);
-    else if (site)
-        snprintf(out, 280, " (%s:%d)", site->file, site->line);
+    if (site)
+        snprintf(out, 280, " (%s:%d)", slash ? slash + 1 : site->file, site->line);
 }
 
 static void other_tile_words(const struct trace *t, const struct finding *f, enum asc_channel operand,
                              char out[EDGE_WORDS_BYTES])
 {
     char site[280];
-    write_site(t, operand, f->channel, site);
+    write_site(t, operand, site);
     snprintf(out, EDGE_WORDS_BYTES,
              "%s was right at its probe%.90s. Between there and probe %s another tile is in its place: a barrier or a "
              "wait is missing, or another buffer is read",
@@ -40,7 +39,7 @@ static void changed_words(const struct trace *t, const struct finding *f, const 
 {
     char sites[2][280];
     for (int i = 0; i < 2; i++)
-        write_site(t, operand[i], f->channel, sites[i]);
+        write_site(t, operand[i], sites[i]);
     snprintf(
         out, EDGE_WORDS_BYTES,
         "%s%.60s and %s%.60s were right at their probes. From there to probe %s they are read wrong, or change, or "

@@ -48,8 +48,8 @@ static const struct trace_event *first_event(const struct trace *t, const char *
 /* 1 if the text that was compiled has `piece` in this line. */
 static int line_has(const struct trace *t, const char *file, int line, const char *piece)
 {
-    const char *text = t->info.source;
-    if (!text || line < 1 || strcmp(file, t->info.source_name) != 0)
+    const char *text = trace_source(t, file);
+    if (!text || line < 1)
         return 0;
     while (--line > 0 && *text) {
         text += strcspn(text, "\n");
@@ -149,6 +149,14 @@ static int meets_causes(const struct judgement *j, const struct expect *e, char 
     return 1;
 }
 
+static int stack_has(const struct trace *t, const struct trace_stack *stack, const char *piece)
+{
+    for (int i = 0; i < stack->n; i++)
+        if (line_has(t, stack->at[i].file, stack->at[i].line, piece))
+            return 1;
+    return 0;
+}
+
 /* 1: it stands there, or where a run stopped is not known; *known says which. */
 static int meets_event_at(const struct trace *t, const struct expect *e, int *known, char *why, size_t bytes)
 {
@@ -157,9 +165,10 @@ static int meets_event_at(const struct trace *t, const struct expect *e, int *kn
     if (!e->event_at[0] || (!*known && !e->event[0]))
         return 1;
     if (*known && (line_has(t, event->file, event->line, e->event_at) ||
-                   line_has(t, event->other_file, event->other_line, e->event_at)))
+                   line_has(t, event->other_file, event->other_line, e->event_at) ||
+                   stack_has(t, &event->stack, e->event_at) || stack_has(t, &event->other_stack, e->event_at)))
         return 1;
-    char lines[640] = "";
+    char lines[EVENT_LINES_BYTES] = "";
     if (event)
         event_lines(event, 0, lines, sizeof lines);
     return unmet(why, bytes, "expected %s where the source has `%s`, found it at %s", event ? event->kind : "it",

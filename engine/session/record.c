@@ -72,23 +72,13 @@ static void copy_text(char *to, size_t bytes, const char *from)
     to[n] = '\0';
 }
 
-/* A path below the current folder without that folder: what the user would type. */
-static const char *short_path(const char *path)
-{
-    char folder[512];
-    if (!getcwd(folder, sizeof folder))
-        return path;
-    const size_t n = strlen(folder);
-    return strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : path;
-}
-
 static int describe(const struct recorder *r, const struct scenario *scenario, struct trace *t, struct err *err)
 {
     struct trace_info *info = &t->info;
     const char *slash = strrchr(scenario->patch, '/');
     copy_text(info->kernel, sizeof info->kernel, child_hello(r->child)->kernel);
     copy_text(info->backend, sizeof info->backend, child_hello(r->child)->backend);
-    copy_text(info->source_name, sizeof info->source_name, short_path(scenario->kernel));
+    copy_text(info->source_name, sizeof info->source_name, runner_short_path(scenario->kernel));
     copy_text(info->compiled_path, sizeof info->compiled_path, r->build.source_path);
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
     copy_text(info->define, sizeof info->define, scenario->define);
@@ -112,9 +102,28 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     for (size_t i = 0; i < info->n_sites; i++) {
         const struct trace_site *from = &r->build.sites[i];
         info->sites[i] = (struct trace_site){.channel = from->channel, .line = from->line};
-        copy_text(info->sites[i].file, sizeof info->sites[i].file, short_path(from->file));
+        copy_text(info->sites[i].file, sizeof info->sites[i].file, runner_short_path(from->file));
+        trace_add_source(t, info->sites[i].file);
     }
     return 0;
+}
+
+static void add_sources(struct trace *t, const struct trace_stack *stack)
+{
+    for (int i = 0; i < stack->n; i++)
+        trace_add_source(t, stack->at[i].file);
+}
+
+/* Of what was reported. */
+static void add_event_sources(struct trace *t)
+{
+    for (size_t i = 0; i < t->info.n_events; i++) {
+        const struct trace_event *e = &t->info.events[i];
+        trace_add_source(t, e->file);
+        trace_add_source(t, e->other_file);
+        add_sources(t, &e->stack);
+        add_sources(t, &e->other_stack);
+    }
 }
 
 /* A run that ended early could not say how long it took: then it is the time until its end was noticed. */
@@ -125,6 +134,7 @@ static int timed_run(struct child *child, struct trace *t, double limit_s, const
     clock_gettime(CLOCK_MONOTONIC, &begin);
     const int failed = child_run(child, t, limit_s, progress, err);
     clock_gettime(CLOCK_MONOTONIC, &end);
+    add_event_sources(t);
     if (failed)
         t->info.seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     return failed;

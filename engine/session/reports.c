@@ -75,36 +75,72 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static struct event_place call_of(const char *file, int line, const struct trace_stack *stack)
+{
+    const struct trace_frame *body = stack->n ? &stack->at[stack->n - 1] : NULL;
+    return body ? (struct event_place){body->file, body->line} : (struct event_place){file, line};
+}
+
+struct event_place event_call(const struct trace_event *e)
+{
+    return call_of(e->file, e->line, &e->stack);
+}
+
+struct event_place event_other_call(const struct trace_event *e)
+{
+    return call_of(e->other_file, e->other_line, &e->other_stack);
+}
+
+/* "attn.cu:112", of a function that it calls "attn.cu:40 in copy_async, called at attn.cu:112". */
+static void place_words(const struct event_place *call, const char *file, int line, const struct trace_stack *stack,
+                        char *out, size_t bytes)
+{
+    const char *function = stack->n ? stack->at[0].function : "";
+    if (stack->n)
+        snprintf(out, bytes, "%s:%d%s%s, called at %s:%d", file, line, function[0] ? " in " : "", function, call->file,
+                 call->line);
+    else
+        snprintf(out, bytes, "%s:%d", file, line);
+}
+
 void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes)
 {
+    const struct event_place call = event_call(e), other = event_other_call(e);
+    char here[700], there[700];
     out[0] = '\0';
     if (e->line <= 0)
         return;
-    int used = snprintf(out, bytes, "%s:%d", short_names ? base_name(e->file) : e->file, e->line);
-    if (e->other_line <= 0 || used < 0 || (size_t)used >= bytes ||
-        (e->other_line == e->line && strcmp(e->file, e->other_file) == 0))
-        return;
-    const int elsewhere = strcmp(e->file, e->other_file) != 0;
-    snprintf(out + used, bytes - (size_t)used, " and %s:%d",
-             !elsewhere    ? ""
-             : short_names ? base_name(e->other_file)
-                           : e->other_file,
-             e->other_line);
+    const int elsewhere = strcmp(call.file, other.file) != 0;
+    int same = !elsewhere && call.line == other.line;
+    if (short_names) {
+        snprintf(here, sizeof here, "%s:%d", base_name(call.file), call.line);
+        snprintf(there, sizeof there, " and %s:%d", elsewhere ? base_name(other.file) : "", other.line);
+    } else {
+        place_words(&call, e->file, e->line, &e->stack, here, sizeof here);
+        const int used = snprintf(there, sizeof there, "%s and ", e->stack.n ? "," : "");
+        if (e->stack.n || e->other_stack.n || elsewhere)
+            place_words(&other, e->other_file, e->other_line, &e->other_stack, there + used,
+                        sizeof there - (size_t)used);
+        else
+            snprintf(there + used, sizeof there - (size_t)used, ":%d", e->other_line);
+        same = same && e->line == e->other_line && strcmp(e->file, e->other_file) == 0;
+    }
+    snprintf(out, bytes, "%s%s", here, e->other_line <= 0 || same ? "" : there);
 }
 
 /* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. */
-static bool between_probes(const struct trace *t, enum asc_channel ch, const char *file, int line)
+static bool between_probes(const struct trace *t, enum asc_channel ch, struct event_place at)
 {
     const struct trace_site *own = trace_site(t, ch);
     int before = 0;
-    if (!own || line <= 0 || line > own->line || strcmp(file, own->file) != 0)
+    if (!own || at.line <= 0 || at.line > own->line || strcmp(at.file, own->file) != 0)
         return false;
     for (size_t i = 0; i < t->info.n_sites; i++) {
         const struct trace_site *site = &t->info.sites[i];
         if (site->line < own->line && site->line > before && strcmp(site->file, own->file) == 0)
             before = site->line;
     }
-    return before > 0 && line > before;
+    return before > 0 && at.line > before;
 }
 
 static bool is_of_numbers(const char *kind)
@@ -131,10 +167,11 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
         if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, slots) ||
-            !(between_probes(t, ch, e->file, e->line) || between_probes(t, ch, e->other_file, e->other_line)))
+            !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e))))
             continue;
         const bool best_mistake = best && event_is_mistake(best->kind);
-        if (!best || (mistake && !best_mistake) || (mistake == best_mistake && e->line < best->line))
+        if (!best || (mistake && !best_mistake) ||
+            (mistake == best_mistake && event_call(e).line < event_call(best).line))
             best = e;
     }
     return best;

@@ -15,7 +15,16 @@ const struct trace_event *reports_at(const struct trace *t, const int32_t place[
 const struct trace_event *reports_shown(const struct trace *t, const int32_t place[3], int kv);
 /* "race (2), never-waited (1)", a kind where it first comes; "": none. */
 void reports_words(const struct trace *t, char *out, size_t bytes);
-/* "kernels/x.cu:12 and :40": both sides of a collision; "": no line is known. short_names: without folders. */
+/* A place as one names it: of what was done the outermost frame, which is the kernel's body where that is known. */
+struct event_place {
+    const char *file; /* borrowed from the event */
+    int line;         /* 0: not known */
+};
+struct event_place event_call(const struct trace_event *e);
+struct event_place event_other_call(const struct trace_event *e); /* of what it collides with */
+/* "kernels/x.cu:12 and :40": both sides of a collision; "": no line is known. short_names: without folders, and of what
+   a function did alone where the kernel called it. */
+#define EVENT_LINES_BYTES 1400
 void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes);
 /* What happened between the probe before this channel's and its own: a mistake, or where its values are no numbers
    (unreal) a floating-point event. [slots]: by which slot the channel is bad. The mistake first, then the earlier line;

@@ -70,7 +70,7 @@ __global__ void behave(asc_problem p, asc_strides qs, asc_strides ks, int how, v
                 u[d] += w * v[key * ks.row + d];
         }
         if (how != FINE && kt == 1 && q_tile == 1)
-            misbehave(how, row, forever);
+            misbehave(how, row, forever); // here: call
         __syncthreads(); // so that no row runs ahead to its end
     }
     for (int d = 0; d < p.head_dim && global_row < p.q_len; d++) {

@@ -1,10 +1,12 @@
 // What the checks must find, at the line of "at: CASE", colliding with that of "with: CASE"; and beside each what comes
 // close and is correct ("clean-...": nothing may be reported).
+#include "tests/simt/checks_helpers.h"
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
 #include <stdint.h>
 #include <string.h>
+#include <utility>
 
 __device__ float sink[1024];
 __device__ alignas(64) float source[1024];
@@ -336,6 +338,49 @@ __global__ void several(const float *in, float *o)
     }
 }
 
+// What a function does that the kernel calls; one that is not inlined too.
+__global__ void called()
+{
+    __shared__ float x[128];
+    simt_place(0, 0, 0);
+    helpers::put(x, threadIdx.x, 1.0f);                      // with: called
+    sink[threadIdx.x] = helpers::get(&x[127 - threadIdx.x]); // at: called
+}
+
+__global__ void copied()
+{
+    __shared__ __align__(16) float x[256];
+    simt_place(0, 0, 0);
+    auto load = [&] {
+        helpers::copy_row(&x[threadIdx.x * 2], &source[threadIdx.x * 2], 2); // in: lambda
+    };
+    load();                             // with: copied
+    sink[threadIdx.x] = x[threadIdx.x]; // at: copied
+}
+
+__global__ void swapped()
+{
+    __shared__ float x[128];
+    x[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    if (threadIdx.x < 127)
+        std::swap(x[threadIdx.x], x[threadIdx.x + 1]); // at: swapped
+}
+
+// Stores that a compiler would make one of: each at its line.
+__global__ void alike(float *o, bool whole)
+{
+    __align__(16) __half out[8];
+    for (int i = 0; i < 8; i++)
+        out[i] = __float2half(source[i] + 0.0f / source[0]);
+    __half *to = reinterpret_cast<__half *>(o) + threadIdx.x * 8;
+    if (whole)
+        *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(out); // at: alike-whole
+    else
+        for (int i = 0; i < 8; i++)
+            to[i] = out[i]; // at: alike
+}
+
 extern "C" float *simt_array(int output);
 
 extern "C" int simt_case(const char *name)
@@ -398,6 +443,11 @@ extern "C" int simt_case(const char *name)
     CASE("clean-misaligned", misaligned, 1, 32, 0, 4)
     CASE("nan-store", nan_store, 1, 128, 0, out, 1.0f / 0.0f)
     CASE("clean-nan-store", nan_store, 1, 128, 0, out, 1.0f)
+    CASE("called", called, 1, 128, 0)
+    CASE("copied", copied, 1, 128, 0)
+    CASE("swapped", swapped, 1, 128, 0)
+    CASE("alike", alike, 2, 32, 0, out, false)
+    CASE("alike-whole", alike, 2, 32, 0, out, true)
     CASE("clean-several", several, 3, 128, 0, in, out)
     return -1;
 }

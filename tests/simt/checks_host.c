@@ -1,5 +1,6 @@
 /* Runs one case of checks.cu on an input and an output array, and prints what is reported, a line each. */
 #include "engine/base/dtype.h"
+#include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/simt.h"
 
 #include <stdio.h>
@@ -25,6 +26,18 @@ static void print_place(const char *file, int line)
     printf("%s:%d ", slash ? slash + 1 : file ? file : "?", line);
 }
 
+static void print_stack(const char *word, const struct simt_stack *stack)
+{
+    char name[64];
+    printf("%s", word);
+    for (int i = 0; i < stack->n; i++) {
+        locate_name(stack->at[i].function, name, sizeof name);
+        printf(" < %s ", name);
+        print_place(stack->at[i].file, stack->at[i].line);
+    }
+    printf("\n");
+}
+
 static void report(void *ctx, const struct simt_report *r)
 {
     (void)ctx;
@@ -36,6 +49,8 @@ static void report(void *ctx, const struct simt_report *r)
     print_place(r->file, r->line);
     print_place(r->other_file, r->other_line);
     printf("number %d: %s\n", r->number, r->text);
+    print_stack("stack", &r->stack);
+    print_stack("other", &r->other_stack);
     fflush(stdout);
 }
 

@@ -20,6 +20,7 @@
 
 #define DIR "build/test-checks"
 #define SOURCE "tests/simt/checks.cu"
+#define HELPERS "tests/simt/checks_helpers.h"
 #define INCLUDE "engine/runners/cpu/include"
 
 static struct build {
@@ -142,11 +143,11 @@ static int setup(void **state)
     return 0;
 }
 
-/* The line of checks.cu that holds a comment; 0: none. */
-static int line_of(const char *word, const char *name)
+/* The line of a file that holds a comment; 0: none. */
+static int line_in(const char *file, const char *word, const char *name)
 {
     char wanted[64];
-    char *text = slurp(SOURCE);
+    char *text = slurp(file);
     snprintf(wanted, sizeof wanted, "%s: %s\n", word, name);
     const char *at = strstr(text, wanted);
     int line = at != NULL;
@@ -154,6 +155,11 @@ static int line_of(const char *word, const char *name)
         line += *c == '\n';
     free(text);
     return line;
+}
+
+static int line_of(const char *word, const char *name)
+{
+    return line_in(SOURCE, word, name);
 }
 
 /* Which of two threads comes first is the executor's choice. */
@@ -182,6 +188,12 @@ static void expect(const char *name, const char *kind, const char *lines, const 
                 fail_msg("%s: exit status %d; want %s at %d with %d, `%s`\n%s", command, out.status,
                          kind ? kind : "nothing", at, with, words ? words : "", out.text);
         }
+}
+
+static void assert_told(const char *text, const char *want)
+{
+    if (!strstr(text, want))
+        fail_msg("want `%s`\n%s", want, text);
 }
 
 static void races(void **state)
@@ -305,6 +317,51 @@ static void misaligned_vectors(void **state)
     expect("clean-misaligned", NULL, NULL, NULL);
 }
 
+/* A build's words on a case. */
+static void hear(const struct build *b, const char *name, struct output *out)
+{
+    char command[160];
+    snprintf(command, sizeof command, "timeout 60 " DIR "/%s %s 2>&1", b->compiler, name);
+    run(command, out);
+}
+
+/* The innermost place is a helper's, in a header; the last one that of the kernel's body, which called it. */
+static void functions_that_the_kernel_calls(void **state)
+{
+    (void)state;
+    struct output out;
+    char want[400];
+    const int put = line_in(HELPERS, "in", "put"), get = line_in(HELPERS, "in", "get");
+    const int copy = line_in(HELPERS, "in", "copy") - 1, row = line_in(HELPERS, "in", "row");
+    for (int i = 0; i < BUILDS; i++) {
+        if (!builds[i].there)
+            continue;
+        hear(&builds[i], "called", &out);
+        snprintf(want, sizeof want, "report race checks_helpers.h:%d checks_helpers.h:%d number ", get, put);
+        assert_told(out.text, want);
+        snprintf(want, sizeof want,
+                 "\nstack < get checks_helpers.h:%d  < called checks.cu:%d \n"
+                 "other < put checks_helpers.h:%d  < called checks.cu:%d \n",
+                 get, line_of("at", "called"), put, line_of("with", "called"));
+        assert_told(out.text, want);
+        hear(&builds[i], "copied", &out);
+        snprintf(want, sizeof want,
+                 "\nstack < copied checks.cu:%d \nother < copy_async checks_helpers.h:%d  < copy_row "
+                 "checks_helpers.h:%d  < operator() checks.cu:%d  < copied checks.cu:%d \n",
+                 line_of("at", "copied"), copy, row, line_of("in", "lambda"), line_of("with", "copied"));
+        assert_told(out.text, want);
+    }
+    expect("swapped", "race", "swapped", NULL);
+}
+
+/* Two stores that do the same in two branches are not made one, which has a line of neither. */
+static void stores_of_two_branches(void **state)
+{
+    (void)state;
+    expect("alike", "two-writers", "alike", NULL);
+    expect("alike-whole", "two-writers", "alike-whole", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +376,8 @@ int main(void)
         cmocka_unit_test(a_thread_returns_before_its_copies),
         cmocka_unit_test(matrices_of_a_warp),
         cmocka_unit_test(misaligned_vectors),
+        cmocka_unit_test(functions_that_the_kernel_calls),
+        cmocka_unit_test(stores_of_two_branches),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -335,11 +335,16 @@ static void at_line(const struct trace *t, const struct err *err, const char *ki
     snprintf(where, sizeof where, "%s:%d", KERNEL, line_of(comment));
     assert_string_equal(err->where, where);
     assert_string_equal(t->info.stopped, kind);
-    int found = 0;
+    const struct trace_event *found = NULL;
     for (size_t i = 0; i < t->info.n_events; i++)
-        found |= strcmp(t->info.events[i].kind, kind) == 0 && strcmp(t->info.events[i].file, KERNEL) == 0 &&
-                 t->info.events[i].line == line_of(comment);
-    assert_true(found);
+        if (strcmp(t->info.events[i].kind, kind) == 0 && strcmp(t->info.events[i].file, KERNEL) == 0 &&
+            t->info.events[i].line == line_of(comment))
+            found = &t->info.events[i];
+    assert_non_null(found);
+    assert_int_equal(found->stack.n, 2);
+    assert_string_equal(found->stack.at[0].function, "misbehave");
+    snprintf(where, sizeof where, "; called at %s:%d", KERNEL, line_of("call"));
+    has(err->message, where);
 }
 
 static void test_null_pointer(void **state)

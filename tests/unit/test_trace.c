@@ -243,7 +243,15 @@ static void fill_info(struct trace *t)
     info->events[1].q_tile = 1;
     info->events[1].kv_tile = 2;
     info->events[1].times = 64;
+    info->events[1].stack = (struct trace_stack){2, {{"put", "b.cuh", 9}, {"kernel", "my \"kernel\".cu", 80}}};
+    info->events[1].other_stack.n = TRACE_FRAMES;
+    for (int i = 0; i < TRACE_FRAMES; i++)
+        info->events[1].other_stack.at[i] = (struct trace_frame){"", "b.cuh", 1 + i};
     strcpy(info->checks, "on");
+    info->sources = calloc(1, sizeof *info->sources);
+    info->n_sources = 1;
+    strcpy(info->sources[0].file, "b.cuh");
+    info->sources[0].text = strdup("a\n\"b\" \xe4\n");
     info->launches.at = calloc(1, sizeof *info->launches.at);
     info->launches.n = 1;
     launch_init(&info->launches.at[0]);
@@ -307,6 +315,16 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_int_equal(race->q_tile, 1);
     assert_int_equal(race->kv_tile, 2);
     assert_int_equal(race->times, 64);
+    assert_int_equal(plain->stack.n, 0);
+    assert_int_equal(race->stack.n, 2);
+    assert_string_equal(race->stack.at[0].function, "put");
+    assert_string_equal(race->stack.at[1].file, "my \"kernel\".cu");
+    assert_int_equal(race->stack.at[1].line, 80);
+    assert_int_equal(race->other_stack.n, TRACE_FRAMES);
+    assert_int_equal(race->other_stack.at[TRACE_FRAMES - 1].line, TRACE_FRAMES);
+    assert_ptr_equal(trace_source(t, t->info.source_name), t->info.source);
+    assert_string_equal(trace_source(t, "b.cuh"), "a\n\"b\" ?\n");
+    assert_null(trace_source(t, "c.cuh"));
     assert_string_equal(t->info.checks, "on");
     assert_string_equal(t->info.events[0].text, "inf - inf");
     assert_int_equal(t->info.launches.n, 1);

@@ -51,6 +51,7 @@ void simt_place(int batch, int head, int q_tile)
     self->head = head;
     self->q_tile = q_tile;
     self->kv_tile = -1;
+    self->body = __builtin_return_address(0);
 }
 
 static const struct fiber *first_alive(const struct worker *w)
@@ -93,16 +94,18 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
     struct fiber *self = simt_tls.self;
     self->file = file;
     self->line = line;
+    self->pc = __builtin_return_address(0);
     if (!w->n_at_barrier) {
         if (w->named[0].arrived)
             report_raise("barrier", 0, file, line, self,
-                         "__syncthreads is barrier 0, to which others came for %u threads (line %d)",
-                         w->named[0].expected, w->named[0].line);
+                         "__syncthreads is barrier 0, to which others came for %u threads (%s:%d)",
+                         w->named[0].expected, w->named[0].file, w->named[0].line);
         w->barrier_file = file;
         w->barrier_line = line;
     } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
         report_raise("barrier", 0, file, line, self,
-                     "threads of one block meet at different __syncthreads (the other one: line %d)", w->barrier_line);
+                     "threads of one block meet at different __syncthreads (the other one: %s:%d)", w->barrier_file,
+                     w->barrier_line);
     }
     const unsigned epoch = w->epoch & 1;
     w->n_at_barrier++;
@@ -116,6 +119,18 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
         schedule_turn(w, self);
     }
     return w->result[epoch][op];
+}
+
+/* "attn.cu:40, called at attn.cu:112" */
+static void write_place(const struct fiber *f, char *out, size_t bytes)
+{
+    struct simt_stack stack;
+    const struct locate where = {.pc = (uintptr_t)f->pc, .file = f->file, .line = f->line, .body = (uintptr_t)f->body};
+    locate_stack(&where, &stack);
+    const struct simt_frame call = locate_call(&stack);
+    const int used = snprintf(out, bytes, "%s:%d", f->file ? f->file : "?", f->line);
+    if (stack.n > 1 && used > 0 && (size_t)used < bytes)
+        snprintf(out + used, bytes - (size_t)used, ", called at %s:%d", call.file, call.line);
 }
 
 /* What threads i.. wait for, in words; returns the first thread that waits elsewhere. */
@@ -137,16 +152,18 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
         if (!dead && (g->line != f->line || g->file != f->file || (meets && (g->mask != f->mask || g->op != f->op))))
             break;
     }
+    char place[400];
+    write_place(f, place, sizeof place);
     if (dead)
         snprintf(out, bytes, "threads %u..%u have returned", i, end - 1);
     else if (meets)
-        snprintf(out, bytes, "threads %u..%u wait in %s (mask %08x) at %s:%d", i, end - 1, warp_op_name(f->op), f->mask,
-                 f->file, f->line);
+        snprintf(out, bytes, "threads %u..%u wait in %s (mask %08x) at %s", i, end - 1, warp_op_name(f->op), f->mask,
+                 place);
     else if (named)
-        snprintf(out, bytes, "threads %u..%u wait at barrier %u (%u of %u threads have come) at %s:%d", i, end - 1,
-                 f->barrier, w->named[f->barrier].arrived, w->named[f->barrier].expected, f->file, f->line);
+        snprintf(out, bytes, "threads %u..%u wait at barrier %u (%u of %u threads have come) at %s", i, end - 1,
+                 f->barrier, w->named[f->barrier].arrived, w->named[f->barrier].expected, place);
     else
-        snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s:%d", i, end - 1, f->file, f->line);
+        snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s", i, end - 1, place);
     return end;
 }
 
@@ -155,7 +172,7 @@ void block_deadlock(struct worker *w)
     char text[4096] = "no thread of the block can go on: they wait for each other";
     const struct fiber *first = first_alive(w);
     for (unsigned i = 0; i < w->n_threads;) {
-        char group[512];
+        char group[640];
         i = describe_group(w, i, group, sizeof group);
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "\n%s", group);

@@ -61,7 +61,8 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
     }
     if (zeros > bytes)
         zeros = bytes;
-    const uint32_t site = w->checks ? checks_copy_issue(w, to, from, bytes, bytes - zeros, file, line) : 0;
+    const void *call = __builtin_return_address(0);
+    const uint32_t site = w->checks ? checks_copy_issue(w, to, from, bytes, bytes - zeros, call, file, line) : 0;
     c->copy[c->n++] = (struct copy){to, from, c->group, site, (uint8_t)bytes, (uint8_t)zeros, 0};
     if (simt_early())
         make(&c->copy[c->n - 1]);

@@ -37,6 +37,12 @@ const char *const simt_checked_clang_flags[] = {
     "-fno-slp-vectorize",
     "-mllvm",
     "-tsan-instrument-func-entry-exit=0",
+    "-mllvm",
+    "-simplifycfg-sink-common=false", /* what two branches do alike stays in both: as one it has no line */
+    "-mllvm",
+    "-simplifycfg-hoist-common=false",
+    "-mllvm",
+    "-enable-tail-merge=false",
     NULL,
 };
 
@@ -46,6 +52,9 @@ const char *const simt_checked_gcc_flags[] = {
     "-fno-working-directory",
     "-fno-extern-tls-init",
     "-fno-aggressive-loop-optimizations",
+    "-fno-crossjumping", /* what two branches do alike stays in both: as one it has the line of either */
+    "-fno-tree-tail-merge",
+    "-fno-code-hoisting",
     "--param=tsan-instrument-func-entry-exit=0",
     NULL,
 };

@@ -40,11 +40,11 @@ static void check_round(const struct worker *w, const struct named_barrier *b, u
 {
     const struct fiber *self = simt_tls.self;
     if (id == 0 && w->n_at_barrier)
-        report_raise("barrier", 0, file, line, self, "barrier 0 is that of __syncthreads, where others wait (line %d)",
-                     w->barrier_line);
+        report_raise("barrier", 0, file, line, self, "barrier 0 is that of __syncthreads, where others wait (%s:%d)",
+                     w->barrier_file, w->barrier_line);
     if (b->arrived && b->expected != count)
-        report_raise("barrier", 0, file, line, self, "barrier %u for %u threads: others came to it for %u (line %d)",
-                     id, count, b->expected, b->line);
+        report_raise("barrier", 0, file, line, self, "barrier %u for %u threads: others came to it for %u (%s:%d)", id,
+                     count, b->expected, b->file, b->line);
     if (b->came[self->warp] >> self->lane & 1)
         report_raise("barrier", 0, file, line, self,
                      "barrier %u: this thread comes again before the barrier is complete (%u of %u threads have "
@@ -112,6 +112,7 @@ void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int 
     /* Nobody waits here, so that a lane could come to the next round before another has come to this one. */
     if (!waits && aligned)
         simt_active_mask(file, line);
+    self->pc = __builtin_return_address(0);
     struct named_barrier *b = &w->named[id];
     check_round(w, b, id, count, file, line);
     const uint32_t bit = 1u << self->lane;

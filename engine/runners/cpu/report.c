@@ -11,9 +11,8 @@
 #define SEEN_MAX 256
 
 struct seen {
-    const char *kind; /* a literal */
-    const char *file; /* borrowed: literals and debug information */
-    int line;
+    const char *kind;           /* a literal */
+    struct simt_frame at, call; /* borrowed: literals and debug information */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,17 +46,21 @@ void report_set_error(const char *text)
     pthread_mutex_unlock(&lock);
 }
 
-static int is_new(const char *kind, const char *file, int line)
+int report_same_place(const struct simt_frame *a, const struct simt_frame *b)
 {
-    for (unsigned i = 0; i < n_seen; i++) {
-        const struct seen *s = &seen[i];
-        if (s->line == line && !strcmp(s->kind, kind) &&
-            (s->file == file || (s->file && file && !strcmp(s->file, file))))
+    return a->line == b->line && (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
+}
+
+static int is_new(const char *kind, const struct simt_stack *stack)
+{
+    const struct simt_frame at = stack->n ? stack->at[0] : (struct simt_frame){0}, call = locate_call(stack);
+    for (unsigned i = 0; i < n_seen; i++)
+        if (!strcmp(seen[i].kind, kind) && report_same_place(&seen[i].at, &at) &&
+            report_same_place(&seen[i].call, &call))
             return 0;
-    }
     if (n_seen == SEEN_MAX)
         return 0;
-    seen[n_seen++] = (struct seen){kind, file, line};
+    seen[n_seen++] = (struct seen){kind, at, call};
     return 1;
 }
 
@@ -92,6 +95,28 @@ void report_send(struct simt_report *report, const struct fiber *who)
     pthread_mutex_unlock(&lock);
 }
 
+static void find_stack(const char *file, int line, const struct fiber *who, struct simt_stack *stack)
+{
+    const struct fiber *self = simt_tls.self;
+    const int is_running = self && (!who || who == self);
+    const struct locate where = {.pc = simt_tls.fault       ? simt_tls.fault
+                                       : is_running || !who ? 0
+                                                            : (uintptr_t)who->pc,
+                                 .exact = simt_tls.fault != 0,
+                                 .is_running = is_running,
+                                 .file = file,
+                                 .line = line,
+                                 .body = who    ? (uintptr_t)who->body
+                                         : self ? (uintptr_t)self->body
+                                                : 0};
+    stack->n = 0;
+    if (simt_tls.locating) /* a wild jump can break the unwinder too: then the report has no line */
+        return;
+    simt_tls.locating = 1;
+    locate_stack(&where, stack);
+    simt_tls.locating = 0;
+}
+
 void report_raise(const char *kind, int fatal, const char *file, int line, const struct fiber *who, const char *format,
                   ...)
 {
@@ -102,11 +127,13 @@ void report_raise(const char *kind, int fatal, const char *file, int line, const
     va_end(args);
 
     const int paused = traps_pause();
+    struct simt_report r = {.kind = kind, .text = text, .fatal = fatal, .times = 1};
+    find_stack(file, line, who, &r.stack);
     simt_tls.reporting++;
     pthread_mutex_lock(&lock);
-    if (is_new(kind, file, line) || fatal) {
-        struct simt_report r = {.kind = kind, .text = text, .file = file, .line = line, .fatal = fatal};
-        r.times = 1;
+    if (is_new(kind, &r.stack) || fatal) {
+        r.file = r.stack.n ? r.stack.at[0].file : file;
+        r.line = r.stack.n ? r.stack.at[0].line : line;
         if (fatal)
             set_error(text);
         send(&r, who ? who : simt_tls.self);

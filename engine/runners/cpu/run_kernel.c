@@ -1,5 +1,6 @@
 #include "engine/runners/cpu/arrays.h"
 #include "engine/runners/cpu/checks/checks.h"
+#include "engine/runners/cpu/report.h"
 #include "engine/runners/cpu/simt.h"
 #include "engine/runners/debuggee/debuggee.h"
 #include "engine/runners/debuggee/say.h"
@@ -68,6 +69,20 @@ void debuggee_cancel(void)
     simt_cancel();
 }
 
+/* What was called, where there is more than the kernel's body. */
+static void say_stack(struct say *s, const char *key, const struct simt_stack *stack)
+{
+    char lines[2048], name[64];
+    size_t used = 0;
+    for (int i = 0; stack->n > 1 && i < stack->n && used < sizeof lines; i++) {
+        locate_name(stack->at[i].function, name, sizeof name);
+        used += (size_t)snprintf(lines + used, sizeof lines - used, "%d\t%s\t%s\n", stack->at[i].line, name,
+                                 stack->at[i].file);
+    }
+    if (used)
+        say_text(s, key, lines);
+}
+
 static void say_place(struct say *s, const struct simt_report *report)
 {
     const struct {
@@ -82,6 +97,8 @@ static void say_place(struct say *s, const struct simt_report *report)
         say_integer(s, "other_line", report->other_line);
         say_text(s, "other_file", report->other_file);
     }
+    say_stack(s, "stack", &report->stack);
+    say_stack(s, "other_stack", &report->other_stack);
 }
 
 /* From worker threads and signal handlers. */

@@ -18,6 +18,20 @@ struct simt_dim {
     uint32_t x, y, z;
 };
 
+/* A place in a function of the user's. */
+struct simt_frame {
+    const char *function; /* as the linker names it; NULL: unknown */
+    const char *file;
+    int line;
+};
+#define SIMT_FRAMES 8
+/* What was being executed, innermost first, inlined functions too: the last one is the kernel's body. Where there are
+   more, the outermost stands last all the same. Frames of attnscope's and of the system's headers are left out. */
+struct simt_stack {
+    int n; /* 0: unknown */
+    struct simt_frame at[SIMT_FRAMES];
+};
+
 /* Something a GPU would have hidden or died of. */
 struct simt_report {
     const char *kind; /* a name of events.def */
@@ -25,10 +39,12 @@ struct simt_report {
     const char *file; /* NULL: unknown */
     int line;
     struct simt_dim block, thread;
-    int fatal; /* the process is about to end, or this launch has failed */
+    struct simt_stack stack; /* n 0, or the first frame is file and line */
+    int fatal;               /* the process is about to end, or this launch has failed */
     /* Of a checked kernel. */
     const char *other_file; /* of what it collides with; NULL: nothing, or unknown */
     int other_line;
+    struct simt_stack other_stack;
     int32_t batch, head, q_tile, kv_tile; /* that the thread works on; -1: unknown */
     int number; /* from 1: one that is counted; the same number comes once more, at the launch's end, for `times` alone
                  */

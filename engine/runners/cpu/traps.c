@@ -114,16 +114,15 @@ static void on_float(int code, ucontext_t *context)
         w->stale++;
         return;
     }
-    const char *file;
-    int line;
-    locate_user_line(context_pc(context), &file, &line);
+    simt_tls.fault = context_pc(context);
     if (code == FPE_FLTINV)
-        report_raise("fp-invalid", 0, file, line, NULL,
+        report_raise("fp-invalid", 0, NULL, 0, NULL,
                      "invalid operation (0/0, inf - inf, 0 * inf, or shared memory that nobody wrote): NaN");
     else if (code == FPE_FLTDIV)
-        report_raise("fp-divide", 0, file, line, NULL, "division by zero: the result is infinite");
+        report_raise("fp-divide", 0, NULL, 0, NULL, "division by zero: the result is infinite");
     else
-        report_raise("fp-overflow", 0, file, line, NULL, "overflow: the result is infinite");
+        report_raise("fp-overflow", 0, NULL, 0, NULL, "overflow: the result is infinite");
+    simt_tls.fault = 0;
 }
 
 static const char *access_word(const ucontext_t *context)
@@ -157,7 +156,7 @@ static uintptr_t distance_to(const struct simt_region *region, uintptr_t address
 }
 
 /* "write to address 52 bytes behind the end of O", of the array that is nearest; 0 where none is near. */
-static int report_near_array(uintptr_t address, const ucontext_t *context, const char *file, int line)
+static int report_near_array(uintptr_t address, const ucontext_t *context)
 {
     const struct simt_options *options = launch_options();
     const struct simt_region *nearest = NULL;
@@ -170,27 +169,27 @@ static int report_near_array(uintptr_t address, const ucontext_t *context, const
     if (distance > NEAR_BYTES)
         return 0;
     if (distance == 0)
-        report_raise("address", 1, file, line, NULL, "write to %s, which is an input", nearest->name);
+        report_raise("address", 1, NULL, 0, NULL, "write to %s, which is an input", nearest->name);
     else if (address < (uintptr_t)nearest->begin)
-        report_raise("address", 1, file, line, NULL, "%s address %lu bytes before %s", access_word(context),
+        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes before %s", access_word(context),
                      (unsigned long)distance, nearest->name);
     else
-        report_raise("address", 1, file, line, NULL, "%s address %lu bytes behind the end of %s", access_word(context),
+        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes behind the end of %s", access_word(context),
                      (unsigned long)(distance - 1), nearest->name);
     return 1;
 }
 
-static void report_address(int signal, const siginfo_t *info, const ucontext_t *context, const char *file, int line)
+static void report_address(int signal, const siginfo_t *info, const ucontext_t *context)
 {
     const uintptr_t address = (uintptr_t)info->si_addr;
     if (in_guard(simt_tls.worker, address))
-        report_raise("address", 1, file, line, NULL,
+        report_raise("address", 1, NULL, 0, NULL,
                      "stack overflow: the local variables of one thread take more than %zu KB",
                      FIBER_STACK_BYTES / 1024);
     else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
-        report_raise("address", 1, file, line, NULL, "invalid access through a pointer that is no address at all");
-    else if (!report_near_array(address, context, file, line))
-        report_raise("address", 1, file, line, NULL, "invalid %s address 0x%lx%s", access_word(context),
+        report_raise("address", 1, NULL, 0, NULL, "invalid access through a pointer that is no address at all");
+    else if (!report_near_array(address, context))
+        report_raise("address", 1, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
                      (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
 }
 
@@ -210,21 +209,15 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
         return;
 #endif
     }
-    const char *file = NULL;
-    int line = 0;
-    if (!simt_tls.locating) { /* a wild jump can break the unwinder too: then the report has no line */
-        simt_tls.locating = 1;
-        locate_user_line(context_pc(context), &file, &line);
-        simt_tls.locating = 0;
-    }
+    simt_tls.fault = context_pc(context);
     if (signal == SIGFPE)
-        report_raise("trap", 1, file, line, NULL, "integer division by zero: undefined on a GPU");
+        report_raise("trap", 1, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
     else if (signal == SIGILL)
-        report_raise("trap", 1, file, line, NULL,
+        report_raise("trap", 1, NULL, 0, NULL,
                      "illegal instruction at 0x%lx: the compiler saw undefined behaviour here",
                      (unsigned long)context_pc(context));
     else
-        report_address(signal, info, context, file, line);
+        report_address(signal, info, context);
     _exit(EXIT_FATAL);
 }
 

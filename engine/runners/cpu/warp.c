@@ -45,8 +45,9 @@ static void check_lines(struct worker *w, unsigned warp, uint32_t need)
     for (uint32_t rest = need & (need - 1); rest; rest &= rest - 1) {
         const struct fiber *f = &lanes[__builtin_ctz(rest)];
         if (!same_line(first, f)) {
-            report_raise("shuffle", 0, f->file, f->line, f, "lanes of one warp meet in %s at different lines (also %d)",
-                         warp_op_name(f->op), first->line);
+            report_raise("shuffle", 0, f->file, f->line, f,
+                         "lanes of one warp meet in %s at different lines (also %s:%d)", warp_op_name(f->op),
+                         first->file, first->line);
             return;
         }
     }
@@ -77,6 +78,7 @@ void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combin
     const uint32_t bit = 1u << self->lane;
     self->file = file;
     self->line = line;
+    self->pc = __builtin_return_address(0);
     if (!(mask & bit)) {
         report_raise("shuffle", 0, file, line, self, "lane %u calls %s with mask %08x, which does not name it",
                      self->lane, warp_op_name(op), mask);
@@ -153,6 +155,7 @@ uint32_t simt_active_mask(const char *file, int line)
     self->op = SIMT_ACTIVE;
     self->file = file;
     self->line = line;
+    self->pc = __builtin_return_address(0);
     p->arg[self->lane] = &lanes;
     p->active |= 1u << self->lane;
     schedule_wait(w, self);

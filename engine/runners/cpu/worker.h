@@ -22,6 +22,8 @@ struct fiber {
     simt_combine_fn *combine;
     int line; /* of the last place where it waited */
     const char *file;
+    const void *pc;                       /* there */
+    const void *body;                     /* of its ASC_TILE; NULL: none yet */
     int32_t batch, head, q_tile, kv_tile; /* of its ASC_TILE and its last probe; -1: unknown */
 };
 
@@ -75,7 +77,8 @@ struct simt_tls {
     struct fiber *self;    /* the CUDA thread that runs; NULL in host code */
     struct checks *checks; /* who is told of its accesses; NULL: nobody */
     int reporting;         /* inside a report */
-    int locating;          /* looking for the line of a fatal signal */
+    int locating;          /* looking for the lines of a report */
+    uintptr_t fault;       /* the instruction that a signal stopped; 0: none */
 };
 extern __thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
 

@@ -91,10 +91,10 @@ void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, u
 }
 
 uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,
-                           const char *file, int line)
+                           const void *call, const char *file, int line)
 {
     struct checks *c = w->checks;
-    const uint32_t site = site_of_line(file, line);
+    const uint32_t site = site_of_line(call, file, line);
     const uintptr_t at = (uintptr_t)to - c->shared_begin;
     if (read)
         checks_read(c, from, read, 0, site);

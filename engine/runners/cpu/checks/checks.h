@@ -36,9 +36,9 @@ void checks_named_come(struct worker *w, const struct fiber *self, unsigned id);
 void checks_named_go(struct worker *w, unsigned warp, unsigned id);
 
 /* cp.async of the calling thread: from its issue to its wait the bytes at `to` are nobody's to touch. site is for the
-   wait, and for a thread that returns without. */
+   wait, and for a thread that returns without; call: the address behind the call that issues it. */
 uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,
-                           const char *file, int line);
+                           const void *call, const char *file, int line);
 void checks_copy_done(struct worker *w, const void *to, size_t bytes, uint32_t site);
 void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t site);
 

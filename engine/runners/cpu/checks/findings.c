@@ -10,66 +10,70 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINES_MAX 4096u
+#define LINES_MAX 16384u
 #define TOLD_MAX 256u
-#define LINE_SEARCH_BYTES 64u
 #define SITE_LINE 0x80000000u /* programs lie below: they are linked without -pie */
 
-/* Places that were handed over as lines. Entries stay for good, so readers need no lock. */
+/* Calls that came with a line, by their address. Entries stay for good, so readers need no lock. */
 static struct {
+    uint32_t pc;      /* 0: free; set last */
     const char *file; /* borrowed: literals */
     int line;
 } lines[LINES_MAX];
-static unsigned n_lines;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* A place as the user sees it: the line, and where the kernel's body called what holds it. */
+struct place {
+    struct simt_frame at, call; /* borrowed */
+};
 /* What was told in this launch, under lock; its number is 1 + its index. */
 static struct told {
     enum event_kind kind;
-    const char *file, *other_file; /* borrowed */
-    int line, other_line;
+    struct place here, other;
     uint64_t times;
 } told[TOLD_MAX];
 static unsigned n_told;
 
-static unsigned find_line(const char *file, int line)
+/* Of this call, or the free entry where it belongs; LINES_MAX: there is neither. */
+static unsigned find_line(uint32_t pc, int line)
 {
-    const unsigned n = __atomic_load_n(&n_lines, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; i < n; i++)
-        if (lines[i].line == line && lines[i].file == file)
-            return i;
+    for (unsigned i = 0, at = pc * 0x9E3779B1u >> 18; i < LINES_MAX; i++, at = (at + 1) % LINES_MAX) {
+        const uint32_t have = __atomic_load_n(&lines[at].pc, __ATOMIC_ACQUIRE);
+        if (!have || (have == pc && lines[at].line == line))
+            return at;
+    }
     return LINES_MAX;
 }
 
-uint32_t site_of_line(const char *file, int line)
+uint32_t site_of_line(const void *call, const char *file, int line)
 {
-    unsigned at = find_line(file, line);
-    if (at < LINES_MAX)
+    const uint32_t pc = (uint32_t)(uintptr_t)call;
+    unsigned at = find_line(pc, line);
+    if (at < LINES_MAX && lines[at].pc == pc)
         return SITE_LINE | at;
     pthread_mutex_lock(&lock);
-    at = find_line(file, line);
-    if (at == LINES_MAX && n_lines < LINES_MAX) {
-        at = n_lines;
+    at = find_line(pc, line);
+    if (at < LINES_MAX && lines[at].pc != pc) {
         lines[at].file = file;
         lines[at].line = line;
-        __atomic_store_n(&n_lines, at + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&lines[at].pc, pc, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     return at < LINES_MAX ? SITE_LINE | at : 0;
 }
 
-static void resolve(uint32_t site, const char **file, int *line)
+static void resolve(uint32_t site, int is_running, struct simt_stack *out)
 {
-    *file = NULL;
-    *line = 0;
+    const struct fiber *self = simt_tls.self;
+    struct locate where = {.pc = site, .is_running = is_running && self, .body = self ? (uintptr_t)self->body : 0};
     if (site & SITE_LINE) {
-        *file = lines[site & ~SITE_LINE].file;
-        *line = lines[site & ~SITE_LINE].line;
-    } else if (site) {
-        /* Of the call, not of what follows it; code that a compiler has merged has the line of what stands before. */
-        for (uint32_t back = 1; back <= LINE_SEARCH_BYTES && !*line; back++)
-            locate_user_line(site - back, file, line);
+        where.pc = lines[site & ~SITE_LINE].pc;
+        where.file = lines[site & ~SITE_LINE].file;
+        where.line = lines[site & ~SITE_LINE].line;
     }
+    out->n = 0;
+    if (site)
+        locate_stack(&where, out);
 }
 
 static struct finding_count *find(struct findings *f, enum event_kind kind, uint32_t site, uint32_t other)
@@ -96,23 +100,27 @@ int finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_
     return 1;
 }
 
-static int same_file(const char *a, const char *b)
+static struct place place_of(const struct simt_stack *stack)
 {
-    return a == b || (a && b && strcmp(a, b) == 0);
+    return (struct place){stack->n ? stack->at[0] : (struct simt_frame){0}, locate_call(stack)};
 }
 
-/* Number of a pair of lines; *fresh: it has not been told. 0: there is no room. */
-static unsigned number_of(enum event_kind kind, const struct simt_report *r, int *fresh)
+static int same_place(const struct place *a, const struct place *b)
+{
+    return report_same_place(&a->at, &b->at) && report_same_place(&a->call, &b->call);
+}
+
+/* Number of a pair of places; *fresh: it has not been told. 0: there is no room. */
+static unsigned number_of(enum event_kind kind, const struct place *here, const struct place *other, int *fresh)
 {
     *fresh = 0;
     for (unsigned i = 0; i < n_told; i++)
-        if (told[i].kind == kind && told[i].line == r->line && told[i].other_line == r->other_line &&
-            same_file(told[i].file, r->file) && same_file(told[i].other_file, r->other_file))
+        if (told[i].kind == kind && same_place(&told[i].here, here) && same_place(&told[i].other, other))
             return i + 1;
     if (n_told == TOLD_MAX)
         return 0;
     *fresh = 1;
-    told[n_told] = (struct told){kind, r->file, r->other_file, r->line, r->other_line, 0};
+    told[n_told] = (struct told){kind, *here, *other, 0};
     return ++n_told;
 }
 
@@ -127,11 +135,16 @@ void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_
     const int paused = traps_pause();
     simt_tls.reporting++;
     struct simt_report r = {.kind = event_name(kind), .text = text, .times = 1};
-    resolve(site, &r.file, &r.line);
-    resolve(other_site, &r.other_file, &r.other_line);
+    resolve(site, 1, &r.stack);
+    resolve(other_site, 0, &r.other_stack);
+    const struct place here = place_of(&r.stack), other = place_of(&r.other_stack);
+    r.file = here.at.file;
+    r.line = here.at.line;
+    r.other_file = other.at.file;
+    r.other_line = other.at.line;
     int fresh;
     pthread_mutex_lock(&lock);
-    const unsigned number = number_of(kind, &r, &fresh);
+    const unsigned number = number_of(kind, &here, &other, &fresh);
     pthread_mutex_unlock(&lock);
     struct finding_count *at = find(&c->findings, kind, site, other_site);
     if (at)
@@ -166,10 +179,10 @@ void findings_end_launch(void)
     for (unsigned i = 0; i < n_told; i++) {
         struct simt_report r = {.kind = event_name(told[i].kind),
                                 .text = "",
-                                .file = told[i].file,
-                                .line = told[i].line,
-                                .other_file = told[i].other_file,
-                                .other_line = told[i].other_line,
+                                .file = told[i].here.at.file,
+                                .line = told[i].here.at.line,
+                                .other_file = told[i].other.at.file,
+                                .other_line = told[i].other.at.line,
                                 .number = (int)i + 1,
                                 .times = told[i].times < INT32_MAX ? (int)told[i].times : INT32_MAX};
         if (r.times > 1)

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A place in the program: the address behind a call of a hook, or a line that was handed over. 0: none. */
-uint32_t site_of_line(const char *file, int line);
+/* A place in the program: the address behind a call of a hook, or a call that came with its line. 0: none. */
+uint32_t site_of_line(const void *call, const char *file, int line);
 
 /* Of one worker: pairs of sites that it has met. Open addressing; what does not fit is not counted. */
 #define FINDINGS_MAX 1024u

@@ -226,7 +226,7 @@ void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_
                        int line)
 {
     struct checks *c = simt_tls.worker->checks;
-    const uint32_t site = site_of_line(file, line);
+    const uint32_t site = site_of_line(simt_tls.self->pc, file, line);
     for (size_t i = 0; i < lines; i++)
         checks_read(c, (const unsigned char *)first + i * stride_bytes, line_bytes, READ_LANES, site);
 }
@@ -238,7 +238,7 @@ void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, in
     const unsigned thread = simt_tls.self->warp * 32u + (unsigned)lane;
     const uint32_t own = c->stamp;
     c->stamp = c->order.clock[thread] << STAMP_TIME_SHIFT | thread;
-    checks_read(c, p, bytes, 0, site_of_line(file, line));
+    checks_read(c, p, bytes, 0, site_of_line(w->fiber[thread].pc, file, line));
     c->stamp = own;
 }
 
