@@ -142,7 +142,8 @@ static int has_no_maximum(const struct oracle_case *c, const struct judge_scratc
         return 0;
     if (m == -INFINITY)
         return holds_nan(s->use_s + (size_t)r * (size_t)s->kv_cols, s->kv_cols);
-    return schedule_hidden(c, r, s->kv) >= schedule_visible(c, r, s->kv);
+    /* A masked score that is a number gives one like any other. */
+    return c->conventions.s_masked != ASC_MASKED_VALUE && schedule_hidden(c, r, s->kv) >= schedule_visible(c, r, s->kv);
 }
 
 /* The largest score of row r that takes part, in m's unit, and the largest uncertainty among them. 0: unknown. */
