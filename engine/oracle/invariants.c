@@ -60,6 +60,13 @@ static struct row_step *row_at(const struct judging_states *j, int step, int row
     return step < 0 ? NULL : &j->out->at[(size_t)step * (size_t)j->out->rows + (size_t)row];
 }
 
+/* A NaN passes nothing, whatever there was to hold it to, unless the inputs make it one. */
+static int is_own_nan(const struct tile_detail *d, size_t i)
+{
+    return isnan(d->got[i]) && d->class_global[i] != CLASS_OK && d->class_global[i] != CLASS_MISSING &&
+           !(isnan(d->want_global[i]) && d->class_global[i] == CLASS_UNJUDGED);
+}
+
 static int was_written(const struct tile_detail *d, int row)
 {
     return d->class_local[row] != CLASS_MISSING && !(isnan(d->got[row]) && d->class_local[row] == CLASS_OK);
@@ -81,7 +88,7 @@ static void judge_m(struct judging_states *j, int step, const struct tile_detail
         j->s->split = j->out->steps[step].split;
         const double from = before < 0 ? local_m_begin(j->c, j->s) : row_at(j, before, r)->m;
         const double loose = before < 0 ? local_m_begin_loose(j->c, j->s) * fabs(natural) : 0;
-        if (policy == ASC_M_FIXED || isnan(from))
+        if (policy == ASC_M_FIXED || (isnan(from) && !is_own_nan(d, (size_t)r)))
             continue;
         judge(j, at, INVARIANT_M_RISES, at->m * natural >= from * natural - loose);
     }
@@ -99,7 +106,7 @@ static void judge_alpha(struct judging_states *j, int step, const struct tile_de
             continue;
         at->alpha = d->got[r];
         at->written |= 1u << asc_alpha;
-        if (d->class_local[r] != CLASS_UNJUDGED)
+        if (d->class_local[r] != CLASS_UNJUDGED || is_own_nan(d, (size_t)r))
             judge(j, at, INVARIANT_ALPHA, d->class_local[r] == CLASS_OK);
         if (conventions->m_policy == ASC_M_FIXED)
             continue;
@@ -134,7 +141,7 @@ static void judge_l(struct judging_states *j, int step, const struct tile_detail
         if (isnan(error))
             at->sum_ratio = INFINITY;
         judge(j, at, INVARIANT_SUM, error <= bound);
-        if (want > bound)
+        if (want > bound || is_own_nan(d, (size_t)r))
             judge(j, at, INVARIANT_L_POSITIVE, at->l > 0);
     }
 }
@@ -167,9 +174,15 @@ static void judge_u(struct judging_states *j, int step, const struct tile_detail
         if (!(at->written & 1u << asc_l) || !late_factor(j, step, r, &got_factor, &want_factor))
             continue;
         const double l = truth->l * want_factor, l_bound = truth->l_bound * want_factor;
-        if (!(l > l_bound)) /* nothing seen so far, or nothing known */
-            continue;
         int holds = 1, any = 0;
+        for (int col = 0; col < d->cols; col++)
+            any |= is_own_nan(d, (size_t)r * (size_t)d->cols + (size_t)col);
+        if (!(l > l_bound)) { /* nothing seen so far, or nothing known */
+            if (any)
+                judge(j, at, INVARIANT_OUTPUT, 0);
+            continue;
+        }
+        any = 0;
         for (int col = 0; col < d->cols; col++) {
             const size_t i = (size_t)r * (size_t)d->cols + (size_t)col;
             const double o = d->want_global[i] / (divided ? 1 : l);

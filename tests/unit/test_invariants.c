@@ -228,6 +228,34 @@ static void edges(void **state)
     assert_true(breaks(asc_u, 7, INFINITY, INVARIANT_OUTPUT));
 }
 
+/* A row that has seen no key has nothing to be held to, and still nothing of it may be NaN; the neighbours hold. */
+static void nan_never_passes(void **state)
+{
+    (void)state;
+    struct spec s = base;
+    s.kv_len = 20; /* of 32 queries the first 12 see no key */
+    s.causal = ASC_CAUSAL_BOTTOM_RIGHT;
+    static const struct {
+        enum asc_channel ch;
+        enum invariant breaks;
+    } cases[] = {{asc_m, INVARIANT_M_RISES},
+                 {asc_alpha, INVARIANT_ALPHA},
+                 {asc_l, INVARIANT_L_POSITIVE},
+                 {asc_u, INVARIANT_OUTPUT}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int nan = 0; nan < 2; nan++) {
+            struct kernel_run *run = kernel_run(&s);
+            float *values = run_array(run, cases[i].ch, 0);
+            if (nan)
+                values[cases[i].ch == asc_u ? 3 * 32 + 7 : 3] = NAN;
+            struct row_states states = states_of(run);
+            assert_int_equal((at(&states, 0, 3)->broken & 1u << cases[i].breaks) != 0, nan);
+            assert_int_equal(states.broken[cases[i].breaks], nan);
+            row_states_free(&states);
+            kernel_run_free(run);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +263,7 @@ int main(void)
         cmocka_unit_test(own_frame_left),
         cmocka_unit_test(mistakes_break_them_at_their_step),
         cmocka_unit_test(edges),
+        cmocka_unit_test(nan_never_passes),
     };
     return cmocka_run_group_tests_name("oracle: invariants of the softmax state", tests, scratch_begin, scratch_end);
 }
