@@ -62,7 +62,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall run test monkey mutants bias truth test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
+.PHONY: all install uninstall run test monkey mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -87,6 +87,11 @@ uninstall:
 
 run: all
 	@$(PROGRAM) scenarios/bugs/double-scale.ini
+
+# The first tier: less than a minute on two idle cores. What is in it, and why, stands in tests/quick.list.
+QUICK_UNIT := $(shell sed -n 's,^unit/\(test_[a-z0-9_]*\).*,$(B)/tests/\1,p' tests/quick.list)
+test-quick: setup-test $(PROGRAM) $(DEBUGGEES) $(QUICK_UNIT)
+	@tests/run --build $(B) --quick
 
 test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED)
 	@tests/run --build $(B)
@@ -126,6 +131,10 @@ fp8: all
 # Every bug scenario and 2080 random correct runs, into docs/truth.md: a quarter of an hour.
 truth: setup-test all $(RANDOM_RUNS)
 	@tests/truth/truth.py --build $(B)
+
+# 10,000 random runs of correct kernels with seeds of their own; TRUTH_PART=2/8: the second of eight parts.
+truth-long: setup-test all $(RANDOM_RUNS)
+	@tests/truth/truth.py --build $(B) --long $(if $(TRUTH_PART),--part $(TRUTH_PART))
 
 docs: setup-test all
 	@docs/generate --build $(B)

@@ -44,6 +44,14 @@ class Runner(unittest.TestCase):
         self.assertEqual((status, last), (1, "1 passed, 1 failed"))
         self.assertIn("FAIL x/test_a: two\n     before\n     # after\n     err\n", out)
 
+    def test_the_first_tier_is_a_list(self):
+        self.script("a", "echo 1..1; echo ok 1 - one")
+        self.script("b", "echo 1..1; echo not ok 1 - one")
+        (self.tree / "tests/quick.list").write_text("# why\nx/test_a  0.1\n", encoding="utf-8")
+        self.assertEqual(self.run_tests("--quick")[0::2], (0, "1 passed, 0 failed"))
+        (self.tree / "tests/quick.list").write_text("x/test_a  0.1\nx/test_c  0.1\n", encoding="utf-8")
+        self.assertEqual(self.run_tests("--quick")[0::2], (1, "tests/quick.list: no such test: x/test_c"))
+
     def test_comments_belong_to_the_failed_case_above(self):
         self.script("a", "echo 1..2; echo not ok 1 - one; echo '# of one'; echo not ok 2 - two; echo '# of two'; exit 2")
         self.assertIn("FAIL x/test_a: one\n     # of one\nFAIL x/test_a: two\n     # of two\n", self.run_tests()[1])

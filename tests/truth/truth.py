@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
-"""How often attnscope is right: every bug scenario and random runs of correct kernels on the CPU, into docs/truth.md.
+"""How often attnscope is right: every mistake of scenarios/bugs and scenarios/blind and random runs of correct kernels on
+the CPU, into docs/truth.md; with --long ten thousand of the latter alone.
 
-Everything follows from seeds that the page names. Exits 1 where the goal is missed: stage and tile always right, the
-cause in 95 of 100, no wrong cause, no false alarm.
+Everything follows from seeds that the page names. Exits 1 where the goal is missed: stage and tile always right, of
+mistakes with a name 95 in 100 named, no wrong cause, no false alarm.
+
+A scenario of scenarios/blind is a mistake that was written down before it was run, by somebody who had not looked at the
+names of causes: the comment at its top says what it is, [expect] states stage and tile and no cause. Names that would be
+right, if there are any, were added after it had been run, as a comment `; accepted: NAME, NAME`.
 """
 
 import argparse
 import json
 import re
+import resource
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -26,12 +33,20 @@ OTHER_SEED = 101  # of the scenarios' inputs, beside the seed in their files
 # Mistakes that show on some inputs only, and why: these run with their own seed alone.
 OWN_INPUTS = {"fp8-exponent-overflow": "a score has to be 11.1 above all of the first tile for its weight to overflow"}
 
+# Without scenarios/bugs: chunks of runs, each with a seed of its own, from kernel to kernel.
+LONG_RUNS, LONG_CHUNK, FIRST_LONG_SEED = 10000, 25, 500001
+
+# Mistakes written down before they were run, once; what was found of them then.
+TRIAL = {"date": "2026-11-22", "commit": "5dcdfe6", "mistakes": 85, "stage": (83, 83), "tile": (82, 82), "event": (7, 7),
+         "named": 28, "unnamed": 6, "wrong": 0}
+
 # The short form: a scenario of each stage, and one of two mistakes; some kernels.
 SHORT_SCENARIOS = ("k-row-off-by-one", "v-holds-k", "mma-causal-off-by-one", "m-half-row", "alpha-inverted", "mslk-242",
                    "l-alpha-forgotten", "u-last-key-dropped", "lse-base-2", "two-mistakes")
 SHORT_KERNELS = (("kernels/v2b_scalar.cu", ()), ("kernels/fp16_mma_ws.cu", ("scenario.define=WS=2",)),
                  ("kernels/fp8_e4m3.cu", ("shape.dtype=e4m3",)), ("kernels/split_kv.cu", ()))
 SHORT_RUNS = 10
+SHORT_BLIND = 4
 
 
 def choices(path):
@@ -70,21 +85,55 @@ def wrong_names(result, stated):
     return sorted(name for of in named(result).values() if not set(of) & set(stated) for name in of)
 
 
-def scenario(build, path, settings):
-    """What a scenario must show, and whether it did."""
+def check(build, path, settings):
+    """What `attnscope check` says of a scenario."""
     command = [build / "attnscope", "check", "--json", path.relative_to(ROOT)]
     for setting in settings:
         command += ["--set", setting]
     done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
     try:
         result = json.loads(done.stdout)[0]
-        parts = result["parts"]
+        result["parts"]["stage"]
     except (ValueError, KeyError, IndexError):
         sys.exit(f"truth: {path.relative_to(ROOT)} was not run:\n{done.stdout}")
+    return result
+
+
+def scenario(build, path, settings):
+    """What a scenario must show, and whether it did."""
+    result = check(build, path, settings)
+    parts = result["parts"]
     stated = [name.strip() for name in result["expect"].get("cause", "").split(",") if name.strip() not in ("", "none")]
     wrong = wrong_names(result, stated)
     return {"name": path.stem, "kernel": Path(result["run"]["kernel"]).stem, "seed": settings, "stated": stated,
             "stage": parts["stage"], "tile": parts["tile"], "finding": parts["finding"], "wrong": wrong,
+            "why": "" if result["as_expected"] else result["why"]}
+
+
+def blind_paths():
+    return sorted((ROOT / "scenarios/blind").glob("*.ini"))
+
+
+def accepted_names(text):
+    """Of a scenario of scenarios/blind."""
+    return [name.strip() for line in re.findall(r"^;\s*accepted:(.*)$", text, re.MULTILINE)
+            for name in line.split(",") if name.strip()]
+
+
+def what(text):
+    """The comment at a scenario's top, as one line."""
+    lines = re.match(r"(?:;.*\n)*", text)[0].splitlines()
+    return " ".join(line.lstrip("; ").strip() for line in lines if not re.match(r";\s*accepted:", line))
+
+
+def blind(build, path):
+    """What was found of a mistake that was written down before it was run."""
+    text = path.read_text(encoding="utf-8")
+    result = check(build, path, ())
+    accepted = accepted_names(text)
+    names = sorted(name for of in named(result).values() for name in of if name in accepted)
+    return {"name": path.stem, "kernel": Path(result["run"]["kernel"]).stem, "what": what(text), "names": names,
+            "stage": result["parts"]["stage"], "tile": result["parts"]["tile"], "wrong": wrong_names(result, accepted),
             "why": "" if result["as_expected"] else result["why"]}
 
 
@@ -94,17 +143,19 @@ def share(results, part):
     return sum(result[part] == "right" for result in stated), len(stated)
 
 
-def goal_missed(results, rows):
+def goal_missed(results, rows, blinds=()):
     """What the goal asks for and was not found, as lines."""
     faults = []
-    for part in ("stage", "tile"):
-        right, stated = share(results, part)
-        if right != stated:
-            faults.append(f"{part}: {right} of {stated}")
+    for of, which in ((results, ""), (blinds, " of scenarios/blind")):
+        for part in ("stage", "tile"):
+            right, stated = share(of, part)
+            if right != stated:
+                faults.append(f"{part}{which}: {right} of {stated}")
     right, stated = share([result for result in results if result["stated"]], "finding")
     if right < LEAST_CAUSES * stated:
         faults.append(f"cause: {right} of {stated}")
-    faults += [f"{result['name']}: wrong cause {' '.join(result['wrong'])}" for result in results if result["wrong"]]
+    faults += [f"{result['name']}: wrong cause {' '.join(result['wrong'])}" for result in [*results, *blinds]
+               if result["wrong"]]
     faults += [f"{row['kernel']}: {row['alarms']} false alarms, seed {row['seed']}" for row in rows if row["alarms"]]
     return faults
 
@@ -152,29 +203,87 @@ def verdict_words(result):
     return ", ".join(f"`{name}`" for name in result["stated"]) if result["finding"] == "right" else "not named"
 
 
-def page(results, rows):
-    def of(pair):
-        return f"{pair[0]} of {pair[1]}"
+def of(pair):
+    return f"{pair[0]} of {pair[1]}"
+
+
+def percent(pair):
+    return f"{of(pair)} ({round(100 * pair[0] / pair[1])} %)"
+
+
+def paragraph(text):
+    return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False) + "\n\n"
+
+
+def summary(results, blinds, rows):
+    """The page's first table and what it proves."""
+    explained = [result for result in results if result["stated"] and result["finding"] == "right"]
+    runs, elements = sum(row["runs"] for row in rows), sum(row["elements"] for row in rows)
+    cells = [("mistakes tried", f"{len(results)} runs", f"{len(blinds)}" if blinds else "none yet",
+              f"{TRIAL['mistakes']}", "")]
+    for part, words in (("stage", "right stage"), ("tile", "right tile, or line of the event")):
+        cells.append((words, of(share(results, part)), of(share(blinds, part)) if blinds else "–",
+                      of(TRIAL[part]) + (f", events {of(TRIAL['event'])}" if part == "tile" else ""), "all"))
+    cells.append(("explained: a true cause is named", percent((len(explained), len(results))),
+                  percent((sum(bool(each["names"]) for each in blinds), len(blinds))) if blinds else "–",
+                  percent((TRIAL["named"], TRIAL["mistakes"])), "–"))
+    cells.append(("a wrong cause is named", of((sum(bool(each["wrong"]) for each in results), len(results))),
+                  of((sum(bool(each["wrong"]) for each in blinds), len(blinds))) if blinds else "–",
+                  of((TRIAL["wrong"], TRIAL["mistakes"])), "0"))
     listed = [result for result in results if result["stated"]]
-    others = [result for result in results if not result["stated"]]
+    text = """| of all mistakes tried | `scenarios/bugs` | `scenarios/blind` | the trial | goal |
+| --- | --- | --- | --- | --- |
+"""
+    text += "".join(f"| {' | '.join(row)} |\n" for row in cells)
+    text += f"""
+| correct kernels | found | goal |
+| --- | --- | --- |
+| false alarms | {sum(row["alarms"] for row in rows)} of {runs} runs, {elements} elements | 0 |
+
+"""
+    text += paragraph(f"""**What this proves.** The scenarios of `scenarios/bugs` and the names of [causes.md](causes.md) grew
+        together: a bug was added with the formula that explains it, and a formula with a bug that shows it. Their share of
+        explained mistakes therefore says little about a mistake that nobody has thought of yet. That of the {len(listed)}
+        runs with a name {share(listed, "finding")[0]} get it (goal: 95 %) shows that nothing is lost, and no more. Stage and
+        tile are found by the bounds, which know no mistake.""")
+    text += paragraph(f"""What counts as evidence is what was written down before it was run. In the trial of
+        {TRIAL["date"]}, at commit {TRIAL["commit"]}, {TRIAL["mistakes"]} realistic mistakes in the project's own kernels,
+        none of them in `scenarios/bugs`, were written down with stage and tile first: stage {of(TRIAL["stage"])}, first tile
+        {of(TRIAL["tile"])}, event {of(TRIAL["event"])}; {TRIAL["named"]} were named
+        ({round(100 * TRIAL["named"] / TRIAL["mistakes"])} %), {TRIAL["unnamed"]} more were not although a name fits, and
+        {TRIAL["wrong"] or "none"} got a wrong name. It can not be had again. `scenarios/blind` can: it is for mistakes
+        written by somebody who had not looked at the names{"" if blinds else ", and holds none yet"}.""")
+    return text + paragraph(f"""In all three a mistake without a name in [causes.md](causes.md) counts as not explained, and
+        any name for it as wrong. Of the runs of `scenarios/bugs` these are {len(results) - len(listed)}; where such a
+        mistake leaves the values right, the executor's checks report it.""")
+
+
+def blind_table(blinds):
+    text = """## Mistakes written down before they were run
+
+"""
+    if not blinds:
+        return text + "`scenarios/blind` holds none yet.\n\n"
+    text += "| scenario | kernel | the mistake | stage | tile | explained by |\n| --- | --- | --- | --- | --- | --- |\n"
+    for each in blinds:
+        names = "wrong: " + ", ".join(each["wrong"]) if each["wrong"] else ", ".join(f"`{name}`" for name in each["names"])
+        parts = [{"not stated": "–"}.get(each[part], each[part]) for part in ("stage", "tile")]
+        text += f"| {each['name']} | {each['kernel']} | {each['what'].replace('|', chr(92) + '|')} | {parts[0]} | " \
+                f"{parts[1]} | {names or '–'} |\n"
+    return text + "\n"
+
+
+def page(results, rows, blinds):
     runs, elements = sum(row["runs"] for row in rows), sum(row["elements"] for row in rows)
     text = f"""# How often it is right
 
 Written by `make truth`, on the CPU: every scenario of `scenarios/bugs`, with the seed in its file and with seed
-{OTHER_SEED}, and random runs of correct kernels. Whatever stands here can be had again from the seeds beside it.
+{OTHER_SEED}, every one of `scenarios/blind`, and random runs of correct kernels. Whatever stands here can be had again from
+the seeds beside it, but for the trial.
 
-| | found | goal |
-| --- | --- | --- |
-| right stage | {of(share(results, "stage"))} | all |
-| right tile, or line of the event | {of(share(results, "tile"))} | all |
-| right cause, of mistakes with a name | {of(share(listed, "finding"))} | 95 % |
-| wrong cause | {sum(bool(result["wrong"]) for result in results)} of {len(results)} | 0 |
-| false alarms | {sum(row["alarms"] for row in rows)} of {runs} runs, {elements} elements | 0 |
-
-{len(others)} of the {len(results)} runs are of mistakes that have no name in [causes.md](causes.md), or that leave the
-values right and are reported by the executor's checks: there a name, any name, would be a wrong cause.
-
-## Bugs
+"""
+    text += summary(results, blinds, rows) + blind_table(blinds)
+    text += f"""## Bugs
 
 With the first seed, with the other one: what was found of what the scenario states. A dash: it states nothing of the
 kind. {own_inputs()}
@@ -229,6 +338,9 @@ def measure(build, short):
             results.append(scenario(build, path, settings))
             if results[-1]["why"]:
                 print(f"{path.stem} {' '.join(settings)}: {results[-1]['why']}", flush=True)
+    paths = blind_paths()
+    blinds = [blind(build, path) for path in (paths[::max(1, len(paths) // SHORT_BLIND)] if short else paths)]
+    print("".join(f"{each['name']}: {each['why']}\n" for each in blinds if each["why"]), end="", flush=True)
     for seed, (path, settings) in enumerate(correct(), FIRST_SEED):
         if short and (path, settings) not in SHORT_KERNELS:
             continue
@@ -236,20 +348,59 @@ def measure(build, short):
         print("\n".join(rows[-1]["said"]), end="\n" if rows[-1]["said"] else "", flush=True)
         if not short:
             print(f"{time.monotonic() - begin:6.0f} s  {rows[-1]['runs']} runs of {rows[-1]['kernel']}", flush=True)
-    return results, rows
+    return results, rows, blinds
+
+
+def chunk(number):
+    """A part of the long form: (path, settings), seed."""
+    rows = correct()
+    return rows[number % len(rows)], FIRST_LONG_SEED + number
+
+
+def part_of(text):
+    """"I/N" as two numbers."""
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    if not found or int(found[1]) > int(found[2]):
+        raise argparse.ArgumentTypeError(f"expected I/N such as 2/8, found '{text}'")
+    return int(found[1]), int(found[2])
+
+
+def long_form(build, runs, part):
+    """Random runs of correct kernels and nothing else; 1 where anything was raised."""
+    begin, chunks = time.monotonic(), runs // LONG_CHUNK
+    first, end = (part[0] - 1) * chunks // part[1], part[0] * chunks // part[1]
+    done = alarms = elements = 0
+    for number in range(first, end):
+        (path, settings), seed = chunk(number)
+        row = random_runs(build, LONG_CHUNK, seed, path, settings)
+        done, alarms, elements = done + row["runs"], alarms + row["alarms"], elements + row["elements"]
+        print("".join(f"{line}\n" for line in row["said"]) +
+              f"{time.monotonic() - begin:6.0f} s  {number + 1 - first} of {end - first}: seed {seed}, {row['kernel']} "
+              f"{row['settings']}, {alarms} raised so far", flush=True)
+    cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = cpu.ru_utime + cpu.ru_stime
+    print(f"{done} random runs of correct kernels, seeds {FIRST_LONG_SEED + first} to {FIRST_LONG_SEED + end - 1}, "
+          f"{elements} elements, {took:.0f} s of CPU: {alarms or 'nothing'} raised")
+    return 1 if alarms or not done else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="where the build's output is (default: build)")
     parser.add_argument("--short", action="store_true", help="a few of each, nothing is written")
+    parser.add_argument("--long", action="store_true", help="random runs of correct kernels alone, nothing is written")
+    parser.add_argument("--runs", type=int, default=LONG_RUNS, help=f"of --long (default: {LONG_RUNS})")
+    parser.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N", help="of --long: the I-th of N parts")
     arguments = parser.parse_args()
-    results, rows = measure((ROOT / arguments.build).resolve(), arguments.short)
-    faults = goal_missed(results, rows)
+    build = (ROOT / arguments.build).resolve()
+    if arguments.long:
+        return long_form(build, arguments.runs, arguments.part)
+    results, rows, blinds = measure(build, arguments.short)
+    faults = goal_missed(results, rows, blinds)
     print("\n".join(faults) if faults else
-          f"{len(results)} runs of bugs, {sum(row['runs'] for row in rows)} of correct kernels: the goal is met")
+          f"{len(results) + len(blinds)} runs of bugs, {sum(row['runs'] for row in rows)} of correct kernels: the goal is met")
     if not arguments.short:
-        PAGE.write_text(page(results, rows), encoding="utf-8")
+        PAGE.write_text(page(results, rows, blinds), encoding="utf-8")
     return 1 if faults else 0
 
 
