@@ -375,6 +375,7 @@ int options_open(const struct options *o, const char *path, struct session **out
         session_free(s);
         return -1;
     }
+    s->unseen = o->command != COMMAND_OPEN && o->command != COMMAND_SHOW;
     s->reader = (struct scenario_reader){read_again, o};
     *out = s;
     return 0;

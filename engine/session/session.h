@@ -87,9 +87,10 @@ struct session {
     struct place operands_place;
     /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
     double *row_want[ASC_CHANNELS];
-    struct row_states states;      /* of the rows of a slot, after every step; steps NULL: not known. Owned */
-    int states_slot;               /* that slot */
-    int wants_states;              /* 1: a view shows those of the cursor's slot */
+    struct row_states states; /* of the rows of a slot, after every step; steps NULL: not known. Owned */
+    int states_slot;          /* that slot */
+    int unseen;               /* 1: nobody looks at tiles, and nothing of the above is made: it judges a slot again */
+    int wants_states;         /* 1: a view shows those of the cursor's slot */
     struct judge_scratch *scratch; /* owned: to make the detail with */
     int follow_first;              /* 1: the cursor still goes to the first bad tile by itself */
     int at_event; /* 1: the run has an event with a line, and the source stands there until the cursor moves */

@@ -77,6 +77,8 @@ static void refresh_operands(struct session *s)
 
 void session_refresh_detail(struct session *s)
 {
+    if (s->unseen)
+        return;
     refresh_operands(s);
     const struct place place = session_place(s);
     if (s->judgement)

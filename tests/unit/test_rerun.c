@@ -313,6 +313,12 @@ static void unwatched(void **state)
     put_scenario(90);
     rerun(s, 30, 90, "");
     assert_string_equal(session_verdict_word(s), "CLEAN");
+    /* Where nobody looks at tiles, no slot is judged once more for the one under the cursor. */
+    assert_non_null(s->detail.got);
+    s->unseen = 1;
+    rerun(s, 30, 90, "");
+    assert_null(s->detail.got);
+    assert_null(s->row_want[asc_m]);
     session_free(s);
 }
 
