@@ -22,6 +22,15 @@ static int fail(const struct err *err)
     return err_exit_status(err->code);
 }
 
+/* `attnscope list | head`: the end of a program whose reader has enough, as a shell knows it. Not earlier, so that
+   nothing is left behind. */
+static int end_with_reader(void)
+{
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+    return 128 + SIGPIPE;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -40,12 +49,15 @@ int main(int argc, char **argv)
             options_write_help(text_out());
         else
             fputs("attnscope " VERSION "\n", text_out());
-        return fflush(text_out()) == 0 ? 0 : 3;
+        const int written = fflush(text_out()) == 0;
+        return written ? 0 : text_reader_gone() ? end_with_reader() : 3;
     }
     int status = functions[options.command](&options, &err);
     if (status >= 0 && file_map_check(NULL, &err) != 0)
         status = -1;
     if (fflush(text_out()) != 0 && status >= 0)
         status = err_errno(&err, "", "standard output can not be written");
+    if (text_reader_gone())
+        return end_with_reader();
     return status < 0 ? fail(&err) : status;
 }

@@ -17,12 +17,21 @@ static struct stream {
     size_t n_begun;
 } streams[2] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
 
+static bool reader_gone;
+
+bool text_reader_gone(void)
+{
+    return reader_gone;
+}
+
 static int write_all(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {
         const ssize_t written = write(fd, bytes, n);
-        if (written < 0 && errno != EINTR)
+        if (written < 0 && errno != EINTR) {
+            reader_gone |= errno == EPIPE && fd == STDOUT_FILENO;
             return -1;
+        }
         if (written > 0) {
             bytes += written;
             n -= (size_t)written;

@@ -5,12 +5,14 @@
 #define BASE_TEXT_H
 
 #include "engine/base/err.h"
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Opens both streams; called once by a program's main(). */
 int text_open(struct err *err);
-FILE *text_out(void); /* standard output */
-FILE *text_err(void); /* standard error */
+FILE *text_out(void);        /* standard output */
+FILE *text_err(void);        /* standard error */
+bool text_reader_gone(void); /* nobody reads standard output any more */
 
 /* A line on standard error that the next one replaces, cut to 79 columns; "" takes it away. */
 void text_progress(const char *line);
