@@ -63,13 +63,32 @@ static int compare_probes(const struct session *s, json_t *json, struct err *err
     return effect.verdict == PROBES_CHANGE_NOTHING ? 0 : 1;
 }
 
+/* What the kernel printed, and of what the compiler said when it built it one line: a remark may take a thousand
+   columns and says the same for every shape. */
+static void write_log(const struct session *s, FILE *out)
+{
+    enum { REMARK_BYTES = 160 };
+    const size_t n = s->n_remarks < s->n_log ? s->n_remarks : s->n_log;
+    size_t first = 0;
+    while (first < n && !strstr(s->log[first], "warning"))
+        first++;
+    if (n && s->fresh_remarks) {
+        const char *line = s->log[first < n ? first : 0];
+        fprintf(out, "compiler: %.*s%s", REMARK_BYTES, line, strlen(line) > REMARK_BYTES ? "..." : "");
+        if (n > 1)
+            fprintf(out, " (%zu lines more in the log: attnscope show --view log)", n - 1);
+        fputs("\n", out);
+    }
+    for (size_t i = n; i < s->n_log; i++)
+        fprintf(out, "%s\n", s->log[i]);
+}
+
 /* The exit status is the ordinary run's; where that is good, the comparison's. */
 static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
 {
     json_t *json = o->json ? report_json(s, o->files[0], &s->err) : NULL;
     if (!o->json) {
-        for (size_t i = 0; i < s->n_log; i++) /* what compiler and kernel printed */
-            fprintf(text_out(), "%s\n", s->log[i]);
+        write_log(s, text_out());
         report_write(s, text_out());
         report_write_bias(s, text_out());
         report_write_expectation(s, text_out());

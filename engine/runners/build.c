@@ -33,15 +33,18 @@ static void report(const struct build_job *job, const char *what)
     progress->report(progress->ctx, phase, 0, 0);
 }
 
-static void log_lines(const struct build_job *job, const char *said)
+static void log_lines(const struct build_job *job, const char *said, bool cached)
 {
     const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
     char *rest = NULL;
+    size_t lines = 0;
     if (!job->progress || !job->progress->log || !said)
         return;
     char *text = diagnose_words(&names, said);
-    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest), lines++)
         job->progress->log(job->progress->ctx, line);
+    if (lines && job->progress->remarks)
+        job->progress->remarks(job->progress->ctx, lines, cached);
     free(text);
 }
 
@@ -54,7 +57,7 @@ static void take_words(struct build_job *job, const char *said)
         memcpy(words + n, said, n_said + 1);
         job->words = words;
     }
-    log_lines(job, said);
+    log_lines(job, said, false);
 }
 
 /* A program's words stand beside it. None: nothing was said, or they could not be kept. */
@@ -63,7 +66,7 @@ static void log_cached_words(const struct build_job *job)
     char path[700], *said = NULL;
     snprintf(path, sizeof path, "%s" CACHE_WORDS, job->out->program);
     if (cache_read_text(path, "the compiler's words", &said, NULL) == 0)
-        log_lines(job, said);
+        log_lines(job, said, true);
     free(said);
 }
 
@@ -220,6 +223,28 @@ static int scan(struct build_job *job, const char *text, struct err *err)
     return 0;
 }
 
+/* What reaches compilers and linkers beside their arguments: of g++ and clang++ (GCC manual, "Environment Variables"),
+   of nvcc (its manual, 4.1.2), and which files are run. */
+static void add_surroundings(const struct build_job *job, struct cache_key *key)
+{
+    static const char *const variables[] = {
+        "CPATH",           "C_INCLUDE_PATH",     "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",         "COMPILER_PATH",
+        "GCC_EXEC_PREFIX", "SOURCE_DATE_EPOCH",  "LD_RUN_PATH",        "CCC_OVERRIDE_OPTIONS", "CUDA_HOME",
+        "CUDA_PATH",       "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",  "NVCC_CCBIN",           "CICC_PATH",
+    };
+    const char *const tools[] = {job->compiler, "g++", "as", "ld", "objcopy"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        cache_key_add_text(key, value ? variables[i] : "");
+        cache_key_add_text(key, value ? value : "");
+    }
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        char identity[900];
+        build_tool_identity(tools[i], identity, sizeof identity);
+        cache_key_add_text(key, identity);
+    }
+}
+
 static int make_key(const struct build_job *job, const struct process_output *text,
                     const struct process_output *version, char hex[33], struct err *err)
 {
@@ -239,6 +264,7 @@ static int make_key(const struct build_job *job, const struct process_output *te
         cache_key_add_text(key, job->arguments[i]);
     for (const char *const *flag = job->tools->link_flags; *flag; flag++)
         cache_key_add_text(key, *flag);
+    add_surroundings(job, key);
     int failed = cache_key_add_file(key, job->library, err);
     cache_key_finish(key, failed ? NULL : hex);
     return failed;
@@ -315,6 +341,7 @@ static int make_signature(const struct build_job *job, char hex[33])
     cache_key_add_text(key, job->request->kernel);
     cache_key_add_text(key, job->out->source_path);
     cache_key_add_text(key, job->out->source);
+    add_surroundings(job, key);
     for (int i = 0; i < job->n_arguments; i++)
         cache_key_add_text(key, job->arguments[i]);
     cache_key_finish(key, hex);

@@ -111,6 +111,17 @@ static int add_search_folders(struct build_inputs *in, const char *const *argume
         if (folder && add(in, folder, strlen(folder)) != 0)
             return -1;
     }
+    /* A folder that is not there may come to be. */
+    static const char *const variables[] = {"CPATH", "CPLUS_INCLUDE_PATH"};
+    for (int i = 0; i < 2; i++) {
+        const char *at = getenv(variables[i]);
+        while (at && *at) {
+            const size_t length = strcspn(at, ":");
+            if (length && add(in, at, length) != 0)
+                return -1;
+            at += length + (at[length] == ':');
+        }
+    }
     return 0;
 }
 
@@ -128,6 +139,16 @@ static int find_program(const char *name, char *out, size_t size)
         path += n + (path[n] == ':');
     }
     return -1;
+}
+
+void build_tool_identity(const char *name, char *out, size_t size)
+{
+    char path[600];
+    struct file file;
+    out[0] = '\0';
+    if (find_program(name, path, sizeof path) == 0 && look(path, &file) == 0)
+        snprintf(out, size, "%s %lld %lld.%09ld", path, (long long)file.size, (long long)file.modified.tv_sec,
+                 file.modified.tv_nsec);
 }
 
 /* The compiler, and g++, which nvcc calls and which links. */

@@ -17,6 +17,9 @@ struct build_inputs *build_inputs_new(const char *text, const char *source, cons
 struct build_inputs *build_inputs_copy(const struct build_inputs *inputs); /* NULL: no memory, or NULL given */
 void build_inputs_free(struct build_inputs *inputs);                       /* NULL is legal */
 
+/* Which file a program is and of when, in words: "" where there is none. */
+void build_tool_identity(const char *name, char *out, size_t size);
+
 /* 1 if a build of this signature would read the same files, and none has changed. NULL: 0. */
 int build_inputs_unchanged(const struct build_inputs *inputs, const char *signature);
 

@@ -28,6 +28,8 @@ struct runner_progress {
     void (*log)(void *ctx, const char *line); /* the compiler's and the kernel's own output, a line each */
     void *ctx;
     atomic_int *cancel; /* borrowed, may be NULL; non-zero: stop as soon as possible with ERR_CANCELLED */
+    /* May be NULL. So many of the lines just logged are what compiler and linker said; cached: of a build of before. */
+    void (*remarks)(void *ctx, size_t lines, bool cached);
     /* May be NULL. A file of the user's that the kernel includes; told by builds that ask a compiler. */
     void (*reads)(void *ctx, const char *path);
 };

@@ -86,6 +86,15 @@ static void on_log(void *ctx, const char *line)
     work_signal(w);
 }
 
+static void on_remarks(void *ctx, size_t lines, bool cached)
+{
+    struct work *w = ctx;
+    pthread_mutex_lock(&w->lock);
+    w->mail.n_remarks += lines;
+    w->mail.fresh |= !cached;
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void on_reads(void *ctx, const char *path)
 {
     struct work *w = ctx;
@@ -171,7 +180,7 @@ static void *work_thread(void *ctx)
     struct work *w = ctx;
     struct err err = {0}, judge_err = {0};
     struct runner_progress progress = {
-        .report = on_report, .log = on_log, .ctx = w, .cancel = &w->cancel, .reads = on_reads};
+        .report = on_report, .log = on_log, .remarks = on_remarks, .ctx = w, .cancel = &w->cancel, .reads = on_reads};
     if (w->seek)
         look(w, &err);
     else if (w->run)
@@ -289,7 +298,8 @@ int work_collect(struct work *w, struct mail *mail)
     w->mail.onset = NULL;
     w->mail.complete = 0;
     w->mail.log = NULL;
-    w->mail.n_log = 0;
+    w->mail.n_log = w->mail.n_remarks = 0;
+    w->mail.fresh = false;
     w->mail.reads = NULL;
     w->mail.n_reads = 0;
     w->mail.finished = 0;

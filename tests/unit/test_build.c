@@ -442,13 +442,13 @@ static void test_nothing_changed(void **state)
     char *kept = strdup(before);
     assert_non_null(kept);
     setenv("PATH", search, 1);
-    again(NULL, &last, 0, 1);
+    again(NULL, &last, 0, 0); /* it may give other flags */
     again(NULL, &last, 1, 1);
     age("bin/g++", 60); /* replaced */
-    again(NULL, &last, 0, 1);
+    again(NULL, &last, 0, 0);
     setenv("PATH", kept, 1);
     age("", 90);
-    again(NULL, &last, 0, 1);
+    again(NULL, &last, 0, 0);
     again(NULL, &last, 1, 1);
     unlink(last.program);
     again(NULL, &last, 0, 1);
@@ -493,6 +493,8 @@ static void test_prune(void **state)
 
 struct lines {
     char text[2000];
+    size_t n, remarks;
+    bool fresh;
 };
 
 static void take_line(void *ctx, const char *line)
@@ -500,6 +502,88 @@ static void take_line(void *ctx, const char *line)
     struct lines *lines = ctx;
     const size_t n = strlen(lines->text);
     snprintf(lines->text + n, sizeof lines->text - n, "%s\n", line);
+    lines->n++;
+}
+
+static void take_remarks(void *ctx, size_t n, bool cached)
+{
+    struct lines *lines = ctx;
+    lines->remarks += n;
+    lines->fresh |= !cached;
+}
+
+/* What a compiler reads beside its arguments; each value is a program of its own, the first one that of before. */
+static void test_environment(void **state)
+{
+    (void)state;
+    static const char *const variables[] = {"CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "SOURCE_DATE_EPOCH"};
+    static const char nvcc[] =
+        "#!/bin/sh\n"
+        "for a; do case $a in --version) echo fake; exit;; -E) echo 'int x;'; exit;; esac; done\n"
+        "while [ \"$1\" != -o ]; do shift; done\n"
+        "echo '#!/bin/sh' > \"$2\"; chmod +x \"$2\"\n";
+    char path[200], plain[700];
+    struct build b;
+    struct err err;
+    write_file("tiny.cu", KERNEL);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *set = getenv(variables[i]);
+        char *before = set ? strdup(set) : NULL;
+        assert_int_equal(build("tiny.cu", NULL, &b, &err), 0);
+        snprintf(plain, sizeof plain, "%s", b.program);
+        build_free(&b);
+        setenv(variables[i], strcmp(variables[i], "SOURCE_DATE_EPOCH") == 0 ? "1" : folder, 1);
+        assert_int_equal(build("tiny.cu", NULL, &b, &err), 0);
+        assert_string_not_equal(b.program, plain);
+        build_free(&b);
+        if (before)
+            setenv(variables[i], before, 1);
+        else
+            unsetenv(variables[i]);
+        free(before);
+        assert_int_equal(build("tiny.cu", NULL, &b, &err), 0);
+        assert_string_equal(b.program, plain);
+        assert_int_equal(b.from_cache, 1);
+        build_free(&b);
+    }
+    if (build_gpu_ready(&paths, &err) && !strstr(err.where, "nvcc"))
+        skip(); /* libdebuggee_gpu.a is not built */
+    in_folder(path, sizeof path, "fake");
+    mkdir(path, 0755);
+    in_folder(path, sizeof path, "fake/bin");
+    mkdir(path, 0755);
+    write_file("fake/bin/nvcc", nvcc);
+    in_folder(path, sizeof path, "fake/bin/nvcc");
+    chmod(path, 0755);
+    in_folder(path, sizeof path, "fake");
+    const char *set = getenv("CUDA_HOME");
+    char *home = set ? strdup(set) : NULL;
+    setenv("CUDA_HOME", path, 1);
+    in_folder(path, sizeof path, "tiny.cu");
+    const struct gpu_device device = {.name = "none", .major = 9, .minor = 0};
+    const struct build_request request = {
+        .kernel = path, .probes = PROBES_RECORD, .backend = BACKEND_GPU, .gpu = &device};
+    static const char *const flags[][2] = {
+        {NULL, NULL}, {"NVCC_APPEND_FLAGS", "-O0"}, {"NVCC_PREPEND_FLAGS", "-O0"}, {"NVCC_APPEND_FLAGS", "-O1"}};
+    char programs[4][700];
+    for (int i = 0; i < 4; i++) {
+        if (flags[i][0])
+            setenv(flags[i][0], flags[i][1], 1);
+        if (build_debuggee(&paths, &request, NULL, &b, &err))
+            fail_msg("%s: %s", err.where, err.message);
+        snprintf(programs[i], sizeof programs[i], "%s", b.program);
+        assert_int_equal(b.from_cache, 0);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(programs[i], programs[k]);
+        build_free(&b);
+        if (flags[i][0])
+            unsetenv(flags[i][0]);
+    }
+    if (home)
+        setenv("CUDA_HOME", home, 1);
+    else
+        unsetenv("CUDA_HOME");
+    free(home);
 }
 
 /* What the compiler said is said again where the program was built before, and goes with it. */
@@ -512,12 +596,14 @@ static void test_words_stay(void **state)
     write_changed("loud.cu", KERNEL, "/* note */", "x[1] = 1 / 0;");
     const struct build_request request = {.kernel = kernel, .probes = PROBES_RECORD};
     for (int again = 0; again < 3; again++) {
-        struct lines lines = {""};
+        struct lines lines = {.text = ""};
         struct build b;
-        const struct runner_progress progress = {.log = take_line, .ctx = &lines};
+        const struct runner_progress progress = {.log = take_line, .remarks = take_remarks, .ctx = &lines};
         if (build_debuggee(&paths, &request, &progress, &b, &err))
             fail_msg("%s: %s", err.where, err.message);
         assert_int_equal(b.from_cache, again > 0);
+        assert_int_equal(lines.remarks, lines.n);
+        assert_int_equal(lines.fresh, again == 0);
         snprintf(words, sizeof words, "%s" CACHE_WORDS, b.program);
         build_free(&b);
         if (again == 2) {
@@ -574,10 +660,11 @@ static void test_cancelled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),           cmocka_unit_test(test_cache),        cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_registration), cmocka_unit_test(test_no_compiler),
-        cmocka_unit_test(test_cancelled),       cmocka_unit_test(test_two_at_once),  cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_define),       cmocka_unit_test(test_words_stay),
+        cmocka_unit_test(test_paths),       cmocka_unit_test(test_cache),           cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_registration),    cmocka_unit_test(test_no_compiler),
+        cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_two_at_once),     cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_environment), cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_define),
+        cmocka_unit_test(test_words_stay),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
