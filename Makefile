@@ -6,8 +6,13 @@ MODE_CFLAGS := -O2 -D_FORTIFY_SOURCE=2
 else ifeq ($(MODE),asan)
 B := build/asan
 MODE_CFLAGS := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else ifeq ($(MODE),fuzz)
+# What libFuzzer watches: made by `make fuzz` alone.
+CC := clang
+B := build/fuzz
+MODE_CFLAGS := -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -w
 else
-$(error MODE is release or asan, not '$(MODE)')
+$(error MODE is release, asan or fuzz, not '$(MODE)')
 endif
 
 # V=1 shows the commands.
@@ -52,6 +57,10 @@ RUN_CHECKED := $(B)/tests/run_checked
 CAUSE_GRID := $(B)/tests/cause_grid
 BIAS_NULL := $(B)/tests/bias_null
 BENCH_PHASES := $(B)/tests/bench_phases
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/tests/%)
+# Beside the target: what all of them use, the reports of the commands, and a main() where libFuzzer has none.
+FUZZ_OBJ := $(B)/obj/tests/fuzz/show.o $(if $(filter fuzz,$(MODE)),,$(B)/obj/tests/fuzz/driver.o) $(filter-out %/main.o,$(CLI_OBJ))
 
 # `make install PREFIX=/usr/local DESTDIR=`: the program, what it builds kernels with, what the kernels include.
 PREFIX ?= /usr/local
@@ -63,7 +72,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall run test monkey mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
+.PHONY: all install uninstall run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
 all: setup-build $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -94,7 +103,7 @@ QUICK_UNIT := $(shell sed -n 's,^unit/\(test_[a-z0-9_]*\).*,$(B)/tests/\1,p' tes
 test-quick: setup-test $(PROGRAM) $(DEBUGGEES) $(QUICK_UNIT)
 	@tests/run --build $(B) --quick
 
-test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED)
+test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED) $(FUZZ)
 	@tests/run --build $(B)
 
 # 100,000 random keys, clicks, commands and resizes under the sanitizers: a quarter of an hour. What a failure prints
@@ -102,6 +111,14 @@ test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED)
 monkey: setup-test
 	@$(MAKE) --no-print-directory MODE=asan all build/asan/tests/test_screen
 	@tests/monkey/monkey.py $(MONKEY)
+
+# Every fuzz target for FUZZ_TIME seconds, from the corpus that `make test` replays. A crash is kept there.
+FUZZ_TIME ?= 600
+fuzz: setup-test
+	@tests/fuzz/fuzz.py --seconds $(FUZZ_TIME) $(FUZZ_OPTIONS)
+
+fuzz-targets: $(FUZZ)
+.SECONDARY: $(FUZZ_OBJ)
 
 test-gpu: all
 	@tests/run --build $(B) --gpu --jobs 1
@@ -202,6 +219,11 @@ $(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a | setup-test
 NUMERICS_OBJ := $(patsubst %,$(B)/obj/tests/gpu/numerics_%.o,models products scan table)
 $(B)/tests/test_numerics: $(NUMERICS_OBJ)
 
+$(B)/tests/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJ) $(B)/libattnscope.a | setup-test
+	@mkdir -p $(@D)
+	$(call say,CC $<)
+	$(Q)$(CC) $(CFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) -o $@ $< $(FUZZ_OBJ) $(B)/libattnscope.a $(LDLIBS)
+
 $(RANDOM_RUNS): tests/random/random_runs.c $(B)/libattnscope.a | setup-test
 	@mkdir -p $(@D)
 	$(call say,CC $<)
@@ -227,4 +249,4 @@ $(BENCH_PHASES): tests/gpu/bench_phases.c $(B)/libattnscope.a
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
 
--include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(RUN_CHECKED).d $(CAUSE_GRID).d $(BIAS_NULL).d $(BENCH_PHASES).d
+-include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $(FUZZ:=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(RUN_CHECKED).d $(CAUSE_GRID).d $(BIAS_NULL).d $(BENCH_PHASES).d

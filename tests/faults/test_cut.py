@@ -28,6 +28,12 @@ DELAYS_S = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.1
 
 
 class Cut(unittest.TestCase):
+    executions = failures = 0
+
+    @classmethod
+    def tearDownClass(cls):
+        print(f"# harness: traces cut while they are open; executions {cls.executions}; failures {cls.failures}")
+
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
@@ -43,9 +49,12 @@ class Cut(unittest.TestCase):
         time.sleep(after_s)
         how(self.trace)
         _, err = process.communicate(timeout=120)
+        Cut.executions += 1
+        Cut.failures += 1  # until it has passed
         self.assertIn(process.returncode, statuses, (after_s, err))
         if process.returncode == 3:
             self.assertIn(f"{self.trace.name}: {SENTENCE}", err.decode())
+        Cut.failures -= 1
         return process.returncode
 
     def test_cut(self):

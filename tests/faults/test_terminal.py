@@ -72,6 +72,8 @@ def texts(value, hostile_text):
 
 
 class Terminal(unittest.TestCase):
+    executions = failures = 0
+
     @classmethod
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
@@ -105,16 +107,20 @@ class Terminal(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.temporary.cleanup()
+        print(f"# harness: foreign text on the terminal; executions {cls.executions}; failures {cls.failures}")
 
     def run_it(self, *words):
         done = subprocess.run([PROGRAM, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=120,
                               cwd=self.folder, check=False)
+        Terminal.executions += 1
+        Terminal.failures += 1  # until it has passed
         self.assertIn(done.returncode, (0, 1, 2, 3), words)
         for name, raw in (("stdout", done.stdout), ("stderr", done.stderr)):
             text = raw.decode()  # UTF-8, or it fails
             bad = {f"U+{ord(c):04X}" for c in text if c not in "\n\t" and unicodedata.category(c) in
                    ("Cc", "Cf", "Zl", "Zp")}
             self.assertEqual(bad, set(), f"{words}: {name}: {text!r}")
+        Terminal.failures -= 1
         return done
 
     def run_all(self, *words):
