@@ -142,6 +142,7 @@ struct outcome {
     unsigned fed;            /* what reached the kernel */
     unsigned up_to;          /* the isolated stages and all before them */
     unsigned culprits;       /* wrong locally in the isolated run */
+    unsigned begins;         /* of culprits: wrong in the kv tile visited first alone, by what the state begins at */
     unsigned wrong_now;      /* in that run only */
     unsigned healed, wrong;  /* wrong: behind the isolated stages */
     int clean;               /* nothing is wrong in either */
@@ -159,6 +160,9 @@ static void take_stock(const struct isolation_result *r, struct outcome *out)
             out->up_to |= bit;
         if (isolation_state(r->after, (enum asc_channel)ch) == STATE_WRONG)
             out->culprits |= bit;
+        const struct stage_summary *stage = &r->after->stage[ch];
+        if ((ch == asc_alpha || ch == asc_l || ch == asc_u) && stage->begins_local == stage->bad_local)
+            out->begins |= bit & out->culprits;
         if (effect == EFFECT_WRONG_NOW)
             out->wrong_now |= bit;
         if (effect != EFFECT_NONE && effect != EFFECT_AS_BEFORE)
@@ -212,6 +216,10 @@ static int culprit_sentences(const struct outcome *o, char out[][ISOLATION_SENTE
         if (o->up_to & 1u << ch)
             snprintf(out[n++], ISOLATION_SENTENCE_BYTES, "%s is wrong on %s inputs: %s culprit", label, o->kind,
                      several(o->culprits) ? "a" : "the");
+        else if (o->begins & 1u << ch) /* no probe is there yet that could be fed */
+            snprintf(out[n++], ISOLATION_SENTENCE_BYTES,
+                     "%s stays wrong when %s is fed, in the first kv tile alone: what %s begins at is not fed", label,
+                     o->name, channel_label(ch == asc_alpha ? asc_m : (enum asc_channel)ch));
         else
             snprintf(out[n++], ISOLATION_SENTENCE_BYTES, "%s stays wrong when %s is fed: a culprit of its own", label,
                      o->name);

@@ -39,6 +39,7 @@ struct stage_summary {
     uint64_t unwritten; /* of a run that ended early: elements it never came to write; not in `elements` */
     uint64_t bad_local, bad_global;
     uint64_t missing_local;   /* of bad_local: never written */
+    uint64_t begins_local;    /* of bad_local: in the kv tile that its state visited first, made of what it begins at */
     struct place first_local; /* first bad tile in execution order; slot -1: none */
     struct exact_tiles exact;
 };
@@ -97,7 +98,7 @@ struct judgement {
     struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
     struct summary summary;
-    bool no_summary; /* memory ran out when it was added up last: the run is unjudged */
+    bool no_summary;                       /* memory ran out when it was added up last: the run is unjudged */
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
     int complete; /* every slot is judged and every culprit's causes are tested */

@@ -128,7 +128,9 @@ static void add_exact(struct exact_tiles *exact, struct place place, const struc
         exact->first_unequal = place;
 }
 
-static void add_place(const struct judgement *j, struct place place, struct summary *out, struct place *last_unvisited)
+/* begins: it is the kv tile that its state visited first. */
+static void add_place(const struct judgement *j, struct place place, bool begins, struct summary *out,
+                      struct place *last_unvisited)
 {
     const struct tile_verdicts *v = judgement_tile(j, place);
     struct stage_summary *stage = &out->stage[place.channel];
@@ -136,6 +138,7 @@ static void add_place(const struct judgement *j, struct place place, struct summ
     stage->elements += elements(&v->local) - excused(j, place, &v->local);
     stage->unwritten += excused(j, place, &v->local);
     stage->bad_local += bad;
+    stage->begins_local += begins ? bad : 0;
     stage->missing_local += v->local.count[CLASS_MISSING] - excused(j, place, &v->local);
     stage->bad_global += bad_elements(j, place, &v->global);
     stage->judged_global += elements(&v->global) - excused(j, place, &v->global);
@@ -163,17 +166,24 @@ int judgement_summarise(const struct judgement *j, const struct trace *t, struct
         out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = -1;
 
     struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
-    if (!places)
-        return -1;
+    int *begun = calloc((size_t)j->kv_tiles, sizeof *begun); /* by states: the kv tile visited first, -1: none yet */
+    failed = !places || !begun;
     for (int slot = 0; slot < j->n_slots && !failed; slot++) {
         if (!judgement_slot_done(j, slot))
             continue;
         const int n = judgement_sequence(t, slot, places);
         failed = n < 0;
-        for (int i = 0; i < n; i++)
-            add_place(j, places[i], out, &last_unvisited);
+        memset(begun, -1, (size_t)j->kv_tiles * sizeof *begun);
+        for (int i = 0; i < n; i++) {
+            const int state = asc_state_of(&t->plan, j->kv_tiles, places[i].kv);
+            const bool per_kv = channel_per_kv(places[i].channel);
+            if (per_kv && begun[state] < 0)
+                begun[state] = places[i].kv;
+            add_place(j, places[i], per_kv && begun[state] == places[i].kv, out, &last_unvisited);
+        }
     }
     free(places);
+    free(begun);
     if (failed)
         return -1;
     if (out->unvisited) { /* what is wrong in other tiles may be its doing, it is nobody's */

@@ -124,6 +124,27 @@ static void a_culprit_stays_wrong_and_the_rest_heals(void **state)
     session_free(s);
 }
 
+/* No probe stands where a state begins: what is wrong by it is not said to be a culprit of its own. */
+static void what_a_state_begins_at_is_not_fed(void **state)
+{
+    (void)state;
+    struct session *s = run("tests/session/m-begins-at-0.ini");
+    struct isolation_result r;
+    char sentences[ISOLATION_SENTENCES][ISOLATION_SENTENCE_BYTES];
+    assert_int_equal(isolate(s, "m", NULL), 0);
+    assert_true(s->judgement->summary.stage[asc_alpha].bad_local > 0);
+    assert_int_equal(session_isolated(s, &r), 1);
+    const int n = isolation_sentences(&r, sentences);
+    int said = 0;
+    for (int i = 0; i < n; i++) {
+        assert_null(strstr(sentences[i], "culprit of its own"));
+        said |= strcmp(sentences[i], "α stays wrong when m is fed, in the first kv tile alone: what m begins at is not "
+                                     "fed") == 0;
+    }
+    assert_true(said);
+    session_free(s);
+}
+
 static void a_later_culprit(void **state)
 {
     (void)state;
@@ -270,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_culprit_stays_wrong_and_the_rest_heals),
+        cmocka_unit_test(what_a_state_begins_at_is_not_fed),
         cmocka_unit_test(a_later_culprit),
         cmocka_unit_test(two_mistakes_are_told_apart),
         cmocka_unit_test(a_clean_kernel_stays_clean),
