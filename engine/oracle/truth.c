@@ -13,6 +13,10 @@
 
 /* ln of the largest f32 is 88.7: frames further apart than this lose one another's values. */
 #define FRAME_REACH 80.0
+/* A fixed maximum may lie above the running one by as much as scores differ; weights of such tiles underflow. Beyond
+   this distance they are taken to be e^-650 relative to 1, which is as far below BOUND_TINY: their own numbers and
+   those of the errors relative to the maximum, BOUND_TINY e^650 times a row's sum, stay within float64. */
+#define FRAME_ABOVE 650.0
 /* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
 #define FRAME_LOST 1e100
 
@@ -223,7 +227,8 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
         const double start = local_m_begin(c, s) * natural, top = fmax(s->max[r], start);
         const double captured = stage->recorded ? stage->value[r] * natural : NAN;
         s->frame_prev[r] = s->frame[r];
-        if (fabs(captured - top) <= FRAME_REACH || (s->max[r] == -INFINITY && isfinite(captured))) {
+        const int above = c->conventions.m_policy == ASC_M_FIXED && captured > top && isfinite(captured);
+        if (fabs(captured - top) <= FRAME_REACH || above || (s->max[r] == -INFINITY && isfinite(captured))) {
             s->frame[r] = captured;
             s->frame_loose[r] = fmin(bound_expm1(stage->loose[r] * fabs(natural)), FRAME_LOST);
         } else {
@@ -238,7 +243,7 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
             else if (!stage->recorded)
                 s->frame_loose[r] = FRAME_LOST;
         }
-        s->shift[r] = s->max[r] == -INFINITY ? 1 : exp(s->max[r] - s->frame[r]);
+        s->shift[r] = s->max[r] == -INFINITY ? 1 : exp(fmax(s->max[r] - s->frame[r], -FRAME_ABOVE));
     }
 }
 
