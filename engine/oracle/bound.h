@@ -73,11 +73,23 @@ static inline double bound_exp_declared(const struct oracle_case *c, double x, d
     return bound_exp(x, folded) + (declared > 0 ? (declared - BOUND_EXP) * BOUND_SLACK : 0) + bound_folded_scales(c, x);
 }
 
-/* With P's offset, p = 2^k exp(x) is exp2(s c - (m c - k)): one more rounding, of u (|m c| + k ln 2), which `folded`
-   has room for if this is added to it. */
+/* What P, l and U carry, and its logarithm. */
+static inline double bound_p_factor(const struct oracle_case *c)
+{
+    return ldexp(c->conventions.p_factor > 0 ? (double)c->conventions.p_factor : 1, c->conventions.p_offset);
+}
+static inline double bound_ln_factor(const struct oracle_case *c)
+{
+    return c->conventions.p_offset * M_LN2 + (c->conventions.p_factor > 0 ? log((double)c->conventions.p_factor) : 0);
+}
+
+/* With P's factor f, p = f exp(x) is exp2(s c - (m c - log2 f)), or exp(x) times f: one more rounding, of u (|m c| +
+   |ln f|) or of u, and where the constant is rounded u |ln f| more, which `folded` has room for (2 u of it) if this is
+   added to it. A product rounds once whatever f is: of one that is no power of two |ln f| is taken to be 1 at least. */
 static inline double bound_offset(const struct oracle_case *c)
 {
-    return abs(c->conventions.p_offset) * M_LN2;
+    const double size = fabs(bound_ln_factor(c));
+    return c->conventions.p_factor > 0 ? fmax(size, 1) : size;
 }
 
 /* tanh.approx.f32: measured 2^-16.46 relative, over all arguments on an H200 and the same on Turing (N. Juffa, NVIDIA

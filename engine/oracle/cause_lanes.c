@@ -243,7 +243,7 @@ int cause_lse_l_not_reduced(struct candidate *k)
         const double l = sum_met_at(lanes, &sum, r, r), loose = bound_gamma(lanes->cols), m = s->m_prev[r] * natural;
         if (!(l > 0) || !isfinite(k->want[r]))
             continue;
-        const double ln_l = log(l) - c->conventions.p_offset * M_LN2;
+        const double ln_l = log(l) - bound_ln_factor(c);
         k->want[r] = (m + ln_l) * unit;
         k->bound[r] = (bound_lse(m, ln_l, m + ln_l) + s->m_prev_loose[r] * fabs(natural) - log1p(-loose)) * unit;
     }

@@ -16,7 +16,7 @@ static int combined(const struct candidate *k, double by_m, double by_l, double 
         const double l = s->l_prev[r], m = s->m_prev[r] * natural;
         if (!isfinite(k->want[r]) || !(l > 0))
             continue;
-        const double ln_l = log(l) - c->conventions.p_offset * M_LN2;
+        const double ln_l = log(l) - bound_ln_factor(c);
         k->want[r] = (by_m * m + by_l * ln_l) * by * base;
         k->bound[r] = (k->bound[r] + bound_lse(by_m * m, by_l * ln_l, k->want[r])) * fmax(1, by) * fmax(1, fabs(by_m));
     }

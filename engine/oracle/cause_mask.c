@@ -57,7 +57,7 @@ double cause_padding_weight(const struct cause_tile *tile, int r, double *bound)
     const struct oracle_case *c = tile->c;
     const double *m_loose, *m = local_p_frame(c, tile->s, &m_loose);
     const double natural = values_natural_m(c), x = -m[r] * natural;
-    const double weight = ldexp(1, c->conventions.p_offset) * exp(x);
+    const double weight = bound_p_factor(c) * exp(x);
     *bound = weight * (bound_exp_declared(c, x, fabs(x) + bound_offset(c)) + bound_expm1(m_loose[r] * fabs(natural)));
     return weight;
 }

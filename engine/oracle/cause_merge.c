@@ -57,7 +57,7 @@ static int can_merge(const struct oracle_case *c)
 /* 0: the split has no key for this row. */
 static int take_ending(const struct oracle_case *c, int kv, int r, struct ending *out)
 {
-    const double offset = c->conventions.p_offset * M_LN2;
+    const double offset = bound_ln_factor(c);
     *out = (struct ending){0};
     if (kv < 0)
         return 0;

@@ -129,7 +129,7 @@ const struct cause_parameter parameter_slope = {slope_value, slope_describe};
 /* What the sink has added to l after the last tile, in a row whose m is finite; 0: nothing follows. */
 static double sink_share(const struct oracle_case *c, const struct judge_scratch *s, int r)
 {
-    const double share = ldexp(exp(c->sink - s->m_prev[r] * values_natural_m(c)), c->conventions.p_offset);
+    const double share = bound_p_factor(c) * exp(c->sink - s->m_prev[r] * values_natural_m(c));
     return isfinite(share) ? share : 0;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/oracle/derivation.h"
 
 #include "engine/oracle/bias.h"
+#include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
@@ -382,9 +383,8 @@ static void derive_end(struct walk *w, enum asc_channel ch)
         put_step(w, "ln l", "", log(l), log(true_l));
     if (ch == asc_o && times != 1)
         put_step(w, "scale of V's codes", "", times, times);
-    if (ch == asc_lse && c->conventions.p_offset)
-        put_step(w, "offset of P", "taken off: k ln 2", c->conventions.p_offset * M_LN2,
-                 c->conventions.p_offset * M_LN2);
+    if (ch == asc_lse && bound_ln_factor(c) != 0)
+        put_step(w, "factor of P", "taken off: its logarithm", bound_ln_factor(c), bound_ln_factor(c));
     put_result(w, ch);
 }
 
@@ -404,7 +404,7 @@ static void keep_truth(struct walk *w)
     const size_t bytes = (size_t)w->c->head_dim * sizeof(double);
     const double shift = s->shift[0] * truth_offset(w->c);
     if (w->split != s->split) {
-        w->l_now = ldexp(local_l_begin(w->c, s), w->c->conventions.p_offset);
+        w->l_now = local_l_begin(w->c, s) * bound_p_factor(w->c);
         memset(w->u_now, 0, bytes);
     }
     w->split = s->split;

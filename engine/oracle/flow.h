@@ -26,12 +26,12 @@ int flow_run_scores(const struct oracle_case *c, const double *model, double *s)
 /* Weights of P V, divided by l: they add up to 1 but for a sink. A row without a key has none. w may be s. */
 void flow_weights(const struct oracle_case *c, const double *s, double *w);
 
-/* The same as a kernel rounds them: p = 2^offset exp(s - m) with the running maximum m of each kv tile (of the run's
+/* The same as a kernel rounds them: p = factor exp(s - m) with the running maximum m of each kv tile (of the run's
    own where it was captured), rounded into a type. Any of the outputs but w may be NULL. */
 struct flow_rounding {
-    int type;   /* enum dtype of P in P V, saturated; -1: not rounded */
-    int offset; /* as convention p_offset */
-    int sums;   /* enum asc_l_from */
+    int type;      /* enum dtype of P in P V, saturated; -1: not rounded */
+    double factor; /* that P carries */
+    int sums;      /* enum asc_l_from */
 };
 struct flow_weights {
     double *w;    /* [rows][keys] rounded p / l, in one frame: what V is multiplied by */

@@ -10,7 +10,7 @@ struct flow_rounding flow_rounding(const struct oracle_case *c)
 {
     enum dtype type;
     const int rounds = values_p_type(c, &type);
-    return (struct flow_rounding){rounds ? (int)type : -1, c->conventions.p_offset, c->conventions.l_from};
+    return (struct flow_rounding){rounds ? (int)type : -1, bound_p_factor(c), c->conventions.l_from};
 }
 
 /* Saturating where the type has no infinity to spare, as every conversion to FP8 in use does. */
@@ -72,7 +72,7 @@ struct weight {
 static struct weight model_weight(const struct flow_rounding *rounding, const struct piece *piece, int j)
 {
     const int none = piece->s[j] == -INFINITY || piece->m == -INFINITY;
-    const double p = none ? 0 : ldexp(exp(piece->s[j] - piece->m), rounding->offset);
+    const double p = none ? 0 : rounding->factor * exp(piece->s[j] - piece->m);
     return (struct weight){p, rounded(rounding->type, p)};
 }
 
@@ -105,7 +105,7 @@ static void fill_row(const struct oracle_case *c, const double *s, int r, int ow
         sum = exp(c->sink - top);
     piece.m = -INFINITY;
     for (int i = 0; next_piece(c, s, own, &i, &piece);) {
-        const double to_top = piece.m == -INFINITY ? 0 : ldexp(exp(piece.m - top), -rounding->offset);
+        const double to_top = piece.m == -INFINITY ? 0 : exp(piece.m - top) / rounding->factor;
         for (int j = 0; j < piece.cols; j++) {
             const size_t at = row + (size_t)(piece.first + j);
             const struct weight weight = own ? run_weight(c, rounding, &piece, j) : model_weight(rounding, &piece, j);

@@ -120,7 +120,7 @@ static void judge_alpha(struct judging_states *j, int step, const struct tile_de
    frame, as it is but for an absurd m, the power is 1. l is positive wherever the bound leaves no room for 0. */
 static void judge_l(struct judging_states *j, int step, const struct tile_detail *d)
 {
-    const double natural = values_natural_m(j->c), offset = j->c->conventions.p_offset * M_LN2;
+    const double natural = values_natural_m(j->c), offset = bound_ln_factor(j->c);
     for (int r = 0; r < d->rows; r++) {
         struct row_step *at = row_at(j, step, r);
         struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];

@@ -44,7 +44,7 @@ void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split
     for (size_t r = 0; r < rows; r++) {
         s->m_prev[r] = local_m_begin(c, s);
         s->m_prev_loose[r] = local_m_begin_loose(c, s);
-        s->l_prev[r] = ldexp(local_l_begin(c, s), c->conventions.p_offset);
+        s->l_prev[r] = local_l_begin(c, s) * bound_p_factor(c);
     }
     memset(s->l_prev_loose, 0, rows * sizeof(double));
     memset(s->u_prev, 0, values * sizeof(double));
@@ -226,7 +226,9 @@ void local_alpha(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < stage->rows; r++) {
         double want = 0;
         double bound = 0;
-        if (isnan(s->m_prev[r]) || isnan(m->value[r]) || has_no_maximum(c, s, r)) {
+        if (local_alpha_none(c, s)) {
+            want = 1;
+        } else if (isnan(s->m_prev[r]) || isnan(m->value[r]) || has_no_maximum(c, s, r)) {
             want = NAN;
         } else if (!local_alpha_declared(c, s, s->m_prev[r], &want)) {
             const double x = (s->m_prev[r] - m->value[r]) * natural;
@@ -281,7 +283,7 @@ void local_p(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *stage = &s->stage[asc_p];
     const double *frame_loose, *m = local_p_frame(c, s, &frame_loose);
-    const double m_natural = values_natural_m(c), factor = ldexp(1, c->conventions.p_offset);
+    const double m_natural = values_natural_m(c), factor = bound_p_factor(c);
     const int cols = s->kv_cols;
     for (int r = 0; r < stage->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;

@@ -63,7 +63,7 @@ void local_use_weights(const struct oracle_case *c, struct judge_scratch *s)
 static void add_padding(const struct oracle_case *c, const struct judge_scratch *s, int r, double *sum, double *loose)
 {
     const double s_natural = values_natural_s(c), m_natural = values_natural_m(c);
-    const double factor = ldexp(1, c->conventions.p_offset);
+    const double factor = bound_p_factor(c);
     const double *m_loose, *m = local_p_frame(c, s, &m_loose);
     const double top = m[r] * m_natural, folded = local_folded(c, top) + bound_offset(c);
     for (int col = 0; col < s->pad_cols; col++) {
@@ -323,13 +323,13 @@ double local_lse_of_sink(const struct oracle_case *c, const struct judge_scratch
 void local_lse(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *stage = &s->stage[asc_lse];
-    const double natural = values_natural_m(c), offset = c->conventions.p_offset * M_LN2;
+    const double natural = values_natural_m(c), offset = bound_ln_factor(c);
     const double unit = c->conventions.lse_base2 ? M_LOG2E : 1;
     for (int r = 0; r < stage->rows; r++) {
         const double l = s->l_prev[r], m = s->m_prev[r] * natural, moved = final_l_loose(c, s, r) / l;
         double want = NAN;
         double bound = 0;
-        if (schedule_keys(c, r) == 0 && c->has_sink && l <= ldexp(1, c->conventions.p_offset)) {
+        if (schedule_keys(c, r) == 0 && c->has_sink && l <= bound_p_factor(c)) {
             want = local_lse_of_sink(c, s, r, &bound);
         } else if (schedule_keys(c, r) == 0 && l == 0) {
             want = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;

@@ -191,7 +191,7 @@ static const double *unmasked(const struct oracle_case *c, struct judge_scratch 
 static void read_weights(const struct oracle_case *c, struct judge_scratch *s, int kv, struct mask_tile *m)
 {
     const struct source p = source_of(c, asc_p, kv);
-    const double *score = unmasked(c, s, kv), least = least_weight(c) * ldexp(1, -c->conventions.p_offset);
+    const double *score = unmasked(c, s, kv), least = least_weight(c) * (1 / bound_p_factor(c));
     const int cols = schedule_cols(c, kv);
     for (int r = 0; r < m->rows; r++) {
         const double top = natural_m(c, kv, r);

@@ -77,7 +77,7 @@ void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
 
 static double offset_of(const struct oracle_case *c)
 {
-    return c->conventions.p_offset * M_LN2;
+    return bound_ln_factor(c);
 }
 
 /* d_s, but for what depends on lse. frame: the m that the kernel's own lse_s is made with. */
@@ -212,7 +212,7 @@ static void scale_row(double *values, int r, int head_dim, double factor)
 
 static void sink_local(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const double natural = values_natural_m(c), factor = ldexp(1, c->conventions.p_offset);
+    const double natural = values_natural_m(c), factor = bound_p_factor(c);
     for (int r = 0; r < c->in_q.rows; r++) {
         const double m = s->m_prev[r] * natural;
         /* A row without any key keeps an empty state: what O and LSE then are is declared. */

@@ -95,7 +95,7 @@ static void note_before(const struct explaining *e, enum onset_operand o, enum a
     s->split = e->map->steps[e->step].split;
     note(e->root, o,
          ch == asc_m   ? local_m_begin(e->c, s)
-         : ch == asc_l ? ldexp(local_l_begin(e->c, s), e->c->conventions.p_offset)
+         : ch == asc_l ? local_l_begin(e->c, s) * bound_p_factor(e->c)
                        : 0);
 }
 
@@ -332,7 +332,7 @@ static enum rule explain_p(const struct explaining *e)
         return RULE_UNKNOWN;
     /* What a correct exponential may be off by belongs to it: at the edge either answer is right. */
     const double x = s * values_natural_s(c) - m, error = bound_exp_declared(c, x, fabs(m) + bound_offset(c));
-    const double most = ldexp(exp(x + error), c->conventions.p_offset);
+    const double most = bound_p_factor(c) * exp(x + error);
     if (most >= FLT_MAX && root->value == INFINITY)
         return RULE_EXP_OVERFLOW;
     return rule_of_conversion(type_of(e), most);

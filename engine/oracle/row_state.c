@@ -2,6 +2,7 @@
 #include "engine/oracle/oracle.h"
 
 #include "engine/oracle/bias.h"
+#include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -79,7 +80,7 @@ static struct running begin_split(const struct oracle_case *c, int split)
 
 int oracle_row_state(const struct oracle_case *c, int row, double *m, double *alpha, double *l)
 {
-    const double natural = values_natural_m(c), factor_of_p = ldexp(1, c->conventions.p_offset);
+    const double natural = values_natural_m(c), factor_of_p = bound_p_factor(c);
     const size_t head_dim = (size_t)c->head_dim;
     double *all = malloc((2 * head_dim + (size_t)c->bc) * sizeof *all);
     if (!all)

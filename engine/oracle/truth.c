@@ -459,7 +459,7 @@ static void truth_of_empty(const struct oracle_case *c, struct judge_scratch *s,
 void truth_end(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *o = &s->stage[asc_o], *lse = &s->stage[asc_lse];
-    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1, offset = c->conventions.p_offset * M_LN2;
+    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1, offset = bound_ln_factor(c);
     const int lanes = c->conventions.l_lanes;
     const double times = codes_o_times(c);
     for (int r = 0; r < o->rows; r++) {

@@ -20,11 +20,12 @@
    exponential's argument being s - T; l and u take it in times b = exp(T - F), which errs by e_b, and one operation
    rounds: a weight's part in E is then w (d + expm1(e_b + u)), and T itself cancels out of p b. Where U is divided by l
    after every tile (u_norm), N_j = u^_j l^_j is an unnormalized U: N_j = (alpha^ N_(j-1) + p^ v) (1 + 6 u), the six
-   being the operations of a step beyond alpha u_prev + p v, so that E_u is that of U with six roundings more a step; and
-   |u^ - u| <= (E_u + |u| E_l) / (L - E_l) as for o. */
+   being the operations of a step beyond alpha u_prev + p v, so that E_u is that of U with six roundings more a step;
+   and |u^ - u| <= (E_u + |u| E_l) / (L - E_l) as for o. */
 #ifndef ORACLE_TRUTH_H
 #define ORACLE_TRUTH_H
 
+#include "engine/oracle/bound.h"
 #include "engine/oracle/scratch.h"
 #include <math.h>
 
@@ -48,7 +49,7 @@ void truth_late_u(const struct oracle_case *c, struct judge_scratch *s);
 /* 2^k, the factor of P, l and U. */
 static inline double truth_offset(const struct oracle_case *c)
 {
-    return ldexp(1, c->conventions.p_offset);
+    return bound_p_factor(c);
 }
 
 /* After all tiles with a visible key, their splits merged (merge.h): o and lse. */

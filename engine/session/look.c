@@ -82,7 +82,7 @@ int session_try(struct session *s, const char *words)
     whatif_of_run(s->trace, &choice);
     if (whatif_parse(words, &choice, bad) != 0) {
         snprintf(s->message, sizeof s->message,
-                 "'%s' is none of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N", bad);
+                 "'%s' is none of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N factor:N", bad);
         return -1;
     }
     return laboratory_try(s->laboratory, &choice) == 0 ? 0 : refuse(s, "there is no room for one more row");
@@ -101,7 +101,7 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
     whatif_of_run(s->trace, &own);
     if (choice->factor != 1)
         return refuse(s, "no scenario has a factor for its scales: this row can not be run");
-    if (choice->p_type != own.p_type || choice->p_offset != own.p_offset)
+    if (choice->p_type != own.p_type || choice->p_offset != own.p_offset || choice->p_factor != own.p_factor)
         return refuse(s, "the type of P is the kernel's own: this row can not be run");
     if (choice->scales != WHATIF_HEAD)
         snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);

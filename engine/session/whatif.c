@@ -62,7 +62,7 @@ void whatif_of_run(const struct trace *t, struct whatif_choice *out)
     const int made = t->conventions.quantised;
     struct slot_case c;
     int tensors = 0, same = 0;
-    *out = (struct whatif_choice){.factor = 1, .p_type = -1};
+    *out = (struct whatif_choice){.factor = 1, .p_type = -1, .p_factor = 1};
     const int share = made ? t->conventions.quantised_rows : t->problem.scale_rows;
     for (int i = 0; i < 3; i++) {
         out->type[i] = made ? (int)codes_type(made) : types[i];
@@ -75,7 +75,8 @@ void whatif_of_run(const struct trace *t, struct whatif_choice *out)
         return;
     const struct flow_rounding rounding = flow_rounding(&c.c);
     out->p_type = rounding.type;
-    out->p_offset = rounding.offset;
+    out->p_offset = t->conventions.p_offset;
+    out->p_factor = ldexp(rounding.factor, -out->p_offset);
     out->p_sums = rounding.sums;
     slot_case_free(&c);
 }
@@ -100,7 +101,9 @@ void whatif_words(const struct whatif_choice *c, char *out, size_t bytes)
     if (used < bytes && c->p_type >= 0)
         used += (size_t)snprintf(out + used, bytes - used, " p=%s", dtype_name((enum dtype)c->p_type));
     if (used < bytes && c->p_offset)
-        snprintf(out + used, bytes - used, " offset:%d", c->p_offset);
+        used += (size_t)snprintf(out + used, bytes - used, " offset:%d", c->p_offset);
+    if (used < bytes && c->p_factor != 1)
+        snprintf(out + used, bytes - used, " factor:%g", c->p_factor);
 }
 
 /* enum dtype that values may be rounded to, or -1. */
@@ -132,6 +135,9 @@ static int take_word(const char *word, struct whatif_choice *c)
         c->factor = x;
     } else if (strncmp(word, "offset:", 7) == 0 && number_in(word + 7, -64, 64, &x) && x == floor(x)) {
         c->p_offset = (int)x;
+        c->p_factor = 1;
+    } else if (strncmp(word, "factor:", 7) == 0 && number_in(word + 7, 0x1p-64, 0x1p64, &x)) {
+        c->p_factor = x;
     } else if (word[0] != '\0' && word[1] == '=' && which && type_named(word + 2) >= 0) {
         c->type[which - letters] = type_named(word + 2);
     } else if (strncmp(word, "p=", 2) == 0 && type_named(word + 2) >= 0 && type_named(word + 2) != DTYPE_U8) {
@@ -377,7 +383,7 @@ static void predict(const struct trace *t, const struct whatif *w, const int32_t
         round_rows(t, w, c, &at, b->used[i]);
     }
     flow_scores(b->c, b->used[0], b->used[1], b->s);
-    flow_round_weights(b->c, b->s, &(struct flow_rounding){c->p_type, c->p_offset, c->p_sums},
+    flow_round_weights(b->c, b->s, &(struct flow_rounding){c->p_type, ldexp(c->p_factor, c->p_offset), c->p_sums},
                        &(struct flow_weights){.w = b->w});
     flow_output(b->c, b->w, b->used[2], b->o);
     add_errors(b, 1, &row->o);

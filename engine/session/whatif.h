@@ -14,19 +14,20 @@
 enum whatif_scales { WHATIF_HEAD, WHATIF_TENSOR, WHATIF_ROWS };
 
 struct whatif_choice {
-    int type[3];   /* enum dtype of q, k, v: e4m3, e5m2, u8, or f16, bf16, f32 */
-    int scales;    /* enum whatif_scales */
-    int rows;      /* of WHATIF_ROWS */
-    double factor; /* of every scale */
-    int p_type;    /* enum dtype of P in P V: f16, bf16, e4m3, e5m2; -1: not rounded */
-    int p_offset;  /* P carries 2^this */
-    int p_sums;    /* enum asc_l_from */
+    int type[3];     /* enum dtype of q, k, v: e4m3, e5m2, u8, or f16, bf16, f32 */
+    int scales;      /* enum whatif_scales */
+    int rows;        /* of WHATIF_ROWS */
+    double factor;   /* of every scale */
+    int p_type;      /* enum dtype of P in P V: f16, bf16, e4m3, e5m2; -1: not rounded */
+    int p_offset;    /* P carries 2^this */
+    double p_factor; /* times this */
+    int p_sums;      /* enum asc_l_from */
 };
 
 /* "q f16, k v e4m3, rows:64, x0.5, p f16": "q=f16 e4m3 rows:64 x0.5 p=f16" in the words of whatif_parse(). */
 void whatif_words(const struct whatif_choice *c, char *out, size_t bytes);
 /* Words separated by blanks, each changing the choice that is there: a type of Q, K and V or q=TYPE, k=, v=, p=;
-   tensor, head, rows:N; xFACTOR; offset:N. Returns 0, or -1 and the word that is none of these. */
+   tensor, head, rows:N; xFACTOR; offset:N, factor:N of P. Returns 0, or -1 and the word that is none of these. */
 int whatif_parse(const char *text, struct whatif_choice *c, char bad[32]);
 /* The choice that the run itself made: its formats and, as far as the scales show it, what shares one. */
 void whatif_of_run(const struct trace *t, struct whatif_choice *out);

@@ -45,6 +45,11 @@ static inline float run_alpha(const struct kernel_run *run, float before, float 
     return s->mistake == ALPHA_INVERTED ? 1 / alpha : alpha;
 }
 
+static inline float run_p_factor(const struct spec *s)
+{
+    return ldexpf(s->conventions.p_factor > 0 ? s->conventions.p_factor : 1, s->conventions.p_offset);
+}
+
 static inline enum dtype run_p_type(const struct spec *s)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
@@ -108,7 +113,7 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
             p[c] = run_exp(run, score[c], to_m, stand);
         if (s->mistake == P_BASE_2 && score[c] != -INFINITY)
             p[c] = exp2f(score[c] - stand);
-        p[c] = ldexpf(p[c], conventions->p_offset);
+        p[c] *= run_p_factor(s);
         if (s->mistake == P_TAIL_COUNTED && c >= valid)
             p[c] = 0.5f;
         if (real_row)

@@ -83,7 +83,7 @@ static inline void run_merge_lse(const struct kernel_run *run, const struct stat
 {
     const struct spec *s = &run->spec;
     const int D = s->head_dim;
-    const float offset = (float)(s->conventions.p_offset * M_LN2);
+    const float offset = logf(run_p_factor(s));
     float lse[64];
     float top = -INFINITY;
     float sum = 0;
@@ -112,7 +112,7 @@ static inline void run_merge_lse(const struct kernel_run *run, const struct stat
 /* What the weights of a mistaken merge are powers of e of. */
 static inline float run_wrong_exponent(const struct spec *s, const struct ending *end)
 {
-    const float lse = end->l > 0 ? end->m + logf(end->l) - (float)(s->conventions.p_offset * M_LN2) : -INFINITY;
+    const float lse = end->l > 0 ? end->m + logf(end->l) - logf(run_p_factor(s)) : -INFINITY;
     switch (s->wrong_term) {
     case MERGE_BASE_2:
         return lse * (float)M_LN2;
@@ -171,13 +171,13 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
         if (by_lse && s->wrong_term >= MERGE_BASE_2 && s->wrong_term <= MERGE_NOT_SHIFTED)
             run_merge_wrongly(run, splits, n, r, u);
         if (run_sink_last(s) && !by_lse && l > 0)
-            l += ldexpf(expf(run_sink(run) - m_natural), s->conventions.p_offset);
+            l += expf(run_sink(run) - m_natural) * run_p_factor(s);
         /* Divided after every tile, merged with nothing: the output is there. */
         const int leaves = s->conventions.u_norm == ASC_U_NORM_TILE && s->kv_splits < 2 && !run_sink_last(s);
         for (int d = 0; d < D && leaves; d++)
             u[d] = splits[0].u[r * D + d];
         const float inverse = leaves ? 1 : l > 0 || s->wrong_number == O_UNGUARDED ? 1 / l : l == 0 ? 0 : l;
-        float lse = m_natural + (by_lse ? 0 : logf(fmaxf(l, FLT_TRUE_MIN)) - (float)(s->conventions.p_offset * M_LN2));
+        float lse = m_natural + (by_lse ? 0 : logf(fmaxf(l, FLT_TRUE_MIN)) - logf(run_p_factor(s)));
         if (s->wrong_term == SINK_NOT_IN_LSE)
             lse = logf(expf(lse) - expf(s->sink));
         if (s->conventions.lse_base2)

@@ -74,7 +74,7 @@ static inline void run_begin(struct kernel_run *run, struct state *at, const str
         if (at_sink)
             at->m[r] = run_in_unit(run, run_sink(run), c->m_unit);
         if (at_sink && c->l_sink == ASC_SINK_START && s->wrong_term != SINK_WITHOUT_WEIGHT)
-            at->l[(ptrdiff_t)r * at->lanes] = ldexpf(1, c->p_offset);
+            at->l[(ptrdiff_t)r * at->lanes] = run_p_factor(s);
         if (s->wrong_number == L_NEVER_ZEROED && r == s->unreal_row) {
             const uint32_t poison = POISON_16 << 16 | POISON_16;
             memcpy(&at->l[(ptrdiff_t)r * at->lanes], &poison, sizeof poison);
