@@ -384,7 +384,7 @@ static void derive_end(struct walk *w, enum asc_channel ch)
     if (ch == asc_o && times != 1)
         put_step(w, "scale of V's codes", "", times, times);
     if (ch == asc_lse && bound_ln_factor(c) != 0)
-        put_step(w, "factor of P", "taken off: its logarithm", bound_ln_factor(c), bound_ln_factor(c));
+        put_step(w, "offset of P", "taken off: the logarithm of its factor", bound_ln_factor(c), bound_ln_factor(c));
     put_result(w, ch);
 }
 

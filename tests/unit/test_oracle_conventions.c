@@ -255,7 +255,8 @@ static int together(const struct case_of *a, const struct case_of *b)
     const int fixed = sum.m_policy == ASC_M_FIXED;
     const int lags = sum.m_policy == ASC_M_LAGGING;
     return !((sum.u_norm == ASC_U_NORM_TILE && sum.u_phase == ASC_U_RESCALED) || a->empty || b->empty ||
-             (lags && sum.p_rounded == ASC_P_E4M3) || (value && fixed) || sum.exp_error > 0 || sum.tanh_error > 0 ||
+             ((lags || (sum.p_factor > 0 && sum.p_offset > 0)) && sum.p_rounded == ASC_P_E4M3) || (value && fixed) ||
+             sum.exp_error > 0 || sum.tanh_error > 0 ||
              (sum.m_empty == ASC_EMPTY_FINITE && sum.alpha_first == ASC_ALPHA_ONE && sum.m_start == 0) ||
              (sum.m_empty == ASC_EMPTY_FINITE && (value || sum.m_unit == ASC_UNIT_RAW)));
 }
