@@ -34,7 +34,7 @@ CLI_OBJ := $(CLI:%.c=$(B)/obj/%.o)
 PROGRAM := $(B)/attnscope
 
 # What a debuggee links on the CPU; never sanitized (it switches stacks), so shared by every MODE.
-DEBUGGEE_SRC := $(wildcard engine/runners/debuggee/*.c) engine/runners/wire.c engine/base/dtype.c probes/layout.c probes/conventions.c probes/live.c probes/launch.c probes/event.c engine/base/err.c engine/base/occupancy.c
+DEBUGGEE_SRC := $(wildcard engine/runners/debuggee/*.c) engine/runners/wire.c engine/base/json_memory.c engine/base/dtype.c probes/layout.c probes/conventions.c probes/live.c probes/launch.c probes/event.c engine/base/err.c engine/base/occupancy.c
 SIMT_SRC := $(wildcard engine/runners/cpu/*.c engine/runners/cpu/checks/*.c) $(DEBUGGEE_SRC) engine/base/tensor_core.c
 SIMT_OBJ := $(SIMT_SRC:%.c=build/simt/%.o)
 SIMT := build/libdebuggee_cpu.a

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 #include "engine/base/file_map.h"
 
+#include "engine/base/json_memory.h"
 #include "engine/base/leftovers.h"
 
 #include <locale.h>
@@ -36,12 +37,15 @@ int main(int argc, char **argv)
     struct options options;
     struct err err = {0};
     setlocale(LC_CTYPE, "");
+    json_memory_begin();
     /* A reader that went away and a full disk are errors of a write, not the end of the program. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     leftovers_catch_signals();
-    if (text_open(&err) != 0)
+    if (text_open(&err) != 0) {
+        fputs("attnscope: no memory for standard output\n", stderr);
         return 3;
+    }
     if (options_parse(argc, argv, &options, &err) != 0)
         return fail(&err);
     if (options.help || options.version) {

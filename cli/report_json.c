@@ -1,6 +1,7 @@
 /* `--json`: docs/check-json.md says what each key means, docs/check.schema.json what may stand there. */
 #include "cli/report.h"
 
+#include "engine/base/json_memory.h"
 #include "engine/base/tensor_core.h"
 #include "engine/base/utf8.h"
 #include "engine/session/budget.h"
@@ -382,7 +383,7 @@ int report_dump(const json_t *json, FILE *out, struct err *err)
 {
     if (!json)
         return err_set(err, ERR_SYSTEM, "", "no memory for the report");
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    char *text = json_memory_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     if (!text)
         return err_set(err, ERR_SYSTEM, "", "no memory for the report");
     const int failed = dump_text(text, out);

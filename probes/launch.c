@@ -185,6 +185,8 @@ static const char *read_launch(const json_t *json, struct trace_launch *l)
     return NULL;
 }
 
+const char launches_no_memory[] = "no memory for the list";
+
 const char *launches_read(const json_t *json, struct trace_launches *to)
 {
     const json_t *list = json_object_get(json, "list");
@@ -198,7 +200,7 @@ const char *launches_read(const json_t *json, struct trace_launches *to)
         return "not_measured";
     struct trace_launch *more = realloc(to->at, (to->n + n + 1) * sizeof *more);
     if (!more)
-        return "the memory it takes";
+        return launches_no_memory;
     to->at = more;
     for (size_t i = 0; i < n; i++) {
         const char *wrong = read_launch(json_array_get(list, i), &to->at[to->n + i]);

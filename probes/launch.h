@@ -54,6 +54,7 @@ int64_t launch_takes(const struct trace_launch *l, enum budget_item item);
 json_t *launches_json(const struct trace_launches *launches);
 /* Appends what json says, every number checked; NULL, or which field is not what it must be (then *to is unchanged).
    Absent JSON is no launches. */
+extern const char launches_no_memory[]; /* what it returns where memory ran out */
 const char *launches_read(const json_t *json, struct trace_launches *to);
 void launches_free(struct trace_launches *launches);
 

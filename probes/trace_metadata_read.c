@@ -180,6 +180,8 @@ static int read_capture(const struct entry *e, const json_t *from, struct trace 
 static int read_launches(const struct entry *e, const json_t *from, struct trace *t)
 {
     const char *wrong = launches_read(from, &t->info.launches);
+    if (wrong == launches_no_memory)
+        return err_set(e->err, ERR_SYSTEM, e->path, "no memory for its launches");
     return wrong ? refuse(e, wrong, "as docs/trace-format.md says") : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "probes/trace_file.h"
 
+#include "engine/base/json_memory.h"
 #include "probes/trace_fields.h"
 
 #include <math.h>
@@ -195,7 +196,7 @@ static json_t *capture_value(const struct trace_capture *c)
 /* One more metadata entry; json is taken over. */
 static int put_json(struct safetensors_text *out, int n, const char *key, json_t *json)
 {
-    out[n] = (struct safetensors_text){key, json ? json_dumps(json, JSON_COMPACT) : NULL};
+    out[n] = (struct safetensors_text){key, json ? json_memory_dumps(json, JSON_COMPACT) : NULL};
     json_decref(json);
     return n + 1;
 }

@@ -1,6 +1,7 @@
 #include "engine/base/safetensors.h"
 
 #include "engine/base/bounded_json.h"
+#include "engine/base/json_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -222,7 +223,7 @@ static char *header_text(const struct safetensors_tensor *tensors, size_t n_tens
     failed |= json_object_set_new(root, "__metadata__", texts);
     for (size_t i = 0; i < n_tensors; i++)
         failed |= json_object_set_new(root, tensors[i].name, tensor_value(&tensors[i]));
-    char *text = failed ? NULL : json_dumps(root, JSON_COMPACT);
+    char *text = failed ? NULL : json_memory_dumps(root, JSON_COMPACT);
     json_decref(root);
     return text;
 }

@@ -1,5 +1,6 @@
 #include "engine/runners/wire.h"
 
+#include "engine/base/json_memory.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -163,7 +164,7 @@ int wire_send(const struct wire *w, enum wire_kind kind, json_t *fields, int pas
 {
     char *line = NULL;
     if (fields && json_object_set_new(fields, "type", json_string(types[kind])) == 0)
-        line = json_dumps(fields, JSON_COMPACT);
+        line = json_memory_dumps(fields, JSON_COMPACT);
     json_decref(fields);
     if (!line) {
         errno = ENOMEM;
