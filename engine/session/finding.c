@@ -161,15 +161,15 @@ int judgement_collect(const struct judgement *j, const struct trace *t, const st
 }
 
 /* In row order; where only padding is bad, what the verdict says. */
-static void first_bad_element(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch,
-                              struct finding *f)
+static int first_bad_element(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch,
+                             struct finding *f)
 {
     const struct verdict *v = &judgement_tile(j, f->first)->local;
     struct tile_detail d;
     f->row = v->worst_row;
     f->col = v->worst_col;
     if (judgement_detail(j, t, f->first, scratch, &d) != 0)
-        return;
+        return -1;
     for (int i = 0; i < d.rows * d.cols; i++) {
         if (class_bad(d.class_local[i])) {
             f->row = i / d.cols;
@@ -178,6 +178,7 @@ static void first_bad_element(const struct judgement *j, const struct trace *t, 
         }
     }
     judgement_detail_free(&d);
+    return 0;
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -196,20 +197,25 @@ static int stored_otherwise(const struct trace *t, enum asc_channel ch)
     return 0;
 }
 
+struct stage_of {
+    const struct judgement *j;
+    enum asc_channel ch;
+};
+
+static bool is_bad_slot(const void *ctx, int slot)
+{
+    const struct stage_of *of = ctx;
+    bool bad = false;
+    for (int kv = 0; kv < (channel_per_kv(of->ch) ? of->j->kv_tiles : 1) && !bad; kv++)
+        bad = judgement_slot_done(of->j, slot) && judgement_tile_bad(of->j, (struct place){slot, kv, of->ch}, 0);
+    return bad;
+}
+
 const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                                           bool unreal)
 {
-    bool *slots = calloc((size_t)j->n_slots, sizeof *slots);
-    if (!slots || !t->info.n_events) {
-        free(slots);
-        return NULL;
-    }
-    for (int slot = 0; slot < j->n_slots; slot++)
-        for (int kv = 0; kv < (channel_per_kv(ch) ? j->kv_tiles : 1) && !slots[slot]; kv++)
-            slots[slot] = judgement_slot_done(j, slot) && judgement_tile_bad(j, (struct place){slot, kv, ch}, 0);
-    const struct trace_event *e = reports_between(t, ch, slots, unreal);
-    free(slots);
-    return e;
+    const struct stage_of stage = {j, ch};
+    return reports_between(t, ch, is_bad_slot, &stage, unreal);
 }
 
 /* few: a cause fits, but on less than it takes to be named. */
@@ -280,26 +286,28 @@ struct testing {
     struct judge_scratch *scratch;
 };
 
-static void take_cause(const struct testing *testing, enum cause cause, struct finding *f)
+static int take_cause(const struct testing *testing, enum cause cause, struct finding *f)
 {
     struct slot_case c;
     if (f->cause != CAUSE_NONE) {
         f->also[f->n_also++] = cause;
-        return;
+        return 0;
     }
     f->cause = cause;
     f->evidence = testing->evidence[cause];
     if (slot_case_make(testing->t, f->first.slot, &c) != 0)
-        return;
+        return -1;
     cause_detail(cause, &c.c, testing->plan, f->detail, sizeof f->detail);
     slot_case_free(&c);
+    return 0;
 }
 
-static void find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
+static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
     const int first = declarations_first(testing->summary);
     int few = 0;
+    int failed = 0;
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
@@ -307,15 +315,17 @@ static void find_channel(const struct testing *testing, enum asc_channel ch, str
         for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
             if (cause_channel(cause) == ch && cause_is_declaration(cause) == (pass == 0 ? first : !first) &&
                 may_be(testing->summary, (enum cause)cause) && cause_named(&testing->evidence[cause]))
-                take_cause(testing, cause, f);
+                failed |= take_cause(testing, cause, f);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         few |= cause_channel(cause) == ch && cause_fits(&testing->evidence[cause]);
-    first_bad_element(testing->j, testing->t, testing->scratch, f);
+    if (first_bad_element(testing->j, testing->t, testing->scratch, f) != 0 || failed)
+        return -1;
     if (f->cause == CAUSE_NONE) {
         const struct trace_event *event = judgement_event(testing->j, testing->t, ch, false);
         f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
     }
     write_text(f, testing->t, stage, few);
+    return 0;
 }
 
 /* " h0 q1 k2 (rows 0 to 63)" */
@@ -365,7 +375,7 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
     if (summary->unvisited)
         tiles_left_out(j, t, summary, &findings[n++]);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (summary->culprits & 1u << ch)
-            find_channel(&testing, ch, &findings[n++]);
+        if (summary->culprits & 1u << ch && find_channel(&testing, ch, &findings[n++]) != 0)
+            return -1;
     return n;
 }

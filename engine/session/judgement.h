@@ -120,7 +120,8 @@ int judgement_plan(const struct judgement *j, const struct trace *t, unsigned cu
 /* Adds what one slot says about every cause of the culprits. Thread-safe for different evidence. -1 without memory. */
 int judgement_collect(const struct judgement *j, const struct trace *t, const struct cause_plan *plan, int slot,
                       struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
-/* A finding for every culprit of a summary of all slots, from the evidence of all slots; returns how many. */
+/* A finding for every culprit of a summary of all slots, from the evidence of all slots; returns how many, -1 without
+   memory. */
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS]);

@@ -150,23 +150,25 @@ static bool is_of_numbers(const char *kind)
 }
 
 /* Of one kind at one line the first is listed, wherever it was: it speaks for others, unless it is counted. */
-static bool was_there(const struct trace *t, const struct trace_event *e, const bool *slots)
+static bool was_there(const struct trace *t, const struct trace_event *e, bool (*in_slot)(const void *ctx, int slot),
+                      const void *ctx)
 {
     if (is_of_numbers(e->kind) || e->times > 1 || e->batch < 0 || e->head < 0 || e->q_tile < 0)
         return true;
     if (e->batch >= t->problem.batch || e->head >= t->problem.heads || e->q_tile >= t->layout.q_tiles)
         return false;
     const int slot = trace_slot(t, e->batch, e->head, e->q_tile);
-    return slot >= 0 && slots[slot];
+    return slot >= 0 && in_slot(ctx, slot);
 }
 
-const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch, const bool *slots, bool unreal)
+const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
+                                          bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal)
 {
     const struct trace_event *best = NULL;
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
-        if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, slots) ||
+        if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
             !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e))))
             continue;
         const bool best_mistake = best && event_is_mistake(best->kind);

@@ -27,9 +27,10 @@ struct event_place event_other_call(const struct trace_event *e); /* of what it 
 #define EVENT_LINES_BYTES 1400
 void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes);
 /* What happened between the probe before this channel's and its own: a mistake, or where its values are no numbers
-   (unreal) a floating-point event. [slots]: by which slot the channel is bad. The mistake first, then the earlier line;
-   NULL: none. */
-const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch, const bool *slots, bool unreal);
+   (unreal) a floating-point event. in_slot: whether the channel is bad in a slot. The mistake first, then the earlier
+   line; NULL: none. */
+const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
+                                          bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal);
 /* 1: the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
 int event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
 

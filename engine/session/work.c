@@ -288,7 +288,10 @@ void work_prefer(struct work *w, int slot)
 int work_collect(struct work *w, struct mail *mail)
 {
     uint64_t count;
-    if (read(w->event_fd, &count, sizeof count) < 0 || !atomic_exchange(&w->mailed, 0))
+    /* A wake-up may be lost: what was mailed counts. */
+    if (read(w->event_fd, &count, sizeof count) < 0 && !atomic_load(&w->mailed))
+        return 0;
+    if (!atomic_exchange(&w->mailed, 0))
         return 0;
     pthread_mutex_lock(&w->lock);
     *mail = w->mail;
