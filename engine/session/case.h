@@ -39,8 +39,8 @@ int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
 /* 1: a complete run whose probes saw alpha on no first tile of any state (split), with or without a declaration. */
 int case_alpha_left_out(const struct trace *t);
 
-/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many, -1 where memory ran out. order:
-   [kv_tiles]. */
+/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many, -1 where memory ran out.
+   order: [kv_tiles]. */
 int visiting_order(const struct trace *t, int slot, int *order);
 
 #endif
