@@ -350,7 +350,7 @@ int session_update(struct session *s)
     const int saved = session_take_saves(s), looked = session_collect_look(s);
     if (!work_collect(s->work, &mail))
         return session_rerun_if_due(s) || saved || looked;
-    s->n_remarks += s->n_remarks == s->n_log ? mail.n_remarks : 0;
+    s->n_remarks += mail.n_remarks;
     s->fresh_remarks |= mail.fresh;
     append_log(s, mail.log, mail.n_log);
     session_take_reads(s, mail.reads, mail.n_reads);
