@@ -12,6 +12,7 @@ right, if there are any, were added after it had been run, as a comment `; accep
 
 import argparse
 import json
+import os
 import re
 import resource
 import subprocess
@@ -273,7 +274,38 @@ def blind_table(blinds):
     return text + "\n"
 
 
-def page(results, rows, blinds):
+def harnesses(build):
+    """What each harness of faults and hostile input says of itself: (name, executions, failures, script)."""
+    found = []
+    for script in sorted([*(ROOT / "tests/faults").glob("test_*.py"), ROOT / "tests/fuzz/test_corpus.py"]):
+        done = subprocess.run([sys.executable, script], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              text=True, errors="replace", env=dict(os.environ, BUILD=str(build)), check=False)
+        lines = re.findall(r"^# harness: (.*); executions (\d+); failures (\d+)$", done.stdout, re.MULTILINE)
+        if not lines or (done.returncode and not any(int(failures) for _, _, failures in lines)):
+            sys.exit(f"truth: {script.relative_to(ROOT)} did not come to its end:\n{done.stdout}")
+        found += [(name, int(executions), int(failures), script.relative_to(ROOT).as_posix())
+                  for name, executions, failures in lines]
+    return found
+
+
+FAULTS_HEAD = "## Faults and hostile input\n"
+FAULTS_END = "\n## "  # of the next section
+
+
+def faults_section(found):
+    text = FAULTS_HEAD + """
+A failure: a crash, a hang, a finding of a sanitizer, a raw control character on the terminal, a wrong verdict or exit
+status. `make fuzz` runs the fuzz targets on from their corpus, for hours if it is told to.
+
+| harness | executions | failures | again |
+| --- | ---: | ---: | --- |
+"""
+    for name, executions, failures, script in found:
+        text += f"| {name} | {executions} | {failures} | `{script}` |\n"
+    return text
+
+
+def page(results, rows, blinds, found):
     runs, elements = sum(row["runs"] for row in rows), sum(row["elements"] for row in rows)
     text = f"""# How often it is right
 
@@ -314,6 +346,7 @@ codes. A row again: `build/tests/random_runs --small {RUNS} SEED kernels/KERNEL.
         text += f"| {row['kernel']} | {row['settings'] or '–'} | {row['seed']} | {row['runs']} | {row['elements']} | " \
                 f"{row['alarms']} |\n"
     text += f"| **all** | | | **{runs}** | **{elements}** | **{sum(row['alarms'] for row in rows)}** |\n"
+    text += f"\n{faults_section(found)}"
     text += """
 ## Names that count as the same
 
@@ -388,19 +421,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="where the build's output is (default: build)")
     parser.add_argument("--short", action="store_true", help="a few of each, nothing is written")
+    parser.add_argument("--faults", action="store_true", help="the table of faults and hostile input alone, into the page")
     parser.add_argument("--long", action="store_true", help="random runs of correct kernels alone, nothing is written")
     parser.add_argument("--runs", type=int, default=LONG_RUNS, help=f"of --long (default: {LONG_RUNS})")
     parser.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N", help="of --long: the I-th of N parts")
     arguments = parser.parse_args()
     build = (ROOT / arguments.build).resolve()
+    if arguments.faults:
+        found = harnesses(build)
+        before, _, behind = PAGE.read_text(encoding="utf-8").partition(FAULTS_HEAD)
+        PAGE.write_text(before + faults_section(found) + FAULTS_END + behind.partition(FAULTS_END)[2], encoding="utf-8")
+        return 1 if any(failures for _, _, failures, _ in found) else 0
     if arguments.long:
         return long_form(build, arguments.runs, arguments.part)
     results, rows, blinds = measure(build, arguments.short)
+    found = [] if arguments.short else harnesses(build)
     faults = goal_missed(results, rows, blinds)
+    faults += [f"{name}: {failures} failures" for name, _, failures, _ in found if failures]
     print("\n".join(faults) if faults else
           f"{len(results) + len(blinds)} runs of bugs, {sum(row['runs'] for row in rows)} of correct kernels: the goal is met")
     if not arguments.short:
-        PAGE.write_text(page(results, rows, blinds), encoding="utf-8")
+        PAGE.write_text(page(results, rows, blinds, found), encoding="utf-8")
     return 1 if faults else 0
 
 
