@@ -315,6 +315,7 @@ static void fixture_free(struct session *s)
 {
     if (!s)
         return;
+    scenario_free(&s->scenario);
     session_drop_look(s);
     session_drop_states(s);
     judge_scratch_free(s->scratch);
