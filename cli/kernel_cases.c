@@ -504,6 +504,8 @@ int kernel_cases_list(struct recorder *r, const struct runner_paths *paths, cons
     a->hello = *child_hello(r->child);
     const int failed = list(a, err);
     free(a);
+    if (failed)
+        kernel_cases_free(out); /* part of them is no answer */
     return failed;
 }
 
