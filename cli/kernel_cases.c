@@ -282,12 +282,12 @@ static int find_instances(struct asking *a, struct err *err)
                                                                                                                 : 0;
 }
 
-static bool listed(const struct kernel_cases *cases, const struct kernel_case *c)
+static const struct kernel_case *find_listed(const struct kernel_cases *cases, const struct kernel_case *c)
 {
     for (size_t i = 0; i + 1 < cases->n; i++)
         if (strcmp(cases->at[i].name, c->name) == 0)
-            return true;
-    return false;
+            return &cases->at[i];
+    return NULL;
 }
 
 /* What a row of the table is, for one instance and seed. */
@@ -308,7 +308,9 @@ static int ask_case(struct asking *a, struct kernel_case *c, const struct scenar
 {
     struct asc_plan plan;
     c->normal = s->fill_q.kind == FILL_NORMAL && s->fill_k.kind == FILL_NORMAL && s->fill_v.kind == FILL_NORMAL;
-    if (!registered(a, s) || listed(a->out, c)) {
+    const struct kernel_case *listed = find_listed(a->out, c);
+    if (listed || !registered(a, s)) {
+        c->answer = listed ? listed->answer : CASE_TAKEN;
         a->out->n--;
         return 0;
     }
@@ -323,8 +325,9 @@ static int ask_case(struct asking *a, struct kernel_case *c, const struct scenar
     return 0;
 }
 
-/* Adds the case. */
-static int make_case(struct asking *a, const struct instance *instance, const struct row *row, struct err *err)
+/* Adds the case, unless it is left out. */
+static int make_case(struct asking *a, const struct instance *instance, const struct row *row,
+                     enum kernel_answer *answer, struct err *err)
 {
     struct kernel_case *c = add_case(a->out, err);
     char word[64], lengths_of[48];
@@ -356,6 +359,7 @@ static int make_case(struct asking *a, const struct instance *instance, const st
     if (kernel_case_make(c, a->scenario, &s, err) != 0)
         return -1;
     const int failed = ask_case(a, c, &s, err);
+    *answer = c->answer;
     scenario_free(&s);
     return failed;
 }
@@ -383,6 +387,29 @@ static void hold_promises(struct kernel_cases *cases)
     }
 }
 
+static int round_up(int length, int to)
+{
+    return (length + to - 1) / to * to;
+}
+
+/* A case that was declined may have been so for its lengths: the same of whole tiles of either kind, or else of the
+   lengths at which this instance is known to be taken. */
+static int make_taken(struct asking *a, const struct instance *instance, struct row row, struct err *err)
+{
+    const int tile = instance->plan.br > instance->plan.bc ? instance->plan.br : instance->plan.bc;
+    enum kernel_answer answer = CASE_DECLINED;
+    for (int i = 0; i < 2 && answer == CASE_DECLINED; i++) {
+        const size_t before = a->out->n;
+        row.q_len = i ? instance->problem.q_len : round_up(row.q_len, tile);
+        row.kv_len = i ? instance->problem.kv_len : round_up(row.kv_len, tile);
+        if (make_case(a, instance, &row, &answer, err) != 0)
+            return -1;
+        if (answer == CASE_DECLINED)
+            a->out->n = before; /* one sentence is enough */
+    }
+    return 0;
+}
+
 static int add_row(struct asking *a, const struct instance *base, const struct instance *instance, struct row row,
                    int seeds, struct err *err)
 {
@@ -392,9 +419,12 @@ static int add_row(struct asking *a, const struct instance *base, const struct i
         instance = wanted ? wanted : base;
     }
     row.head_dim = instance->problem.head_dim;
-    for (row.seed = 0; row.seed < seeds; row.seed++)
-        if (make_case(a, instance, &row, err) != 0)
+    for (row.seed = 0; row.seed < seeds; row.seed++) {
+        enum kernel_answer answer;
+        if (make_case(a, instance, &row, &answer, err) != 0 ||
+            (answer == CASE_DECLINED && row.of != CASE_USE && make_taken(a, instance, row, err) != 0))
             return -1;
+    }
     return 0;
 }
 

@@ -84,6 +84,16 @@ class Kernels(unittest.TestCase):
         for name in ok:
             self.assertEqual((cases[name]["runs"], cases[name]["differing"]), (2, 0))
 
+    def test_whole_tiles_alone(self):
+        """Tails are declined; all the rest is tried at lengths that are taken."""
+        kernel = self.kernel("whole.cu", (PLAN, 'if (problem->q_len % 32 || problem->kv_len % 32) return "whole tiles"; ' + PLAN))
+        _, cases = self.check(kernel, status=0)
+        for name in ("(1,2,9,33,64)", "(1,2,67,64) causal=top-left"):
+            self.assertEqual((cases[name]["result"], cases[name]["why"]), ("declined", "whole tiles"))
+        for name in ("(1,4/2,32,64)", "(1,2,32,96,64) causal=bottom-right", "(1,2,64,64) causal=top-left",
+                     "(1,2,32,96,64) fill.kind=outliers"):
+            self.assertEqual(cases[name]["result"], "ok", cases[name])
+
     def test_what_is_taken_is_tried(self):
         """A kernel that says it takes everything, and knows of nothing."""
         kernel = self.kernel(
