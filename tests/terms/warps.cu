@@ -11,9 +11,12 @@ namespace
 
 constexpr int BR = 32, BC = 16, D = 64, WARPS = 4;
 
-enum { RIGHT, LAST_WARP_LEFT_OUT, MERGED_UNSCALED, STATE_OF_WARP_0, U_NOT_RESCALED };
+enum { RIGHT, LAST_WARP_LEFT_OUT, MERGED_UNSCALED, U_NOT_RESCALED };
 #ifndef MISTAKE
 #define MISTAKE RIGHT
+#endif
+#ifndef DEAL
+#define DEAL ASC_DEAL_ROUND_ROBIN // what is declared
 #endif
 
 struct Params {
@@ -86,7 +89,7 @@ __global__ void warps(Params p)
     for (int w = 0; w < merged; w++)
         all.m = fmaxf(all.m, shared[(w * BR + r) * (D + 2)]);
     for (int w = 0; w < merged; w++) {
-        const float *other = shared + ((MISTAKE == STATE_OF_WARP_0 ? 0 : w) * BR + r) * (D + 2);
+        const float *other = shared + (w * BR + r) * (D + 2);
         if (other[1] == 0.0f)
             continue; // a warp without any key for this row
         const float weight = MISTAKE == MERGED_UNSCALED ? 1.0f : __expf(other[0] - all.m);
@@ -115,7 +118,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->bc = BC;
     plan->threads = 32 * WARPS;
     plan->kv_splits = WARPS;
-    plan->kv_deal = ASC_DEAL_ROUND_ROBIN;
+    plan->kv_deal = DEAL;
     return NULL;
 }
 

@@ -529,20 +529,29 @@ static void row_state(void **state)
     }
 }
 
+/* A U that is divided by l after every tile is not rescaled by the next one: no kernel means both. */
+static void some_exclude_each_other(void **state)
+{
+    (void)state;
+    struct asc_conventions c = {.u_norm = ASC_U_NORM_TILE};
+    struct err err = {0};
+    assert_int_equal(conventions_check(&c, "k", &err), 0);
+    c.u_phase = ASC_U_RESCALED;
+    assert_int_equal(conventions_check(&c, "k", &err), -1);
+    assert_non_null(strstr(err.message, "exclude each other"));
+    c.u_norm = ASC_U_NORM_END;
+    assert_int_equal(conventions_check(&c, "k", &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choices),
-        cmocka_unit_test(kept_is_right),
-        cmocka_unit_test(wrong_declarations_are_found),
-        cmocka_unit_test(pairs_are_right),
-        cmocka_unit_test(unrecorded),
-        cmocka_unit_test(windows_and_caps),
-        cmocka_unit_test(a_left_frame_is_found),
-        cmocka_unit_test(nothing_unreal_passes),
-        cmocka_unit_test(lanes_in_detail),
-        cmocka_unit_test(bounds_stay_finite),
-        cmocka_unit_test(row_state),
+        cmocka_unit_test(some_exclude_each_other), cmocka_unit_test(choices),
+        cmocka_unit_test(kept_is_right),           cmocka_unit_test(wrong_declarations_are_found),
+        cmocka_unit_test(pairs_are_right),         cmocka_unit_test(unrecorded),
+        cmocka_unit_test(windows_and_caps),        cmocka_unit_test(a_left_frame_is_found),
+        cmocka_unit_test(nothing_unreal_passes),   cmocka_unit_test(lanes_in_detail),
+        cmocka_unit_test(bounds_stay_finite),      cmocka_unit_test(row_state),
     };
     return cmocka_run_group_tests_name("oracle: conventions", tests, scratch_begin, scratch_end);
 }
