@@ -62,9 +62,10 @@ __global__ void fa1(Params p)
             for (int d = 0; d < D && key < p.kv_len; d++)
                 dot += __half2float(q[d]) * __half2float(k[key * D + d]);
             s[c] = key < p.kv_len && key <= row + p.reach ? dot * p.scale : -INFINITY;
-            m_tile = fmaxf(m_tile, s[c]);
         }
         ASC_EACH(s, kt, BC, r, i, s[i]);
+        for (int c = 0; c < BC; c++)
+            m_tile = fmaxf(m_tile, s[c]); // of what the probe may have fed
         const float m_prev = m, l_prev = l;
         m = MISTAKE == MAX_NOT_CARRIED ? m_tile : fmaxf(m_prev, m_tile);
         ASC_ROW(m, kt, r, m);

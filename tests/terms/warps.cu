@@ -54,9 +54,10 @@ __global__ void warps(Params p)
             for (int d = 0; d < D && key < p.kv_len; d++)
                 dot += __half2float(q[d]) * __half2float(k[key * D + d]);
             s[c] = key < p.kv_len && key <= row + p.reach ? dot * p.scale : -INFINITY;
-            at.m = fmaxf(at.m, s[c]);
         }
         ASC_EACH(s, kt, BC, r, i, s[i]);
+        for (int c = 0; c < BC; c++)
+            at.m = fmaxf(at.m, s[c]); // of what the probe may have fed
         ASC_ROW(m, kt, r, at.m);
         const float base = at.m == -INFINITY ? 0.0f : at.m;
         float alpha = __expf(m_prev - base), sum = 0.0f;
