@@ -112,10 +112,13 @@ monkey: setup-test
 	@$(MAKE) --no-print-directory MODE=asan all build/asan/tests/test_screen
 	@tests/monkey/monkey.py $(MONKEY)
 
-# Every fuzz target for FUZZ_TIME seconds, from the corpus that `make test` replays. A crash is kept there.
+# Every fuzz target for FUZZ_TIME seconds, from the corpus that `make test` replays (a crash is kept there), then every
+# kernel that misbehaves and every call that can fail: hours. With FUZZ_OPTIONS the fuzz targets alone.
 FUZZ_TIME ?= 600
-fuzz: setup-test
+fuzz: setup-test all
 	@tests/fuzz/fuzz.py --seconds $(FUZZ_TIME) $(FUZZ_OPTIONS)
+	$(if $(FUZZ_OPTIONS),,@tests/faults/test_evil.py --all)
+	$(if $(FUZZ_OPTIONS),,@tests/faults/test_faults.py --full)
 
 fuzz-targets: $(FUZZ)
 .SECONDARY: $(FUZZ_OBJ)

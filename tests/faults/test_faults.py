@@ -102,6 +102,10 @@ class Faults:
             given["FAULT_COUNT"] = "1"
         return given
 
+    def figures(self, part):
+        """For docs/truth.md."""
+        return f"# harness: {NAMES[part]}; executions {self.runs}; failures {len(self.failures)}"
+
     def note(self, command, how, why):
         self.runs += 1
         if why:
@@ -178,6 +182,7 @@ class Sample(unittest.TestCase):
         if part != "limits" and "asan" in str(BUILD):
             self.skipTest("AddressSanitizer has allocations of its own")
         getattr(self.faults, part)()
+        print(self.faults.figures(part))
         self.assertEqual(self.faults.failures, [])
         self.assertGreater(self.faults.runs, 10)
 
@@ -215,7 +220,7 @@ def main():
             getattr(faults, part)()
             failed |= bool(faults.failures)
             print("\n".join(f"# {line}" for line in faults.failures), end="\n" if faults.failures else "")
-            print(f"# harness: {NAMES[part]}; executions {faults.runs}; failures {len(faults.failures)}", flush=True)
+            print(faults.figures(part), flush=True)
     return 1 if failed else 0
 
 
