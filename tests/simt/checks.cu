@@ -381,6 +381,17 @@ __global__ void alike(float *o, bool whole)
             to[i] = out[i]; // at: alike
 }
 
+// Another block ends the process before this one writes what is the other's.
+__global__ void late(float *o)
+{
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        for (int i = 0; i < 100000000; i++)
+            asm volatile("" ::: "memory");
+    o[threadIdx.x] = blockIdx.x; // at: late
+    if (blockIdx.x == 1 && threadIdx.x == 31)
+        *reinterpret_cast<volatile int *>(16) = 1; // at: end
+}
+
 extern "C" float *simt_array(int output);
 
 extern "C" int simt_case(const char *name)
@@ -448,6 +459,7 @@ extern "C" int simt_case(const char *name)
     CASE("swapped", swapped, 1, 128, 0)
     CASE("alike", alike, 2, 32, 0, out, false)
     CASE("alike-whole", alike, 2, 32, 0, out, true)
+    CASE("late", late, 2, 32, 0, out)
     CASE("clean-several", several, 3, 128, 0, in, out)
     return -1;
 }

@@ -354,6 +354,24 @@ static void functions_that_the_kernel_calls(void **state)
     expect("swapped", "race", "swapped", NULL);
 }
 
+/* A block that faults does not keep from being told what another one does at the same time. */
+static void blocks_under_way_at_a_fault(void **state)
+{
+    (void)state;
+    struct output out;
+    char want[96];
+    for (int i = 0; i < BUILDS; i++) {
+        if (!builds[i].there)
+            continue;
+        hear(&builds[i], "late 2", &out);
+        snprintf(want, sizeof want, "report address checks.cu:%d ", line_of("at", "end"));
+        assert_told(out.text, want);
+        snprintf(want, sizeof want, "report two-writers checks.cu:%d ", line_of("at", "late"));
+        assert_told(out.text, want);
+        assert_int_not_equal(out.status, 0);
+    }
+}
+
 /* Two stores that do the same in two branches are not made one, which has a line of neither. */
 static void stores_of_two_branches(void **state)
 {
@@ -378,6 +396,7 @@ int main(void)
         cmocka_unit_test(misaligned_vectors),
         cmocka_unit_test(functions_that_the_kernel_calls),
         cmocka_unit_test(stores_of_two_branches),
+        cmocka_unit_test(blocks_under_way_at_a_fault),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -13,7 +13,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#define DRAIN_MS 2000 /* a block takes milliseconds; one that waits for another block never ends */
 #define WORKERS_MAX 256u
 /* Each stack and its guard are two mappings; Linux allows a process 65530 (vm.max_map_count). */
 #define STACKS_MAX 30000u
@@ -61,6 +63,17 @@ static void block_done(void)
     pthread_mutex_unlock(&now.progress_lock);
 }
 
+static atomic_int busy; /* workers inside of a block */
+
+void launch_drain(void)
+{
+    const struct timespec step = {.tv_nsec = 1000000};
+    atomic_store(&now.stop, 1);
+    atomic_fetch_sub(&busy, 1); /* the caller's own never ends */
+    for (int ms = 0; ms < DRAIN_MS && atomic_load(&busy) > 0; ms++)
+        nanosleep(&step, NULL);
+}
+
 static void *work(void *arg)
 {
     struct worker *w = arg;
@@ -71,7 +84,9 @@ static void *work(void *arg)
         const uint64_t number = atomic_fetch_add(&now.next, 1);
         if (number >= now.n_blocks)
             break;
+        atomic_fetch_add(&busy, 1);
         block_run(w, number);
+        atomic_fetch_sub(&busy, 1);
         if (w->failed)
             atomic_store(&now.stop, 1);
         else

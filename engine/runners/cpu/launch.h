@@ -5,5 +5,7 @@
 #include "engine/runners/cpu/simt.h"
 
 const struct simt_options *launch_options(void);
+/* Before the process ends within a block: the others that run come to their end, and none begins. */
+void launch_drain(void);
 
 #endif

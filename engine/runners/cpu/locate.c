@@ -180,7 +180,10 @@ void locate_name(const char *function, char *name, size_t size)
 {
     const char *at = function ? function : "", *best = at;
     size_t n = strncmp(at, "operator", 8) != 0 ? strcspn(at, "<") : strlen(at);
-    if (strncmp(at, "_Z", 2) == 0) {
+    if (strncmp(at, "_ZZ", 3) == 0 && strstr(at, "clE")) { /* a lambda's, as debug information names it elsewhere */
+        best = "operator()";
+        n = strlen(best);
+    } else if (strncmp(at, "_Z", 2) == 0) {
         n = 0;
         at += 2 + strspn(at + 2, "ZLNKVRO"); /* a static one's L, a nested name's N and what it qualifies */
         while (at && *at) {

@@ -218,6 +218,8 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
                      (unsigned long)context_pc(context));
     else
         report_address(signal, info, context);
+    if (simt_tls.worker->checks) /* what other blocks do to each other is told too, whichever comes first */
+        launch_drain();
     _exit(EXIT_FATAL);
 }
 
