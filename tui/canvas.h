@@ -3,6 +3,7 @@
 #define TUI_CANVAS_H
 
 #include "engine/base/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct canvas {
     int cols, rows;
     struct cell *cells; /* owned, [rows][cols] */
     int ascii;          /* 1: drawn text is folded to ASCII (glyphs.def) */
+    bool no_memory;     /* a view had none to draw all of it with */
     struct hits *hits;  /* borrowed: where drawing notes what a click means; NULL: nobody asks */
 };
 

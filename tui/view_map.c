@@ -250,6 +250,7 @@ static void pictures_draw(const struct session *s, struct canvas *c, struct rect
         at++;
     enum sign *signs = malloc((size_t)a.rows * (size_t)a.cols * sizeof *signs);
     if (!heads || !signs) {
+        c->no_memory = true;
         free(heads);
         free(signs);
         return;

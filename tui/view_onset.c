@@ -128,6 +128,7 @@ static void row_draw(const struct session *s, struct canvas *c, struct rect area
     const int by_keys = r->root.channel == asc_k || r->root.channel == asc_v;
     int *order = calloc((size_t)s->trace->layout.kv_tiles, sizeof *order);
     int n = order && !by_keys ? visiting_order(s->trace, r->slot, order) : 0;
+    c->no_memory |= !order || n < 0;
     for (int i = 0; i < n && channel_per_kv(r->root.channel); i++)
         if (order[i] == r->root.kv)
             n = i + 1;
@@ -153,6 +154,7 @@ static int factors_draw(const struct session *s, struct canvas *c, struct rect a
     static const enum asc_channel factors[] = {asc_q, asc_k};
     double *values = calloc((size_t)s->trace->problem.head_dim, sizeof *values);
     int line = 0;
+    c->no_memory |= !values;
     for (size_t i = 0; i < 2 && values && area.rows >= LEAST_ROWS; i++) {
         const int n = onset_factors(s->trace, r, factors[i], values), room = (area.cols - LABEL_COLS) / VALUE_COLS;
         if (n == 0)

@@ -119,8 +119,10 @@ void view_row_draw(const struct session *s, struct canvas *c, const struct view_
         return;
     }
     collect(s, &values);
-    if (!values.got[0])
+    if (!values.got[0]) {
+        c->no_memory = true;
         return;
+    }
     const int high = body.rows / 2, wide = body.cols / STATES;
     for (int k = 0; k < STATES; k++)
         curve_draw(s, c, (struct rect){body.row, body.col + k * wide, high, wide}, &values, k);
