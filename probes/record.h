@@ -113,6 +113,9 @@ struct asc_visit {
     uint32_t rows, cols;   /* 0: no such tile, everything is dropped */
     int32_t dtype;         /* of the channel */
     uint32_t dropped, mistyped;
+#ifndef ASC_NVCC
+    bool shared; /* another block has recorded here */
+#endif
 #if ASC_MODE == 2
     const unsigned char *fed; /* [rows][cols] of dtype; NULL: this channel is not fed */
     uint32_t unfed;
@@ -159,6 +162,9 @@ ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
     visit.values = asc_tile(channel, place.slot, kv);
     visit.rows = visit.values ? map.rows : 0;
     visit.cols = visit.values ? map.cols : 0;
+#ifndef ASC_NVCC
+    visit.shared = visit.values && simt_records(static_cast<size_t>(visit.values - asc_state.trace));
+#endif
 #if ASC_MODE == 2
     if (visit.values && asc_state.feed >> channel & 1u)
         visit.fed = asc_state.fed + (visit.values - asc_state.trace);
@@ -176,10 +182,26 @@ template <class T> ASC_DEVICE bool asc_refuse(asc_visit &visit, uint32_t row, ui
     return mistyped || dropped;
 }
 
+#ifndef ASC_NVCC
+/* 1: a value stands there, and another one. Codes and integers have no pattern that says that none does. */
+template <class T> ASC_DEVICE bool asc_differs(const void *there, const T &value)
+{
+    const uint64_t unwritten = UNWRITTEN_64;
+    return sizeof(T) > 1 && asc_type<T>::dtype != DTYPE_I32 && asc_type<T>::dtype != DTYPE_I64 &&
+           __builtin_memcmp(there, &unwritten, sizeof(T)) != 0 && __builtin_memcmp(there, &value, sizeof(T)) != 0;
+}
+#endif
+
 template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
 {
-    if (!asc_refuse<T>(visit, row, col))
-        reinterpret_cast<T *>(visit.values)[static_cast<size_t>(row) * visit.cols + col] = value;
+    if (asc_refuse<T>(visit, row, col))
+        return;
+    T *const there = reinterpret_cast<T *>(visit.values) + static_cast<size_t>(row) * visit.cols + col;
+#ifndef ASC_NVCC
+    if (__builtin_expect(visit.shared, 0) && asc_differs(there, value))
+        simt_two_recorders();
+#endif
+    *there = value;
 }
 
 #if ASC_MODE == 2

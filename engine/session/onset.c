@@ -151,7 +151,10 @@ static void event_words(const struct trace_event *event, char out[ONSET_WORDS_BY
 {
     char lines[160];
     event_lines(event, 1, lines, sizeof lines);
-    snprintf(out, ONSET_WORDS_BYTES, "%s between its operands and its probe, %s", event->kind, lines);
+    if (event->line > 0)
+        snprintf(out, ONSET_WORDS_BYTES, "%s between its operands and its probe, %s", event->kind, lines);
+    else
+        snprintf(out, ONSET_WORDS_BYTES, "%.*s", (int)strcspn(event->text, ":"), event->text);
 }
 
 void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,

@@ -168,6 +168,9 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
+        /* It has no line: the values of a whole q tile are nobody's. */
+        if (strcmp(e->kind, event_name(EVENT_TWO_RECORDERS)) == 0 && was_there(t, e, in_slot, ctx))
+            return e;
         if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
             !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e))))
             continue;

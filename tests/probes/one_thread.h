@@ -29,6 +29,12 @@ static inline void __syncthreads() {}
 static const char *one_thread_error;
 /* Where a thread works, and which accesses are a probe's own: for events and checks, which there are none of here. */
 static inline void simt_place(int, int, int) {}
+/* One block records it all. */
+static inline int simt_records(size_t)
+{
+    return 0;
+}
+static inline void simt_two_recorders() {}
 static inline void simt_look_away(int) {}
 static inline void simt_look_again() {}
 

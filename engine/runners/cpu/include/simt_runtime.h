@@ -83,6 +83,11 @@ void simt_matrix_report(const char *file, int line, const char *what, const char
 /* Which tile the calling thread works on, for reports. */
 void simt_place(int batch, int head, int q_tile);
 
+/* A tile of the trace, by its offset: 1: another block than the calling thread's has recorded it before. And where that
+   one left other values. */
+int simt_records(size_t offset);
+void simt_two_recorders(void);
+
 /* Of a kernel that is compiled with checks. Between the first and the second the calling thread's accesses are none of
    the kernel's: they are a probe's, of this kv tile (-1: of none). */
 void simt_look_away(int kv_tile);
