@@ -176,7 +176,7 @@ int cause_l_from_unrounded(struct candidate *k)
     struct judge_scratch s = cause_altered(k);
     double unit = 0;
     double half_tiny = 0;
-    if (!p->recorded)
+    if (!p->recorded || k->tile->c->conventions.l_from == ASC_L_UNROUNDED) /* that is what is wanted */
         return 0;
     if (!bound_narrow(scratch_captured(k->tile->s, k->tile->c, asc_p)->dtype, &unit, &half_tiny))
         return with_p_exactly(k, p);

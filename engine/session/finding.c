@@ -2,6 +2,7 @@
 #include "engine/session/judgement.h"
 
 #include "engine/session/case.h"
+#include "engine/session/measured.h"
 #include "engine/session/reports.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,12 +274,27 @@ static int declarations_first(const struct summary *summary)
     return summary->stage[asc_o].global == MARK_OK;
 }
 
-/* A mistake of the mask shows in the output, on any inputs that tell keys apart. Where it does not, what looks like one
+/* A stage that is wrong shows in what is made of it. Where O and LSE are right, what m, alpha, P, l or U seems to be
+   wrong by is its declaration. */
+static int output_right(const struct summary *summary)
+{
+    return summary->stage[asc_o].global == MARK_OK && summary->stage[asc_lse].global != MARK_BAD;
+}
+
+static int stored(enum asc_channel ch)
+{
+    return !(ch >= asc_m && ch <= asc_u);
+}
+
+/* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.
+   A mistake of the mask shows in the output, on any inputs that tell keys apart. Where it does not, what looks like one
    was declared otherwise. */
 static int may_be(const struct summary *summary, enum cause cause)
 {
-    const int right = summary->stage[asc_o].global == MARK_OK && summary->stage[asc_lse].global != MARK_BAD;
-    return !(right && cause_is_masking(cause));
+    const unsigned above = (1u << cause_channel(cause)) - 1;
+    if (output_right(summary))
+        return !cause_is_masking(cause) && (cause_is_declaration(cause) || stored(cause_channel(cause)));
+    return !(cause_is_declaration(cause) && summary->culprits & above);
 }
 
 struct testing {
@@ -329,6 +345,15 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
         f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
     }
     write_text(f, testing->t, stage, few);
+    char words[sizeof f->text];
+    if (f->cause == CAUSE_NONE && output_right(testing->summary) && stage->missing_local < stage->bad_local &&
+        measured_words(testing->j, testing->t, ch, testing->scratch, words, sizeof words))
+        snprintf(f->text, sizeof f->text, "%s", words);
+    /* LSE takes P's factor off again, whatever is declared of it. */
+    if (ch == asc_lse && f->cause == CAUSE_NONE && output_right(testing->summary) &&
+        testing->summary->culprits & 1u << asc_p &&
+        measured_words(testing->j, testing->t, asc_p, testing->scratch, words, sizeof words))
+        snprintf(f->text, sizeof f->text, "LSE is right, and not m + ln l: %.160s", words);
     return 0;
 }
 
