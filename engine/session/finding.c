@@ -293,7 +293,8 @@ static int may_be(const struct summary *summary, enum cause cause)
 {
     const unsigned above = (1u << cause_channel(cause)) - 1;
     if (output_right(summary))
-        return !cause_is_masking(cause) && (cause_is_declaration(cause) || stored(cause_channel(cause)));
+        return !cause_is_masking(cause) && (cause_is_declaration(cause) || stored(cause_channel(cause)) ||
+                                            cause == CAUSE_m_guard_kept); /* of rows that nothing is made of */
     return !(cause_is_declaration(cause) && summary->culprits & above);
 }
 
