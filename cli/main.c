@@ -42,10 +42,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     leftovers_catch_signals();
-    if (text_open(&err) != 0) {
-        fputs("attnscope: no memory for standard output\n", stderr);
+    if (text_open() != 0)
         return 3;
-    }
     if (options_parse(argc, argv, &options, &err) != 0)
         return fail(&err);
     if (options.help || options.version) {

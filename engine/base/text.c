@@ -116,14 +116,17 @@ static int stream_close(void *cookie)
     return show_all(s->fd, s->begun, s->n_begun, 1) < 0 ? EOF : 0;
 }
 
-int text_open(struct err *err)
+int text_open(void)
 {
     for (int i = 0; i < 2; i++) {
         struct stream *s = &streams[i];
         if (!s->file)
             s->file = fopencookie(s, "w", (cookie_io_functions_t){.write = stream_write, .close = stream_close});
-        if (!s->file)
-            return err_errno(err, "", "no memory for standard output");
+        if (!s->file) {
+            static const char words[] = "attnscope: no memory for standard output\n";
+            (void)write_all(STDERR_FILENO, words, sizeof words - 1);
+            return -1;
+        }
         setvbuf(s->file, NULL, s->fd == STDERR_FILENO || isatty(s->fd) ? _IOLBF : _IOFBF, BUFSIZ);
     }
     return 0;

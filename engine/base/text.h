@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Opens both streams; called once by a program's main(). */
-int text_open(struct err *err);
+/* Opens both streams; called once by a program's main(). Not 0: there is no memory for them, which it has said. */
+int text_open(void);
 FILE *text_out(void);        /* standard output */
 FILE *text_err(void);        /* standard error */
 bool text_reader_gone(void); /* nobody reads standard output any more */
