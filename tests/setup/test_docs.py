@@ -17,6 +17,11 @@ import tap  # noqa: E402
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 NAMED = re.compile(r"`((?:[\w.-]+/)+[\w.-]+)`")
 
+# What docs/editing.md says a key does, by the names of the key table.
+EDITING_KEYS = {"W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "profile", "i": "isolate", "B": "bias",
+                "a": "name-run", "s": "save", "R": "runs", "D": "changes", "E": "errors", "e": "edit", "j": "q-next",
+                "k": "q-previous"}
+
 
 class Docs(unittest.TestCase):
     def pages(self):
@@ -37,6 +42,14 @@ class Docs(unittest.TestCase):
                 if name.split("/")[0] in ("cli", "docs", "engine", "kernels", "probes", "scenarios", "tests", "tui")
                 and not (ROOT / name).exists()]
         self.assertEqual(dead, [])
+
+    def test_keys_do_what_editing_says(self):
+        text = (ROOT / "docs/editing.md").read_text(encoding="utf-8")
+        bound = {key: row.split("|")[2].strip()
+                 for row in (ROOT / "docs/keys.md").read_text(encoding="utf-8").splitlines() if row.startswith("| `")
+                 for key in re.findall(r"`([^`]+)`", row.split("|")[1])}
+        named = set(re.findall(r"`([A-Za-z0-9])`", text)) - {"v"}  # the mark of a line that follows, and no key
+        self.assertEqual({key: bound.get(key) for key in named}, EDITING_KEYS)
 
     def test_code_in_the_kernel_guide_is_in_the_example(self):
         guide = (ROOT / "docs/writing-a-kernel.md").read_text(encoding="utf-8")
