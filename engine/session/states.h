@@ -15,7 +15,7 @@ enum { STATES_LOOKED = 16 };
 int states_find_break(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch,
                       struct state_break *out);
 
-enum { BREAK_WORDS_BYTES = 192 };
+enum { BREAK_WORDS_BYTES = 320 }; /* all sentences at once */
 /* "m + ln l is not that of the keys so far; l is not positive, ..." */
 void states_broken_words(unsigned broken, char out[BREAK_WORDS_BYTES]);
 
