@@ -107,9 +107,33 @@ static int tell(const char *place, size_t n_place, const char *message, struct e
     return -1;
 }
 
-static int missing_header(const char *message, const char *place, size_t n_place, struct err *err)
+/* " (in file included from mine.h:3, from k.cu:2)", out of what the compiler says before the line; "": nothing. */
+static void includes_before(const char *text, const char *line, char *out, size_t bytes)
 {
-    char name[256], where[512];
+    static const char first[] = "In file included from ", next[] = "from ";
+    const char *at = NULL;
+    size_t used = 0;
+    out[0] = '\0';
+    for (const char *found = text; (found = strstr(found, first)) && found < line; found++)
+        at = found;
+    while (at && at < line && used < bytes) {
+        const char *end = at + strcspn(at, "\n"), *from = memmem(at, (size_t)(end - at), next, sizeof next - 1);
+        const size_t n = from ? place_length(from, end) : 0;
+        if (!n) /* said of something else */
+            break;
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.*s", used ? ", " : " (in file included ", (int)n, from);
+        at = *end ? end + 1 : end;
+    }
+    if (at != line)
+        out[0] = '\0';
+    else if (used && used < bytes)
+        snprintf(out + used, bytes - used, ")");
+}
+
+/* line: of the header that asks for the missing one. */
+static int missing_header(const char *text, const char *line, const char *message, struct err *err)
+{
+    char name[256], where[512], includes[1024];
     const char *end = strstr(message, ": No such file or directory");
     if (!end || (size_t)(end - message) >= sizeof name)
         return 0;
@@ -117,8 +141,9 @@ static int missing_header(const char *message, const char *place, size_t n_place
     const char *what = scan_gpu_only_header(name);
     if (!what)
         return 0;
-    snprintf(where, sizeof where, "%.*s", (int)n_place, place);
-    return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only", what);
+    snprintf(where, sizeof where, "%.*s", (int)place_length(line, message), line);
+    includes_before(text, line, includes, sizeof includes);
+    return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only%s", what, includes);
 }
 
 /* 1: `word` stands before the line's end. */
@@ -171,7 +196,7 @@ static int compiler_error(const struct diagnose *d, const char *text, struct err
         }
     }
     const char *words = at + strlen(" error: ");
-    if (missing_header(words, place, n_place, err) || probe_mistake(d, words, place, n_place, err))
+    if (missing_header(text, line, words, err) || probe_mistake(d, words, place, n_place, err))
         return -1;
     return tell(place, n_place, message, err);
 }

@@ -17,11 +17,21 @@ static const struct pattern patterns[] = {
 };
 #define N_PATTERNS (sizeof patterns / sizeof *patterns)
 
+#define INCLUDES_MAX 16
 #define RAW_DELIMITER_MAX 16 /* C++17, [lex.string] */
 
+/* Where a file is included. */
+struct include {
+    char file[256];
+    int line;
+};
+
 struct reader {
-    struct scan *scan; /* borrowed */
-    char file[256];    /* as the user names it */
+    struct scan *scan;                    /* borrowed */
+    struct include include[INCLUDES_MAX]; /* of the current file, the outermost first; deeper ones are only counted */
+    int n_includes;
+    int include_line; /* of the last #include in the current file; 0: none has been seen */
+    char file[256];   /* as the user names it */
     int line;
     int of_user;      /* the current line stands in a file of the user's */
     char raw_end[20]; /* inside a raw string that ends with this: )delimiter" ; "" outside */
@@ -67,9 +77,23 @@ static void read_marker(struct reader *r, const char *text, const char *end)
             name[n++] = *c;
     }
     name[n] = '\0';
-    int system = 0;
-    for (; *c; c++)
+    int system = 0, enters = 0, returns = 0;
+    for (; *c; c++) {
         system |= *c == '3';
+        enters |= *c == '1';
+        returns |= *c == '2';
+    }
+    if (enters) {
+        struct include *from = &r->include[r->n_includes];
+        if (r->n_includes < INCLUDES_MAX) {
+            snprintf(from->file, sizeof from->file, "%s", r->file);
+            from->line = r->include_line ? r->include_line : r->line;
+        }
+        r->n_includes++;
+    }
+    if (returns && r->n_includes)
+        r->n_includes--;
+    r->include_line = 0;
     r->line = (int)line;
     const char *name_begin = strchr(rest, '"'), *name_end = strrchr(rest, '"');
     snprintf(r->marker, sizeof r->marker, "%.*s", (int)(name_end - name_begin + 1), name_begin);
@@ -151,11 +175,27 @@ static int matches(const char *line, const char *pattern)
     return find_word(line, begin, n - 1, 1) != NULL;
 }
 
+/* " (in file included from mine.h:3, from k.cu:2)"; "": the current file is the kernel's. */
+static void write_includes(const struct reader *r, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = r->n_includes < INCLUDES_MAX ? r->n_includes : INCLUDES_MAX; i-- > 0 && used < bytes;)
+        used += (size_t)snprintf(out + used, bytes - used, "%sfrom %s:%d%s", used ? ", " : " (in file included ",
+                                 r->include[i].file, r->include[i].line, i ? "" : ")");
+}
+
+static int refuse(const struct reader *r, const char *what, const char *why, struct err *err)
+{
+    char where[300], includes[1024];
+    snprintf(where, sizeof where, "%s:%d", r->file, r->line);
+    write_includes(r, includes, sizeof includes);
+    return err_set(err, ERR_GPU_ONLY, where, "%s: %s%s", what, why, includes);
+}
+
 static int gpu_only(const struct reader *r, const char *what, struct err *err)
 {
-    char where[300];
-    snprintf(where, sizeof where, "%s:%d", r->file, r->line);
-    return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only", what);
+    return refuse(r, what, "GPU only", err);
 }
 
 static int check_include(const struct reader *r, const char *text, const char *end, struct err *err)
@@ -264,18 +304,14 @@ static int replace(struct reader *r, const char *at, const char *text, const cha
 static int rewrite_asm(struct reader *r, const char *keyword, const char **rest, struct err *err)
 {
     struct ptx_translation ptx = {.line = r->line};
-    char where[300];
     if (ptx_translate(keyword, &ptx)) {
         if (!ptx.refused[0]) {
             errno = ENOMEM;
             return err_errno(err, r->file, "inline PTX");
         }
         r->line = ptx.refused_line;
-        if (!ptx.unknown)
-            return gpu_only(r, ptx.refused, err);
-        snprintf(where, sizeof where, "%s:%d", r->file, r->line);
-        return err_set(err, ERR_GPU_ONLY, where, "%s: not known to the CPU executor (GPU only, or misspelt)",
-                       ptx.refused);
+        return refuse(r, ptx.refused,
+                      ptx.unknown ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only", err);
     }
     const int failed = replace(r, keyword, ptx.code, ptx.end, err);
     free(ptx.code);
@@ -332,6 +368,8 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
         r->line--; /* it names the line that follows */
         return 0;
     }
+    if (!r->raw_end[0] && ((n > 8 && strncmp(line, "#include", 8) == 0) || (n > 7 && strncmp(line, "#import", 7) == 0)))
+        r->include_line = r->line;
     if (!r->of_user)
         return 0;
     if (!r->raw_end[0] && line[0] == '#')

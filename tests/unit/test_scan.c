@@ -90,6 +90,65 @@ static void test_gpu_only(void **state)
     construct("puts(\"\\\"\"); asm(\"x;\");", "inline PTX x");
 }
 
+/* What stands in a header is said to stand there, and who asked for the header. */
+static void test_gpu_only_in_a_header(void **state)
+{
+    (void)state;
+    struct scan result;
+    struct err err = {0};
+    const struct diagnose d = {"/cache/patched/k.cu", "my/k.cu", 0};
+    const char *text = "# 0 \"/cache/patched/k.cu\"\n"
+                       "# 1 \"/cache/patched/k.cu\"\n"
+                       "#include \"attnscope.h\"\n"
+                       "# 1 \"/root/probes/attnscope.h\" 1\n"
+                       "#include <x.h>\n"
+                       "# 1 \"/usr/include/x.h\" 1 3\n"
+                       "# 2 \"/root/probes/attnscope.h\" 2\n"
+                       "# 2 \"/cache/patched/k.cu\" 2\n"
+                       "int before;\n"
+                       "#include \"mine.h\"\n"
+                       "# 1 \"my/mine.h\" 1\n"
+                       "\n"
+                       "#include \"deep/traits.h\"\n"
+                       "# 1 \"my/deep/traits.h\" 1\n"
+                       "int one;\n"
+                       "%s\n"
+                       "# 3 \"my/mine.h\" 2\n"
+                       "%s\n"
+                       "# 4 \"/cache/patched/k.cu\" 2\n"
+                       "%s\n";
+    char filled[1024];
+    snprintf(filled, sizeof filled, text, "k<<<1>>>();", "", "");
+    assert_int_equal(scan(filled, &result, &err), -1);
+    assert_string_equal(err.where, "my/deep/traits.h:2");
+    assert_string_equal(err.message, "a raw <<<...>>> launch (use ASC_LAUNCH): GPU only "
+                                     "(in file included from my/mine.h:2, from my/k.cu:3)");
+    snprintf(filled, sizeof filled, text, "", "asm(\"x;\");", "");
+    assert_int_equal(scan(filled, &result, &err), -1);
+    assert_string_equal(err.where, "my/mine.h:3");
+    assert_non_null(strstr(err.message, " (in file included from my/k.cu:3)"));
+    snprintf(filled, sizeof filled, text, "", "", "#include <cub/cub.cuh>");
+    assert_int_equal(scan(filled, &result, &err), -1);
+    assert_string_equal(err.where, "my/k.cu:4");
+    assert_string_equal(err.message, "CUB: GPU only");
+
+    diagnose_compiler(&d,
+                      "In file included from my/mine.h:3,\n"
+                      "                 from /cache/patched/k.cu:2:\n"
+                      "my/deep/traits.h:8:10: fatal error: cute/tensor.hpp: No such file or directory\n",
+                      &err);
+    assert_int_equal(err.code, ERR_GPU_ONLY);
+    assert_string_equal(err.where, "my/deep/traits.h:8");
+    assert_string_equal(err.message, "CuTe: GPU only (in file included from my/mine.h:3, from my/k.cu:2)");
+    diagnose_compiler(&d,
+                      "In file included from my/mine.h:3:\n"
+                      "my/x.h:1:1: warning: dull\n"
+                      "my/k.cu:8:10: fatal error: cute/tensor.hpp: No such file or directory\n",
+                      &err);
+    assert_string_equal(err.where, "my/k.cu:8");
+    assert_string_equal(err.message, "CuTe: GPU only");
+}
+
 static void test_raw_string_over_lines(void **state)
 {
     (void)state;
@@ -189,9 +248,13 @@ static void test_linker_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sites),          cmocka_unit_test(test_gpu_only),
-        cmocka_unit_test(test_foreign_lines),  cmocka_unit_test(test_raw_string_over_lines),
-        cmocka_unit_test(test_compiler_words), cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_gpu_only),
+        cmocka_unit_test(test_foreign_lines),
+        cmocka_unit_test(test_gpu_only_in_a_header),
+        cmocka_unit_test(test_raw_string_over_lines),
+        cmocka_unit_test(test_compiler_words),
+        cmocka_unit_test(test_long_words),
         cmocka_unit_test(test_linker_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
