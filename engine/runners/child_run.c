@@ -37,16 +37,22 @@ struct run {
     struct err broke;        /* OUTCOME_BROKEN */
 };
 
-/* A file of the debugger's line tables as the user names it: those hold absolute names. A patched copy may stand there
-   under its own: clang 14 does not apply -ffile-prefix-map to __builtin_FILE(). */
+static bool ends_in(const char *path, const char *tail)
+{
+    const size_t n = strlen(path), n_tail = strlen(tail);
+    return n_tail && n >= n_tail && strcmp(path + n - n_tail, tail) == 0 &&
+           (n == n_tail || path[n - n_tail - 1] == '/');
+}
+
+/* A file of the debugger's line tables as the user names it: those hold absolute names, clang's those of the folder
+   that it was compiled in, which need not be this one. A patched copy may stand there under its own: clang 14 does not
+   apply -ffile-prefix-map to __builtin_FILE(). */
 static void name_file(const struct trace *t, const char *file, char *out, size_t size)
 {
     const char *user = t->info.source_name;
     while (strncmp(user, "./", 2) == 0)
         user += 2;
-    size_t n = strlen(file), n_user = strlen(user);
-    const int is_user = n_user && n > n_user && strcmp(file + n - n_user, user) == 0 && file[n - n_user - 1] == '/';
-    if (is_user || (n && strcmp(file, t->info.compiled_path) == 0)) {
+    if (ends_in(file, user) || ends_in(user, file) || (file[0] && strcmp(file, t->info.compiled_path) == 0)) {
         snprintf(out, size, "%s", t->info.source_name);
         return;
     }

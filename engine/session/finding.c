@@ -236,16 +236,8 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         return;
     }
     if (f->event) {
-        const struct trace_event *event = &t->info.events[f->event - 1];
-        char lines[160];
-        event_lines(event, 1, lines, sizeof lines);
         const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: ", label, bad, all);
-        char *rest = f->text + used;
-        if (event->line > 0)
-            snprintf(rest, sizeof f->text - (size_t)used, "%s between its operands and its probe, %s", event->kind,
-                     lines);
-        else /* all of it up to what follows from it */
-            snprintf(rest, sizeof f->text - (size_t)used, "%.*s", (int)strcspn(event->text, ":"), event->text);
+        event_reason(&t->info.events[f->event - 1], f->text + used, sizeof f->text - (size_t)used);
         return;
     }
     if (f->cause == CAUSE_NONE && stored_otherwise(t, f->channel)) {

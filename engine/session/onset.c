@@ -147,28 +147,27 @@ void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
     snprintf(out, ONSET_WORDS_BYTES, "it came as far as %s%s, to no element of O", channel_label(r->last), kv);
 }
 
-static void event_words(const struct trace_event *event, char out[ONSET_WORDS_BYTES])
+/* What says more of such an element than its rule. Memory that nobody wrote has a reason of its own. */
+static const struct trace_event *event_of(const struct judgement *j, const struct trace *t, enum rule rule,
+                                          enum asc_channel ch)
 {
-    char lines[160];
-    event_lines(event, 1, lines, sizeof lines);
-    if (event->line > 0)
-        snprintf(out, ONSET_WORDS_BYTES, "%s between its operands and its probe, %s", event->kind, lines);
-    else
-        snprintf(out, ONSET_WORDS_BYTES, "%.*s", (int)strcspn(event->text, ":"), event->text);
+    const struct trace_event *e = NULL;
+    if (rule == RULE_UNKNOWN || rule == RULE_UNWRITTEN)
+        e = judgement_event(j, t, ch, rule == RULE_UNKNOWN);
+    const int kind = e ? event_from_name(e->kind) : -1;
+    return rule == RULE_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALISED ? e : NULL;
 }
 
 void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
                         char out[ONSET_WORDS_BYTES])
 {
-    const struct trace_event *event = NULL;
     enum cause cause = CAUSE_NONE;
     for (int i = 0; r->rule == RULE_UNKNOWN && i < j->n_findings; i++)
         if (j->findings[i].channel == r->channel && !j->findings[i].loop)
             cause = j->findings[i].cause;
-    if (r->rule == RULE_UNKNOWN && cause == CAUSE_NONE)
-        event = judgement_event(j, t, r->channel, true);
+    const struct trace_event *event = cause == CAUSE_NONE ? event_of(j, t, r->rule, r->channel) : NULL;
     if (event)
-        event_words(event, out);
+        event_reason(event, out, ONSET_WORDS_BYTES);
     else
         snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : rule_sentence(r->rule));
 }
@@ -245,7 +244,7 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
             const struct onset_root *it = &o->first[k].root;
             if (it->rule == RULE_MASKED || (it->channel != f->channel && !is_padding(f, it)))
                 continue;
-            event = it->rule == RULE_UNKNOWN ? judgement_event(j, t, f->channel, true) : NULL;
+            event = event_of(j, t, it->rule, f->channel);
             root = it->rule != RULE_UNKNOWN || event ? &o->first[k] : NULL;
         }
         if (!root || !unknown || f->cause != CAUSE_NONE)
@@ -253,7 +252,7 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
         const size_t used = (size_t)(unknown - f->text);
         snprintf(reason, sizeof reason, "as %s", rule_sentence(root->root.rule));
         if (event)
-            event_words(event, reason);
+            event_reason(event, reason, sizeof reason);
         f->event = event ? 1 + (int)(event - t->info.events) : 0;
         if (is_padding(f, &root->root))
             snprintf(unknown, sizeof f->text - used,

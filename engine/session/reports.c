@@ -161,6 +161,35 @@ static bool was_there(const struct trace *t, const struct trace_event *e, bool (
     return slot >= 0 && in_slot(ctx, slot);
 }
 
+/* A thread returned before its copy of what this channel is, or is made of: that may have been issued far ahead, and
+   what is there instead was there before. */
+static bool is_its_copy(const struct trace_event *e, enum asc_channel ch)
+{
+    static const char *const arrays[ASC_CHANNELS][2] = {
+        [asc_q] = {"Q"}, [asc_k] = {"K"}, [asc_v] = {"V"}, [asc_s] = {"Q", "K"}, [asc_u] = {"V"}};
+    char from[16];
+    bool is = false;
+    for (int i = 0; i < 2 && arrays[ch][i] && strcmp(e->kind, event_name(EVENT_NEVER_WAITED)) == 0; i++) {
+        snprintf(from, sizeof from, " from %s ", arrays[ch][i]);
+        is |= strstr(e->text, from) != NULL;
+    }
+    return is;
+}
+
+void event_reason(const struct trace_event *e, char *out, size_t bytes)
+{
+    char lines[160];
+    event_lines(e, 1, lines, sizeof lines);
+    if (e->line <= 0) /* all of it up to what follows from it */
+        snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ":"), e->text);
+    else if (strcmp(e->kind, event_name(EVENT_NEVER_WAITED)) == 0)
+        snprintf(out, bytes, "its cp.async is not waited for, %s", lines);
+    else if (strcmp(e->kind, event_name(EVENT_UNINITIALISED)) == 0)
+        snprintf(out, bytes, "it is made of memory that nobody wrote, read at %s", lines);
+    else
+        snprintf(out, bytes, "%s between its operands and its probe, %s", e->kind, lines);
+}
+
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal)
 {
@@ -172,7 +201,7 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         if (strcmp(e->kind, event_name(EVENT_TWO_RECORDERS)) == 0 && was_there(t, e, in_slot, ctx))
             return e;
         if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
-            !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e))))
+            !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) || is_its_copy(e, ch)))
             continue;
         const bool best_mistake = best && event_is_mistake(best->kind);
         if (!best || (mistake && !best_mistake) ||

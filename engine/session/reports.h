@@ -26,9 +26,11 @@ struct event_place event_other_call(const struct trace_event *e); /* of what it 
    a function did alone where the kernel called it. */
 #define EVENT_LINES_BYTES 1400
 void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes);
+/* What it did to a value that it explains: "race between its operands and its probe, x.cu:12". */
+void event_reason(const struct trace_event *e, char *out, size_t bytes);
 /* What happened between the probe before this channel's and its own: a mistake, or where its values are no numbers
-   (unreal) a floating-point event. in_slot: whether the channel is bad in a slot. The mistake first, then the earlier
-   line; NULL: none. */
+   (unreal) a floating-point event; or a copy of it that is not waited for. in_slot: whether the channel is bad in a
+   slot. The mistake first, then the earlier line; NULL: none. */
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal);
 /* 1: the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */

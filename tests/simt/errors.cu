@@ -174,6 +174,8 @@ __global__ void copy_wild(const float *in)
 {
     __shared__ float4 to;
     __pipeline_memcpy_async(&to, in, 16, 16); // nothing is read
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
     if (threadIdx.x == 2)
         __pipeline_memcpy_async(&to, in, 16); // at: copy-wild
 }

@@ -136,7 +136,9 @@ __global__ void copies(const uint4 *in)
         if (i > 0)
             CHECK(to[(i + 1) % 2][t].x, (unsigned)(i - 1) % 64);
     }
-    __pipeline_memcpy_async(&to[3][t], &in[t], 16); // left under way for the next block of this worker
+    __pipeline_wait_prior(0);
+    // under way when the next block of this worker begins
+    __pipeline_memcpy_async(&to[3][t], &in[t], 16); // at: left
     __pipeline_commit();
     __syncthreads();
     CHECK(to[3][(t + 1) % 64].x, 7u);

@@ -96,20 +96,30 @@ static void an_event_explains(void **state)
     char words[ONSET_WORDS_BYTES], where[300];
     assert_true(s_probe->line - v_probe->line > 2);
     trace_event_init(&e);
+    static const char between[] = "between its operands and its probe, ",
+                      unwritten[] = "memory that nobody wrote, read at ", waited[] = "its cp.async is not waited for, ";
     const struct {
-        const char *kind;
+        const char *kind, *text, *words;
         int line, head, times, explains;
-    } cases[] = {{"race", s_probe->line, 1, 1, 1},          {"race", v_probe->line + 1, 1, 1, 1},
-                 {"race", v_probe->line, 1, 1, 0},          {"race", s_probe->line + 1, 1, 1, 0},
-                 {"race", s_probe->line, 0, 1, 0},          {"race", s_probe->line, 0, 9, 1},
-                 {"uninitialised", s_probe->line, 1, 1, 1}, {"fp-invalid", s_probe->line, 0, 1, 1},
-                 {"nan-store", s_probe->line, 1, 1, 0},     {"limit", s_probe->line, 1, 1, 0}};
+    } cases[] = {{"race", "", between, s_probe->line, 1, 1, 1},
+                 {"race", "", between, v_probe->line + 1, 1, 1, 1},
+                 {"race", "", between, v_probe->line, 1, 1, 0},
+                 {"race", "", between, s_probe->line + 1, 1, 1, 0},
+                 {"race", "", between, s_probe->line, 0, 1, 0},
+                 {"race", "", between, s_probe->line, 0, 9, 1},
+                 {"uninitialised", "", unwritten, s_probe->line, 1, 1, 1},
+                 {"fp-invalid", "", between, s_probe->line, 0, 1, 1},
+                 {"nan-store", "", between, s_probe->line, 1, 1, 0},
+                 {"limit", "", between, s_probe->line, 1, 1, 0},
+                 {"never-waited", "its copy from K in block", waited, 1, 1, 1, 1},
+                 {"never-waited", "its copy from V in block", waited, 1, 1, 1, 0},
+                 {"never-waited", "its copy from K in block", waited, 1, 0, 1, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *name = strrchr(s_probe->file, '/');
         snprintf(e.kind, sizeof e.kind, "%s", cases[i].kind);
+        snprintf(e.text, sizeof e.text, "%s", cases[i].text);
         snprintf(e.file, sizeof e.file, "%s", s_probe->file);
-        snprintf(where, sizeof where, "%s between its operands and its probe, %s:%d", cases[i].kind,
-                 name ? name + 1 : s_probe->file, cases[i].line);
+        snprintf(where, sizeof where, "%s%s:%d", cases[i].words, name ? name + 1 : s_probe->file, cases[i].line);
         e.line = cases[i].line;
         e.batch = 0;
         e.head = cases[i].head;

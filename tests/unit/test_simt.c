@@ -200,13 +200,6 @@ static void test_tensor_cores(void **state)
     runs_clean("tensor", "wmma 1 0 1");
 }
 
-static void test_asynchronous_copies(void **state)
-{
-    (void)state;
-    runs_clean("tensor", "copies 1 1");
-    runs_clean("tensor", "copies 3 1 1");
-}
-
 static void test_arrays_need_no_alignment(void **state)
 {
     (void)state;
@@ -316,6 +309,21 @@ static const struct mistake mistakes[] = {
     {"overflow", "overflow-half", "fp-overflow", "block 0,0,0 thread 9,0,0", "overflow", 0, 0, 3, F16C},
 };
 /* clang-format on */
+
+/* What a thread leaves under way is told once a launch, by its line, and is no later block's. */
+static void test_asynchronous_copies(void **state)
+{
+    (void)state;
+    static const char *const arguments[] = {"copies 1 1", "copies 3 1 1"};
+    for (int i = 0; i < 2; i++) {
+        struct output out;
+        char want[96];
+        run_case("tensor", arguments[i], &out);
+        snprintf(want, sizeof want, "report never-waited tensor.cu:%d ", marked_line("tensor", "left"));
+        if (out.status || count(out.text, "report ") != 1 || !strstr(out.text, want))
+            fail_msg("%s: exit status %d, expected one `%s`\n%s", arguments[i], out.status, want, out.text);
+    }
+}
 
 static int machine_has(int needs)
 {

@@ -187,7 +187,7 @@ void block_deadlock(struct worker *w)
 
 static void leave(struct worker *w, struct fiber *self)
 {
-    if (w->checks)
+    if (w->copying)
         copies_left(w);
     w->warp[self->warp].alive &= ~(1u << self->lane);
     w->n_alive--;

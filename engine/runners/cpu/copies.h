@@ -13,8 +13,9 @@ struct copies {
     unsigned group; /* that the next copy belongs to: how often the thread has committed */
 };
 
+void copies_begin_launch(void);            /* forgets what has been reported */
 void copies_begin_block(struct worker *w); /* drops what nobody waited for */
-void copies_left(struct worker *w);        /* a checked thread returns: what it never waited for is reported */
+void copies_left(struct worker *w);        /* a thread returns: what it never waited for is reported */
 void copies_free(struct worker *w);
 
 #endif

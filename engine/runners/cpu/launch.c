@@ -217,6 +217,7 @@ int simt_launch(const struct simt_launch *launch)
     traps_begin_launch();
     report_begin_launch();
     recorders_begin_launch();
+    copies_begin_launch();
     atomic_store(&cancelled, 0);
     const int rc = check(launch) ? -1 : run(launch);
     pthread_mutex_unlock(&launch_lock);

@@ -114,7 +114,7 @@ void checks_copy_done(struct worker *w, const void *to, size_t bytes, uint32_t s
         }
 }
 
-void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t site)
+void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t site, const char *from)
 {
     struct checks *c = w->checks;
     const unsigned thread = (unsigned)(simt_tls.self - w->fiber);
@@ -123,5 +123,6 @@ void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t s
     char place[160];
     symbols_describe((uintptr_t)to, c->dynamic_bytes, place, sizeof place);
     finding_tell(c, EVENT_NEVER_WAITED, site, 0, thread,
-                 "returns without having waited for its cp.async of %zu bytes to %s", bytes, place);
+                 "returns without having waited for its cp.async of %zu bytes%s%s to %s", bytes, from ? " from " : "",
+                 from ? from : "", place);
 }

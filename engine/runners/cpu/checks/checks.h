@@ -40,7 +40,7 @@ void checks_named_go(struct worker *w, unsigned warp, unsigned id);
 uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,
                            const void *call, const char *file, int line);
 void checks_copy_done(struct worker *w, const void *to, size_t bytes, uint32_t site);
-void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t site);
+void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t site, const char *from);
 
 /* Before the calling thread waits or returns: what it stored is there to look at. */
 void checks_flush(struct checks *c);
