@@ -91,7 +91,7 @@ static void compute(struct work *x)
 {
     const size_t weights = (size_t)x->n.rows * (size_t)x->n.keys, values = (size_t)x->n.keys * (size_t)x->n.dim,
                  outputs = (size_t)x->n.rows * (size_t)x->n.dim;
-    const struct flow_rounding f16 = {DTYPE_F16, 0, ASC_L_UNROUNDED};
+    const struct flow_rounding f16 = {.type = DTYPE_F16, .factor = 1, .sums = ASC_L_UNROUNDED};
     struct way *truth = &x->way[PATHS], *half = &x->way[PATH_F16], *run = &x->way[PATH_RUN];
     flow_load(x->given, asc_q, FLOW_INPUT, x->q);
     flow_load(x->given, asc_k, FLOW_INPUT, x->k);

@@ -225,7 +225,8 @@ int session_rerun(struct session *s)
 {
     struct err err = {0};
     s->rerun_due = 0;
-    if (session_busy(s)) {
+    /* Of a saved trace that is still being judged, too: there will be nothing to run. */
+    if (session_busy(s) && s->has_scenario) {
         snprintf(s->message, sizeof s->message, "a run is under way: x stops it");
         return -1;
     }

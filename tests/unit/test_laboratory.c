@@ -275,7 +275,7 @@ static void scans_stop_and_go_on(void **state)
     laboratory_stop(l, 0);
     laboratory_finish(l);
     assert_int_equal(laboratory_state(l)->surveyed, s->trace->layout.n_slots);
-    struct whatif_choice odd = {.type = {DTYPE_E4M3, DTYPE_F16, DTYPE_U8}, .factor = 3, .p_type = -1};
+    struct whatif_choice odd = {.type = {DTYPE_E4M3, DTYPE_F16, DTYPE_U8}, .factor = 3, .p_type = -1, .p_factor = 1};
     assert_int_equal(laboratory_try(l, &odd), 0);
     laboratory_finish(l);
     const struct whatif *w = laboratory_state(l)->whatif;
