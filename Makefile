@@ -150,7 +150,7 @@ fp8: all
 	@tests/fp8/rms.py --build $(B)
 
 # Every mistake of the scenarios and 2080 random correct runs, into docs/truth.md: a quarter of an hour.
-truth: setup-test all $(RANDOM_RUNS)
+truth: setup-test all $(RANDOM_RUNS) $(FUZZ)
 	@tests/truth/truth.py --build $(B)
 
 # 10,000 random runs of correct kernels with seeds of their own; TRUTH_PART=2/8: the second of eight parts.

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -362,25 +363,23 @@ def measure(build, short):
     begin = time.monotonic()
     results, rows = [], []
     paths = sorted((ROOT / "scenarios/bugs").glob("*.ini"))
-    for path in paths:
-        if short and path.stem not in SHORT_SCENARIOS:
-            continue
-        for settings in ((),) if short else ((), (f"fill.seed={OTHER_SEED}",)):
-            if settings and path.stem in OWN_INPUTS:
-                continue
-            results.append(scenario(build, path, settings))
-            if results[-1]["why"]:
-                print(f"{path.stem} {' '.join(settings)}: {results[-1]['why']}", flush=True)
-    paths = blind_paths()
-    blinds = [blind(build, path) for path in (paths[::max(1, len(paths) // SHORT_BLIND)] if short else paths)]
-    print("".join(f"{each['name']}: {each['why']}\n" for each in blinds if each["why"]), end="", flush=True)
-    for seed, (path, settings) in enumerate(correct(), FIRST_SEED):
-        if short and (path, settings) not in SHORT_KERNELS:
-            continue
-        rows.append(random_runs(build, SHORT_RUNS if short else RUNS, seed, path, settings))
-        print("\n".join(rows[-1]["said"]), end="\n" if rows[-1]["said"] else "", flush=True)
-        if not short:
-            print(f"{time.monotonic() - begin:6.0f} s  {rows[-1]['runs']} runs of {rows[-1]['kernel']}", flush=True)
+    bugs = [(path, settings) for path in paths if not short or path.stem in SHORT_SCENARIOS
+            for settings in (((),) if short or path.stem in OWN_INPUTS else ((), (f"fill.seed={OTHER_SEED}",)))]
+    own = blind_paths()
+    correct_ones = [(seed, path, settings) for seed, (path, settings) in enumerate(correct(), FIRST_SEED)
+                    if not short or (path, settings) in SHORT_KERNELS]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for result in pool.map(lambda bug: scenario(build, *bug), bugs):
+            results.append(result)
+            if result["why"]:
+                print(f"{result['name']} {' '.join(result['seed'])}: {result['why']}", flush=True)
+        blinds = list(pool.map(lambda path: blind(build, path), own[::max(1, len(own) // SHORT_BLIND)] if short else own))
+        print("".join(f"{each['name']}: {each['why']}\n" for each in blinds if each["why"]), end="", flush=True)
+        for row in pool.map(lambda one: random_runs(build, SHORT_RUNS if short else RUNS, *one), correct_ones):
+            rows.append(row)
+            print("\n".join(row["said"]), end="\n" if row["said"] else "", flush=True)
+            if not short:
+                print(f"{time.monotonic() - begin:6.0f} s  {row['runs']} runs of {row['kernel']}", flush=True)
     return results, rows, blinds
 
 
@@ -434,8 +433,8 @@ def main():
         return 1 if any(failures for _, _, failures, _ in found) else 0
     if arguments.long:
         return long_form(build, arguments.runs, arguments.part)
-    results, rows, blinds = measure(build, arguments.short)
     found = [] if arguments.short else harnesses(build)
+    results, rows, blinds = measure(build, arguments.short)
     faults = goal_missed(results, rows, blinds)
     faults += [f"{name}: {failures} failures" for name, _, failures, _ in found if failures]
     print("\n".join(faults) if faults else
