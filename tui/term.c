@@ -1,11 +1,11 @@
 #define NCURSES_WIDECHAR 1
 #include "tui/term.h"
 
+#include "engine/base/utf8.h"
 #include "tui/actions.h"
 #include "tui/osc52.h"
 #include "tui/term_signals.h"
 #include "tui/theme.h"
-#include "engine/base/utf8.h"
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>

@@ -97,8 +97,8 @@ struct session {
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
-    size_t n_remarks;   /* of the first run's lines, from the first: the compiler's */
-    bool fresh_remarks; /* which were said now, not in a build of before */
+    size_t n_remarks;               /* of the first run's lines, from the first: the compiler's */
+    bool fresh_remarks;             /* which were said now, not in a build of before */
     char message[256];              /* one line about the last command ("no next bad tile") */
     struct trace *opened;           /* owned: a saved trace that is not judged yet */
     struct work *work;              /* owned: threads, judge queue, child */

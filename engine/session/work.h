@@ -24,7 +24,7 @@ struct mail {
     size_t n_log;
     size_t n_remarks; /* of these, from the first: the compiler's */
     bool fresh;       /* it said so now, not in a build of before */
-    char **reads; /* files that the kernel includes, each once since the last mail */
+    char **reads;     /* files that the kernel includes, each once since the last mail */
     size_t n_reads;
     struct err err; /* code ERR_NONE while all is well */
     int finished;   /* 1: the thread has nothing left to do */

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
+#include "engine/base/utf8.h"
 #include "tui/actions.h"
 #include "tui/prompt.h"
-#include "engine/base/utf8.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
