@@ -205,7 +205,7 @@ static int open_session(struct bench *b, const char *path, struct err *err)
         return -1;
     b->paths = b->s->paths;
     scenario_free(&b->scenario);
-    return scenario_copy(&b->s->scenario, &b->scenario) != 0 ? err_errno(err, "", "no memory for the scenario") : 0;
+    return scenario_copy(&b->s->scenario, &b->scenario) != 0 ? err_no_memory(err, "", "the scenario") : 0;
 }
 
 struct listing {
@@ -446,7 +446,7 @@ static void check_kernel(struct bench *b, struct checked *k)
     k->outcomes = calloc(k->cases.n + 1, sizeof *k->outcomes);
     if (!k->outcomes) {
         kernel_cases_free(&k->cases);
-        err_errno(&k->err, "", "no memory for the results");
+        err_no_memory(&k->err, "", "the results");
     }
     if (!b->o->json && k->cases.takes[0])
         fprintf(text_out(), "  takes %s\n", k->cases.takes);
@@ -595,7 +595,7 @@ static int write_junit(const struct options *o, const struct checked *kernels, s
         n += kernels[k].cases.n + 1;
     struct check_result *results = calloc(n + 1, sizeof *results);
     if (!results)
-        return err_errno(err, "", "no memory for the report");
+        return err_no_memory(err, "", "the report");
     n = 0;
     for (size_t k = 0; k < n_kernels; k++) {
         for (size_t i = 0; i < kernels[k].cases.n; i++) {
@@ -648,7 +648,7 @@ int check_kernels(const struct options *o, char *const *paths, size_t n, struct 
         return -1;
     struct checked *kernels = calloc(n, sizeof *kernels);
     if (!kernels)
-        return err_errno(err, "", "no memory for the results");
+        return err_no_memory(err, "", "the results");
     b.watch.limit_s = o->time_s > 0 ? o->time_s : TIME_S;
     b.watch.terminal = isatty(STDERR_FILENO);
     pthread_mutex_init(&b.watch.lock, NULL);

@@ -278,7 +278,7 @@ static int bench_kernel(const struct options *o, const char *path, const char *n
     const int read = o->n_defines ? 0 : choices_read(source, &choices);
     free(source);
     if (read != 0)
-        return err_errno(err, path, "no memory for its choices");
+        return err_no_memory(err, path, "its choices");
     int status = 0;
     for (size_t i = 0; (i < choices.n || i == 0) && status >= 0; i++) {
         struct rung rung = {.path = name, .define = choices.n ? choices.define[i] : ""};

@@ -30,7 +30,7 @@ static int add_path(struct paths *p, char *path, struct err *err)
     char **more = path ? realloc(p->path, (p->n + 1) * sizeof *more) : NULL;
     if (!more) {
         free(path);
-        return err_errno(err, "", "no memory for the list of scenarios");
+        return err_no_memory(err, "", "the list of scenarios");
     }
     p->path = more;
     p->path[p->n++] = path;
@@ -219,7 +219,7 @@ int command_check(const struct options *o, struct err *err)
     int status = o->time_s > 0 ? err_set(err, ERR_USAGE, "--time", "is for kernels without --shape") : 0;
     struct check_result *results = calloc(paths.n + 1, sizeof *results);
     if (!results)
-        status = err_errno(err, "", "no memory for the results");
+        status = err_no_memory(err, "", "the results");
     for (size_t i = 0; i < paths.n && results; i++)
         results[i].path = paths.path[i];
     if (status == 0 && o->junit)

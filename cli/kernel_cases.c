@@ -107,7 +107,7 @@ static struct kernel_case *add_case(struct kernel_cases *out, struct err *err)
 {
     struct kernel_case *more = realloc(out->at, (out->n + 1) * sizeof *more);
     if (!more) {
-        err_errno(err, "", "no memory for the cases");
+        err_no_memory(err, "", "the cases");
         return NULL;
     }
     out->at = more;
@@ -200,7 +200,7 @@ static int try_types(struct asking *a, const char *words, bool every_head_dim, s
 {
     struct scenario s;
     if (scenario_copy(a->scenario, &s) != 0)
-        return err_errno(err, "", "no memory for the scenario");
+        return err_no_memory(err, "", "the scenario");
     int taken = set_words(&s, words, err);
     adopt_types(&a->hello, &s);
     if (taken == 0)
@@ -529,7 +529,7 @@ int kernel_cases_list(struct recorder *r, const struct runner_paths *paths, cons
         return -1;
     struct asking *a = calloc(1, sizeof *a);
     if (!a)
-        return err_errno(err, "", "no memory for the cases");
+        return err_no_memory(err, "", "the cases");
     *a = (struct asking){.r = r, .paths = paths, .scenario = scenario, .progress = progress, .out = out};
     a->hello = *child_hello(r->child);
     const int failed = list(a, err);
@@ -548,7 +548,7 @@ void kernel_cases_free(struct kernel_cases *cases)
 int kernel_case_make(const struct kernel_case *c, const struct scenario *from, struct scenario *out, struct err *err)
 {
     if (scenario_copy(from, out) != 0)
-        return err_errno(err, "", "no memory for the scenario");
+        return err_no_memory(err, "", "the scenario");
     const float scale = out->problem.scale;
     if (scenario_set_shape(out, c->shape, err) != 0 || set_words(out, c->settings, err) != 0) {
         scenario_free(out);

@@ -382,10 +382,10 @@ static int dump_text(const char *text, FILE *out)
 int report_dump(const json_t *json, FILE *out, struct err *err)
 {
     if (!json)
-        return err_set(err, ERR_SYSTEM, "", "no memory for the report");
+        return err_no_memory(err, "", "the report");
     char *text = json_memory_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     if (!text)
-        return err_set(err, ERR_SYSTEM, "", "no memory for the report");
+        return err_no_memory(err, "", "the report");
     const int failed = dump_text(text, out);
     free(text);
     if (failed || fputs("\n", out) < 0)

@@ -185,7 +185,7 @@ static const char *read_launch(const json_t *json, struct trace_launch *l)
     return NULL;
 }
 
-const char launches_no_memory[] = "no memory for the list";
+const char launches_no_memory[] = "out of memory for the list";
 
 const char *launches_read(const json_t *json, struct trace_launches *to)
 {

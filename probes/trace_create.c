@@ -51,7 +51,7 @@ static int write_index(int fd, struct trace *t, const int32_t (*slots)[3], struc
     t->slot_index = index;
     t->slots = places;
     if (!index || !places)
-        return err_errno(err, "live trace", "no memory for the slot table");
+        return err_no_memory(err, "live trace", "the slot table");
     memcpy(places, slots, l->slots.bytes);
     if (trace_index_slots(t, slots, "live trace", index, err) != 0 ||
         write_at(fd, index, l->slot_index.bytes, l->slot_index.offset, err) != 0)
@@ -172,7 +172,7 @@ int trace_create_in(struct trace_store *store, const struct asc_problem *p, cons
 {
     struct trace *t = calloc(1, sizeof *t);
     if (!t)
-        return err_errno(err, "live trace", "no memory");
+        return err_no_memory(err, "live trace", "the trace");
     t->fd = -1;
     t->live = 1;
     t->store = trace_store_hold(store);

@@ -55,7 +55,7 @@ static int blank_make(const struct layout *l, struct blank *b, struct err *err)
     b->kv = calloc(1, b->kv_period + 1);
     if (!b->head || !b->kv) {
         blank_free(b);
-        return err_errno(err, "live trace", "no memory for one kv tile of %llu bytes", (unsigned long long)b->kv_bytes);
+        return err_no_memory(err, "live trace", "one kv tile of %llu bytes", (unsigned long long)b->kv_bytes);
     }
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct asc_channel_map *map = &l->channel[ch];

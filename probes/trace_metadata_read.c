@@ -181,7 +181,7 @@ static int read_launches(const struct entry *e, const json_t *from, struct trace
 {
     const char *wrong = launches_read(from, &t->info.launches);
     if (wrong == launches_no_memory)
-        return err_set(e->err, ERR_SYSTEM, e->path, "no memory for its launches");
+        return err_no_memory(e->err, e->path, "its launches");
     return wrong ? refuse(e, wrong, "as docs/trace-format.md says") : 0;
 }
 
@@ -192,7 +192,7 @@ static int read_sites(const struct entry *e, const json_t *from, struct trace *t
     t->info.n_sites = json_array_size(from);
     t->info.sites = calloc(t->info.n_sites + 1, sizeof *t->info.sites);
     if (!t->info.sites)
-        return err_errno(e->err, e->path, "no memory for its probe lines");
+        return err_no_memory(e->err, e->path, "its probe lines");
     for (size_t i = 0; i < t->info.n_sites; i++) {
         const json_t *value = json_array_get(from, i);
         const char *name = json_string_value(json_object_get(value, "channel"));
@@ -244,7 +244,7 @@ static int read_sources(const struct entry *e, const json_t *from, struct trace 
         return refuse(e, "it", "an object");
     t->info.sources = calloc(json_object_size(from) + 1, sizeof *t->info.sources);
     if (!t->info.sources)
-        return err_errno(e->err, e->path, "no memory for its sources");
+        return err_no_memory(e->err, e->path, "its sources");
     json_object_foreach((json_t *)(uintptr_t)from, file, value)
     {
         struct trace_source *source = &t->info.sources[t->info.n_sources];
@@ -253,7 +253,7 @@ static int read_sources(const struct entry *e, const json_t *from, struct trace 
         memcpy(source->file, file, strlen(file) + 1);
         source->text = strdup(json_string_value(value));
         if (!source->text)
-            return err_errno(e->err, e->path, "no memory for its sources");
+            return err_no_memory(e->err, e->path, "its sources");
         t->info.n_sources++;
     }
     return 0;
@@ -266,7 +266,7 @@ static int read_events(const struct entry *e, const json_t *from, struct trace *
     t->info.n_events = json_array_size(from);
     t->info.events = calloc(t->info.n_events + 1, sizeof *t->info.events);
     if (!t->info.events)
-        return err_errno(e->err, e->path, "no memory for its events");
+        return err_no_memory(e->err, e->path, "its events");
     for (size_t i = 0; i < t->info.n_events; i++) {
         const json_t *value = json_array_get(from, i);
         trace_event_init(&t->info.events[i]);
@@ -321,7 +321,7 @@ static int read_text(const struct safetensors *file, const struct entry *e, char
 {
     const char *text = safetensors_metadata(file, e->key);
     *out = text ? strdup(text) : NULL;
-    return text && !*out ? err_errno(e->err, e->path, "no memory for metadata %s", e->key) : 0;
+    return text && !*out ? err_no_memory(e->err, e->path, "metadata %s", e->key) : 0;
 }
 
 int trace_metadata_read(const struct safetensors *file, const char *path, struct trace *t, struct layout_types *types,

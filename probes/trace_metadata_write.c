@@ -232,7 +232,7 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     for (int i = 0; i < n; i++)
         if (!out[i].value) {
             trace_metadata_free(out, n);
-            return err_set(err, ERR_SYSTEM, out[i].key, "no memory for the metadata");
+            return err_no_memory(err, out[i].key, "the metadata");
         }
     return n;
 }

@@ -74,13 +74,13 @@ static int index_slots(const char *path, struct trace *t, struct err *err)
     const struct asc_problem *p = &t->problem;
     int32_t *index = malloc((size_t)p->batch * (size_t)p->heads * (size_t)t->layout.q_tiles * sizeof *index);
     if (!index)
-        return err_errno(err, path, "no memory for its slot table");
+        return err_no_memory(err, path, "its slot table");
     t->slot_index = index;
     /* A copy: places that were checked must stay what they are, whatever becomes of the file. */
     const size_t n_bytes = (size_t)t->layout.n_slots * 3 * sizeof *t->slots;
     int32_t *slots = malloc(n_bytes);
     if (!slots)
-        return err_errno(err, path, "no memory for its slot table");
+        return err_no_memory(err, path, "its slot table");
     memcpy(slots, t->bytes + t->layout.slots.offset, n_bytes);
     t->slots = slots;
     return trace_index_slots(t, (const int32_t(*)[3])(const void *)t->slots, path, index, err);
@@ -102,7 +102,7 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 {
     struct trace *t = calloc(1, sizeof *t);
     if (!t)
-        return err_errno(err, path, "no memory");
+        return err_no_memory(err, path, "the trace");
     t->fd = -1;
     struct safetensors *file = NULL;
     int result = file_map_open(path, &t->bytes, &t->n_bytes, err);

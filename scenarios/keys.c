@@ -111,7 +111,7 @@ int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *va
     free(said);
     s->stated = stated;
     if (status == -2)
-        return err_set(err, ERR_SYSTEM, where, "no memory for its value");
+        return err_no_memory(err, where, "its value");
     char found[128];
     value_quote(value, strlen(value), found, sizeof found);
     return err_set(err, ERR_INPUT, where, "expected %s, found %s%s%s", scenario_keys[id].expected, value[0] ? "`" : "",

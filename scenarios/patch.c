@@ -208,7 +208,7 @@ int patch_apply(const char *text, const char *diff, const char *diff_name, char 
     a.out = malloc(strlen(text) + strlen(diff) + 2 * (a.n_text + patch.n_lines) + 1);
     int status;
     if (!a.text || !a.out)
-        status = err_set(err, ERR_SYSTEM, diff_name, "no memory for the patched text");
+        status = err_no_memory(err, diff_name, "the patched text");
     else
         status = apply_all(&a);
     free(a.text);

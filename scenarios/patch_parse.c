@@ -214,7 +214,7 @@ int patch_parse(const char *diff, const char *name, struct patch *out, struct er
     out->hunks = calloc(p.n_in + 1, sizeof *out->hunks);
     int status;
     if (!p.in || !out->lines || !out->hunks)
-        status = err_set(err, ERR_SYSTEM, name, "no memory for the patch");
+        status = err_no_memory(err, name, "the patch");
     else
         status = read_all(&p);
     free(p.in);

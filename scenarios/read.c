@@ -129,7 +129,7 @@ static int parse(struct reader *r, const char *text)
     r->rest = text;
     const int line = ini_parse_stream(next_line, r, on_key, r);
     if (line < 0)
-        return err_set(r->err, ERR_SYSTEM, r->s->path, "no memory to read it");
+        return err_no_memory(r->err, r->s->path, "its text");
     if (line > 0 && (r->failed_line == 0 || line < r->failed_line))
         return fail_syntax(r, text, line);
     return r->failed_line ? -1 : 0;
@@ -166,7 +166,7 @@ static char *load(const char *path, struct err *err)
     if (fstat(fileno(file), &st) == 0 && S_ISDIR(st.st_mode)) {
         err_set(err, ERR_INPUT, path, "expected a scenario file, found a folder");
     } else if (!text) {
-        err_set(err, ERR_SYSTEM, path, "no memory to read it");
+        err_no_memory(err, path, "its text");
     } else {
         n = fread(text, 1, FILE_MAX_BYTES, file);
         if (ferror(file))

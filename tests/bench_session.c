@@ -131,7 +131,7 @@ static int bench_opening(struct session *session, struct err *err)
 {
     struct canvas canvas;
     if (canvas_init(&canvas, COLS, ROWS, 0) != 0)
-        return err_set(err, ERR_SYSTEM, "", "no memory for a canvas"), bench_fail("opening", err);
+        return err_no_memory(err, "", "a canvas"), bench_fail("opening", err);
     for (int view = 0; view < VIEW_COUNT; view++) {
         struct samples first = {.n = 0}, whole = {.n = 0};
         const enum view_id id = (enum view_id)view;
@@ -170,7 +170,7 @@ static int bench_frames(const struct session *session, struct err *err)
 {
     struct canvas canvas;
     if (canvas_init(&canvas, COLS, ROWS, 0) != 0)
-        return err_set(err, ERR_SYSTEM, "", "no memory for a canvas"), bench_fail("frames", err);
+        return err_no_memory(err, "", "a canvas"), bench_fail("frames", err);
     for (int view = 0; view < VIEW_COUNT; view++) {
         struct samples frame = {.n = 0};
         char what[64];

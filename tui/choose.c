@@ -91,7 +91,7 @@ static int turn(struct chooser *k, struct canvas *c, int ascii, struct err *err)
     if (c->cols != cols || c->rows != rows) {
         canvas_free(c);
         if (canvas_init(c, cols, rows, ascii) != 0)
-            return err_errno(err, "", "no memory for a screen of %dx%d", cols, rows);
+            return err_no_memory(err, "", "a screen of %dx%d", cols, rows);
         c->hits = &k->hits;
     }
     draw(k, c);

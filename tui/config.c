@@ -147,7 +147,7 @@ static int parse(struct reader *r)
     char where[300];
     const int line = ini_parse_stream(next_line, r, on_key, r);
     if (line < 0)
-        return err_set(r->err, ERR_SYSTEM, r->path, "no memory to read it");
+        return err_no_memory(r->err, r->path, "its text");
     if (r->failed_line && (line == 0 || r->failed_line <= line))
         return -1;
     where_at(r, line, where, sizeof where);

@@ -38,7 +38,7 @@ static int fit_canvas(struct loop *l, struct err *err)
         return 0;
     canvas_free(&l->canvas);
     if (canvas_init(&l->canvas, l->cols, l->rows, l->ascii) != 0)
-        return err_errno(err, "", "no memory for a screen of %dx%d", l->cols, l->rows);
+        return err_no_memory(err, "", "a screen of %dx%d", l->cols, l->rows);
     l->canvas.hits = &l->hits;
     return 0;
 }

@@ -37,12 +37,12 @@ static int show(const struct session *s, const char *view, int cols, int rows, i
         return err_set(err, ERR_TERMINAL, "", "screen too small: need %dx%d, have %dx%d", SCREEN_MIN_COLS,
                        SCREEN_MIN_ROWS, cols, rows);
     if (canvas_init(canvas, cols, rows, ascii) != 0)
-        return err_errno(err, "", "no memory for a screen of %dx%d", cols, rows);
+        return err_no_memory(err, "", "a screen of %dx%d", cols, rows);
     const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(id, s, cols, rows)};
     view_draw(id, s, canvas, &vs);
     if (canvas->no_memory) {
         canvas_free(canvas);
-        return err_set(err, ERR_SYSTEM, "", "no memory to draw all of the screen");
+        return err_no_memory(err, "", "all of the screen");
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 /* The functions behind the macros. */
 #undef err_set
 #undef err_errno
+#undef err_no_memory
 
 static void fill(struct err *err, enum err_code code, const char *where, const char *format, va_list args)
 {
@@ -39,6 +40,20 @@ int err_errno(struct err *err, const char *where, const char *format, ...)
         snprintf(err->message + used, sizeof err->message - used, ": %s", strerror(saved));
     }
     errno = saved;
+    return -1;
+}
+
+int err_no_memory(struct err *err, const char *where, const char *format, ...)
+{
+    if (err) {
+        char what[256];
+        va_list args;
+        va_start(args, format);
+        vsnprintf(what, sizeof what, format, args);
+        va_end(args);
+        err_set(err, ERR_SYSTEM, where, "out of memory for %s", what);
+    }
+    errno = ENOMEM;
     return -1;
 }
 

@@ -23,7 +23,10 @@ int err_set(struct err *err, enum err_code code, const char *where, const char *
 /* The same, with ": " and the system's words for errno appended. Takes ERR_SYSTEM. */
 int err_errno(struct err *err, const char *where, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Both return -1 always; said here, so that compilers and analysers need not guess it at every caller. */
+/* "out of memory for ...": what it was for. The one way to say so. Takes ERR_SYSTEM. */
+int err_no_memory(struct err *err, const char *where, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* All return -1 always; said here, so that compilers and analysers need not guess it at every caller. */
 static inline int err_minus_one(int returned)
 {
     (void)returned;
@@ -31,6 +34,7 @@ static inline int err_minus_one(int returned)
 }
 #define err_set(...) err_minus_one(err_set(__VA_ARGS__))
 #define err_errno(...) err_minus_one(err_errno(__VA_ARGS__))
+#define err_no_memory(...) err_minus_one(err_no_memory(__VA_ARGS__))
 
 int err_exit_status(enum err_code code);  /* 0 for ERR_NONE */
 const char *err_name(enum err_code code); /* "input", "build", ...; "none" */

@@ -22,7 +22,7 @@ static int in_reserve(const void *p)
 /* Nothing above could go on: jansson has no way to say that it failed which leaves its values whole. */
 static _Noreturn void give_up(void)
 {
-    static const char words[] = "attnscope: no memory\n";
+    static const char words[] = "attnscope: out of memory\n";
     if (write(STDERR_FILENO, words, sizeof words - 1) < 0)
         _exit(3);
     exit(3);

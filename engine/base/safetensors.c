@@ -138,7 +138,7 @@ static int read_root(struct safetensors *s, const char *path, uint64_t data_begi
         return err_set(err, ERR_INPUT, path, "its header is not a JSON object");
     s->tensors = calloc(json_object_size(s->root) + 1, sizeof *s->tensors);
     if (!s->tensors)
-        return err_errno(err, path, "no memory for its header");
+        return err_no_memory(err, path, "its header");
     json_object_foreach(s->root, key, value)
     {
         const struct origin origin = {path, key};
@@ -170,7 +170,7 @@ int safetensors_parse(const void *file, size_t n_bytes, const char *path, struct
         return err_set(err, ERR_INPUT, path, "is no safetensors file: its header does not begin with '{'");
     struct safetensors *s = calloc(1, sizeof *s);
     if (!s)
-        return err_errno(err, path, "no memory for its header");
+        return err_no_memory(err, path, "its header");
     s->root = bounded_json((const char *)bytes + 8, header_bytes, path, err);
     if (!s->root || read_root(s, path, 8 + header_bytes, n_bytes - 8 - header_bytes, err) != 0) {
         safetensors_free(s);
@@ -240,7 +240,7 @@ int safetensors_header(struct safetensors_tensor *tensors, size_t n_tensors, con
     }
     char *text = header_text(tensors, n_tensors, metadata, n_metadata);
     if (!text)
-        return err_set(err, ERR_SYSTEM, "safetensors header", "no memory, or a text that is not UTF-8");
+        return err_set(err, ERR_SYSTEM, "safetensors header", "out of memory, or a text that is not UTF-8");
     /* Spaces behind the JSON, so that the data begins at a multiple of 8. */
     const size_t text_bytes = strlen(text), header_bytes = (text_bytes + 7) / 8 * 8;
     unsigned char *bytes = header_bytes <= SAFETENSORS_HEADER_MAX ? malloc(8 + header_bytes) : NULL;
@@ -255,7 +255,7 @@ int safetensors_header(struct safetensors_tensor *tensors, size_t n_tensors, con
         return err_set(err, ERR_INPUT, "safetensors header", "of %zu bytes; the format allows %u", header_bytes,
                        SAFETENSORS_HEADER_MAX);
     if (!bytes)
-        return err_errno(err, "safetensors header", "no memory");
+        return err_no_memory(err, "safetensors header", "its bytes");
     for (size_t i = 0; i < n_tensors; i++)
         tensors[i].offset += 8 + header_bytes;
     *out = bytes;

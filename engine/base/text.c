@@ -123,7 +123,7 @@ int text_open(void)
         if (!s->file)
             s->file = fopencookie(s, "w", (cookie_io_functions_t){.write = stream_write, .close = stream_close});
         if (!s->file) {
-            static const char words[] = "attnscope: no memory for standard output\n";
+            static const char words[] = "attnscope: out of memory for standard output\n";
             (void)write_all(STDERR_FILENO, words, sizeof words - 1);
             return -1;
         }

@@ -90,10 +90,8 @@ static int prepare_source(struct build_job *job, const char *patch, struct err *
         return -1;
     out->source = patched;
     struct cache_key *key = cache_key_new();
-    if (!key) {
-        errno = ENOMEM;
-        return err_errno(err, job->request->kernel, "the patched copy");
-    }
+    if (!key)
+        return err_no_memory(err, job->request->kernel, "the patched copy");
     cache_key_add_text(key, job->request->kernel);
     cache_key_add_text(key, patched);
     cache_key_finish(key, hex);
@@ -250,10 +248,8 @@ static int make_key(const struct build_job *job, const struct process_output *te
 {
     const int abi = ASC_ABI_VERSION;
     struct cache_key *key = cache_key_new();
-    if (!key) {
-        errno = ENOMEM;
-        return err_errno(err, job->request->kernel, "the key of the cache");
-    }
+    if (!key)
+        return err_no_memory(err, job->request->kernel, "the key of the cache");
     cache_key_add(key, &abi, sizeof abi);
     if (job->rewritten)
         cache_key_add_text(key, job->rewritten);
@@ -431,10 +427,8 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
     if (request->checks && request->backend == BACKEND_GPU)
         return err_set(err, ERR_INPUT, request->kernel, "access checks are the CPU executor's: backend must be cpu");
     struct build_job *job = calloc(1, sizeof *job);
-    if (!job) {
-        errno = ENOMEM;
-        return err_errno(err, request->kernel, "a build");
-    }
+    if (!job)
+        return err_no_memory(err, request->kernel, "a build");
     job->paths = paths;
     job->request = request;
     job->progress = progress;

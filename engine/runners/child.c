@@ -280,10 +280,8 @@ int child_start(const char *program, struct child **out, bool *damaged, struct e
     if (damaged)
         *damaged = false;
     struct child *c = calloc(1, sizeof *c);
-    if (!c) {
-        errno = ENOMEM;
-        return err_errno(err, "", "a child");
-    }
+    if (!c)
+        return err_no_memory(err, "", "a child");
     c->pid = c->status = -1;
     c->log_fd = c->wire.fd = c->wire.received = -1;
     snprintf(c->program, sizeof c->program, "%s", program);

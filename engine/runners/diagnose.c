@@ -3,7 +3,6 @@
 #include "engine/runners/scan.h"
 #include "probes/layout.h"
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,10 +203,8 @@ static int compiler_error(const struct diagnose *d, const char *text, struct err
 int diagnose_compiler(const struct diagnose *d, const char *said, struct err *err)
 {
     char *text = diagnose_words(d, said ? said : "");
-    if (!text) {
-        errno = ENOMEM;
-        return err_errno(err, d->user_path, "the compiler's messages");
-    }
+    if (!text)
+        return err_no_memory(err, d->user_path, "the compiler's messages");
     compiler_error(d, text, err);
     free(text);
     return -1;
@@ -247,10 +244,8 @@ static int linker_error(const struct diagnose *d, const char *text, struct err *
 int diagnose_linker(const struct diagnose *d, const char *said, struct err *err)
 {
     char *text = diagnose_words(d, said ? said : "");
-    if (!text) {
-        errno = ENOMEM;
-        return err_errno(err, d->user_path, "the linker's messages");
-    }
+    if (!text)
+        return err_no_memory(err, d->user_path, "the linker's messages");
     linker_error(d, text, err);
     free(text);
     return -1;

@@ -101,10 +101,8 @@ static int spawn(const struct process_start *start, char **env, pid_t *pid)
 int process_start(const struct process_start *start, pid_t *pid, struct err *err)
 {
     char **env = changed_environment(start->mark, start->plain_messages ? "LC_ALL=C" : NULL);
-    if (!env) {
-        errno = ENOMEM;
-        return err_errno(err, "", "can not start %s", start->argv[0]);
-    }
+    if (!env)
+        return err_no_memory(err, "", "the start of %s", start->argv[0]);
     int failed = spawn(start, env, pid);
     free(env);
     if (!failed)

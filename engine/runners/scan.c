@@ -2,7 +2,6 @@
 
 #include "engine/runners/ptx.h"
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,10 +230,8 @@ static int add_site(struct reader *r, enum asc_channel channel, int line, struct
             return 0;
     }
     struct trace_site *sites = realloc(scan->sites, (scan->n_sites + 1) * sizeof *sites);
-    if (!sites) {
-        errno = ENOMEM;
-        return err_errno(err, r->file, "the list of probes");
-    }
+    if (!sites)
+        return err_no_memory(err, r->file, "the list of probes");
     scan->sites = sites;
     sites[scan->n_sites] = (struct trace_site){.channel = channel, .line = line};
     snprintf(sites[scan->n_sites].file, sizeof sites[0].file, "%s", r->file);
@@ -305,10 +302,8 @@ static int rewrite_asm(struct reader *r, const char *keyword, const char **rest,
 {
     struct ptx_translation ptx = {.line = r->line};
     if (ptx_translate(keyword, &ptx)) {
-        if (!ptx.refused[0]) {
-            errno = ENOMEM;
-            return err_errno(err, r->file, "inline PTX");
-        }
+        if (!ptx.refused[0])
+            return err_no_memory(err, r->file, "inline PTX");
         r->line = ptx.refused_line;
         return refuse(r, ptx.refused,
                       ptx.unknown ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only", err);
@@ -378,10 +373,8 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
                    : 0;
     if (n + 1 > r->capacity) {
         char *bare = realloc(r->bare, 2 * n + 256);
-        if (!bare) {
-            errno = ENOMEM;
-            return err_errno(err, r->file, "a line of the preprocessed source");
-        }
+        if (!bare)
+            return err_no_memory(err, r->file, "a line of the preprocessed source");
         r->bare = bare;
         r->capacity = 2 * n + 256;
     }
@@ -430,10 +423,8 @@ static int finish_rewritten(struct reader *r, struct err *err)
     int failed = ferror(r->rewritten);
     failed |= fclose(r->rewritten);
     r->rewritten = NULL;
-    if (failed) {
-        errno = ENOMEM;
-        return err_errno(err, r->file, "the rewritten source");
-    }
+    if (failed)
+        return err_no_memory(err, r->file, "the rewritten source");
     blank_includes(r->scan->rewritten, r->scan->n_rewritten);
     return 0;
 }

@@ -24,8 +24,7 @@ int wire_open(struct wire *w, int fd, struct err *err)
     *w = (struct wire){.fd = fd, .received = -1, .line = malloc(WIRE_LINE_MAX)};
     if (!w->line) {
         wire_close(w);
-        errno = ENOMEM;
-        return err_errno(err, "", "a buffer for messages");
+        return err_no_memory(err, "", "a buffer for messages");
     }
     return 0;
 }
@@ -166,10 +165,8 @@ int wire_send(const struct wire *w, enum wire_kind kind, json_t *fields, int pas
     if (fields && json_object_set_new(fields, "type", json_string(types[kind])) == 0)
         line = json_memory_dumps(fields, JSON_COMPACT);
     json_decref(fields);
-    if (!line) {
-        errno = ENOMEM;
-        return err_errno(err, "", "a \"%s\" message", types[kind]);
-    }
+    if (!line)
+        return err_no_memory(err, "", "a \"%s\" message", types[kind]);
     size_t n = strlen(line);
     line[n] = '\n'; /* in the place of the NUL: the length is passed */
     int failed = wire_send_bytes(w->fd, line, n + 1, pass_fd);

@@ -16,7 +16,7 @@ int bounded_begin(struct bounded *b, int32_t (*places)[3], int64_t n, struct err
     if (b->state && b->hash)
         return 0;
     bounded_end(b);
-    return err_errno(err, "", "no memory for the list of q tiles");
+    return err_no_memory(err, "", "the list of q tiles");
 }
 
 void bounded_end(struct bounded *b)
@@ -172,7 +172,7 @@ int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types
         b->off += b->state[i] == BOUNDED_OFF;
     }
     if (atomic_load(&job.failed))
-        return err_set(err, ERR_SYSTEM, "", "no memory to judge with");
+        return err_no_memory(err, "", "judging");
     return cancelled(progress) ? err_set(err, ERR_CANCELLED, "", "cancelled while judging the first pass") : 0;
 }
 

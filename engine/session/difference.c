@@ -445,7 +445,7 @@ int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs
     }
     free(job.workers);
     if (failed)
-        return err_set(err, ERR_SYSTEM, "", "no memory to compare with");
+        return err_no_memory(err, "", "the comparison");
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         for (int run = 0; run < RUNS; run++) {
             const struct trace *t = job.t[run];

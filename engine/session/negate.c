@@ -45,7 +45,7 @@ static int negated_trace(const struct trace *run, char which, struct trace **out
         const void *from = trace_tensor(run, which, &t);
         own = malloc(bytes);
         if (!own)
-            return err_errno(err, "", "no memory for the negated inputs");
+            return err_no_memory(err, "", "the negated inputs");
         memcpy(own, from, bytes);
         if (negate_elements(t, own, bytes / dtype_bytes(t)) > 0) {
             free(own);

@@ -153,7 +153,7 @@ static int judge_output(const struct trace *t, const struct runner_progress *pro
     pool_free(pool);
     if (process_cancelled(progress))
         return err_set(err, ERR_CANCELLED, "", "cancelled");
-    return atomic_load(&job.failed) ? err_set(err, ERR_SYSTEM, "", "no memory to judge with") : 0;
+    return atomic_load(&job.failed) ? err_no_memory(err, "", "judging") : 0;
 }
 
 static int judge_unquantised(const struct trace *t, const struct runner_progress *progress,

@@ -96,7 +96,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     info->scenario = scenario->text ? strdup(scenario->text) : NULL;
     info->sites = calloc(r->build.n_sites ? r->build.n_sites : 1, sizeof *info->sites);
     if (!info->sites || (r->build.source && !info->source) || (scenario->text && !info->scenario))
-        return err_errno(err, "", "no memory for the run's description");
+        return err_no_memory(err, "", "the run's description");
     info->launches.budget = scenario->budget;
     info->n_sites = r->build.n_sites;
     for (size_t i = 0; i < info->n_sites; i++) {
@@ -215,11 +215,11 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
         return -1;
     int32_t(*slots)[3] = calloc((size_t)selection->n, sizeof *slots);
     if (!slots)
-        return err_errno(err, "", "no memory for the slot table");
+        return err_no_memory(err, "", "the slot table");
     selection->slots = slots;
     selection->n = bounded_choose(b, slots, selection->n);
     int result = selection->n ? record_pass(r, scenario, selection, progress, out, err)
-                              : err_errno(err, "", "no memory for the slot table");
+                              : err_no_memory(err, "", "the slot table");
     free(slots);
     if (*out)
         bounded_describe(b, !failed && !result ? bounded_differing(b, *out) : -1, &(*out)->info.capture);

@@ -16,7 +16,7 @@ static int make_terms(const struct scenario *scenario, struct asc_problem *p, st
     p->alibi = alibi;
     p->bias = bias;
     if ((p->has_sink && !sink) || (p->has_alibi && !alibi) || (n && !bias))
-        return err_errno(err, "", "no memory for sinks and bias");
+        return err_no_memory(err, "", "sinks and bias");
     if (sink)
         fill_sink(p, &scenario->fill_sink, sink);
     if (alibi)
@@ -57,7 +57,7 @@ static int make_tensor(const struct recorder *r, const struct scenario *scenario
     const size_t bytes = fill_tensor_bytes(p, i);
     out->values[i] = malloc(bytes);
     if (!out->values[i])
-        return err_errno(err, "", "no memory for the inputs");
+        return err_no_memory(err, "", "the inputs");
     /* It would make NaN out of a correct kernel. */
     if (fill_tensor(p, i, fills[i], r->pool, out->values[i]) != 0)
         return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s holds values that do not fit %s", names[i],
@@ -68,7 +68,7 @@ static int make_tensor(const struct recorder *r, const struct scenario *scenario
     out->codes[i] = malloc(bytes / dtype_bytes(fill_dtype(p, i)));
     out->scales[i] = malloc(encode_scales_bytes(p, i));
     if (!out->codes[i] || !out->scales[i])
-        return err_errno(err, "", "no memory for the inputs");
+        return err_no_memory(err, "", "the inputs");
     encode_tensor(p, i, (enum scenario_scales)scenario->scales, out->values[i], out->codes[i], out->scales[i]);
     return 0;
 }

@@ -64,7 +64,7 @@ int record_list_places(const struct scenario *scenario, int q_tiles, int32_t (**
     int32_t(*places)[3] = malloc((size_t)all * sizeof *places);
     int64_t n = 0;
     if (!places)
-        return err_errno(err, "", "no memory for the slot table");
+        return err_no_memory(err, "", "the slot table");
     for (int b = 0; b < p->batch; b++)
         for (int h = 0; h < p->heads; h++)
             for (int q = 0; q < q_tiles; q++) {

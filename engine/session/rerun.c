@@ -197,7 +197,7 @@ static int setting_make(const struct session *s, int id, const char *value, stru
     if (!failed)
         return 0;
     drop(out);
-    return err_set(err, ERR_SYSTEM, "", "no memory for what is set");
+    return err_no_memory(err, "", "what is set");
 }
 
 int session_set(struct session *s, const char *key, const char *value, struct err *err)

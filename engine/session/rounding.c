@@ -243,7 +243,7 @@ static int check_steady(struct rounding_scan *s, const struct runner_progress *p
             }
     }
     trace_free(again);
-    return combine(b) == 0 ? 0 : err_set(err, ERR_SYSTEM, "", "no memory to look for bias");
+    return combine(b) == 0 ? 0 : err_no_memory(err, "", "the search for bias");
 }
 
 /* The runs of negated inputs. What can not be run is said, and the scan goes on without it. */
@@ -278,7 +278,7 @@ static int scan(struct rounding_scan *s, struct err *err)
     const struct runner_progress progress = {.report = report, .ctx = s, .cancel = &s->cancel};
     s->making = rounding_new(s->t);
     if (!s->making)
-        return err_set(err, ERR_SYSTEM, "", "no memory to look for bias");
+        return err_no_memory(err, "", "the search for bias");
     if (s->negate && record_negated(s, &progress, err) != 0)
         return -1;
     report(s, "looking for bias", 0, s->making->heads);
@@ -288,7 +288,7 @@ static int scan(struct rounding_scan *s, struct err *err)
     if (atomic_load(&s->cancel))
         return err_set(err, ERR_CANCELLED, "", "cancelled while looking for bias");
     if (atomic_load(&s->failed) || combine(s->making) != 0)
-        return err_set(err, ERR_SYSTEM, "", "no memory to look for bias");
+        return err_no_memory(err, "", "the search for bias");
     return s->negate && s->has_scenario ? check_steady(s, &progress, err) : 0;
 }
 

@@ -36,7 +36,7 @@ int session_look_rounding(struct session *s, int negate)
                            : rounding_scan_new(s->trace, s->judgement, &source, negate, wake, s->work, &s->rounding);
     if (!failed)
         rounding_scan_collect(s->rounding);
-    return failed ? refuse(s, "no memory to look for bias") : 0;
+    return failed ? refuse(s, "out of memory for the search for bias") : 0;
 }
 
 void session_want_rounding(struct session *s)

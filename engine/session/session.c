@@ -26,13 +26,13 @@ static int new_session(struct session **out, struct err *err)
     struct session *s = calloc(1, sizeof *s);
     *out = NULL;
     if (!s)
-        return err_errno(err, "", "no memory");
+        return err_no_memory(err, "", "the session");
     scenario_init(&s->scenario);
     s->cursor.channel = asc_s;
     s->scratch = judge_scratch_new();
     if (!s->scratch || work_new(&s->work, err) != 0) {
         session_free(s);
-        return err && err->code != ERR_NONE ? -1 : err_errno(err, "", "no memory");
+        return err && err->code != ERR_NONE ? -1 : err_no_memory(err, "", "the session");
     }
     *out = s;
     return 0;
@@ -361,7 +361,7 @@ int session_update(struct session *s)
     if (judging && (!judging->complete || judging->no_summary))
         judging->no_summary = judgement_summarise(judging, t, &judging->summary) != 0;
     if (judging && judging->no_summary && mail.finished && mail.err.code == ERR_NONE)
-        err_set(&mail.err, ERR_SYSTEM, "", "no memory to add the verdicts up");
+        err_no_memory(&mail.err, "", "the sum of the verdicts");
     take_findings(s, &mail);
     if (!mail.sought) {
         s->phase = mail.phase;

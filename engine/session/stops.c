@@ -58,7 +58,7 @@ static int begin(struct session *s, int direction)
     k->direction = direction;
     k->first = first_slot(s, direction);
     if (seek_begin(k) != 0)
-        return session_stay(s, "no memory to look with");
+        return session_stay(s, "out of memory for the search");
     if (work_seek(s->work, k) != 0) {
         seek_end(k);
         return session_stay(s, "no thread to look with");
@@ -133,7 +133,7 @@ void session_end_seek(struct session *s, int cancelled)
     if (s->seek.trace != s->trace)
         return; /* another run has come to the screen */
     if (atomic_load(&s->seek.no_memory)) {
-        snprintf(s->message, sizeof s->message, "no memory to look through the whole run");
+        snprintf(s->message, sizeof s->message, "out of memory for a search of the whole run");
         return;
     }
     if (hit.place.slot >= 0 && !cancelled) {

@@ -194,7 +194,7 @@ static int go_along(struct session *s, int by, int (*wanted)(const struct sessio
     if (!s->judgement)
         return session_stay(s, "nothing is judged yet");
     if (walk(s, by, wanted, &found) < 0)
-        return session_stay(s, "no memory");
+        return session_stay(s, "out of memory");
     if (found.slot < 0)
         return session_stay(s, by > 0 ? none_after : none_before);
     return session_go(s, found);

@@ -90,7 +90,7 @@ int watch_new(int also_fd, struct watch **out, struct err *err)
     struct watch *w = malloc(sizeof *w);
     *out = NULL;
     if (!w)
-        return err_errno(err, "", "no memory to watch files");
+        return err_no_memory(err, "", "watching files");
     *w = (struct watch){.events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC),
                         .timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
                         .poll = epoll_create1(EPOLL_CLOEXEC)};

@@ -135,7 +135,7 @@ static int fill_feed(struct work *w, const struct trace *from, uint32_t channels
         return 0;
     feed_close(&w->feed);
     return work_stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled before the isolated run")
-                           : err_set(err, ERR_SYSTEM, "", "no memory for the fed values");
+                           : err_no_memory(err, "", "the fed values");
 }
 
 static int isolate(struct work *w, const struct runner_progress *progress, struct err *err)
@@ -318,7 +318,7 @@ int work_new(struct work **out, struct err *err)
     struct work *w = calloc(1, sizeof *w);
     *out = NULL;
     if (!w)
-        return err_errno(err, "", "no memory");
+        return err_no_memory(err, "", "the session's threads");
     w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&w->lock, NULL);
     if (w->event_fd < 0) {
@@ -338,7 +338,7 @@ int work_new(struct work **out, struct err *err)
     }
     if (failed) {
         work_free(w);
-        return err_set(err, ERR_SYSTEM, "", "no memory to judge with");
+        return err_no_memory(err, "", "judging");
     }
     *out = w;
     return 0;

@@ -128,7 +128,7 @@ static int find(struct work *w, struct err *err)
         run_onset_free(w->onset);
         w->onset = NULL;
         return work_stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled while looking for causes")
-                               : err_set(err, ERR_SYSTEM, "", "no memory to look for causes");
+                               : err_no_memory(err, "", "the search for causes");
     }
     if (file_map_check(w->trace->bytes, err) != 0) {
         free(findings);
@@ -160,7 +160,7 @@ int work_judge_trace(struct work *w, struct err *err)
         w->judgement = NULL;
         trace_free(w->trace);
         w->trace = NULL;
-        return err_errno(err, "", "no memory for the verdicts");
+        return err_no_memory(err, "", "the verdicts");
     }
     atomic_store(&w->next, 0);
     atomic_store(&w->judge_failed, 0);
@@ -176,6 +176,6 @@ int work_judge_trace(struct work *w, struct err *err)
     if (work_stopped(w))
         return err_set(err, ERR_CANCELLED, "", "cancelled while judging");
     if (atomic_load(&w->judge_failed))
-        return err_set(err, ERR_SYSTEM, "", "no memory to judge with");
+        return err_no_memory(err, "", "judging");
     return find(w, err);
 }

@@ -197,11 +197,11 @@ class Sample(unittest.TestCase):
 
     def test_a_verdict_that_changes_is_seen(self):
         right = Result(1, "x  FAIL\nfinding: S is wrong\n", "")
-        for got in (Result(0, "x  CLEAN\n", ""), Result(3, "x  CLEAN\n", "attnscope: no memory"),
-                    Result(3, "x  FAIL\nfinding: P is wrong\n", "attnscope: no memory"), Result(-11, "", ""),
+        for got in (Result(0, "x  CLEAN\n", ""), Result(3, "x  CLEAN\n", "attnscope: out of memory"),
+                    Result(3, "x  FAIL\nfinding: P is wrong\n", "attnscope: out of memory"), Result(-11, "", ""),
                     Result(3, "x  FAIL\n", ""), Result(None, "", "")):
             self.assertTrue(wrong(("run", CULPRIT), right, got, (3,)))
-        self.assertFalse(wrong(("run", CULPRIT), right, Result(3, "x  UNJUDGED\n", "attnscope: no memory"), (3,)))
+        self.assertFalse(wrong(("run", CULPRIT), right, Result(3, "x  UNJUDGED\n", "attnscope: out of memory"), (3,)))
 
 
 def main():

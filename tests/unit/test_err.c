@@ -43,6 +43,18 @@ static void system_error_appends_its_words(void **state)
     assert_int_equal(errno, ENOENT);
 }
 
+static void failing_memory_is_said_in_one_way(void **state)
+{
+    (void)state;
+    struct err err;
+    errno = 0;
+    assert_int_equal(err_no_memory(&err, "k.cu", "%d rows", 8), -1);
+    assert_int_equal(err.code, ERR_SYSTEM);
+    assert_string_equal(err.where, "k.cu");
+    assert_string_equal(err.message, "out of memory for 8 rows");
+    assert_int_equal(errno, ENOMEM);
+}
+
 /* What does not fit is cut; a guard behind the error stays as it was. */
 static void long_text_is_cut(void **state)
 {
@@ -95,8 +107,11 @@ static void every_code_has_status_and_own_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(set_fills_and_returns_minus_one),    cmocka_unit_test(null_error_is_legal),
-        cmocka_unit_test(system_error_appends_its_words),     cmocka_unit_test(long_text_is_cut),
+        cmocka_unit_test(set_fills_and_returns_minus_one),
+        cmocka_unit_test(null_error_is_legal),
+        cmocka_unit_test(system_error_appends_its_words),
+        cmocka_unit_test(failing_memory_is_said_in_one_way),
+        cmocka_unit_test(long_text_is_cut),
         cmocka_unit_test(every_code_has_status_and_own_name),
     };
     return cmocka_run_group_tests_name("err", tests, NULL, NULL);

@@ -58,7 +58,7 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
     const size_t bytes = list->bytes[i];
     void *array = guarded(a, i, bytes);
     if (!array)
-        return err_errno(err, "", "no memory for %s, %zu bytes", array_names[i], bytes);
+        return err_no_memory(err, "", "%s, %zu bytes", array_names[i], bytes);
     a->region[i] = (struct simt_region){array_names[i], array, bytes, list->dtype[i], i == ARRAY_O || i == ARRAY_LSE};
     if (i < ARRAY_O) {
         memcpy(array, list->at[i], bytes);

@@ -3,7 +3,6 @@
 #include "engine/runners/cpu/simt.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ static int object_read(struct object *o, const char *path, struct err *err)
     else if (end > OBJECT_MAX_BYTES)
         err_set(err, ERR_BUILD, path, "an object file of %ld bytes is too large", end);
     else if (!(o->bytes = malloc(end ? (size_t)end : 1)))
-        err_errno(err, path, "no memory for the object file");
+        err_no_memory(err, path, "the object file");
     else if (fread(o->bytes, 1, (size_t)end, f) != (size_t)end)
         err_set(err, ERR_SYSTEM, path, "can not read the object file");
     else {

@@ -57,7 +57,7 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
     int failed = 0;
     memset(a, 0, sizeof *a);
     if (!zone)
-        return err_errno(err, "", "no memory for a guard zone");
+        return err_no_memory(err, "", "a guard zone");
     for (int i = 0; i < ARRAYS && !failed; i++) {
         if (!list.bytes[i])
             continue;

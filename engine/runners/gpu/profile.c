@@ -105,6 +105,6 @@ json_t *debuggee_profile(const struct asc_kernel *kernel, const struct launch_re
                                launches_describe(not_measured));
     run_finish(&run, request);
     if (!answer)
-        snprintf(why, size, "no memory for the answer");
+        snprintf(why, size, "out of memory for the answer");
     return answer;
 }

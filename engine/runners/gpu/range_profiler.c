@@ -44,7 +44,7 @@ static int check(const struct profiling *p, int result, const char *step)
 
 static int no_memory(const struct profiling *p)
 {
-    snprintf(p->text, p->size, "no memory for hardware counters");
+    snprintf(p->text, p->size, "out of memory for hardware counters");
     return -1;
 }
 

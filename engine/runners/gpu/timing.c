@@ -289,7 +289,7 @@ json_t *debuggee_bench(const struct asc_kernel *kernel, const struct launch_requ
     if (answer)
         json_object_set_new(answer, "launches", launches_describe(""));
     else
-        snprintf(why, size, "no memory for the answer");
+        snprintf(why, size, "out of memory for the answer");
     run_finish(&run, request);
     return answer;
 }
