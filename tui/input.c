@@ -173,6 +173,8 @@ static int search_elsewhere(const struct loop *l, int *line)
         *line = search_view(&l->search, view, l->s, &vs, l->cols, -1, 1);
         if (*line >= 0)
             return (int)view;
+        if (*line == SEARCH_NO_MEMORY)
+            return -1;
     }
     return -1;
 }
@@ -183,14 +185,16 @@ void loop_search(struct loop *l, int by)
     const int known = by != 0 && search->line >= 0 && search->view == l->view;
     const int begin = known ? search->line : l->vs.top - (by >= 0);
     int line = search_view(search, l->view, l->s, &l->vs, l->cols, begin, by ? by : 1);
-    if (line < 0 && by == 0) {
+    if (line == -1 && by == 0) {
         const int view = search_elsewhere(l, &line);
         if (view >= 0)
             loop_open_view(l, (enum view_id)view);
     }
     search->active = line >= 0;
     if (line < 0) {
-        snprintf(l->s->message, sizeof l->s->message, "'%.100s' is nowhere", search->text);
+        snprintf(l->s->message, sizeof l->s->message,
+                 line == SEARCH_NO_MEMORY ? "out of memory for a search for '%.100s'" : "'%.100s' is nowhere",
+                 search->text);
         return;
     }
     search->line = line;

@@ -23,6 +23,8 @@ static void overlay(struct loop *l)
     if (views[l->view].lines)
         search_mark(&l->search, c, view_body(l->cols, l->rows));
     notes_draw(&l->notes, c);
+    if (c->no_memory && l->rows > 1)
+        text_right(c, (struct rect){l->rows - 2, 0, 1, l->cols - 1}, 0, STYLE_BAD, " out of memory: this is not all ");
     if (l->count > 0 && l->rows > 1) {
         char count[24];
         snprintf(count, sizeof count, " %d ", l->count);

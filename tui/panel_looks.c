@@ -28,7 +28,7 @@ void looks_words(const struct session *s, char *out, size_t bytes)
     else if (!x)
         snprintf(out, bytes, "…");
     else if (x->failed)
-        snprintf(out, bytes, "memory ran out");
+        snprintf(out, bytes, "out of memory");
     else if (x->stopped && x->total)
         snprintf(out, bytes, "stopped at %d of %d: x goes on", x->done, x->total);
     else if (x->total)

@@ -59,6 +59,7 @@ static int find_lines(const struct search *search, enum view_id view, const stru
     struct canvas c;
     const int rows = (lines < PAGE_LINES ? lines : PAGE_LINES) + SEARCH_FRAME_ROWS;
     const struct rect body = view_body(cols, rows);
+    bool failed = false;
     if (canvas_init(&c, cols, rows, 0) != 0)
         return -1;
     for (int top = 0; n > 0 && top < lines; top += body.rows) {
@@ -66,11 +67,12 @@ static int find_lines(const struct search *search, enum view_id view, const stru
         at.top = view_clamp_top(view, s, cols, rows, top);
         canvas_clear(&c);
         views[view].draw(s, &c, &at);
+        failed |= c.no_memory;
         for (int row = 0; row < body.rows && at.top + row < lines; row++)
             matches[at.top + row] |= (unsigned char)row_matches(&c, body.row + row, text, n, exact);
     }
     canvas_free(&c);
-    return 0;
+    return failed ? -1 : 0;
 }
 
 /* The by-th match behind `from` (before it, where by < 0), round and round; -1: there is none. */
@@ -91,7 +93,7 @@ int search_view(const struct search *search, enum view_id view, const struct ses
 {
     const int lines = views[view].lines ? views[view].lines(s, cols) : 0;
     unsigned char *matches = lines > 0 ? calloc((size_t)lines, 1) : NULL;
-    int found = -1;
+    int found = lines > 0 ? SEARCH_NO_MEMORY : -1;
     if (matches && find_lines(search, view, s, vs, cols, lines, matches) == 0)
         found = go_through(matches, lines, from, by);
     free(matches);

@@ -11,7 +11,9 @@ struct search {
     int line;          /* and on which line; -1: none yet */
 };
 
-/* The by-th line behind `from` (by < 0: before it; never 0) that holds the text, wrapping round; -1: there is none. */
+/* The by-th line behind `from` (by < 0: before it; never 0) that holds the text, wrapping round; -1: there is none,
+   SEARCH_NO_MEMORY: not all of the view could be looked at. */
+enum { SEARCH_NO_MEMORY = -2 };
 int search_view(const struct search *search, enum view_id view, const struct session *s, const struct view_state *vs,
                 int cols, int from, int by);
 /* Marks every match on rows of the canvas. */

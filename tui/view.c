@@ -40,6 +40,7 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
     part.rows = pins_view_rows(s, c->rows);
     views[id].draw(s, &part, vs);
     pins_draw(s, c, part.rows, vs);
+    c->no_memory = part.no_memory || session_lacks_memory(s);
 }
 
 struct rect view_body(int cols, int rows)

@@ -86,14 +86,14 @@ static int top_draw(const struct session *s, const struct comparison *c, struct 
     element_of(s, c, &row, &col);
     outputs_line(c, line, sizeof line);
     flow_put(&f, c->paths.o[PATH_RUN].bad ? STYLE_NONFINITE : STYLE_TEXT, line);
-    comparison_words(s->trace, c, row, col, line, sizeof line);
+    canvas->no_memory |= comparison_words(s->trace, c, row, col, line, sizeof line) != 0;
     flow_put(&f, STYLE_STRONG, line);
     if (!c->has_output)
         return f.line;
     parts_line(c, row, col, line, sizeof line);
     flow_put(&f, STYLE_TEXT, line);
     worst_element(&c->attribution, &row, &col);
-    comparison_words(s->trace, c, row, col, words, sizeof words);
+    canvas->no_memory |= comparison_words(s->trace, c, row, col, words, sizeof words) != 0;
     snprintf(line, sizeof line, "worst: %s", words);
     flow_put(&f, STYLE_TEXT, line);
     shares_words(c->share, words, sizeof words);
@@ -123,7 +123,11 @@ static double *tile_parts(const struct session *s, const struct comparison *c, i
     const int tiles = c->paths.kv_tiles, bc = s->trace->plan.bc;
     double *sum = c->has_output ? calloc((size_t)tiles * PLAYERS, sizeof *sum) : NULL;
     double *key = sum ? calloc((size_t)c->attribution.keys, sizeof *key) : NULL;
-    for (int p = 0; key && p < PLAYERS; p++) {
+    if (!key) {
+        free(sum);
+        return NULL;
+    }
+    for (int p = 0; p < PLAYERS; p++) {
         attribution_keys(&c->attribution, (enum player)p, row, col, key);
         for (int j = 0; j < c->attribution.keys; j++)
             sum[j / bc * PLAYERS + p] += key[j];
@@ -159,6 +163,7 @@ static void table_draw(const struct session *s, const struct comparison *c, stru
     int row, col;
     element_of(s, c, &row, &col);
     double *parts = tile_parts(s, c, row, col);
+    canvas->no_memory |= c->has_output && !parts;
     snprintf(right, sizeof right, "rms error against float64");
     rule_draw(canvas, (struct rect){area.row, area.col - 1, 1, area.cols + 2}, "kv tiles", right);
     for (int i = 0; i < 3; i++) {

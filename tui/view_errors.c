@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The lines of the session's error; *out is the caller's. 0: there is none. */
+/* The lines of the session's error; *out is the caller's. 0: there is none, -1: no memory. */
 static int list(const struct session *s, struct error_line **out)
 {
-    *out = session_failed_to_show(s) ? malloc(sizeof **out * ERROR_LINES_MAX) : NULL;
-    return *out ? error_lines(&s->err, *out) : 0;
+    const int failed = session_failed_to_show(s);
+    *out = failed ? malloc(sizeof **out * ERROR_LINES_MAX) : NULL;
+    return *out ? error_lines(&s->err, *out) : failed ? -1 : 0;
 }
 
 int errors_view_lines(const struct session *s)
@@ -22,7 +23,7 @@ int errors_view_lines(const struct session *s)
     struct error_line *lines;
     const int n = list(s, &lines);
     free(lines);
-    return n;
+    return n > 0 ? n : 0;
 }
 
 static int selected_line(const struct view_state *vs, int n)
@@ -34,7 +35,7 @@ int errors_view_place(const struct session *s, const struct view_state *vs, char
 {
     struct error_line *lines;
     const int n = list(s, &lines);
-    const struct error_line *l = n ? &lines[selected_line(vs, n)] : NULL;
+    const struct error_line *l = n > 0 ? &lines[selected_line(vs, n)] : NULL;
     const int line = l ? l->line : 0;
     snprintf(file, bytes, "%s", l ? l->file : "");
     free(lines);
@@ -92,9 +93,10 @@ void view_errors_draw(const struct session *s, struct canvas *c, const struct vi
     if (n > 0 && s->trace)
         snprintf(right, sizeof right, "run %d is behind: Esc", s->run_number);
     view_frame_draw(s, c, VIEW_ERRORS, title, right[0] ? right : NULL);
+    c->no_memory |= n < 0;
     if (n > 0)
         lines_draw(c, body, lines, n, selected_line(vs, n));
-    else
+    else if (n == 0)
         canvas_put(c, body, 0, 1, STYLE_DIM, "nothing kept the last run from coming about");
     free(lines);
 }

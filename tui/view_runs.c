@@ -34,13 +34,17 @@ int runs_view_number(const struct session *s, const struct view_state *vs)
     return s->runs.n ? s->runs.at[selected_index(s, vs)].number : 0;
 }
 
-/* "+3 −1"; "": nothing, or nothing to compare with. */
-static void lines_words(const struct run *before, const struct run *run, char *out, size_t bytes)
+/* "+3 −1"; "": nothing, or nothing to compare with. *no_memory becomes true where there was none to compare with. */
+static void lines_words(const struct run *before, const struct run *run, char *out, size_t bytes, bool *no_memory)
 {
     struct text_diff d;
     out[0] = '\0';
-    if (!before || text_diff_make(before->trace->info.source, run->trace->info.source, 0, &d) != 0)
+    if (!before)
         return;
+    if (text_diff_make(before->trace->info.source, run->trace->info.source, 0, &d) != 0) {
+        *no_memory = true;
+        return;
+    }
     if (d.added || d.removed)
         snprintf(out, bytes, "+%d −%d", d.added, d.removed);
     text_diff_free(&d);
@@ -76,7 +80,7 @@ static void row_draw(const struct session *s, struct canvas *c, struct rect area
     const int bad = strcmp(word, "CLEAN") != 0;
     canvas_put_cut(c, cut, row, 17, bad ? STYLE_BAD : STYLE_OK, word);
     stages_draw(c, area, row, run);
-    lines_words(runs_before(&s->runs, run), run, lines, sizeof lines);
+    lines_words(runs_before(&s->runs, run), run, lines, sizeof lines, &c->no_memory);
     canvas_put(c, area, row, LINES_COL, STYLE_TEXT, lines);
     if (run->name[0] && area.cols > NAME_COL + 10)
         canvas_put_cut(c, area, row, NAME_COL, STYLE_STRONG, run->name);
@@ -86,8 +90,11 @@ static void diff_flow(const struct run *before, const struct run *run, struct te
 {
     struct text_diff d;
     char line[1100];
-    if (text_diff_make(before->trace->info.source, run->trace->info.source, CONTEXT, &d) != 0)
+    if (text_diff_make(before->trace->info.source, run->trace->info.source, CONTEXT, &d) != 0) {
+        if (f->canvas)
+            f->canvas->no_memory = true;
         return;
+    }
     for (size_t i = 0; i < d.n; i++) {
         const struct diff_line *l = &d.lines[i];
         const int number = l->op == '-' ? l->before : l->now;
@@ -123,7 +130,7 @@ static void detail_flow(const struct session *s, const struct run *run, struct t
     const int sense = change_sense(&change);
     if (words[0])
         flow_put(f, sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_TEXT, words);
-    lines_words(before, run, lines, sizeof lines);
+    lines_words(before, run, lines, sizeof lines, &f->canvas->no_memory);
     if (before && !lines[0])
         flow_put(f, STYLE_DIM, "the kernel's text is that of the run before");
     else if (before)
@@ -195,7 +202,7 @@ void view_changes_draw(const struct session *s, struct canvas *c, const struct v
         run_words(before, one, sizeof one);
         run_words(run, other, sizeof other);
         snprintf(title, sizeof title, "from %s to %s", one, other);
-        lines_words(before, run, lines, sizeof lines);
+        lines_words(before, run, lines, sizeof lines, &c->no_memory);
     }
     view_frame_draw(s, c, VIEW_CHANGES, title, lines[0] ? lines : NULL);
     area.col = 1;

@@ -21,9 +21,10 @@ struct walk {
     const struct judge_scratch *s;
     struct judge_scratch *work; /* the same: for products of tensor cores */
     struct derivation *out;
-    int kv, at; /* the tile, and the element's column */
-    int newest; /* kv tile that was looked at last; -1: none */
-    int split;  /* its split */
+    int kv, at;    /* the tile, and the element's column */
+    int newest;    /* kv tile that was looked at last; -1: none */
+    int split;     /* its split */
+    int no_memory; /* 1: for terms */
     /* The truth behind the tile before, in the frame of that tile. */
     double l_before, *u_before; /* u: owned, [head_dim] */
     double l_now, *u_now;
@@ -56,13 +57,15 @@ static int is_recorded(const struct walk *w, enum asc_channel ch)
     return w->s->stage[ch].recorded;
 }
 
-/* Room for n terms, or -1: they are left out then. */
+/* Room for n terms, or -1. */
 static int begin_terms(struct walk *w, int n, const char *index, const char *first, const char *second)
 {
     struct derivation *d = w->out;
     d->terms = calloc((size_t)n, sizeof *d->terms);
-    if (!d->terms)
+    if (!d->terms) {
+        w->no_memory = 1;
         return -1;
+    }
     d->index = index;
     d->factor[0] = first;
     d->factor[1] = second;
@@ -484,7 +487,7 @@ int derive_element(struct oracle_case *c, struct judge_scratch *s, enum asc_chan
         w.u_now = w.u_before + head_dim;
         w.fingerprint = c->fingerprint;
         c->fingerprint = NULL;
-        failed = judge_case(c, s, verdicts, &each);
+        failed = judge_case(c, s, verdicts, &each) != 0 || w.no_memory;
     }
     free(numbers);
     free(classes);

@@ -2,6 +2,7 @@
 
 #include "engine/session/given.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +45,14 @@ static void tile_sums(const struct trace *t, const struct attribution *a, const 
         sum[j / t->plan.bc] += by_key[j];
 }
 
-void comparison_step(const struct trace *t, const struct comparison *c, enum player player, int row, int col,
-                     struct comparison_step *out)
+int comparison_step(const struct trace *t, const struct comparison *c, enum player player, int row, int col,
+                    struct comparison_step *out)
 {
     const struct attribution *a = &c->attribution;
     double *by_key = calloc((size_t)a->keys, sizeof *by_key), *sum = calloc((size_t)t->layout.kv_tiles, sizeof *sum);
+    const bool failed = !by_key || !sum;
     *out = (struct comparison_step){.kv = -1};
-    if (by_key && sum) {
+    if (!failed) {
         const double sign = a->part[player][(size_t)row * (size_t)a->dim + (size_t)col] < 0 ? -1 : 1;
         attribution_keys(a, player, row, col, by_key);
         tile_sums(t, a, by_key, sum);
@@ -66,6 +68,7 @@ void comparison_step(const struct trace *t, const struct comparison *c, enum pla
     }
     free(by_key);
     free(sum);
+    return failed ? -1 : 0;
 }
 
 /* The player with the largest part of the error's sign; -1: the error is none, or no number. */
@@ -79,14 +82,14 @@ static int largest_player(const struct attribution *a, size_t i)
     return most;
 }
 
-void comparison_words(const struct trace *t, const struct comparison *c, int row, int col, char *out, size_t bytes)
+int comparison_words(const struct trace *t, const struct comparison *c, int row, int col, char *out, size_t bytes)
 {
     const struct attribution *a = &c->attribution;
     const size_t i = (size_t)row * (size_t)a->dim + (size_t)col;
     struct comparison_step step;
     if (!c->has_output || row >= a->rows || col >= a->dim) {
         snprintf(out, bytes, c->has_output ? "o[%d,%d] does not exist" : "o[%d,%d]: the run left no output", row, col);
-        return;
+        return 0;
     }
     const double error = a->o_run[i] - a->o_given[i];
     size_t used = (size_t)snprintf(out, bytes, "o[%d,%d]: %+.3g in all", row, col, error);
@@ -94,12 +97,13 @@ void comparison_words(const struct trace *t, const struct comparison *c, int row
     if (!isfinite(error))
         snprintf(out, bytes, "o[%d,%d] is no number: where that begins is for the onset to say", row, col);
     if (player < 0 || used >= bytes)
-        return;
+        return 0;
     used +=
         (size_t)snprintf(out + used, bytes - used, ", %s %+.3g", player_name((enum player)player), a->part[player][i]);
-    comparison_step(t, c, (enum player)player, row, col, &step);
+    if (comparison_step(t, c, (enum player)player, row, col, &step) != 0)
+        return -1;
     if (step.kv < 0 || player == PLAYER_REST || used >= bytes)
-        return;
+        return 0;
     used += (size_t)snprintf(out + used, bytes - used, ", %s at k%d",
                              isnan(step.largest.was) ? "most" : fate_words(step.largest.fate), step.kv);
     if (used < bytes && isnan(step.largest.was))
@@ -107,6 +111,7 @@ void comparison_words(const struct trace *t, const struct comparison *c, int row
     else if (used < bytes)
         snprintf(out + used, bytes - used, " (key %d: %.4g became %.4g)", step.largest.key, step.largest.was,
                  step.largest.is);
+    return 0;
 }
 
 void survey_row_of(const struct comparison *c, struct survey_row *out)

@@ -25,11 +25,11 @@ struct comparison_step {
     struct attribution_step largest; /* within that tile */
 };
 /* Of one player's part of o[row, col]: the kv tile that contributes most in its sign. The rest has no keys but those of
-   its scores. */
-void comparison_step(const struct trace *t, const struct comparison *c, enum player player, int row, int col,
-                     struct comparison_step *out);
-/* "o[37,12]: -0.031 in all, P -0.027, saturated at k5 (key 331: 512 became 448)" */
-void comparison_words(const struct trace *t, const struct comparison *c, int row, int col, char *out, size_t bytes);
+   its scores. -1: no memory. */
+int comparison_step(const struct trace *t, const struct comparison *c, enum player player, int row, int col,
+                    struct comparison_step *out);
+/* "o[37,12]: -0.031 in all, P -0.027, saturated at k5 (key 331: 512 became 448)". -1: no memory for where. */
+int comparison_words(const struct trace *t, const struct comparison *c, int row, int col, char *out, size_t bytes);
 
 /* The same of any slot, in short. */
 struct survey_row {

@@ -104,7 +104,7 @@ int error_lines(const struct err *err, struct error_line out[ERROR_LINES_MAX])
     }
     struct error_line *all = malloc(sizeof *all * ERROR_LINES_MAX);
     if (!all)
-        return n;
+        return -1;
     memcpy(all, out, sizeof *all * (size_t)n);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0, length; i < n; i += length) {

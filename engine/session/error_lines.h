@@ -18,7 +18,7 @@ struct error_line {
 #define ERROR_LINES_MAX 256
 
 /* A compiler's messages with all that belongs to each, those that are errors first; other errors as they are. The first
-   line is about err->where. Returns how many. */
+   line is about err->where. Returns how many; -1: no memory. */
 int error_lines(const struct err *err, struct error_line out[ERROR_LINES_MAX]);
 
 #endif

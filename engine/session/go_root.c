@@ -56,9 +56,12 @@ void session_refresh_states(struct session *s)
     if (slot >= 0 && s->states.steps && s->states_slot == slot)
         return;
     session_drop_states(s);
-    if (slot < 0 || states_of_slot(s->judgement, s->trace, slot, s->scratch, &s->states) != 0)
+    session_note_lack(s, LACK_STATES, false);
+    if (slot < 0 || !judgement_slot_done(s->judgement, slot))
         return;
-    s->states_slot = slot;
+    const int failed = states_of_slot(s->judgement, s->trace, slot, s->scratch, &s->states);
+    session_note_lack(s, LACK_STATES, failed != 0);
+    s->states_slot = failed ? -1 : slot;
 }
 
 void session_drop_states(struct session *s)
@@ -69,5 +72,8 @@ void session_drop_states(struct session *s)
 void session_want_states(struct session *s, int on)
 {
     s->wants_states = on;
-    session_refresh_states(s);
+    if (s->lacks)
+        session_refresh_detail(s);
+    else
+        session_refresh_states(s);
 }

@@ -1,6 +1,7 @@
 #include "engine/session/look.h"
 
 #include "engine/session/rounding.h"
+#include "engine/session/rounding_look.h"
 #include "engine/session/work.h"
 #include <stdio.h>
 
@@ -9,18 +10,22 @@ static void wake(void *ctx)
     work_wake(ctx);
 }
 
+static bool has_run(const struct session *s)
+{
+    return s->trace && s->judgement && s->phase >= PHASE_JUDGING;
+}
+
 static int begin(struct session *s)
 {
-    if (s->laboratory)
-        return 0;
-    if (!s->trace || !s->judgement || s->phase < PHASE_JUDGING)
-        return -1;
-    return laboratory_new(s->trace, wake, s->work, &s->laboratory);
+    return s->laboratory ? 0 : laboratory_new(s->trace, wake, s->work, &s->laboratory);
 }
 
 void session_look(struct session *s, unsigned wanted)
 {
-    if (!wanted || begin(s) != 0)
+    if (!wanted || !has_run(s))
+        return;
+    session_note_lack(s, LACK_LOOK, begin(s) != 0);
+    if (!s->laboratory)
         return;
     laboratory_ask(s->laboratory, wanted, wanted & LABORATORY_COMPARISON ? session_slot(s) : -1);
 }
@@ -40,6 +45,18 @@ int session_look_toggle(struct session *s)
     laboratory_stop(s->laboratory, stop);
     laboratory_collect(s->laboratory);
     return stop;
+}
+
+void session_note_lack(struct session *s, enum lack what, bool lacking)
+{
+    s->lacks = lacking ? s->lacks | what : s->lacks & ~(unsigned)what;
+}
+
+bool session_lacks_memory(const struct session *s)
+{
+    const struct laboratory_state *looked = session_looked(s);
+    const struct rounding_progress *rounding = session_rounding(s);
+    return s->lacks || (looked && looked->failed) || (rounding && rounding->err.code == ERR_SYSTEM);
 }
 
 const struct laboratory_state *session_looked(const struct session *s)
@@ -77,8 +94,10 @@ int session_try(struct session *s, const char *words)
 {
     struct whatif_choice choice;
     char bad[32];
-    if (begin(s) != 0)
+    if (!has_run(s))
         return refuse(s, "there is no run to ask this of yet");
+    if (begin(s) != 0)
+        return refuse(s, "out of memory for the prediction");
     whatif_of_run(s->trace, &choice);
     if (whatif_parse(words, &choice, bad) != 0) {
         snprintf(s->message, sizeof s->message,

@@ -98,7 +98,7 @@ static size_t largest_tile(const struct trace *t)
     return most;
 }
 
-static void refresh(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
+static int refresh(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
 {
     const int slot = trace_slot(t, pin->at.batch, pin->at.head, pin->at.q_tile);
     const size_t n = largest_tile(t);
@@ -106,6 +106,7 @@ static void refresh(struct pin *pin, const struct trace *t, const struct judgeme
     uint8_t *classes = malloc(n * 2);
     struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
     struct slot_case c = {0};
+    int failed = -1;
     if (numbers && classes && tiles && make_room(pin, channel_per_kv(pin->at.channel) ? t->layout.kv_tiles : 1) == 0 &&
         slot_case_make(t, slot, &c) == 0) {
         struct tile_detail d = {.each = take_element,
@@ -118,19 +119,20 @@ static void refresh(struct pin *pin, const struct trace *t, const struct judgeme
                                 .class_local = classes,
                                 .class_global = classes + n};
         c.c.fingerprint = j->fingerprint;
-        if (judge_case(&c.c, scratch, tiles, &d) != 0)
-            forget(pin);
-    } else {
-        forget(pin);
+        failed = judge_case(&c.c, scratch, tiles, &d);
     }
+    if (failed)
+        forget(pin);
     slot_case_free(&c);
     free(tiles);
     free(numbers);
     free(classes);
+    return failed;
 }
 
-void pins_refresh(struct pins *p, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
+int pins_refresh(struct pins *p, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
 {
+    int failed = 0;
     for (int i = 0; i < p->n; i++) {
         struct pin *pin = &p->at[i];
         const struct cursor *at = &pin->at;
@@ -139,8 +141,9 @@ void pins_refresh(struct pins *p, const struct trace *t, const struct judgement 
             at->batch < t->problem.batch && at->head < t->problem.heads && at->q_tile < t->layout.q_tiles;
         if (pin->kv_tiles == 0 && inside && trace_has(t, at->channel) &&
             judgement_slot_done(j, trace_slot(t, at->batch, at->head, at->q_tile)))
-            refresh(pin, t, j, scratch);
+            failed |= refresh(pin, t, j, scratch) != 0;
     }
+    return failed ? -1 : 0;
 }
 
 int pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out)

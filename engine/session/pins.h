@@ -32,8 +32,9 @@ int pins_toggle(struct pins *p, const struct cursor *c);
 void pins_remove(struct pins *p, int i);
 void pins_free(struct pins *p);   /* removes all */
 void pins_forget(struct pins *p); /* the values: another run is shown */
-/* Fills in those that are not known and whose q tile is judged: one pass over that q tile each. */
-void pins_refresh(struct pins *p, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch);
+/* Fills in those that are not known and whose q tile is judged: one pass over that q tile each. -1: memory ran out
+   for one of them. */
+int pins_refresh(struct pins *p, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch);
 
 /* At one kv tile. 0: nothing is known of it. */
 struct pin_value {

@@ -34,6 +34,7 @@ int session_look_rounding(struct session *s, int negate)
     const int failed = s->rounding
                            ? rounding_scan_again(s->rounding, &source, negate)
                            : rounding_scan_new(s->trace, s->judgement, &source, negate, wake, s->work, &s->rounding);
+    session_note_lack(s, LACK_ROUNDING, failed != 0);
     if (!failed)
         rounding_scan_collect(s->rounding);
     return failed ? refuse(s, "out of memory for the search for bias") : 0;

@@ -27,6 +27,18 @@ enum phase {
     PHASE_FAILED /* session.err says why; a partial trace may still be shown */
 };
 
+/* What there was no memory for: it is not shown, and a screen without it is not the run's. */
+enum lack {
+    LACK_DETAIL = 1 << 0,
+    LACK_ROW_STATE = 1 << 1,
+    LACK_OPERANDS = 1 << 2,
+    LACK_STATES = 1 << 3,
+    LACK_PINS = 1 << 4,
+    LACK_ELEMENT = 1 << 5, /* the cursor did not come to the element that it was to go to */
+    LACK_LOOK = 1 << 6,
+    LACK_ROUNDING = 1 << 7
+};
+
 /* Which number of each element a tile view shows. */
 enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_ULP, SHOW_RATIO, SHOW_COUNT };
 
@@ -93,7 +105,8 @@ struct session {
     int wants_states;         /* 1: a view shows those of the cursor's slot */
     struct judge_scratch *scratch; /* owned: to make the detail with */
     int follow_first;              /* 1: the cursor still goes to the first bad tile by itself */
-    int at_event; /* 1: the run has an event with a line, and the source stands there until the cursor moves */
+    int at_event;   /* 1: the run has an event with a line, and the source stands there until the cursor moves */
+    unsigned lacks; /* set of enum lack; what it names is tried again with the next refresh */
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
@@ -198,6 +211,9 @@ int session_seek(struct session *s, int by);
 /* Makes the detail that of the cursor's tile; the verbs and session_update() call it. */
 void session_refresh_detail(struct session *s);
 void session_drop_detail(struct session *s);
+/* 1: memory ran out for something that is shown. */
+bool session_lacks_memory(const struct session *s);
+void session_note_lack(struct session *s, enum lack what, bool lacking); /* for the session's own files */
 /* The softmax state of the cursor's slot, for as long as a view shows it. */
 void session_want_states(struct session *s, int on);
 void session_refresh_states(struct session *s);

@@ -39,6 +39,7 @@ static void refresh_row_state(struct session *s, int slot)
     const size_t bytes = (size_t)s->trace->layout.kv_tiles * sizeof(double);
     struct slot_case c;
     drop_row_state(s);
+    session_note_lack(s, LACK_ROW_STATE, true);
     if (slot_case_make(s->trace, slot, &c) != 0)
         return;
     const int row = s->cursor.row < c.c.in_q.rows ? s->cursor.row : c.c.in_q.rows - 1;
@@ -46,8 +47,10 @@ static void refresh_row_state(struct session *s, int slot)
     s->row_want[asc_m] = m;
     s->row_want[asc_alpha] = alpha;
     s->row_want[asc_l] = l;
-    if (!m || !alpha || !l || oracle_row_state(&c.c, row, m, alpha, l) != 0)
+    const bool failed = !m || !alpha || !l || oracle_row_state(&c.c, row, m, alpha, l) != 0;
+    if (failed)
         drop_row_state(s);
+    session_note_lack(s, LACK_ROW_STATE, failed);
     slot_case_free(&c);
 }
 
@@ -64,6 +67,7 @@ static void refresh_operands(struct session *s)
     if (d->derived && same_place(s->operands_place, place) && d->row == s->cursor.row && d->col == s->cursor.col)
         return;
     derivation_free(d);
+    session_note_lack(s, LACK_OPERANDS, false);
     if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
         !trace_has(s->trace, place.channel))
         return;
@@ -71,7 +75,8 @@ static void refresh_operands(struct session *s)
     const int cols = channel_valid_cols(place.channel, &s->trace->problem, &s->trace->plan, place.kv);
     if (s->cursor.row < 0 || s->cursor.row >= rows || s->cursor.col < 0 || s->cursor.col >= cols)
         return;
-    operands_find(s->judgement, s->trace, place, s->cursor.row, s->cursor.col, s->scratch, d);
+    const int failed = operands_find(s->judgement, s->trace, place, s->cursor.row, s->cursor.col, s->scratch, d);
+    session_note_lack(s, LACK_OPERANDS, failed != 0);
     s->operands_place = place;
 }
 
@@ -82,17 +87,21 @@ void session_refresh_detail(struct session *s)
     refresh_operands(s);
     const struct place place = session_place(s);
     if (s->judgement)
-        pins_refresh(&s->pins, s->trace, s->judgement, s->scratch);
+        session_note_lack(s, LACK_PINS, pins_refresh(&s->pins, s->trace, s->judgement, s->scratch) != 0);
     session_refresh_states(s);
     const int known = s->detail.got && same_place(s->detail_place, place);
-    if (known && s->detail_row == s->cursor.row)
+    if (known && s->detail_row == s->cursor.row && !(s->lacks & LACK_ROW_STATE))
         return;
+    session_note_lack(s, LACK_ROW_STATE, false);
     if (!known) {
         judgement_detail_free(&s->detail);
         drop_row_state(s);
+        session_note_lack(s, LACK_DETAIL, false);
         if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
-            !trace_has(s->trace, place.channel) ||
-            judgement_detail(s->judgement, s->trace, place, s->scratch, &s->detail) != 0)
+            !trace_has(s->trace, place.channel))
+            return;
+        session_note_lack(s, LACK_DETAIL, judgement_detail(s->judgement, s->trace, place, s->scratch, &s->detail) != 0);
+        if (!s->detail.got)
             return;
     }
     s->detail_place = place;
@@ -102,6 +111,7 @@ void session_refresh_detail(struct session *s)
 
 void session_drop_detail(struct session *s)
 {
+    s->lacks = 0;
     judgement_detail_free(&s->detail);
     derivation_free(&s->operands);
     drop_row_state(s);
@@ -115,6 +125,7 @@ int session_moved(struct session *s)
     s->message[0] = '\0';
     s->follow_first = 0;
     s->at_event = 0;
+    session_note_lack(s, LACK_ELEMENT, false);
     if (s->trace) {
         struct tile tile = trace_tile(s->trace, s->cursor.channel, session_slot(s) < 0 ? 0 : session_slot(s), 0);
         if (s->cursor.row >= tile.rows)

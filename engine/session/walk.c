@@ -16,6 +16,7 @@ static void go_element(struct session *s, int worst)
 {
     const struct tile_detail *d = &s->detail;
     double best = -1;
+    session_note_lack(s, LACK_ELEMENT, s->lacks & LACK_DETAIL);
     for (int i = 0; d->got && i < d->rows * d->cols; i++) {
         double error = d->got[i] - d->want_local[i];
         double ratio = d->bound_local[i] > 0 ? (error < 0 ? -error : error) / d->bound_local[i] : 0;

@@ -28,14 +28,16 @@ import tap  # noqa: E402
 WATCHDOG_S = 60
 ENOMEM, EINTR, EIO, ENOSPC, EMFILE = 12, 4, 5, 28, 24
 VERDICT = re.compile(r"\b(CLEAN|FAIL|SUSPECT|CRASHED|HUNG|CANCELLED|UNJUDGED|ERROR)\b")
-TIME = re.compile(r"\d[\d.]* (s|ms|us)\b")  # of a run that is made anew
+TIME = re.compile(r"\d[\d.]* (s|ms|us)\b|\d\d:\d\d:\d\d")  # of a run that is made anew, of the day
 CULPRIT, CLEAN, HUNG = (f"tests/recorded/{name}.safetensors" for name in ("double-scale", "clean-wmma", "hung"))
 LIVE = ("run", "kernels/v2b_scalar.cu", "--shape", "1,1,64,64", "--backend", "cpu")
 COMMANDS = [("run", CULPRIT), ("run", CLEAN), ("run", HUNG), ("run", "--json", CULPRIT), ("diff", CULPRIT, CULPRIT),
             ("check", CULPRIT), ("open", "--text", CULPRIT), LIVE]
-VIEWS = ("map", "tile", "operands", "row", "state", "onset", "mask")
+VIEWS = ("overview", "map", "tile", "operands", "row", "state", "onset", "mask", "compare", "formats", "whatif", "bias",
+         "errors")
 COMMANDS += [("show", "--view", view, CULPRIT) for view in VIEWS]
 SAMPLES = {"memory": 4, "io": 2}  # calls that fail of each command, as a test
+LAST, LAST_STEP = 100, 9  # and of those in which a view is made: the last ones of `show`
 LOADER = "error while loading shared libraries"
 
 
@@ -120,7 +122,10 @@ class Faults:
         n = int(counted[1])
         step = 1 if self.full else max(1, n // SAMPLES[kind])
         # Not the same calls of every command.
-        for at in range(0 if self.full else (COMMANDS.index(command) * 17 + code) % step, n, step):
+        calls = set(range(0 if self.full else (COMMANDS.index(command) * 17 + code) % step, n, step))
+        if command[0] == "show" and kind == "memory":
+            calls |= set(range(max(0, n - LAST) + (COMMANDS.index(command) + on) % LAST_STEP, n, LAST_STEP))
+        for at in sorted(calls):
             got = run(command, self.environment(kind, at, code, on))
             how = f"{kind} call {at} of {n}{' and all behind it' if on else ''}, errno {code}"
             self.note(command, how, wrong(command, right, got, statuses))
