@@ -25,17 +25,18 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -Wall -Wextra -Wpedantic -Werror $(TRUNC
           -ffp-contract=off -MMD -MP $(MODE_CFLAGS)
 LDLIBS := -lncursesw -ltinfo -ljansson -linih -lxxhash -lpthread -lm
 
-FOLDERS := engine/base probes scenarios engine/oracle engine/runners engine/session tui
-# Two files of the CPU executor's folder belong to the builder, not to the debuggee.
-SRC := $(wildcard $(addsuffix /*.c,$(FOLDERS))) engine/runners/cpu/flags.c engine/runners/cpu/link_stub.c
+# engine/simt, engine/gpu and engine/child/debuggee are linked to kernels, not to the program.
+ROOMS := $(addprefix engine/,base trace scenario oracle oracle/causes oracle/nonfinite oracle/quantization \
+         oracle/rounding_bias oracle/mask build child verdict run study cursor session) tui/screen tui/keys tui/views tui
+SRC := $(wildcard $(addsuffix /*.c,$(ROOMS)))
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 CLI := $(wildcard cli/*.c)
 CLI_OBJ := $(CLI:%.c=$(B)/obj/%.o)
 PROGRAM := $(B)/attnscope
 
 # What a debuggee links on the CPU; never sanitized (it switches stacks), so shared by every MODE.
-DEBUGGEE_SRC := $(wildcard engine/runners/debuggee/*.c) engine/runners/wire.c engine/base/json_memory.c engine/base/dtype.c probes/layout.c probes/conventions.c probes/live.c probes/launch.c probes/event.c engine/base/err.c engine/base/occupancy.c
-SIMT_SRC := $(wildcard engine/runners/cpu/*.c engine/runners/cpu/checks/*.c) $(DEBUGGEE_SRC) engine/base/tensor_core.c
+DEBUGGEE_SRC := $(wildcard engine/child/debuggee/*.c) engine/base/wire.c engine/base/json_memory.c engine/base/dtype.c engine/trace/layout.c engine/trace/conventions.c engine/trace/live.c engine/trace/launch.c engine/trace/event.c engine/base/err.c engine/base/occupancy.c
+SIMT_SRC := $(wildcard engine/simt/*.c engine/simt/checks/*.c) $(DEBUGGEE_SRC) engine/base/tensor_core.c
 SIMT_OBJ := $(SIMT_SRC:%.c=build/simt/%.o)
 SIMT := build/libdebuggee_cpu.a
 # A debuggee links the static jansson where there is one, so that it starts without the package.
@@ -45,7 +46,7 @@ SIMT_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -O2 -fno-strict-aliasing -Wall -Wex
 # What a debuggee links on a GPU, where the CUDA Toolkit is: CUDA_HOME, else that of the nvcc on PATH.
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))),/usr/local/cuda)
 CUDA_INCLUDE := $(firstword $(dir $(wildcard $(addsuffix /cuda_runtime_api.h,$(CUDA_HOME)/include $(CUDA_HOME)/targets/*/include /usr/include))))
-GPU_OBJ := $(patsubst %.c,build/gpu/%.o,$(filter-out %_main.c,$(wildcard engine/runners/gpu/*.c)))
+GPU_OBJ := $(patsubst %.c,build/gpu/%.o,$(filter-out %_main.c,$(wildcard engine/gpu/*.c)))
 GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
 DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
@@ -81,8 +82,8 @@ install: all
 	$(Q)install -m 755 $(PROGRAM) "$(BIN)/attnscope"
 	$(Q)install -m 644 $(filter-out $(DEVICE),$(DEBUGGEES)) "$(LIB)"
 	$(Q)install -m 755 $(DEVICE) "$(LIB)"
-	$(Q)find probes engine/base engine/runners kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' \
-	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/runners/cpu/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
+	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' \
+	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
 	$(Q)$(PROGRAM) docs man > "$(MAN)/attnscope.1"
 	$(Q)$(PROGRAM) docs completion-bash > "$(BASH_COMPLETION)/attnscope"
 	$(Q)$(PROGRAM) docs completion-zsh > "$(ZSH_COMPLETION)/_attnscope"
@@ -198,7 +199,7 @@ build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 build/libjansson.a: $(JANSSON)
 	$(Q)cp $< $@
 
-$(DEVICE): engine/runners/gpu/device_main.c | setup-build
+$(DEVICE): engine/gpu/device_main.c | setup-build
 	@mkdir -p $(@D)
 	$(call say,LINK $@)
 	$(Q)$(CC) $(SIMT_CFLAGS) -MF build/device_main.d -o $@ $< -ldl

@@ -5,7 +5,7 @@
 #include "cli/kernel_cases.h"
 #include "cli/report.h"
 #include "engine/base/text.h"
-#include "engine/session/repeat.h"
+#include "engine/run/repeat.h"
 #include "engine/session/work.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "cli/check_table.h"
 
-#include "engine/session/reports.h"
+#include "engine/verdict/reports.h"
 #include <string.h>
 
 #define TERMINAL_COLS 80

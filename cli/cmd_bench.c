@@ -3,10 +3,10 @@
 #include "cli/report.h"
 
 #include "engine/base/units.h"
-#include "engine/runners/cache.h"
-#include "engine/session/choices.h"
-#include "engine/session/measure.h"
-#include "engine/session/output_error.h"
+#include "engine/build/cache.h"
+#include "engine/run/choices.h"
+#include "engine/run/measure.h"
+#include "engine/run/output_error.h"
 #include <glob.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
-#include "engine/session/difference.h"
+#include "engine/study/difference.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 /* Reference pages out of the tables they describe; docs/generate writes them below docs/. */
 #include "cli/tables.h"
-#include "probes/conventions.h"
-#include "tui/actions.h"
+#include "engine/trace/conventions.h"
 #include "tui/commands.h"
 #include "tui/config.h"
+#include "tui/editor.h"
+#include "tui/keys/actions.h"
 
 #include <float.h>
 #include <string.h>

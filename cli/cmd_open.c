@@ -3,11 +3,11 @@
 #include "engine/session/rounding_look.h"
 #include "tui/choose.h"
 #include "tui/config.h"
-#include "tui/layout.h"
-#include "tui/looks.h"
 #include "tui/loop.h"
 #include "tui/recent.h"
 #include "tui/show.h"
+#include "tui/views/layout.h"
+#include "tui/views/looks.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 #include "cli/kernel_cases.h"
 
+#include "engine/build/process.h"
 #include "engine/oracle/codes.h"
-#include "engine/runners/process.h"
-#include "engine/session/adopt_types.h"
-#include "probes/layout.h"
-#include "scenarios/keys.h"
+#include "engine/run/adopt_types.h"
+#include "engine/scenario/keys.h"
+#include "engine/trace/layout.h"
 
 #include <stdlib.h>
 #include <string.h>

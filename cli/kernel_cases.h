@@ -2,7 +2,7 @@
 #ifndef CLI_KERNEL_CASES_H
 #define CLI_KERNEL_CASES_H
 
-#include "engine/session/record.h"
+#include "engine/run/record.h"
 
 #include <stdbool.h>
 

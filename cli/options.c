@@ -1,7 +1,7 @@
 #include "cli/tables.h"
 
+#include "engine/scenario/value.h"
 #include "engine/session/rounding_look.h"
-#include "scenarios/value.h"
 
 #include <getopt.h>
 #include <stdlib.h>

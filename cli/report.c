@@ -1,14 +1,14 @@
 #include "cli/report.h"
 
 #include "engine/base/units.h"
-#include "engine/runners/stamps.h"
-#include "engine/session/budget.h"
-#include "engine/session/edge.h"
-#include "engine/session/exactness.h"
-#include "engine/session/lost.h"
-#include "engine/session/reports.h"
+#include "engine/child/stamps.h"
+#include "engine/run/budget.h"
+#include "engine/run/lost.h"
 #include "engine/session/rounding_look.h"
-#include "engine/session/undeclared.h"
+#include "engine/verdict/edge.h"
+#include "engine/verdict/exactness.h"
+#include "engine/verdict/reports.h"
+#include "engine/verdict/undeclared.h"
 
 #include <stdlib.h>
 #include <string.h>

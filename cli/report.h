@@ -3,9 +3,9 @@
 #define CLI_REPORT_H
 
 #include "engine/base/text.h"
-#include "engine/session/output_error.h"
-#include "engine/session/probe_effect.h"
+#include "engine/run/output_error.h"
 #include "engine/session/session.h"
+#include "engine/study/probe_effect.h"
 #include <jansson.h>
 #include <stdio.h>
 

@@ -4,11 +4,11 @@
 #include "engine/base/json_memory.h"
 #include "engine/base/tensor_core.h"
 #include "engine/base/utf8.h"
-#include "engine/session/budget.h"
-#include "engine/session/edge.h"
-#include "engine/session/exactness.h"
-#include "engine/session/undeclared.h"
-#include "probes/trace_file.h"
+#include "engine/run/budget.h"
+#include "engine/trace/trace_file.h"
+#include "engine/verdict/edge.h"
+#include "engine/verdict/exactness.h"
+#include "engine/verdict/undeclared.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

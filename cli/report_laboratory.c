@@ -1,9 +1,9 @@
 /* `--json` of what the laboratory finds: how values fare as codes, where the error of O comes from, what if. */
 #include "cli/report.h"
 
-#include "engine/session/comparison.h"
-#include "engine/session/formats.h"
-#include "engine/session/whatif.h"
+#include "engine/study/comparison.h"
+#include "engine/study/formats.h"
+#include "engine/study/whatif.h"
 #include <math.h>
 
 enum { MOST_SLOTS = 16 }; /* half a second at 8 heads of 512 queries and keys */

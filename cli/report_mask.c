@@ -1,7 +1,7 @@
 /* The masks that a run applied, as JSON. */
 #include "cli/report.h"
 
-#include "engine/session/masks.h"
+#include "engine/verdict/masks.h"
 
 static json_t *name_json(const struct mask_name *name)
 {

@@ -1,8 +1,8 @@
 /* Where NaN and infinity begin, and where the softmax state is broken first: text and JSON. */
 #include "cli/report.h"
 
-#include "engine/session/onset.h"
-#include "engine/session/states.h"
+#include "engine/verdict/onset.h"
+#include "engine/verdict/states.h"
 #include <math.h>
 
 enum { ROOTS_LISTED = 16 };

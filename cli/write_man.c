@@ -1,6 +1,6 @@
 /* attnscope(1), in man(7)'s macros. */
 #include "cli/tables.h"
-#include "tui/actions.h"
+#include "tui/keys/actions.h"
 
 #include <string.h>
 

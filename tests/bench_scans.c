@@ -3,11 +3,11 @@
    between a key and the end of a scan that is stopped, and how long the scan is. */
 #include "engine/base/pool.h"
 #include "engine/session/look.h"
-#include "engine/session/onset.h"
 #include "engine/session/rounding_look.h"
+#include "engine/verdict/onset.h"
 #include "tests/bench_samples.h"
-#include "tui/looks.h"
-#include "tui/view.h"
+#include "tui/views/looks.h"
+#include "tui/views/view.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* What a user waits for at the terminal: the first screen of the program itself, and a frame of a map as large as they
    come. bench_screen PROGRAM TRACE... */
-#include "engine/session/outcome.h"
+#include "engine/verdict/outcome.h"
 #include "tests/bench_samples.h"
 #include "tests/unit/fixture_session.h"
 #include "tests/unit/screen.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 enum { STARTS = 11, FRAMES = 51, COLS = 200, ROWS = 60, TILES = 512, TILE = 16 };
 

@@ -1,11 +1,11 @@
 /* What a user waits for: a run, the opening of a trace, a frame. Medians over several rounds, beside what is aimed at.
  */
 #include "engine/session/look.h"
-#include "engine/session/onset.h"
 #include "engine/session/rounding_look.h"
+#include "engine/verdict/onset.h"
 #include "tests/bench_samples.h"
-#include "tui/looks.h"
-#include "tui/view.h"
+#include "tui/views/looks.h"
+#include "tui/views/view.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 #include "tui/choose.h"
 
-#include "tui/actions.h"
-#include "tui/hits.h"
-#include "tui/panels.h"
-#include "tui/term.h"
+#include "tui/keys/actions.h"
+#include "tui/screen/hits.h"
+#include "tui/screen/term.h"
+#include "tui/views/panels.h"
 #include <errno.h>
 #include <poll.h>
 

@@ -1,8 +1,8 @@
 #include "tui/commands.h"
 
-#include "scenarios/keys.h"
-#include "tui/looks.h"
+#include "engine/scenario/keys.h"
 #include "tui/loop_state.h"
+#include "tui/views/looks.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,20 +184,12 @@ static void run_quit(struct loop *l, const char *argument)
 
 static void run_help(struct loop *l, const char *argument);
 
-static const struct command {
-    struct command_text text;
-    void (*run)(struct loop *l, const char *argument);
-} commands[] = {
-#define COMMAND(name, arguments, completion, help, function) {{name, arguments, help, completion}, function},
-#include "tui/commands.def"
+static void (*const functions[])(struct loop *l, const char *argument) = {
+#define COMMAND(name, arguments, completion, help, function) function,
+#include "tui/keys/commands.def"
 #undef COMMAND
 };
-enum { COMMANDS = sizeof commands / sizeof *commands };
-
-const struct command_text *command_text(int i)
-{
-    return i >= 0 && i < COMMANDS ? &commands[i].text : NULL;
-}
+enum { COMMANDS = sizeof functions / sizeof *functions };
 
 static void help_on_key(struct loop *l, const char *word)
 {
@@ -215,9 +207,9 @@ static void run_help(struct loop *l, const char *word)
     }
     help_on_key(l, word);
     for (int i = 0; i < COMMANDS; i++)
-        if (strstr(commands[i].text.name, word))
-            notes_add(&l->notes, ":%s %s  %s", commands[i].text.name, commands[i].text.arguments,
-                      commands[i].text.help);
+        if (strstr(command_text(i)->name, word))
+            notes_add(&l->notes, ":%s %s  %s", command_text(i)->name, command_text(i)->arguments,
+                      command_text(i)->help);
     for (int a = 0; a < ACTION_COUNT; a++)
         if (strstr(action_text(a)->name, word))
             notes_add(&l->notes, "%s  %s: %s", action_text(a)->keys, action_text(a)->name, action_text(a)->help);
@@ -242,10 +234,10 @@ static int find_command(const char *name)
 {
     int found = -1;
     for (int i = 0; i < COMMANDS; i++)
-        if (strcmp(commands[i].text.name, name) == 0)
+        if (strcmp(command_text(i)->name, name) == 0)
             return i;
     for (int i = 0; i < COMMANDS; i++)
-        if (strncmp(commands[i].text.name, name, strlen(name)) == 0)
+        if (strncmp(command_text(i)->name, name, strlen(name)) == 0)
             found = found == -1 ? i : -2;
     return found;
 }
@@ -263,7 +255,7 @@ static void say_unknown(struct loop *l, const char *name)
     const char *nearest = "";
     int least = 1000;
     for (int i = 0; i < COMMANDS + ACTION_COUNT; i++) {
-        const char *other = i < COMMANDS ? commands[i].text.name : action_text(i - COMMANDS)->name;
+        const char *other = i < COMMANDS ? command_text(i)->name : action_text(i - COMMANDS)->name;
         const int distance = word_distance(name, other);
         if (distance < least) {
             least = distance;
@@ -291,8 +283,8 @@ void command_line_run(struct loop *l, const char *line)
         return;
     const enum action a = find_action(text);
     const int exact = find_command(text);
-    if (exact >= 0 && (a == ACTION_NONE || strcmp(commands[exact].text.name, text) == 0))
-        commands[exact].run(l, argument);
+    if (exact >= 0 && (a == ACTION_NONE || strcmp(command_text(exact)->name, text) == 0))
+        functions[exact](l, argument);
     else if (a != ACTION_NONE && *argument)
         say(l, "'%s' takes no argument", text);
     else if (a != ACTION_NONE)
@@ -307,7 +299,8 @@ int commands_write_docs(FILE *out)
 {
     fputs(
         "# Commands behind `:`\n\n"
-        "Generated from `tui/commands.def` by `make docs`. `:` opens a line at the bottom of the screen. Tab completes "
+        "Generated from `tui/keys/commands.def` by `make docs`. `:` opens a line at the bottom of the screen. Tab "
+        "completes "
         "commands, views, channels, conditions, keys of the scenario and files, and goes on through the list it shows; "
         "Up and Down recall earlier lines; Esc, C-c or C-g leave. Editing: Home, End, C-a, C-e, C-w, C-u, C-k. The "
         "name "
@@ -316,7 +309,7 @@ int commands_write_docs(FILE *out)
         "| command | what it does |\n| --- | --- |\n",
         out);
     for (int i = 0; i < COMMANDS; i++) {
-        const struct command_text *text = &commands[i].text;
+        const struct command_text *text = command_text(i);
         fprintf(out, "| `:%s%s%s` | %s |\n", text->name, text->arguments[0] ? " " : "", text->arguments, text->help);
     }
     fputs(

@@ -2,26 +2,9 @@
 #ifndef TUI_COMMANDS_H
 #define TUI_COMMANDS_H
 
+#include "tui/keys/actions.h"
 #include "tui/prompt.h"
 #include <stdio.h>
-
-enum completion {
-    COMPLETE_NOTHING,
-    COMPLETE_PLACE,
-    COMPLETE_VIEW,
-    COMPLETE_STOP,
-    COMPLETE_KEY,
-    COMPLETE_FILE,
-    COMPLETE_WORD
-};
-
-struct command_text {
-    const char *name, *arguments, *help;
-    enum completion completion;
-};
-
-/* The i-th command; NULL: there are no more. Help, completion and docs/prompt.md are made from them. */
-const struct command_text *command_text(int i);
 
 struct loop;
 /* Does what a line says; s->message says what came of it where the screen does not show it. */

@@ -1,9 +1,9 @@
 /* What Tab offers in a `:` line: words of the tables, and files. */
-#include "tui/actions.h"
 #include "tui/commands.h"
+#include "tui/keys/actions.h"
 #include "tui/loop_state.h"
 
-#include "scenarios/keys.h"
+#include "engine/scenario/keys.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "tui/config.h"
 
-#include "tui/actions.h"
-#include "tui/view.h"
+#include "tui/keys/actions.h"
+#include "tui/views/view.h"
 #include <errno.h>
 #include <ini.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define TUI_CONFIG_H
 
 #include "engine/base/err.h"
-#include "tui/theme.h"
+#include "tui/screen/theme.h"
 #include <stdio.h>
 
 enum setting {

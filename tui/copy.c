@@ -1,6 +1,6 @@
 #include "tui/copy.h"
 
-#include "tui/panels.h"
+#include "tui/views/panels.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TUI_COPY_H
 #define TUI_COPY_H
 
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 struct copy_source {
     const struct session *session;

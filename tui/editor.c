@@ -1,7 +1,9 @@
 #include "tui/editor.h"
 
-#include "tui/panels.h"
-#include "tui/term.h"
+#include "tui/keys/actions.h"
+
+#include "tui/screen/term.h"
+#include "tui/views/panels.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,8 +161,10 @@ void editor_open_source(struct session *s)
         editor_open(s, file, editor_line(file, s->trace ? trace_source(s->trace, file) : NULL, line));
 }
 
-int editor_write_docs(FILE *out)
+int keys_write_docs(FILE *out)
 {
+    if (actions_write_docs(out))
+        return -1;
     fputs("\nThe editor is `VISUAL`, else `EDITOR`, else vi; either may hold arguments (`code --wait`, `emacs -nw`). "
           "It is told the place as the table says; one that is not in it is given the file alone.\n\n"
           "| editor | arguments |\n| --- | --- |\n",

@@ -26,6 +26,6 @@ int editor_line(const char *file, const char *text, int line);
 void editor_open(struct session *s, const char *file, int line);
 /* At the event or the probe's line where the source stands, else at the kernel's first line. */
 void editor_open_source(struct session *s);
-int editor_write_docs(FILE *out); /* the table, for docs/keys.md */
+int keys_write_docs(FILE *out); /* docs/keys.md: the keys, then the editors; 0, or -1 where writing fails */
 
 #endif

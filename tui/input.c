@@ -2,9 +2,9 @@
 #include "engine/session/rounding_look.h"
 #include "tui/commands.h"
 #include "tui/copy.h"
-#include "tui/looks.h"
 #include "tui/loop_state.h"
-#include "tui/term.h"
+#include "tui/screen/term.h"
+#include "tui/views/looks.h"
 #include <stdio.h>
 #include <string.h>
 

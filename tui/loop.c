@@ -4,11 +4,11 @@
 #include "engine/base/file_map.h"
 #include "engine/base/text.h"
 #include "engine/session/rounding_look.h"
-#include "tui/clock.h"
-#include "tui/looks.h"
 #include "tui/loop_state.h"
-#include "tui/panels.h"
-#include "tui/term.h"
+#include "tui/screen/clock.h"
+#include "tui/screen/term.h"
+#include "tui/views/looks.h"
+#include "tui/views/panels.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

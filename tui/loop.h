@@ -3,7 +3,7 @@
 #define TUI_LOOP_H
 
 #include "engine/session/session.h"
-#include "tui/theme.h"
+#include "tui/screen/theme.h"
 
 /* What is remembered of a file: where the user left it. */
 struct tui_place {

@@ -1,7 +1,7 @@
 /* The mouse: a click goes to what it is on, a second one on the same place opens it, the wheel steps or scrolls, the
    line between the overview's sides can be drawn. */
 #include "tui/loop_state.h"
-#include "tui/term.h"
+#include "tui/screen/term.h"
 
 #define WHEEL_LINES 3 /* of text */
 

@@ -2,13 +2,13 @@
 #ifndef TUI_LOOP_STATE_H
 #define TUI_LOOP_STATE_H
 
-#include "tui/actions.h"
-#include "tui/hits.h"
+#include "tui/keys/actions.h"
 #include "tui/notes.h"
 #include "tui/prompt.h"
 #include "tui/save.h"
+#include "tui/screen/hits.h"
 #include "tui/search.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 #define MAX_BACK 8
 

@@ -1,6 +1,6 @@
 #include "tui/notes.h"
 
-#include "tui/text_flow.h"
+#include "tui/screen/text_flow.h"
 #include <stdarg.h>
 #include <stdio.h>
 

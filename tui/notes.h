@@ -2,7 +2,7 @@
 #ifndef TUI_NOTES_H
 #define TUI_NOTES_H
 
-#include "tui/canvas.h"
+#include "tui/screen/canvas.h"
 
 enum { NOTES_MAX = 60, NOTE_BYTES = 256 };
 

@@ -1,7 +1,7 @@
 #include "tui/prompt.h"
 
 #include "engine/base/utf8.h"
-#include "tui/actions.h"
+#include "tui/keys/actions.h"
 #include <stdio.h>
 #include <string.h>
 

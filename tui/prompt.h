@@ -2,7 +2,7 @@
 #ifndef TUI_PROMPT_H
 #define TUI_PROMPT_H
 
-#include "tui/canvas.h"
+#include "tui/screen/canvas.h"
 
 enum { PROMPT_BYTES = 256, PROMPT_HISTORY = 64, CANDIDATES_MAX = 128 };
 

@@ -2,7 +2,7 @@
 #ifndef TUI_RECENT_H
 #define TUI_RECENT_H
 
-#include "engine/session/cursor.h"
+#include "engine/cursor/cursor.h"
 
 #define RECENT_MAX 20
 

@@ -2,7 +2,7 @@
 #ifndef TUI_SEARCH_H
 #define TUI_SEARCH_H
 
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 struct search {
     char text[128];    /* small letters match capitals as well */

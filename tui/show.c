@@ -1,9 +1,9 @@
 #include "tui/show.h"
 
-#include "tui/clock.h"
-#include "tui/layout.h"
-#include "tui/svg.h"
-#include "tui/view.h"
+#include "tui/screen/clock.h"
+#include "tui/screen/svg.h"
+#include "tui/views/layout.h"
+#include "tui/views/view.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ const char *const *tui_view_names(void)
 {
     static const char *const names[] = {
 #define VIEW(id, name, title, draw, lines, start) name,
-#include "tui/views.def"
+#include "tui/views/views.def"
 #undef VIEW
         NULL};
     return names;

@@ -3,7 +3,7 @@
 #define TUI_SHOW_H
 
 #include "engine/session/session.h"
-#include "tui/theme.h"
+#include "tui/screen/theme.h"
 #include <stdio.h>
 
 /* Writes one view as text, as it stands on a screen of cols x rows. ERR_USAGE: no such view (the message names them)

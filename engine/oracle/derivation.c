@@ -9,7 +9,7 @@
 #include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

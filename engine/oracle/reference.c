@@ -7,7 +7,7 @@
 #include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 #include <float.h>
 #include <limits.h>
 #include <stdlib.h>

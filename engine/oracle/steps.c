@@ -1,7 +1,7 @@
 #include "engine/oracle/steps.h"
 
 #include "engine/oracle/schedule.h"
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 #include <stdlib.h>
 
 static int any_visit_seen(const struct oracle_case *c)

@@ -1,6 +1,6 @@
 #include "engine/session/change.h"
 
-#include "engine/session/isolation.h"
+#include "engine/study/isolation.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Stepping from one root of NaN or infinity to the next, and the softmax state that views show. */
-#include "engine/session/onset.h"
 #include "engine/session/session.h"
-#include "engine/session/states.h"
+#include "engine/verdict/onset.h"
+#include "engine/verdict/states.h"
 #include <stdio.h>
 
 static int stay(struct session *s, const char *why)

@@ -1,8 +1,8 @@
 #include "engine/session/look.h"
 
-#include "engine/session/rounding.h"
 #include "engine/session/rounding_look.h"
 #include "engine/session/work.h"
+#include "engine/study/rounding.h"
 #include <stdio.h>
 
 static void wake(void *ctx)

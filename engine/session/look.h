@@ -3,8 +3,8 @@
 #ifndef SESSION_LOOK_H
 #define SESSION_LOOK_H
 
-#include "engine/session/laboratory.h"
 #include "engine/session/session.h"
+#include "engine/study/laboratory.h"
 
 /* wanted: set of LABORATORY_*; of the comparison that of the cursor's slot. Nothing happens without a run that has
    ended. To be asked again whenever the cursor moves: what is there already is not made again. */

@@ -2,8 +2,8 @@
 #ifndef SESSION_ROUNDING_LOOK_H
 #define SESSION_ROUNDING_LOOK_H
 
-#include "engine/session/rounding.h"
 #include "engine/session/session.h"
+#include "engine/study/rounding.h"
 
 /* Begins a scan of the shown run where there is none yet; negate: one with runs of negated inputs, whatever was there.
    -1: s->message says why not. */

@@ -1,7 +1,7 @@
 #include "engine/session/runs.h"
 
-#include "engine/session/reports.h"
 #include "engine/session/session.h"
+#include "engine/verdict/reports.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #define SESSION_RUNS_H
 
 #include "engine/base/err.h"
-#include "engine/session/judgement.h"
-#include "scenarios/scenario.h"
+#include "engine/scenario/scenario.h"
+#include "engine/verdict/judgement.h"
 #include <time.h>
 
 enum { RUNS_MAX = 8, RUN_NAME_BYTES = 40 };

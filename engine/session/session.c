@@ -1,14 +1,14 @@
 #include "engine/session/session.h"
 
 #include "engine/base/text.h"
-#include "engine/runners/stamps.h"
+#include "engine/child/stamps.h"
 #include "engine/session/look.h"
-#include "engine/session/onset.h"
-#include "engine/session/reports.h"
 #include "engine/session/rerun.h"
 #include "engine/session/show_run.h"
 #include "engine/session/step.h"
 #include "engine/session/work.h"
+#include "engine/verdict/onset.h"
+#include "engine/verdict/reports.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,18 +5,18 @@
 #define SESSION_SESSION_H
 
 #include "engine/base/err.h"
-#include "engine/oracle/invariants.h"
-#include "engine/runners/runner.h"
+#include "engine/build/runner.h"
+#include "engine/cursor/cursor.h"
+#include "engine/cursor/jumps.h"
+#include "engine/cursor/operands.h"
+#include "engine/cursor/pins.h"
+#include "engine/cursor/seek.h"
+#include "engine/oracle/nonfinite/invariants.h"
+#include "engine/scenario/keys.h"
 #include "engine/session/change.h"
-#include "engine/session/cursor.h"
-#include "engine/session/isolation.h"
-#include "engine/session/judgement.h"
-#include "engine/session/jumps.h"
-#include "engine/session/operands.h"
-#include "engine/session/pins.h"
 #include "engine/session/runs.h"
-#include "engine/session/seek.h"
-#include "scenarios/keys.h"
+#include "engine/study/isolation.h"
+#include "engine/verdict/judgement.h"
 
 enum phase {
     PHASE_IDLE,

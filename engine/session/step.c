@@ -1,8 +1,8 @@
 /* The cursor: stepping over stages, heads, tiles and elements as they lie beside each other. */
 #include "engine/session/step.h"
 
-#include "engine/session/case.h"
 #include "engine/session/work.h"
+#include "engine/verdict/case.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A command line that makes the shown run again. */
 #include "engine/base/utf8.h"
-#include "engine/runners/cache.h"
+#include "engine/build/cache.h"
 #include "engine/session/session.h"
 #include <stdbool.h>
 #include <stdio.h>

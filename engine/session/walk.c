@@ -1,7 +1,7 @@
 /* The cursor in the kernel's own execution order: over bad places, steps, kv steps, elements; and to stop conditions.
  */
-#include "engine/session/reports.h"
 #include "engine/session/step.h"
+#include "engine/verdict/reports.h"
 
 #include <stdio.h>
 #include <stdlib.h>

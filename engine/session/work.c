@@ -1,9 +1,9 @@
 #include "engine/session/work.h"
 
 #include "engine/base/file_map.h"
-#include "engine/session/measure.h"
-#include "engine/session/onset.h"
+#include "engine/run/measure.h"
 #include "engine/session/work_parts.h"
+#include "engine/verdict/onset.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

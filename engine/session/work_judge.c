@@ -1,9 +1,9 @@
 #include "engine/session/work_parts.h"
 
 #include "engine/base/file_map.h"
-#include "engine/session/masks.h"
-#include "engine/session/onset.h"
-#include "engine/session/states.h"
+#include "engine/verdict/masks.h"
+#include "engine/verdict/onset.h"
+#include "engine/verdict/states.h"
 #include <stdlib.h>
 
 static int take(struct work *w, int slot)

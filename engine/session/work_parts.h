@@ -5,8 +5,8 @@
 #include "engine/session/work.h"
 
 #include "engine/base/pool.h"
-#include "engine/session/feed.h"
-#include "engine/session/record.h"
+#include "engine/run/feed.h"
+#include "engine/run/record.h"
 #include <pthread.h>
 
 struct work {

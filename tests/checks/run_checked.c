@@ -8,7 +8,7 @@
    with each. Several shapes may follow each other, each with keys of a scenario of its own; types that are not among
    them are the kernel's own.
  */
-#include "engine/session/record.h"
+#include "engine/run/record.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -207,7 +207,7 @@ class Terminal(unittest.TestCase):
         direct = re.compile(r"\b(?:stdout|stderr)\b|(?<![\w.>])(?:v?printf|puts|putchar|putchar_unlocked|perror|psignal|"
                             r"v?dprintf|v?warnx?|v?errx?|error)\s*\(|\bwrite\s*\(\s*(?:1|2|STD\w+_FILENO)\b|/dev/tty")
         comment = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
-        allowed = re.compile(r"engine/base/(text|json_memory)\.c|tui/term(_signals)?\.c|engine/runners/(debuggee|cpu|gpu)/.*")
+        allowed = re.compile(r"engine/base/(text|json_memory)\.c|tui/screen/term(_signals)?\.c|engine/(child/debuggee|simt|gpu)/.*")
         seen, found = 0, []
         for folder in ("cli", "tui", "engine", "probes", "scenarios"):
             for path in sorted((ROOT / folder).rglob("*.[ch]")):

@@ -1,6 +1,6 @@
 /* A trace made of what the input says: problem, plan, conventions, types, values with NaN, stamps, texts and events. It
    is saved, and opened as any other. */
-#include "probes/conventions.h"
+#include "engine/trace/conventions.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

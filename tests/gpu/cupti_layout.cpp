@@ -1,7 +1,7 @@
 /* Our part of CUPTI's interface against CUPTI's own headers: sizes, places, numbers. It only has to compile. */
 #include <cstddef>
 
-#include "engine/runners/gpu/cupti.h"
+#include "engine/gpu/cupti.h"
 
 #include <cuda.h>
 #include <cupti_activity.h>

@@ -1,12 +1,12 @@
 /* Which of the counters' metrics CUPTI knows for each chip of compute capability 8.0 to 12.0; no device is needed. A
    line for each chip: its name and the metrics it has. Exits 77 where there is no libcupti. */
-#include "engine/runners/gpu/cupti.h"
+#include "engine/gpu/cupti.h"
 
 #include <stdio.h>
 
 static const char *const metrics[] = {
 #define COUNTER(field, factor, metric) metric,
-#include "engine/runners/gpu/counters.def"
+#include "engine/gpu/counters.def"
 #undef COUNTER
 };
 

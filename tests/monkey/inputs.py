@@ -45,8 +45,8 @@ def keys():
 
 
 KEYS = keys()
-VIEWS = re.findall(r'^VIEW\(\w+, "(\w+)"', (ROOT / "tui/views.def").read_text(encoding="utf-8"), re.M)
-COMMANDS = re.findall(r'^COMMAND\("([\w-]+)"', (ROOT / "tui/commands.def").read_text(encoding="utf-8"), re.M)
+VIEWS = re.findall(r'^VIEW\(\w+, "(\w+)"', (ROOT / "tui/views/views.def").read_text(encoding="utf-8"), re.M)
+COMMANDS = re.findall(r'^COMMAND\("([\w-]+)"', (ROOT / "tui/keys/commands.def").read_text(encoding="utf-8"), re.M)
 assert len(VIEWS) > 10 and len(COMMANDS) > 5
 
 

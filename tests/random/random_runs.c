@@ -3,8 +3,8 @@
    a third as large; KEY=VALUE fixes what the kernel can not take otherwise. One session serves all runs, so the kernel
    is built once and its process stays warm. A run that is not clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
+#include "engine/scenario/keys.h"
 #include "engine/session/session.h"
-#include "scenarios/keys.h"
 
 #include <stdarg.h>
 #include <stdio.h>

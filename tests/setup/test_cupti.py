@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is called of CUPTI is declared anew in engine/runners/gpu/cupti.h. Where CUPTI's own headers are, they agree;
+"""What is called of CUPTI is declared anew in engine/gpu/cupti.h. Where CUPTI's own headers are, they agree;
 where its library is, it takes those structures and knows the counters' metrics."""
 
 import os
@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import tap  # noqa: E402
 
-SOURCES = ("tests/gpu/cupti_metrics.c", "engine/runners/gpu/cupti.c", "engine/base/err.c")
+SOURCES = ("tests/gpu/cupti_metrics.c", "engine/gpu/cupti.c", "engine/base/err.c")
 
 
 def include_folders():
@@ -64,7 +64,7 @@ class Cupti(unittest.TestCase):
             self.skipTest(done.stdout.strip())
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         counters = re.findall(r'^COUNTER\((\w+), [\d.]+, "(\S+)"\)$',
-                              (ROOT / "engine/runners/gpu/counters.def").read_text(encoding="utf-8"), re.MULTILINE)
+                              (ROOT / "engine/gpu/counters.def").read_text(encoding="utf-8"), re.MULTILINE)
         self.assertGreater(len(counters), 3)
         for line in done.stdout.splitlines():
             chip, *metrics = line.split()

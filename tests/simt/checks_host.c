@@ -1,7 +1,7 @@
 /* Runs one case of checks.cu on an input and an output array, and prints what is reported, a line each. */
 #include "engine/base/dtype.h"
-#include "engine/runners/cpu/report.h"
-#include "engine/runners/cpu/simt.h"
+#include "engine/simt/report.h"
+#include "engine/simt/simt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Runs one case of a .cu of this folder and prints what the executor reports, a line each. */
-#include "engine/runners/cpu/simt.h"
+#include "engine/simt/simt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #ifndef TEST_CAUSE_GRADE_H
 #define TEST_CAUSE_GRADE_H
 
+#include "engine/oracle/causes/causes.h"
 #include "tests/unit/cause_outcome.h"
 
 enum {

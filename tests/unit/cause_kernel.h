@@ -5,7 +5,7 @@
 
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/oracle.h"
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #ifndef TEST_CAUSE_OUTCOME_H
 #define TEST_CAUSE_OUTCOME_H
 
+#include "engine/oracle/causes/causes.h"
 #include "tests/unit/cause_kernel.h"
 #include <stdio.h>
 

@@ -4,9 +4,9 @@
 #define UNIT_FIXTURE_SESSION_H
 
 #include "engine/session/look.h"
-#include "engine/session/reports.h"
 #include "engine/session/session.h"
 #include "engine/session/work.h"
+#include "engine/verdict/reports.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define UNIT_GOLDEN_SCREEN_H
 
 #include "tests/unit/fixture_session.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 #include <setjmp.h>
 #include <stdarg.h>
 

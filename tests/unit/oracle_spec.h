@@ -6,7 +6,7 @@
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/product.h"
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "engine/base/format.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/fingerprint.h"
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 #include "tests/unit/fixture_scratch.h"
 #include <math.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/fingerprint.h"
-#include "engine/oracle/rounding_bias.h"
+#include "engine/oracle/rounding_bias/rounding_bias.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #ifndef TEST_SMALL_TRACE_H
 #define TEST_SMALL_TRACE_H
 
-#include "probes/conventions.h"
-#include "probes/trace.h"
+#include "engine/trace/conventions.h"
+#include "engine/trace/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "engine/runners/assertion.h"
+#include "engine/build/assertion.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Attribution of an output's error: runs whose only fault is known by construction. */
-#include "engine/oracle/attribution.h"
 #include "engine/oracle/bound.h"
-#include "engine/oracle/flow.h"
-#include "engine/oracle/formats.h"
+#include "engine/oracle/quantization/attribution.h"
+#include "engine/oracle/quantization/flow.h"
+#include "engine/oracle/quantization/formats.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/session/bounded.h"
+#include "engine/run/bounded.h"
 #include "engine/session/session.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "engine/runners/cache.h"
-#include "engine/runners/runner.h"
+#include "engine/build/cache.h"
+#include "engine/build/runner.h"
 #include "tests/unit/temporary.h"
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* The checked build: every case of tests/simt/checks.cu is found at its lines, and what is nearly wrong is silent; with
    clang++ where there is one, and with g++. */
-#include "engine/runners/cpu/flags.h"
-#include "engine/runners/cpu/link_stub.h"
-#include "engine/runners/cpu/simt.h"
-#include "engine/runners/scan.h"
+#include "engine/build/flags.h"
+#include "engine/build/link_stub.h"
+#include "engine/build/scan.h"
+#include "engine/simt/simt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #define DIR "build/test-checks"
 #define SOURCE "tests/simt/checks.cu"
 #define HELPERS "tests/simt/checks_helpers.h"
-#define INCLUDE "engine/runners/cpu/include"
+#define INCLUDE "engine/simt/include"
 
 static struct build {
     const char *compiler;

@@ -7,11 +7,11 @@
 
 #include <cmocka.h>
 
-#include "engine/runners/child.h"
-#include "engine/runners/process.h"
-#include "engine/runners/runner.h"
-#include "engine/runners/stamps.h"
-#include "probes/live.h"
+#include "engine/build/process.h"
+#include "engine/build/runner.h"
+#include "engine/child/child.h"
+#include "engine/child/stamps.h"
+#include "engine/trace/live.h"
 #include "tests/unit/temporary.h"
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
    what its probes recorded. */
 #include "engine/base/format.h"
 #include "engine/base/quantise.h"
-#include "engine/session/output_error.h"
-#include "scenarios/keys.h"
+#include "engine/run/output_error.h"
+#include "engine/scenario/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

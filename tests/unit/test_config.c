@@ -1,8 +1,8 @@
 /* The configuration file: what it sets, and what is said of each mistake in it. */
 #include "tests/unit/temporary.h"
-#include "tui/actions.h"
 #include "tui/config.h"
-#include "tui/view.h"
+#include "tui/keys/actions.h"
+#include "tui/views/view.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

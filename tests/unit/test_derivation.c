@@ -4,10 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "engine/cursor/operands.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
-#include "engine/session/case.h"
-#include "engine/session/operands.h"
+#include "engine/verdict/case.h"
 #include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>

@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "engine/session/difference.h"
-#include "engine/session/feed.h"
-#include "engine/session/judgement.h"
-#include "scenarios/scenario.h"
+#include "engine/run/feed.h"
+#include "engine/scenario/scenario.h"
+#include "engine/study/difference.h"
+#include "engine/verdict/judgement.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

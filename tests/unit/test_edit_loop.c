@@ -1,5 +1,5 @@
 /* Edit, save, see what changed: the program on a terminal, a copied kernel, and an editor that is a script. */
-#include "engine/runners/runner.h"
+#include "engine/build/runner.h"
 #include "tests/unit/screen.h"
 #include "tests/unit/temporary.h"
 #include <setjmp.h>

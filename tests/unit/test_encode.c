@@ -1,7 +1,7 @@
 /* Inputs as codes: which elements share a scale, where it stands, in either layout and with tails. */
 #include "engine/base/format.h"
 #include "engine/base/quantise.h"
-#include "scenarios/scenario.h"
+#include "engine/scenario/scenario.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "engine/oracle/fingerprint.h"
-#include "engine/session/exactness.h"
 #include "engine/session/session.h"
+#include "engine/verdict/exactness.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@
 
 #include "engine/base/dtype.h"
 #include "engine/base/pool.h"
-#include "scenarios/normal.h"
-#include "scenarios/scenario.h"
+#include "engine/scenario/normal.h"
+#include "engine/scenario/scenario.h"
 
 #include <math.h>
 #include <stdlib.h>

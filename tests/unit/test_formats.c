@@ -2,7 +2,7 @@
 #include "engine/base/format.h"
 #include "engine/base/quantise.h"
 #include "engine/oracle/codes.h"
-#include "engine/oracle/formats.h"
+#include "engine/oracle/quantization/formats.h"
 
 #include <math.h>
 #include <setjmp.h>

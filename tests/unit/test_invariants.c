@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "engine/oracle/bound.h"
-#include "engine/oracle/invariants.h"
+#include "engine/oracle/nonfinite/invariants.h"
 #include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>

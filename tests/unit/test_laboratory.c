@@ -1,8 +1,8 @@
 /* The laboratory on real runs of kernels on the CPU: formats, comparison and attribution, predictions against what the
    same formats measure. */
 #include "engine/oracle/codes.h"
+#include "engine/run/output_error.h"
 #include "engine/session/look.h"
-#include "engine/session/output_error.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The laboratory's views on recorded runs, as text against tests/screens/; UPDATE_GOLDEN=1 writes those files anew.
    Runs in the repository's root. */
-#include "tui/looks.h"
-#include "tui/view.h"
+#include "tui/views/looks.h"
+#include "tui/views/view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

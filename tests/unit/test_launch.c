@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/base/occupancy.h"
-#include "probes/launch.h"
+#include "engine/trace/launch.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Layouts of thousands of random problems, held against a model that knows nothing of layout.c: bytes marked one by
  * one. */
-#include "probes/layout.h"
+#include "engine/trace/layout.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "tui/layout.h"
+#include "tui/views/layout.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

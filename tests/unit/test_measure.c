@@ -7,13 +7,13 @@
 
 #include <cmocka.h>
 
-#include "engine/runners/child.h"
-#include "engine/session/budget.h"
-#include "engine/session/launch_words.h"
-#include "engine/session/measure.h"
-#include "engine/session/output_error.h"
-#include "probes/conventions.h"
-#include "scenarios/scenario.h"
+#include "engine/child/child.h"
+#include "engine/run/budget.h"
+#include "engine/run/launch_words.h"
+#include "engine/run/measure.h"
+#include "engine/run/output_error.h"
+#include "engine/scenario/scenario.h"
+#include "engine/trace/conventions.h"
 #include "tests/unit/temporary.h"
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "engine/session/rounding_look.h"
 #include "engine/session/session.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>

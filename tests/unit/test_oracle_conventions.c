@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "engine/oracle/schedule.h"
-#include "probes/conventions.h"
+#include "engine/trace/conventions.h"
 #include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "engine/oracle/flow.h"
-#include "engine/oracle/invariants.h"
-#include "engine/oracle/onset.h"
+#include "engine/oracle/nonfinite/invariants.h"
+#include "engine/oracle/nonfinite/onset.h"
+#include "engine/oracle/quantization/flow.h"
 #include "tests/unit/fixture_scratch.h"
 #include "tests/unit/test_oracle_kernel.h"
 #include <cmocka.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/base/philox.h"
-#include "scenarios/scenario.h"
+#include "engine/scenario/scenario.h"
 
 #include <stdio.h>
 #include <stdlib.h>

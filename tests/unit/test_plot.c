@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "tui/plot.h"
+#include "tui/screen/plot.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

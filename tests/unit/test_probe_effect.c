@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "engine/session/probe_effect.h"
 #include "engine/session/session.h"
+#include "engine/study/probe_effect.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* attnscope.h: what probes write on the CPU, what they refuse to write, how the builder finds them, and that a release
    build for the GPU is the same machine code as without them. Compilers are run from the repository's root. */
-#include "probes/live.h"
-#include "probes/trace.h"
+#include "engine/trace/live.h"
+#include "engine/trace/trace.h"
 #include "tests/unit/temporary.h"
 
 #include <dlfcn.h>

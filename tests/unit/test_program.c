@@ -1,5 +1,5 @@
 /* The program itself on a terminal: built kernel, real run, keys, and the way out. */
-#include "engine/runners/runner.h"
+#include "engine/build/runner.h"
 #include "tests/unit/screen.h"
 #include "tests/unit/temporary.h"
 #include <setjmp.h>

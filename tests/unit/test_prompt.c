@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/base/utf8.h"
-#include "tui/actions.h"
+#include "tui/keys/actions.h"
 #include "tui/prompt.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "engine/runners/ptx.h"
-#include "engine/runners/scan.h"
+#include "engine/build/ptx.h"
+#include "engine/build/scan.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "engine/runners/diagnose.h"
-#include "engine/runners/scan.h"
+#include "engine/build/diagnose.h"
+#include "engine/build/scan.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +168,7 @@ static void test_foreign_lines(void **state)
     struct scan result;
     struct err err = {0};
     const char *text = "# 1 \"/usr/include/x.h\" 1 3\nasm(\"x\");\n"
-                       "# 1 \"/root/engine/runners/cpu/include/y.h\" 1\nasm(\"y\"); k<<<1>>>;\n"
+                       "# 1 \"/root/engine/simt/include/y.h\" 1\nasm(\"y\"); k<<<1>>>;\n"
                        "# 1 \"<command-line>\"\nasm\n"
                        "# 9 \"my/k.cu\" 3 4\nasm(\"of a system macro\")\n"
                        "# 9 \"my/k.cu\"\n;\n";

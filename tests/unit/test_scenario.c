@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "scenarios/keys.h"
-#include "scenarios/value.h"
+#include "engine/scenario/keys.h"
+#include "engine/scenario/value.h"
 #include "tests/unit/temporary.h"
 
 #include <fcntl.h>

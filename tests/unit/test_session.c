@@ -5,9 +5,9 @@
 
 #include <cmocka.h>
 
-#include "engine/runners/stamps.h"
-#include "engine/session/outcome.h"
+#include "engine/child/stamps.h"
 #include "engine/session/session.h"
+#include "engine/verdict/outcome.h"
 #include "tests/unit/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>

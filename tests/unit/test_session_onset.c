@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/session/onset.h"
 #include "engine/session/session.h"
+#include "engine/verdict/onset.h"
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The CPU executor: builds tests/simt/X.cu as the builder does, without any CUDA, and runs its cases. */
-#include "engine/runners/cpu/flags.h"
-#include "engine/runners/cpu/link_stub.h"
-#include "engine/runners/scan.h"
+#include "engine/build/flags.h"
+#include "engine/build/link_stub.h"
+#include "engine/build/scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #define DIR "build/test-simt"
 #define RUNTIME "build/libdebuggee_cpu.a"
-#define INCLUDE "engine/runners/cpu/include"
+#define INCLUDE "engine/simt/include"
 
 static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned", "ptx", "barriers"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
@@ -535,7 +535,7 @@ static void test_gpu_only_headers_have_stand_ins(void **state)
     (void)state;
     static const char *const patterns[][2] = {
 #define GPU_ONLY(pattern, what) {pattern, what},
-#include "engine/runners/cpu/gpu_only.def"
+#include "engine/build/gpu_only.def"
 #undef GPU_ONLY
     };
     int headers = 0;

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "engine/session/text_diff.h"
+#include "engine/study/text_diff.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Traces: made, attached to as a debuggee does, written to, saved, opened again. */
 #include "engine/base/safetensors.h"
-#include "probes/live.h"
+#include "engine/trace/live.h"
 #include "tests/unit/small_trace.h"
 #include "tests/unit/temporary.h"
 

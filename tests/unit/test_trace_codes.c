@@ -1,7 +1,7 @@
 /* Traces of runs on codes: scales and given values lie beside them, live and saved; files that lie about them. */
-#include "engine/session/unquantised.h"
-#include "probes/live.h"
-#include "probes/trace_store.h"
+#include "engine/run/unquantised.h"
+#include "engine/trace/live.h"
+#include "engine/trace/trace_store.h"
 #include "tests/unit/temporary.h"
 
 #include <fcntl.h>

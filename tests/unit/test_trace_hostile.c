@@ -1,7 +1,7 @@
 /* A saved trace cut short, flipped and rewritten: trace_open refuses it with a sentence, or every accessor stays inside
    the file. Files are memfds, opened by their path below /proc. */
 #include "engine/base/safetensors.h"
-#include "probes/trace.h"
+#include "engine/trace/trace.h"
 #include "tests/unit/temporary.h"
 
 #include <fcntl.h>

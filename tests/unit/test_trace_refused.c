@@ -1,5 +1,5 @@
 /* Traces that can not be made, saved or attached to: each is refused with a sentence, and nothing is left behind. */
-#include "probes/live.h"
+#include "engine/trace/live.h"
 #include "tests/unit/small_trace.h"
 #include "tests/unit/temporary.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/base/pool.h"
-#include "probes/trace_store.h"
+#include "engine/trace/trace_store.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* Every view as text against tests/screens/; UPDATE_GOLDEN=1 writes those files anew. Runs in the repository's root. */
-#include "engine/session/onset.h"
+#include "engine/verdict/onset.h"
 #include "tests/unit/golden_screen.h"
 #include "tui/commands.h"
 #include "tui/loop_state.h"

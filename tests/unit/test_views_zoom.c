@@ -1,8 +1,8 @@
 /* Views of one stage, one tile, one row, one element: what they show at their edges. */
 #include "tests/unit/golden_screen.h"
-#include "tui/actions.h"
 #include "tui/commands.h"
-#include "tui/view_text.h"
+#include "tui/keys/actions.h"
+#include "tui/views/view_text.h"
 
 static void large(const struct session *s, int view, const char *name)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/runners/wire.h"
+#include "engine/base/wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,0 +1,461 @@
+#include "engine/build/build.h"
+
+#include "engine/build/cache.h"
+#include "engine/build/diagnose.h"
+#include "engine/build/inputs.h"
+#include "engine/build/scan.h"
+#include "engine/build/user_files.h"
+#include "engine/scenario/scenario.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CACHE_KEEP 200         /* programs of about 0.6 MB */
+#define CACHE_MIN_AGE_S 3600.0 /* longer than any build and the start behind it */
+
+const char *backend_name(enum backend backend)
+{
+    return backend == BACKEND_GPU ? "gpu" : "cpu";
+}
+
+static void report(const struct build_job *job, const char *what)
+{
+    char phase[256];
+    const struct runner_progress *progress = job->progress;
+    if (!progress || !progress->report)
+        return;
+    const char *slash = strrchr(job->request->kernel, '/');
+    snprintf(phase, sizeof phase, "%s %s", what, slash ? slash + 1 : job->request->kernel);
+    progress->report(progress->ctx, phase, 0, 0);
+}
+
+static void log_lines(const struct build_job *job, const char *said, bool cached)
+{
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
+    char *rest = NULL;
+    size_t lines = 0;
+    if (!job->progress || !job->progress->log || !said)
+        return;
+    char *text = diagnose_words(&names, said);
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest), lines++)
+        job->progress->log(job->progress->ctx, line);
+    if (lines && job->progress->remarks)
+        job->progress->remarks(job->progress->ctx, lines, cached);
+    free(text);
+}
+
+/* Logs what a tool said, and keeps it for the next build that finds the program made. */
+static void take_words(struct build_job *job, const char *said)
+{
+    const size_t n = job->words ? strlen(job->words) : 0, n_said = said ? strlen(said) : 0;
+    char *words = n_said ? realloc(job->words, n + n_said + 1) : NULL;
+    if (words) {
+        memcpy(words + n, said, n_said + 1);
+        job->words = words;
+    }
+    log_lines(job, said, false);
+}
+
+/* A program's words stand beside it. None: nothing was said, or they could not be kept. */
+static void log_cached_words(const struct build_job *job)
+{
+    char path[700], *said = NULL;
+    snprintf(path, sizeof path, "%s" CACHE_WORDS, job->out->program);
+    if (cache_read_text(path, "the compiler's words", &said, NULL) == 0)
+        log_lines(job, said, true);
+    free(said);
+}
+
+/* The source: the user's file, or a patched copy below the cache, at a path that depends on its content alone. */
+static int prepare_source(struct build_job *job, const char *patch, struct err *err)
+{
+    struct build *out = job->out;
+    char *text = NULL, *diff = NULL, *patched = NULL, hex[33], folder[600];
+    if (cache_read_text(job->request->kernel, "the kernel", &text, err))
+        return -1;
+    if (!patch || !*patch) {
+        out->source = text;
+        snprintf(out->source_path, sizeof out->source_path, "%s%s", job->request->kernel[0] == '-' ? "./" : "",
+                 job->request->kernel);
+        return 0;
+    }
+    int failed = cache_read_text(patch, "the patch", &diff, err) || patch_apply(text, diff, patch, &patched, err);
+    free(text);
+    free(diff);
+    if (failed)
+        return -1;
+    out->source = patched;
+    struct cache_key *key = cache_key_new();
+    if (!key)
+        return err_no_memory(err, job->request->kernel, "the patched copy");
+    cache_key_add_text(key, job->request->kernel);
+    cache_key_add_text(key, patched);
+    cache_key_finish(key, hex);
+    const char *slash = strrchr(job->request->kernel, '/'), *name = slash ? slash + 1 : job->request->kernel;
+    snprintf(folder, sizeof folder, "%s/patched-%s", job->paths->cache, hex);
+    int n = snprintf(out->source_path, sizeof out->source_path, "%s/%s", folder, name);
+    if (n < 0 || (size_t)n >= sizeof out->source_path)
+        return err_set(err, ERR_SYSTEM, folder, "the path of the patched copy is too long");
+    return cache_write_text(folder, name, patched, err);
+}
+
+void build_add(struct build_job *job, const char *argument)
+{
+    if (job->n_arguments < BUILD_ARGUMENTS_MAX - 8) /* room for what -E, -c and the link add */
+        job->arguments[job->n_arguments++] = argument;
+}
+
+void build_add_path(struct build_job *job, const char *format, ...)
+{
+    char *flag = job->flags[job->n_flags++];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(flag, BUILD_FLAG_MAX, format, args);
+    va_end(args);
+    build_add(job, flag);
+}
+
+static int add_defines(struct build_job *job, struct err *err)
+{
+    const char *define = job->request->define ? job->request->define : "";
+    char *rest = NULL;
+    if (strlen(define) >= sizeof job->define)
+        return err_set(err, ERR_INPUT, job->request->kernel, "its macros take more than %zu bytes",
+                       sizeof job->define - 1);
+    memcpy(job->define, define, strlen(define) + 1);
+    for (char *macro = strtok_r(job->define, " ", &rest); macro; macro = strtok_r(NULL, " ", &rest)) {
+        build_add(job, "-D");
+        build_add(job, macro);
+    }
+    return 0;
+}
+
+static void collect_arguments(struct build_job *job)
+{
+    static const char *const modes[] = {"-DASC_MODE=0", "-DASC_MODE=1", "-DASC_MODE=2"};
+    const char *root = job->paths->root;
+    build_add(job, job->compiler);
+    job->tools->add_arguments(job);
+    build_add(job, modes[job->request->probes]);
+    build_add(job, "-DASC_REGISTER=1");
+    /* Only where it changes anything, or every shape would be a build of its own. */
+    if (job->request->head_dim > 0 && strstr(job->out->source, "asc_built_for")) {
+        build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);
+        build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
+    }
+    build_add_path(job, "-I%s/probes", root);
+    build_add_path(job, "-I%s", root);
+}
+
+/* Runs the compiler with the job's arguments and these, NULL-terminated. */
+static int compile(struct build_job *job, const char *const *more, struct process_output *output, struct err *err)
+{
+    const char *argv[BUILD_ARGUMENTS_MAX + 8];
+    int n = 0;
+    for (; n < job->n_arguments; n++)
+        argv[n] = job->arguments[n];
+    while (*more)
+        argv[n++] = *more++;
+    argv[n] = NULL;
+    return process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, output, err);
+}
+
+static void tell_files(const struct build_job *job, const char *text)
+{
+    const char *own[] = {job->own[0], job->own[1], NULL};
+    if (job->progress && job->progress->reads)
+        user_files_tell(text, own, job->progress->reads, job->progress->ctx);
+}
+
+/* The compiler's own name and version, so that another one is another build. */
+static int compiler_version(const struct build_job *job, struct process_output *output, struct err *err)
+{
+    const char *const argv[] = {job->compiler, "--version", NULL};
+    errno = 0;
+    if (process_capture(argv, 10, job->progress, output, err))
+        return errno == ENOENT ? err_set(err, ERR_SYSTEM, job->compiler, "%s", job->tools->missing) : -1;
+    if (output->status) {
+        process_output_free(output);
+        return err_set(err, ERR_SYSTEM, job->compiler, "the compiler does not work: `%s --version` failed",
+                       job->compiler);
+    }
+    return 0;
+}
+
+static int preprocess(struct build_job *job, struct process_output *output, struct err *err)
+{
+    const char *more[8];
+    int n = 0;
+    for (const char *const *argument = job->tools->preprocess; *argument && n < 6; argument++)
+        more[n++] = *argument;
+    more[n++] = job->out->source_path;
+    more[n] = NULL;
+    if (compile(job, more, output, err))
+        return -1;
+    if (output->out)
+        tell_files(job, output->out); /* of one that failed as far as it came */
+    if (output->status == 0)
+        return 0;
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
+    diagnose_compiler(&names, output->err, err);
+    process_output_free(output);
+    return -1;
+}
+
+static int scan(struct build_job *job, const char *text, struct err *err)
+{
+    const char *own[] = {job->own[0], job->own[1], NULL};
+    struct scan result = {.own_folders = own,
+                          .compiled_path = job->out->source_path,
+                          .user_path = job->request->kernel,
+                          .gpu_only_allowed = !job->tools->scan_gpu_only};
+    if (scan_preprocessed(&result, text, err))
+        return -1;
+    job->out->sites = result.sites;
+    job->out->n_sites = result.n_sites;
+    job->rewritten = result.rewritten;
+    return 0;
+}
+
+/* What reaches compilers and linkers beside their arguments: of g++ and clang++ (GCC manual, "Environment Variables"),
+   of nvcc (its manual, 4.1.2), and which files are run. */
+static void add_surroundings(const struct build_job *job, struct cache_key *key)
+{
+    static const char *const variables[] = {
+        "CPATH",           "C_INCLUDE_PATH",     "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",         "COMPILER_PATH",
+        "GCC_EXEC_PREFIX", "SOURCE_DATE_EPOCH",  "LD_RUN_PATH",        "CCC_OVERRIDE_OPTIONS", "CUDA_HOME",
+        "CUDA_PATH",       "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",  "NVCC_CCBIN",           "CICC_PATH",
+    };
+    const char *const tools[] = {job->compiler, "g++", "as", "ld", "objcopy"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        cache_key_add_text(key, value ? variables[i] : "");
+        cache_key_add_text(key, value ? value : "");
+    }
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        char identity[900];
+        build_tool_identity(tools[i], identity, sizeof identity);
+        cache_key_add_text(key, identity);
+    }
+}
+
+static int make_key(const struct build_job *job, const struct process_output *text,
+                    const struct process_output *version, char hex[33], struct err *err)
+{
+    const int abi = ASC_ABI_VERSION;
+    struct cache_key *key = cache_key_new();
+    if (!key)
+        return err_no_memory(err, job->request->kernel, "the key of the cache");
+    cache_key_add(key, &abi, sizeof abi);
+    if (job->rewritten)
+        cache_key_add_text(key, job->rewritten);
+    else
+        cache_key_add(key, text->out, text->n_out);
+    cache_key_add(key, version->out, version->n_out);
+    for (int i = 0; i < job->n_arguments; i++)
+        cache_key_add_text(key, job->arguments[i]);
+    for (const char *const *flag = job->tools->link_flags; *flag; flag++)
+        cache_key_add_text(key, *flag);
+    add_surroundings(job, key);
+    int failed = cache_key_add_file(key, job->library, err);
+    cache_key_finish(key, failed ? NULL : hex);
+    return failed;
+}
+
+void build_library_folder(const struct build_job *job, char *flag, size_t size)
+{
+    const char *slash = strrchr(job->library, '/');
+    snprintf(flag, size, "-L%.*s", slash ? (int)(slash - job->library) : 1, slash ? job->library : ".");
+}
+
+int build_run_linker(struct build_job *job, const char *const *argv, struct err *err)
+{
+    struct process_output output;
+    if (process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, &output, err))
+        return -1;
+    int failed = output.status;
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
+    if (failed)
+        diagnose_linker(&names, output.err, err);
+    else
+        take_words(job, output.err);
+    process_output_free(&output);
+    return failed ? -1 : 0;
+}
+
+/* Compiles and links in `work`, then moves the program to its place. */
+static int make_program(struct build_job *job, const char *work, struct err *err)
+{
+    char object[640], program[640];
+    snprintf(object, sizeof object, "%s/kernel.o", work);
+    snprintf(program, sizeof program, "%s/program", work);
+    report(job, "compiling");
+    char rewritten[640];
+    const char *more[] = {"-c", job->out->source_path, "-o", object, NULL, NULL, NULL};
+    struct process_output output;
+    if (job->rewritten) {
+        static const char name[] = "kernel.ii";
+        const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", object, NULL};
+        snprintf(rewritten, sizeof rewritten, "%s/%s", work, name);
+        memcpy(more, preprocessed, sizeof preprocessed);
+        if (cache_write_text(work, name, job->rewritten, err))
+            return -1;
+    }
+    if (compile(job, more, &output, err))
+        return -1;
+    int failed = output.status;
+    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
+    if (failed)
+        diagnose_compiler(&names, output.err, err);
+    else
+        take_words(job, output.err);
+    process_output_free(&output);
+    if (failed)
+        return -1;
+    report(job, "linking");
+    if (job->tools->link(job, object, work, program, err))
+        return -1;
+    char name[200];
+    snprintf(name, sizeof name, "%s" CACHE_WORDS, strrchr(job->out->program, '/') + 1);
+    if (job->words && cache_write_text(job->paths->cache, name, job->words, err))
+        return -1;
+    return cache_keep(program, job->out->program, err);
+}
+
+/* Of all that decides a build and that no file of build_inputs says. -1 without memory. */
+static int make_signature(const struct build_job *job, char hex[33])
+{
+    struct cache_key *key = cache_key_new();
+    if (!key)
+        return -1;
+    cache_key_add_text(key, job->tools->library);
+    cache_key_add_text(key, job->paths->cache);
+    cache_key_add_text(key, job->request->kernel);
+    cache_key_add_text(key, job->out->source_path);
+    cache_key_add_text(key, job->out->source);
+    add_surroundings(job, key);
+    for (int i = 0; i < job->n_arguments; i++)
+        cache_key_add_text(key, job->arguments[i]);
+    cache_key_finish(key, hex);
+    return 0;
+}
+
+/* The last build's answer where nothing has changed since. 0: it must be built. */
+static int take_last(struct build_job *job, const char *signature)
+{
+    const struct build *last = job->request->last;
+    struct build *out = job->out;
+    if (!last || !build_inputs_unchanged(last->inputs, signature) || access(last->program, X_OK) != 0)
+        return 0;
+    struct trace_site *sites = malloc((last->n_sites + 1) * sizeof *sites);
+    if (!sites)
+        return 0;
+    if (last->n_sites)
+        memcpy(sites, last->sites, last->n_sites * sizeof *sites);
+    out->sites = sites;
+    out->n_sites = last->n_sites;
+    memcpy(out->program, last->program, sizeof out->program);
+    out->inputs = build_inputs_copy(last->inputs);
+    out->from_cache = out->unchanged = 1;
+    cache_touch(out->program);
+    return 1;
+}
+
+static int build(struct build_job *job, struct err *err)
+{
+    struct process_output text = {0}, version = {0};
+    char hex[33], signature[33];
+    struct cache_work work;
+    struct timespec began;
+    const int is_signed = make_signature(job, signature) == 0;
+    if (is_signed && take_last(job, signature))
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &began);
+    report(job, "reading");
+    int failed = compiler_version(job, &version, err) || preprocess(job, &text, err) || scan(job, text.out, err) ||
+                 make_key(job, &text, &version, hex, err);
+    job->without_header = !failed && !strstr(text.out, "attnscope.h\"");
+    if (!failed && is_signed)
+        job->out->inputs = build_inputs_new(text.out, job->out->source_path, job->arguments, job->n_arguments,
+                                            job->library, signature, &began);
+    process_output_free(&text);
+    process_output_free(&version);
+    if (failed)
+        return -1;
+    int n = snprintf(job->out->program, sizeof job->out->program, "%s/%s-%s", job->paths->cache, job->base, hex);
+    if (n < 0 || (size_t)n >= sizeof job->out->program)
+        return err_set(err, ERR_SYSTEM, job->paths->cache, "the path of the cache is too long");
+    if (access(job->out->program, X_OK) == 0) {
+        job->out->from_cache = 1;
+        cache_touch(job->out->program);
+        log_cached_words(job);
+        return 0;
+    }
+    if (cache_make_work(job->paths->cache, &work, err))
+        return -1;
+    failed = make_program(job, work.folder, err);
+    cache_drop_work(&work);
+    if (!failed)
+        cache_prune(job->paths->cache, CACHE_KEEP, CACHE_MIN_AGE_S);
+    return failed;
+}
+
+static void set_names(struct build_job *job)
+{
+    const char *slash = strrchr(job->request->kernel, '/');
+    snprintf(job->base, sizeof job->base, "%.100s", slash ? slash + 1 : job->request->kernel);
+    char *dot = strrchr(job->base, '.');
+    if (dot && dot != job->base)
+        *dot = '\0';
+    for (char *c = job->base; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
+            *c = '_';
+    snprintf(job->own[0], sizeof job->own[0], "%s/probes/", job->paths->root);
+    snprintf(job->own[1], sizeof job->own[1], "%s/engine/", job->paths->root);
+}
+
+int build_debuggee(const struct runner_paths *paths, const struct build_request *request,
+                   const struct runner_progress *progress, struct build *out, struct err *err)
+{
+    *out = (struct build){0};
+    if (strlen(request->kernel) > 500)
+        return err_set(err, ERR_INPUT, "", "the path of the kernel is longer than 500 bytes");
+    if (request->checks && request->backend == BACKEND_GPU)
+        return err_set(err, ERR_INPUT, request->kernel, "access checks are the CPU executor's: backend must be cpu");
+    struct build_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return err_no_memory(err, request->kernel, "a build");
+    job->paths = paths;
+    job->request = request;
+    job->progress = progress;
+    job->tools = request->backend == BACKEND_GPU ? &toolchain_gpu : &toolchain_cpu;
+    job->out = out;
+    set_names(job);
+    int failed = prepare_source(job, request->patch, err) ||
+                 runner_find_built(paths, job->tools->library, job->library, sizeof job->library, err) ||
+                 job->tools->find_compiler(job, err);
+    if (!failed) {
+        collect_arguments(job);
+        failed = add_defines(job, err) || build(job, err);
+    }
+    free(job->rewritten);
+    free(job->words);
+    free(job);
+    if (failed)
+        build_free(out);
+    return failed ? -1 : 0;
+}
+
+void build_free(struct build *b)
+{
+    if (!b)
+        return;
+    free(b->source);
+    free(b->sites);
+    build_inputs_free(b->inputs);
+    *b = (struct build){0};
+}

@@ -1,0 +1,55 @@
+/* Inside of a build: what build.c shares with the two toolchains. */
+#ifndef BUILD_BUILD_H
+#define BUILD_BUILD_H
+
+#include "engine/build/process.h"
+#include "engine/build/runner.h"
+
+#define BUILD_ARGUMENTS_MAX 64
+#define BUILD_FLAG_MAX 1400 /* bytes; -ffile-prefix-map holds two paths */
+#define BUILD_COMPILE_LIMIT_S 600.0
+
+struct build_job {
+    const struct runner_paths *paths;    /* borrowed */
+    const struct build_request *request; /* borrowed */
+    const struct runner_progress *progress;
+    const struct toolchain *tools;
+    struct build *out;
+    char compiler[600];                         /* g++, or the path of nvcc */
+    const char *arguments[BUILD_ARGUMENTS_MAX]; /* the compiler and its flags, before -E or -c; borrowed */
+    int n_arguments;
+    char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */
+    int n_flags;
+    char define[256];   /* the macros, a NUL behind each */
+    char own[3][600];   /* folders whose headers are attnscope's, or the toolkit's; "": none */
+    char library[600];  /* what the debuggee links of attnscope's */
+    char *rewritten;    /* owned: what is compiled in place of the source; NULL: the source itself */
+    int without_header; /* 1: the source includes attnscope.h nowhere */
+    char *words;        /* owned: what the tools that made the program said; NULL: nothing */
+    char base[128];     /* file name of the kernel without .cu, fit for a file name */
+};
+
+/* What differs between the backends. */
+struct toolchain {
+    const char *library;           /* file name of the debuggee's library */
+    const char *const *link_flags; /* NULL-terminated, behind it */
+    const char *const *preprocess; /* arguments that print the preprocessed source, before its path */
+    int scan_gpu_only;             /* 1: what only a GPU can run is refused */
+    const char *missing;           /* what is said where there is no such compiler */
+    int (*find_compiler)(struct build_job *job, struct err *err);
+    void (*add_arguments)(struct build_job *job);
+    /* Links `object`, compiled in the folder `work`, into `program`. */
+    int (*link)(struct build_job *job, const char *object, const char *work, const char *program, struct err *err);
+};
+extern const struct toolchain toolchain_cpu, toolchain_gpu;
+
+void build_add(struct build_job *job, const char *argument);
+void build_add_path(struct build_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "-Lfolder" of attnscope's libraries, where libjansson.a stands if there was one to copy. */
+void build_library_folder(const struct build_job *job, char *flag, size_t size);
+
+/* Runs a linker's command line, NULL-terminated; its words become *err at the user's line, or are logged. */
+int build_run_linker(struct build_job *job, const char *const *argv, struct err *err);
+
+#endif

@@ -1,0 +1,101 @@
+/* The CPU executor's toolchain: g++ behind simt_device.h. */
+#include "engine/build/build.h"
+
+#include "engine/build/flags.h"
+#include "engine/build/link_stub.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECKED_COMPILER "clang++" /* of kernels with access checks, where it is found */
+
+static int is_found(const char *program)
+{
+    const char *path = getenv("PATH");
+    char file[600];
+    for (const char *at = path ? path : ""; *at;) {
+        const size_t n = strcspn(at, ":");
+        snprintf(file, sizeof file, "%.*s/%s", (int)n, at, program);
+        if (n && access(file, X_OK) == 0)
+            return 1;
+        at += n + (at[n] == ':');
+    }
+    return 0;
+}
+
+static int find_compiler(struct build_job *job, struct err *err)
+{
+    (void)err;
+    snprintf(job->compiler, sizeof job->compiler, "%s",
+             job->request->checks && is_found(CHECKED_COMPILER) ? CHECKED_COMPILER : "g++");
+    return 0;
+}
+
+static const char *const *compile_flags(const struct build_job *job)
+{
+    if (!job->request->checks)
+        return simt_compile_flags;
+    return strcmp(job->compiler, CHECKED_COMPILER) == 0 ? simt_checked_clang_flags : simt_checked_gcc_flags;
+}
+
+static void add_arguments(struct build_job *job)
+{
+    const char *root = job->paths->root, *kernel = job->request->kernel, *slash = strrchr(kernel, '/');
+    const int n_folder = slash ? (int)(slash - kernel + 1) : 0;
+    for (const char *const *flag = compile_flags(job); *flag; flag++)
+        build_add(job, *flag);
+    if (simt_march_flag())
+        build_add(job, simt_march_flag());
+    build_add(job, "-fdiagnostics-color=never");
+    build_add(job, "-iquote");
+    build_add_path(job, "%.*s", n_folder ? n_folder : 1, n_folder ? kernel : ".");
+    if (strcmp(job->out->source_path, kernel) != 0) {
+        const char *end = strrchr(job->out->source_path, '/');
+        int n_copy = end ? (int)(end - job->out->source_path + 1) : 0;
+        build_add_path(job, "-ffile-prefix-map=%.*s=%.*s", n_copy, job->out->source_path, n_folder, kernel);
+    }
+    build_add_path(job, "-I%s/engine/simt/include", root);
+    build_add(job, "-include");
+    build_add_path(job, "%s/engine/simt/include/simt_device.h", root);
+}
+
+/* Gives the object's memory functions the checks' names, and its shared arrays room between them. */
+static int check_object(struct build_job *job, const char *object, struct err *err)
+{
+    const char *argv[16] = {"objcopy"};
+    int n = 1;
+    for (const char *const *flag = simt_checked_object_flags; *flag; flag++)
+        argv[n++] = *flag;
+    argv[n] = object;
+    return build_run_linker(job, argv, err) ? -1 : link_stub_spread(object, err);
+}
+
+static int link_program(struct build_job *job, const char *object, const char *work, const char *program,
+                        struct err *err)
+{
+    char stub[640], folder[620];
+    snprintf(stub, sizeof stub, "%s/shared.s", work);
+    build_library_folder(job, folder, sizeof folder);
+    if ((job->request->checks && check_object(job, object, err)) || link_stub_write(object, stub, err))
+        return -1;
+    const char *argv[32] = {"g++",        "-o",   program,    object, stub, "-Wl,-u,debuggee_main",
+                            job->library, folder, "-ljansson"};
+    int n = 9;
+    for (const char *const *flag = simt_link_flags; *flag && n < 31; flag++)
+        argv[n++] = *flag;
+    return build_run_linker(job, argv, err);
+}
+
+static const char *const preprocess[] = {"-E", "-dI", NULL};
+
+const struct toolchain toolchain_cpu = {
+    .library = "libdebuggee_cpu.a",
+    .link_flags = simt_link_flags,
+    .preprocess = preprocess,
+    .scan_gpu_only = 1,
+    .missing = "the compiler was not found; kernels are built with it: install the package g++ (apt install g++)",
+    .find_compiler = find_compiler,
+    .add_arguments = add_arguments,
+    .link = link_program,
+};

@@ -1,0 +1,223 @@
+#include "engine/build/cache.h"
+
+#include "engine/base/leftovers.h"
+#include "engine/base/replace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define TEXT_MAX (64u << 20)
+#define WORK_PREFIX "work."
+#define ORPHAN_AGE_S 10.0
+
+struct cache_key {
+    XXH3_state_t *state; /* owned */
+};
+
+struct cache_key *cache_key_new(void)
+{
+    struct cache_key *key = calloc(1, sizeof *key);
+    if (!key)
+        return NULL;
+    key->state = XXH3_createState();
+    if (!key->state || XXH3_128bits_reset(key->state) == XXH_ERROR) {
+        cache_key_finish(key, NULL);
+        return NULL;
+    }
+    return key;
+}
+
+void cache_key_add(struct cache_key *key, const void *bytes, size_t n)
+{
+    const uint64_t length = n;
+    XXH3_128bits_update(key->state, &length, sizeof length);
+    XXH3_128bits_update(key->state, bytes, n);
+}
+
+void cache_key_add_text(struct cache_key *key, const char *text)
+{
+    cache_key_add(key, text, strlen(text));
+}
+
+int cache_key_add_file(struct cache_key *key, const char *path, struct err *err)
+{
+    char bytes[65536];
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return err_errno(err, path, "can not read");
+    size_t n;
+    while ((n = fread(bytes, 1, sizeof bytes, f)) > 0)
+        cache_key_add(key, bytes, n);
+    int failed = ferror(f) ? err_errno(err, path, "can not read") : 0;
+    fclose(f);
+    return failed;
+}
+
+void cache_key_finish(struct cache_key *key, char hex[33])
+{
+    if (!key)
+        return;
+    if (hex) {
+        XXH128_hash_t hash = XXH3_128bits_digest(key->state);
+        snprintf(hex, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    }
+    XXH3_freeState(key->state);
+    free(key);
+}
+
+void cache_remove_folder(const char *folder)
+{
+    DIR *d = opendir(folder);
+    if (d) {
+        for (struct dirent *entry = readdir(d); entry; entry = readdir(d))
+            if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+                unlinkat(dirfd(d), entry->d_name, 0);
+        closedir(d);
+    }
+    rmdir(folder);
+}
+
+/* Locks a folder for as long as the descriptor is open; -1: somebody else has it, or it can not be had. */
+static int lock_folder(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Folders whose builders were killed. One that is a moment old may not be locked yet. */
+static void remove_orphans(const char *cache)
+{
+    DIR *d = opendir(cache);
+    if (!d)
+        return;
+    for (struct dirent *entry = readdir(d); entry; entry = readdir(d)) {
+        char folder[800];
+        struct stat info;
+        if (strncmp(entry->d_name, WORK_PREFIX, strlen(WORK_PREFIX)) != 0 ||
+            strlen(entry->d_name) != strlen(WORK_PREFIX "XXXXXX") ||
+            fstatat(dirfd(d), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(info.st_mode) ||
+            difftime(time(NULL), info.st_mtime) < ORPHAN_AGE_S)
+            continue;
+        const int n = snprintf(folder, sizeof folder, "%s/%s", cache, entry->d_name);
+        const int lock = n > 0 && (size_t)n < sizeof folder ? lock_folder(folder) : -1;
+        if (lock < 0)
+            continue;
+        cache_remove_folder(folder);
+        close(lock);
+    }
+    closedir(d);
+}
+
+int cache_make_work(const char *cache, struct cache_work *work, struct err *err)
+{
+    work->lock = -1;
+    remove_orphans(cache);
+    const int n = snprintf(work->folder, sizeof work->folder, "%s/" WORK_PREFIX "XXXXXX", cache);
+    if (n < 0 || (size_t)n >= sizeof work->folder)
+        return err_set(err, ERR_SYSTEM, cache, "the path of the cache is too long");
+    if (!mkdtemp(work->folder))
+        return err_errno(err, cache, "no folder for a build can be made");
+    leftovers_add_path(work->folder);
+    work->lock = lock_folder(work->folder); /* without locks the folder is removed by this program alone */
+    return 0;
+}
+
+void cache_drop_work(struct cache_work *work)
+{
+    cache_remove_folder(work->folder);
+    leftovers_remove_path(work->folder);
+    if (work->lock >= 0)
+        close(work->lock);
+    work->lock = -1;
+}
+
+int cache_keep(const char *file, const char *path, struct err *err)
+{
+    const int fd = open(file, O_RDONLY | O_CLOEXEC);
+    int failed = fd < 0 || fsync(fd) != 0;
+    const int why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    failed = failed || rename(file, path) != 0;
+    return failed ? err_errno(err, path, "the debuggee can not be put into the cache") : 0;
+}
+
+int cache_check_owner(const char *cache, const char *root, struct err *err)
+{
+    struct stat info, own;
+    if (stat(cache, &info) != 0)
+        return err_errno(err, cache, "can not be looked at");
+    if (info.st_uid != geteuid() && info.st_uid != 0 && (stat(root, &own) != 0 || own.st_uid != info.st_uid))
+        return err_set(err, ERR_SYSTEM, cache,
+                       "belongs to another user, who could put programs there that attnscope would run: set "
+                       "ATTNSCOPE_CACHE to a folder of your own");
+    /* With a group for each user, the group's right is the user's own. */
+    if ((info.st_mode & S_IWOTH) || ((info.st_mode & S_IWGRP) && info.st_gid != getegid()))
+        return err_set(
+            err, ERR_SYSTEM, cache,
+            "can be written by others, who could put programs there that attnscope would run: chmod go-w it, "
+            "or set ATTNSCOPE_CACHE to a folder of your own");
+    return 0;
+}
+
+int cache_read_text(const char *path, const char *what, char **text, struct err *err)
+{
+    struct stat info;
+    *text = NULL;
+    FILE *f = fopen(path, "rbe");
+    if (!f && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+        return err_set(err, ERR_INPUT, path, "can not read %s: %s", what, strerror(errno));
+    if (!f)
+        return err_errno(err, path, "can not read %s", what);
+    int failed = 0;
+    if (fstat(fileno(f), &info) || !S_ISREG(info.st_mode))
+        failed = err_set(err, ERR_INPUT, path, "%s is not a regular file", what);
+    else if (info.st_size > (off_t)TEXT_MAX)
+        failed = err_set(err, ERR_INPUT, path, "%s is larger than %u MiB", what, TEXT_MAX >> 20);
+    size_t size = failed ? 0 : (size_t)info.st_size;
+    if (!failed && !(*text = malloc(size + 1)))
+        failed = err_errno(err, path, "memory for %s", what);
+    if (!failed) {
+        size_t n = fread(*text, 1, size, f);
+        (*text)[n] = '\0';
+        if (ferror(f))
+            failed = err_errno(err, path, "can not read %s", what);
+        else if (strlen(*text) != n)
+            failed = err_set(err, ERR_INPUT, path, "%s is not text: it holds a NUL byte", what);
+    }
+    fclose(f);
+    if (failed) {
+        free(*text);
+        *text = NULL;
+    }
+    return failed;
+}
+
+int cache_write_text(const char *folder, const char *name, const char *text, struct err *err)
+{
+    char path[700];
+    struct replacement r;
+    if (mkdir(folder, 0755) && errno != EEXIST)
+        return err_errno(err, folder, "the folder can not be made");
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return err_set(err, ERR_SYSTEM, folder, "the path is too long for %s", name);
+    if (replace_open(&r, path, 0644, err) != 0)
+        return -1;
+    fputs(text, r.file); /* replace_commit() says what failed */
+    return replace_commit(&r, err);
+}

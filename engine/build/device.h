@@ -1,0 +1,28 @@
+/* The GPU of this machine. It is asked by a process of its own (attnscope-device): a driver may be missing, hang or
+   crash, and attnscope links no CUDA. */
+#ifndef BUILD_DEVICE_H
+#define BUILD_DEVICE_H
+
+#include "engine/base/err.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct runner_paths;
+
+struct gpu_device {
+    char name[64];    /* "NVIDIA H200" */
+    int major, minor; /* compute capability */
+    int driver;       /* newest CUDA version the driver speaks, 1000 major + 10 minor */
+    int multiprocessors;
+    uint64_t memory_bytes;
+    int shared_per_block_bytes; /* the most a block may ask for (opt-in) */
+};
+
+/* Asks once; later calls answer from memory. ERR_SYSTEM: one line that says why there is no GPU to use ("no NVIDIA
+   driver: libcuda.so.1 was not found"). */
+int device_find(const struct runner_paths *paths, struct gpu_device *out, struct err *err);
+
+/* "sm_90a": the architecture to compile for, with its own instructions where it has some. */
+void device_architecture(const struct gpu_device *device, char *text, size_t size);
+
+#endif

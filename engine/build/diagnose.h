@@ -1,0 +1,21 @@
+/* The compiler's and the linker's words, cut to what a user needs: the first error, at the user's line. */
+#ifndef BUILD_DIAGNOSE_H
+#define BUILD_DIAGNOSE_H
+
+#include "engine/base/err.h"
+
+struct diagnose {
+    const char *compiled_path; /* what the compiler was given */
+    const char *user_path;     /* what the user calls it */
+    int without_header;        /* 1: the source includes attnscope.h nowhere */
+};
+
+/* A copy of the compiler's words with the user's names in them, the caller's; NULL without memory. */
+char *diagnose_words(const struct diagnose *d, const char *said);
+
+/* Fill *err and return -1: ERR_BUILD, or ERR_GPU_ONLY for a missing header that is listed so. `said` is what came on
+   stderr. */
+int diagnose_compiler(const struct diagnose *d, const char *said, struct err *err);
+int diagnose_linker(const struct diagnose *d, const char *said, struct err *err);
+
+#endif

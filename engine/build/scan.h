@@ -1,0 +1,29 @@
+/* What the preprocessor's output says about a kernel: its probe lines, and what only a GPU can run. */
+#ifndef BUILD_SCAN_H
+#define BUILD_SCAN_H
+
+#include "engine/trace/trace.h"
+
+struct scan {
+    /* The user's files are all but the system's and those below one of these folders. Borrowed. */
+    const char *const *own_folders; /* NULL-terminated, each with a slash at its end */
+    /* The preprocessor's name of the source and the name that the user knows it by. Borrowed. */
+    const char *compiled_path, *user_path;
+    int gpu_only_allowed;     /* 1: constructs that only a GPU can run are no error */
+    struct trace_site *sites; /* owned: each probe line once, in source order */
+    size_t n_sites;
+    char *rewritten; /* owned: the text with inline PTX as C++, alignas behind __shared__ as an attribute, and without
+                        #include lines; NULL: it had neither */
+    size_t n_rewritten;
+};
+
+/* Reads `text`, made by g++ -E -dI or nvcc -E. ERR_GPU_ONLY: a construct of gpu_only.def, or PTX that ptx.def lacks,
+ * stands in a user file (where: its line).
+ */
+int scan_preprocessed(struct scan *scan, const char *text, struct err *err);
+void scan_free(struct scan *scan);
+
+/* Why a header that was not found is known to be missing ("CuTe"), or NULL. */
+const char *scan_gpu_only_header(const char *name);
+
+#endif

@@ -1,0 +1,48 @@
+/* Inside of a child, shared by its life (child.c) and its run (child_run.c). */
+#ifndef CHILD_CHILD_H
+#define CHILD_CHILD_H
+
+#include "engine/base/leftovers.h"
+#include "engine/base/wire.h"
+#include "engine/build/runner.h"
+#include <sys/types.h>
+
+struct child {
+    pid_t pid; /* -1: ended and reaped */
+    struct wire wire;
+    int status; /* once it has ended: as of waitpid(), -1 unknown */
+    int log_fd; /* owned: the reading end of its stdout and stderr; -1 after their end */
+    int last_id;
+    struct child_hello hello;
+    char program[600];
+    char log_line[4096];
+    size_t n_log_line;
+    uint64_t log_bytes; /* of this run, as far as they were read */
+    char early[4096];   /* lines that it printed before somebody listened, the first ones; NUL-terminated */
+    char mark[LEFTOVERS_MARK_BYTES]; /* of its environment, and of all that it starts */
+    struct trace_event assertion;    /* the first device-side assert that was printed; kind "": none */
+};
+
+int child_end(struct child *c, double wait_s); /* waits, kills, reaps; the status as of waitpid(), -1 unknown */
+void child_describe_end(int status, char *text, size_t size); /* "was ended by signal 9 (Killed)" */
+/* Hands finished lines of the kernel's output to progress->log, of each run the first CHILD_LOG_BYTES; at_end also one
+   without a newline, and how much more there was. */
+#define CHILD_LOG_BYTES (16u << 20)
+void child_pass_log(struct child *c, const struct runner_progress *progress, int at_end);
+/* Ends what the kernel started and left running, and says so to progress->log. */
+void child_end_descendants(struct child *c, const struct runner_progress *progress);
+int child_wait(struct child *c, int wait_ms); /* until there is something to read */
+/* Sends a request with its id and a copy of fd, and waits for its answer of kind `expected`: *answer is the caller's.
+   ERR_DECLINED in the debuggee's words; ERR_RUN and ERR_CANCELLED: the child is gone. `what` it was to do stands in the
+   text. Messages of other kinds are dropped. */
+struct child_request {
+    enum wire_kind kind, expected;
+    json_t *fields; /* taken over */
+    int fd;
+    double limit_s;
+    const char *what;
+};
+int child_ask(struct child *c, const struct child_request *request, const struct runner_progress *progress,
+              json_t **answer, struct err *err);
+
+#endif

@@ -1,0 +1,394 @@
+#include "engine/build/process.h"
+#include "engine/child/child.h"
+#include "engine/child/stamps.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS_MAX 1000u   /* a kernel with a trap on every line has fewer */
+#define CANCEL_GRACE_S 0.2 /* a block of the mission shape takes milliseconds */
+#define CRASH_WAIT_S 2.0   /* between the end of the socket and that of the process */
+
+enum outcome {
+    OUTCOME_NONE,
+    OUTCOME_COMPLETE,
+    OUTCOME_FAILED,
+    OUTCOME_GONE,
+    OUTCOME_HUNG,
+    OUTCOME_CANCELLED,
+    OUTCOME_BROKEN
+};
+
+struct run {
+    struct child *c;
+    struct trace *t;
+    const struct runner_progress *progress;
+    int id;
+    enum outcome outcome;
+    double done, total; /* blocks; 0: nothing was said of them */
+    double began_at;
+    double advanced_at;      /* when one came to its end, or the run began */
+    char text[512];          /* the child's own sentence with its result */
+    char stopped[32];        /* and its word for what ended the launch; "": none */
+    size_t fatal;            /* 1 + index of the fatal event; 0: none */
+    int counted[EVENTS_MAX]; /* the child's numbers of the events; 0: not counted */
+    struct err broke;        /* OUTCOME_BROKEN */
+};
+
+static bool ends_in(const char *path, const char *tail)
+{
+    const size_t n = strlen(path), n_tail = strlen(tail);
+    return n_tail && n >= n_tail && strcmp(path + n - n_tail, tail) == 0 &&
+           (n == n_tail || path[n - n_tail - 1] == '/');
+}
+
+/* A file of the debugger's line tables as the user names it: those hold absolute names, clang's those of the folder
+   that it was compiled in, which need not be this one. A patched copy may stand there under its own: clang 14 does not
+   apply -ffile-prefix-map to __builtin_FILE(). */
+static void name_file(const struct trace *t, const char *file, char *out, size_t size)
+{
+    const char *user = t->info.source_name;
+    while (strncmp(user, "./", 2) == 0)
+        user += 2;
+    if (ends_in(file, user) || ends_in(user, file) || (file[0] && strcmp(file, t->info.compiled_path) == 0)) {
+        snprintf(out, size, "%s", t->info.source_name);
+        return;
+    }
+    snprintf(out, size, "%s", runner_short_path(file));
+}
+
+/* The same of a path within a sentence. */
+static void name_files(const struct trace *t, const char *said, char *out, size_t size)
+{
+    const char *from = t->info.compiled_path, *at = from[0] ? strstr(said, from) : NULL;
+    size_t used = 0;
+    for (; at && used < size; said = at + strlen(from), at = strstr(said, from))
+        used += (size_t)snprintf(out + used, size - used, "%.*s%s", (int)(at - said), said, t->info.source_name);
+    if (used < size)
+        snprintf(out + used, size - used, "%s", said);
+}
+
+/* Lines of "line TAB function TAB file", the last of which may have been cut. */
+static void take_stack(const struct trace *t, const char *lines, struct trace_stack *stack)
+{
+    stack->n = 0;
+    for (const char *end; stack->n < TRACE_FRAMES && (end = strchr(lines, '\n')); lines = end + 1) {
+        struct trace_frame *frame = &stack->at[stack->n];
+        char *rest, file[600];
+        const long line = strtol(lines, &rest, 10);
+        const char *tab = *rest == '\t' ? memchr(rest + 1, '\t', (size_t)(end - rest - 1)) : NULL;
+        if (line <= 0 || line > INT32_MAX || !tab)
+            break;
+        snprintf(frame->function, sizeof frame->function, "%.*s", (int)(tab - rest - 1), rest + 1);
+        snprintf(file, sizeof file, "%.*s", (int)(end - tab - 1), tab + 1);
+        name_file(t, file, frame->file, sizeof frame->file);
+        frame->line = (int)line;
+        stack->n++;
+    }
+    if (stack->n < 2)
+        stack->n = 0;
+}
+
+static void place_text(const json_t *json, const char *key, char *out, size_t size)
+{
+    const json_t *place = json_object_get(json, key);
+    snprintf(out, size, "%s (%lld,%lld,%lld)", key, (long long)json_integer_value(json_array_get(place, 0)),
+             (long long)json_integer_value(json_array_get(place, 1)),
+             (long long)json_integer_value(json_array_get(place, 2)));
+}
+
+/* Room for one more event; NULL: there is none. A note less: the run itself is not harmed. */
+static struct trace_event *add_event(struct trace_info *info)
+{
+    if (info->n_events >= EVENTS_MAX)
+        return NULL;
+    struct trace_event *events = realloc(info->events, (info->n_events + 1) * sizeof *events);
+    if (!events)
+        return NULL;
+    info->events = events;
+    trace_event_init(&events[info->n_events]);
+    return &events[info->n_events++];
+}
+
+/* 1: it is the last word on an event that has been told. */
+static int take_count(const struct run *run, int number, int times)
+{
+    for (size_t i = 0; number && i < run->t->info.n_events; i++)
+        if (run->counted[i] == number) {
+            run->t->info.events[i].times = times;
+            return 1;
+        }
+    return 0;
+}
+
+static void take_event(struct run *run, const json_t *json)
+{
+    struct trace_info *info = &run->t->info;
+    const int number = (int)wire_integer(json, "number", 1, INT32_MAX, 0);
+    const int times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
+    if (take_count(run, number, times))
+        return;
+    struct trace_event *event = add_event(info);
+    if (!event)
+        return;
+    run->counted[info->n_events - 1] = number;
+    event->times = times;
+    event->batch = (int)wire_integer(json, "batch", 0, INT32_MAX, -1);
+    event->head = (int)wire_integer(json, "head", 0, INT32_MAX, -1);
+    event->q_tile = (int)wire_integer(json, "q_tile", 0, INT32_MAX, -1);
+    event->kv_tile = (int)wire_integer(json, "kv_tile", 0, INT32_MAX, -1);
+    name_file(run->t, wire_text(json, "other_file"), event->other_file, sizeof event->other_file);
+    event->other_line = (int)wire_integer(json, "other_line", 1, INT32_MAX, 0);
+    snprintf(event->kind, sizeof event->kind, "%s", wire_text(json, "kind"));
+    name_files(run->t, wire_text(json, "text"), event->text, sizeof event->text);
+    take_stack(run->t, wire_text(json, "stack"), &event->stack);
+    take_stack(run->t, wire_text(json, "other_stack"), &event->other_stack);
+    name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
+    event->line = (int)wire_integer(json, "line", 1, INT32_MAX, 0);
+    int in_block = strcmp(event->kind, "launch") != 0 && strcmp(event->kind, "shared-memory") != 0;
+    if (in_block && !strstr(event->text, "block (") && json_object_get(json, "block")) {
+        char block[80], thread[80];
+        place_text(json, "block", block, sizeof block);
+        place_text(json, "thread", thread, sizeof thread);
+        size_t used = strlen(event->text);
+        snprintf(event->text + used, sizeof event->text - used, " in %s, %s", block, thread);
+    }
+    if (wire_integer(json, "fatal", 0, 1, 0) && !run->fatal)
+        run->fatal = info->n_events;
+}
+
+/* What a result says of the kernels that were launched. */
+static int take_launches(struct run *run, const json_t *json)
+{
+    struct trace_launches *launches = &run->t->info.launches;
+    const char *wrong = launches_read(json_object_get(json, "launches"), launches);
+    for (size_t i = 0; i < launches->n; i++)
+        launches->at[i].probes = run->t->fed ? PROBES_FEED : PROBES_RECORD;
+    return wrong ? err_set(&run->broke, ERR_RUN, "", "%s of its launches", wrong) : 0;
+}
+
+static void take_result(struct run *run, const json_t *json)
+{
+    const char *status = wire_text(json, "status");
+    if (wire_integer(json, "id", 1, INT32_MAX, 0) != run->id)
+        return;
+    run->t->info.seconds = fmin(fmax(wire_number(json, "seconds", 0), 0), process_now_s() - run->began_at);
+    run->t->info.workers = (int)wire_integer(json, "workers", 0, INT32_MAX, 0);
+    snprintf(run->text, sizeof run->text, "%s", wire_text(json, "text"));
+    snprintf(run->stopped, sizeof run->stopped, "%s", wire_text(json, "stopped"));
+    run->outcome = strcmp(status, "complete") == 0    ? OUTCOME_COMPLETE
+                   : strcmp(status, "cancelled") == 0 ? OUTCOME_CANCELLED
+                                                      : OUTCOME_FAILED;
+    if (take_launches(run, json) != 0)
+        run->outcome = OUTCOME_BROKEN;
+}
+
+static void take_progress(struct run *run, double done, double total)
+{
+    const struct runner_progress *progress = run->progress;
+    if (done != run->done) /* a second launch begins anew */
+        run->advanced_at = process_now_s();
+    run->done = done;
+    run->total = total;
+    if (progress && progress->report)
+        progress->report(progress->ctx, "running", done, total);
+}
+
+static void take_message(struct run *run, const struct wire_message *message)
+{
+    if (message->kind == WIRE_EVENT)
+        take_event(run, message->json);
+    else if (message->kind == WIRE_RESULT)
+        take_result(run, message->json);
+    else if (message->kind == WIRE_PROGRESS)
+        take_progress(run, wire_number(message->json, "done", 0), wire_number(message->json, "total", 0));
+}
+
+/* Takes over all that has arrived. */
+static void take_messages(struct run *run)
+{
+    while (run->outcome == OUTCOME_NONE) {
+        struct wire_message message;
+        enum wire_got got;
+        if (wire_read(&run->c->wire, 0, &got, &message, &run->broke)) {
+            run->outcome = OUTCOME_BROKEN;
+        } else if (got == WIRE_END) {
+            run->outcome = OUTCOME_GONE;
+        } else if (got == WIRE_MESSAGE) {
+            take_message(run, &message);
+            json_decref(message.json);
+        } else {
+            return;
+        }
+    }
+}
+
+/* A run whose blocks come to their end is slow, or the machine is: it ends by itself. */
+static void wait_for_outcome(struct run *run, double limit_s)
+{
+    double cancel_until = 0;
+    run->began_at = run->advanced_at = process_now_s();
+    while (run->outcome == OUTCOME_NONE) {
+        child_pass_log(run->c, run->progress, 0);
+        take_messages(run);
+        if (run->outcome != OUTCOME_NONE)
+            break;
+        double now = process_now_s();
+        if (cancel_until == 0 && process_cancelled(run->progress)) {
+            wire_send(&run->c->wire, WIRE_CANCEL, json_object(), -1, NULL);
+            cancel_until = now + CANCEL_GRACE_S;
+        }
+        if (cancel_until > 0 && now > cancel_until)
+            run->outcome = OUTCOME_CANCELLED;
+        else if (now > run->advanced_at + limit_s)
+            run->outcome = OUTCOME_HUNG;
+        else if (child_wait(run->c, cancel_until > 0 ? 5 : 50)) {
+            err_errno(&run->broke, "", "waiting for the debuggee");
+            run->outcome = OUTCOME_BROKEN;
+        }
+    }
+}
+
+static const struct trace_event *fatal_event(const struct run *run)
+{
+    const struct trace_info *info = &run->t->info;
+    return run->fatal && info->events ? &info->events[run->fatal - 1] : NULL;
+}
+
+/* What happened, in one clause; where: the file and line it happened at, if known. */
+static void describe(struct run *run, int status, double limit_s, char *what, size_t size, char *where, size_t n_where)
+{
+    const struct trace_event *fatal = fatal_event(run);
+    const struct trace_frame *call = fatal && fatal->stack.n ? &fatal->stack.at[fatal->stack.n - 1] : NULL;
+    char end[128];
+    where[0] = '\0';
+    if (fatal && fatal->line > 0 && (run->outcome == OUTCOME_FAILED || run->outcome == OUTCOME_GONE))
+        snprintf(where, n_where, "%s:%d", fatal->file, fatal->line);
+    switch (run->outcome) {
+    case OUTCOME_HUNG:
+        snprintf(what, size, "the kernel did not finish within %g s%s (scenario.limit)", limit_s,
+                 run->done > 0 ? " of the last block that did" : "");
+        if (run->total > 0)
+            snprintf(what + strlen(what), size - strlen(what), "; %.0f of %.0f blocks were done", run->done,
+                     run->total);
+        break;
+    case OUTCOME_CANCELLED:
+        snprintf(what, size, "cancelled");
+        break;
+    case OUTCOME_BROKEN:
+        snprintf(what, size, "the debuggee broke the protocol: %.300s", run->broke.message);
+        break;
+    case OUTCOME_FAILED:
+        snprintf(what, size, "%s", fatal ? fatal->text : run->text[0] ? run->text : "the launch failed");
+        break;
+    default:
+        child_describe_end(status, end, sizeof end);
+        if (fatal)
+            snprintf(what, size, "the kernel crashed: %.400s", fatal->text);
+        else
+            snprintf(what, size, "the kernel crashed: its process %s", end);
+        break;
+    }
+    if (call && where[0])
+        snprintf(what + strlen(what), size - strlen(what), "; called at %s:%d", call->file, call->line);
+}
+
+static const char *status_word(const struct run *run)
+{
+    if (run->outcome == OUTCOME_CANCELLED)
+        return "cancelled";
+    if (run->outcome == OUTCOME_HUNG)
+        return "hung";
+    const struct trace_event *fatal = fatal_event(run);
+    if (fatal && strcmp(fatal->kind, "deadlock") == 0)
+        return "hung"; /* the executor sees that nothing can go on, before any time limit */
+    return "crashed";
+}
+
+/* Which kind of event that was, also where none was sent. */
+static const char *stopped_by(const struct run *run)
+{
+    const struct trace_event *fatal = fatal_event(run);
+    if (run->outcome == OUTCOME_CANCELLED || run->outcome == OUTCOME_BROKEN)
+        return "";
+    if (run->outcome == OUTCOME_HUNG)
+        return "limit";
+    if (fatal)
+        return fatal->kind;
+    if (run->outcome == OUTCOME_FAILED)
+        return run->stopped[0] ? run->stopped : "launch";
+    return "crash";
+}
+
+/* What stopped the kernel was an assert of its own: CUDA only says that there was one. */
+static void take_assertion(struct run *run)
+{
+    struct trace_event *event = run->c->assertion.kind[0] ? add_event(&run->t->info) : NULL;
+    if (!event)
+        return;
+    *event = run->c->assertion;
+    name_file(run->t, run->c->assertion.file, event->file, sizeof event->file);
+    if (!run->fatal)
+        run->fatal = run->t->info.n_events;
+}
+
+static int finish_badly(struct run *run, double limit_s, struct err *err)
+{
+    char what[512], where[512], progress[512];
+    struct trace_info *info = &run->t->info;
+    int gone = run->outcome == OUTCOME_GONE;
+    child_end_descendants(run->c, run->progress);
+    int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
+    child_pass_log(run->c, run->progress, 1);
+    take_assertion(run);
+    describe(run, status, limit_s, what, sizeof what, where, sizeof where);
+    runner_describe_progress(run->t, progress, sizeof progress);
+    snprintf(info->status, sizeof info->status, "%s", status_word(run));
+    snprintf(info->status_text, sizeof info->status_text, "%s", what);
+    snprintf(info->stopped, sizeof info->stopped, "%s", stopped_by(run));
+    return err_set(err, run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : ERR_RUN, where, "%s; %s", what, progress);
+}
+
+static int send_run(struct run *run)
+{
+    const struct trace *t = run->t;
+    const struct wire *wire = &run->c->wire;
+    if (t->fed && wire_send(wire, WIRE_FEED, json_pack("{s:I}", "channels", (json_int_t)t->fed_channels), t->fed->fd,
+                            &run->broke))
+        return -1;
+    json_t *fields =
+        json_pack("{s:i, s:i, s:s}", "id", run->id, "workers", t->info.workers, "tensor_core", t->info.tensor_core);
+    return wire_send(wire, WIRE_RUN, fields, t->fd, &run->broke);
+}
+
+int child_run(struct child *c, struct trace *t, double limit_s, const struct runner_progress *progress, struct err *err)
+{
+    struct trace_info *info = &t->info;
+    struct run run = {.c = c, .t = t, .progress = progress};
+    if (!child_alive(c))
+        return err_set(err, ERR_RUN, "", "the debuggee is gone");
+    snprintf(info->kernel, sizeof info->kernel, "%s", c->hello.kernel);
+    snprintf(info->backend, sizeof info->backend, "%s", c->hello.backend);
+    snprintf(info->checks, sizeof info->checks, "%s", c->hello.checks ? "on" : "");
+    free(info->events);
+    info->events = NULL;
+    info->n_events = 0;
+    info->launches.n = 0;
+    info->seconds = 0;
+    info->status_text[0] = info->stopped[0] = '\0';
+    if (progress && progress->report)
+        progress->report(progress->ctx, "running", 0, 0);
+    c->assertion.kind[0] = '\0';
+    run.id = ++c->last_id;
+    if (send_run(&run))
+        run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;
+    wait_for_outcome(&run, limit_s);
+    if (run.outcome != OUTCOME_COMPLETE)
+        return finish_badly(&run, limit_s, err);
+    child_pass_log(c, progress, 1);
+    child_end_descendants(c, progress);
+    snprintf(info->status, sizeof info->status, "complete");
+    return 0;
+}

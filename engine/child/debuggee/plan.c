@@ -1,0 +1,129 @@
+#include "engine/child/debuggee/debuggee.h"
+#include "engine/trace/layout.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TILE_MAX 1024    /* rows or columns: no block of 1024 threads works on more */
+#define THREADS_MAX 1024 /* per block, CUDA C++ Programming Guide, compute capabilities */
+
+/* "f16, bf16": the names of a set. */
+static void name_dtypes(uint32_t set, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        size_t used = strlen(text);
+        if (set & 1u << t)
+            snprintf(text + used, size - used, "%s%s", used ? ", " : "", dtype_name((enum dtype)t));
+    }
+}
+
+/* What the problem adds to the scores and the kernel does not know of, or NULL. */
+static const char *term_not_taken(const struct asc_kernel *kernel, const struct asc_problem *problem)
+{
+    if (problem->has_sink && kernel->conventions.l_sink == ASC_SINK_NONE)
+        return "attention sinks (convention l_sink)";
+    if (problem->has_alibi && !(kernel->biases & ASC_TAKES_ALIBI))
+        return "ALiBi (kernel.biases)";
+    if (problem->bias_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_TAKES_BIAS))
+        return "bias (kernel.biases)";
+    return NULL;
+}
+
+static const char *type_word(int dtype)
+{
+    return dtype >= 0 && dtype < DTYPE_COUNT ? dtype_name((enum dtype)dtype) : "an unknown type";
+}
+
+static int takes(uint32_t set, int dtype)
+{
+    return dtype >= 0 && dtype < DTYPE_COUNT && set & 1u << dtype;
+}
+
+/* 0: the sentence is in why. */
+static int takes_types(const struct asc_kernel *kernel, const struct asc_problem *p, char *why, size_t size)
+{
+    const struct {
+        const char *tensor;
+        uint32_t set;
+        int dtype;
+    } others[] = {{"K", kernel->k_dtypes, p->k_dtype}, {"V", kernel->v_dtypes, p->v_dtype}};
+    char names[128];
+    if (!takes(kernel->dtypes, p->dtype)) {
+        name_dtypes(kernel->dtypes, names, sizeof names);
+        snprintf(why, size, "%s takes %s, not %s", kernel->name, names[0] ? names : "no type at all",
+                 type_word(p->dtype));
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (others[i].set ? takes(others[i].set, others[i].dtype) : others[i].dtype == p->dtype)
+            continue;
+        name_dtypes(others[i].set, names, sizeof names);
+        snprintf(why, size, "%s takes %s of %s%s, not %s", kernel->name, others[i].tensor,
+                 others[i].set ? names : "Q's type, ", others[i].set ? "" : type_word(p->dtype),
+                 type_word(others[i].dtype));
+        return 0;
+    }
+    if (kernel->conventions.quantised != ASC_QUANTISED_GIVEN && problem_has_codes(p)) {
+        snprintf(why, size, "%s quantises Q, K and V itself (convention quantised): it takes values, not codes",
+                 kernel->name);
+        return 0;
+    }
+    return 1;
+}
+
+int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan, char *why,
+                  size_t size)
+{
+    if (!kernel->plan || !kernel->launch) {
+        snprintf(why, size, "%s registers no %s function", kernel->name, kernel->plan ? "launch" : "plan");
+        return -1;
+    }
+    if (!takes_types(kernel, problem, why, size))
+        return -1;
+    if ((problem->layout != ASC_BHLD && problem->layout != ASC_BLHD) || !(kernel->layouts & 1u << problem->layout)) {
+        snprintf(why, size, "%s takes the layout %s, not %s", kernel->name,
+                 problem_layout_names[problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD],
+                 problem_layout_names[problem->layout]);
+        return -1;
+    }
+    const char *term = term_not_taken(kernel, problem);
+    if (term) {
+        snprintf(why, size, "%s takes no %s", kernel->name, term);
+        return -1;
+    }
+    *plan = (struct asc_plan){0};
+    const char *sentence = kernel->plan(problem, plan);
+    if (sentence) {
+        snprintf(why, size, "%s", sentence);
+        return -1;
+    }
+    if (plan->br < 1 || plan->br > TILE_MAX || plan->bc < 1 || plan->bc > TILE_MAX || plan->threads < 1 ||
+        plan->threads > THREADS_MAX) {
+        snprintf(why, size, "%s plans %d x %d tiles with %d threads: expected 1..%d rows and columns, 1..%d threads",
+                 kernel->name, (int)plan->br, (int)plan->bc, (int)plan->threads, TILE_MAX, THREADS_MAX);
+        return -1;
+    }
+    if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX) {
+        snprintf(why, size, "%s plans %d kv splits: expected 0..%d", kernel->name, (int)plan->kv_splits,
+                 ASC_SPLITS_MAX);
+        return -1;
+    }
+    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_ROUND_ROBIN) {
+        snprintf(why, size, "%s plans a kv_deal of %d: expected ASC_DEAL_RANGES or ASC_DEAL_ROUND_ROBIN", kernel->name,
+                 (int)plan->kv_deal);
+        return -1;
+    }
+    if (plan->workspace_bytes > ASC_WORKSPACE_MAX) {
+        snprintf(why, size, "%s plans a workspace of %llu bytes: expected 0..%llu", kernel->name,
+                 (unsigned long long)plan->workspace_bytes, (unsigned long long)ASC_WORKSPACE_MAX);
+        return -1;
+    }
+    if (!(plan->error_limit >= 0) || !isfinite(plan->error_limit)) {
+        snprintf(why, size, "%s plans an error limit of %g: expected 0 or more", kernel->name,
+                 (double)plan->error_limit);
+        return -1;
+    }
+    return 0;
+}

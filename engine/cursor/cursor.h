@@ -1,0 +1,24 @@
+/* Where the user stands, and places as text: "s[b0,h3,q17,k40]", "s b0 h3 q17 k40 r3 c5". */
+#ifndef CURSOR_CURSOR_H
+#define CURSOR_CURSOR_H
+
+#include "engine/base/err.h"
+#include "engine/trace/trace.h"
+
+struct cursor {
+    int batch, head, q_tile, kv_tile;
+    enum asc_channel channel;
+    int row, col; /* element within the tile */
+};
+
+int cursor_same(const struct cursor *a, const struct cursor *b);
+enum { CURSOR_WORDS_BYTES = 96 };
+/* "s[b0,h3,q17,k40] r3 c5"; without k where the channel exists once per q tile. */
+void cursor_words(const struct cursor *c, char out[CURSOR_WORDS_BYTES]);
+/* Parts may be left out: they stay as *c has them, but a part that is said puts row and column, unless these are said
+   too, at 0. ERR_INPUT where a word is none of these or lies outside the trace; *c is then as it was. */
+int cursor_parse(const char *text, const struct trace *t, struct cursor *c, struct err *err);
+/* ERR_INPUT where the trace has no such tile. Row and column are made to fit. */
+int cursor_fit(const struct trace *t, struct cursor *c, struct err *err);
+
+#endif

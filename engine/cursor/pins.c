@@ -1,0 +1,157 @@
+#include "engine/cursor/pins.h"
+
+#include "engine/verdict/case.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int same_element(const struct cursor *a, const struct cursor *b)
+{
+    struct cursor c = *a;
+    c.kv_tile = b->kv_tile;
+    return cursor_same(&c, b);
+}
+
+static void forget(struct pin *pin)
+{
+    free(pin->got);
+    free(pin->classes);
+    *pin = (struct pin){.at = pin->at};
+}
+
+void pins_remove(struct pins *p, int i)
+{
+    if (i < 0 || i >= p->n)
+        return;
+    forget(&p->at[i]);
+    memmove(p->at + i, p->at + i + 1, (size_t)(--p->n - i) * sizeof *p->at);
+}
+
+int pins_toggle(struct pins *p, const struct cursor *c)
+{
+    for (int i = 0; i < p->n; i++)
+        if (same_element(&p->at[i].at, c)) {
+            pins_remove(p, i);
+            return 0;
+        }
+    if (p->n == PINS_MAX)
+        return -1;
+    p->at[p->n++] = (struct pin){.at = *c};
+    return 1;
+}
+
+void pins_free(struct pins *p)
+{
+    while (p->n > 0)
+        pins_remove(p, p->n - 1);
+}
+
+void pins_forget(struct pins *p)
+{
+    for (int i = 0; i < p->n; i++)
+        forget(&p->at[i]);
+}
+
+static int make_room(struct pin *pin, int kv_tiles)
+{
+    const size_t n = (size_t)kv_tiles;
+    pin->got = malloc(n * 5 * sizeof *pin->got);
+    pin->classes = malloc(n * 2);
+    if (!pin->got || !pin->classes) {
+        forget(pin);
+        return -1;
+    }
+    for (size_t i = 0; i < n * 5; i++)
+        pin->got[i] = NAN;
+    memset(pin->classes, CLASS_UNJUDGED, n * 2);
+    for (size_t i = 0; i < 2; i++)
+        pin->of[i] = (struct pin_values){pin->got + (1 + 2 * i) * n, pin->got + (2 + 2 * i) * n, pin->classes + i * n};
+    pin->kv_tiles = kv_tiles;
+    return 0;
+}
+
+/* Of the tiles as they are judged, those of the pin's channel. */
+static void take_element(void *ctx, const struct tile_detail *d)
+{
+    struct pin *pin = ctx;
+    const int col = pin->at.channel == asc_l ? 0 : pin->at.col; /* its lanes come as their sum */
+    if (d->channel != (int)pin->at.channel || pin->at.row >= d->rows || col >= d->cols)
+        return;
+    const int kv = pin->kv_tiles > 1 ? d->kv : 0;
+    const size_t i = (size_t)pin->at.row * (size_t)d->cols + (size_t)col;
+    pin->got[kv] = d->got[i];
+    pin->of[0].want[kv] = d->want_local[i];
+    pin->of[0].bound[kv] = d->bound_local[i];
+    pin->of[0].class[kv] = d->class_local[i];
+    pin->of[1].want[kv] = d->want_global[i];
+    pin->of[1].bound[kv] = d->bound_global[i];
+    pin->of[1].class[kv] = d->class_global[i];
+}
+
+static size_t largest_tile(const struct trace *t)
+{
+    size_t most = 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const size_t n = (size_t)channel_rows(ch, &t->plan) * (size_t)channel_cols(ch, &t->plan, &t->problem);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static int refresh(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
+{
+    const int slot = trace_slot(t, pin->at.batch, pin->at.head, pin->at.q_tile);
+    const size_t n = largest_tile(t);
+    double *numbers = malloc(n * 5 * sizeof *numbers);
+    uint8_t *classes = malloc(n * 2);
+    struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
+    struct slot_case c = {0};
+    int failed = -1;
+    if (numbers && classes && tiles && make_room(pin, channel_per_kv(pin->at.channel) ? t->layout.kv_tiles : 1) == 0 &&
+        slot_case_make(t, slot, &c) == 0) {
+        struct tile_detail d = {.each = take_element,
+                                .ctx = pin,
+                                .got = numbers,
+                                .want_local = numbers + n,
+                                .bound_local = numbers + 2 * n,
+                                .want_global = numbers + 3 * n,
+                                .bound_global = numbers + 4 * n,
+                                .class_local = classes,
+                                .class_global = classes + n};
+        c.c.fingerprint = j->fingerprint;
+        failed = judge_case(&c.c, scratch, tiles, &d);
+    }
+    if (failed)
+        forget(pin);
+    slot_case_free(&c);
+    free(tiles);
+    free(numbers);
+    free(classes);
+    return failed;
+}
+
+int pins_refresh(struct pins *p, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
+{
+    int failed = 0;
+    for (int i = 0; i < p->n; i++) {
+        struct pin *pin = &p->at[i];
+        const struct cursor *at = &pin->at;
+        /* Another run may be of another shape. */
+        const int inside =
+            at->batch < t->problem.batch && at->head < t->problem.heads && at->q_tile < t->layout.q_tiles;
+        if (pin->kv_tiles == 0 && inside && trace_has(t, at->channel) &&
+            judgement_slot_done(j, trace_slot(t, at->batch, at->head, at->q_tile)))
+            failed |= refresh(pin, t, j, scratch) != 0;
+    }
+    return failed ? -1 : 0;
+}
+
+int pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out)
+{
+    const int kv = pin->kv_tiles > 1 ? kv_tile : 0;
+    if (kv < 0 || kv >= pin->kv_tiles)
+        return 0;
+    const struct pin_values *of = &pin->of[global != 0];
+    *out = (struct pin_value){pin->got[kv], of->want[kv], of->bound[kv], of->class[kv]};
+    return 1;
+}

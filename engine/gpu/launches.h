@@ -1,0 +1,31 @@
+/* What a run launched: ASC_LAUNCH says so before each launch (asc_launching() of abi.h), so that a failure can name the
+   kernel and set what it asked for against what the device allows, and that the parent is told what the kernels take.
+ */
+#ifndef GPU_LAUNCHES_H
+#define GPU_LAUNCHES_H
+
+#include "engine/trace/launch.h"
+#include <cuda_runtime_api.h>
+
+struct launched {
+    struct trace_launch facts;
+    const void *function;                 /* borrowed: the kernel; NULL: nothing was launched */
+    struct cudaFuncAttributes attributes; /* zeros where they are not known */
+};
+
+void launches_reset(void);
+void launches_keep(size_t n);               /* forgets all but the first n */
+size_t launches_count(void);                /* of those kept */
+struct launched *launches_at(size_t i);     /* i < launches_count() */
+const struct launched *launches_last(void); /* NULL: ASC_LAUNCH has launched nothing */
+
+/* The kind of event (events.def) that a failed launch or kernel is: status is what a synchronisation found afterwards.
+ */
+const char *launches_stopped_by(cudaError_t status);
+
+/* After a run that went well: how many blocks of each are resident on a multiprocessor. */
+void launches_find_occupancy(void);
+/* All of them as launches_read() takes it; not_measured: why counters are missing, or "". NULL without memory. */
+json_t *launches_describe(const char *not_measured);
+
+#endif

@@ -1,0 +1,247 @@
+#include "engine/oracle/mask/mask.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/local.h"
+#include "engine/oracle/values.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum mask_source mask_source(const struct oracle_case *c)
+{
+    const enum asc_channel ch = values_mask_later(c) ? asc_p : asc_s;
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        if (c->captured[kv * ASC_CHANNELS + (int)ch].data)
+            return ch == asc_s ? MASK_FROM_S : MASK_FROM_P;
+    return MASK_NOT_KNOWN;
+}
+
+void mask_add(struct mask_counts *to, const struct mask_counts *from)
+{
+    to->both += from->both;
+    to->neither += from->neither;
+    to->only_wanted += from->only_wanted;
+    to->only_applied += from->only_applied;
+    to->unknown += from->unknown;
+}
+
+int mask_tile_new(const struct oracle_case *c, struct mask_tile *out)
+{
+    const size_t words = ((size_t)c->bc + 63) / 64, n = (size_t)c->in_q.rows * words;
+    uint64_t *bits = calloc(3 * n + 1, sizeof *bits);
+    *out = (struct mask_tile){.rows = c->in_q.rows, .cols = c->bc, .words = (int)words};
+    if (!bits)
+        return -1;
+    out->wanted = bits;
+    out->applied = bits + n;
+    out->known = bits + 2 * n;
+    return 0;
+}
+
+void mask_tile_free(struct mask_tile *m)
+{
+    if (!m)
+        return;
+    free(m->wanted);
+    m->wanted = m->applied = m->known = NULL;
+}
+
+static void set(const struct mask_tile *m, uint64_t *bits, int row, int col)
+{
+    bits[(size_t)row * (size_t)m->words + (size_t)(col / 64)] |= UINT64_C(1) << col % 64;
+}
+
+static size_t bits_bytes(const struct mask_tile *m)
+{
+    return (size_t)m->rows * (size_t)m->words * sizeof(uint64_t);
+}
+
+/* A bias of -inf hides a key as a mask does. */
+static int hidden_by_bias(const struct oracle_case *c, int row, int key)
+{
+    return c->bias.data && key < c->bias.cols &&
+           dtype_load(c->bias.dtype, c->bias.data, (size_t)(row * c->bias.row_stride + key)) == -INFINITY;
+}
+
+static void want(const struct oracle_case *c, int kv, struct mask_tile *m)
+{
+    memset(m->wanted, 0, bits_bytes(m));
+    for (int r = 0; r < m->rows; r++) {
+        const int visible = schedule_visible(c, r, kv);
+        for (int col = schedule_hidden(c, r, kv); col < visible; col++)
+            if (!hidden_by_bias(c, r, kv * c->bc + col))
+                set(m, m->wanted, r, col);
+    }
+}
+
+/* Captured elements of a channel at a tile, and those behind kv_len. */
+struct source {
+    const struct matrix *m, *padding; /* padding: NULL, or data NULL: there is none */
+};
+
+static struct source source_of(const struct oracle_case *c, enum asc_channel ch, int kv)
+{
+    const struct matrix *padding = ch == asc_s ? c->s_padding : c->p_padding;
+    return (struct source){&c->captured[kv * ASC_CHANNELS + (int)ch], padding ? &padding[kv] : NULL};
+}
+
+/* 0: there is no such element, or nobody wrote it. */
+static int load(const struct source *from, int row, int col, double *x)
+{
+    const struct matrix *m = from->m;
+    if (col >= m->cols) {
+        col -= m->cols;
+        m = from->padding;
+    }
+    if (!m || !m->data || row >= m->rows || col >= m->cols)
+        return 0;
+    const size_t at = (size_t)(row * m->row_stride + col);
+    *x = dtype_load(m->dtype, m->data, at);
+    return values_element_written(m, at);
+}
+
+/* The natural logarithm of the smallest weight that f32 has: below it a key counts nothing. */
+#define NO_WEIGHT (-150 * M_LN2)
+
+/* m of each row in natural units; NaN: not known. */
+static double natural_m(const struct oracle_case *c, int kv, int row)
+{
+    const struct source from = {&c->captured[kv * ASC_CHANNELS + asc_m], NULL};
+    double m;
+    return from.m->data && load(&from, row, 0, &m) ? m * values_natural_m(c) : NAN;
+}
+
+static int is_visited(const struct oracle_case *c, int kv)
+{
+    for (int i = 0; i < c->n_visited; i++)
+        if (c->order[i] == kv)
+            return 1;
+    return 0;
+}
+
+/* Unwritten padding hides nothing from anybody: no key stands there. A masked element that the kernel left out is as
+   good as hidden. */
+static void take_unwritten(const struct oracle_case *c, int kv, int row, int col, struct mask_tile *m)
+{
+    if (col >= schedule_cols(c, kv) || !mask_bit(m, m->wanted, row, col))
+        set(m, m->known, row, col);
+}
+
+static void read_scores(const struct oracle_case *c, int kv, struct mask_tile *m)
+{
+    const struct source s = source_of(c, asc_s, kv);
+    const double natural = values_natural_s(c);
+    const int has_value = c->conventions.s_masked == ASC_MASKED_VALUE;
+    const double value = (double)c->conventions.s_masked_value;
+    const double masked = has_value && dtype_bytes(s.m->dtype) < 4 ? bound_round(s.m->dtype, value) : value;
+    for (int r = 0; r < m->rows; r++) {
+        const double top = natural_m(c, kv, r);
+        for (int col = 0; col < m->cols; col++) {
+            double x;
+            if (!load(&s, r, col, &x)) {
+                take_unwritten(c, kv, r, col, m);
+                continue;
+            }
+            /* A number far below the maximum hides a key as well as -inf does: taken so where that is wanted. */
+            const int weightless = !mask_bit(m, m->wanted, r, col) && x * natural - top < NO_WEIGHT;
+            set(m, m->known, r, col);
+            if (x != -INFINITY && !(has_value && x == masked) && !weightless)
+                set(m, m->applied, r, col);
+        }
+    }
+}
+
+/* The smallest weight that cannot have become 0 by rounding; relative to it an exponential is off by far less than 2.
+ */
+static double least_weight(const struct oracle_case *c)
+{
+    double least = BOUND_TINY;
+    double unit = 0;
+    double half_tiny = 0;
+    enum dtype t;
+    const int recorded = values_type(c, asc_p);
+    if (values_p_type(c, &t) && bound_narrow(t, &unit, &half_tiny))
+        least = fmax(least, half_tiny);
+    if (recorded >= 0 && bound_narrow((enum dtype)recorded, &unit, &half_tiny))
+        least = fmax(least, half_tiny);
+    return 2 * least;
+}
+
+/* Scores as P reads them, none of them masked, in natural units; [rows][columns of the tile]. NULL: not recorded. */
+static const double *unmasked(const struct oracle_case *c, struct judge_scratch *s, int kv)
+{
+    if (!c->captured[kv * ASC_CHANNELS + asc_s].data)
+        return NULL;
+    scratch_tile(s, c, kv);
+    for (int r = 0; r < c->in_q.rows; r++) {
+        s->cause_hidden[r] = 0;
+        s->cause_visible[r] = s->kv_cols;
+    }
+    struct judge_scratch all = *s;
+    all.hidden = s->cause_hidden;
+    all.visible = s->cause_visible;
+    scratch_take(&all, c, asc_s);
+    const struct stage *stage = &all.stage[asc_s];
+    local_see_scores(c, &all, &(struct score_view){stage->value, stage->loose, s->scores, s->scores_loose});
+    if (!values_natural_later(c))
+        for (int i = 0; i < stage->rows * stage->cols; i++)
+            s->scores[i] *= values_natural_s(c);
+    return s->scores;
+}
+
+static void read_weights(const struct oracle_case *c, struct judge_scratch *s, int kv, struct mask_tile *m)
+{
+    const struct source p = source_of(c, asc_p, kv);
+    const double *score = unmasked(c, s, kv), least = least_weight(c) * (1 / bound_p_factor(c));
+    const int cols = schedule_cols(c, kv);
+    for (int r = 0; r < m->rows; r++) {
+        const double top = natural_m(c, kv, r);
+        for (int col = 0; col < m->cols; col++) {
+            double x;
+            if (!load(&p, r, col, &x)) {
+                take_unwritten(c, kv, r, col, m);
+                continue;
+            }
+            if (x != 0)
+                set(m, m->applied, r, col);
+            if (x != 0 || col >= cols || (score && exp(score[r * cols + col] - top) > least))
+                set(m, m->known, r, col);
+        }
+    }
+}
+
+static void count(struct mask_tile *m)
+{
+    m->counts = (struct mask_counts){0};
+    for (int r = 0; r < m->rows; r++) {
+        for (int w = 0; w < m->words; w++) {
+            const size_t at = (size_t)r * (size_t)m->words + (size_t)w;
+            const int left = m->cols - 64 * w;
+            const uint64_t here = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+            const uint64_t wanted = m->wanted[at], applied = m->applied[at], known = m->known[at] & here;
+            m->counts.both += (uint64_t)__builtin_popcountll(wanted & applied & known);
+            m->counts.neither += (uint64_t)__builtin_popcountll(~wanted & ~applied & known);
+            m->counts.only_wanted += (uint64_t)__builtin_popcountll(wanted & ~applied & known);
+            m->counts.only_applied += (uint64_t)__builtin_popcountll(~wanted & applied & known);
+            m->counts.unknown += (uint64_t)__builtin_popcountll(here & ~known);
+        }
+    }
+}
+
+int mask_read(const struct oracle_case *c, struct judge_scratch *scratch, int kv, struct mask_tile *m)
+{
+    const enum mask_source source = mask_source(c);
+    const enum asc_channel ch = source == MASK_FROM_P ? asc_p : asc_s;
+    if (source == MASK_FROM_P && scratch_prepare(scratch, c) != 0)
+        return -1;
+    want(c, kv, m);
+    memset(m->applied, 0, bits_bytes(m));
+    memset(m->known, 0, bits_bytes(m));
+    if (source != MASK_NOT_KNOWN && (!is_visited(c, kv) || !values_written(&c->captured[kv * ASC_CHANNELS + (int)ch])))
+        memset(m->known, 0xff, bits_bytes(m));
+    else if (source == MASK_FROM_S)
+        read_scores(c, kv, m);
+    else if (source == MASK_FROM_P)
+        read_weights(c, scratch, kv, m);
+    count(m);
+    return 0;
+}

@@ -1,0 +1,319 @@
+#include "engine/oracle/nonfinite/invariants.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/local.h"
+#include "engine/oracle/scratch.h"
+#include "engine/oracle/values.h"
+#include "engine/trace/layout.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *sentence, *formula;
+} texts[INVARIANT_COUNT] = {
+#define INVARIANT(id, name, sentence, formula) {name, sentence, formula},
+#include "engine/oracle/nonfinite/invariants.def"
+#undef INVARIANT
+};
+
+const char *invariant_name(enum invariant i)
+{
+    return texts[i].name;
+}
+
+const char *invariant_sentence(enum invariant i)
+{
+    return texts[i].sentence;
+}
+
+const char *invariant_formula(enum invariant i)
+{
+    return texts[i].formula;
+}
+
+/* What the truth says of one row after one step, in the frame that the captured m sets, where it can be one. */
+struct truth_row {
+    double frame; /* natural */
+    double l, l_bound;
+};
+
+struct judging_states {
+    const struct oracle_case *c;
+    struct judge_scratch *s;
+    struct row_states *out;
+    struct truth_row *truth; /* owned, [n_steps][rows] */
+    int *step_of;            /* owned, [kv_tiles], -1: not visited */
+};
+
+static void judge(struct judging_states *j, struct row_step *at, enum invariant i, int holds)
+{
+    j->out->judged |= 1u << i;
+    if (holds)
+        return;
+    at->broken |= 1u << i;
+    j->out->broken[i]++;
+}
+
+static struct row_step *row_at(const struct judging_states *j, int step, int row)
+{
+    return step < 0 ? NULL : &j->out->at[(size_t)step * (size_t)j->out->rows + (size_t)row];
+}
+
+/* A NaN passes nothing, whatever there was to hold it to, unless the inputs make it one. */
+static int is_own_nan(const struct tile_detail *d, size_t i)
+{
+    return isnan(d->got[i]) && d->class_global[i] != CLASS_OK && d->class_global[i] != CLASS_MISSING &&
+           !(isnan(d->want_global[i]) && d->class_global[i] == CLASS_UNJUDGED);
+}
+
+static int was_written(const struct tile_detail *d, int row)
+{
+    return d->class_local[row] != CLASS_MISSING && !(isnan(d->got[row]) && d->class_local[row] == CLASS_OK);
+}
+
+/* m never falls, lagging or not: max(m_prev, .) is at least m_prev, and a conversion of its unit is monotonic, so that
+   there is nothing to allow for but the sink that m may begin at, which is converted by itself. Where the factor is
+   negative, so is the order. A fixed m is any number. */
+static void judge_m(struct judging_states *j, int step, const struct tile_detail *d)
+{
+    const int before = j->out->steps[step].before, policy = j->c->conventions.m_policy;
+    const double natural = values_natural_m(j->c);
+    for (int r = 0; r < d->rows; r++) {
+        struct row_step *at = row_at(j, step, r);
+        if (!was_written(d, r))
+            continue;
+        at->m = d->got[r];
+        at->written |= 1u << asc_m;
+        j->s->split = j->out->steps[step].split;
+        const double from = before < 0 ? local_m_begin(j->c, j->s) : row_at(j, before, r)->m;
+        const double loose = before < 0 ? local_m_begin_loose(j->c, j->s) * fabs(natural) : 0;
+        if (policy == ASC_M_FIXED || (isnan(from) && !is_own_nan(d, (size_t)r)))
+            continue;
+        judge(j, at, INVARIANT_M_RISES, at->m * natural >= from * natural - loose);
+    }
+}
+
+/* alpha is judged as the stage is. As m never falls, the exponent of a running or lagging one is at most 0, or what
+   rounding makes of 0: bound_exp at 0, and 2 u |m| where score and maximum may have been scaled before they were
+   subtracted. */
+static void judge_alpha(struct judging_states *j, int step, const struct tile_detail *d)
+{
+    const struct asc_conventions *conventions = &j->c->conventions;
+    for (int r = 0; r < d->rows; r++) {
+        struct row_step *at = row_at(j, step, r);
+        if (!was_written(d, r))
+            continue;
+        at->alpha = d->got[r];
+        at->written |= 1u << asc_alpha;
+        if (d->class_local[r] != CLASS_UNJUDGED || is_own_nan(d, (size_t)r))
+            judge(j, at, INVARIANT_ALPHA, d->class_local[r] == CLASS_OK);
+        if (conventions->m_policy == ASC_M_FIXED)
+            continue;
+        const double m = isfinite(at->m) ? at->m * values_natural_m(j->c) : 0;
+        judge(j, at, INVARIANT_ALPHA_ONE, at->alpha <= 1 + bound_exp_declared(j->c, 0, local_folded(j->c, m)));
+    }
+}
+
+/* The truth is L e^M, whatever M; the kernel's is l e^m. Both times e^-frame the truth is what a correct kernel's l
+   would be in that frame, with the bound that goes with it (truth.h): |l e^(m - frame) - want| <= bound. Where m is the
+   frame, as it is but for an absurd m, the power is 1. l is positive wherever the bound leaves no room for 0. */
+static void judge_l(struct judging_states *j, int step, const struct tile_detail *d)
+{
+    const double natural = values_natural_m(j->c), offset = bound_ln_factor(j->c);
+    for (int r = 0; r < d->rows; r++) {
+        struct row_step *at = row_at(j, step, r);
+        struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];
+        const double want = d->want_global[r], bound = d->bound_global[r];
+        *truth = (struct truth_row){j->s->frame[r], want, bound};
+        at->log_sum_want = truth->frame + log(want) - offset;
+        if (!was_written(d, r))
+            continue;
+        at->l = d->got[r];
+        at->written |= 1u << asc_l;
+        const double m = isnan(at->m) ? truth->frame : at->m * natural;
+        at->log_sum = m + log(at->l) - offset;
+        if (isnan(want) || !(bound <= INFINITY))
+            continue;
+        const double power = m == truth->frame || at->l == 0 ? 1 : exp(m - truth->frame);
+        const double error = fabs(at->l * power - want);
+        at->sum_ratio = error <= 0 ? 0 : bound > 0 ? error / bound : INFINITY;
+        if (isnan(error))
+            at->sum_ratio = INFINITY;
+        judge(j, at, INVARIANT_SUM, error <= bound);
+        if (want > bound || is_own_nan(d, (size_t)r))
+            judge(j, at, INVARIANT_L_POSITIVE, at->l > 0);
+    }
+}
+
+/* By how much u was rescaled after l was recorded: where it is recorded behind the next step's alpha. As captured, and
+   as the frames say. 0: not known. */
+static int late_factor(const struct judging_states *j, int step, int row, double *got, double *want)
+{
+    const int behind = j->out->steps[step].behind;
+    *got = *want = 1;
+    if (j->c->conventions.u_phase != ASC_U_RESCALED || behind < 0)
+        return 1;
+    const size_t rows = (size_t)j->out->rows;
+    *got = row_at(j, behind, row)->alpha;
+    *want =
+        exp(j->truth[(size_t)step * rows + (size_t)row].frame - j->truth[(size_t)behind * rows + (size_t)row].frame);
+    return *got > 0 && *want > 0;
+}
+
+/* u / l needs no frame. With u off by B_u and l by B_l at most, the quotient of a correct kernel's lies within
+   (B_u + |o| B_l) / (l - B_l) of the true one, o (truth.h). A U that was divided by l after the tile is that quotient.
+ */
+static void judge_u(struct judging_states *j, int step, const struct tile_detail *d)
+{
+    const int divided = j->c->conventions.u_norm == ASC_U_NORM_TILE;
+    for (int r = 0; r < d->rows; r++) {
+        struct row_step *at = row_at(j, step, r);
+        const struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];
+        double got_factor, want_factor;
+        if (!(at->written & 1u << asc_l) || !late_factor(j, step, r, &got_factor, &want_factor))
+            continue;
+        const double l = truth->l * want_factor, l_bound = truth->l_bound * want_factor;
+        int holds = 1, any = 0;
+        for (int col = 0; col < d->cols; col++)
+            any |= is_own_nan(d, (size_t)r * (size_t)d->cols + (size_t)col);
+        if (!(l > l_bound)) { /* nothing seen so far, or nothing known */
+            if (any)
+                judge(j, at, INVARIANT_OUTPUT, 0);
+            continue;
+        }
+        any = 0;
+        for (int col = 0; col < d->cols; col++) {
+            const size_t i = (size_t)r * (size_t)d->cols + (size_t)col;
+            const double o = d->want_global[i] / (divided ? 1 : l);
+            const double bound =
+                divided ? d->bound_global[i] : (d->bound_global[i] + fabs(o) * l_bound) / (l - l_bound);
+            if (d->class_local[i] == CLASS_MISSING || isnan(o) || !(bound <= INFINITY))
+                continue;
+            const double error = fabs(d->got[i] / (divided ? 1 : at->l * got_factor) - o);
+            const double ratio = error <= bound ? (bound > 0 ? error / bound : 0)
+                                 : bound > 0    ? error / bound
+                                                : INFINITY;
+            holds &= error <= bound;
+            if (!any || !(ratio <= at->output_ratio)) {
+                at->output_ratio = isnan(ratio) ? INFINITY : ratio;
+                at->output_col = col;
+            }
+            any = 1;
+        }
+        if (any)
+            judge(j, at, INVARIANT_OUTPUT, holds);
+    }
+}
+
+static void judge_tile(void *ctx, const struct tile_detail *d)
+{
+    struct judging_states *j = ctx;
+    const int step = channel_per_kv((enum asc_channel)d->channel) ? j->step_of[d->kv] : -1;
+    if (step < 0 || d->rows != j->out->rows)
+        return;
+    switch (d->channel) {
+    case asc_m:
+        judge_m(j, step, d);
+        break;
+    case asc_alpha:
+        judge_alpha(j, step, d);
+        break;
+    case asc_l:
+        judge_l(j, step, d);
+        break;
+    case asc_u:
+        judge_u(j, step, d);
+        break;
+    default:
+        break;
+    }
+}
+
+static void find_first(struct row_states *out)
+{
+    out->first_step = out->first_row = -1;
+    for (int i = 0; i < out->n_steps * out->rows && out->first_step < 0; i++) {
+        if (!out->at[i].broken)
+            continue;
+        out->first_step = i / out->rows;
+        out->first_row = i % out->rows;
+    }
+}
+
+static int judge_all(struct judging_states *j)
+{
+    const struct oracle_case *c = j->c;
+    const size_t rows = (size_t)(c->in_q.rows > c->bc ? c->in_q.rows : c->bc),
+                 cols = (size_t)(c->head_dim > c->bc ? c->head_dim : c->bc), n = rows * cols;
+    double *numbers = calloc(n * 5, sizeof *numbers);
+    uint8_t *classes = calloc(n * 2, sizeof *classes);
+    struct tile_verdicts *verdicts = calloc((size_t)c->kv_tiles * ASC_CHANNELS, sizeof *verdicts);
+    int failed = !numbers || !classes || !verdicts;
+    if (!failed) {
+        struct tile_detail d = {.each = judge_tile,
+                                .ctx = j,
+                                .got = numbers,
+                                .want_local = numbers + n,
+                                .bound_local = numbers + 2 * n,
+                                .want_global = numbers + 3 * n,
+                                .bound_global = numbers + 4 * n,
+                                .class_local = classes,
+                                .class_global = classes + n};
+        failed = judge_case(c, j->s, verdicts, &d) != 0;
+    }
+    free(numbers);
+    free(classes);
+    free(verdicts);
+    return failed ? -1 : 0;
+}
+
+int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, struct row_states *out)
+{
+    *out = (struct row_states){.rows = c->in_q.rows, .first_step = -1, .first_row = -1};
+    out->steps = calloc((size_t)c->kv_tiles + 1, sizeof *out->steps);
+    out->n_steps = out->steps ? steps_list(c, out->steps) : -1;
+    const size_t n = out->n_steps > 0 ? (size_t)out->n_steps * (size_t)out->rows : 0;
+    struct judging_states j = {.c = c, .s = scratch, .out = out};
+    out->at = calloc(n + 1, sizeof *out->at);
+    j.truth = calloc(n + 1, sizeof *j.truth);
+    j.step_of = calloc((size_t)c->kv_tiles + 1, sizeof *j.step_of);
+    int failed = out->n_steps < 0 || !out->at || !j.truth || !j.step_of;
+    if (!failed) {
+        const struct row_step unknown = {.m = NAN,
+                                         .alpha = NAN,
+                                         .l = NAN,
+                                         .log_sum = NAN,
+                                         .log_sum_want = NAN,
+                                         .sum_ratio = NAN,
+                                         .output_ratio = NAN};
+        for (size_t i = 0; i < n; i++)
+            out->at[i] = unknown;
+        for (int kv = 0; kv < c->kv_tiles; kv++)
+            j.step_of[kv] = -1;
+        for (int i = 0; i < out->n_steps; i++)
+            j.step_of[out->steps[i].kv] = i;
+        failed = judge_all(&j) != 0;
+    }
+    free(j.truth);
+    free(j.step_of);
+    if (failed) {
+        row_states_free(out);
+        return -1;
+    }
+    if (c->fed) { /* what was captured is not what the kernel went on with */
+        for (size_t i = 0; i < n; i++)
+            out->at[i].broken = 0;
+        memset(out->broken, 0, sizeof out->broken);
+        out->judged = 0;
+    }
+    find_first(out);
+    return 0;
+}
+
+void row_states_free(struct row_states *s)
+{
+    free(s->steps);
+    free(s->at);
+    *s = (struct row_states){.first_step = -1, .first_row = -1};
+}

@@ -1,0 +1,165 @@
+#include "engine/oracle/quantization/flow.h"
+
+#include "engine/oracle/bias.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/multiply.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include <string.h>
+
+struct flow_shape flow_shape(const struct oracle_case *c)
+{
+    return (struct flow_shape){c->in_q.rows, c->kv_len, c->head_dim};
+}
+
+int flow_tile(const struct oracle_case *c, int kv, int *first)
+{
+    *first = kv * c->bc;
+    return schedule_cols(c, kv);
+}
+
+int flow_visited(const struct oracle_case *c, int kv)
+{
+    for (int i = 0; i < c->n_visited; i++)
+        if (c->order[i] == kv)
+            return 1;
+    return c->n_visited == 0;
+}
+
+static const struct matrix *captured(const struct oracle_case *c, enum asc_channel ch, int kv)
+{
+    return &c->captured[kv * ASC_CHANNELS + (int)ch];
+}
+
+/* What a captured element of q, k or v of row r is to be multiplied by. */
+static double captured_unit(const struct oracle_case *c, enum asc_channel ch, int r)
+{
+    const double code = codes_use(c, ch) == CODES_RAW ? codes_scale(codes_of(c, ch), r) : 1;
+    return ch == asc_q ? code / values_fold(c) : code;
+}
+
+static void overlay(const struct oracle_case *c, enum asc_channel ch, const struct matrix *m, int first, double *out)
+{
+    for (int r = 0; r < m->rows; r++) {
+        const double unit = captured_unit(c, ch, first + r);
+        for (int d = 0; d < m->cols; d++) {
+            const size_t i = (size_t)(r * m->row_stride + d);
+            if (values_element_written(m, i))
+                out[(size_t)(first + r) * (size_t)c->head_dim + (size_t)d] = values_element(m, i) * unit;
+        }
+    }
+}
+
+void flow_load(const struct oracle_case *c, enum asc_channel ch, enum flow_source source, double *out)
+{
+    const struct matrix *input = codes_input(c, ch);
+    const struct coding *coding = codes_of(c, ch);
+    const struct coded_rows part = {ch, input, coding, 0, input->rows};
+    codes_load(c, &part, out, NULL);
+    for (int r = 0; codes_use(c, ch) == CODES_RAW && r < input->rows; r++)
+        for (int d = 0; d < c->head_dim; d++)
+            out[(size_t)r * (size_t)c->head_dim + (size_t)d] *= codes_scale(coding, r);
+    if (source == FLOW_INPUT)
+        return;
+    for (int kv = 0; kv < (ch == asc_q ? 1 : c->kv_tiles); kv++)
+        if (captured(c, ch, kv)->data && (ch == asc_q || flow_visited(c, kv)))
+            overlay(c, ch, captured(c, ch, kv), kv * c->bc, out);
+}
+
+static double capped(const struct oracle_case *c, double x)
+{
+    return c->softcap > 0 ? c->softcap * tanh(x / c->softcap) : x;
+}
+
+void flow_scores(const struct oracle_case *c, const double *q, const double *k, double *s)
+{
+    const struct flow_shape n = flow_shape(c);
+    const int biased = bias_terms(c);
+    matrix_multiply_transposed(n.rows, n.keys, n.dim, codes_plain_scale(c), q, n.dim, k, n.dim, s, 0);
+    for (int r = 0; r < n.rows; r++) {
+        const struct key_range seen = schedule_range(c, r);
+        double *row = s + (size_t)r * (size_t)n.keys, size;
+        for (int j = 0; j < n.keys; j++) {
+            if (j < seen.first || j >= seen.last)
+                row[j] = -INFINITY;
+            else if (c->softcap > 0 || biased)
+                row[j] = capped(c, row[j]) + (biased ? bias_at(c, r, j, &size) : 0);
+        }
+    }
+}
+
+/* A captured score as the exponential gets it: what the kernel does to it after the probe is done here. */
+static double seen_score(const struct oracle_case *c, int r, int key, double x)
+{
+    double size;
+    if (values_mask_later(c)) {
+        const struct key_range seen = schedule_range(c, r);
+        if (key < seen.first || key >= seen.last)
+            return -INFINITY;
+    }
+    x *= values_natural_s(c);
+    if (values_capped_later(c))
+        x = capped(c, x);
+    return values_biased_later(c) ? x + bias_at(c, r, key, &size) : x;
+}
+
+int flow_run_scores(const struct oracle_case *c, const double *model, double *s)
+{
+    const struct flow_shape n = flow_shape(c);
+    int recorded = 0;
+    if (s != model)
+        memcpy(s, model, (size_t)n.rows * (size_t)n.keys * sizeof *s);
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        recorded |= captured(c, asc_s, kv)->data != NULL;
+    for (int kv = 0; recorded && kv < c->kv_tiles; kv++) {
+        const struct matrix *m = captured(c, asc_s, kv);
+        int first;
+        const int cols = flow_tile(c, kv, &first), visited = m->data && flow_visited(c, kv);
+        for (int r = 0; r < n.rows; r++)
+            for (int col = 0; col < cols; col++) {
+                const size_t i = (size_t)(r * m->row_stride + col);
+                s[(size_t)r * (size_t)n.keys + (size_t)(first + col)] =
+                    visited ? seen_score(c, r, first + col, values_element(m, i)) : -INFINITY;
+            }
+    }
+    return recorded;
+}
+
+static double top_of(const double *x, int n, double least)
+{
+    double top = least;
+    for (int i = 0; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+void flow_weights(const struct oracle_case *c, const double *s, double *w)
+{
+    const struct flow_shape n = flow_shape(c);
+    for (int r = 0; r < n.rows; r++) {
+        const double *x = s + (size_t)r * (size_t)n.keys;
+        double *out = w + (size_t)r * (size_t)n.keys;
+        const double top = top_of(x, n.keys, c->has_sink ? c->sink : -INFINITY);
+        double sum = c->has_sink ? exp(c->sink - top) : 0;
+        for (int j = 0; j < n.keys; j++)
+            sum += out[j] = x[j] == -INFINITY ? 0 : exp(x[j] - top);
+        for (int j = 0; sum > 0 && j < n.keys; j++)
+            out[j] /= sum;
+    }
+}
+
+void flow_output(const struct oracle_case *c, const double *w, const double *v, double *o)
+{
+    const struct flow_shape n = flow_shape(c);
+    matrix_multiply(n.rows, n.dim, n.keys, 1, w, n.keys, v, n.dim, o, 0);
+}
+
+int flow_run_output(const struct oracle_case *c, double *o)
+{
+    const struct matrix *m = captured(c, asc_o, 0);
+    if (!m->data)
+        return 0;
+    values_load(m, o);
+    return 1;
+}

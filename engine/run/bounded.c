@@ -1,0 +1,300 @@
+#include "engine/run/bounded.h"
+
+#include "engine/base/pool.h"
+#include "engine/verdict/case.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+int bounded_begin(struct bounded *b, int32_t (*places)[3], int64_t n, struct err *err)
+{
+    *b = (struct bounded){.places = places, .n = n};
+    b->state = calloc((size_t)n + 1, sizeof *b->state);
+    b->hash = calloc((size_t)n + 1, sizeof *b->hash);
+    if (b->state && b->hash)
+        return 0;
+    bounded_end(b);
+    return err_no_memory(err, "", "the list of q tiles");
+}
+
+void bounded_end(struct bounded *b)
+{
+    free(b->places);
+    free(b->state);
+    free(b->hash);
+    *b = (struct bounded){0};
+}
+
+/* 1 if place i is the first of its head. */
+static int begins_head(const struct bounded *b, int64_t i)
+{
+    return i == 0 || b->places[i][0] != b->places[i - 1][0] || b->places[i][1] != b->places[i - 1][1];
+}
+
+static int64_t head_end(const struct bounded *b, int64_t begin)
+{
+    int64_t end = begin + 1;
+    while (end < b->n && !begins_head(b, end))
+        end++;
+    return end;
+}
+
+/* 1 if the head that begins at place i is the first or the last wanted one of its batch. */
+static int outer_head(const struct bounded *b, int64_t begin, int64_t end)
+{
+    return begin == 0 || end == b->n || b->places[begin - 1][0] != b->places[begin][0] ||
+           b->places[end][0] != b->places[begin][0];
+}
+
+void bounded_sample(struct bounded *b, const struct asc_problem *p, const struct asc_plan *plan, int64_t scores)
+{
+    const int64_t room = scores / ((int64_t)plan->br * p->kv_len);
+    int64_t taken = 0;
+    int64_t number = 0;
+    if (b->n <= room) {
+        memset(b->state, BOUNDED_SAMPLE, (size_t)b->n);
+        return;
+    }
+    for (int64_t begin = 0, end = 0; begin < b->n; begin = end, number++) {
+        end = head_end(b, begin);
+        /* Another q tile in every head, so that all parts of the sequence have their turn: steps of the golden ratio
+           fall evenly. */
+        const double share = 0.6180339887498949 * (double)number;
+        b->state[begin + (int64_t)((share - (double)(int64_t)share) * (double)(end - begin))] = BOUNDED_SAMPLE;
+        if (outer_head(b, begin, end))
+            b->state[begin] = b->state[end - 1] = BOUNDED_SAMPLE;
+    }
+    for (int64_t i = 0; i < b->n; i++)
+        taken += b->state[i] == BOUNDED_SAMPLE;
+    const int64_t more = room - taken;
+    for (int64_t i = 0; i < more; i++)
+        b->state[(int64_t)((double)i * (double)b->n / (double)more)] = BOUNDED_SAMPLE;
+}
+
+struct job {
+    struct bounded *b;
+    const struct trace *t;
+    const int32_t *types;
+    struct judge_scratch **scratch;  /* owned, [threads] */
+    struct tile_verdicts **verdicts; /* owned, [threads][kv_tiles][ASC_CHANNELS] */
+    int64_t sample;
+    const struct runner_progress *progress;
+    atomic_llong next, done;
+    atomic_int failed;
+};
+
+static int cancelled(const struct runner_progress *progress)
+{
+    return progress && progress->cancel && atomic_load(progress->cancel);
+}
+
+/* The worse of o and lse. */
+static enum bounded_state state_of(const struct tile_verdicts *v)
+{
+    const struct verdict *o = &v[asc_o].local, *lse = &v[asc_lse].local;
+    const int has_lse = lse->visited; /* of a kernel that writes none nothing is judged */
+    if (verdict_bad(o) || verdict_bad(lse))
+        return BOUNDED_OFF;
+    return verdict_ok(o) && (!has_lse || verdict_ok(lse)) && !o->unjudged && !lse->unjudged ? BOUNDED_OK : BOUNDED_OPEN;
+}
+
+static int step(void *ctx, int worker)
+{
+    struct job *job = ctx;
+    struct slot_case c;
+    int64_t i = atomic_fetch_add(&job->next, 1);
+    if (atomic_load(&job->failed) || cancelled(job->progress))
+        return 0;
+    while (i < job->b->n && job->b->state[i] != BOUNDED_SAMPLE)
+        i = atomic_fetch_add(&job->next, 1);
+    if (i >= job->b->n)
+        return 0;
+    int failed = place_case_make(job->t, job->b->places[i], job->types, &c) != 0;
+    failed = failed || judge_case(&c.c, job->scratch[worker], job->verdicts[worker], NULL) != 0;
+    slot_case_free(&c);
+    if (failed)
+        atomic_store(&job->failed, 1);
+    else
+        job->b->state[i] = (uint8_t)state_of(job->verdicts[worker]);
+    const int64_t done = atomic_fetch_add(&job->done, 1) + 1;
+    if (job->progress && job->progress->report)
+        job->progress->report(job->progress->ctx, "judging the output", (double)done, (double)job->sample);
+    return 1;
+}
+
+static int prepare(struct job *job, int threads)
+{
+    job->scratch = calloc((size_t)threads, sizeof(struct judge_scratch *));
+    job->verdicts = calloc((size_t)threads, sizeof(struct tile_verdicts *));
+    int made = job->scratch && job->verdicts;
+    for (int i = 0; i < threads && made; i++) {
+        job->scratch[i] = judge_scratch_new();
+        job->verdicts[i] = calloc((size_t)job->t->layout.kv_tiles * ASC_CHANNELS, sizeof **job->verdicts);
+        made = job->scratch[i] && job->verdicts[i];
+    }
+    return made;
+}
+
+static void drop(struct job *job, int threads)
+{
+    for (int i = 0; i < threads; i++) {
+        if (job->scratch)
+            judge_scratch_free(job->scratch[i]);
+        if (job->verdicts)
+            free(job->verdicts[i]);
+    }
+    free(job->scratch);
+    free(job->verdicts);
+}
+
+int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types,
+                  const struct runner_progress *progress, struct err *err)
+{
+    struct pool *pool = NULL;
+    struct job job = {.b = b, .t = t, .types = types, .progress = progress};
+    for (int64_t i = 0; i < b->n; i++)
+        job.sample += b->state[i] == BOUNDED_SAMPLE;
+    if (pool_new(0, &pool, err) != 0)
+        return -1;
+    const int threads = pool_threads(pool);
+    if (prepare(&job, threads)) {
+        pool_start(pool, step, &job);
+        pool_wait(pool);
+    } else {
+        atomic_store(&job.failed, 1);
+    }
+    drop(&job, threads);
+    pool_free(pool);
+    for (int64_t i = 0; i < b->n; i++) {
+        b->judged += b->state[i] == BOUNDED_OK || b->state[i] == BOUNDED_OFF;
+        b->off += b->state[i] == BOUNDED_OFF;
+    }
+    if (atomic_load(&job.failed))
+        return err_no_memory(err, "", "judging");
+    return cancelled(progress) ? err_set(err, ERR_CANCELLED, "", "cancelled while judging the first pass") : 0;
+}
+
+static uint64_t hash_of(const struct trace *t, const int32_t place[3])
+{
+    const struct asc_problem *p = &t->problem;
+    const struct asc_strides strides = asc_strides_of(p, p->heads, p->q_len);
+    const int first = place[2] * t->plan.br, rows = channel_valid_rows(asc_o, p, &t->plan, place[2], 0);
+    enum dtype of_o;
+    enum dtype of_lse;
+    const unsigned char *o = trace_tensor(t, 'o', &of_o), *lse = trace_tensor(t, 'L', &of_lse);
+    const int64_t head = (int64_t)place[0] * p->heads + place[1];
+    uint64_t hash =
+        XXH3_64bits(lse + (size_t)(head * p->q_len + first) * dtype_bytes(of_lse), (size_t)rows * dtype_bytes(of_lse));
+    for (int r = 0; r < rows; r++) {
+        const int64_t at = strides.batch * place[0] + strides.head * place[1] + strides.row * (first + r);
+        hash = XXH3_64bits_withSeed(o + (size_t)at * dtype_bytes(of_o), (size_t)p->head_dim * dtype_bytes(of_o), hash);
+    }
+    return hash;
+}
+
+void bounded_remember(struct bounded *b, const struct trace *t)
+{
+    for (int64_t i = 0; i < b->n; i++)
+        b->hash[i] = hash_of(t, b->places[i]);
+}
+
+int64_t bounded_differing(const struct bounded *b, const struct trace *t)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < b->n; i++)
+        n += b->hash[i] != hash_of(t, b->places[i]);
+    return n;
+}
+
+static int compare_indices(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a;
+    const int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+struct choice {
+    const struct bounded *b;
+    uint8_t *taken; /* [n] */
+    int64_t *index; /* [room] */
+    int n, room;
+};
+
+static void take(struct choice *c, int64_t i)
+{
+    if (i < 0 || i >= c->b->n || c->taken[i] || c->n >= c->room)
+        return;
+    c->taken[i] = 1;
+    c->index[c->n++] = i;
+}
+
+static void take_in_order(struct choice *c)
+{
+    const struct bounded *b = c->b;
+    /* Of what is off, the first in every head, then the rest. */
+    for (int64_t i = 0, end = 0; i < b->n; i = end) {
+        end = head_end(b, i);
+        while (i < end && b->state[i] != BOUNDED_OFF)
+            i++;
+        if (i < end)
+            take(c, i);
+    }
+    for (int64_t i = 0; i < b->n; i++)
+        if (b->state[i] == BOUNDED_OFF)
+            take(c, i);
+    for (int64_t i = 0; i < b->n; i++)
+        if (b->state[i] == BOUNDED_OPEN)
+            take(c, i);
+    for (int64_t i = 0; i < b->n; i++) {
+        if (b->state[i] != BOUNDED_OFF)
+            continue;
+        if (!begins_head(b, i))
+            take(c, i - 1);
+        if (i + 1 < b->n && !begins_head(b, i + 1))
+            take(c, i + 1);
+    }
+    /* Evenly spread over all that is wanted, then what is left of it. */
+    const int64_t more = c->room - c->n;
+    for (int64_t i = 0; i < more; i++)
+        take(c, (int64_t)((double)i * (double)b->n / (double)more));
+    for (int64_t i = 0; i < b->n; i++)
+        take(c, i);
+}
+
+int bounded_choose(const struct bounded *b, int32_t (*slots)[3], int room)
+{
+    struct choice c = {.b = b, .room = room};
+    c.taken = calloc((size_t)b->n + 1, sizeof *c.taken);
+    c.index = calloc((size_t)room + 1, sizeof *c.index);
+    if (c.taken && c.index) {
+        take_in_order(&c);
+        qsort(c.index, (size_t)c.n, sizeof *c.index, compare_indices);
+        for (int i = 0; i < c.n; i++)
+            memcpy(slots[i], b->places[c.index[i]], sizeof slots[i]);
+    }
+    free(c.taken);
+    free(c.index);
+    return c.n;
+}
+
+enum { NAMED_MAX = 8 }; /* q tiles that are off, by name */
+
+void bounded_describe(const struct bounded *b, int64_t differing, struct trace_capture *out)
+{
+    *out = (struct trace_capture){.wanted = b->n, .judged = b->judged, .off = b->off, .differing = differing};
+    const size_t bytes = sizeof out->off_places;
+    size_t used = 0;
+    int named = 0;
+    for (int64_t i = 0; i < b->n && named <= NAMED_MAX; i++) {
+        if (b->state[i] != BOUNDED_OFF)
+            continue;
+        if (named++ == NAMED_MAX) {
+            snprintf(out->off_places + used, bytes - used, ", ...");
+            break;
+        }
+        used += (size_t)snprintf(out->off_places + used, bytes - used, "%sb%d h%d q%d", used ? ", " : "",
+                                 b->places[i][0], b->places[i][1], b->places[i][2]);
+    }
+}

@@ -1,0 +1,20 @@
+/* What a run was asked about before anything was quantised: the inputs behind its codes, or those that its launch makes
+   into codes. */
+#ifndef RUN_GIVEN_H
+#define RUN_GIVEN_H
+
+#include "engine/verdict/case.h"
+
+/* A view of the run as if it had been given those, with nothing recorded: borrows all of t and is never freed. Returns
+   1; 0 where they are not known, and it is given the values of its codes. */
+int given_view(const struct trace *t, struct trace *out);
+
+/* Both cases of a slot: of what was given, and of the run. -1: no memory. */
+struct given_case {
+    struct trace view;
+    struct slot_case given, run;
+};
+int given_case_make(const struct trace *t, int slot, struct given_case *out);
+void given_case_free(struct given_case *g);
+
+#endif

@@ -1,0 +1,22 @@
+/* What a launch takes, in words: the same on the screen and in text. */
+#ifndef RUN_LAUNCH_WORDS_H
+#define RUN_LAUNCH_WORDS_H
+
+#include "engine/trace/launch.h"
+
+enum fact {
+#define FACT(id, label) id,
+#include "engine/verdict/facts.def"
+#undef FACT
+    FACTS
+};
+
+const char *fact_label(enum fact fact);
+/* One line; "not known", or "not counted" for counters. */
+void fact_words(const struct trace_launch *l, enum fact fact, char *out, size_t bytes);
+/* The budget that limits a fact, or BUDGET_ITEMS. */
+enum budget_item fact_budget(enum fact fact);
+/* "attention<__half, 64>, grid 8 x 8, block 128": trailing ones are left out. */
+void launch_title(const struct trace_launch *l, char *out, size_t bytes);
+
+#endif

@@ -1,0 +1,123 @@
+#include "engine/run/measure.h"
+
+#include "engine/run/backend.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name, *meaning;
+} benches[BENCHES] = {
+#define BENCH(id, name, meaning) {name, meaning},
+#include "engine/run/benches.def"
+#undef BENCH
+};
+
+const char *bench_name(enum bench_build build)
+{
+    return benches[build].name;
+}
+
+const char *bench_meaning(enum bench_build build)
+{
+    return benches[build].meaning;
+}
+
+int measure_ready(const struct runner_paths *paths, const struct scenario *scenario, const char *what, struct err *err)
+{
+    struct scenario on_gpu = *scenario;
+    struct build_request request = {0};
+    struct gpu_device gpu;
+    struct err why = {0};
+    char note[512];
+    int wanted;
+    if (backend_wish(scenario, &wanted, err) != 0)
+        return -1;
+    if (wanted == SCENARIO_BACKEND_CPU)
+        return err_set(err, ERR_SYSTEM, what, "needs a GPU, and the CPU is asked for");
+    on_gpu.backend = SCENARIO_BACKEND_GPU;
+    if (backend_choose(paths, &on_gpu, &request, &gpu, note, sizeof note, &why) != 0)
+        return err_set(err, ERR_SYSTEM, what, "needs a GPU: %s", why.message);
+    return 0;
+}
+
+int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int counters,
+                  const struct runner_progress *progress, struct trace_launches *out, struct err *err)
+{
+    struct trace *t = NULL;
+    int failed = record_open(r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
+    if (!failed) {
+        if (progress && progress->report)
+            progress->report(progress->ctx, "measuring", 0, 0);
+        failed = child_profile(r->child, t, counters, scenario->limit_s, progress, err);
+    }
+    if (!failed) {
+        json_t *json = launches_json(&t->info.launches);
+        const char *wrong = launches_read(json, out);
+        json_decref(json);
+        if (wrong)
+            failed = err_set(err, ERR_SYSTEM, "", "no room for what was measured: %s", wrong);
+    }
+    trace_free(t);
+    return failed;
+}
+
+void measure_beside(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                    const struct runner_progress *progress, struct trace_info *info)
+{
+    struct err err = {0};
+    const int counters = scenario->profile == SCENARIO_PROFILE_YES;
+    if (strcmp(info->backend, backend_name(BACKEND_GPU)) != 0 || (!counters && !scenario->budget.stated))
+        return;
+    if (measure_plain(r, paths, scenario, counters, progress, &info->launches, &err) != 0)
+        snprintf(info->launches.not_measured, sizeof info->launches.not_measured, "%s", err.message);
+}
+
+/* The capture of a build; the lists are borrowed. */
+static struct scenario as_recorded(const struct scenario *scenario, enum bench_build build)
+{
+    struct scenario s = *scenario;
+    if (build == BENCH_FULL) {
+        const uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        s.capture = (struct capture){.channels = (1u << ASC_CHANNELS) - 1, .mem_bytes = memory / 2};
+    }
+    return s;
+}
+
+int measure_bench(const struct runner_paths *paths, const struct scenario *scenario, enum bench_build build,
+                  const struct bench_request *request, const struct runner_progress *progress, struct bench_line *line)
+{
+    const struct scenario s = as_recorded(scenario, build);
+    const int room = build == BENCH_CAPTURE || build == BENCH_FULL;
+    struct bench_request asked = *request;
+    struct recorder r = {0};
+    struct trace *t = NULL;
+    *line = (struct bench_line){0};
+    asked.record = room;
+    int failed =
+        record_open(&r, paths, &s, build == BENCH_PLAIN ? PROBES_NONE : PROBES_RECORD, room, progress, &t, &line->err);
+    if (!failed) {
+        const struct layout *l = &t->layout;
+        uint64_t slot_bytes = 0;
+        struct layout_types types = {.o = l->o.dtype};
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            types.channel[ch] = l->channel[ch].dtype;
+        layout_slot_bytes(&t->problem, &t->plan, &types, &slot_bytes, NULL);
+        line->slots = room ? l->n_slots : 0;
+        line->places = (int64_t)t->problem.batch * t->problem.heads * l->q_tiles;
+        line->recorded_bytes = room ? slot_bytes * (uint64_t)l->n_slots : 0;
+        if (progress && progress->report)
+            progress->report(progress->ctx, "timing", 0, 0);
+        failed = child_bench(r.child, t, &asked, scenario->limit_s, progress, &line->result, &line->err);
+    }
+    trace_free(t);
+    recorder_free(&r);
+    return failed;
+}
+
+void measure_bench_free(struct bench_line *line)
+{
+    launches_free(&line->result.launches);
+}

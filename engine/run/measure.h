@@ -1,0 +1,42 @@
+/* Measuring a kernel without probes in it: beside a run, for `attnscope profile`, for `attnscope bench`. */
+#ifndef RUN_MEASURE_H
+#define RUN_MEASURE_H
+
+#include "engine/run/record.h"
+
+/* 0 if this scenario can run on a GPU here. ERR_SYSTEM: "what" needs one, and why there is none. */
+int measure_ready(const struct runner_paths *paths, const struct scenario *scenario, const char *what, struct err *err);
+
+/* r stays warm between calls, and is for these builds alone.
+   Builds the kernel without probes, launches it on the scenario's inputs and appends to *out what it takes; counters:
+   also the device's own times and hardware counters. */
+int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int counters,
+                  const struct runner_progress *progress, struct trace_launches *out, struct err *err);
+
+/* What of a run on a GPU its scenario wants measured beside it (budget, profile); nothing on the CPU. What fails there
+   is said in info->launches.not_measured, the run stands. r: as measure_plain's. */
+void measure_beside(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                    const struct runner_progress *progress, struct trace_info *info);
+
+/* One kernel's times, by what its build does. */
+enum bench_build {
+#define BENCH(id, name, meaning) id,
+#include "engine/run/benches.def"
+#undef BENCH
+    BENCHES
+};
+const char *bench_name(enum bench_build build);
+const char *bench_meaning(enum bench_build build);
+
+struct bench_line {
+    struct err err;             /* code ERR_NONE: measured */
+    struct bench_result result; /* free with measure_bench_free() */
+    uint64_t recorded_bytes;    /* of the trace's channels; 0: nothing is recorded */
+    int64_t slots, places;      /* (batch, head, q tile)s recorded, and all there are */
+};
+/* -1 with line->err as well: this build could not be measured. */
+int measure_bench(const struct runner_paths *paths, const struct scenario *scenario, enum bench_build build,
+                  const struct bench_request *request, const struct runner_progress *progress, struct bench_line *line);
+void measure_bench_free(struct bench_line *line);
+
+#endif

@@ -1,0 +1,30 @@
+/* How far the output of a kernel without probes is from the float64 truth. */
+#ifndef RUN_OUTPUT_ERROR_H
+#define RUN_OUTPUT_ERROR_H
+
+#include "engine/run/record.h"
+
+/* |o - truth|, the truth being that of what codes were made from, or of what the launch quantises; NaN: nothing is
+   quantised, or those values are not known. */
+struct unquantised_error {
+    double largest, rms;
+};
+
+struct output_error {
+    double largest; /* |o - truth|; infinite where one of them is not a number and the other is, or nobody wrote */
+    double largest_ratio; /* of the error to its bound; more than 1: beyond it */
+    uint64_t elements;
+    struct unquantised_error unquantised;
+};
+
+/* Builds, launches once, and judges every element of o, on all cores; the backend is the scenario's. */
+int output_error_measure(const struct runner_paths *paths, const struct scenario *scenario,
+                         const struct runner_progress *progress, struct output_error *out, struct err *err);
+
+/* The same of a run that has ended, complete and without probes. */
+int output_error_judge(const struct trace *t, const struct runner_progress *progress, struct output_error *out,
+                       struct err *err);
+/* That part alone, of any run that is complete. */
+int output_error_unquantised(const struct trace *t, struct unquantised_error *out, struct err *err);
+
+#endif

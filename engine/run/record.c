@@ -1,0 +1,378 @@
+#include "engine/run/record.h"
+
+#include "engine/base/pool.h"
+#include "engine/base/tensor_core.h"
+#include "engine/oracle/codes.h"
+#include "engine/run/adopt_types.h"
+#include "engine/run/backend.h"
+#include "engine/run/bounded.h"
+#include "engine/run/feed.h"
+#include "engine/run/record_parts.h"
+#include "engine/scenario/keys.h"
+#include "engine/trace/conventions.h"
+#include "engine/trace/trace_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void report(const struct runner_progress *progress, const char *phase)
+{
+    if (progress && progress->report)
+        progress->report(progress->ctx, phase, 0, 0);
+}
+
+int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                 enum probes probes, const struct runner_progress *progress, struct err *err)
+{
+    struct build built = {0};
+    struct build_request request = {.kernel = scenario->kernel,
+                                    .patch = scenario->patch,
+                                    .define = scenario->define,
+                                    .probes = probes,
+                                    .dtype = scenario->problem.dtype,
+                                    .head_dim = scenario->problem.head_dim,
+                                    .last = &r->build};
+    char note[512];
+    r->probes = probes;
+    if (backend_choose(paths, scenario, &request, &r->gpu, note, sizeof note, err) != 0)
+        return -1;
+    if (*note && progress && progress->log)
+        progress->log(progress->ctx, note);
+    report(progress, "compiling");
+    if (build_debuggee(paths, &request, progress, &built, err) != 0)
+        return -1;
+    if (r->child && (!child_alive(r->child) || strcmp(built.program, r->build.program) != 0)) {
+        child_stop(r->child);
+        r->child = NULL;
+    }
+    build_free(&r->build);
+    r->build = built;
+    report(progress, "starting");
+    bool damaged = false;
+    if (r->child || child_start(r->build.program, &r->child, &damaged, err) == 0)
+        return 0;
+    /* By a full disk, or a crash of the machine. */
+    if (!damaged || !r->build.from_cache || unlink(r->build.program) != 0)
+        return -1;
+    request.last = NULL;
+    *err = (struct err){0};
+    if (build_debuggee(paths, &request, progress, &built, err) != 0)
+        return -1;
+    build_free(&r->build);
+    r->build = built;
+    return child_start(r->build.program, &r->child, NULL, err);
+}
+
+static void copy_text(char *to, size_t bytes, const char *from)
+{
+    size_t n = strnlen(from, bytes - 1);
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+static int describe(const struct recorder *r, const struct scenario *scenario, struct trace *t, struct err *err)
+{
+    struct trace_info *info = &t->info;
+    const char *slash = strrchr(scenario->patch, '/');
+    copy_text(info->kernel, sizeof info->kernel, child_hello(r->child)->kernel);
+    copy_text(info->backend, sizeof info->backend, child_hello(r->child)->backend);
+    copy_text(info->source_name, sizeof info->source_name, runner_short_path(scenario->kernel));
+    copy_text(info->compiled_path, sizeof info->compiled_path, r->build.source_path);
+    copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
+    copy_text(info->define, sizeof info->define, scenario->define);
+    copy_text(info->patch_name, sizeof info->patch_name, slash ? slash + 1 : scenario->patch);
+    copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
+    /* Said only where it means something: a kernel that declares no tensor core need not use one. */
+    if (strcmp(info->backend, backend_name(BACKEND_CPU)) == 0 &&
+        (t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32 ||
+         scenario_stated(scenario, KEY_TENSOR_CORE)))
+        copy_text(info->tensor_core, sizeof info->tensor_core,
+                  tensor_core_name((enum tensor_core)scenario->tensor_core));
+    copy_text(info->probes, sizeof info->probes, r->probes == PROBES_NONE ? "off" : "on");
+    info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    info->source = r->build.source ? strdup(r->build.source) : NULL;
+    info->scenario = scenario->text ? strdup(scenario->text) : NULL;
+    info->sites = calloc(r->build.n_sites ? r->build.n_sites : 1, sizeof *info->sites);
+    if (!info->sites || (r->build.source && !info->source) || (scenario->text && !info->scenario))
+        return err_no_memory(err, "", "the run's description");
+    info->launches.budget = scenario->budget;
+    info->n_sites = r->build.n_sites;
+    for (size_t i = 0; i < info->n_sites; i++) {
+        const struct trace_site *from = &r->build.sites[i];
+        info->sites[i] = (struct trace_site){.channel = from->channel, .line = from->line};
+        copy_text(info->sites[i].file, sizeof info->sites[i].file, runner_short_path(from->file));
+        trace_add_source(t, info->sites[i].file);
+    }
+    return 0;
+}
+
+static void add_sources(struct trace *t, const struct trace_stack *stack)
+{
+    for (int i = 0; i < stack->n; i++)
+        trace_add_source(t, stack->at[i].file);
+}
+
+/* Of what was reported. */
+static void add_event_sources(struct trace *t)
+{
+    for (size_t i = 0; i < t->info.n_events; i++) {
+        const struct trace_event *e = &t->info.events[i];
+        trace_add_source(t, e->file);
+        trace_add_source(t, e->other_file);
+        add_sources(t, &e->stack);
+        add_sources(t, &e->other_stack);
+    }
+}
+
+/* A run that ended early could not say how long it took: then it is the time until its end was noticed. */
+static int timed_run(struct child *child, struct trace *t, double limit_s, const struct runner_progress *progress,
+                     struct err *err)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const int failed = child_run(child, t, limit_s, progress, err);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    add_event_sources(t);
+    if (failed)
+        t->info.seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    return failed;
+}
+
+/* One run: *out is what it recorded, also where it ended early, or NULL. */
+static int record_pass(struct recorder *r, const struct scenario *scenario, const struct record_selection *selection,
+                       const struct runner_progress *progress, struct trace **out, struct err *err)
+{
+    *out = NULL;
+    report(progress, "filling inputs");
+    if (record_inputs(r, scenario, selection, out, err) != 0)
+        return -1;
+    if (describe(r, scenario, *out, err) != 0) {
+        trace_free(*out);
+        *out = NULL;
+        return -1;
+    }
+    report(progress, "running");
+    return timed_run(r->child, *out, scenario->limit_s, progress, err);
+}
+
+static void report_first_pass(void *ctx, const char *phase, double done, double total)
+{
+    const struct runner_progress *progress = ctx;
+    if (progress->report)
+        progress->report(progress->ctx, strcmp(phase, "running") == 0 ? RECORD_FIRST_PASS : phase, done, total);
+}
+
+static void log_first_pass(void *ctx, const char *line)
+{
+    const struct runner_progress *progress = ctx;
+    if (progress->log)
+        progress->log(progress->ctx, line);
+}
+
+/* The first pass: nothing is recorded but what the kernel leaves; what of it is off. -1: *err. */
+static int first_pass(struct recorder *r, const struct scenario *scenario, const struct record_selection *wanted,
+                      struct bounded *b, const struct runner_progress *progress, struct err *err)
+{
+    struct record_selection nothing = *wanted;
+    struct trace *t = NULL;
+    nothing.slots = b->places;
+    nothing.n = 1;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        nothing.types.channel[ch] = -1;
+    const struct runner_progress own = {.report = report_first_pass,
+                                        .log = log_first_pass,
+                                        .ctx = (void *)(uintptr_t)progress,
+                                        .cancel = progress ? progress->cancel : NULL};
+    int failed = record_pass(r, scenario, &nothing, progress ? &own : NULL, &t, err);
+    if (failed && err->code == ERR_CANCELLED)
+        err_set(err, ERR_CANCELLED, "", "cancelled; " RECORD_FIRST_PASS);
+    if (!failed) {
+        report(progress, "judging the output");
+        bounded_sample(b, &scenario->problem, &wanted->plan, BOUNDED_SCORES);
+        failed = bounded_judge(b, t, wanted->types.channel, progress, err);
+        bounded_remember(b, t);
+    }
+    trace_free(t);
+    return failed;
+}
+
+/* Of more places than there is room for: those whose output is off, then others. A first pass that crashed or hung says
+   nothing, but the second one then shows how. */
+static int record_bounded(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                          struct bounded *b, struct record_selection *selection, const struct runner_progress *progress,
+                          struct trace **out, struct err *err)
+{
+    struct err first = {0};
+    const int failed = first_pass(r, scenario, selection, b, progress, &first);
+    if (failed && first.code != ERR_RUN) {
+        *err = first;
+        return -1;
+    }
+    if (failed && (record_child(r, paths, scenario, r->probes, progress, err) != 0 ||
+                   child_load(r->child, &scenario->problem, &selection->plan, err) != 0))
+        return -1;
+    int32_t(*slots)[3] = calloc((size_t)selection->n, sizeof *slots);
+    if (!slots)
+        return err_no_memory(err, "", "the slot table");
+    selection->slots = slots;
+    selection->n = bounded_choose(b, slots, selection->n);
+    int result = selection->n ? record_pass(r, scenario, selection, progress, out, err)
+                              : err_no_memory(err, "", "the slot table");
+    free(slots);
+    if (*out)
+        bounded_describe(b, !failed && !result ? bounded_differing(b, *out) : -1, &(*out)->info.capture);
+    if (failed && !result)
+        return err_set(err, ERR_RUN, "first pass", "%.3000s; the second one came to its end", first.message);
+    return result;
+}
+
+/* A warm child, and what a run of it would record: selection->slots holds all *wanted places and is the caller's, of
+   which the memory takes the first selection->n. The types that the scenario leaves open are set. */
+static int select_places(struct recorder *r, const struct runner_paths *paths, struct scenario *scenario,
+                         enum probes probes, const struct runner_progress *progress, struct record_selection *selection,
+                         int64_t *wanted, struct err *err)
+{
+    const int32_t built_for = scenario->problem.dtype;
+    struct layout one;
+    *selection = (struct record_selection){0};
+    if (!r->pool && pool_new(0, &r->pool, NULL) != 0)
+        r->pool = NULL; /* one thread does it as well */
+    if (!r->store)
+        r->store = trace_store_new(r->pool); /* without one every run takes new memory */
+    if (record_child(r, paths, scenario, probes, progress, err) != 0)
+        return -1;
+    adopt_types(child_hello(r->child), scenario);
+    if (scenario_check_scales(scenario, err) != 0)
+        return -1;
+    if (scenario->problem.dtype != built_for && record_child(r, paths, scenario, probes, progress, err) != 0)
+        return -1;
+    if (child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
+        return -1;
+    const char *refused = codes_refused(&scenario->problem, &selection->plan, &child_hello(r->child)->conventions);
+    if (refused)
+        return err_set(err, ERR_INPUT, scenario->kernel, "%s", refused);
+    record_choose_types(r, scenario, &selection->types);
+    if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
+        record_list_places(scenario, one.q_tiles, &selection->slots, wanted, err) != 0)
+        return -1;
+    if (record_slots_room(scenario, &selection->plan, &selection->types, *wanted, &selection->n, err) == 0)
+        return 0;
+    free(selection->slots);
+    return -1;
+}
+
+int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+           const struct runner_progress *progress, struct trace **out, struct err *err)
+{
+    struct scenario own = *scenario; /* borrows what that owns */
+    struct record_selection selection;
+    int64_t n = 0;
+    *out = NULL;
+    const enum probes probes = scenario->probes == SCENARIO_PROBES_OFF ? PROBES_NONE : PROBES_RECORD;
+    if (select_places(r, paths, &own, probes, progress, &selection, &n, err) != 0)
+        return -1;
+    if (selection.n == n) {
+        const int failed = record_pass(r, &own, &selection, progress, out, err);
+        free(selection.slots);
+        return failed;
+    }
+    struct bounded b;
+    if (bounded_begin(&b, selection.slots, n, err) != 0)
+        return -1;
+    const int failed = record_bounded(r, paths, &own, &b, &selection, progress, out, err);
+    bounded_end(&b);
+    return failed;
+}
+
+int record_open(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                enum probes probes, int room, const struct runner_progress *progress, struct trace **out,
+                struct err *err)
+{
+    struct scenario own = *scenario; /* borrows what that owns */
+    struct record_selection selection;
+    int64_t n = 0;
+    *out = NULL;
+    if (select_places(r, paths, &own, probes, progress, &selection, &n, err) != 0)
+        return -1;
+    if (!room) {
+        selection.n = 1;
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            selection.types.channel[ch] = -1;
+    }
+    report(progress, "filling inputs");
+    int failed = record_inputs(r, &own, &selection, out, err);
+    free(selection.slots);
+    if (!failed && describe(r, &own, *out, err) != 0) {
+        trace_free(*out);
+        *out = NULL;
+        failed = -1;
+    }
+    return failed;
+}
+
+/* The kernel may have been edited since. */
+static int same_kernel(struct recorder *r, const struct scenario *scenario, const struct trace *run, struct err *err)
+{
+    struct asc_plan plan;
+    if (child_load(r->child, &scenario->problem, &plan, err) != 0)
+        return -1;
+    const struct asc_plan *before = &run->plan;
+    struct asc_conventions declared = child_hello(r->child)->conventions;
+    conventions_resolve(&declared, &run->problem);
+    if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
+        plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
+        plan.kv_splits != before->kv_splits || plan.kv_deal != before->kv_deal ||
+        plan.workspace_bytes != before->workspace_bytes || !conventions_same(&declared, &run->conventions))
+        return err_set(err, ERR_INPUT, scenario->kernel,
+                       "has changed since the run that is to be repeated: run it again");
+    return 0;
+}
+
+int record_again(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                 const struct trace *run, enum probes probes, struct trace *t, const struct runner_progress *progress,
+                 struct trace **out, struct err *err)
+{
+    struct scenario own = *scenario; /* borrows what that owns */
+    *out = NULL;
+    own.problem.dtype = run->problem.dtype; /* the scenario may leave them open */
+    own.problem.k_dtype = run->problem.k_dtype;
+    own.problem.v_dtype = run->problem.v_dtype;
+    if (record_child(r, paths, &own, probes, progress, err) != 0 || same_kernel(r, &own, run, err) != 0 ||
+        describe(r, &own, t, err) != 0) {
+        trace_free(t);
+        return -1;
+    }
+    report(progress, "running");
+    *out = t;
+    return timed_run(r->child, t, scenario->limit_s, progress, err);
+}
+
+int record_fed(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+               const struct trace *run, struct trace *fed, uint32_t channels, const struct runner_progress *progress,
+               struct trace **out, struct err *err)
+{
+    struct trace *t;
+    *out = NULL;
+    if (feed_trace_like(run, &t, err) != 0) {
+        trace_free(fed);
+        return -1;
+    }
+    t->fed = fed;
+    t->fed_channels = channels;
+    const int failed = record_again(r, paths, scenario, run, PROBES_FEED, t, progress, out, err);
+    for (int ch = 0; *out && ch < ASC_CHANNELS; ch++)
+        if (trace_unfed(*out, ch))
+            (*out)->fed_channels &= ~(1u << ch);
+    return failed;
+}
+
+void recorder_free(struct recorder *r)
+{
+    child_stop(r->child);
+    build_free(&r->build);
+    trace_store_free(r->store);
+    pool_free(r->pool);
+    memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,128 @@
+#include "engine/scenario/keys.h"
+
+#include "engine/scenario/keys_set.h"
+#include "engine/scenario/value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPECT_LENGTH "a whole number from 1 to 16777216"
+#define EXPECT_SIGMA "a finite number, 0 or more"
+#define EXPECT_SEED "a whole number from 0 to 18446744073709551615"
+#define EXPECT_PLACES "all, or ascending numbers and ranges such as 0,3,5-7"
+#define EXPECT_BUDGET "a whole number from 0 to 2147483647"
+#define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2 or u8"
+#define EXPECT_DEFINE                                                                                                  \
+    "NAME=VALUE or NAME, up to 8 with blanks between and 255 bytes in all (values of letters, digits and + - . _; no " \
+    "name that begins with ASC_, SIMT_, DTYPE_, __ or _ and a capital)"
+#define EXPECT_FILL expect_fill
+#define EXPECT_EVENTS expect_events
+#define EXPECT_EVENTS_OR_NONE expect_events_or_none
+#define EXPECT_CHANNELS_OR_NONE expect_channels_or_none
+#define EXPECT_CULPRITS expect_culprits
+#define EXPECT_CHANNELS_OR_ALL expect_channels_or_all
+
+_Static_assert(VALUE_LENGTH_MAX == 16777216, "EXPECT_LENGTH names it");
+_Static_assert(KEY_COUNT <= SCENARIO_KEYS_MAX, "struct scenario keeps a text of each");
+_Static_assert(SCENARIO_KEYS_MAX <= 64, "struct scenario keeps a 64-bit set of them");
+_Static_assert(ASC_CHANNELS < 32, "struct scenario keeps 32-bit sets of them");
+
+static const char expect_fill[] = "one of"
+#define FILL(id, name, meaning) " " name
+#include "engine/scenario/fills.def"
+#undef FILL
+    ;
+static const char expect_channels_or_none[] = "none, or channels separated by commas, out of"
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) " " #id
+#include "probes/channels.def"
+    ;
+static const char expect_culprits[] = "none, or channels separated by commas, out of"
+#include "probes/channels.def"
+                                      ", and loop";
+static const char expect_channels_or_all[] = "all, or channels separated by commas, out of"
+#include "probes/channels.def"
+#undef CHANNEL
+    ;
+
+static const char expect_events_or_none[] = "none, or kinds of events separated by commas, out of"
+#define EVENT(id, name, mistake, meaning) " " name
+#include "engine/trace/events.def"
+    ;
+static const char expect_events[] = "kinds of events separated by commas, out of"
+#include "engine/trace/events.def"
+#undef EVENT
+    ;
+
+const struct scenario_key scenario_keys[KEY_COUNT] = {
+#define KEY(id, section, key, setter, expected, by_default, meaning)                                                   \
+    [id] = {section, key, expected, by_default, meaning, setter},
+#include "engine/scenario/keys.def"
+#undef KEY
+};
+
+int scenario_section(const char *section)
+{
+    for (int i = 0; i < KEY_COUNT; i++) {
+        if (strcmp(scenario_keys[i].section, section) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int scenario_key_find(const char *section, const char *name)
+{
+    for (int i = 0; i < KEY_COUNT; i++) {
+        if (strcmp(scenario_keys[i].section, section) == 0 && strcmp(scenario_keys[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int scenario_unknown(const char *section, const char *name, const char *where, struct err *err)
+{
+    const int known = scenario_section(section) >= 0;
+    char names[256] = "", found[80];
+    size_t used = 0;
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const struct scenario_key *key = &scenario_keys[i];
+        if (known ? strcmp(key->section, section) != 0 : scenario_section(key->section) != i)
+            continue;
+        const int n =
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", known ? key->name : key->section);
+        used += n > 0 && (size_t)n < sizeof names - used ? (size_t)n : 0;
+    }
+    value_quote(known ? name : section, strlen(known ? name : section), found, sizeof found);
+    return err_set(err, ERR_INPUT, where, "expected a %s out of %s; found `%s`", known ? "key" : "section", names,
+                   found);
+}
+
+int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *value, const char *where, struct err *err)
+{
+    const uint64_t stated = s->stated;
+    char *said = strdup(value);
+    s->stated |= UINT64_C(1) << id; /* before the call: a setter may take it back */
+    const int status = said ? scenario_keys[id].set(s, id, value) : -2;
+    if (status == 0) {
+        free(s->said[id]);
+        s->said[id] = said;
+        return 0;
+    }
+    free(said);
+    s->stated = stated;
+    if (status == -2)
+        return err_no_memory(err, where, "its value");
+    char found[128];
+    value_quote(value, strlen(value), found, sizeof found);
+    return err_set(err, ERR_INPUT, where, "expected %s, found %s%s%s", scenario_keys[id].expected, value[0] ? "`" : "",
+                   value[0] ? found : "nothing", value[0] ? "`" : "");
+}
+
+const char *scenario_said(const struct scenario *s, enum scenario_key_id id)
+{
+    const char *now = id == KEY_KERNEL   ? s->kernel
+                      : id == KEY_PATCH  ? s->patch
+                      : id == KEY_DEFINE ? s->define /* -D adds to it */
+                                         : s->said[id];
+    return now && now[0] ? now : NULL;
+}

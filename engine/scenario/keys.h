@@ -1,0 +1,51 @@
+/* The keys of a scenario as a table: reader, messages, scenario_set() and docs/scenarios.md all come from keys.def. */
+#ifndef SCENARIO_KEYS_H
+#define SCENARIO_KEYS_H
+
+#include "engine/scenario/scenario.h"
+
+enum scenario_key_id {
+#define KEY(id, section, key, setter, expected, by_default, meaning) id,
+#include "engine/scenario/keys.def"
+#undef KEY
+    KEY_COUNT
+};
+
+struct scenario_key {
+    const char *section, *name, *expected, *by_default, *meaning;
+    /* 0, -1: the value is not what the key expects (the scenario is unchanged), -2: no memory. */
+    int (*set)(struct scenario *s, enum scenario_key_id id, const char *value);
+};
+
+extern const struct scenario_key scenario_keys[KEY_COUNT];
+
+/* Where a section's keys begin in the table, or -1: no such section. */
+int scenario_section(const char *section);
+/* enum scenario_key_id, or -1. */
+int scenario_key_find(const char *section, const char *name);
+/* Sets one key and marks it as stated. where: "file:line: section.key". */
+int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *value, const char *where,
+                     struct err *err);
+/* Says that there is no such key, or no such section, and which there are. */
+int scenario_unknown(const char *section, const char *name, const char *where, struct err *err);
+/* What a key was given, as it would be given again: paths where they were found; NULL: it is not stated. */
+const char *scenario_said(const struct scenario *s, enum scenario_key_id id);
+/* Adds a macro, NAME or NAME=VALUE of n bytes, to `all`, in the place of an earlier one of that name. -1: it is none,
+   or there is no room. */
+int define_add(char all[256], const char *macro, size_t n);
+/* 1/sqrt(head_dim), rounded once to float. */
+float scenario_auto_scale(int head_dim);
+
+static inline int scenario_stated(const struct scenario *s, enum scenario_key_id id)
+{
+    return (s->stated >> id & 1) != 0;
+}
+
+/* What scenario_check() does, naming lines: line[KEY_COUNT] of each key in the file, 0 for not stated; NULL: no file.
+ */
+int scenario_check_lines(const struct scenario *s, const int *line, struct err *err);
+#define WHERE_BYTES 768 /* room for a path, a line and a key */
+/* "path:line: section.key" of a key, without the parts that are not known. */
+void scenario_where(const struct scenario *s, const int *line, enum scenario_key_id id, char *out, size_t n_bytes);
+
+#endif

@@ -1,0 +1,145 @@
+/* Keys about what the kernel computes: [shape]. */
+#include "engine/scenario/keys_set.h"
+
+#include "engine/scenario/value.h"
+#include "engine/trace/layout.h"
+
+#include <math.h>
+#include <string.h>
+
+float scenario_auto_scale(int head_dim)
+{
+    return (float)(1.0 / sqrt((double)head_dim));
+}
+
+int key_set_length(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct asc_problem *p = &s->problem;
+    int v;
+    if (value_integer(value, 1, VALUE_LENGTH_MAX, &v) != 0)
+        return -1;
+    if (id == KEY_BATCH)
+        p->batch = v;
+    if (id == KEY_HEADS)
+        p->heads = v;
+    if (id == KEY_KV_HEADS || (id == KEY_HEADS && !scenario_stated(s, KEY_KV_HEADS)))
+        p->kv_heads = v;
+    if (id == KEY_Q_LEN)
+        p->q_len = v;
+    if (id == KEY_KV_LEN || (id == KEY_Q_LEN && !scenario_stated(s, KEY_KV_LEN)))
+        p->kv_len = v;
+    if (id == KEY_HEAD_DIM) {
+        p->head_dim = v;
+        if (!scenario_stated(s, KEY_SCALE))
+            p->scale = scenario_auto_scale(v);
+    }
+    return 0;
+}
+
+int key_set_causal(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.causal, problem_causal_names, value);
+}
+
+/* "LEFT,RIGHT", each a whole number or -1. */
+int key_set_window(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    int side[2] = {-1, -1};
+    char word[16];
+    if (strcmp(value, "none") != 0) {
+        for (int i = 0; i < 2; i++) {
+            if (!value_word(&value, ",", word, sizeof word) || (*value == ',') != (i == 0))
+                return -1;
+            if (strcmp(word, "-1") != 0 && value_integer(word, 0, VALUE_LENGTH_MAX, &side[i]) != 0)
+                return -1;
+            value += i == 0;
+        }
+    }
+    s->problem.window_left = side[0];
+    s->problem.window_right = side[1];
+    return 0;
+}
+
+int key_set_softcap(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    double v;
+    if (value_real(value, &v) != 0 || !(v == 0 || ((float)v > 0 && isfinite((float)v))))
+        return -1;
+    s->problem.softcap = (float)v;
+    return 0;
+}
+
+int key_set_sink(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.has_sink, value_no_yes, value);
+}
+
+int key_set_alibi(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.has_alibi, value_no_yes, value);
+}
+
+int key_set_bias(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.bias_kind, problem_bias_names, value);
+}
+
+int key_set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    double v;
+    if (strcmp(value, "auto") == 0) {
+        s->problem.scale = scenario_auto_scale(s->problem.head_dim);
+        s->stated &= ~(UINT64_C(1) << id); /* so that it follows a head_dim set later */
+        return 0;
+    }
+    if (value_real(value, &v) != 0 || !((float)v > 0 && isfinite((float)v)))
+        return -1;
+    s->problem.scale = (float)v;
+    return 0;
+}
+
+int key_set_layout(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.layout, problem_layout_names, value);
+}
+
+int key_set_dtype(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct asc_problem *p = &s->problem;
+    const int v = dtype_from_name(value);
+    if (v != DTYPE_F16 && v != DTYPE_BF16 && v != DTYPE_F32 && (v < 0 || !dtype_is_code((enum dtype)v)))
+        return -1;
+    if (id == KEY_DTYPE)
+        p->dtype = v;
+    if (id == KEY_K_DTYPE || (id == KEY_DTYPE && !scenario_stated(s, KEY_K_DTYPE)))
+        p->k_dtype = v;
+    if (id == KEY_V_DTYPE)
+        p->v_dtype = v;
+    else if (!scenario_stated(s, KEY_V_DTYPE))
+        p->v_dtype = p->k_dtype;
+    return 0;
+}
+
+int key_set_scales(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    static const char *const names[] = {[SCALES_HEAD] = "head", [SCALES_TENSOR] = "tensor", NULL};
+    static const char rows_of[] = "rows:";
+    int v = value_name(value, names), rows = 0;
+    (void)id;
+    if (v < 0) {
+        v = SCALES_ROWS;
+        if (strncmp(value, rows_of, sizeof rows_of - 1) != 0 ||
+            value_integer(value + sizeof rows_of - 1, 1, VALUE_LENGTH_MAX, &rows) != 0)
+            return -1;
+    }
+    s->scales = v;
+    s->problem.scale_rows = rows;
+    return 0;
+}

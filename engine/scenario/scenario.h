@@ -1,0 +1,149 @@
+/* A scenario: what is run and what must be found. Read from an INI file; docs/scenarios.md is generated from keys.def.
+ */
+#ifndef SCENARIO_SCENARIO_H
+#define SCENARIO_SCENARIO_H
+
+#include "engine/base/err.h"
+#include "engine/trace/launch.h"
+#include "probes/abi.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum fill_kind {
+#define FILL(id, name, meaning) id,
+#include "engine/scenario/fills.def"
+#undef FILL
+    FILL_COUNT
+};
+
+struct fill {
+    enum fill_kind kind;
+    double sigma; /* scale of the random fills */
+    uint64_t seed;
+};
+
+/* Which (batch, head, q tile)s are recorded: each list is ascending; n = 0 means all. */
+struct capture {
+    int n_batches, n_heads, n_q_tiles;
+    int *batches, *heads, *q_tiles; /* owned */
+    unsigned channels;              /* set of 1u << enum asc_channel; default all */
+    uint64_t mem_bytes;             /* most the live trace may take; default 2 GiB */
+};
+
+/* What must be found; status EXPECT_NOTHING where the scenario says nothing. */
+enum expect_verdict { EXPECT_NOTHING, EXPECT_CLEAN, EXPECT_FAIL };
+
+struct expect {
+    enum expect_verdict verdict;
+    int first_channel;  /* enum asc_channel or CULPRIT_LOOP, -1: not stated */
+    int first[4];       /* batch, head, q tile, kv tile; -1: not stated */
+    unsigned culprits;  /* set of 1u << enum asc_channel and of CULPRIT_LOOP; 0: not stated */
+    int no_culprits;    /* 1: no stage may be wrong by its own fault */
+    unsigned bias;      /* set of 1u << enum asc_channel: whose rounding is found biased; 0: not stated */
+    int no_bias;        /* 1: none may be */
+    char cause[256];    /* names of causes, "a,b"; "" not stated */
+    char event[128];    /* kinds of events, "a,b", or "none"; "" not stated */
+    char event_at[128]; /* a piece of the source line of the first of them; "" not stated */
+    char stopped[128];  /* kinds of events, one of which ends the run early; "" not stated */
+    int line_of_expect; /* where [expect] stands in the file */
+};
+
+/* Beside the channels a culprit may be the kernel's loop over the kv tiles: it left tiles out that rows should see. */
+enum { CULPRIT_LOOP = ASC_CHANNELS };
+const char *culprit_name(int culprit); /* a channel's, or "loop" */
+int culprit_from_name(const char *name);
+
+/* What of the kernel without probes is measured on a GPU, beside the run: nothing but what [budget] limits, or its time
+   and hardware counters as well. */
+enum scenario_profile { SCENARIO_PROFILE_NO, SCENARIO_PROFILE_YES };
+
+enum scenario_backend { SCENARIO_BACKEND_AUTO, SCENARIO_BACKEND_GPU, SCENARIO_BACKEND_CPU };
+enum scenario_debug { SCENARIO_DEBUG_LINEINFO, SCENARIO_DEBUG_FULL };
+enum scenario_probes { SCENARIO_PROBES_ON, SCENARIO_PROBES_OFF };
+
+/* What shares a scale in a tensor of codes; SCALES_ROWS: problem.scale_rows rows of a head. */
+enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_ROWS };
+
+struct pool;
+
+#define SCENARIO_KEYS_MAX 64
+
+struct scenario {
+    char path[512];             /* as given; "" for an ad-hoc run */
+    char name[128];             /* file name without .ini */
+    char kernel[512];           /* path of the .cu, resolved against the scenario's folder, then the root */
+    char patch[512];            /* "" none; path of a unified diff */
+    char define[256];           /* "NAME=VALUE NAME", "" none: macros of the kernel's build */
+    struct asc_problem problem; /* pointers NULL */
+    struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias;
+    struct capture capture;
+    struct expect expect;
+    struct launch_budget budget;
+    int scales;      /* enum scenario_scales */
+    int profile;     /* enum scenario_profile */
+    int backend;     /* enum scenario_backend */
+    int debug;       /* enum scenario_debug, of a GPU build */
+    int probes;      /* enum scenario_probes */
+    int checks;      /* 1: with access checks, on the CPU */
+    int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
+    double limit_s;  /* wall-clock limit of the launch, from block to block; default 30 */
+    uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
+                        key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */
+    char *text;      /* owned: the file as read */
+    /* Owned: the value of each stated key (keys.h) as it was written; NULL: not stated. */
+    char *said[SCENARIO_KEYS_MAX];
+};
+
+/* Defaults of an ad-hoc run: 1,8,512,64 f16, normal inputs, scale 1/sqrt(head_dim), everything recorded. */
+void scenario_init(struct scenario *s);
+/* Reads a file. ERR_INPUT with "file:line: key" and what was expected; *s is then empty. root: attnscope's own folder.
+ */
+int scenario_read(const char *path, const char *root, struct scenario *s, struct err *err);
+/* "B,H,L,D" or "B,H,Lq,Lkv,D" into the problem; kv_heads becomes H and the scale 1/sqrt(D). */
+int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err);
+/* The same into a scenario, in the place of what was stated of its lengths and its scale. */
+int scenario_set_shape(struct scenario *s, const char *text, struct err *err);
+/* Sets one key as if it stood in the file ("shape.causal", "top-left"): command-line options use it. Paths are kept as
+   given. Only the value itself is checked; scenario_check() after the last one. */
+int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err);
+/* Adds NAME or NAME=VALUE to scenario.define, in the place of an earlier one of that name. */
+#define SCENARIO_DEFINES_MAX 8
+int scenario_define(struct scenario *s, const char *macro, struct err *err);
+/* What no single key can be wrong about: a kernel is named, heads fit kv_heads, captured and expected places lie within
+   the shape, sizes do not overflow. scenario_read() has done it. */
+int scenario_check(const struct scenario *s, struct err *err);
+/* That scales are stated where a tensor holds codes: scenario_check() knows only where a type is stated too. */
+int scenario_check_scales(const struct scenario *s, struct err *err);
+/* A copy that owns what it holds. -1: no memory, and *out is empty. */
+int scenario_copy(const struct scenario *from, struct scenario *out);
+void scenario_free(struct scenario *s); /* frees what it owns and empties it; NULL and an empty one are legal */
+/* docs/scenarios.md, from keys.def and fills.def. 0, or -1 where out could not be written. */
+int scenario_write_docs(FILE *out);
+
+/* The i-th name of a list in struct expect. 0: there are no more. */
+int scenario_listed(const char *list, int i, char name[64]);
+
+/* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and the type that
+   fill_dtype() says: the tensor's, f16 where that holds codes. -1: some value does not fit the type, and is infinite.
+   pool: whose threads do it; NULL: the calling one does. The same bits on every machine and thread count: element
+   (b,h,row,d) depends on (seed, tensor, b,h,row,d) alone. */
+int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill, struct pool *pool, void *out);
+enum dtype fill_dtype(const struct asc_problem *p, int tensor);
+size_t fill_tensor_bytes(const struct asc_problem *p, int tensor);
+/* Sinks [heads], slopes [heads], bias as asc_bias_strides() lays it out: f32, on the same terms. */
+void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out);
+void fill_alibi(const struct asc_problem *p, float *out);
+void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out);
+
+/* Codes of such a tensor, in the problem's layout and the tensor's type, from its f16 values, none of which is NaN or
+   infinite; and their scales, where asc_scale_at() says. */
+void encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales by, const uint16_t *values,
+                   uint8_t *codes, float *scales);
+size_t encode_scales_bytes(const struct asc_problem *p, int tensor);
+
+/* Applies a unified diff to a text (both NUL-terminated); *out is owned by the caller. One hunk that does not fit is
+   ERR_INPUT and names the hunk ("patch:12: hunk 2 of 3: expected `...`"). No fuzz, offsets allowed. */
+int patch_apply(const char *text, const char *diff, const char *diff_name, char **out, struct err *err);
+
+#endif

@@ -1,0 +1,131 @@
+#include "engine/simt/arrays.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Vector loads of 16 bytes are the widest a kernel may count on here; what is left to the page's end is canary. */
+#define ARRAY_ALIGN 16u
+/* On either side, never touched: takes addresses, no memory. A wrong 32-bit index of 4-byte elements still lands here.
+ */
+#define GUARD_BYTES ((size_t)1 << 34)
+/* Where addresses are limited (ulimit -v) less has to do. */
+#define GUARD_LEAST ((size_t)1 << 20)
+#define CANARY 0xA5
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static size_t guard_bytes(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? GUARD_LEAST : GUARD_BYTES;
+}
+
+static void *reserve(size_t bytes)
+{
+    return mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* The array ends where the guard zone begins, give or take its alignment. */
+static void *guarded(struct arrays *a, int i, size_t bytes)
+{
+    const size_t align = i == ARRAY_WORKSPACE ? WORKSPACE_ALIGN : ARRAY_ALIGN;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = round_up(bytes, page);
+    size_t guard = guard_bytes();
+    unsigned char *base = reserve(room + 2 * guard);
+    if (base == MAP_FAILED && guard > GUARD_LEAST) {
+        guard = GUARD_LEAST;
+        base = reserve(room + 2 * guard);
+    }
+    if (base == MAP_FAILED)
+        return NULL;
+    a->mapping[i] = base;
+    a->mapping_bytes[i] = room + 2 * guard;
+    a->guard_bytes[i] = guard;
+    if (mprotect(base + guard, room, PROT_READ | PROT_WRITE) != 0)
+        return NULL;
+    memset(base + guard, CANARY, room);
+    return base + guard + room - round_up(bytes, align);
+}
+
+static int make(struct arrays *a, int i, const struct array_list *list, void **out, struct err *err)
+{
+    const size_t bytes = list->bytes[i];
+    void *array = guarded(a, i, bytes);
+    if (!array)
+        return err_no_memory(err, "", "%s, %zu bytes", array_names[i], bytes);
+    a->region[i] = (struct simt_region){array_names[i], array, bytes, list->dtype[i], i == ARRAY_O || i == ARRAY_LSE};
+    if (i < ARRAY_O) {
+        memcpy(array, list->at[i], bytes);
+        const uintptr_t begin = (uintptr_t)a->mapping[i] + a->guard_bytes[i];
+        mprotect((void *)begin, a->mapping_bytes[i] - 2 * a->guard_bytes[i], PROT_READ);
+    } else {
+        const uint16_t unwritten = UNWRITTEN_16;
+        for (size_t at = 0; at + sizeof unwritten <= bytes; at += sizeof unwritten)
+            memcpy((unsigned char *)array + at, &unwritten, sizeof unwritten);
+    }
+    *out = array;
+    return 0;
+}
+
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
+                struct asc_problem *problem, struct err *err)
+{
+    const struct array_list list = array_list_of(kernel, problem, plan);
+    void *at[ARRAYS] = {0};
+    memset(a, 0, sizeof *a);
+    a->publish[0] = problem->o;
+    a->publish[1] = problem->lse;
+    for (int i = 0; i < ARRAYS; i++) {
+        a->region[i].name = array_names[i];
+        if (list.bytes[i] && make(a, i, &list, &at[i], err) != 0) {
+            arrays_free(a);
+            return -1;
+        }
+    }
+    array_list_use(at, problem);
+    return 0;
+}
+
+void arrays_publish(const struct arrays *a)
+{
+    memcpy(a->publish[0], a->region[ARRAY_O].begin, a->region[ARRAY_O].bytes);
+    memcpy(a->publish[1], a->region[ARRAY_LSE].begin, a->region[ARRAY_LSE].bytes);
+}
+
+static int canary_intact(const unsigned char *from, const unsigned char *to)
+{
+    for (; from < to; from++)
+        if (*from != CANARY)
+            return 0;
+    return 1;
+}
+
+int arrays_overrun(const struct arrays *a, const char **name)
+{
+    for (int i = ARRAY_O; i < ARRAYS; i++) {
+        if (!a->mapping[i])
+            continue;
+        const unsigned char *first = (const unsigned char *)a->mapping[i] + a->guard_bytes[i];
+        const unsigned char *last = (const unsigned char *)a->mapping[i] + a->mapping_bytes[i] - a->guard_bytes[i];
+        const unsigned char *begin = a->region[i].begin;
+        if (canary_intact(first, begin) && canary_intact(begin + a->region[i].bytes, last))
+            continue;
+        *name = a->region[i].name;
+        return 1;
+    }
+    return 0;
+}
+
+void arrays_free(struct arrays *a)
+{
+    for (int i = 0; i < ARRAYS; i++)
+        if (a->mapping[i])
+            munmap(a->mapping[i], a->mapping_bytes[i]);
+    memset(a, 0, sizeof *a);
+}

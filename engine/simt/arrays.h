@@ -1,0 +1,27 @@
+/* The arrays a kernel computes on: inputs it may only read, outputs, each between two guard zones, so that an access
+   outside them ends at the line that made it. They are not the trace's: what a kernel does wrong can not hurt that. */
+#ifndef SIMT_ARRAYS_H
+#define SIMT_ARRAYS_H
+
+#include "engine/base/err.h"
+#include "engine/child/debuggee/array_list.h"
+#include "engine/simt/simt.h"
+
+struct arrays {
+    struct simt_region region[ARRAYS]; /* name, begin, bytes; 0 bytes: the problem has no such input */
+    void *mapping[ARRAYS];             /* owned */
+    size_t mapping_bytes[ARRAYS], guard_bytes[ARRAYS];
+    void *publish[2]; /* borrowed: where o and lse go in the trace */
+};
+
+/* Copies the inputs, marks every element of outputs and workspace as never written, and points the problem to the
+ * copies. */
+int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
+                struct asc_problem *problem, struct err *err);
+/* Copies o and lse into the trace. */
+void arrays_publish(const struct arrays *a);
+/* 1 if the bytes between an output, or the workspace, and its guard zones were written; *name: which. */
+int arrays_overrun(const struct arrays *a, const char **name);
+void arrays_free(struct arrays *a);
+
+#endif

@@ -1,0 +1,264 @@
+#include "engine/simt/checks/checks.h"
+#include "engine/simt/fiber.h"
+#include "engine/simt/report.h"
+#include "engine/simt/shared.h"
+#include "engine/simt/traps.h"
+#include "engine/simt/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+__thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
+
+struct simt_dim simt_thread_index(void)
+{
+    return simt_tls.self->index;
+}
+
+struct simt_dim simt_block_index(void)
+{
+    return simt_tls.worker->block;
+}
+
+struct simt_dim simt_block_dim(void)
+{
+    return simt_tls.worker->launch->block;
+}
+
+struct simt_dim simt_grid_dim(void)
+{
+    return simt_tls.worker->launch->grid;
+}
+
+unsigned simt_lane(void)
+{
+    return simt_tls.self->lane;
+}
+
+uint64_t simt_clock(void)
+{
+    struct worker *w = simt_tls.worker;
+    return w ? ++w->clock : 1;
+}
+
+void simt_place(int batch, int head, int q_tile)
+{
+    struct fiber *self = simt_tls.self;
+    if (!self)
+        return;
+    simt_tls.worker->probed = 1;
+    self->batch = batch;
+    self->head = head;
+    self->q_tile = q_tile;
+    self->kv_tile = -1;
+    self->body = __builtin_return_address(0);
+}
+
+static const struct fiber *first_alive(const struct worker *w)
+{
+    for (unsigned i = 0; i < w->n_threads; i++)
+        if (w->warp[i / 32].alive >> i % 32 & 1)
+            return &w->fiber[i];
+    return NULL;
+}
+
+/* `self` arrived last and runs on; NULL: the last thread that was not here has returned. */
+static void barrier_release(struct worker *w, const struct fiber *self)
+{
+    int *result = w->result[w->epoch & 1];
+    result[SIMT_BARRIER] = 0;
+    result[SIMT_BARRIER_COUNT] = (int)w->sum;
+    result[SIMT_BARRIER_AND] = w->sum == w->n_at_barrier;
+    result[SIMT_BARRIER_OR] = w->sum != 0;
+    if (w->n_alive != w->n_threads)
+        report_raise("barrier", 0, w->barrier_file, w->barrier_line, first_alive(w),
+                     "__syncthreads is reached by %u of %u threads: the others have returned", w->n_alive,
+                     w->n_threads);
+    for (unsigned i = 0; i * 32 < w->n_threads; i++) {
+        uint32_t lanes = w->warp[i].alive;
+        if (self && self->warp == i)
+            lanes &= ~(1u << self->lane);
+        schedule_ready(w, i, lanes);
+    }
+    if (w->checks)
+        checks_barrier(w);
+    w->n_at_barrier = 0;
+    w->sum = 0;
+    w->epoch++;
+    w->clock++;
+}
+
+int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct fiber *self = simt_tls.self;
+    self->file = file;
+    self->line = line;
+    self->pc = __builtin_return_address(0);
+    if (!w->n_at_barrier) {
+        if (w->named[0].arrived)
+            report_raise("barrier", 0, file, line, self,
+                         "__syncthreads is barrier 0, to which others came for %u threads (%s:%d)",
+                         w->named[0].expected, w->named[0].file, w->named[0].line);
+        w->barrier_file = file;
+        w->barrier_line = line;
+    } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
+        report_raise("barrier", 0, file, line, self,
+                     "threads of one block meet at different __syncthreads (the other one: %s:%d)", w->barrier_file,
+                     w->barrier_line);
+    }
+    const unsigned epoch = w->epoch & 1;
+    w->n_at_barrier++;
+    w->sum += predicate != 0;
+    if (w->n_at_barrier != w->n_alive) {
+        schedule_wait(w, self);
+    } else {
+        barrier_release(w, self);
+        if (w->masked)
+            traps_rearm(w);
+        schedule_turn(w, self);
+    }
+    return w->result[epoch][op];
+}
+
+/* "attn.cu:40, called at attn.cu:112" */
+static void write_place(const struct fiber *f, char *out, size_t bytes)
+{
+    struct simt_stack stack;
+    const struct locate where = {.pc = (uintptr_t)f->pc, .file = f->file, .line = f->line, .body = (uintptr_t)f->body};
+    locate_stack(&where, &stack);
+    const struct simt_frame call = locate_call(&stack);
+    const int used = snprintf(out, bytes, "%s:%d", f->file ? f->file : "?", f->line);
+    if (stack.n > 1 && used > 0 && (size_t)used < bytes)
+        snprintf(out + used, bytes - (size_t)used, ", called at %s:%d", call.file, call.line);
+}
+
+/* What threads i.. wait for, in words; returns the first thread that waits elsewhere. */
+static unsigned describe_group(const struct worker *w, unsigned i, char *out, size_t bytes)
+{
+    const struct fiber *f = &w->fiber[i];
+    const struct warp *p = &w->warp[f->warp];
+    const uint32_t bit = 1u << f->lane;
+    const int dead = !(p->alive & bit), meets = !!(p->waiting & bit), named = !!(p->named & bit);
+    unsigned end = i + 1;
+    for (; end < w->n_threads; end++) {
+        const struct fiber *g = &w->fiber[end];
+        const struct warp *q = &w->warp[g->warp];
+        const uint32_t other = 1u << g->lane;
+        if (dead != !(q->alive & other) || meets != !!(q->waiting & other) || named != !!(q->named & other))
+            break;
+        if (named && f->barrier != g->barrier)
+            break;
+        if (!dead && (g->line != f->line || g->file != f->file || (meets && (g->mask != f->mask || g->op != f->op))))
+            break;
+    }
+    char place[400];
+    write_place(f, place, sizeof place);
+    if (dead)
+        snprintf(out, bytes, "threads %u..%u have returned", i, end - 1);
+    else if (meets)
+        snprintf(out, bytes, "threads %u..%u wait in %s (mask %08x) at %s", i, end - 1, warp_op_name(f->op), f->mask,
+                 place);
+    else if (named)
+        snprintf(out, bytes, "threads %u..%u wait at barrier %u (%u of %u threads have come) at %s", i, end - 1,
+                 f->barrier, w->named[f->barrier].arrived, w->named[f->barrier].expected, place);
+    else
+        snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s", i, end - 1, place);
+    return end;
+}
+
+void block_deadlock(struct worker *w)
+{
+    char text[4096] = "no thread of the block can go on: they wait for each other";
+    const struct fiber *first = first_alive(w);
+    for (unsigned i = 0; i < w->n_threads;) {
+        char group[640];
+        i = describe_group(w, i, group, sizeof group);
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "\n%s", group);
+    }
+    report_raise("deadlock", 1, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
+    w->failed = 1;
+    simt_tls.self = NULL;
+    void *abandoned;
+    fiber_switch(&abandoned, w->main_sp);
+    __builtin_unreachable();
+}
+
+static void leave(struct worker *w, struct fiber *self)
+{
+    if (w->copying)
+        copies_left(w);
+    w->warp[self->warp].alive &= ~(1u << self->lane);
+    w->n_alive--;
+    warp_lane_left(w, self->warp);
+    if (w->n_alive && w->n_at_barrier == w->n_alive)
+        barrier_release(w, NULL);
+    named_barriers_lane_left(w);
+    struct fiber *next = schedule_next(w, self->warp);
+    if (!next && w->n_alive)
+        block_deadlock(w);
+    simt_tls.self = next;
+    void *abandoned;
+    fiber_switch(&abandoned, next ? next->sp : w->main_sp);
+}
+
+static void fiber_main(void)
+{
+    struct worker *w = simt_tls.worker;
+    simt_tls.checks = w->checks;
+    if (w->checks)
+        checks_resume(w);
+    w->launch->entry(w->launch->args);
+    leave(w, simt_tls.self);
+    __builtin_unreachable();
+}
+
+static void block_begin(struct worker *w, uint64_t number)
+{
+    const struct simt_launch *launch = w->launch;
+    const struct simt_dim dim = launch->block;
+    w->block.x = (uint32_t)(number % launch->grid.x);
+    w->block.y = (uint32_t)(number / launch->grid.x % launch->grid.y);
+    w->block.z = (uint32_t)(number / launch->grid.x / launch->grid.y);
+    w->n_threads = w->n_alive = dim.x * dim.y * dim.z;
+    w->n_at_barrier = w->sum = w->epoch = 0;
+    w->ready_warps = 0;
+    w->clock = 0;
+    w->failed = w->masked = 0;
+    copies_begin_block(w);
+    named_barriers_begin_block(w);
+    schedule_begin_block(w, number);
+    memset(w->warp, 0, sizeof w->warp);
+    for (unsigned i = 0; i * 32 < w->n_threads; i++) {
+        const unsigned left = w->n_threads - i * 32;
+        w->warp[i].alive = left >= 32 ? UINT32_MAX : (1u << left) - 1;
+        schedule_ready(w, i, w->warp[i].alive);
+    }
+    for (unsigned i = 0; i < w->n_threads; i++) {
+        struct fiber *f = &w->fiber[i];
+        memset(f, 0, sizeof *f);
+        f->lane = (uint8_t)(i % 32);
+        f->warp = (uint8_t)(i / 32);
+        f->batch = f->head = f->q_tile = f->kv_tile = -1;
+        f->index = (struct simt_dim){i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
+        f->sp = fiber_start(w->stacks, i, fiber_main);
+    }
+}
+
+void block_run(struct worker *w, uint64_t number)
+{
+    block_begin(w, number);
+    shared_poison(w->launch->shared_bytes);
+    if (w->checks)
+        checks_begin_block(w, number);
+    if (w->traps)
+        traps_on();
+    simt_tls.self = schedule_next(w, 0);
+    fiber_switch(&w->main_sp, simt_tls.self->sp);
+    if (w->traps)
+        traps_off();
+    simt_tls.checks = NULL;
+    if (w->checks)
+        checks_end_block(w->checks);
+}

@@ -1,0 +1,128 @@
+#include "engine/simt/checks/checks.h"
+
+#include "engine/simt/checks/state.h"
+#include "engine/simt/checks/symbols.h"
+#include "engine/simt/fiber.h"
+#include "engine/simt/shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* In a kernel that is compiled with checks (simt_keywords.h). */
+extern const int simt_checked __attribute__((weak));
+
+int checks_wanted(void)
+{
+    return &simt_checked != NULL;
+}
+
+struct checks *checks_new(void)
+{
+    return calloc(1, sizeof(struct checks));
+}
+
+void checks_free(struct checks *c)
+{
+    if (!c)
+        return;
+    free(c->cell);
+    free(c->sites);
+    free(c->warps);
+    free(c);
+}
+
+void checks_begin_launch(const struct simt_options *options)
+{
+    findings_begin_launch();
+    global_begin_launch(options);
+}
+
+void checks_end_launch(struct worker *const *workers, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        findings_add(&workers[i]->checks->findings);
+        findings_clear(&workers[i]->checks->findings);
+    }
+    findings_end_launch();
+    global_end_launch();
+}
+
+/* 1: the cells are there. The block of the thread-local storage has the same size in every thread. */
+static int make_cells(struct checks *c, size_t bytes)
+{
+    if (c->cell)
+        return 1;
+    c->cell = malloc(bytes * sizeof *c->cell);
+    c->sites = calloc(bytes, sizeof *c->sites);
+    c->warps = calloc(bytes, sizeof *c->warps);
+    c->dynamic_bytes = SIZE_MAX;
+    return c->cell && c->sites && c->warps;
+}
+
+void checks_begin_block(struct worker *w, uint64_t number)
+{
+    struct checks *c = w->checks;
+    const size_t bytes = (size_t)(w->shared_end - w->shared_begin);
+    c->worker = w;
+    c->block = number;
+    c->stacks_begin = (uintptr_t)w->stacks;
+    c->stacks_bytes = w->n_stacks * FIBER_BYTES;
+    c->shared_begin = (uintptr_t)w->shared_begin;
+    c->shared_bytes = make_cells(c, bytes) ? bytes : 0;
+    c->n_stores = 0;
+    symbols_read(c->shared_begin, bytes);
+    if (c->shared_bytes)
+        shadow_clear(c, w->launch->shared_bytes);
+    order_begin_block(&c->order, w->n_threads);
+}
+
+void checks_end_block(struct checks *c)
+{
+    checks_flush(c);
+}
+
+void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, uint32_t site)
+{
+    const uintptr_t at = (uintptr_t)p - c->shared_begin;
+    if (at < c->shared_bytes && bytes <= c->shared_bytes - at)
+        shadow_read(c, at, bytes, many, site);
+    else if ((uintptr_t)p - c->stacks_begin >= c->stacks_bytes)
+        global_access(c, (uintptr_t)p, bytes, 0, 0, site);
+}
+
+uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,
+                           const void *call, const char *file, int line)
+{
+    struct checks *c = w->checks;
+    const uint32_t site = site_of_line(call, file, line);
+    const uintptr_t at = (uintptr_t)to - c->shared_begin;
+    if (read)
+        checks_read(c, from, read, 0, site);
+    if (at < c->shared_bytes && bytes <= c->shared_bytes - at)
+        shadow_write(c, at, bytes, WROTE_ASYNC, site);
+    return site;
+}
+
+void checks_copy_done(struct worker *w, const void *to, size_t bytes, uint32_t site)
+{
+    struct checks *c = w->checks;
+    const uintptr_t at = (uintptr_t)to - c->shared_begin;
+    for (size_t i = at; at < c->shared_bytes && i < at + bytes && i < c->shared_bytes; i++)
+        if ((c->cell[i].w & STAMP_KIND) == WROTE_ASYNC) {
+            c->cell[i] = (struct cell){c->stamp, 0};
+            c->sites[i].w = site;
+        }
+}
+
+void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t site, const char *from)
+{
+    struct checks *c = w->checks;
+    const unsigned thread = (unsigned)(simt_tls.self - w->fiber);
+    if (!finding_count(c, EVENT_NEVER_WAITED, site, 0))
+        return;
+    char place[160];
+    symbols_describe((uintptr_t)to, c->dynamic_bytes, place, sizeof place);
+    finding_tell(c, EVENT_NEVER_WAITED, site, 0, thread,
+                 "returns without having waited for its cp.async of %zu bytes%s%s to %s", bytes, from ? " from " : "",
+                 from ? from : "", place);
+}

@@ -1,0 +1,48 @@
+/* The checked build: the compiler reports every access of a kernel to memory, and what happens between its threads is
+   followed here. What the rest of the executor calls; all of it is for a worker whose `checks` is not NULL. */
+#ifndef CHECKS_CHECKS_H
+#define CHECKS_CHECKS_H
+
+#include "engine/simt/simt.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct worker;
+struct fiber;
+struct checks;
+struct copy;
+
+int checks_wanted(void); /* 1: the kernel was compiled with checks */
+struct checks *checks_new(void);
+void checks_free(struct checks *c);
+
+/* Around a launch: every finding may be made again; at its end how often each was made is told. */
+void checks_begin_launch(const struct simt_options *options);
+void checks_end_launch(struct worker *const *workers, unsigned n);
+
+/* Before a block, once its shared memory is known; and behind its last thread. */
+void checks_begin_block(struct worker *w, uint64_t number);
+void checks_end_block(struct checks *c);
+
+/* The calling worker goes on as simt_tls.self. */
+void checks_resume(struct worker *w);
+
+/* What orders accesses: the block's barrier; a __syncwarp of these lanes; a barrier by number, to which a thread comes
+   and behind which a warp goes on. */
+void checks_barrier(struct worker *w);
+void checks_syncwarp(struct worker *w, unsigned warp, uint32_t lanes);
+void checks_named_come(struct worker *w, const struct fiber *self, unsigned id);
+void checks_named_go(struct worker *w, unsigned warp, unsigned id);
+
+/* cp.async of the calling thread: from its issue to its wait the bytes at `to` are nobody's to touch. site is for the
+   wait, and for a thread that returns without; call: the address behind the call that issues it. */
+uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,
+                           const void *call, const char *file, int line);
+void checks_copy_done(struct worker *w, const void *to, size_t bytes, uint32_t site);
+void checks_copy_left(struct worker *w, const void *to, size_t bytes, uint32_t site, const char *from);
+
+/* Before the calling thread waits or returns: what it stored is there to look at. */
+void checks_flush(struct checks *c);
+
+#endif

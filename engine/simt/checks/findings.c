@@ -1,0 +1,191 @@
+#include "engine/simt/checks/findings.h"
+
+#include "engine/simt/checks/state.h"
+#include "engine/simt/launch.h"
+#include "engine/simt/report.h"
+#include "engine/simt/traps.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINES_MAX 16384u
+#define TOLD_MAX 256u
+#define SITE_LINE 0x80000000u /* programs lie below: they are linked without -pie */
+
+/* Calls that came with a line, by their address. Entries stay for good, so readers need no lock. */
+static struct {
+    uint32_t pc;      /* 0: free; set last */
+    const char *file; /* borrowed: literals */
+    int line;
+} lines[LINES_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A place as the user sees it: the line, and where the kernel's body called what holds it. */
+struct place {
+    struct simt_frame at, call; /* borrowed */
+};
+/* What was told in this launch, under lock; its number is 1 + its index. */
+static struct told {
+    enum event_kind kind;
+    struct place here, other;
+    uint64_t times;
+} told[TOLD_MAX];
+static unsigned n_told;
+
+/* Of this call, or the free entry where it belongs; LINES_MAX: there is neither. */
+static unsigned find_line(uint32_t pc, int line)
+{
+    for (unsigned i = 0, at = pc * 0x9E3779B1u >> 18; i < LINES_MAX; i++, at = (at + 1) % LINES_MAX) {
+        const uint32_t have = __atomic_load_n(&lines[at].pc, __ATOMIC_ACQUIRE);
+        if (!have || (have == pc && lines[at].line == line))
+            return at;
+    }
+    return LINES_MAX;
+}
+
+uint32_t site_of_line(const void *call, const char *file, int line)
+{
+    const uint32_t pc = (uint32_t)(uintptr_t)call;
+    unsigned at = find_line(pc, line);
+    if (at < LINES_MAX && lines[at].pc == pc)
+        return SITE_LINE | at;
+    pthread_mutex_lock(&lock);
+    at = find_line(pc, line);
+    if (at < LINES_MAX && lines[at].pc != pc) {
+        lines[at].file = file;
+        lines[at].line = line;
+        __atomic_store_n(&lines[at].pc, pc, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return at < LINES_MAX ? SITE_LINE | at : 0;
+}
+
+static void resolve(uint32_t site, int is_running, struct simt_stack *out)
+{
+    const struct fiber *self = simt_tls.self;
+    struct locate where = {.pc = site, .is_running = is_running && self, .body = self ? (uintptr_t)self->body : 0};
+    if (site & SITE_LINE) {
+        where.pc = lines[site & ~SITE_LINE].pc;
+        where.file = lines[site & ~SITE_LINE].file;
+        where.line = lines[site & ~SITE_LINE].line;
+    }
+    out->n = 0;
+    if (site)
+        locate_stack(&where, out);
+}
+
+static struct finding_count *find(struct findings *f, enum event_kind kind, uint32_t site, uint32_t other)
+{
+    const uint64_t key = ((uint64_t)site << 32 | other) * 0x9E3779B97F4A7C15u + (uint64_t)kind * 0x85EBCA6Bu;
+    for (unsigned i = 0; i < FINDINGS_MAX; i++) {
+        struct finding_count *at = &f->at[((key >> 40) + i) % FINDINGS_MAX];
+        if (!at->kind || (at->site == site && at->other == other && at->kind == (unsigned)kind + 1))
+            return at;
+    }
+    return NULL;
+}
+
+int finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site)
+{
+    struct finding_count *at = find(&c->findings, kind, site, other_site);
+    if (!at)
+        return 0;
+    at->times++;
+    if (at->kind)
+        return 0;
+    c->findings.n++;
+    *at = (struct finding_count){.site = site, .other = other_site, .kind = (uint16_t)(kind + 1), .times = 1};
+    return 1;
+}
+
+static struct place place_of(const struct simt_stack *stack)
+{
+    return (struct place){stack->n ? stack->at[0] : (struct simt_frame){0}, locate_call(stack)};
+}
+
+static int same_place(const struct place *a, const struct place *b)
+{
+    return report_same_place(&a->at, &b->at) && report_same_place(&a->call, &b->call);
+}
+
+/* Number of a pair of places; *fresh: it has not been told. 0: there is no room. */
+static unsigned number_of(enum event_kind kind, const struct place *here, const struct place *other, int *fresh)
+{
+    *fresh = 0;
+    for (unsigned i = 0; i < n_told; i++)
+        if (told[i].kind == kind && same_place(&told[i].here, here) && same_place(&told[i].other, other))
+            return i + 1;
+    if (n_told == TOLD_MAX)
+        return 0;
+    *fresh = 1;
+    told[n_told] = (struct told){kind, *here, *other, 0};
+    return ++n_told;
+}
+
+void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
+                  const char *format, ...)
+{
+    char text[480];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const int paused = traps_pause();
+    simt_tls.reporting++;
+    struct simt_report r = {.kind = event_name(kind), .text = text, .times = 1};
+    resolve(site, 1, &r.stack);
+    resolve(other_site, 0, &r.other_stack);
+    const struct place here = place_of(&r.stack), other = place_of(&r.other_stack);
+    r.file = here.at.file;
+    r.line = here.at.line;
+    r.other_file = other.at.file;
+    r.other_line = other.at.line;
+    int fresh;
+    pthread_mutex_lock(&lock);
+    const unsigned number = number_of(kind, &here, &other, &fresh);
+    pthread_mutex_unlock(&lock);
+    struct finding_count *at = find(&c->findings, kind, site, other_site);
+    if (at)
+        at->number = (uint16_t)number;
+    r.number = (int)number;
+    if (fresh)
+        report_send(&r, &c->worker->fiber[thread]);
+    simt_tls.reporting--;
+    traps_resume(paused);
+}
+
+void findings_begin_launch(void)
+{
+    n_told = 0;
+}
+
+void findings_clear(struct findings *f)
+{
+    if (f->n)
+        memset(f, 0, sizeof *f);
+}
+
+void findings_add(const struct findings *f)
+{
+    for (unsigned i = 0; f->n && i < FINDINGS_MAX; i++)
+        if (f->at[i].number)
+            told[f->at[i].number - 1].times += f->at[i].times;
+}
+
+void findings_end_launch(void)
+{
+    for (unsigned i = 0; i < n_told; i++) {
+        struct simt_report r = {.kind = event_name(told[i].kind),
+                                .text = "",
+                                .file = told[i].here.at.file,
+                                .line = told[i].here.at.line,
+                                .other_file = told[i].other.at.file,
+                                .other_line = told[i].other.at.line,
+                                .number = (int)i + 1,
+                                .times = told[i].times < INT32_MAX ? (int)told[i].times : INT32_MAX};
+        if (r.times > 1)
+            report_send(&r, NULL);
+    }
+}

@@ -1,0 +1,38 @@
+/* What the checks found: each pair of places is told once, with how often it was met. */
+#ifndef CHECKS_FINDINGS_H
+#define CHECKS_FINDINGS_H
+
+#include "engine/simt/simt.h"
+#include "engine/trace/event.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A place in the program: the address behind a call of a hook, or a call that came with its line. 0: none. */
+uint32_t site_of_line(const void *call, const char *file, int line);
+
+/* Of one worker: pairs of sites that it has met. Open addressing; what does not fit is not counted. */
+#define FINDINGS_MAX 1024u
+struct findings {
+    unsigned n;
+    struct finding_count {
+        uint32_t site, other;
+        uint16_t kind; /* 1 + enum event_kind; 0: free */
+        uint16_t number;
+        uint32_t times;
+    } at[FINDINGS_MAX];
+};
+
+struct checks;
+/* 1: it has to be told: say it with finding_tell(). 0: it was only counted. */
+int finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site);
+void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
+                  const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+void findings_begin_launch(void);
+void findings_clear(struct findings *f);
+/* Adds a worker's counts to those of the launch; then tells those of more than one. */
+void findings_add(const struct findings *f);
+void findings_end_launch(void);
+
+#endif

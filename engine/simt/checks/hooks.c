@@ -1,0 +1,257 @@
+/* What the compiler calls before every access of a kernel that is built with -fsanitize=thread: the names of
+   ThreadSanitizer's runtime, which is not linked (LLVM, compiler-rt/lib/tsan/rtl/tsan_interface.h). */
+#include "engine/simt/checks/state.h"
+
+#include <string.h>
+
+/* Names are the compiler's. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,bugprone-macro-parentheses) */
+
+#define SITE ((uint32_t)(uintptr_t)__builtin_return_address(0))
+
+enum access { READ, WRITE, UPDATE };
+
+static inline __attribute__((always_inline)) void look(const volatile void *p, size_t bytes, enum access access,
+                                                       int atomic, uint32_t site)
+{
+    struct checks *c = simt_tls.checks;
+    const uintptr_t address = (uintptr_t)p;
+    if (!c || address - c->stacks_begin < c->stacks_bytes)
+        return;
+    const uintptr_t at = address - c->shared_begin;
+    if (at >= c->shared_bytes || bytes > c->shared_bytes - at)
+        global_access(c, address, bytes, access != READ, atomic, site);
+    else if (access == READ)
+        shadow_read(c, at, bytes, 0, site);
+    else if (access == UPDATE)
+        shadow_update(c, at, bytes, site);
+    else
+        shadow_write(c, at, bytes, atomic ? WROTE_ATOMIC : WROTE_PLAIN, site);
+}
+
+#define HOOKS(bytes)                                                                                                   \
+    void __tsan_read##bytes(void *p);                                                                                  \
+    void __tsan_write##bytes(void *p);                                                                                 \
+    void __tsan_unaligned_read##bytes(void *p);                                                                        \
+    void __tsan_unaligned_write##bytes(void *p);                                                                       \
+    void __tsan_volatile_read##bytes(void *p);                                                                         \
+    void __tsan_volatile_write##bytes(void *p);                                                                        \
+    void __tsan_read##bytes(void *p)                                                                                   \
+    {                                                                                                                  \
+        look(p, bytes, READ, 0, SITE);                                                                                 \
+    }                                                                                                                  \
+    void __tsan_write##bytes(void *p)                                                                                  \
+    {                                                                                                                  \
+        look(p, bytes, WRITE, 0, SITE);                                                                                \
+    }                                                                                                                  \
+    void __tsan_unaligned_read##bytes(void *p)                                                                         \
+    {                                                                                                                  \
+        look(p, bytes, READ, 0, SITE);                                                                                 \
+    }                                                                                                                  \
+    void __tsan_unaligned_write##bytes(void *p)                                                                        \
+    {                                                                                                                  \
+        look(p, bytes, WRITE, 0, SITE);                                                                                \
+    }                                                                                                                  \
+    void __tsan_volatile_read##bytes(void *p)                                                                          \
+    {                                                                                                                  \
+        look(p, bytes, READ, 0, SITE);                                                                                 \
+    }                                                                                                                  \
+    void __tsan_volatile_write##bytes(void *p)                                                                         \
+    {                                                                                                                  \
+        look(p, bytes, WRITE, 0, SITE);                                                                                \
+    }
+HOOKS(1)
+HOOKS(2)
+HOOKS(4)
+HOOKS(8)
+HOOKS(16)
+
+void __tsan_read_range(void *p, size_t bytes);
+void __tsan_write_range(void *p, size_t bytes);
+void __tsan_read_range(void *p, size_t bytes)
+{
+    look(p, bytes, READ, 0, SITE);
+}
+void __tsan_write_range(void *p, size_t bytes)
+{
+    look(p, bytes, WRITE, 0, SITE);
+}
+
+/* The builder gives these names to the memory functions that the kernel calls (flags.h). */
+void *__tsan_memcpy(void *to, const void *from, size_t bytes);
+void *__tsan_memmove(void *to, const void *from, size_t bytes);
+void *__tsan_memset(void *to, int byte, size_t bytes);
+void *__tsan_memcpy(void *to, const void *from, size_t bytes)
+{
+    look(from, bytes, READ, 0, SITE);
+    look(to, bytes, WRITE, 0, SITE);
+    return memmove(to, from, bytes); /* a compiler also copies an object onto itself */
+}
+void *__tsan_memmove(void *to, const void *from, size_t bytes)
+{
+    look(from, bytes, READ, 0, SITE);
+    look(to, bytes, WRITE, 0, SITE);
+    return memmove(to, from, bytes);
+}
+void *__tsan_memset(void *to, int byte, size_t bytes)
+{
+    look(to, bytes, WRITE, 0, SITE);
+    return memset(to, byte, bytes);
+}
+
+void __tsan_init(void);
+void __tsan_func_entry(void *pc);
+void __tsan_func_exit(void);
+void __tsan_vptr_read(void **p);
+void __tsan_vptr_update(void **p, void *value);
+void __tsan_init(void) {}
+void __tsan_func_entry(void *pc)
+{
+    (void)pc;
+}
+void __tsan_func_exit(void) {}
+void __tsan_vptr_read(void **p)
+{
+    (void)p;
+}
+void __tsan_vptr_update(void **p, void *value)
+{
+    (void)p;
+    (void)value;
+}
+
+/* Atomics: the hook does the operation. All of them are sequentially consistent here. */
+#define UPDATES(bits, T, name)                                                                                         \
+    T __tsan_atomic##bits##_##name(volatile T *p, T value, int order);                                                 \
+    T __tsan_atomic##bits##_##name(volatile T *p, T value, int order)                                                  \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        return __atomic_##name(p, value, __ATOMIC_SEQ_CST);                                                            \
+    }
+#define ATOMICS(bits, T)                                                                                               \
+    T __tsan_atomic##bits##_load(const volatile T *p, int order);                                                      \
+    T __tsan_atomic##bits##_load(const volatile T *p, int order)                                                       \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        return __atomic_load_n(p, __ATOMIC_SEQ_CST); /* what it may collide with, the update behind it meets too */    \
+    }                                                                                                                  \
+    void __tsan_atomic##bits##_store(volatile T *p, T value, int order);                                               \
+    void __tsan_atomic##bits##_store(volatile T *p, T value, int order)                                                \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        look(p, sizeof *p, WRITE, 1, SITE);                                                                            \
+        __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                                  \
+    }                                                                                                                  \
+    T __tsan_atomic##bits##_exchange(volatile T *p, T value, int order);                                               \
+    T __tsan_atomic##bits##_exchange(volatile T *p, T value, int order)                                                \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                                        \
+    }                                                                                                                  \
+    UPDATES(bits, T, fetch_add)                                                                                        \
+    UPDATES(bits, T, fetch_sub)                                                                                        \
+    UPDATES(bits, T, fetch_and)                                                                                        \
+    UPDATES(bits, T, fetch_or)                                                                                         \
+    UPDATES(bits, T, fetch_xor)                                                                                        \
+    UPDATES(bits, T, fetch_nand)                                                                                       \
+    int __tsan_atomic##bits##_compare_exchange_strong(volatile T *p, T *old, T value, int order, int failed);          \
+    int __tsan_atomic##bits##_compare_exchange_strong(volatile T *p, T *old, T value, int order, int failed)           \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        (void)failed;                                                                                                  \
+        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        return __atomic_compare_exchange_n(p, old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
+    }                                                                                                                  \
+    int __tsan_atomic##bits##_compare_exchange_weak(volatile T *p, T *old, T value, int order, int failed);            \
+    int __tsan_atomic##bits##_compare_exchange_weak(volatile T *p, T *old, T value, int order, int failed)             \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        (void)failed;                                                                                                  \
+        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        return __atomic_compare_exchange_n(p, old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
+    }                                                                                                                  \
+    T __tsan_atomic##bits##_compare_exchange_val(volatile T *p, T old, T value, int order, int failed);                \
+    T __tsan_atomic##bits##_compare_exchange_val(volatile T *p, T old, T value, int order, int failed)                 \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        (void)failed;                                                                                                  \
+        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        __atomic_compare_exchange_n(p, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                            \
+        return old;                                                                                                    \
+    }
+ATOMICS(8, uint8_t)
+ATOMICS(16, uint16_t)
+ATOMICS(32, uint32_t)
+ATOMICS(64, uint64_t)
+
+void __tsan_atomic_thread_fence(int order);
+void __tsan_atomic_signal_fence(int order);
+void __tsan_atomic_thread_fence(int order)
+{
+    (void)order;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+void __tsan_atomic_signal_fence(int order)
+{
+    (void)order;
+}
+
+/* -fsanitize=alignment (LLVM, compiler-rt/lib/ubsan/ubsan_handlers.h). */
+struct type_mismatch {
+    struct {
+        const char *file;
+        uint32_t line, column;
+    } at;
+    const void *type;
+    unsigned char log_alignment, kind;
+};
+void __ubsan_handle_type_mismatch_v1(const struct type_mismatch *what, uintptr_t address);
+void __ubsan_handle_type_mismatch_v1(const struct type_mismatch *what, uintptr_t address)
+{
+    struct checks *c = simt_tls.checks;
+    const size_t align = (size_t)1 << what->log_alignment;
+    const uint32_t site = SITE;
+    if (c && address % align && finding_count(c, EVENT_MISALIGNED, site, 0))
+        finding_tell(c, EVENT_MISALIGNED, site, 0, stamp_thread(c->stamp),
+                     "misaligned address: an access that needs a multiple of %zu bytes is %zu bytes beyond one", align,
+                     (size_t)(address % align));
+}
+
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,bugprone-macro-parentheses) */
+
+/* What code of ours in the kernel reads on behalf of a warp. */
+void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_t stride_bytes, const char *file,
+                       int line)
+{
+    struct checks *c = simt_tls.worker->checks;
+    const uint32_t site = site_of_line(simt_tls.self->pc, file, line);
+    for (size_t i = 0; i < lines; i++)
+        checks_read(c, (const unsigned char *)first + i * stride_bytes, line_bytes, READ_LANES, site);
+}
+
+void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct checks *c = w->checks;
+    const unsigned thread = simt_tls.self->warp * 32u + (unsigned)lane;
+    const uint32_t own = c->stamp;
+    c->stamp = c->order.clock[thread] << STAMP_TIME_SHIFT | thread;
+    checks_read(c, p, bytes, 0, site_of_line(w->fiber[thread].pc, file, line));
+    c->stamp = own;
+}
+
+void simt_look_away(int kv_tile)
+{
+    struct fiber *self = simt_tls.self;
+    simt_tls.checks = NULL;
+    if (self && kv_tile >= 0)
+        self->kv_tile = kv_tile;
+}
+
+void simt_look_again(void)
+{
+    if (simt_tls.self)
+        simt_tls.checks = simt_tls.worker->checks;
+}

@@ -1,0 +1,202 @@
+/* Every byte of shared memory has a cell beside it: who wrote it last and who has read it since. */
+#include "engine/simt/checks/state.h"
+#include "engine/simt/checks/symbols.h"
+#include "engine/simt/shared.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PLACE_BYTES 160
+
+static const char *place_of(const struct checks *c, size_t at, char text[PLACE_BYTES])
+{
+    symbols_describe(c->shared_begin + at, c->dynamic_bytes, text, PLACE_BYTES);
+    return text;
+}
+
+static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, int write, uint32_t other,
+                                                 int other_wrote, uint32_t site, uint32_t other_site)
+{
+    if (!finding_count(c, EVENT_RACE, site, other_site))
+        return;
+    char place[PLACE_BYTES], which[64];
+    const unsigned thread = stamp_thread(other);
+    const struct simt_dim i = c->worker->fiber[thread].index, self = simt_tls.self->index;
+    const struct simt_dim b = c->worker->block;
+    if (thread == stamp_thread(c->stamp))
+        snprintf(which, sizeof which, "another lane of its warp");
+    else
+        snprintf(which, sizeof which, "thread (%u,%u,%u)", i.x, i.y, i.z);
+    finding_tell(c, EVENT_RACE, site, other_site, stamp_thread(c->stamp),
+                 "thread (%u,%u,%u) %s %s, which %s has %s; nothing orders them (block (%u,%u,%u))", self.x, self.y,
+                 self.z, write ? "writes" : "reads", place_of(c, at, place), which, other_wrote ? "written" : "read",
+                 b.x, b.y, b.z);
+}
+
+static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, int write, uint32_t other,
+                                                      uint32_t site, uint32_t other_site)
+{
+    if (!finding_count(c, EVENT_NEVER_WAITED, site, other_site))
+        return;
+    char place[PLACE_BYTES];
+    const struct simt_dim i = c->worker->fiber[stamp_thread(other)].index;
+    finding_tell(c, EVENT_NEVER_WAITED, site, other_site, stamp_thread(c->stamp),
+                 "%s %s while a cp.async of thread (%u,%u,%u) to it is under way: nobody has waited for it",
+                 write ? "writes" : "reads", place_of(c, at, place), i.x, i.y, i.z);
+}
+
+static __attribute__((noinline, cold)) void outside(struct checks *c, size_t at, int write, uint32_t site)
+{
+    if (!finding_count(c, EVENT_BOUNDS, site, 0))
+        return;
+    char place[PLACE_BYTES];
+    finding_tell(c, EVENT_BOUNDS, site, 0, stamp_thread(c->stamp), "%s %s", write ? "writes" : "reads",
+                 place_of(c, at, place));
+}
+
+/* Bytes that were written by code without hooks, as that of libraries and what g++ loses, are poison no more. */
+static int is_poison(const struct checks *c, size_t at, size_t end)
+{
+    for (; at < end && !c->cell[at].w; at++) {
+        const uintptr_t address = c->shared_begin + at;
+        if (*(const volatile unsigned char *)address != (address & 1 ? SHARED_POISON >> 8 : SHARED_POISON & 0xFF))
+            return 0;
+    }
+    return 1;
+}
+
+/* A read of bytes from `at` to `end` that begins with one that has no writer; what stands for that afterwards. */
+static __attribute__((noinline, cold)) uint32_t unwritten(struct checks *c, size_t at, size_t end, uint32_t site)
+{
+    if (!is_poison(c, at, end))
+        return WROTE_UNSEEN;
+    if (finding_count(c, EVENT_UNINITIALISED, site, 0)) {
+        char place[PLACE_BYTES];
+        finding_tell(c, EVENT_UNINITIALISED, site, 0, stamp_thread(c->stamp),
+                     "reads %s, which no thread of this block has written", place_of(c, at, place));
+    }
+    return 0;
+}
+
+/* The cell after a read. */
+static struct cell read_cell(struct checks *c, size_t at, size_t end, uint32_t many, uint32_t site)
+{
+    struct cell old = c->cell[at];
+    const uint32_t self = c->stamp, w = old.w, r = old.r;
+    if (!w)
+        old.w = unwritten(c, at, end, site);
+    else if ((w & STAMP_KIND) == WROTE_OUTSIDE) {
+        outside(c, at, 0, site);
+        return old;
+    } else if ((w & STAMP_KIND) == WROTE_ASYNC)
+        under_way(c, at, 0, w, site, c->sites[at].w);
+    else if ((many || stamp_thread(w) != stamp_thread(self)) && !is_before(c, w))
+        race(c, at, 0, w, 1, site, c->sites[at].w);
+    uint32_t others = many;
+    if (r & READ_WARPS && stamp_time(r) >= c->base)
+        others |= READ_WARPS;
+    if (r && !is_before(c, r)) {
+        if (stamp_warp(r) != stamp_warp(self))
+            others |= READ_WARPS;
+        else
+            others |= stamp_thread(r) == stamp_thread(self) ? r & READ_LANES : READ_LANES;
+    }
+    old.r = self | others;
+    return old;
+}
+
+/* Some warp that has read since the last barrier and that this one knows nothing of. A warp that it has met since may
+   have read before that: it counts as ordered. */
+static int unmet_reader(const struct checks *c, size_t at)
+{
+    for (uint32_t rest = c->warps[at] & ~(1u << stamp_warp(c->stamp)); rest; rest &= rest - 1)
+        if (c->known[__builtin_ctz(rest)] <= c->base)
+            return 1;
+    return 0;
+}
+
+static void check_write(struct checks *c, size_t at, struct cell old, int atomic, uint32_t site)
+{
+    const uint32_t self = c->stamp, w = old.w, r = old.r;
+    if ((w & STAMP_KIND) == WROTE_ASYNC)
+        under_way(c, at, 1, w, site, c->sites[at].w);
+    else if (w && stamp_thread(w) != stamp_thread(self) && !is_before(c, w) &&
+             !(atomic && (w & STAMP_KIND) == WROTE_ATOMIC))
+        race(c, at, 1, w, 1, site, c->sites[at].w);
+    if (!r)
+        return;
+    const int others = (stamp_thread(r) != stamp_thread(self) || r & READ_LANES) && !is_before(c, r);
+    if (others || (r & READ_WARPS && stamp_time(r) >= c->base && unmet_reader(c, at)))
+        race(c, at, 1, r, 0, site, c->sites[at].r);
+}
+
+static inline int same(struct cell a, struct cell b)
+{
+    return a.w == b.w && a.r == b.r;
+}
+
+void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint32_t site)
+{
+    const struct cell *const cell = c->cell;
+    const uint32_t mine = c->stamp | many;
+    for (size_t i = at, end = at + bytes; i < end;) {
+        if (cell[i].r == mine) {
+            i++;
+            continue;
+        }
+        const struct cell old = cell[i], new = read_cell(c, i, end, many, site);
+        const uint32_t bits = 1u << stamp_warp(old.r) | 1u << stamp_warp(new.r);
+        for (; i < end && same(cell[i], old); i++) {
+            if (new.r & READ_WARPS)
+                c->warps[i] = (old.r & READ_WARPS ? c->warps[i] : 0) | bits;
+            c->cell[i] = new;
+            c->sites[i].r = site;
+        }
+    }
+}
+
+void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint32_t site)
+{
+    const struct cell *const cell = c->cell;
+    const uint32_t mine = c->stamp | kind;
+    for (size_t i = at, end = at + bytes; i < end;) {
+        if (cell[i].w == mine && (!cell[i].r || cell[i].r == c->stamp)) {
+            i++;
+            continue;
+        }
+        const struct cell old = cell[i];
+        if ((old.w & STAMP_KIND) == WROTE_OUTSIDE) {
+            outside(c, i, 1, site);
+            for (; i < end && same(cell[i], old); i++)
+                ;
+            continue;
+        }
+        check_write(c, i, old, kind == WROTE_ATOMIC, site);
+        for (; i < end && same(cell[i], old); i++) {
+            c->cell[i] = (struct cell){mine, 0};
+            c->sites[i].w = site;
+        }
+    }
+}
+
+void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site)
+{
+    for (size_t i = at; i < at + bytes; i++)
+        if (!c->cell[i].w && !unwritten(c, i, at + bytes, site))
+            break;
+    shadow_write(c, at, bytes, WROTE_ATOMIC, site);
+}
+
+/* Cells outside of all arrays stay as they are from block to block. */
+void shadow_clear(struct checks *c, size_t dynamic_bytes)
+{
+    const struct symbols *s = symbols_get();
+    if (c->dynamic_bytes != dynamic_bytes) {
+        for (size_t i = 0; i < c->shared_bytes; i++)
+            c->cell[i] = (struct cell){WROTE_OUTSIDE, 0};
+        c->dynamic_bytes = dynamic_bytes;
+    }
+    for (size_t i = 0; i < s->n; i++)
+        memset(c->cell + s->at[i].offset, 0, s->at[i].bytes * sizeof *c->cell);
+    memset(c->cell + s->dynamic_offset, 0, dynamic_bytes * sizeof *c->cell);
+}

@@ -1,0 +1,124 @@
+/* Inside of the checks: what one worker knows of the block it runs. */
+#ifndef CHECKS_STATE_H
+#define CHECKS_STATE_H
+
+#include "engine/simt/checks/checks.h"
+#include "engine/simt/checks/findings.h"
+#include "engine/simt/worker.h"
+
+/* Who touched a byte and when: a thread of the block, and the time at which it last met others. Times count the
+   meetings of a block; a block runs on one worker, so they are in one order. */
+#define STAMP_THREAD 0x3FFu
+#define STAMP_TIME_SHIFT 10u
+#define STAMP_TIME_MAX 0xFFFFFu
+#define STAMP_KIND 0xC0000000u
+
+static inline uint32_t stamp_time(uint32_t stamp)
+{
+    return stamp >> STAMP_TIME_SHIFT & STAMP_TIME_MAX;
+}
+static inline unsigned stamp_thread(uint32_t stamp)
+{
+    return stamp & STAMP_THREAD;
+}
+static inline unsigned stamp_warp(uint32_t stamp)
+{
+    return (stamp & STAMP_THREAD) / 32;
+}
+
+/* The last write of a byte, 0: nobody in this block wrote it; and the reads since, 0: none. Of several readers that
+   nothing orders the last stands there, and that there are others. */
+struct cell {
+    uint32_t w, r;
+};
+/* Kinds of cell.w. */
+#define WROTE_PLAIN 0u
+#define WROTE_ATOMIC (1u << 30)
+#define WROTE_ASYNC (2u << 30)   /* a cp.async that is under way */
+#define WROTE_OUTSIDE (3u << 30) /* no array lies there */
+/* And of cell.r. */
+#define READ_LANES (1u << 30) /* other lanes of that warp too */
+#define READ_WARPS (2u << 30) /* other warps too: checks.warps */
+/* Stands for unhooked code of libraries that wrote the byte: before everything. */
+#define WROTE_UNSEEN 1u
+
+struct cell_sites {
+    uint32_t w, r;
+};
+
+/* Lanes of a warp that have come to a barrier by number, and when. */
+struct came {
+    uint32_t lanes, time;
+};
+
+/* What is known of the order of a block's threads. */
+struct order {
+    uint32_t now, base; /* base: of the last barrier of the block */
+    int exhausted;      /* more meetings than a stamp can count: from then on all counts as ordered */
+    int partial;        /* a __syncwarp of a part of a warp: lane_known counts */
+    uint32_t clock[SIMT_THREADS_MAX];
+    /* What warp j did before time known[i][j] is before all that warp i does now. */
+    uint32_t known[SIMT_WARPS_MAX][SIMT_WARPS_MAX];
+    uint32_t lane_known[SIMT_THREADS_MAX][32];
+    uint32_t said[NAMED_BARRIERS][SIMT_WARPS_MAX]; /* the same, told at a barrier by number */
+    struct came came[NAMED_BARRIERS][SIMT_WARPS_MAX];
+};
+
+/* A store to an output, whose value is looked at when the thread comes to wait. */
+struct store {
+    uintptr_t at;
+    uint32_t bytes, site;
+    int region;
+    unsigned thread;
+};
+#define STORES_MAX 64u
+
+struct checks {
+    /* Of the thread that runs. */
+    uint32_t stamp;
+    const uint32_t *known; /* its warp's row */
+    uint32_t base;
+    uintptr_t stacks_begin, stacks_bytes;
+    uintptr_t shared_begin, shared_bytes;
+    struct cell *cell;        /* owned, [shared_bytes] */
+    struct cell_sites *sites; /* owned, as cell */
+    uint32_t *warps;          /* owned, as cell: where READ_WARPS stands, the warps that read */
+    size_t dynamic_bytes;     /* that the cells stand for; SIZE_MAX: none yet */
+    struct worker *worker;    /* borrowed */
+    uint64_t block;
+    int region; /* of the last global access */
+    unsigned n_stores;
+    struct store store[STORES_MAX];
+    struct order order;
+    struct findings findings;
+};
+
+/* Whether the access of this stamp is before all that the running thread does now. */
+static inline int is_before(const struct checks *c, uint32_t stamp)
+{
+    const uint32_t time = stamp_time(stamp);
+    if (time < c->known[stamp_warp(stamp)])
+        return 1;
+    return c->order.partial && stamp_warp(stamp) == stamp_warp(c->stamp) &&
+           time < c->order.lane_known[stamp_thread(c->stamp)][stamp & 31];
+}
+
+/* shadow.c: accesses to shared memory, `at` bytes into the block's. `many`: READ_LANES where the warp reads as a whole,
+   so that nobody knows which lane reads what. */
+void shadow_clear(struct checks *c, size_t dynamic_bytes);
+void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint32_t site);
+void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint32_t site);
+void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site); /* atomic, reads and writes */
+
+/* global.c: the arrays of a launch. atomic: such a write collides with no other such. */
+void global_begin_launch(const struct simt_options *options);
+void global_end_launch(void);
+void global_access(struct checks *c, uintptr_t at, size_t bytes, int write, int atomic, uint32_t site);
+
+/* Any access of the running thread; also of code of ours on its behalf. */
+void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, uint32_t site);
+
+/* order.c */
+void order_begin_block(struct order *o, unsigned threads);
+
+#endif

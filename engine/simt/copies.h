@@ -1,0 +1,21 @@
+/* cp.async: the copies that the CUDA threads of a worker have under way. */
+#ifndef SIMT_COPIES_H
+#define SIMT_COPIES_H
+
+#include <stddef.h>
+
+struct worker;
+
+/* Copies of one thread, oldest first. */
+struct copies {
+    struct copy *copy; /* owned, [capacity]; first .. n - 1 are under way */
+    unsigned first, n, capacity;
+    unsigned group; /* that the next copy belongs to: how often the thread has committed */
+};
+
+void copies_begin_launch(void);            /* forgets what has been reported */
+void copies_begin_block(struct worker *w); /* drops what nobody waited for */
+void copies_left(struct worker *w);        /* a thread returns: what it never waited for is reported */
+void copies_free(struct worker *w);
+
+#endif

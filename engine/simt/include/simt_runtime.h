@@ -1,0 +1,105 @@
+/* What the device headers ask of the executor's runtime. Plain C; kernels do not call these by name. */
+#ifndef SIMT_RUNTIME_H
+#define SIMT_RUNTIME_H
+
+#include "engine/simt/simt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* const: they never change during the life of one CUDA thread, so a compiler may keep the results. */
+struct simt_dim simt_thread_index(void) __attribute__((const));
+struct simt_dim simt_block_index(void) __attribute__((const));
+struct simt_dim simt_block_dim(void) __attribute__((const));
+struct simt_dim simt_grid_dim(void) __attribute__((const));
+unsigned simt_lane(void) __attribute__((const));
+
+enum simt_barrier_op { SIMT_BARRIER, SIMT_BARRIER_COUNT, SIMT_BARRIER_AND, SIMT_BARRIER_OR, SIMT_BARRIER_OPS };
+int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int line);
+
+/* Barriers by number, 0 to 15: count threads come to it, some of them wait. aligned: a warp comes as a whole. */
+enum simt_named_op { SIMT_NAMED_SYNC, SIMT_NAMED_ARRIVE, SIMT_NAMED_SYNC_BLOCK /* count is that of the block */ };
+void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int aligned, const char *file, int line);
+
+/* SIMT_WARP_OP(id, name): lanes of a warp meet only in the same operation. */
+enum simt_warp_op {
+#define SIMT_WARP_OP(id, name) id,
+#include "engine/simt/include/simt_warp_ops.def"
+#undef SIMT_WARP_OP
+    SIMT_WARP_OPS
+};
+
+/* Computes the results of all lanes in the set from their arguments; runs once, on the last lane to arrive. */
+typedef void simt_combine_fn(void *const args[32], uint32_t lanes);
+
+/* Waits until every living lane of the mask has come to the same operation with the same mask. */
+void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combine, void *arg, const char *file,
+                    int line);
+/* The lanes that run together here: lets every lane of the warp run until it waits somewhere, then returns those that
+   wait at this line. */
+uint32_t simt_active_mask(const char *file, int line);
+
+/* In a shuffled order, now and then: the calling lane does its part of what comes now, before the others have come. */
+int simt_early(void);
+
+/* Called from a combine function: lane `lane` did something whose result CUDA leaves undefined. */
+void simt_shuffle_report(int lane, int source);
+
+/* Every so many calls in a row another thread of the block runs: a loop that spins on memory makes progress. */
+void simt_spin(void);
+void simt_yield(void);
+
+/* cp.async of the calling thread. A wait makes every copy of the committed groups but the last `groups_left`. */
+void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, const char *file, int line);
+void simt_copy_commit(void);
+void simt_copy_wait(size_t groups_left);
+
+/* Shared memory as PTX addresses it: an offset that fits 32 bits. An address that is not the block's ends the process.
+ */
+uint64_t simt_shared_address(const void *generic, const char *file, int line);
+void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line);
+void simt_address_error(const char *what, const char *file, int line) __attribute__((noreturn));
+void simt_misaligned_error(const char *what, const char *file, int line) __attribute__((noreturn));
+
+/* A matrix product of a warp: d = c + a b', as the tensor cores of an H100, or those that were chosen, compute it. m
+   and n are multiples of 8 up to 32, k is at most 32. */
+enum simt_mma_type { SIMT_MMA_F16, SIMT_MMA_BF16, SIMT_MMA_E4M3, SIMT_MMA_E5M2 };
+struct simt_mma {
+    enum simt_mma_type type; /* of a and b */
+    int f16_accumulator;     /* c and d hold f16 values */
+    int m, n, k;
+    const void *a;  /* [m][k] codes of type */
+    const void *b;  /* [n][k] */
+    const float *c; /* [m][n] */
+    const char *file;
+    int line;
+};
+void simt_tensor_product(const struct simt_mma *mma, float *d); /* d [m][n]; from a combine function */
+
+/* Called from a combine function: a warp passes a matrix in a way that CUDA leaves undefined. */
+void simt_matrix_report(const char *file, int line, const char *what, const char *why);
+
+/* Which tile the calling thread works on, for reports. */
+void simt_place(int batch, int head, int q_tile);
+
+/* A tile of the trace, by its offset: 1: another block than the calling thread's has recorded it before. And where that
+   one left other values. */
+int simt_records(size_t offset);
+void simt_two_recorders(void);
+
+/* Of a kernel that is compiled with checks. Between the first and the second the calling thread's accesses are none of
+   the kernel's: they are a probe's, of this kv tile (-1: of none). */
+void simt_look_away(int kv_tile);
+void simt_look_again(void);
+/* From a combine function: what the warp as a whole reads, and what a lane reads. */
+void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_t stride_bytes, const char *file,
+                       int line);
+void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, int line);
+
+void simt_trap(const char *file, int line) __attribute__((noreturn));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,225 @@
+#include "engine/simt/launch.h"
+
+#include "engine/simt/checks/checks.h"
+#include "engine/simt/fiber.h"
+#include "engine/simt/report.h"
+#include "engine/simt/traps.h"
+#include "engine/simt/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DRAIN_MS 2000 /* a block takes milliseconds; one that waits for another block never ends */
+#define WORKERS_MAX 256u
+/* Each stack and its guard are two mappings; Linux allows a process 65530 (vm.max_map_count). */
+#define STACKS_MAX 30000u
+
+static struct simt_options options;
+static atomic_int cancelled;
+static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER; /* one launch at a time, as in one stream */
+static struct worker *pool[WORKERS_MAX];                        /* owned; kept for the next launch */
+
+/* The launch under way. */
+static struct {
+    uint64_t n_blocks;
+    atomic_uint_fast64_t next;
+    atomic_int stop;
+    pthread_mutex_t progress_lock;
+    uint64_t done;
+} now = {.progress_lock = PTHREAD_MUTEX_INITIALIZER};
+
+const struct simt_options *launch_options(void)
+{
+    return &options;
+}
+
+void simt_configure(const struct simt_options *wanted)
+{
+    options = *wanted;
+}
+
+void simt_cancel(void)
+{
+    atomic_store(&cancelled, 1);
+}
+
+const char *simt_error(void)
+{
+    return report_error();
+}
+
+static void block_done(void)
+{
+    if (!options.progress)
+        return;
+    pthread_mutex_lock(&now.progress_lock);
+    options.progress(options.ctx, ++now.done, now.n_blocks);
+    pthread_mutex_unlock(&now.progress_lock);
+}
+
+static atomic_int busy; /* workers inside of a block */
+
+void launch_drain(void)
+{
+    const struct timespec step = {.tv_nsec = 1000000};
+    atomic_store(&now.stop, 1);
+    atomic_fetch_sub(&busy, 1); /* the caller's own never ends */
+    for (int ms = 0; ms < DRAIN_MS && atomic_load(&busy) > 0; ms++)
+        nanosleep(&step, NULL);
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    stack_t handlers = {.ss_sp = w->signal_stack, .ss_size = TRAPS_STACK_BYTES};
+    sigaltstack(&handlers, NULL);
+    simt_tls.worker = w;
+    while (!atomic_load_explicit(&now.stop, memory_order_relaxed) && !atomic_load(&cancelled)) {
+        const uint64_t number = atomic_fetch_add(&now.next, 1);
+        if (number >= now.n_blocks)
+            break;
+        atomic_fetch_add(&busy, 1);
+        block_run(w, number);
+        atomic_fetch_sub(&busy, 1);
+        if (w->failed)
+            atomic_store(&now.stop, 1);
+        else
+            block_done();
+    }
+    simt_tls.worker = NULL;
+    return NULL;
+}
+
+static void worker_free(struct worker *w)
+{
+    if (!w)
+        return;
+    fiber_stacks_unmap(w->stacks, w->n_stacks);
+    free(w->signal_stack);
+    checks_free(w->checks);
+    copies_free(w);
+    free(w);
+}
+
+/* Worker i, with stacks for a block of `threads`. NULL with errno. */
+static struct worker *worker_get(unsigned i, unsigned threads)
+{
+    struct worker *w = pool[i];
+    if (w && w->n_stacks >= threads)
+        return w;
+    worker_free(w);
+    pool[i] = NULL;
+    if (!(w = calloc(1, sizeof *w)))
+        return NULL;
+    w->signal_stack = malloc(TRAPS_STACK_BYTES);
+    w->checks = checks_wanted() ? checks_new() : NULL;
+    w->stacks = w->signal_stack && (w->checks || !checks_wanted()) ? fiber_stacks_map(threads) : NULL;
+    w->n_stacks = threads;
+    if (!w->stacks) {
+        const int saved = errno;
+        worker_free(w);
+        errno = saved;
+        return NULL;
+    }
+    return pool[i] = w;
+}
+
+static unsigned worker_count(unsigned threads)
+{
+    cpu_set_t usable;
+    const int cores = sched_getaffinity(0, sizeof usable, &usable) ? 0 : CPU_COUNT(&usable);
+    uint64_t n = options.workers > 0 ? (uint64_t)options.workers : cores > 0 ? (uint64_t)cores : 1;
+    const uint64_t limits[] = {WORKERS_MAX, STACKS_MAX / threads, now.n_blocks};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        n = n < limits[i] ? n : limits[i];
+    return (unsigned)n;
+}
+
+/* Limits of every GPU since compute capability 9.0 (CUDA C++ Programming Guide, technical specifications). */
+static int check(const struct simt_launch *l)
+{
+    const struct simt_dim g = l->grid, b = l->block;
+    const char *name = l->name ? l->name : "kernel";
+    if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z)
+        report_raise("launch", 1, NULL, 0, NULL, "%s: a grid of (%u,%u,%u) blocks of (%u,%u,%u) threads is empty", name,
+                     g.x, g.y, g.z, b.x, b.y, b.z);
+    else if (g.x > INT32_MAX || g.y > 65535 || g.z > 65535)
+        report_raise("launch", 1, NULL, 0, NULL,
+                     "%s: a grid of (%u,%u,%u) blocks passes the limit (2147483647,65535,65535)", name, g.x, g.y, g.z);
+    else if (b.x > 1024 || b.y > 1024 || b.z > 64 || (uint64_t)b.x * b.y * b.z > SIMT_THREADS_MAX)
+        report_raise("launch", 1, NULL, 0, NULL, "%s: a block of (%u,%u,%u) threads, at most %u are possible", name,
+                     b.x, b.y, b.z, SIMT_THREADS_MAX);
+    else if (l->shared_bytes > SIMT_SHARED_MAX)
+        report_raise("shared-memory", 1, NULL, 0, NULL,
+                     "%s: %zu bytes of dynamic shared memory, at most %u are possible", name, l->shared_bytes,
+                     SIMT_SHARED_MAX);
+    else
+        return 0;
+    return -1;
+}
+
+/* The plan speaks of the kernel that is probed: another one beside it, that copies or merges, has blocks of its own. */
+static void check_plan(const struct simt_launch *l, unsigned threads, unsigned workers)
+{
+    int probed = 0;
+    for (unsigned i = 0; i < workers; i++)
+        probed |= pool[i]->probed;
+    if (probed && options.planned_threads && threads != (unsigned)options.planned_threads)
+        report_raise("launch", 0, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d",
+                     l->name ? l->name : "kernel", threads, options.planned_threads);
+}
+
+static int run(const struct simt_launch *l)
+{
+    const unsigned threads = l->block.x * l->block.y * l->block.z;
+    now.n_blocks = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
+    now.done = 0;
+    atomic_store(&now.next, 0);
+    atomic_store(&now.stop, 0);
+    const unsigned wanted = worker_count(threads);
+    pthread_t thread[WORKERS_MAX];
+    unsigned n = 0;
+    if (checks_wanted())
+        checks_begin_launch(&options);
+    for (; n < wanted; n++) {
+        struct worker *w = worker_get(n, threads);
+        if (!w)
+            break;
+        w->launch = l;
+        w->order = options.lane_order;
+        w->traps = options.fp_traps;
+        w->stale = 0;
+        w->probed = 0;
+        if ((errno = pthread_create(&thread[n], NULL, work, w)))
+            break;
+    }
+    if (!n) /* fewer workers than wanted are only slower */
+        report_raise("launch", 1, NULL, 0, NULL, "can not start a worker: %s", strerror(errno));
+    for (unsigned i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+    check_plan(l, threads, n);
+    if (checks_wanted())
+        checks_end_launch(pool, n);
+    if (atomic_load(&cancelled))
+        report_set_error("cancelled");
+    return simt_error() ? -1 : 0;
+}
+
+int simt_launch(const struct simt_launch *launch)
+{
+    pthread_mutex_lock(&launch_lock);
+    traps_begin_launch();
+    report_begin_launch();
+    recorders_begin_launch();
+    copies_begin_launch();
+    atomic_store(&cancelled, 0);
+    const int rc = check(launch) ? -1 : run(launch);
+    pthread_mutex_unlock(&launch_lock);
+    return rc;
+}

@@ -1,0 +1,158 @@
+#include "engine/simt/checks/checks.h"
+#include "engine/simt/fiber.h"
+#include "engine/simt/traps.h"
+#include "engine/simt/worker.h"
+
+#include <sched.h>
+
+#define SPINS_BEFORE_YIELD 64
+
+#define RANKS_LAST 32 /* picks, about: long enough for one side to run ahead by a barrier or two */
+
+/* The finaliser of SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA'14). */
+static uint32_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return (uint32_t)((x ^ x >> 31) >> 16);
+}
+
+static uint32_t draw(struct worker *w)
+{
+    return mix(w->drawn += UINT64_C(0x9E3779B97F4A7C15));
+}
+
+void schedule_begin_block(struct worker *w, uint64_t number)
+{
+    w->drawn = (uint64_t)w->order << 32 ^ number << 8;
+    w->ranks = draw(w);
+}
+
+/* The one of the highest rank. Ranks stay for a while: with new ones at each pick all would keep step. */
+static unsigned pick_ranked(struct worker *w, uint32_t set)
+{
+    unsigned best = 0;
+    uint32_t highest = 0;
+    if (draw(w) % RANKS_LAST == 0)
+        w->ranks = draw(w);
+    for (uint32_t rest = set; rest; rest &= rest - 1) {
+        const unsigned i = (unsigned)__builtin_ctz(rest);
+        const uint32_t rank = mix((uint64_t)w->ranks << 32 | i);
+        if (rest == set || rank > highest) {
+            best = i;
+            highest = rank;
+        }
+    }
+    return best;
+}
+
+static unsigned pick(struct worker *w, uint32_t set)
+{
+    return w->order >= SIMT_SHUFFLED     ? pick_ranked(w, set)
+           : w->order == SIMT_DESCENDING ? 31u - (unsigned)__builtin_clz(set)
+                                         : (unsigned)__builtin_ctz(set);
+}
+
+int simt_early(void)
+{
+    struct worker *w = simt_tls.worker;
+    return w->order >= SIMT_SHUFFLED && !w->checks && draw(w) % 2;
+}
+
+void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes)
+{
+    if (!lanes)
+        return;
+    w->warp[warp].ready |= lanes;
+    w->ready_warps |= 1u << warp;
+}
+
+static struct fiber *take(struct worker *w, unsigned warp, unsigned lane)
+{
+    struct warp *p = &w->warp[warp];
+    p->ready &= ~(1u << lane);
+    if (!p->ready)
+        w->ready_warps &= ~(1u << warp);
+    return &w->fiber[warp * 32 + lane];
+}
+
+/* The rest of the same warp first: lanes of a warp reach their next meeting one after another, with warm caches. In a
+   shuffled order anybody. */
+struct fiber *schedule_next(struct worker *w, unsigned warp)
+{
+    if (!w->warp[warp].ready && w->warp[warp].active)
+        warp_release_active(w, warp);
+    if (!w->warp[warp].ready || w->order >= SIMT_SHUFFLED) {
+        if (!w->ready_warps)
+            return NULL;
+        warp = pick(w, w->ready_warps);
+    }
+    return take(w, warp, pick(w, w->warp[warp].ready));
+}
+
+/* To another thread and, some time, back. */
+static void run_other(const struct worker *w, struct fiber *self, struct fiber *next)
+{
+    struct checks *checks = simt_tls.checks;
+    if (w->checks)
+        checks_flush(w->checks);
+    simt_tls.self = next;
+    fiber_switch(&self->sp, next->sp);
+    simt_tls.checks = checks;
+    if (w->checks)
+        checks_resume(simt_tls.worker);
+}
+
+void schedule_wait(struct worker *w, struct fiber *self)
+{
+    struct fiber *next = schedule_next(w, self->warp);
+    if (!next)
+        block_deadlock(w);
+    if (next != self) /* else an __activemask that nobody else can join */
+        run_other(w, self, next);
+    if (w->masked)
+        traps_rearm(w);
+}
+
+void schedule_turn(struct worker *w, struct fiber *self)
+{
+    if (w->order < SIMT_SHUFFLED)
+        return;
+    schedule_ready(w, self->warp, 1u << self->lane);
+    schedule_wait(w, self);
+}
+
+/* Round robin over the whole block, so that a spinning thread can not keep the one it waits for from running. */
+void simt_yield(void)
+{
+    struct worker *w = simt_tls.worker;
+    struct fiber *self = simt_tls.self;
+    if (!self)
+        return;
+    self->spins = 0;
+    if (w->warp[self->warp].active)
+        warp_release_active(w, self->warp);
+    if (!w->ready_warps) {
+        sched_yield(); /* what it waits for may come from another block */
+        return;
+    }
+    unsigned warp = self->warp;
+    const uint32_t later = w->warp[warp].ready & ~((2u << self->lane) - 1u);
+    struct fiber *next;
+    if (later) {
+        next = take(w, warp, (unsigned)__builtin_ctz(later));
+    } else {
+        const uint32_t later_warps = w->ready_warps & ~((2u << warp) - 1u);
+        warp = (unsigned)__builtin_ctz(later_warps ? later_warps : w->ready_warps);
+        next = take(w, warp, (unsigned)__builtin_ctz(w->warp[warp].ready));
+    }
+    schedule_ready(w, self->warp, 1u << self->lane);
+    run_other(w, self, next);
+}
+
+void simt_spin(void)
+{
+    struct fiber *self = simt_tls.self;
+    if (self && ++self->spins >= SPINS_BEFORE_YIELD)
+        simt_yield();
+}

@@ -1,0 +1,12 @@
+/* __shared__ memory: the thread-local storage of the worker thread that runs the block. */
+#ifndef SIMT_SHARED_H
+#define SIMT_SHARED_H
+
+#include "engine/base/dtype.h"
+#include <stddef.h>
+
+/* Fills every shared variable of this program, and dynamic_bytes of dynamic shared memory, with SHARED_POISON. */
+#define SHARED_POISON POISON_16
+void shared_poison(size_t dynamic_bytes);
+
+#endif

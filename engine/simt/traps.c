@@ -1,0 +1,264 @@
+#include "engine/simt/traps.h"
+
+#include "engine/simt/fiber.h"
+#include "engine/simt/launch.h"
+#include "engine/simt/report.h"
+
+#include <assert.h>
+#include <fenv.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define EXIT_FATAL 3
+#define EXIT_ASSERT 4
+/* A kernel full of NaN traps at every line again after every wait; beyond this many repeats a worker stops looking. */
+#define STALE_MAX 10000u
+#define PCS_MAX 1024u
+
+#if defined(__x86_64__)
+#define TRAPS (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW)
+#define MXCSR_FLAGS 0x003Fu
+#define MXCSR_MASKS 0x1F80u
+#define X87_MASKS 0x003Fu
+#define X87_FLAGS 0x80BFu /* the exceptions, their summary, busy */
+
+void traps_on(void)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+    feenableexcept(TRAPS);
+}
+
+void traps_off(void)
+{
+    fedisableexcept(FE_ALL_EXCEPT);
+    feclearexcept(FE_ALL_EXCEPT);
+}
+
+int traps_pause(void)
+{
+    return fedisableexcept(FE_ALL_EXCEPT);
+}
+
+void traps_resume(int paused)
+{
+    if (paused > 0) {
+        feclearexcept(FE_ALL_EXCEPT);
+        feenableexcept(paused);
+    }
+}
+#else /* the others have no traps, or need not have them */
+void traps_on(void) {}
+
+void traps_off(void) {}
+
+int traps_pause(void)
+{
+    return 0;
+}
+
+void traps_resume(int paused)
+{
+    (void)paused;
+}
+#endif
+
+void traps_rearm(struct worker *w)
+{
+    w->masked = 0;
+    if (w->stale < STALE_MAX)
+        traps_on();
+}
+
+static uintptr_t context_pc(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#else
+    return (uintptr_t)context->uc_mcontext.pc;
+#endif
+}
+
+#if defined(__x86_64__)
+static uintptr_t pcs[PCS_MAX]; /* instructions that have trapped in this launch: pc * 4 + kind; 0: free */
+
+/* Looking up a line takes microseconds. The table only saves time; a lost race between workers costs one more look. */
+static int pc_is_new(uintptr_t pc, int code)
+{
+    const uintptr_t key = pc * 4 + (code == FPE_FLTINV ? 1 : code == FPE_FLTDIV ? 2 : 3);
+    for (unsigned i = 0; i < PCS_MAX; i++) {
+        const uintptr_t have = __atomic_load_n(&pcs[(key + i) % PCS_MAX], __ATOMIC_RELAXED);
+        if (have == key)
+            return 0;
+        if (!have) {
+            __atomic_store_n(&pcs[(key + i) % PCS_MAX], key, __ATOMIC_RELAXED);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void on_float(int code, ucontext_t *context)
+{
+    struct worker *w = simt_tls.worker;
+    /* Go on with the instruction, now untrapped, and look again after the next wait. */
+    struct _libc_fpstate *unit = context->uc_mcontext.fpregs;
+    unit->mxcsr = (unit->mxcsr | MXCSR_MASKS) & ~MXCSR_FLAGS;
+    unit->cwd |= X87_MASKS; /* long double */
+    unit->swd &= (uint16_t)~X87_FLAGS;
+    w->masked = 1;
+    if (!pc_is_new(context_pc(context), code)) {
+        w->stale++;
+        return;
+    }
+    simt_tls.fault = context_pc(context);
+    if (code == FPE_FLTINV)
+        report_raise("fp-invalid", 0, NULL, 0, NULL,
+                     "invalid operation (0/0, inf - inf, 0 * inf, or shared memory that nobody wrote): NaN");
+    else if (code == FPE_FLTDIV)
+        report_raise("fp-divide", 0, NULL, 0, NULL, "division by zero: the result is infinite");
+    else
+        report_raise("fp-overflow", 0, NULL, 0, NULL, "overflow: the result is infinite");
+    simt_tls.fault = 0;
+}
+
+static const char *access_word(const ucontext_t *context)
+{
+    return context->uc_mcontext.gregs[REG_ERR] & 2 ? "write to"
+                                                   : "read of"; /* page-fault error code, bit 1 (SDM 3, 4.7) */
+}
+#else
+static const char *access_word(const ucontext_t *context)
+{
+    (void)context;
+    return "access to";
+}
+#endif
+
+static int in_guard(const struct worker *w, uintptr_t address)
+{
+    const uintptr_t begin = (uintptr_t)w->stacks + (uintptr_t)(simt_tls.self - w->fiber) * FIBER_BYTES;
+    return address - begin < FIBER_GUARD_BYTES;
+}
+
+/* An address within this distance of an array is a wrong index into it rather than a wild pointer: as far as its guard
+   zone goes (arrays.c). */
+#define NEAR_BYTES ((uintptr_t)1 << 34)
+
+/* How far an address lies outside a region; 0: in it. */
+static uintptr_t distance_to(const struct simt_region *region, uintptr_t address)
+{
+    const uintptr_t begin = (uintptr_t)region->begin, end = begin + region->bytes;
+    return address < begin ? begin - address : address >= end ? address - end + 1 : 0;
+}
+
+/* "write to address 52 bytes behind the end of O", of the array that is nearest; 0 where none is near. */
+static int report_near_array(uintptr_t address, const ucontext_t *context)
+{
+    const struct simt_options *options = launch_options();
+    const struct simt_region *nearest = NULL;
+    for (int i = 0; i < options->n_regions; i++) {
+        const struct simt_region *region = &options->regions[i];
+        if (region->bytes && (!nearest || distance_to(region, address) < distance_to(nearest, address)))
+            nearest = region;
+    }
+    const uintptr_t distance = nearest ? distance_to(nearest, address) : UINTPTR_MAX;
+    if (distance > NEAR_BYTES)
+        return 0;
+    if (distance == 0)
+        report_raise("address", 1, NULL, 0, NULL, "write to %s, which is an input", nearest->name);
+    else if (address < (uintptr_t)nearest->begin)
+        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes before %s", access_word(context),
+                     (unsigned long)distance, nearest->name);
+    else
+        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes behind the end of %s", access_word(context),
+                     (unsigned long)(distance - 1), nearest->name);
+    return 1;
+}
+
+static void report_address(int signal, const siginfo_t *info, const ucontext_t *context)
+{
+    const uintptr_t address = (uintptr_t)info->si_addr;
+    if (in_guard(simt_tls.worker, address))
+        report_raise("address", 1, NULL, 0, NULL,
+                     "stack overflow: the local variables of one thread take more than %zu KB",
+                     FIBER_STACK_BYTES / 1024);
+    else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
+        report_raise("address", 1, NULL, 0, NULL, "invalid access through a pointer that is no address at all");
+    else if (!report_near_array(address, context))
+        report_raise("address", 1, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
+                     (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
+}
+
+static void on_signal(int signal, siginfo_t *info, void *ctx)
+{
+    ucontext_t *context = ctx;
+    if (!simt_tls.worker || !simt_tls.self) { /* not a kernel's doing: die of it as usual */
+        struct sigaction usual = {.sa_handler = SIG_DFL};
+        sigaction(signal, &usual, NULL);
+        return;
+    }
+    if (simt_tls.reporting)
+        _exit(EXIT_FATAL);
+    if (signal == SIGFPE && info->si_code != FPE_INTDIV) {
+#if defined(__x86_64__)
+        on_float(info->si_code, context);
+        return;
+#endif
+    }
+    simt_tls.fault = context_pc(context);
+    if (signal == SIGFPE)
+        report_raise("trap", 1, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
+    else if (signal == SIGILL)
+        report_raise("trap", 1, NULL, 0, NULL,
+                     "illegal instruction at 0x%lx: the compiler saw undefined behaviour here",
+                     (unsigned long)context_pc(context));
+    else
+        report_address(signal, info, context);
+    if (simt_tls.worker->checks) /* what other blocks do to each other is told too, whichever comes first */
+        launch_drain();
+    _exit(EXIT_FATAL);
+}
+
+void traps_begin_launch(void)
+{
+#if defined(__x86_64__)
+    memset(pcs, 0, sizeof pcs);
+#endif
+    locate_init();
+    static const int signals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+void traps_end(void)
+{
+    fflush(stdout);
+    _exit(EXIT_FATAL);
+}
+
+void simt_trap(const char *file, int line)
+{
+    if (!simt_tls.self)
+        abort();
+    report_raise("trap", 1, file, line, NULL, "__trap()");
+    traps_end();
+}
+
+/* glibc's assert() ends here; the program's definition wins over the library's. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+void __assert_fail(const char *expression, const char *file, unsigned line, const char *function)
+{
+    if (!simt_tls.self) {
+        fprintf(stderr, "%s:%u: %s: assert(%s) failed\n", file, line, function, expression);
+        abort();
+    }
+    report_raise("assert", 1, file, (int)line, NULL, "assert(%s) failed in %s", expression, function);
+    fflush(stdout);
+    _exit(EXIT_ASSERT);
+}

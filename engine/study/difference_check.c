@@ -1,0 +1,113 @@
+/* Whether two runs can be compared at all. */
+#include "engine/study/difference.h"
+
+#include "engine/trace/conventions.h"
+#include <stdio.h>
+#include <string.h>
+
+struct pair {
+    const struct trace *a, *b;
+    const char *name_a, *name_b;
+};
+
+#define refuse(pair, format, ...)                                                                                      \
+    err_set(err, ERR_INPUT, (pair)->name_b, "can not be compared with %s: " format, (pair)->name_a, __VA_ARGS__)
+
+static int check_problem(const struct pair *x, struct err *err)
+{
+    const struct asc_problem *a = &x->a->problem, *b = &x->b->problem;
+    char here[TYPES_BYTES], there[TYPES_BYTES];
+    problem_types(b, here);
+    problem_types(a, there);
+    if (strcmp(here, there) != 0)
+        return refuse(x, "its inputs are of type %s, there %s", here, there);
+#define PROBLEM_INTEGER(name)                                                                                          \
+    if (a->name != b->name)                                                                                            \
+        return refuse(x, "its %s is %d, there %d", #name, (int)b->name, (int)a->name);
+#include "engine/base/fields.def"
+#undef PROBLEM_INTEGER
+    if (a->scale != b->scale)
+        return refuse(x, "its scale is %.9g, there %.9g", (double)b->scale, (double)a->scale);
+    if (a->softcap != b->softcap)
+        return refuse(x, "its softcap is %.9g, there %.9g", (double)b->softcap, (double)a->softcap);
+    return 0;
+}
+
+static int check_plan(const struct pair *x, struct err *err)
+{
+    const struct asc_plan *a = &x->a->plan, *b = &x->b->plan;
+    if (a->br != b->br || a->bc != b->bc)
+        return refuse(x, "its tiles are %d x %d, there %d x %d", b->br, b->bc, a->br, a->bc);
+    if (a->kv_splits != b->kv_splits)
+        return refuse(x, "it has %d kv splits, there %d", b->kv_splits, a->kv_splits);
+    if (a->kv_deal != b->kv_deal)
+        return refuse(x, "its kv tiles are dealt to the splits as %s, there as %s", plan_deal_names[b->kv_deal],
+                      plan_deal_names[a->kv_deal]);
+    if (a->l_lanes != b->l_lanes)
+        return refuse(x, "its l has %d lanes, there %d", b->l_lanes, a->l_lanes);
+    return 0;
+}
+
+static void convention_words(const struct trace *t, int i, char *out, size_t bytes)
+{
+    const double number = convention_get(&t->conventions, i);
+    if (conventions[i].kind == CONVENTION_CHOICE)
+        convention_choice(i, (int)number, out, bytes);
+    else
+        snprintf(out, bytes, "%.9g", number);
+}
+
+static int check_conventions(const struct pair *x, struct err *err)
+{
+    char here[64], there[64];
+    for (int i = 0; i < CONVENTIONS; i++) {
+        convention_words(x->b, i, here, sizeof here);
+        convention_words(x->a, i, there, sizeof there);
+        if (strcmp(here, there) != 0)
+            return refuse(x, "its kernel declares %s %s, there %s", conventions[i].name, here, there);
+    }
+    return 0;
+}
+
+static int check_types(const struct pair *x, struct err *err)
+{
+    const struct layout *a = &x->a->layout, *b = &x->b->layout;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (a->channel[ch].dtype >= 0 && b->channel[ch].dtype >= 0 && a->channel[ch].dtype != b->channel[ch].dtype)
+            return refuse(x, "it holds %s as %s, there %s", channel_name(ch),
+                          dtype_name((enum dtype)b->channel[ch].dtype), dtype_name((enum dtype)a->channel[ch].dtype));
+    if (a->o.dtype != b->o.dtype)
+        return refuse(x, "its output is of type %s, there %s", dtype_name((enum dtype)b->o.dtype),
+                      dtype_name((enum dtype)a->o.dtype));
+    return 0;
+}
+
+static int check_inputs(const struct pair *x, struct err *err)
+{
+    static const char letters[] = "qkvsab";
+    static const char *const names[] = {"Q", "K", "V", "sink", "alibi", "bias"};
+    const struct layout *l = &x->a->layout;
+    const struct layout_part *parts[] = {&l->q, &l->k, &l->v, &l->sink, &l->alibi, &l->bias};
+    for (int i = 0; letters[i]; i++) {
+        enum dtype t;
+        const void *a = trace_tensor(x->a, letters[i], &t), *b = trace_tensor(x->b, letters[i], &t);
+        if (a && b && memcmp(a, b, parts[i]->bytes) != 0)
+            return refuse(x, "its input %s holds other values", names[i]);
+    }
+    const struct layout_part *scales[] = {&l->q_scale, &l->k_scale, &l->v_scale};
+    for (int i = 0; i < 3; i++)
+        if (scales[i]->bytes &&
+            memcmp(trace_scales(x->a, letters[i]), trace_scales(x->b, letters[i]), scales[i]->bytes) != 0)
+            return refuse(x, "the scales of its input %s hold other values", names[i]);
+    return 0;
+}
+
+int difference_check(const struct trace *a, const struct trace *b, const char *name_a, const char *name_b,
+                     struct err *err)
+{
+    const struct pair x = {a, b, name_a, name_b};
+    return check_problem(&x, err) != 0 || check_plan(&x, err) != 0 || check_conventions(&x, err) != 0 ||
+                   check_types(&x, err) != 0 || check_inputs(&x, err) != 0
+               ? -1
+               : 0;
+}

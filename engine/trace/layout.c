@@ -1,0 +1,411 @@
+#include "engine/trace/layout.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum rows { ROWS_Q, ROWS_KV };
+enum cols { COLS_D, COLS_KV, COLS_ONE };
+enum extent { PER_SLOT, PER_KV };
+
+static const struct {
+    const char *name, *label, *meaning, *formula;
+    enum rows rows;
+    enum cols cols;
+    enum extent extent;
+} channels[ASC_CHANNELS] = {
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula)                                                 \
+    [asc_##id] = {#id, label, meaning, formula, rows, cols, extent},
+#include "probes/channels.def"
+#undef CHANNEL
+};
+
+const char *const problem_causal_names[] = {
+    [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
+const char *const problem_layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
+const char *const problem_bias_names[] = {
+    [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
+    [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
+
+const char *const plan_deal_names[] = {[ASC_DEAL_RANGES] = "ranges", [ASC_DEAL_ROUND_ROBIN] = "round-robin", NULL};
+
+const char *channel_name(enum asc_channel ch)
+{
+    return channels[ch].name;
+}
+
+const char *channel_label(enum asc_channel ch)
+{
+    return channels[ch].label;
+}
+
+const char *channel_meaning(enum asc_channel ch)
+{
+    return channels[ch].meaning;
+}
+
+const char *channel_formula(enum asc_channel ch)
+{
+    return channels[ch].formula;
+}
+
+int channel_from_name(const char *name)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (strcmp(channels[ch].name, name) == 0)
+            return ch;
+    return -1;
+}
+
+int channel_per_kv(enum asc_channel ch)
+{
+    return channels[ch].extent == PER_KV;
+}
+
+int channel_rows(enum asc_channel ch, const struct asc_plan *plan)
+{
+    return channels[ch].rows == ROWS_Q ? plan->br : plan->bc;
+}
+
+int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct asc_problem *problem)
+{
+    switch (channels[ch].cols) {
+    case COLS_D:
+        return problem->head_dim;
+    case COLS_KV:
+        return plan->bc;
+    case COLS_ONE:
+        break;
+    }
+    return ch == asc_l && plan->l_lanes > 1 ? plan->l_lanes : 1;
+}
+
+/* How many of the `tile` positions of tile number `index` lie below `length`. */
+static int within(int length, int tile, int index)
+{
+    const int64_t left = length - (int64_t)tile * index;
+    return left <= 0 || index < 0 ? 0 : left < tile ? (int)left : tile;
+}
+
+int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile,
+                       int kv)
+{
+    return channels[ch].rows == ROWS_Q ? within(p->q_len, plan->br, q_tile) : within(p->kv_len, plan->bc, kv);
+}
+
+int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int kv)
+{
+    return channels[ch].cols == COLS_KV ? within(p->kv_len, plan->bc, kv) : channel_cols(ch, plan, p);
+}
+
+/* Sizes are built up from products and sums; one of them passing 2^63 - 1 makes the whole sum invalid. */
+struct size {
+    uint64_t bytes;
+    int overflow;
+};
+
+static void size_add(struct size *size, uint64_t bytes)
+{
+    if (__builtin_add_overflow(size->bytes, bytes, &size->bytes) || size->bytes > INT64_MAX)
+        size->overflow = 1;
+}
+
+/* Adds a * b and returns where it began. */
+static uint64_t size_part(struct size *size, uint64_t a, uint64_t b)
+{
+    const uint64_t at = size->bytes;
+    uint64_t bytes;
+    if (__builtin_mul_overflow(a, b, &bytes))
+        size->overflow = 1;
+    else
+        size_add(size, bytes);
+    return at;
+}
+
+static void size_align(struct size *size)
+{
+    size_add(size, (ASC_ALIGN - size->bytes % ASC_ALIGN) % ASC_ALIGN);
+}
+
+/* Bytes of [batch][heads][rows][cols] elements. */
+static uint64_t tensor_bytes(struct size *check, int batch, int heads, int rows, int cols, int dtype)
+{
+    struct size size = {dtype_bytes((enum dtype)dtype), 0};
+    const int lengths[4] = {batch, heads, rows, cols};
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(size.bytes, (uint64_t)lengths[i], &size.bytes) || size.bytes > INT64_MAX)
+            check->overflow = 1;
+    return size.bytes;
+}
+
+/* Of the bias; what is missing of [batch][heads] is 1. */
+static uint64_t bias_bytes(struct size *check, const struct asc_problem *p)
+{
+    const int kind = p->bias_kind;
+    const int batch = kind == ASC_BIAS_PER_BATCH || kind == ASC_BIAS_FULL ? p->batch : 1;
+    const int heads = kind == ASC_BIAS_PER_HEAD || kind == ASC_BIAS_FULL ? p->heads : 1;
+    return kind == ASC_BIAS_NONE ? 0 : tensor_bytes(check, batch, heads, p->q_len, p->kv_len, DTYPE_F32);
+}
+
+static int is_float(int dtype)
+{
+    return dtype >= 0 && dtype < DTYPE_COUNT && dtype != DTYPE_U8 && dtype != DTYPE_I32 && dtype != DTYPE_I64;
+}
+
+int problem_check(const struct asc_problem *p, const char *where, struct err *err)
+{
+    const struct {
+        const char *name;
+        int32_t value;
+    } lengths[] = {{"batch", p->batch}, {"heads", p->heads},   {"kv_heads", p->kv_heads},
+                   {"q_len", p->q_len}, {"kv_len", p->kv_len}, {"head_dim", p->head_dim}};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        if (lengths[i].value <= 0 || lengths[i].value > ASC_LENGTH_MAX)
+            return err_set(err, ERR_INPUT, where, "%s is %d; it must be positive and at most %d", lengths[i].name,
+                           lengths[i].value, ASC_LENGTH_MAX);
+    if (p->head_dim > ASC_HEAD_DIM_MAX)
+        return err_set(err, ERR_INPUT, where, "head_dim is %d; at most %d is taken", p->head_dim, ASC_HEAD_DIM_MAX);
+    if (p->heads % p->kv_heads)
+        return err_set(err, ERR_INPUT, where, "heads (%d) must be a multiple of kv_heads (%d)", p->heads, p->kv_heads);
+    if (p->causal < ASC_CAUSAL_NONE || p->causal > ASC_CAUSAL_BOTTOM_RIGHT)
+        return err_set(err, ERR_INPUT, where, "causal is %d; it must be 0, 1 or 2", p->causal);
+    if (p->window_left < -1 || p->window_right < -1 || p->window_left > ASC_LENGTH_MAX ||
+        p->window_right > ASC_LENGTH_MAX)
+        return err_set(err, ERR_INPUT, where, "the window is %d,%d; both must be -1 (no limit) or 0 to %d",
+                       p->window_left, p->window_right, ASC_LENGTH_MAX);
+    if (!(p->softcap >= 0 && isfinite(p->softcap)))
+        return err_set(err, ERR_INPUT, where, "softcap is %g; it must be finite, and 0 (none) or more",
+                       (double)p->softcap);
+    if ((p->has_sink | p->has_alibi) & ~1)
+        return err_set(err, ERR_INPUT, where, "has_sink is %d, has_alibi %d; both must be 0 or 1", p->has_sink,
+                       p->has_alibi);
+    if (p->bias_kind < ASC_BIAS_NONE || p->bias_kind > ASC_BIAS_FULL)
+        return err_set(err, ERR_INPUT, where, "bias_kind is %d; it must be 0 to %d", p->bias_kind, ASC_BIAS_FULL);
+    if (p->layout != ASC_BHLD && p->layout != ASC_BLHD)
+        return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD) or 1 (BLHD)", p->layout);
+    const int32_t types[] = {p->dtype, p->k_dtype, p->v_dtype};
+    for (int i = 0; i < 3; i++)
+        if (!is_float(types[i]) && types[i] != DTYPE_U8)
+            return err_set(err, ERR_INPUT, where,
+                           "%sdtype is %d; q, k and v must be of a floating-point type, or codes of type u8",
+                           (const char *const[]){"", "k_", "v_"}[i], types[i]);
+    if (p->scale_rows < 0)
+        return err_set(err, ERR_INPUT, where, "scale_rows is %d; it must be 0 (all rows of a head) or more",
+                       p->scale_rows);
+    if (!(p->scale > 0 && isfinite(p->scale)))
+        return err_set(err, ERR_INPUT, where, "scale is %g; it must be positive and finite", (double)p->scale);
+    struct size size = {0, 0};
+    (void)tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, DTYPE_F64);
+    (void)tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, DTYPE_F64);
+    (void)bias_bytes(&size, p);
+    if (size.overflow)
+        return err_set(err, ERR_INPUT, where,
+                       "tensors of %d x %d heads, lengths %d and %d, head_dim %d pass 2^63 bytes", p->batch, p->heads,
+                       p->q_len, p->kv_len, p->head_dim);
+    return 0;
+}
+
+void problem_types(const struct asc_problem *p, char text[TYPES_BYTES])
+{
+    const char *q = dtype_name((enum dtype)p->dtype);
+    if (p->k_dtype == p->dtype && p->v_dtype == p->dtype)
+        snprintf(text, TYPES_BYTES, "%s", q);
+    else
+        snprintf(text, TYPES_BYTES, "%s/%s/%s", q, dtype_name((enum dtype)p->k_dtype),
+                 dtype_name((enum dtype)p->v_dtype));
+}
+
+int problem_has_codes(const struct asc_problem *p)
+{
+    return dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype) ||
+           dtype_is_code((enum dtype)p->v_dtype);
+}
+
+int problem_o_dtype(const struct asc_problem *p, int declared)
+{
+    return declared >= 0 ? declared : dtype_is_code((enum dtype)p->dtype) ? DTYPE_F16 : p->dtype;
+}
+
+void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES])
+{
+    char splits[40] = "";
+    const int deal = plan ? plan->kv_deal : ASC_DEAL_RANGES;
+    if (plan && plan->kv_splits > 1)
+        snprintf(splits, sizeof splits, " splits %d%s%s", (int)plan->kv_splits, deal == ASC_DEAL_RANGES ? "" : " ",
+                 deal == ASC_DEAL_RANGES ? "" : plan_deal_names[deal]);
+    snprintf(text, TERMS_BYTES, "%s%s%s%s", p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "",
+             p->bias_kind != ASC_BIAS_NONE ? " bias" : "", splits);
+}
+
+static int plan_check(const struct asc_plan *plan, const struct layout_types *types, struct err *err)
+{
+    if (plan->br < 1 || plan->bc < 1 || plan->br > ASC_TILE_MAX || plan->bc > ASC_TILE_MAX)
+        return err_set(err, ERR_INPUT, "plan", "tiles of %d x %d; br and bc are 1 to %d", plan->br, plan->bc,
+                       ASC_TILE_MAX);
+    if (plan->threads <= 0 || plan->threads > 1024)
+        return err_set(err, ERR_INPUT, "plan", "%d threads; a block has 1 to 1024", plan->threads);
+    if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX)
+        return err_set(err, ERR_INPUT, "plan", "%d kv splits; there are 0 to %d", plan->kv_splits, ASC_SPLITS_MAX);
+    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_ROUND_ROBIN)
+        return err_set(err, ERR_INPUT, "plan", "kv_deal is %d; it is %d or %d", plan->kv_deal, ASC_DEAL_RANGES,
+                       ASC_DEAL_ROUND_ROBIN);
+    if (plan->l_lanes < 0 || plan->l_lanes > 1024)
+        return err_set(err, ERR_INPUT, "plan", "%d partial sums in a row of l; there are 0 to 1024", plan->l_lanes);
+    if (plan->workspace_bytes > ASC_WORKSPACE_MAX)
+        return err_set(err, ERR_INPUT, "plan", "a workspace of %llu bytes; there are at most %llu",
+                       (unsigned long long)plan->workspace_bytes, (unsigned long long)ASC_WORKSPACE_MAX);
+    if (!is_float(types->o))
+        return err_set(err, ERR_INPUT, "plan", "type %d of o; it must be a floating-point type", types->o);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (types->channel[ch] < -1 || types->channel[ch] >= DTYPE_COUNT)
+            return err_set(err, ERR_INPUT, "plan", "type %d of channel %s is not known", types->channel[ch],
+                           channels[ch].name);
+    return 0;
+}
+
+static int tiles(int length, int tile)
+{
+    return (int)(((int64_t)length + tile - 1) / tile);
+}
+
+static int warps(const struct asc_plan *plan)
+{
+    return (plan->threads + 31) / 32;
+}
+
+/* Places every recorded channel of one extent, then their stamps, from size->bytes on. */
+static void place_extent(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
+                         enum extent extent, struct layout *out, struct size *size)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (channels[ch].extent != extent || types->channel[ch] < 0)
+            continue;
+        struct asc_channel_map *map = &out->channel[ch];
+        map->dtype = types->channel[ch];
+        map->rows = channel_rows(ch, plan);
+        map->cols = channel_cols(ch, plan, p);
+        map->n_kv = extent == PER_KV ? out->kv_tiles : 1;
+        map->offset = size_part(size, tensor_bytes(size, 1, 1, map->rows, map->cols, map->dtype), 1);
+        size_align(size);
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (channels[ch].extent == extent && types->channel[ch] >= 0)
+            out->stamp[ch].offset = size_part(size, (uint64_t)out->warps, sizeof(uint64_t));
+    size_align(size);
+}
+
+/* Fills in tiles, channels and stamps of a slot that begins at 0; *bytes is its size. */
+static int place_slot(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
+                      struct layout *out, uint64_t *bytes, struct err *err)
+{
+    if (problem_check(p, "problem", err) != 0 || plan_check(plan, types, err) != 0)
+        return -1;
+    memset(out, 0, sizeof *out);
+    out->q_tiles = tiles(p->q_len, plan->br);
+    out->kv_tiles = tiles(p->kv_len, plan->bc);
+    out->warps = warps(plan);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        out->channel[ch].dtype = -1;
+
+    struct size size = {0, 0};
+    place_extent(p, plan, types, PER_SLOT, out, &size);
+    const uint64_t kv_begin = size.bytes;
+    place_extent(p, plan, types, PER_KV, out, &size);
+    const uint64_t kv_stride = size.bytes - kv_begin;
+    size_part(&size, kv_stride, (uint64_t)out->kv_tiles - 1);
+    if (!size.bytes)
+        size_add(&size, ASC_ALIGN);
+    if (size.overflow)
+        return err_set(err, ERR_INPUT, "plan", "one slot of %d kv tiles of %d x %d passes 2^63 bytes", out->kv_tiles,
+                       plan->br, plan->bc);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (out->channel[ch].dtype >= 0 && channels[ch].extent == PER_KV)
+            out->channel[ch].kv_stride = out->stamp[ch].kv_stride = kv_stride;
+    *bytes = size.bytes;
+    return 0;
+}
+
+int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
+                      uint64_t *bytes, struct err *err)
+{
+    struct layout layout;
+    return place_slot(p, plan, types, &layout, bytes, err);
+}
+
+static struct layout_part part(struct size *size, uint64_t bytes, int dtype)
+{
+    size_align(size);
+    return (struct layout_part){.offset = size_part(size, bytes, 1), .bytes = bytes, .dtype = dtype};
+}
+
+/* What comes with the codes of q, k and v. */
+static void place_codes(const struct asc_problem *p, struct layout *l, struct size *size)
+{
+    const struct {
+        int heads, rows, dtype;
+        struct layout_part *scale, *given;
+    } tensors[3] = {{p->heads, p->q_len, p->dtype, &l->q_scale, &l->q_given},
+                    {p->kv_heads, p->kv_len, p->k_dtype, &l->k_scale, &l->k_given},
+                    {p->kv_heads, p->kv_len, p->v_dtype, &l->v_scale, &l->v_given}};
+    uint64_t bytes[3][2] = {{0}};
+    for (int i = 0; i < 3; i++) {
+        if (!dtype_is_code((enum dtype)tensors[i].dtype))
+            continue;
+        const int groups = asc_scale_groups(p, tensors[i].rows);
+        bytes[i][0] = tensor_bytes(size, p->batch, tensors[i].heads, groups, 1, DTYPE_F32);
+        bytes[i][1] = tensor_bytes(size, p->batch, tensors[i].heads, tensors[i].rows, p->head_dim, DTYPE_F16);
+    }
+    for (int i = 0; i < 3; i++)
+        *tensors[i].scale = part(size, bytes[i][0], DTYPE_F32);
+    for (int i = 0; i < 3; i++)
+        *tensors[i].given = part(size, bytes[i][1], DTYPE_F16);
+}
+
+int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
+                struct layout *out, struct err *err)
+{
+    struct layout l;
+    if (place_slot(p, plan, types, &l, &l.slot_stride, err) != 0)
+        return -1;
+    struct size size = {ASC_HEADER_BYTES, 0};
+    const uint64_t q_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, p->dtype);
+    const uint64_t k_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->k_dtype);
+    const uint64_t v_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->v_dtype);
+    const uint64_t o_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, types->o);
+    const uint64_t lse_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, 1, DTYPE_F32);
+    const uint64_t head_bytes = tensor_bytes(&size, 1, p->heads, 1, 1, DTYPE_F32), bias = bias_bytes(&size, p);
+    const uint64_t index_bytes = tensor_bytes(&size, p->batch, p->heads, l.q_tiles, 1, DTYPE_I32);
+    if (n_slots < 0 || (uint64_t)n_slots > index_bytes / sizeof(int32_t))
+        return err_set(err, ERR_INPUT, "plan", "%d slots for %d x %d heads of %d q tiles", n_slots, p->batch, p->heads,
+                       l.q_tiles);
+    l.n_slots = n_slots;
+    l.q = part(&size, q_bytes, p->dtype);
+    l.k = part(&size, k_bytes, p->k_dtype);
+    l.v = part(&size, v_bytes, p->v_dtype);
+    l.o = part(&size, o_bytes, types->o);
+    l.lse = part(&size, lse_bytes, DTYPE_F32);
+    l.sink = part(&size, p->has_sink ? head_bytes : 0, DTYPE_F32);
+    l.alibi = part(&size, p->has_alibi ? head_bytes : 0, DTYPE_F32);
+    l.bias = part(&size, bias, DTYPE_F32);
+    place_codes(p, &l, &size);
+    l.slots = part(&size, (uint64_t)n_slots * 3 * sizeof(int32_t), DTYPE_I32);
+    l.slot_index = part(&size, index_bytes, DTYPE_I32);
+    l.dropped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);
+    l.mistyped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);
+    size_align(&size);
+    l.slots_offset = size_part(&size, l.slot_stride, (uint64_t)n_slots);
+    l.total_bytes = size.bytes;
+    if (size.overflow)
+        return err_set(err, ERR_INPUT, "plan", "a trace of %d slots of %llu bytes passes 2^63 bytes", n_slots,
+                       (unsigned long long)l.slot_stride);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (l.channel[ch].dtype < 0)
+            continue;
+        l.channel[ch].offset += l.slots_offset;
+        l.stamp[ch].offset += l.slots_offset;
+        l.channel[ch].slot_stride = l.stamp[ch].slot_stride = l.slot_stride;
+    }
+    *out = l;
+    return 0;
+}

@@ -1,0 +1,96 @@
+/* Where everything lies in a live trace: a pure function of problem, plan, types and slots.
+
+   The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
+     struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, scales and given values, where there are
+   any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 | dropped, mistyped [ASC_CHANNELS] u64 | slot 0 | slot 1 |
+   ... and a slot is PER_SLOT channels, their stamps | kv tile 0: PER_KV channels, their stamps | kv tile 1 | ... so
+   that all that is recorded at one (slot, kv tile) lies side by side: measured on an H200, probes then reach 52.7 GB/s
+   into pinned memory; one tensor per channel reached 15-22. */
+#ifndef TRACE_LAYOUT_H
+#define TRACE_LAYOUT_H
+
+#include "engine/base/err.h"
+#include "probes/abi.h"
+
+#define ASC_ALIGN 128u
+
+/* No kernel holds more in shared memory and registers; the oracle's working memory is sized by them. */
+#define ASC_TILE_MAX 1024 /* rows of a q tile, keys of a kv tile */
+#define ASC_HEAD_DIM_MAX 16384
+/* Of any dimension of a shape, and of a window's side: three of them, and a tile, add up in int. */
+#define ASC_LENGTH_MAX (1 << 24)
+#define ASC_SPLITS_MAX 65535                  /* blocks along one side of a grid */
+#define ASC_HEADER_BYTES 4096u                /* room for struct live_header */
+#define ASC_WORKSPACE_MAX (UINT64_C(1) << 46) /* bytes; more than any device has */
+
+/* One tensor of the inputs or outputs: bytes at offset from the start of the trace. */
+struct layout_part {
+    uint64_t offset, bytes;
+    int32_t dtype;
+    int32_t unused; /* 0: a live header has no padding, whose bytes nobody would set */
+};
+
+struct layout {
+    struct layout_part q, k, v, o, lse;
+    struct layout_part sink, alibi, bias;         /* f32; 0 bytes where the problem has none */
+    struct layout_part q_scale, k_scale, v_scale; /* f32, of a tensor of codes; 0 bytes where it holds none */
+    struct layout_part q_given, k_given, v_given; /* f16: what codes were made from; 0 bytes as above */
+    struct layout_part slots;                     /* [n_slots][3] i32: batch, head, q tile */
+    struct layout_part slot_index;                /* [batch][heads][q_tiles] i32 */
+    struct layout_part dropped, mistyped;
+    uint64_t slots_offset, slot_stride, total_bytes;
+    int32_t n_slots, q_tiles, kv_tiles, warps;
+    struct asc_channel_map channel[ASC_CHANNELS];
+    struct asc_stamp_map stamp[ASC_CHANNELS];
+};
+
+/* Static facts of channels.def. */
+const char *channel_name(enum asc_channel ch);  /* "alpha" */
+const char *channel_label(enum asc_channel ch); /* "α" */
+const char *channel_meaning(enum asc_channel ch);
+const char *channel_formula(enum asc_channel ch);
+int channel_from_name(const char *name); /* enum asc_channel, or -1 */
+int channel_per_kv(enum asc_channel ch); /* 1: exists per kv tile; 0: once per q tile */
+
+/* Shape of a channel's tile for a plan, padding included. */
+int channel_rows(enum asc_channel ch, const struct asc_plan *plan);
+int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct asc_problem *problem);
+/* How many of those rows and columns exist in the problem (tails): 0 < valid <= full for tiles inside the problem. */
+int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile,
+                       int kv);
+int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int kv);
+
+/* What each channel holds: dtype[ch] is an enum dtype, or -1 where the channel is not recorded. */
+struct layout_types {
+    int32_t o; /* enum dtype of the output */
+    int32_t channel[ASC_CHANNELS];
+};
+
+/* Bytes one slot takes (never 0); and the layout for n_slots slots. ERR_INPUT where a length is not positive, heads is
+   not a multiple of kv_heads, or a size passes 2^63: nothing here can overflow unnoticed. */
+int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
+                      uint64_t *bytes, struct err *err);
+int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
+                struct layout *out, struct err *err);
+
+/* By enum asc_causal, asc_layout, asc_bias, asc_kv_deal, then NULL: as scenarios and saved traces write them. */
+extern const char *const problem_causal_names[], *const problem_layout_names[], *const problem_bias_names[],
+                                                                                    *const plan_deal_names[];
+
+/* " sink alibi bias splits 4 round-robin": what of that a run has; "" for none. */
+enum { TERMS_BYTES = 64 };
+void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
+
+/* "f16", or of Q, K and V where they differ "f16/e4m3/u8". */
+enum { TYPES_BYTES = 16 };
+void problem_types(const struct asc_problem *p, char text[TYPES_BYTES]);
+
+/* 1: q, k or v holds codes. */
+int problem_has_codes(const struct asc_problem *p);
+/* The type of the output that a registration declares (asc_kernel.o_dtype); -1: as q, f16 where that holds codes. */
+int problem_o_dtype(const struct asc_problem *p, int declared);
+
+/* Checks that a problem's numbers are possible at all (layout_make does it too). `where` names their origin. */
+int problem_check(const struct asc_problem *p, const char *where, struct err *err);
+
+#endif

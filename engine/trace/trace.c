@@ -1,0 +1,287 @@
+#include "engine/trace/trace.h"
+
+#include "engine/base/file_map.h"
+#include "engine/trace/live.h"
+#include "engine/trace/trace_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void trace_event_init(struct trace_event *event)
+{
+    *event = (struct trace_event){.batch = -1, .head = -1, .q_tile = -1, .kv_tile = -1, .times = 1};
+}
+
+void trace_free(struct trace *t)
+{
+    if (!t)
+        return;
+    void *mapping = (void *)(uintptr_t)t->bytes;
+    const int quiet = t->info.status[0] == '\0' || trace_complete(t); /* nobody writes any more */
+    if (t->fd >= 0 && t->store && quiet && mapping) {
+        trace_store_give(t->store, &(struct trace_memory){t->fd, mapping, t->n_bytes});
+    } else {
+        if (!t->live)
+            file_map_close(mapping);
+        else if (mapping)
+            munmap(mapping, t->n_bytes);
+        if (t->fd >= 0)
+            close(t->fd);
+    }
+    trace_store_free(t->store);
+    free((void *)(uintptr_t)t->slot_index);
+    free((void *)(uintptr_t)t->slots);
+    trace_free(t->fed);
+    free(t->info.source);
+    for (size_t i = 0; i < t->info.n_sources; i++)
+        free(t->info.sources[i].text);
+    free(t->info.sources);
+    free(t->info.scenario);
+    free(t->info.sites);
+    free(t->info.events);
+    launches_free(&t->info.launches);
+    free(t);
+}
+
+int trace_complete(const struct trace *t)
+{
+    return strcmp(t->info.status, "complete") == 0;
+}
+
+int trace_checked(const struct trace *t)
+{
+    return strcmp(t->info.checks, "on") == 0;
+}
+
+int trace_probes_off(const struct trace *t)
+{
+    return strcmp(t->info.probes, "off") == 0;
+}
+
+/* 1: the kernel stored an element, or a probe came by one. Where probes of it were not recorded, the line alone says
+   that the kernel has an LSE. */
+static int lse_seen(const struct trace *t)
+{
+    enum dtype type = DTYPE_F32;
+    const void *lse = trace_tensor(t, 'L', &type);
+    const size_t n = (size_t)t->problem.batch * (size_t)t->problem.heads * (size_t)t->problem.q_len;
+    for (size_t i = 0; i < n; i++)
+        if (!dtype_is_unwritten(type, lse, i))
+            return 1;
+    if (t->layout.channel[asc_lse].dtype < 0)
+        return trace_site(t, asc_lse) != NULL;
+    for (int slot = 0; slot < t->layout.n_slots; slot++)
+        if (trace_first_stamp(t, asc_lse, slot, 0))
+            return 1;
+    return 0;
+}
+
+enum trace_lse trace_lse(const struct trace *t)
+{
+    if (!trace_complete(t))
+        return TRACE_LSE_WRITTEN;
+    /* Asked for every slot, by several threads, which all find the same: noted, the run being over. */
+    int *note = &((struct trace *)(uintptr_t)t)->lse_found;
+    int found = __atomic_load_n(note, __ATOMIC_RELAXED);
+    if (!found) {
+        found = lse_seen(t) ? TRACE_LSE_WRITTEN : t->conventions.no_lse ? TRACE_LSE_DECLARED : TRACE_LSE_UNDECLARED;
+        __atomic_store_n(note, found, __ATOMIC_RELAXED);
+    }
+    return (enum trace_lse)found;
+}
+
+int trace_has(const struct trace *t, enum asc_channel ch)
+{
+    if (ch == asc_lse && trace_lse(t) != TRACE_LSE_WRITTEN)
+        return 0;
+    return t->layout.channel[ch].dtype >= 0 || ((ch == asc_o || ch == asc_lse) && trace_complete(t));
+}
+
+/* 1: this tile of the channel exists in the problem and the slot is recorded. */
+static int in_range(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    return slot >= 0 && slot < t->layout.n_slots && (!channel_per_kv(ch) || (kv >= 0 && kv < t->layout.kv_tiles));
+}
+
+struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    struct tile tile = {0};
+    if (!in_range(t, ch, slot, kv))
+        return tile;
+    if (!channel_per_kv(ch))
+        kv = 0;
+    tile.rows = channel_rows(ch, &t->plan);
+    tile.cols = channel_cols(ch, &t->plan, &t->problem);
+    tile.valid_rows = channel_valid_rows(ch, &t->problem, &t->plan, trace_slot_place(t, slot)[2], kv);
+    tile.valid_cols = channel_valid_cols(ch, &t->problem, &t->plan, kv);
+    const struct asc_channel_map *map = &t->layout.channel[ch];
+    if (map->dtype < 0)
+        return tile;
+    tile.dtype = (enum dtype)map->dtype;
+    tile.data = t->bytes + map->offset + (uint64_t)slot * map->slot_stride + (uint64_t)kv * map->kv_stride;
+    return tile;
+}
+
+struct tile trace_fed_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    if (!t->fed || !(t->fed_channels & 1u << ch))
+        return (struct tile){0};
+    return trace_tile(t->fed, ch, slot, kv);
+}
+
+const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
+{
+    const struct layout *l = &t->layout;
+    const struct layout_part *part = which == 'q'   ? &l->q
+                                     : which == 'k' ? &l->k
+                                     : which == 'v' ? &l->v
+                                     : which == 'o' ? &l->o
+                                     : which == 'L' ? &l->lse
+                                     : which == 's' ? &l->sink
+                                     : which == 'a' ? &l->alibi
+                                     : which == 'b' ? &l->bias
+                                                    : NULL;
+    if (!part || !part->bytes)
+        return NULL;
+    *dtype = (enum dtype)part->dtype;
+    return t->bytes + part->offset;
+}
+
+const float *trace_scales(const struct trace *t, char which)
+{
+    const struct layout *l = &t->layout;
+    const struct layout_part *part = which == 'q' ? &l->q_scale : which == 'k' ? &l->k_scale : &l->v_scale;
+    return part->bytes ? (const float *)(const void *)(t->bytes + part->offset) : NULL;
+}
+
+const void *trace_given(const struct trace *t, char which, enum dtype *dtype)
+{
+    const struct layout *l = &t->layout;
+    const struct layout_part *part = which == 'q' ? &l->q_given : which == 'k' ? &l->k_given : &l->v_given;
+    if (!part->bytes)
+        return trace_tensor(t, which, dtype);
+    *dtype = DTYPE_F16;
+    return dtype_is_unwritten(DTYPE_F16, t->bytes + part->offset, 0) ? NULL : t->bytes + part->offset;
+}
+
+const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    if (t->layout.channel[ch].dtype < 0 || !in_range(t, ch, slot, kv))
+        return NULL;
+    if (!channel_per_kv(ch))
+        kv = 0;
+    const struct asc_stamp_map *map = &t->layout.stamp[ch];
+    return (const uint64_t *)(const void *)(t->bytes + map->offset + (uint64_t)slot * map->slot_stride +
+                                            (uint64_t)kv * map->kv_stride);
+}
+
+uint64_t trace_first_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    const uint64_t *stamps = trace_stamps(t, ch, slot, kv);
+    uint64_t first = 0;
+    for (int w = 0; stamps && w < t->layout.warps; w++)
+        if (stamps[w] && (!first || stamps[w] < first))
+            first = stamps[w];
+    return first;
+}
+
+uint64_t trace_last_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    const uint64_t *stamps = trace_stamps(t, ch, slot, kv);
+    uint64_t last = 0;
+    for (int w = 0; stamps && w < t->layout.warps; w++)
+        if (stamps[w] > last)
+            last = stamps[w];
+    return last;
+}
+
+int trace_slot(const struct trace *t, int batch, int head, int q_tile)
+{
+    const struct asc_problem *p = &t->problem;
+    if (batch < 0 || batch >= p->batch || head < 0 || head >= p->heads || q_tile < 0 || q_tile >= t->layout.q_tiles)
+        return -1;
+    return t
+        ->slot_index[((size_t)batch * (size_t)p->heads + (size_t)head) * (size_t)t->layout.q_tiles + (size_t)q_tile];
+}
+
+const int32_t *trace_slot_place(const struct trace *t, int slot)
+{
+    return t->slots + (size_t)slot * 3;
+}
+
+static uint64_t counter(const struct trace *t, const struct layout_part *part, enum asc_channel ch)
+{
+    return ((const uint64_t *)(const void *)(t->bytes + part->offset))[ch];
+}
+
+uint64_t trace_dropped(const struct trace *t, enum asc_channel ch)
+{
+    return counter(t, &t->layout.dropped, ch);
+}
+
+uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch)
+{
+    return counter(t, &t->layout.mistyped, ch);
+}
+
+uint64_t trace_unfed(const struct trace *t, enum asc_channel ch)
+{
+    return t->live ? ((const struct live_header *)(const void *)t->bytes)->unfed[ch] : 0;
+}
+
+const char *trace_source(const struct trace *t, const char *file)
+{
+    if (strcmp(file, t->info.source_name) == 0)
+        return t->info.source;
+    for (size_t i = 0; i < t->info.n_sources; i++)
+        if (strcmp(file, t->info.sources[i].file) == 0)
+            return t->info.sources[i].text;
+    return NULL;
+}
+
+/* Owned; NULL: no text, or too long. */
+static char *read_source(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    char *text = f ? malloc(TRACE_SOURCE_MAX + 1) : NULL;
+    const size_t n = text ? fread(text, 1, TRACE_SOURCE_MAX + 1, f) : 0;
+    const int failed = !text || ferror(f) || n > TRACE_SOURCE_MAX || memchr(text, '\0', n);
+    if (f)
+        fclose(f);
+    if (failed) {
+        free(text);
+        return NULL;
+    }
+    text[n] = '\0';
+    char *fit = realloc(text, n + 1);
+    return fit ? fit : text;
+}
+
+void trace_add_source(struct trace *t, const char *file)
+{
+    struct trace_info *info = &t->info;
+    char *text = file[0] && strlen(file) < sizeof info->sources->file && info->n_sources < TRACE_SOURCES_MAX &&
+                         !trace_source(t, file)
+                     ? read_source(file)
+                     : NULL;
+    struct trace_source *sources = text ? realloc(info->sources, (info->n_sources + 1) * sizeof *sources) : NULL;
+    if (!sources) {
+        free(text);
+        return;
+    }
+    info->sources = sources;
+    struct trace_source *source = &sources[info->n_sources++];
+    memcpy(source->file, file, strlen(file) + 1);
+    source->text = text;
+}
+
+const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch)
+{
+    for (size_t i = 0; i < t->info.n_sites; i++)
+        if (t->info.sites[i].channel == ch)
+            return &t->info.sites[i];
+    return NULL;
+}

@@ -1,0 +1,208 @@
+/* A trace: what one run was asked and what its probes wrote. Every view, check and test reads a trace and nothing else,
+   and reads live (memfd, slot-major) and saved (safetensors, one tensor per channel) ones through trace_tile(). */
+#ifndef TRACE_TRACE_H
+#define TRACE_TRACE_H
+
+#include "engine/trace/event.h"
+#include "engine/trace/launch.h"
+#include "engine/trace/layout.h"
+#include <stddef.h>
+
+/* One probe line of the kernel. */
+struct trace_site {
+    enum asc_channel channel;
+    int line;
+    char file[256]; /* as the user names it */
+};
+
+/* A place in a function of the user's. */
+struct trace_frame {
+    char function[64]; /* without namespaces and arguments; "": unknown */
+    char file[256];    /* as the user names it */
+    int line;
+};
+/* Where something was done by a function that the kernel called: innermost first, the kernel's body last. Where there
+   are more, those next to the body are left out. */
+#define TRACE_FRAMES 8
+struct trace_stack {
+    int n; /* 0: in the kernel's body, or unknown; else from 2 */
+    struct trace_frame at[TRACE_FRAMES];
+};
+
+/* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash, a race. */
+struct trace_event {
+    char kind[32];  /* of events.def: "fp-invalid", "barrier", "race", ... */
+    char text[512]; /* with block and thread; of a collision both threads */
+    char file[256];
+    int line; /* 0: unknown */
+    struct trace_stack stack, other_stack;
+    char other_file[256]; /* of the access that it collides with, or the cp.async that is under way; "": none */
+    int other_line;       /* 0: none, or unknown */
+    /* The tile that the thread worked on: of its ASC_TILE, and of its last probe. -1: unknown. */
+    int batch, head, q_tile, kv_tile;
+    int times; /* how often at this place, or these two; 1 where that is not counted */
+};
+void trace_event_init(struct trace_event *event); /* nothing is known of it */
+
+/* Of a run whose wanted values did not all fit: a first pass that recorded nothing had o and lse of a sample judged,
+   the second pass, which this trace is of, recorded what was off and others. */
+struct trace_capture {
+    int64_t wanted;       /* (batch, head, q tile)s that were to be recorded; 0: one pass recorded them all */
+    int64_t judged, off;  /* in the first pass: o and lse judged, and beyond their bounds */
+    int64_t differing;    /* o or lse not the same bits in both passes; -1: not known */
+    char off_places[192]; /* the first of those that were off: "b0 h3 q17, ..." */
+};
+
+/* Facts about the run that are not arrays; nearly all of it goes into the saved file's metadata as JSON. */
+struct trace_info {
+    char kernel[64];         /* registered name */
+    char source_name[256];   /* the user's path of the .cu */
+    char compiled_path[600]; /* of the file that was compiled in its place, "": unknown; not saved: the run is over then
+                              */
+    char *source;            /* owned, the text that was compiled (patched); NULL if unknown */
+    struct trace_source *sources; /* owned */
+    size_t n_sources;
+    char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
+    char scenario_name[128]; /* "double-scale" */
+    char patch_name[128];    /* "" without a patch */
+    char define[256];        /* "NAME=VALUE NAME": macros it was built with */
+    char backend[16];        /* "cpu", "gpu" */
+    char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
+    char tensor_core[16];    /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
+    char probes[8];          /* "on"; "off": a build without probes, nothing is recorded; "": on, a trace of old */
+    char checks[8];          /* "on": a build with access checks on the CPU; "": one without */
+    struct trace_capture capture;
+    int workers;
+    double seconds;        /* of the launch */
+    char status[16];       /* "complete", "crashed", "hung", "cancelled" */
+    char status_text[512]; /* the run's own words where it is not complete */
+    char stopped[32];      /* the kind of event that ended it, said or not; "": it came to its end, or was cancelled */
+    struct trace_site *sites; /* owned */
+    size_t n_sites;
+    struct trace_event *events; /* owned */
+    size_t n_events;
+    struct trace_launches launches; /* on a GPU: of this run and, where that was measured too, without probes */
+};
+
+/* A file of the user's beside the .cu, in which a probe stands or something happened. */
+struct trace_source {
+    char file[256]; /* as the user names it */
+    char *text;     /* owned */
+};
+
+struct trace {
+    struct asc_problem problem; /* pointers NULL */
+    struct asc_plan plan;
+    struct asc_conventions conventions;
+    struct layout layout; /* offsets are into `bytes`, live or saved */
+    struct trace_info info;
+    const unsigned char *bytes; /* owned: the mapping, read-only */
+    size_t n_bytes;
+    const int32_t *slot_index; /* [batch][heads][q_tiles] slot or -1; owned */
+    const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
+    /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
+    int lse_found, alpha_found;
+    int fd;   /* owned: memfd of a live trace, -1 for a saved one */
+    int live; /* 1: memfd, 0: a file */
+    struct trace_store
+        *store; /* a reference of its own: where the memfd goes after it (trace_store.h); NULL: nowhere */
+    /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum
+       asc_channel) overwrote their values with, after recording them here. Owned; NULL: nothing was fed. */
+    struct trace *fed;
+    uint32_t fed_channels;
+};
+
+/* The caller's arrays of q, k and v, in the problem's layout. */
+struct trace_inputs {
+    const void *of[3];    /* of their own types */
+    const void *given[3]; /* where that is codes, the f16 values they were made from; NULL: not known */
+};
+
+/* A live trace: makes a memfd of the layout's size, writes header, slot table and inputs (q, k, v: the caller's arrays
+   in the problem's layout and their types, what codes were made from not being known; sink, alibi, bias and scales from
+   p itself, where it has them), fills what will be
+   recorded with the never-written pattern, maps it shared. slots: [n][3] (batch, head, q tile). Fails with ERR_SYSTEM
+   where there is no space. */
+int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const struct asc_conventions *conventions,
+                 const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
+                 const void *v, struct trace **out, struct err *err);
+
+/* The child's side: maps fd read-write, checks the ABI version, and fills *problem (with pointers into the mapping) and
+ *device. *mapping and *n_bytes are for munmap. */
+int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
+                 size_t *n_bytes, struct err *err);
+
+/* Opens a saved trace read-only. Every number in the file is checked before it is used: ERR_INPUT names what is wrong.
+ */
+int trace_open(const char *path, struct trace **out, struct err *err);
+
+/* Writes a safetensors file: temporary name beside path, fsync, rename; on failure nothing is left behind. */
+int trace_save(const struct trace *t, const char *path, struct err *err);
+
+void trace_free(struct trace *t); /* NULL is legal; unmaps, closes, frees */
+
+/* One tile of one channel. */
+struct tile {
+    const void *data; /* NULL: this channel is not recorded */
+    enum dtype dtype;
+    int rows, cols;             /* as laid out, padding included; element (r, c) is data[r * cols + c] */
+    int valid_rows, valid_cols; /* what exists in the problem */
+};
+
+/* 1 if the trace can say anything about a channel: a probe recorded it, or, for o and lse, the run completed and left
+   its output. Of an lse that nobody wrote it says nothing: see trace_lse(). */
+int trace_has(const struct trace *t, enum asc_channel ch);
+int trace_complete(const struct trace *t); /* 1: the run came to its end */
+
+/* What a complete run left of LSE. */
+enum trace_lse {
+    TRACE_LSE_WRITTEN = 1, /* any of it, or a probe saw some on its way there; the same of a run that ended early */
+    TRACE_LSE_DECLARED,    /* none, and the kernel says so (convention no_lse) */
+    TRACE_LSE_UNDECLARED   /* none, though nothing says that the kernel has none */
+};
+enum trace_lse trace_lse(const struct trace *t);
+
+int trace_probes_off(const struct trace *t); /* 1: the run was one of a build without probes */
+int trace_checked(const struct trace *t);    /* 1: the run was one of a build with access checks */
+
+/* kv is ignored for channels that exist once per slot. */
+struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
+
+/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias: NULL where the
+   problem has none. */
+const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
+/* Of 'q', 'k' or 'v'. Scales of its codes, where asc_scale_at() says; NULL: it holds none. */
+const float *trace_scales(const struct trace *t, char which);
+/* What its codes were made from (f16; NULL: not known); of a tensor without codes the tensor itself. */
+const void *trace_given(const struct trace *t, char which, enum dtype *dtype);
+
+/* Stamps of one (channel, slot, kv tile), [layout.warps]; NULL where the channel is not recorded. */
+const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv);
+uint64_t trace_first_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv); /* smallest non-zero, or 0 */
+uint64_t trace_last_stamp(const struct trace *t, enum asc_channel ch, int slot, int kv);  /* largest, or 0 */
+
+/* The slot of (batch, head, q tile), or -1: not recorded. And back. */
+int trace_slot(const struct trace *t, int batch, int head, int q_tile);
+const int32_t *trace_slot_place(const struct trace *t, int slot); /* [3] batch, head, q tile */
+
+uint64_t trace_dropped(const struct trace *t, enum asc_channel ch);  /* values without a place */
+uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch); /* values of another type than declared */
+
+/* Values of this fed channel that could not be overwritten, being const (live traces only). */
+uint64_t trace_unfed(const struct trace *t, enum asc_channel ch);
+/* What the kernel went on with after a probe of this tile: an element is the fed one where the fed trace holds it, else
+   the recorded one. data NULL: the tile was not fed. */
+struct tile trace_fed_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
+
+/* The text of a file, the .cu or one that it includes; NULL: not known. */
+const char *trace_source(const struct trace *t, const char *file);
+/* Takes over a file's text as it is now, unless it is known, can not be read, is larger than TRACE_SOURCE_MAX, or there
+   are TRACE_SOURCES_MAX others. */
+#define TRACE_SOURCE_MAX (1u << 20)
+#define TRACE_SOURCES_MAX 16u
+void trace_add_source(struct trace *t, const char *file);
+
+/* The probe line of a channel, or NULL. */
+const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch);
+
+#endif

@@ -1,0 +1,198 @@
+#include "engine/trace/live.h"
+#include "engine/trace/trace_file.h"
+
+#include "engine/base/memory.h"
+#include "engine/trace/trace_fill.h"
+#include "engine/trace/trace_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Every page of the memfd is written, here with pwrite or in trace_fill(): missing space is then an error now, not a
+   SIGBUS in some later store. */
+static int write_at(int fd, const void *bytes, size_t n, uint64_t offset, struct err *err)
+{
+    const char *from = bytes;
+    while (n) {
+        const ssize_t done = pwrite(fd, from, n, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return err_errno(err, "live trace", "no space for the recorded values");
+        from += done;
+        n -= (size_t)done;
+        offset += (uint64_t)done;
+    }
+    return 0;
+}
+
+/* Zeros from the end of one part to the next: what an earlier trace left there goes as well. */
+static int write_zeros(int fd, uint64_t from, uint64_t to, struct err *err)
+{
+    static const unsigned char zeros[ASC_HEADER_BYTES];
+    for (uint64_t n; from < to; from += n) {
+        n = to - from < sizeof zeros ? to - from : sizeof zeros;
+        if (write_at(fd, zeros, n, from, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The tables that this process follows are its own copies: what lies in the mapping, a stray write can change. */
+static int write_index(int fd, struct trace *t, const int32_t (*slots)[3], struct err *err)
+{
+    const struct layout *l = &t->layout;
+    int32_t *index = malloc(l->slot_index.bytes), *places = malloc(l->slots.bytes);
+    t->slot_index = index;
+    t->slots = places;
+    if (!index || !places)
+        return err_no_memory(err, "live trace", "the slot table");
+    memcpy(places, slots, l->slots.bytes);
+    if (trace_index_slots(t, slots, "live trace", index, err) != 0 ||
+        write_at(fd, index, l->slot_index.bytes, l->slot_index.offset, err) != 0)
+        return -1;
+    return write_at(fd, slots, l->slots.bytes, l->slots.offset, err);
+}
+
+static int write_header(int fd, const struct trace *t, const struct layout_types *types, struct err *err)
+{
+    const struct live_header header = {
+        .magic = LIVE_MAGIC,
+        .abi = ASC_ABI_VERSION,
+        .header_bytes = sizeof header,
+        .total_bytes = t->layout.total_bytes,
+        .problem = t->problem,
+        .plan = t->plan,
+        .conventions = t->conventions,
+        .types = *types,
+        .layout = t->layout,
+    };
+    return write_at(fd, &header, sizeof header, 0, err);
+}
+
+/* The gaps between the parts, which are laid out in this order. */
+static int write_gaps(int fd, const struct layout *l, struct err *err)
+{
+    enum { PARTS = 18 };
+    const struct layout_part *parts[PARTS] = {&l->q,          &l->k,       &l->v,       &l->o,       &l->lse,
+                                              &l->sink,       &l->alibi,   &l->bias,    &l->q_scale, &l->k_scale,
+                                              &l->v_scale,    &l->q_given, &l->k_given, &l->v_given, &l->slots,
+                                              &l->slot_index, &l->dropped, &l->mistyped};
+    int result = write_zeros(fd, 0, l->q.offset, err);
+    for (size_t i = 0; i < PARTS && result == 0; i++)
+        result = write_zeros(fd, parts[i]->offset + parts[i]->bytes,
+                             i + 1 < PARTS ? parts[i + 1]->offset : l->slots_offset, err);
+    return result;
+}
+
+static int open_memory(struct trace *t, struct err *err)
+{
+    const uint64_t n_bytes = t->layout.total_bytes;
+    struct trace_memory memory;
+    t->n_bytes = n_bytes;
+    if (trace_store_take(t->store, n_bytes, &memory)) {
+        t->fd = memory.fd;
+        t->bytes = memory.mapping;
+        return write_gaps(t->fd, &t->layout, err);
+    }
+    if (memory_check(n_bytes, "live trace", "record less", err) != 0)
+        return -1;
+    t->fd = memfd_create("attnscope trace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (t->fd < 0)
+        return err_errno(err, "live trace", "no memory file");
+    if (ftruncate(t->fd, (off_t)n_bytes) != 0)
+        return err_errno(err, "live trace", "no space for %llu bytes", (unsigned long long)n_bytes);
+    void *mapping = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, t->fd, 0);
+    if (mapping == MAP_FAILED)
+        return err_errno(err, "live trace", "mapping %zu bytes", t->n_bytes);
+    t->bytes = mapping;
+    return 0;
+}
+
+/* Sinks, biases and scales, of which the problem need not have any. */
+static int write_terms(int fd, const struct layout *l, const struct asc_problem *terms, struct err *err)
+{
+    const struct {
+        const float *from;
+        const struct layout_part *to;
+    } parts[] = {{terms->sink, &l->sink},       {terms->alibi, &l->alibi},     {terms->bias, &l->bias},
+                 {terms->q_scale, &l->q_scale}, {terms->k_scale, &l->k_scale}, {terms->v_scale, &l->v_scale}};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !failed; i++)
+        failed = write_at(fd, parts[i].from, parts[i].to->bytes, parts[i].to->offset, err);
+    return failed;
+}
+
+/* The mapping is writable for this long. */
+static int fill(const struct trace *t, const struct trace_inputs *inputs, struct err *err)
+{
+    unsigned char *mapping = (unsigned char *)(uintptr_t)t->bytes;
+    if (mprotect(mapping, t->n_bytes, PROT_READ | PROT_WRITE) != 0)
+        return err_errno(err, "live trace", "a writable mapping");
+    const int failed = trace_fill(t->fd, mapping, &t->layout, inputs, trace_store_fillers(t->store), err);
+    if (mprotect(mapping, t->n_bytes, PROT_READ) != 0 && !failed)
+        return err_errno(err, "live trace", "a read-only mapping");
+    return failed;
+}
+
+static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3],
+                  const struct trace_inputs *inputs, const struct asc_problem *terms, struct err *err)
+{
+    static const uint64_t zeros[ASC_CHANNELS];
+    const struct layout *l = &t->layout;
+    if (open_memory(t, err) != 0)
+        return -1;
+    if (write_header(t->fd, t, types, err) != 0 || write_terms(t->fd, l, terms, err) != 0 ||
+        write_index(t->fd, t, slots, err) != 0 || write_at(t->fd, zeros, sizeof zeros, l->dropped.offset, err) != 0 ||
+        write_at(t->fd, zeros, sizeof zeros, l->mistyped.offset, err) != 0 || fill(t, inputs, err) != 0)
+        return -1;
+    /* A debuggee that shrank the file would take this process down with it. */
+    if (fcntl(t->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+        return err_errno(err, "live trace", "sealing its size");
+    return 0;
+}
+
+int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const struct asc_conventions *conventions,
+                 const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
+                 const void *v, struct trace **out, struct err *err)
+{
+    const struct trace_inputs inputs = {.of = {q, k, v}};
+    return trace_create_in(NULL, p, plan, conventions, types, slots, n_slots, &inputs, out, err);
+}
+
+int trace_create_in(struct trace_store *store, const struct asc_problem *p, const struct asc_plan *plan,
+                    const struct asc_conventions *conventions, const struct layout_types *types,
+                    const int32_t (*slots)[3], int n_slots, const struct trace_inputs *inputs, struct trace **out,
+                    struct err *err)
+{
+    struct trace *t = calloc(1, sizeof *t);
+    if (!t)
+        return err_no_memory(err, "live trace", "the trace");
+    t->fd = -1;
+    t->live = 1;
+    t->store = trace_store_hold(store);
+    t->problem = *p;
+    t->problem.q = t->problem.k = t->problem.v = NULL;
+    t->problem.o = NULL;
+    t->problem.lse = NULL;
+    t->problem.sink = t->problem.alibi = t->problem.bias = NULL;
+    t->problem.q_scale = t->problem.k_scale = t->problem.v_scale = NULL;
+    t->problem.workspace = NULL;
+    t->plan = *plan;
+    t->conventions = *conventions;
+    conventions_resolve(&t->conventions, p);
+    t->plan.l_lanes = conventions->l_lanes;
+    if (conventions_check(conventions, "registration", err) != 0 ||
+        layout_make(&t->problem, &t->plan, types, n_slots, &t->layout, err) != 0 ||
+        create(t, types, slots, inputs, p, err) != 0) {
+        trace_free(t);
+        return -1;
+    }
+    *out = t;
+    return 0;
+}

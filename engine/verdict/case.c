@@ -1,0 +1,441 @@
+#include "engine/verdict/case.h"
+
+#include "engine/oracle/codes.h"
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t first_visit(const struct trace *t, int slot, int kv)
+{
+    uint64_t first = 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (!channel_per_kv(ch))
+            continue;
+        uint64_t stamp = trace_first_stamp(t, ch, slot, kv);
+        if (stamp && (!first || stamp < first))
+            first = stamp;
+    }
+    return first;
+}
+
+/* 1 if the kernel visited kv tile a before b. Splits run at the same time, each with a clock of its own: they stand one
+   after the other. */
+static int comes_before(const struct trace *t, const uint64_t *when, int a, int b)
+{
+    const int of_a = asc_state_of(&t->plan, t->layout.kv_tiles, a),
+              of_b = asc_state_of(&t->plan, t->layout.kv_tiles, b);
+    return of_a != of_b ? of_a < of_b : when[a] < when[b];
+}
+
+int visiting_order(const struct trace *t, int slot, int *order)
+{
+    int n = 0;
+    uint64_t *when = calloc((size_t)t->layout.kv_tiles, sizeof *when);
+    if (!when)
+        return -1;
+    for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
+        when[kv] = first_visit(t, slot, kv);
+        if (!when[kv])
+            continue;
+        /* Kernels visit in ascending or descending order: an insertion sort has nearly nothing to do. */
+        int at = n++;
+        for (; at > 0 && comes_before(t, when, kv, order[at - 1]); at--)
+            order[at] = order[at - 1];
+        order[at] = kv;
+    }
+    free(when);
+    return n;
+}
+
+enum { ALPHA_SEEN = 1, ALPHA_LEFT_OUT };
+
+/* Whether a probe saw alpha on the first tile of any state; 0: the slot has no tile that was visited. */
+static int alpha_first_of(const struct trace *t, int slot, int *order)
+{
+    const int tiles = t->layout.kv_tiles, n = visiting_order(t, slot, order);
+    for (int i = 0; i < n; i++) /* a state's tiles stand together */
+        if ((i == 0 || asc_state_of(&t->plan, tiles, order[i]) != asc_state_of(&t->plan, tiles, order[i - 1])) &&
+            trace_first_stamp(t, asc_alpha, slot, order[i]))
+            return ALPHA_SEEN;
+    return n > 0 ? ALPHA_LEFT_OUT : 0;
+}
+
+int case_alpha_left_out(const struct trace *t)
+{
+    if (!trace_complete(t) || t->layout.channel[asc_alpha].dtype < 0)
+        return 0;
+    int *note = &((struct trace *)(uintptr_t)t)->alpha_found; /* as trace_lse() */
+    int found = __atomic_load_n(note, __ATOMIC_RELAXED);
+    int *order = found ? NULL : calloc((size_t)t->layout.kv_tiles, sizeof *order);
+    for (int slot = 0; slot < t->layout.n_slots && order && found != ALPHA_SEEN; slot++) {
+        const int of_slot = alpha_first_of(t, slot, order);
+        found = of_slot ? of_slot : found;
+    }
+    if (order)
+        __atomic_store_n(note, found ? found : ALPHA_SEEN, __ATOMIC_RELAXED);
+    free(order);
+    return found == ALPHA_LEFT_OUT;
+}
+
+/* Rows first .. first + rows - 1 of one head of q (which 'q'), or kv head of k or v. */
+static struct matrix input_rows(const struct trace *t, char which, int batch, int head, int first, int rows)
+{
+    const struct asc_problem *p = &t->problem;
+    const int is_q = which == 'q';
+    const int heads = is_q ? p->heads : p->kv_heads;
+    const struct asc_strides strides = asc_strides_of(p, heads, is_q ? p->q_len : p->kv_len);
+    struct matrix m = {.rows = rows, .cols = p->head_dim, .row_stride = strides.row};
+    const unsigned char *data = trace_tensor(t, which, &m.dtype);
+    if (data) {
+        int64_t at = strides.batch * batch + strides.head * head + strides.row * first;
+        m.data = data + (size_t)at * dtype_bytes(m.dtype);
+    }
+    return m;
+}
+
+/* The scales of a head, counted through the batches, that the launch itself makes. NULL: memory ran out. */
+static const float *made_scales(const struct trace *t, char which, int head, struct slot_case *out)
+{
+    const struct asc_problem *p = &t->problem;
+    const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
+    const int share = t->conventions.quantised_rows;
+    for (int i = 0; i < out->n_made; i++)
+        if (out->made[i].which == which && out->made[i].head == head)
+            return out->made[i].scale;
+    const struct matrix m = input_rows(t, which, head / heads, head % heads, 0, rows);
+    float *scale = m.data ? malloc((size_t)codes_groups(rows, share) * sizeof *scale) : NULL;
+    if (!scale)
+        return NULL;
+    codes_make_scales(&m, t->conventions.quantised, share, scale);
+    out->made[out->n_made].which = which;
+    out->made[out->n_made].head = head;
+    out->made[out->n_made++].scale = scale;
+    return scale;
+}
+
+enum { NO_NEIGHBOURS, NEIGHBOURS };
+
+/* How rows first .. of a head are coded; its neighbours' scales too, if they are asked for. -1 where memory ran out. */
+static int coding_of(const struct trace *t, char which, int batch, int head, int first, int neighbours,
+                     struct slot_case *out, struct coding *coding)
+{
+    const struct asc_problem *p = &t->problem;
+    const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
+    const int all = p->batch * heads, own = batch * heads + head;
+    const int others[] = {own, (own + all - 1) % all, (own + 1) % all, 0};
+    const float **const to[] = {&coding->scale, &coding->before, &coding->behind, &coding->head0};
+    const float *given = trace_scales(t, which);
+    *coding = (struct coding){.first = first};
+    if (!given && t->conventions.quantised == ASC_QUANTISED_GIVEN)
+        return 0;
+    coding->quantised = given ? ASC_QUANTISED_GIVEN : t->conventions.quantised;
+    coding->rows = given ? p->scale_rows : t->conventions.quantised_rows;
+    coding->groups = codes_groups(rows, coding->rows);
+    for (size_t i = 0; i < (neighbours ? sizeof others / sizeof others[0] : 1); i++) {
+        if (i > 0 && others[i] == own)
+            continue;
+        *to[i] = given ? given + (ptrdiff_t)others[i] * coding->groups : made_scales(t, which, others[i], out);
+        if (!*to[i])
+            return -1;
+    }
+    for (int i = 0; given && i < all * coding->groups; i++)
+        coding->largest = (double)given[i] > coding->largest ? (double)given[i] : coding->largest;
+    return 0;
+}
+
+static struct matrix valid_part(struct tile tile)
+{
+    return (struct matrix){tile.data, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
+}
+
+/* One-byte types have no pattern that says that nobody wrote an element. Of a tile that no probe came to, as its stamps
+   say, all rows are the same never-written one. */
+static int take_unvisited(const struct trace *t, int slot, struct slot_case *out)
+{
+    const size_t cols = (size_t)(t->plan.bc > t->problem.head_dim ? t->plan.bc : t->problem.head_dim);
+    for (int i = 0; i < t->layout.kv_tiles * ASC_CHANNELS; i++) {
+        struct matrix *m = &out->captured[i];
+        if (!m->data || dtype_has_unwritten(m->dtype) ||
+            trace_first_stamp(t, (enum asc_channel)(i % ASC_CHANNELS), slot, i / ASC_CHANNELS))
+            continue;
+        if (!out->unwritten) {
+            out->unwritten = malloc(cols * sizeof *out->unwritten);
+            for (size_t k = 0; k < cols && out->unwritten; k++)
+                out->unwritten[k] = UNWRITTEN_16;
+        }
+        if (!out->unwritten)
+            return -1;
+        m->data = out->unwritten;
+        m->dtype = DTYPE_F16;
+        m->row_stride = 0;
+    }
+    return 0;
+}
+
+/* What a complete run left in its output: the rows of this q tile of o, or of lse. This is what the kernel's caller
+   gets, so it is judged rather than what a probe saw on its way there. */
+static struct matrix output_rows(const struct trace *t, enum asc_channel ch, const int32_t place[3])
+{
+    const struct asc_problem *p = &t->problem;
+    const int first = place[2] * t->plan.br;
+    struct matrix m = {.rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0)};
+    int64_t at;
+    if (ch == asc_o) {
+        const struct asc_strides strides = asc_strides_of(p, p->heads, p->q_len);
+        m.cols = p->head_dim;
+        m.row_stride = strides.row;
+        at = strides.batch * place[0] + strides.head * place[1] + strides.row * first;
+    } else {
+        m.cols = 1;
+        m.row_stride = 1;
+        at = ((int64_t)place[0] * p->heads + place[1]) * p->q_len + first;
+    }
+    const unsigned char *data = trace_tensor(t, ch == asc_o ? 'o' : 'L', &m.dtype);
+    m.data = data + (size_t)at * dtype_bytes(m.dtype);
+    return m;
+}
+
+int case_output_differs(const struct trace *t, enum asc_channel ch, int slot)
+{
+    const struct tile tile = trace_tile(t, ch, slot, 0);
+    if (!trace_complete(t) || !tile.data)
+        return 0;
+    const struct matrix m = output_rows(t, ch, trace_slot_place(t, slot));
+    if (m.dtype != tile.dtype)
+        return 0;
+    const size_t bytes = dtype_bytes(m.dtype);
+    int n = 0;
+    for (int r = 0; r < tile.valid_rows; r++)
+        for (int c = 0; c < tile.valid_cols; c++)
+            n += memcmp((const unsigned char *)tile.data + (size_t)(r * tile.cols + c) * bytes,
+                        (const unsigned char *)m.data + (size_t)(r * m.row_stride + c) * bytes, bytes) != 0;
+    return n;
+}
+
+static struct matrix padding_of(struct tile tile)
+{
+    if (!tile.data || tile.valid_cols >= tile.cols)
+        return (struct matrix){0};
+    const unsigned char *first = (const unsigned char *)tile.data + (size_t)tile.valid_cols * dtype_bytes(tile.dtype);
+    return (struct matrix){first, tile.dtype, tile.cols, tile.valid_rows, tile.cols - tile.valid_cols};
+}
+
+static struct matrix padding_rows_of(struct tile tile)
+{
+    if (!tile.data || tile.valid_rows >= tile.rows)
+        return (struct matrix){0};
+    const size_t first = (size_t)tile.valid_rows * (size_t)tile.cols * dtype_bytes(tile.dtype);
+    return (struct matrix){(const unsigned char *)tile.data + first, tile.dtype, tile.cols, tile.rows - tile.valid_rows,
+                           tile.valid_cols};
+}
+
+/* All tiles of a slot: captured ones by trace_tile, fed ones by trace_fed_tile. */
+static int list_tiles(const struct trace *t, int slot,
+                      struct tile (*get)(const struct trace *t, enum asc_channel ch, int slot, int kv),
+                      struct matrix **tiles, struct matrix **padding)
+{
+    const int kv_tiles = t->layout.kv_tiles;
+    *tiles = calloc((size_t)kv_tiles * ASC_CHANNELS, sizeof **tiles);
+    *padding = calloc((size_t)kv_tiles * 3, sizeof **padding);
+    if (!*tiles || !*padding)
+        return -1;
+    for (int kv = 0; kv < kv_tiles; kv++) {
+        (*padding)[kv] = padding_of(get(t, asc_s, slot, kv));
+        (*padding)[kv_tiles + kv] = padding_of(get(t, asc_p, slot, kv));
+        (*padding)[2 * kv_tiles + kv] = padding_rows_of(get(t, asc_v, slot, kv));
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            if (kv == 0 || channel_per_kv(ch))
+                (*tiles)[kv * ASC_CHANNELS + ch] = valid_part(get(t, ch, slot, kv));
+    }
+    return 0;
+}
+
+/* The kv heads beside the one that this head reads, counted through the batches as they lie in memory, and those that
+   other ways of counting lead to. */
+static int list_other_heads(const struct trace *t, const int32_t place[3], struct slot_case *out)
+{
+    const struct asc_problem *p = &t->problem;
+    struct oracle_case *c = &out->c;
+    const int all = p->batch * p->kv_heads, first = place[0] * p->kv_heads, head = place[1];
+    const int own = first + asc_kv_head(p, head, t->conventions.kv_head_map);
+    const int others[OTHER_HEADS] = {[OTHER_PREVIOUS] = (own + all - 1) % all,
+                                     [OTHER_NEXT] = (own + 1) % all,
+                                     [OTHER_MODULO] = first + head % p->kv_heads,
+                                     [OTHER_QUOTIENT] = first + head / p->kv_heads % p->kv_heads,
+                                     [OTHER_FIRST] = first,
+                                     [OTHER_PREVIOUS_IN_BATCH] = first + (own - first + p->kv_heads - 1) % p->kv_heads,
+                                     [OTHER_NEXT_IN_BATCH] = first + (own - first + 1) % p->kv_heads,
+                                     [OTHER_FIRST_BATCH] = own - first,
+                                     [OTHER_PREVIOUS_BATCH] = (own + all - p->kv_heads) % all,
+                                     [OTHER_NEXT_BATCH] = (own + p->kv_heads) % all,
+                                     [OTHER_BATCH_AS_HEAD] = own - first + place[0]};
+    const int ways = p->batch > 1 ? OTHER_HEADS : OTHER_PREVIOUS_IN_BATCH;
+    for (int i = 0; i < ways; i++) {
+        if (others[i] == own)
+            continue;
+        const int batch = others[i] / p->kv_heads, kv_head = others[i] % p->kv_heads;
+        c->other_k[i] = input_rows(t, 'k', batch, kv_head, 0, p->kv_len);
+        c->other_v[i] = input_rows(t, 'v', batch, kv_head, 0, p->kv_len);
+        if (coding_of(t, 'k', batch, kv_head, 0, NO_NEIGHBOURS, out, &c->other_k_codes[i]) != 0 ||
+            coding_of(t, 'v', batch, kv_head, 0, NO_NEIGHBOURS, out, &c->other_v_codes[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The rows that q would have from a place that is not this tile's. */
+static int list_other_q(const struct trace *t, const int32_t place[3], int rows, struct slot_case *out)
+{
+    const struct asc_problem *p = &t->problem;
+    const int all = p->batch * p->heads, first = place[0] * p->heads, own = first + place[1];
+    const int heads[OTHER_QS] = {[OTHER_Q_FIRST_TILE] = own,
+                                 [OTHER_Q_PREVIOUS_HEAD] = (own + all - 1) % all,
+                                 [OTHER_Q_NEXT_HEAD] = (own + 1) % all,
+                                 [OTHER_Q_FIRST_HEAD] = first,
+                                 [OTHER_Q_FIRST_BATCH] = place[1],
+                                 [OTHER_Q_PREVIOUS_BATCH] = (own + all - p->heads) % all,
+                                 [OTHER_Q_NEXT_BATCH] = (own + p->heads) % all,
+                                 [OTHER_Q_BATCH_AS_HEAD] = place[1] + place[0]};
+    for (int i = 0; i < OTHER_QS; i++) {
+        const int batch = heads[i] / p->heads, head = heads[i] % p->heads;
+        const int row = i == OTHER_Q_FIRST_TILE ? 0 : place[2] * t->plan.br;
+        if (heads[i] == own && row == place[2] * t->plan.br)
+            continue;
+        out->c.other_q[i] = input_rows(t, 'q', batch, head, row, rows);
+        if (coding_of(t, 'q', batch, head, row, NO_NEIGHBOURS, out, &out->c.other_q_codes[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The bias of the rows of this q tile, as it is for another head and sequence. */
+static struct matrix bias_rows(const struct trace *t, const float *bias, int batch, int head, int q_tile, int rows)
+{
+    const struct asc_strides s = asc_bias_strides(&t->problem);
+    return (struct matrix){bias + s.batch * batch + s.head * head + s.row * q_tile * t->plan.br, DTYPE_F32, s.row, rows,
+                           t->problem.kv_len};
+}
+
+static void take_biases(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
+{
+    const struct asc_problem *p = &t->problem;
+    const int batch = place[0], head = place[1], batches = p->batch, heads = p->heads;
+    enum dtype f32;
+    const float *bias = trace_tensor(t, 'b', &f32);
+    const int others[OTHER_BIASES][2] = {[OTHER_BIAS_PREVIOUS_HEAD] = {batch, (head + heads - 1) % heads},
+                                         [OTHER_BIAS_NEXT_HEAD] = {batch, (head + 1) % heads},
+                                         [OTHER_BIAS_FIRST_HEAD] = {batch, 0},
+                                         [OTHER_BIAS_FIRST_BATCH] = {0, head},
+                                         [OTHER_BIAS_PREVIOUS_BATCH] = {(batch + batches - 1) % batches, head},
+                                         [OTHER_BIAS_NEXT_BATCH] = {(batch + 1) % batches, head}};
+    if (!bias)
+        return;
+    c->bias = bias_rows(t, bias, batch, head, place[2], rows);
+    for (int i = 0; i < OTHER_BIASES; i++) {
+        const struct matrix other = bias_rows(t, bias, others[i][0], others[i][1], place[2], rows);
+        if (other.data != c->bias.data)
+            c->other_bias[i] = other;
+    }
+}
+
+/* Sink, slope and bias of this head; splits. */
+static void take_terms(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
+{
+    enum dtype f32;
+    const float *sink = trace_tensor(t, 's', &f32), *alibi = trace_tensor(t, 'a', &f32);
+    c->kv_splits = t->plan.kv_splits;
+    c->kv_deal = t->plan.kv_deal;
+    if (sink) {
+        c->has_sink = 1;
+        c->sink = (double)sink[place[1]];
+    }
+    if (alibi)
+        c->alibi_slope = (double)alibi[place[1]];
+    take_biases(t, place, rows, c);
+}
+
+int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
+{
+    return place_case_make(t, trace_slot_place(t, slot), NULL, out);
+}
+
+int place_case_make(const struct trace *t, const int32_t place[3], const int32_t *types, struct slot_case *out)
+{
+    const struct asc_problem *p = &t->problem;
+    const int kv_tiles = t->layout.kv_tiles, slot = trace_slot(t, place[0], place[1], place[2]);
+    memset(out, 0, sizeof *out);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        out->types[ch] = types ? types[ch] : t->layout.channel[ch].dtype;
+    out->order = calloc((size_t)kv_tiles, sizeof *out->order);
+    if (!out->order || list_tiles(t, slot, trace_tile, &out->captured, &out->padding) != 0 ||
+        take_unvisited(t, slot, out) != 0 ||
+        (t->fed && list_tiles(t, slot, trace_fed_tile, &out->fed, &out->fed_padding) != 0)) {
+        slot_case_free(out);
+        return -1;
+    }
+    if (trace_complete(t)) {
+        out->captured[asc_o] = output_rows(t, asc_o, place);
+        out->captured[asc_lse] = trace_has(t, asc_lse) ? output_rows(t, asc_lse, place) : (struct matrix){0};
+    }
+    struct oracle_case *c = &out->c;
+    c->scale = p->scale;
+    c->softcap = p->softcap;
+    c->causal = p->causal;
+    c->window_left = p->window_left;
+    c->window_right = p->window_right;
+    c->q_len = p->q_len;
+    c->kv_len = p->kv_len;
+    c->head_dim = p->head_dim;
+    c->br = t->plan.br;
+    c->bc = t->plan.bc;
+    c->q_tile = place[2];
+    enum dtype o_dtype = DTYPE_F16;
+    trace_tensor(t, 'o', &o_dtype);
+    c->o_dtype = (int)o_dtype;
+    c->conventions = t->conventions;
+    if (case_alpha_left_out(t))
+        c->conventions.alpha_first = ASC_ALPHA_NONE_FIRST;
+    int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);
+    c->in_q = input_rows(t, 'q', place[0], place[1], place[2] * t->plan.br, rows);
+    const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
+    c->in_k = input_rows(t, 'k', place[0], kv_head, 0, p->kv_len);
+    c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
+    if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, NEIGHBOURS, out, &c->q_codes) != 0 ||
+        coding_of(t, 'k', place[0], kv_head, 0, NEIGHBOURS, out, &c->k_codes) != 0 ||
+        coding_of(t, 'v', place[0], kv_head, 0, NEIGHBOURS, out, &c->v_codes) != 0 ||
+        list_other_heads(t, place, out) != 0 || list_other_q(t, place, rows, out) != 0) {
+        slot_case_free(out);
+        return -1;
+    }
+    codes_fold(c);
+    take_terms(t, place, rows, c);
+    c->kv_tiles = kv_tiles;
+    c->captured = out->captured;
+    c->types = out->types;
+    c->s_padding = out->padding;
+    c->p_padding = out->padding + kv_tiles;
+    c->v_padding = out->padding + (ptrdiff_t)2 * kv_tiles;
+    c->fed = out->fed;
+    c->fed_s_padding = out->fed_padding;
+    c->order = out->order;
+    c->n_visited = visiting_order(t, slot, out->order);
+    if (c->n_visited < 0) {
+        slot_case_free(out);
+        return -1;
+    }
+    return 0;
+}
+
+void slot_case_free(struct slot_case *s)
+{
+    if (!s)
+        return;
+    free(s->captured);
+    free(s->padding);
+    free(s->fed);
+    free(s->fed_padding);
+    free(s->order);
+    free(s->unwritten);
+    for (int i = 0; i < s->n_made; i++)
+        free(s->made[i].scale);
+    memset(s, 0, sizeof *s);
+}

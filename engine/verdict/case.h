@@ -1,0 +1,46 @@
+/* The bridge from a trace to the oracle: one slot's arrays as an oracle_case. */
+#ifndef VERDICT_CASE_H
+#define VERDICT_CASE_H
+
+#include "engine/oracle/oracle.h"
+#include "engine/trace/trace.h"
+
+/* c points into it: it stays where it was made. */
+struct slot_case {
+    struct oracle_case c;
+    int32_t types[ASC_CHANNELS]; /* of the channels, recorded or not; -1: unknown */
+    struct matrix *captured;     /* owned, [kv_tiles][ASC_CHANNELS] */
+    struct matrix *padding;      /* owned, [3][kv_tiles]: of s, p and v */
+    struct matrix *fed;          /* owned, as captured; NULL: not an isolated run */
+    struct matrix *fed_padding;  /* owned, as padding */
+    int *order;                  /* owned, [kv_tiles] */
+    uint16_t *unwritten;         /* owned: a row of f16 that nobody wrote; NULL: none is needed */
+    /* Scales that the launch itself made, of the heads that are asked about: what of q, k and v, which head counted
+       through the batches, and [groups], owned. */
+    struct {
+        char which;
+        int head;
+        float *scale;
+    } made[3 * (OTHER_HEADS + 4)];
+    int n_made;
+};
+
+/* Borrows the trace's arrays; -1 where memory ran out. */
+int slot_case_make(const struct trace *t, int slot, struct slot_case *out);
+/* The same of a (batch, head, q tile) that need not be recorded: a complete run's o and lse are judged by the inputs
+   then. types: [ASC_CHANNELS] enum dtype in which the kernel has a channel, -1: unknown; NULL: those of the trace. */
+int place_case_make(const struct trace *t, const int32_t place[3], const int32_t *types, struct slot_case *out);
+void slot_case_free(struct slot_case *s);
+
+/* How many elements of o or lse stand in the output otherwise than the probe recorded them; 0 where either is not there
+   to compare. */
+int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
+
+/* 1: a complete run whose probes saw alpha on no first tile of any state (split), with or without a declaration. */
+int case_alpha_left_out(const struct trace *t);
+
+/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many, -1 where memory ran out.
+   order: [kv_tiles]. */
+int visiting_order(const struct trace *t, int slot, int *order);
+
+#endif

@@ -1,0 +1,250 @@
+/* Whether a run shows what its scenario says must be found. */
+#include "engine/verdict/judgement.h"
+
+#include "engine/scenario/scenario.h"
+#include "engine/verdict/reports.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void channel_set(unsigned set, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i <= CULPRIT_LOOP; i++)
+        if (set & 1u << i && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", culprit_name(i));
+    if (!out[0])
+        snprintf(out, bytes, "none");
+}
+
+static int unmet(char *why, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int unmet(char *why, size_t bytes, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, bytes, format, args);
+    va_end(args);
+    return 0;
+}
+
+static int is_listed(const char *list, const char *kind)
+{
+    char name[64];
+    for (int i = 0; scenario_listed(list, i, name); i++)
+        if (strcmp(name, kind) == 0)
+            return 1;
+    return 0;
+}
+
+static const struct trace_event *first_event(const struct trace *t, const char *kinds)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (is_listed(kinds, t->info.events[i].kind))
+            return &t->info.events[i];
+    return NULL;
+}
+
+/* 1 if the text that was compiled has `piece` in this line. */
+static int line_has(const struct trace *t, const char *file, int line, const char *piece)
+{
+    const char *text = trace_source(t, file);
+    if (!text || line < 1)
+        return 0;
+    while (--line > 0 && *text) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return memmem(text, strcspn(text, "\n"), piece, strlen(piece)) != NULL;
+}
+
+/* Kinds of reports: each is there. */
+static int meets_events(const struct trace *t, const struct expect *e, char *why, size_t bytes)
+{
+    char name[64];
+    if (strcmp(e->event, "none") == 0)
+        return !t->info.n_events ||
+               unmet(why, bytes, "expected no event, found %s: %.200s", t->info.events[0].kind, t->info.events[0].text);
+    for (int i = 0; scenario_listed(e->event, i, name); i++)
+        if (!first_event(t, name))
+            return unmet(why, bytes, "expected the event %s, found %s%s", name, t->info.n_events ? "only " : "none",
+                         t->info.n_events ? t->info.events[0].kind : "");
+    return 1;
+}
+
+static int meets_clean(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                       size_t bytes)
+{
+    char names[128];
+    if (j->summary.unvisited)
+        return unmet(why, bytes, "expected clean, found %llu kv tiles that were never visited",
+                     (unsigned long long)j->summary.unvisited);
+    if (j->summary.culprits) {
+        channel_set(j->summary.culprits, names, sizeof names);
+        return unmet(why, bytes, "expected clean, found local faults in %s", names);
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (j->summary.stage[ch].bad_global)
+            return unmet(why, bytes, "expected clean, found %s off globally in %llu elements", channel_name(ch),
+                         (unsigned long long)j->summary.stage[ch].bad_global);
+    if (t->info.capture.off)
+        return unmet(why, bytes, "expected clean, found o or lse off in %lld q tiles of the first pass",
+                     (long long)t->info.capture.off);
+    if (!meets_events(t, e, why, bytes))
+        return 0;
+    if (reports_count(t)) {
+        char words[256];
+        reports_words(t, words, sizeof words);
+        return unmet(why, bytes, "expected clean; the values are right, reported: %s", words);
+    }
+    snprintf(why, bytes, "clean, as expected");
+    return 1;
+}
+
+static int meets_first(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                       size_t bytes)
+{
+    static const char *const axis[4] = {"batch", "head", "q tile", "kv tile"};
+    const struct place first = j->summary.first;
+    const int culprit = j->summary.unvisited ? CULPRIT_LOOP : (int)first.channel;
+    if (e->first_channel >= 0 && culprit != e->first_channel)
+        return unmet(why, bytes, "expected %s as the first bad stage, found %s%s", culprit_name(e->first_channel),
+                     culprit_name(culprit), culprit == CULPRIT_LOOP ? ": kv tiles that were never visited" : "");
+    const int32_t *place = trace_slot_place(t, first.slot);
+    const int found[4] = {place[0], place[1], place[2], first.kv};
+    for (int i = 0; i < 4; i++)
+        if (e->first[i] >= 0 && e->first[i] != found[i])
+            return unmet(why, bytes, "expected the first bad tile at %s %d, found %s %d", axis[i], e->first[i], axis[i],
+                         found[i]);
+    return 1;
+}
+
+/* Formulas that are the same on this shape all survive: any of them will do. */
+static int explained_by(const struct finding *f, enum cause cause)
+{
+    int found = f->cause == cause;
+    for (int i = 0; i < f->n_also; i++)
+        found |= f->also[i] == cause;
+    return found;
+}
+
+/* Each cause that is expected has to be the finding of its own stage. */
+static int meets_causes(const struct judgement *j, const struct expect *e, char *why, size_t bytes)
+{
+    char name[64];
+    for (int i = 0; scenario_listed(e->cause, i, name); i++) {
+        const int cause = cause_from_name(name);
+        const struct finding *of = NULL;
+        for (int k = 0; k < j->n_findings && !of; k++)
+            if (!j->findings[k].loop &&
+                (cause == CAUSE_NONE || (cause > 0 && j->findings[k].channel == cause_channel((enum cause)cause))))
+                of = &j->findings[k];
+        if (of && explained_by(of, (enum cause)cause))
+            continue;
+        return unmet(why, bytes, "expected the cause %s, found %s", name,
+                     !of         ? "that its stage is no culprit"
+                     : of->cause ? cause_name(of->cause)
+                                 : "no known cause");
+    }
+    return 1;
+}
+
+static int stack_has(const struct trace *t, const struct trace_stack *stack, const char *piece)
+{
+    for (int i = 0; i < stack->n; i++)
+        if (line_has(t, stack->at[i].file, stack->at[i].line, piece))
+            return 1;
+    return 0;
+}
+
+/* 1: it stands there, or where a run stopped is not known; *known says which. */
+static int meets_event_at(const struct trace *t, const struct expect *e, int *known, char *why, size_t bytes)
+{
+    const struct trace_event *event = first_event(t, e->event[0] ? e->event : e->stopped);
+    *known = event && (event->line > 0 || event->other_line > 0);
+    if (!e->event_at[0] || (!*known && !e->event[0]))
+        return 1;
+    if (*known && (line_has(t, event->file, event->line, e->event_at) ||
+                   line_has(t, event->other_file, event->other_line, e->event_at) ||
+                   stack_has(t, &event->stack, e->event_at) || stack_has(t, &event->other_stack, e->event_at)))
+        return 1;
+    char lines[EVENT_LINES_BYTES] = "";
+    if (event)
+        event_lines(event, 0, lines, sizeof lines);
+    return unmet(why, bytes, "expected %s where the source has `%s`, found it at %s", event ? event->kind : "it",
+                 e->event_at, lines[0] ? lines : "a line that is not known");
+}
+
+static int values_bad(const struct judgement *j)
+{
+    return j->summary.first.slot >= 0;
+}
+
+/* What the scenario says about values. */
+static int meets_values(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                        size_t bytes)
+{
+    char want[128], got[128];
+    const int stated = e->first_channel >= 0 || e->culprits || e->cause[0] || e->first[0] >= 0 || e->first[1] >= 0 ||
+                       e->first[2] >= 0 || e->first[3] >= 0;
+    if (stated && !values_bad(j))
+        return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
+    if (stated && !meets_first(j, t, e, why, bytes))
+        return 0;
+    if ((e->culprits || e->no_culprits) && e->culprits != j->summary.culprits) {
+        channel_set(e->culprits, want, sizeof want);
+        channel_set(j->summary.culprits, got, sizeof got);
+        return unmet(why, bytes, "expected the culprits %s, found %s", want, got);
+    }
+    return meets_causes(j, e, why, bytes);
+}
+
+static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
+{
+    if (!reports_count(t) && !values_bad(j) && (!e->event[0] || strcmp(e->event, "none") == 0))
+        return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
+    int known;
+    if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
+        !meets_event_at(t, e, &known, why, bytes))
+        return 0;
+    char words[256];
+    reports_words(t, words, sizeof words);
+    snprintf(why, bytes, "found, as expected%s%s",
+             values_bad(j) || !words[0] ? "" : ": the values are right, reported: ", values_bad(j) ? "" : words);
+    return 1;
+}
+
+/* A run that has to end early: by what, where, and what it recorded until then. */
+static int meets_stopped(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                         size_t bytes)
+{
+    const struct trace_info *info = &t->info;
+    if (trace_complete(t))
+        return unmet(why, bytes, "expected the run to be stopped by %s, found that it came to its end", e->stopped);
+    if (!is_listed(e->stopped, info->stopped))
+        return unmet(why, bytes, "expected the run to be stopped by %s, found %s: %.300s", e->stopped,
+                     info->stopped[0] ? info->stopped : info->status, info->status_text);
+    int known;
+    if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
+        !meets_event_at(t, e, &known, why, bytes))
+        return 0;
+    snprintf(why, bytes, "stopped by %s, as expected%s", info->stopped,
+             e->event_at[0] && !known ? "; at which line is not known" : "");
+    return 1;
+}
+
+int judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
+                    size_t why_bytes)
+{
+    if (!j->complete)
+        return unmet(why, why_bytes, "not judged to the end");
+    if (expect->stopped[0])
+        return meets_stopped(j, t, expect, why, why_bytes);
+    if (j->run_incomplete)
+        return unmet(why, why_bytes, "the run did not complete: %s", t->info.status_text);
+    if (!judgement_any(j))
+        return unmet(why, why_bytes, "nothing was recorded that could be judged");
+    if (expect->verdict == EXPECT_FAIL)
+        return meets_fail(j, t, expect, why, why_bytes);
+    return meets_clean(j, t, expect, why, why_bytes); /* a scenario that says nothing expects a correct kernel */
+}

@@ -1,0 +1,403 @@
+/* Findings: for each stage with local faults, which known mistake explains what was captured. */
+#include "engine/verdict/judgement.h"
+
+#include "engine/verdict/case.h"
+#include "engine/verdict/measured.h"
+#include "engine/verdict/reports.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t elements_of(const struct verdict *v)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < CLASS_COUNT; i++)
+        n += v->count[i];
+    return n;
+}
+
+static int is_bad(const struct judgement *j, const struct cause_plan *plan, struct place place)
+{
+    return plan->culprits & 1u << place.channel && (channel_per_kv(place.channel) || place.kv == 0) &&
+           judgement_tile_bad(j, place, 0);
+}
+
+/* Sets of culprits with bad elements at each kv tile of a slot; NULL without memory. */
+static uint32_t *bad_tiles(const struct judgement *j, const struct cause_plan *plan, int slot)
+{
+    uint32_t *bad = calloc((size_t)j->kv_tiles, sizeof *bad);
+    for (int kv = 0; bad && kv < j->kv_tiles; kv++)
+        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+            if (is_bad(j, plan, (struct place){slot, kv, ch}))
+                bad[kv] |= 1u << ch;
+    return bad;
+}
+
+static uint64_t weight_of(const struct judgement *j, const struct trace *t, struct place place)
+{
+    const int keys = channel_valid_rows(asc_k, &t->problem, &t->plan, 0, place.kv);
+    return verdict_bad(&judgement_tile(j, place)->local) * (uint64_t)keys;
+}
+
+/* The tile to choose parameters on: most bad elements, over most keys. Counts the elements of all bad tiles. */
+static struct place best_tile(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                              struct cause_plan *plan)
+{
+    struct place best = {.slot = -1, .channel = ch};
+    uint64_t most = 0;
+    for (int slot = 0; slot < j->n_slots; slot++) {
+        for (int kv = 0; kv < j->kv_tiles; kv++) {
+            const struct place place = {slot, kv, ch};
+            if (!judgement_slot_done(j, slot) || !is_bad(j, plan, place))
+                continue;
+            const struct verdict *v = &judgement_tile(j, place)->local;
+            const uint64_t weight = weight_of(j, t, place);
+            plan->elements[ch] += elements_of(v);
+            if (weight < most)
+                continue;
+            most = weight;
+            best = place;
+        }
+    }
+    return best;
+}
+
+/* The worst other such tile of the same slot: what is one choice in one tile is another there, as the tile visited
+   before and the first one. slot -1: there is none. */
+static struct place other_tile(const struct judgement *j, const struct trace *t, struct place at,
+                               const struct cause_plan *plan)
+{
+    struct place best = {.slot = -1, .channel = at.channel};
+    for (int kv = 0; kv < j->kv_tiles; kv++) {
+        const struct place place = {at.slot, kv, at.channel};
+        if (kv != at.kv && is_bad(j, plan, place) && (best.slot < 0 || weight_of(j, t, place) > weight_of(j, t, best)))
+            best = place;
+    }
+    return best;
+}
+
+static int kv_head_of(const struct trace *t, int slot)
+{
+    return asc_kv_head(&t->problem, trace_slot_place(t, slot)[1], t->conventions.kv_head_map);
+}
+
+enum { ANY_KV_HEAD = -1 };
+
+/* The worst such tile of another head, which this kv head serves: what is one choice in one head is another there.
+   slot -1: there is none. */
+static struct place other_head(const struct judgement *j, const struct trace *t, struct place at, int kv_head,
+                               const struct cause_plan *plan)
+{
+    const int32_t *own = trace_slot_place(t, at.slot);
+    struct place best = {.slot = -1, .channel = at.channel};
+    for (int slot = 0; slot < j->n_slots; slot++) {
+        const int32_t *its = trace_slot_place(t, slot);
+        const int is_other = its[1] != own[1] && (kv_head == ANY_KV_HEAD || kv_head_of(t, slot) == kv_head);
+        for (int kv = 0; kv < j->kv_tiles && is_other; kv++) {
+            const struct place place = {slot, kv, at.channel};
+            if (judgement_slot_done(j, slot) && is_bad(j, plan, place) &&
+                (best.slot < 0 || weight_of(j, t, place) > weight_of(j, t, best)))
+                best = place;
+        }
+    }
+    return best;
+}
+
+static int choose_on(const struct judgement *j, const struct trace *t, struct place at, struct judge_scratch *scratch,
+                     struct cause_plan *plan)
+{
+    struct slot_case c = {0};
+    uint32_t *one = calloc((size_t)j->kv_tiles, sizeof *one);
+    int failed = !one || slot_case_make(t, at.slot, &c) != 0;
+    if (!failed) {
+        one[at.kv] = 1u << at.channel;
+        failed = cause_choose(&c.c, one, scratch, plan);
+    }
+    slot_case_free(&c);
+    free(one);
+    return failed;
+}
+
+static int reads_a_kv_head(enum asc_channel ch)
+{
+    return ch == asc_k || ch == asc_v || ch == asc_s || ch == asc_u;
+}
+
+int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
+                   struct cause_plan *plan)
+{
+    int failed = 0;
+    cause_plan_begin(plan, culprits);
+    for (int ch = 0; ch < ASC_CHANNELS && !failed; ch++) {
+        const struct place at = best_tile(j, t, ch, plan);
+        if (at.slot < 0)
+            continue;
+        failed = choose_on(j, t, at, scratch, plan);
+        const struct place second = other_tile(j, t, at, plan);
+        if (second.slot >= 0 && !failed)
+            failed = choose_on(j, t, second, scratch, plan);
+        /* At the first and the last kv head, heads counted round within a batch and through all of them part. */
+        const int kv_heads[] = {ANY_KV_HEAD, 0, t->problem.kv_heads - 1};
+        const size_t n = reads_a_kv_head(ch) && t->problem.batch > 1 ? sizeof kv_heads / sizeof kv_heads[0] : 1;
+        for (size_t i = 0; i < n && !failed; i++) {
+            const struct place other = other_head(j, t, at, kv_heads[i], plan);
+            if (other.slot >= 0)
+                failed = choose_on(j, t, other, scratch, plan);
+        }
+    }
+    return failed ? -1 : 0;
+}
+
+int judgement_collect(const struct judgement *j, const struct trace *t, const struct cause_plan *plan, int slot,
+                      struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT])
+{
+    struct slot_case c = {0};
+    uint32_t *bad = bad_tiles(j, plan, slot);
+    int failed = !bad || slot_case_make(t, slot, &c) != 0;
+    if (!failed)
+        failed = cause_collect(&c.c, bad, plan, scratch, evidence);
+    slot_case_free(&c);
+    free(bad);
+    return failed ? -1 : 0;
+}
+
+/* In row order; where only padding is bad, what the verdict says. */
+static int first_bad_element(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch,
+                             struct finding *f)
+{
+    const struct verdict *v = &judgement_tile(j, f->first)->local;
+    struct tile_detail d;
+    f->row = v->worst_row;
+    f->col = v->worst_col;
+    if (judgement_detail(j, t, f->first, scratch, &d) != 0)
+        return -1;
+    for (int i = 0; i < d.rows * d.cols; i++) {
+        if (class_bad(d.class_local[i])) {
+            f->row = i / d.cols;
+            f->col = i % d.cols;
+            break;
+        }
+    }
+    judgement_detail_free(&d);
+    return 0;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/* 1 if o or lse reached memory otherwise than the probe recorded it, anywhere. */
+static int stored_otherwise(const struct trace *t, enum asc_channel ch)
+{
+    if (ch != asc_o && ch != asc_lse)
+        return 0;
+    for (int slot = 0; slot < t->layout.n_slots; slot++)
+        if (case_output_differs(t, ch, slot))
+            return 1;
+    return 0;
+}
+
+struct stage_of {
+    const struct judgement *j;
+    enum asc_channel ch;
+};
+
+static bool is_bad_slot(const void *ctx, int slot)
+{
+    const struct stage_of *of = ctx;
+    bool bad = false;
+    for (int kv = 0; kv < (channel_per_kv(of->ch) ? of->j->kv_tiles : 1) && !bad; kv++)
+        bad = judgement_slot_done(of->j, slot) && judgement_tile_bad(of->j, (struct place){slot, kv, of->ch}, 0);
+    return bad;
+}
+
+const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                                          bool unreal)
+{
+    const struct stage_of stage = {j, ch};
+    return reports_between(t, ch, is_bad_slot, &stage, unreal);
+}
+
+/* few: a cause fits, but on less than it takes to be named. */
+static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, int few)
+{
+    const char *label = channel_label(f->channel);
+    const struct cause_evidence *e = &f->evidence;
+    const unsigned long long bad = stage->bad_local, all = stage->elements;
+    if (f->channel == asc_lse && t->conventions.no_lse) {
+        snprintf(f->text, sizeof f->text,
+                 "%s is written in %llu of %llu elements: the kernel declares that it has none (no_lse)", label, bad,
+                 all);
+        return;
+    }
+    if (f->cause == CAUSE_NONE && stage->missing_local == stage->bad_local) {
+        snprintf(f->text, sizeof f->text, "%s was never written in %llu of %llu elements", label, bad, all);
+        return;
+    }
+    if (f->event) {
+        const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: ", label, bad, all);
+        event_reason(&t->info.events[f->event - 1], f->text + used, sizeof f->text - (size_t)used);
+        return;
+    }
+    if (f->cause == CAUSE_NONE && stored_otherwise(t, f->channel)) {
+        snprintf(
+            f->text, sizeof f->text,
+            "%s is wrong in %llu of %llu elements: memory does not hold what the probe saw (address or missing store)",
+            label, bad, all);
+        return;
+    }
+    if (f->cause == CAUSE_NONE) {
+        snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: no known cause%s", label, bad, all,
+                 few ? ", on too little to tell: a larger shape or other inputs may name one" : "");
+        return;
+    }
+    const int detailed = f->detail[0] != 0;
+    snprintf(f->text, sizeof f->text, "%s = %s explains %.4g%% of %llu (rounding %.2g%%): %s%s%s%s", label,
+             cause_formula(f->cause), percent(e->explained, e->elements), (unsigned long long)e->elements,
+             percent(e->rounding, e->elements), cause_sentence(f->cause), detailed ? " (" : "", f->detail,
+             detailed ? ")" : "");
+}
+
+/* Another declaration is believed where the output is right whatever was declared; in a run with a wrong output, a
+   mistake of the same formula is: a missing scale looks like a wrong unit. */
+static int declarations_first(const struct summary *summary)
+{
+    return summary->stage[asc_o].global == MARK_OK;
+}
+
+/* A stage that is wrong shows in what is made of it. Where O and LSE are right, what m, alpha, P, l or U seems to be
+   wrong by is its declaration. */
+static int output_right(const struct summary *summary)
+{
+    return summary->stage[asc_o].global == MARK_OK && summary->stage[asc_lse].global != MARK_BAD;
+}
+
+static int stored(enum asc_channel ch)
+{
+    return !(ch >= asc_m && ch <= asc_u);
+}
+
+/* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.
+   A mistake of the mask shows in the output, on any inputs that tell keys apart. Where it does not, what looks like one
+   was declared otherwise. */
+static int may_be(const struct summary *summary, enum cause cause)
+{
+    const unsigned above = (1u << cause_channel(cause)) - 1;
+    if (output_right(summary))
+        return !cause_is_masking(cause) && (cause_is_declaration(cause) || stored(cause_channel(cause)) ||
+                                            cause == CAUSE_m_guard_kept); /* of rows that nothing is made of */
+    return !(cause_is_declaration(cause) && summary->culprits & above);
+}
+
+struct testing {
+    const struct judgement *j;
+    const struct trace *t;
+    const struct summary *summary;
+    const struct cause_plan *plan;
+    const struct cause_evidence *evidence; /* [CAUSE_COUNT] */
+    struct judge_scratch *scratch;
+};
+
+static int take_cause(const struct testing *testing, enum cause cause, struct finding *f)
+{
+    struct slot_case c;
+    if (f->cause != CAUSE_NONE) {
+        f->also[f->n_also++] = cause;
+        return 0;
+    }
+    f->cause = cause;
+    f->evidence = testing->evidence[cause];
+    if (slot_case_make(testing->t, f->first.slot, &c) != 0)
+        return -1;
+    cause_detail(cause, &c.c, testing->plan, f->detail, sizeof f->detail);
+    slot_case_free(&c);
+    return 0;
+}
+
+static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
+{
+    const struct stage_summary *stage = &testing->summary->stage[ch];
+    const int first = declarations_first(testing->summary);
+    int few = 0;
+    int failed = 0;
+    memset(f, 0, sizeof *f);
+    f->channel = ch;
+    f->first = stage->first_local;
+    for (int pass = 0; pass < 2 && f->cause == CAUSE_NONE; pass++)
+        for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+            if (cause_channel(cause) == ch && cause_is_declaration(cause) == (pass == 0 ? first : !first) &&
+                may_be(testing->summary, (enum cause)cause) && cause_named(&testing->evidence[cause]))
+                failed |= take_cause(testing, cause, f);
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+        few |= cause_channel(cause) == ch && cause_fits(&testing->evidence[cause]);
+    if (first_bad_element(testing->j, testing->t, testing->scratch, f) != 0 || failed)
+        return -1;
+    if (f->cause == CAUSE_NONE) {
+        const struct trace_event *event = judgement_event(testing->j, testing->t, ch, false);
+        f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
+    }
+    write_text(f, testing->t, stage, few);
+    char words[sizeof f->text];
+    if (f->cause == CAUSE_NONE && output_right(testing->summary) && stage->missing_local < stage->bad_local &&
+        measured_words(testing->j, testing->t, ch, testing->scratch, words, sizeof words))
+        snprintf(f->text, sizeof f->text, "%s", words);
+    /* LSE takes P's factor off again, whatever is declared of it. */
+    if (ch == asc_lse && f->cause == CAUSE_NONE && output_right(testing->summary) &&
+        testing->summary->culprits & 1u << asc_p &&
+        measured_words(testing->j, testing->t, asc_p, testing->scratch, words, sizeof words))
+        snprintf(f->text, sizeof f->text, "LSE is right, and not m + ln l: %.160s", words);
+    return 0;
+}
+
+/* " h0 q1 k2 (rows 0 to 63)" */
+static void left_out_words(const struct trace *t, const struct left_out *it, char out[96])
+{
+    const int32_t *at = trace_slot_place(t, it->place.slot);
+    char batch[16] = "";
+    if (t->problem.batch > 1)
+        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
+    snprintf(out, 96, " %sh%d q%d k%d (rows %d to %d)", batch, (int)at[1], (int)at[2], it->place.kv, it->first_row,
+             it->last_row);
+}
+
+static void tiles_left_out(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                           struct finding *f)
+{
+    enum { TOLD = 3 };
+    struct place at = {0};
+    struct left_out it;
+    memset(f, 0, sizeof *f);
+    f->loop = true;
+    f->channel = summary->first_unvisited.channel;
+    f->first = summary->first_unvisited;
+    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited:",
+                                   (unsigned long long)summary->unvisited, summary->unvisited == 1 ? "" : "s",
+                                   summary->unvisited == 1 ? "was" : "were");
+    for (uint64_t n = 0; judgement_left_out(j, t, &at, &it) && used < sizeof f->text; n++) {
+        char words[96];
+        if (n == 0)
+            f->row = it.first_row < 0 ? 0 : it.first_row;
+        left_out_words(t, &it, words);
+        if (n < TOLD)
+            used += (size_t)snprintf(f->text + used, sizeof f->text - used, "%s%s", n ? "," : "", words);
+        else
+            used += (size_t)snprintf(f->text + used, sizeof f->text - used, ", ...");
+        if (n == TOLD)
+            break;
+    }
+}
+
+int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                   const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
+                   struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS])
+{
+    const struct testing testing = {j, t, summary, plan, evidence, scratch};
+    int n = 0;
+    if (summary->unvisited)
+        tiles_left_out(j, t, summary, &findings[n++]);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (summary->culprits & 1u << ch && find_channel(&testing, ch, &findings[n++]) != 0)
+            return -1;
+    return n;
+}

@@ -1,0 +1,190 @@
+#include "engine/verdict/judgement.h"
+
+#include "engine/oracle/fingerprint.h"
+#include "engine/verdict/case.h"
+#include "engine/verdict/masks.h"
+#include "engine/verdict/onset.h"
+#include "engine/verdict/outcome.h"
+#include <stdlib.h>
+#include <string.h>
+
+int judgement_new(const struct trace *t, struct judgement **out)
+{
+    struct judgement *j = calloc(1, sizeof *j);
+    *out = NULL;
+    if (!j)
+        return -1;
+    j->n_slots = t->layout.n_slots;
+    j->kv_tiles = t->layout.kv_tiles;
+    j->summary.first.slot = -1;
+    j->state_break.slot = -1;
+    j->run_incomplete = strcmp(t->info.status, "complete") != 0;
+    j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
+    j->outcomes = calloc((size_t)j->n_slots * (size_t)j->kv_tiles, ASC_CHANNELS);
+    j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
+    j->fingerprint = calloc(1, sizeof *j->fingerprint);
+    if (!j->tiles || !j->outcomes || !j->slot_done || !j->fingerprint || masks_new(t, &j->masks) != 0) {
+        judgement_free(j);
+        return -1;
+    }
+    *out = j;
+    return 0;
+}
+
+void judgement_free(struct judgement *j)
+{
+    if (!j)
+        return;
+    free(j->tiles);
+    free(j->outcomes);
+    free(j->slot_done);
+    free(j->fingerprint);
+    masks_free(j->masks);
+    run_onset_free(j->onset);
+    free(j);
+}
+
+static struct tile_verdicts *slot_tiles(const struct judgement *j, int slot)
+{
+    return j->tiles + (size_t)slot * (size_t)j->kv_tiles * ASC_CHANNELS;
+}
+
+/* The slots of the sample lie far apart, so that what is wrong in one head or q tile does not make it up; not evenly,
+   or they could be the same q tile of every head. */
+static int sample_slot(int sample, int samples, int n_slots)
+{
+    const int first = (int)((int64_t)sample * n_slots / samples),
+              next = (int)((int64_t)(sample + 1) * n_slots / samples);
+    return first + sample * 5 % (next - first);
+}
+
+int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch)
+{
+    const struct asc_conventions *conventions = &t->conventions;
+    const int samples = j->n_slots < FINGERPRINT_BLOCKS / 2 ? j->n_slots : FINGERPRINT_BLOCKS / 2;
+    if (conventions->acc_s == ASC_ACC_F32 && conventions->acc_u == ASC_ACC_F32)
+        return 0;
+    for (int i = 0; i < samples; i++) {
+        struct slot_case c;
+        if (slot_case_make(t, sample_slot(i, samples, j->n_slots), &c) != 0)
+            return -1;
+        const int failed = fingerprint_add(j->fingerprint, &c.c, scratch, i, FINGERPRINT_BLOCKS / samples);
+        slot_case_free(&c);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch)
+{
+    struct slot_case c;
+    if (slot_case_make(t, slot, &c) != 0)
+        return -1;
+    c.c.fingerprint = j->fingerprint;
+    int failed = judge_case(&c.c, scratch, slot_tiles(j, slot), NULL);
+    if (!failed)
+        failed = masks_slot(j->masks, &c.c, slot, scratch);
+    slot_case_free(&c);
+    if (failed)
+        return -1;
+    judgement_note_outcomes(j, slot);
+    atomic_store_explicit(&j->slot_done[slot], 1, memory_order_release);
+    atomic_fetch_add(&j->n_done, 1);
+    return 0;
+}
+
+int judgement_slot_done(const struct judgement *j, int slot)
+{
+    return slot >= 0 && slot < j->n_slots && atomic_load_explicit(&j->slot_done[slot], memory_order_acquire);
+}
+
+int judgement_any(const struct judgement *j)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (j->summary.stage[ch].elements || j->summary.stage[ch].judged_global)
+            return 1;
+    return j->summary.unvisited > 0; /* of tiles that were left out there is nothing to judge, but that */
+}
+
+const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place)
+{
+    int kv = channel_per_kv(place.channel) ? place.kv : 0;
+    return &slot_tiles(j, place.slot)[kv * ASC_CHANNELS + (int)place.channel];
+}
+
+int judgement_sequence(const struct trace *t, int slot, struct place *places)
+{
+    const int kv_tiles = t->layout.kv_tiles;
+    int n = 0;
+    int *order = calloc((size_t)kv_tiles * 2, sizeof *order);
+    int visited = order ? visiting_order(t, slot, order) : -1;
+    if (visited < 0) {
+        free(order);
+        return -1;
+    }
+    int *seen = order + kv_tiles;
+    for (int i = 0; i < visited; i++)
+        seen[order[i]] = 1;
+    for (int kv = 0; kv < kv_tiles; kv++)
+        if (!seen[kv])
+            order[visited++] = kv;
+    /* channels.def is in stage order: per-slot channels before the first per-kv one open the tile, the others close it.
+     */
+    int ch = 0;
+    for (; ch < ASC_CHANNELS && !channel_per_kv(ch); ch++)
+        places[n++] = (struct place){slot, 0, ch};
+    for (int i = 0; i < visited; i++)
+        for (int c = ch; c < ASC_CHANNELS; c++)
+            if (channel_per_kv(c))
+                places[n++] = (struct place){slot, order[i], c};
+    for (; ch < ASC_CHANNELS; ch++)
+        if (!channel_per_kv(ch))
+            places[n++] = (struct place){slot, 0, ch};
+    free(order);
+    return n;
+}
+
+int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
+                     struct judge_scratch *scratch, struct tile_detail *out)
+{
+    memset(out, 0, sizeof *out);
+    size_t n =
+        (size_t)channel_rows(place.channel, &t->plan) * (size_t)channel_cols(place.channel, &t->plan, &t->problem);
+    double *numbers = calloc(n * 5, sizeof *numbers);
+    uint8_t *classes = calloc(n * 2, sizeof *classes);
+    struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
+    struct slot_case c = {0};
+    int failed = !numbers || !classes || !tiles || slot_case_make(t, place.slot, &c) != 0;
+    if (!failed) {
+        *out = (struct tile_detail){.channel = (int)place.channel,
+                                    .kv = channel_per_kv(place.channel) ? place.kv : 0,
+                                    .got = numbers,
+                                    .want_local = numbers + n,
+                                    .bound_local = numbers + 2 * n,
+                                    .want_global = numbers + 3 * n,
+                                    .bound_global = numbers + 4 * n,
+                                    .class_local = classes,
+                                    .class_global = classes + n};
+        c.c.fingerprint = j->fingerprint;
+        failed = judge_case(&c.c, scratch, tiles, out);
+    }
+    slot_case_free(&c);
+    free(tiles);
+    if (failed) {
+        free(numbers);
+        free(classes);
+        memset(out, 0, sizeof *out);
+        return -1;
+    }
+    return 0;
+}
+
+void judgement_detail_free(struct tile_detail *d)
+{
+    if (!d)
+        return;
+    free(d->got);
+    free(d->class_local);
+    memset(d, 0, sizeof *d);
+}

@@ -1,0 +1,170 @@
+/* The verdicts on one trace: filled by the judge queue slot by slot, read by views while it fills. */
+#ifndef VERDICT_JUDGEMENT_H
+#define VERDICT_JUDGEMENT_H
+
+#include "engine/oracle/causes/causes.h"
+#include "engine/trace/trace.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* A place in a run. kv is 0 for channels that exist once per slot. */
+struct place {
+    int slot, kv;
+    enum asc_channel channel;
+};
+
+/* Tiles of S or U that a tensor core's bits were asked of. */
+struct exact_tiles {
+    uint64_t judged;            /* tiles that hold anything */
+    uint64_t n;                 /* of these: judged by bits */
+    uint64_t off;               /* elements of those that are off */
+    uint64_t unequal;           /* elements summed in another way, within its bound: struct verdict */
+    uint64_t unequal_tiles;     /* where these are */
+    struct place first_unequal; /* slot -1: none */
+};
+
+/* One stage over all judged slots. */
+enum mark {
+    MARK_UNKNOWN, /* nothing of it is judged (yet) */
+    MARK_OK,
+    MARK_BAD,
+    MARK_UNRECORDED,
+    MARK_PARTIAL /* what was written is right, but the run ended before all of it was */
+};
+
+struct stage_summary {
+    enum mark local, global;
+    uint64_t elements; /* judged locally */
+    uint64_t judged_global;
+    uint64_t unwritten; /* of a run that ended early: elements it never came to write; not in `elements` */
+    uint64_t bad_local, bad_global;
+    uint64_t missing_local;   /* of bad_local: never written */
+    uint64_t begins_local;    /* of bad_local: in the kv tile that its state visited first, made of what it begins at */
+    struct place first_local; /* first bad tile in execution order; slot -1: none */
+    struct exact_tiles exact;
+};
+
+/* Where an invariant of the softmax state is broken first (states.h). */
+struct state_break {
+    int slot, kv, row; /* slot -1: nowhere, as far as was looked */
+    unsigned broken;   /* set of 1u << enum invariant (engine/oracle/nonfinite/invariants.h) */
+};
+
+struct run_onset;
+
+struct masks;
+
+struct finding {
+    enum asc_channel channel; /* the culprit stage */
+    struct place first;       /* its first bad tile, and the element there */
+    int row, col;
+    enum cause cause;               /* CAUSE_NONE: no known cause */
+    struct cause_evidence evidence; /* of the named cause; zeros for none */
+    enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
+    int n_also;
+    int event; /* 1 + index of the event that explains what no cause does (trace_info); 0: none */
+    bool loop; /* tiles were left out: nothing is wrong with the channel, which is the first that should be there */
+    char detail[96]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
+    char text[256];  /* one line for the user, without the place */
+};
+
+#define MAX_FINDINGS (ASC_CHANNELS + 1)
+
+/* What the verdicts of the slots judged so far add up to. */
+struct summary {
+    struct stage_summary stage[ASC_CHANNELS];
+    /* first_unvisited, where there is one; else the first bad tile of all (local), slot by slot in execution order.
+       slot -1: none */
+    struct place first;
+    /* set of 1u << enum asc_channel: stages with local faults; and of CULPRIT_LOOP (scenario.h), where tiles were left
+       out */
+    unsigned culprits;
+    /* kv tiles that hold something for some row and that the kernel left out: no stage's fault, but the loop's. */
+    uint64_t unvisited;
+    struct place first_unvisited; /* slot -1: none */
+    /* Stages off globally with no local fault at or before them and no tile left out: a bound or a declaration is
+       wrong. */
+    unsigned suspicious;
+};
+
+struct judgement {
+    int n_slots, kv_tiles;
+    struct tile_verdicts *tiles;     /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
+    uint8_t *outcomes;               /* owned, [n_slots][ASC_CHANNELS][kv_tiles] (outcome.h); filled with the slots */
+    atomic_uchar *slot_done;         /* owned, [n_slots]; acquire before reading tiles of that slot */
+    atomic_int n_done;               /* slots judged */
+    int run_incomplete;              /* the run did not end well: missing values may be its doing */
+    struct fingerprint *fingerprint; /* owned: which tensor core the run used; set before the first slot is judged */
+    struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
+    /* Below: the session's own thread writes them. */
+    struct summary summary;
+    bool no_summary;                       /* memory ran out when it was added up last: the run is unjudged */
+    struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
+    int n_findings;
+    int complete; /* every slot is judged and every culprit's causes are tested */
+    struct state_break state_break;
+    struct run_onset *onset; /* owned: where NaN and infinity begin (onset.h); NULL: nowhere, or not known yet */
+};
+
+int judgement_new(const struct trace *t, struct judgement **out);
+void judgement_free(struct judgement *j);
+/* Finds out which tensor core the run used, from a sample of its slots; before that, and without it, bounds decide. */
+int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch);
+/* Judges one slot. Thread-safe for different slots. */
+int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
+/* Adds up the slots done so far. -1 without memory: *out is no summary then. */
+int judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out);
+/* Settles what the causes of the culprits (a set of 1u << enum asc_channel) are tested with. -1 without memory. */
+int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
+                   struct cause_plan *plan);
+/* Adds what one slot says about every cause of the culprits. Thread-safe for different evidence. -1 without memory. */
+int judgement_collect(const struct judgement *j, const struct trace *t, const struct cause_plan *plan, int slot,
+                      struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
+/* A finding for every culprit of a summary of all slots, from the evidence of all slots; returns how many, -1 without
+   memory. */
+int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                   const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
+                   struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS]);
+/* The event between this channel's probe and the one before it that explains what is wrong there (reports.h). */
+const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                                          bool unreal);
+/* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
+int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
+                     struct judge_scratch *scratch, struct tile_detail *out);
+void judgement_detail_free(struct tile_detail *d);
+
+const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place);
+int judgement_any(const struct judgement *j); /* 1: something is judged; a run of which nothing is, is not clean */
+int judgement_slot_done(const struct judgement *j, int slot);
+/* 1 if the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count. */
+int judgement_tile_bad(const struct judgement *j, struct place place, int global);
+/* 1 if the kernel should have come to this kv tile and, in a run that completed, did not. Of a channel that exists once
+   per slot: it came to no kv tile of the slot, and wrote nothing of this. */
+int judgement_tile_unvisited(const struct judgement *j, struct place place);
+/* The next kv tile that was left out, from *at (slot and kv; begin with zeros) on, and the rows of the q tile that
+   should see it; moves *at behind it. 0: there is none. */
+struct left_out {
+    struct place place;
+    int first_row, last_row;
+};
+int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out);
+
+/* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then
+   kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many, -1 where
+   memory ran out. places: [kv_tiles * ASC_CHANNELS]. */
+int judgement_sequence(const struct trace *t, int slot, struct place *places);
+struct expect;
+/* 1 if the scenario's [expect] is met (a scenario that expects nothing expects a clean run); why: one line that says
+ * what was expected and what was found. */
+int judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
+                    size_t why_bytes);
+/* The same in parts: the stage (first channel, culprits; of a run that should be clean that it is), the tile (place of
+   the first bad one, line of the event), the finding (causes, kinds of events, what stopped it). */
+enum expect_part { PART_NOT_STATED, PART_RIGHT, PART_WRONG };
+struct expect_parts {
+    enum expect_part stage, tile, finding;
+};
+void judgement_parts(const struct judgement *j, const struct trace *t, const struct expect *expect,
+                     struct expect_parts *out);
+
+#endif

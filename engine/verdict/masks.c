@@ -1,0 +1,185 @@
+#include "engine/verdict/masks.h"
+
+#include "engine/verdict/case.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int masks_new(const struct trace *t, struct masks **out)
+{
+    struct masks *m = calloc(1, sizeof *m);
+    *out = NULL;
+    if (!m)
+        return -1;
+    m->n_slots = t->layout.n_slots;
+    m->kv_tiles = t->layout.kv_tiles;
+    m->source = calloc((size_t)m->n_slots + 1, sizeof *m->source);
+    m->counts = calloc((size_t)m->n_slots * (size_t)m->kv_tiles + 1, sizeof *m->counts);
+    m->wrong = calloc((size_t)m->n_slots + 1, sizeof(struct mask_tile *));
+    if (!m->source || !m->counts || !m->wrong) {
+        masks_free(m);
+        return -1;
+    }
+    *out = m;
+    return 0;
+}
+
+static void free_tiles(struct mask_tile *tiles, int kv_tiles)
+{
+    for (int kv = 0; tiles && kv < kv_tiles; kv++)
+        mask_tile_free(&tiles[kv]);
+    free(tiles);
+}
+
+void masks_free(struct masks *m)
+{
+    if (!m)
+        return;
+    for (int slot = 0; m->wrong && slot < m->n_slots; slot++)
+        free_tiles(m->wrong[slot], m->kv_tiles);
+    free(m->wrong);
+    free(m->counts);
+    free(m->source);
+    free(m);
+}
+
+int masks_slot(struct masks *m, const struct oracle_case *c, int slot, struct judge_scratch *scratch)
+{
+    struct mask_counts *counts = m->counts + (size_t)slot * (size_t)m->kv_tiles;
+    struct mask_tile *tiles = calloc((size_t)m->kv_tiles + 1, sizeof *tiles);
+    uint64_t wrong = 0;
+    int failed = !tiles;
+    for (int kv = 0; kv < m->kv_tiles && !failed; kv++) {
+        failed = mask_tile_new(c, &tiles[kv]) != 0 || mask_read(c, scratch, kv, &tiles[kv]) != 0;
+        counts[kv] = tiles[kv].counts;
+        wrong += mask_wrong(&counts[kv]);
+    }
+    m->source[slot] = (uint8_t)mask_source(c);
+    if (failed || !wrong) {
+        free_tiles(tiles, m->kv_tiles);
+        tiles = NULL;
+    }
+    m->wrong[slot] = tiles;
+    return failed ? -1 : 0;
+}
+
+/* Calls `take` for every slot with a wrong bit. */
+static int each_wrong(const struct masks *m, const struct trace *t,
+                      void (*take)(const struct oracle_case *c, const struct mask_tile *tiles, struct mask_plan *plan,
+                                   struct mask_evidence *evidence),
+                      struct mask_plan *plan, struct mask_evidence *evidence)
+{
+    for (int slot = 0; slot < m->n_slots; slot++) {
+        struct slot_case c;
+        if (!m->wrong[slot])
+            continue;
+        if (slot_case_make(t, slot, &c) != 0)
+            return -1;
+        take(&c.c, m->wrong[slot], plan, evidence);
+        slot_case_free(&c);
+    }
+    return 0;
+}
+
+static void take_votes(const struct oracle_case *c, const struct mask_tile *tiles, struct mask_plan *plan,
+                       struct mask_evidence *evidence)
+{
+    (void)evidence;
+    mask_vote(c, tiles, plan);
+}
+
+static void take_evidence(const struct oracle_case *c, const struct mask_tile *tiles, struct mask_plan *plan,
+                          struct mask_evidence *evidence)
+{
+    mask_collect(c, tiles, plan, evidence);
+}
+
+int masks_find(struct masks *m, const struct trace *t)
+{
+    struct mask_evidence evidence[MASK_SHIFTS] = {{0}};
+    struct mask_plan *plan = calloc(1, sizeof *plan);
+    int failed = !plan || each_wrong(m, t, take_votes, plan, NULL) != 0;
+    if (!failed) {
+        mask_plan_close(plan);
+        failed = each_wrong(m, t, take_evidence, plan, evidence);
+    }
+    for (int i = 0; i < MASK_SHIFTS && !failed; i++)
+        if (mask_named(&evidence[i]))
+            m->name[m->n_names++] = (struct mask_name){(enum mask_shift)i, plan->by[i], evidence[i]};
+    free(plan);
+    if (!failed)
+        atomic_store_explicit(&m->named, 1, memory_order_release);
+    return failed ? -1 : 0;
+}
+
+const struct mask_counts *masks_tile(const struct masks *m, int slot, int kv)
+{
+    return &m->counts[(size_t)slot * (size_t)m->kv_tiles + (size_t)kv];
+}
+
+enum mask_source masks_total(const struct masks *m, struct mask_counts *out)
+{
+    enum mask_source source = MASK_NOT_KNOWN;
+    *out = (struct mask_counts){0};
+    for (int slot = 0; slot < m->n_slots; slot++) {
+        if (m->source[slot] == MASK_NOT_KNOWN)
+            continue;
+        source = (enum mask_source)m->source[slot];
+        for (int kv = 0; kv < m->kv_tiles; kv++)
+            mask_add(out, masks_tile(m, slot, kv));
+    }
+    return source;
+}
+
+void mask_name_words(const struct mask_name *name, char *out, size_t bytes)
+{
+    const int n = abs(name->by);
+    if (name->by && mask_shift_moves(name->shift))
+        snprintf(out, bytes, "%s, by %d key%s to the %s", mask_shift_sentence(name->shift), n, n == 1 ? "" : "s",
+                 name->by > 0 ? "right" : "left");
+    else
+        snprintf(out, bytes, "%s", mask_shift_sentence(name->shift));
+}
+
+void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes)
+{
+    size_t used = (size_t)snprintf(out, bytes, "%s",
+                                   p->causal == ASC_CAUSAL_TOP_LEFT       ? "causal, top left"
+                                   : p->causal == ASC_CAUSAL_BOTTOM_RIGHT ? "causal, bottom right"
+                                                                          : "");
+    if (p->window_left >= 0)
+        used += (size_t)snprintf(out + used, bytes - used, "%swindow %d to the left", used ? ", " : "", p->window_left);
+    if (p->window_right >= 0 && p->causal == ASC_CAUSAL_NONE)
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s%d to the right", used ? ", " : "",
+                                 p->window_left >= 0 ? "" : "window ", p->window_right);
+    if (!used)
+        snprintf(out, bytes, "every key");
+}
+
+void masks_words(const struct masks *m, char *out, size_t bytes)
+{
+    struct mask_counts n;
+    if (masks_total(m, &n) == MASK_NOT_KNOWN) {
+        snprintf(out, bytes, "not known: neither S with its mask nor P is recorded");
+        return;
+    }
+    if (!mask_wrong(&n)) {
+        snprintf(out, bytes, "as wanted%s", n.unknown ? ", as far as it is known" : "");
+        return;
+    }
+    size_t used = 0;
+    if (n.only_applied)
+        used = (size_t)snprintf(out, bytes, "%llu wrongly seen%s", (unsigned long long)n.only_applied,
+                                n.only_wanted ? ", " : "");
+    if (n.only_wanted)
+        used += (size_t)snprintf(out + used, bytes - used, "%llu wrongly hidden", (unsigned long long)n.only_wanted);
+    if (!atomic_load_explicit(&m->named, memory_order_acquire))
+        return;
+    if (!m->n_names)
+        snprintf(out + used, bytes - used, ": no known shift");
+    for (int i = 0; i < m->n_names && used < bytes; i++) {
+        char words[128];
+        mask_name_words(&m->name[i], words, sizeof words);
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s", i ? "; " : ": ", words);
+    }
+}

@@ -1,0 +1,263 @@
+#include "engine/verdict/onset.h"
+
+#include "engine/verdict/case.h"
+#include "engine/verdict/reports.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int counts_unreal(const struct verdict *v)
+{
+    return v->count[CLASS_NAN] > 0 || v->count[CLASS_INF] > 0;
+}
+
+int run_onset_wanted(const struct judgement *j, int slot)
+{
+    for (int kv = 0; kv < j->kv_tiles; kv++)
+        for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+            const struct tile_verdicts *v = judgement_tile(j, (struct place){slot, kv, (enum asc_channel)ch});
+            if (counts_unreal(&v->local) || counts_unreal(&v->global))
+                return 1;
+        }
+    return 0;
+}
+
+int run_onset_new(const struct trace *t, struct run_onset **out)
+{
+    struct run_onset *o = calloc(1, sizeof *o);
+    *out = o;
+    if (!o)
+        return -1;
+    o->heads = t->problem.batch * t->problem.heads;
+    o->of_heads = calloc((size_t)o->heads * ASC_CHANNELS, sizeof *o->of_heads);
+    o->first = calloc(RUN_ROOTS_KEPT, sizeof *o->first);
+    if (o->of_heads && o->first)
+        return 0;
+    run_onset_free(o);
+    *out = NULL;
+    return -1;
+}
+
+void run_onset_free(struct run_onset *o)
+{
+    if (!o)
+        return;
+    free(o->of_heads);
+    free(o->first);
+    free(o);
+}
+
+static int comes_before(const struct run_root *a, const struct run_root *b)
+{
+    return a->slot != b->slot ? a->slot < b->slot : a->index < b->index;
+}
+
+/* Slots come in any order: what is kept does not depend on it. */
+static void insert(struct run_onset *o, const struct run_root *root)
+{
+    int at = o->n;
+    while (at > 0 && comes_before(root, &o->first[at - 1]))
+        at--;
+    if (at >= RUN_ROOTS_KEPT)
+        return;
+    o->n += o->n < RUN_ROOTS_KEPT;
+    memmove(&o->first[at + 1], &o->first[at], (size_t)(o->n - at - 1) * sizeof *o->first);
+    o->first[at] = *root;
+}
+
+void run_onset_add(struct run_onset *o, const struct trace *t, int slot, const struct onset *found)
+{
+    const int32_t *place = trace_slot_place(t, slot);
+    uint64_t *head = o->of_heads + (ptrdiff_t)(place[0] * t->problem.heads + place[1]) * ASC_CHANNELS;
+    int kept[ASC_CHANNELS] = {0};
+    o->roots += found->roots;
+    o->outputs += found->outputs;
+    for (int r = 0; r < RULE_COUNT; r++)
+        o->of_rule[r] += found->of_rule[r];
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        o->of_stage[ch] += found->of_stage[ch];
+        head[ch] += found->of_stage[ch];
+    }
+    for (int i = 0; i < found->n; i++)
+        if (kept[found->first[i].channel]++ < RUN_ROOTS_PER_STAGE)
+            insert(o, &(struct run_root){slot, i, found->first[i]});
+}
+
+int onset_of_slot(const struct trace *t, int slot, struct judge_scratch *scratch, struct onset *out)
+{
+    struct slot_case c;
+    if (slot_case_make(t, slot, &c) != 0)
+        return -1;
+    const int failed = onset_case(&c.c, scratch, out);
+    slot_case_free(&c);
+    return failed;
+}
+
+const struct run_root *run_onset_first(const struct run_onset *o)
+{
+    for (int i = 0; o && i < o->n; i++)
+        if (o->first[i].root.rule != RULE_MASKED)
+            return &o->first[i];
+    return NULL;
+}
+
+int run_onset_at(const struct run_onset *o, struct place place, int row)
+{
+    int at = -1;
+    for (int i = 0; o && i < o->n; i++) {
+        const struct run_root *r = &o->first[i];
+        const int same = r->slot == place.slot && r->root.channel == place.channel &&
+                         (!channel_per_kv(place.channel) || r->root.kv == place.kv);
+        if (same && r->root.row == row)
+            return i;
+        if (same && at < 0)
+            at = i;
+    }
+    return at;
+}
+
+const char *onset_value_word(double value)
+{
+    return isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf";
+}
+
+void onset_place_words(const struct trace *t, const struct run_root *r, char out[ONSET_WORDS_BYTES])
+{
+    const int32_t *at = trace_slot_place(t, r->slot);
+    char batch[16] = "", kv[16] = "";
+    if (t->problem.batch > 1)
+        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
+    if (channel_per_kv(r->root.channel))
+        snprintf(kv, sizeof kv, " k%d", r->root.kv);
+    snprintf(out, ONSET_WORDS_BYTES, "%s %sh%d q%d%s [%d, %d]", channel_label(r->root.channel), batch, (int)at[1],
+             (int)at[2], kv, r->root.row, r->root.col);
+}
+
+void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
+{
+    char kv[32] = "";
+    if (r->reached > 0) {
+        snprintf(out, ONSET_WORDS_BYTES, "it reached %llu element%s of O in %d row%s", (unsigned long long)r->reached,
+                 r->reached == 1 ? "" : "s", r->reached_rows, r->reached_rows == 1 ? "" : "s");
+        return;
+    }
+    if (channel_per_kv(r->last))
+        snprintf(kv, sizeof kv, " at kv tile %d", r->last_kv);
+    snprintf(out, ONSET_WORDS_BYTES, "it came as far as %s%s, to no element of O", channel_label(r->last), kv);
+}
+
+/* What says more of such an element than its rule. Memory that nobody wrote has a reason of its own. */
+static const struct trace_event *event_of(const struct judgement *j, const struct trace *t, enum rule rule,
+                                          enum asc_channel ch)
+{
+    const struct trace_event *e = NULL;
+    if (rule == RULE_UNKNOWN || rule == RULE_UNWRITTEN)
+        e = judgement_event(j, t, ch, rule == RULE_UNKNOWN);
+    const int kind = e ? event_from_name(e->kind) : -1;
+    return rule == RULE_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALISED ? e : NULL;
+}
+
+void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
+                        char out[ONSET_WORDS_BYTES])
+{
+    enum cause cause = CAUSE_NONE;
+    for (int i = 0; r->rule == RULE_UNKNOWN && i < j->n_findings; i++)
+        if (j->findings[i].channel == r->channel && !j->findings[i].loop)
+            cause = j->findings[i].cause;
+    const struct trace_event *event = cause == CAUSE_NONE ? event_of(j, t, r->rule, r->channel) : NULL;
+    if (event)
+        event_reason(event, out, ONSET_WORDS_BYTES);
+    else
+        snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : rule_sentence(r->rule));
+}
+
+void onset_words(const struct judgement *j, const struct trace *t, const struct run_root *r,
+                 char out[ONSET_WORDS_BYTES])
+{
+    char place[ONSET_WORDS_BYTES], chain[ONSET_WORDS_BYTES], reason[ONSET_WORDS_BYTES];
+    onset_place_words(t, r, place);
+    onset_chain_words(&r->root, chain);
+    onset_reason_words(j, t, &r->root, reason);
+    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %.130s; %.96s", onset_value_word(r->root.value), place,
+             reason, chain);
+}
+
+void onset_path_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int ch = 0; ch < ASC_CHANNELS && used < ONSET_WORDS_BYTES; ch++) {
+        const struct onset_hop *hop = &r->chain[ch];
+        char kv[32] = "";
+        if (!hop->elements)
+            continue;
+        if (channel_per_kv((enum asc_channel)ch))
+            snprintf(kv, sizeof kv, hop->last_kv != hop->first_kv ? " k%d-%d" : " k%d", hop->first_kv, hop->last_kv);
+        used += (size_t)snprintf(out + used, ONSET_WORDS_BYTES - used, "%s%s%s (%u)", used ? " → " : "",
+                                 channel_label((enum asc_channel)ch), kv, hop->elements);
+    }
+}
+
+void onset_keys_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
+{
+    out[0] = '\0';
+    if (r->keys_so_far == 0)
+        snprintf(out, ONSET_WORDS_BYTES, "row %d has seen no key%s: the mask hides every one", r->row,
+                 channel_per_kv(r->channel) ? " so far" : " at all");
+    else if (r->keys == 0)
+        snprintf(out, ONSET_WORDS_BYTES, "row %d sees no key of this tile, %d before it", r->row, r->keys_so_far);
+}
+
+int onset_factors(const struct trace *t, const struct run_root *r, enum asc_channel ch, double *out)
+{
+    const struct onset_root *root = &r->root;
+    const int has_score = root->known & 1u << OPERAND_S && isfinite(root->operand[OPERAND_S]);
+    struct slot_case c;
+    if (root->channel != asc_s && !(root->channel == asc_p && has_score))
+        return 0;
+    if (slot_case_make(t, r->slot, &c) != 0)
+        return 0;
+    for (int d = 0; d < c.c.head_dim; d++)
+        out[d] = ch == asc_q ? onset_factor(&c.c, asc_q, 0, root->row, d)
+                             : onset_factor(&c.c, asc_k, root->kv, root->col, d);
+    const int n = c.c.head_dim;
+    slot_case_free(&c);
+    return n;
+}
+
+/* V's padding is seen by what it makes of U. */
+static int is_padding(const struct finding *f, const struct onset_root *r)
+{
+    return f->channel == asc_v && r->channel == asc_u && r->rule == RULE_ZERO_TIMES_INF;
+}
+
+void onset_tell(const struct judgement *j, const struct trace *t, const struct run_onset *o, struct finding *findings,
+                int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct finding *f = &findings[i];
+        char *unknown = strstr(f->text, "no known cause"), reason[ONSET_WORDS_BYTES];
+        const struct run_root *root = NULL;
+        const struct trace_event *event = NULL;
+        for (int k = 0; o && k < o->n && !root && !event; k++) {
+            const struct onset_root *it = &o->first[k].root;
+            if (it->rule == RULE_MASKED || (it->channel != f->channel && !is_padding(f, it)))
+                continue;
+            event = event_of(j, t, it->rule, f->channel);
+            root = it->rule != RULE_UNKNOWN || event ? &o->first[k] : NULL;
+        }
+        if (!root || !unknown || f->cause != CAUSE_NONE)
+            continue;
+        const size_t used = (size_t)(unknown - f->text);
+        snprintf(reason, sizeof reason, "as %s", rule_sentence(root->root.rule));
+        if (event)
+            event_reason(event, reason, sizeof reason);
+        f->event = event ? 1 + (int)(event - t->info.events) : 0;
+        if (is_padding(f, &root->root))
+            snprintf(unknown, sizeof f->text - used,
+                     "its padding is no number, which makes U NaN, the weights being 0");
+        else
+            snprintf(unknown, sizeof f->text - used, "%s begins here, %s", onset_value_word(root->root.value), reason);
+    }
+}

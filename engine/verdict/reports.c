@@ -1,0 +1,219 @@
+#include "engine/verdict/reports.h"
+
+#include <stdio.h>
+#include <string.h>
+
+size_t reports_count(const struct trace *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->info.n_events; i++)
+        n += event_is_mistake(t->info.events[i].kind) != 0;
+    return n;
+}
+
+int reports_placed(const struct trace *t)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (event_is_mistake(t->info.events[i].kind) && t->info.events[i].q_tile >= 0)
+            return 1;
+    return 0;
+}
+
+const struct trace_event *reports_first(const struct trace *t)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (event_is_mistake(t->info.events[i].kind))
+            return &t->info.events[i];
+    return NULL;
+}
+
+const struct trace_event *reports_at(const struct trace *t, const int32_t place[3], int kv)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (event_is_mistake(t->info.events[i].kind) && event_is_at(&t->info.events[i], place, kv))
+            return &t->info.events[i];
+    return NULL;
+}
+
+const struct trace_event *reports_shown(const struct trace *t, const int32_t place[3], int kv)
+{
+    const struct trace_event *e = reports_at(t, place, kv);
+    if (!e)
+        e = reports_first(t);
+    return e || !t->info.n_events ? e : &t->info.events[0];
+}
+
+/* How many events are of the i-th one's kind, where it is the first of them; else 0. */
+static size_t count_kind(const struct trace *t, size_t i)
+{
+    const struct trace_event *events = t->info.events;
+    size_t n = 0;
+    for (size_t k = 0; k < t->info.n_events; k++) {
+        const int same = strcmp(events[k].kind, events[i].kind) == 0;
+        if (same && k < i)
+            return 0;
+        n += same != 0;
+    }
+    return n;
+}
+
+void reports_words(const struct trace *t, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < t->info.n_events && used < bytes; i++) {
+        const size_t n = event_is_mistake(t->info.events[i].kind) ? count_kind(t, i) : 0;
+        if (n)
+            used +=
+                (size_t)snprintf(out + used, bytes - used, "%s%s (%zu)", used ? ", " : "", t->info.events[i].kind, n);
+    }
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static struct event_place call_of(const char *file, int line, const struct trace_stack *stack)
+{
+    const struct trace_frame *body = stack->n ? &stack->at[stack->n - 1] : NULL;
+    return body ? (struct event_place){body->file, body->line} : (struct event_place){file, line};
+}
+
+struct event_place event_call(const struct trace_event *e)
+{
+    return call_of(e->file, e->line, &e->stack);
+}
+
+struct event_place event_other_call(const struct trace_event *e)
+{
+    return call_of(e->other_file, e->other_line, &e->other_stack);
+}
+
+/* "attn.cu:112", of a function that it calls "attn.cu:40 in copy_async, called at attn.cu:112". */
+static void place_words(const struct event_place *call, const char *file, int line, const struct trace_stack *stack,
+                        char *out, size_t bytes)
+{
+    const char *function = stack->n ? stack->at[0].function : "";
+    if (stack->n)
+        snprintf(out, bytes, "%s:%d%s%s, called at %s:%d", file, line, function[0] ? " in " : "", function, call->file,
+                 call->line);
+    else
+        snprintf(out, bytes, "%s:%d", file, line);
+}
+
+void event_lines(const struct trace_event *e, int short_names, char *out, size_t bytes)
+{
+    const struct event_place call = event_call(e), other = event_other_call(e);
+    char here[700], there[700];
+    out[0] = '\0';
+    if (e->line <= 0)
+        return;
+    const int elsewhere = strcmp(call.file, other.file) != 0;
+    int same = !elsewhere && call.line == other.line;
+    if (short_names) {
+        snprintf(here, sizeof here, "%s:%d", base_name(call.file), call.line);
+        snprintf(there, sizeof there, " and %s:%d", elsewhere ? base_name(other.file) : "", other.line);
+    } else {
+        place_words(&call, e->file, e->line, &e->stack, here, sizeof here);
+        const int used = snprintf(there, sizeof there, "%s and ", e->stack.n ? "," : "");
+        if (e->stack.n || e->other_stack.n || elsewhere)
+            place_words(&other, e->other_file, e->other_line, &e->other_stack, there + used,
+                        sizeof there - (size_t)used);
+        else
+            snprintf(there + used, sizeof there - (size_t)used, ":%d", e->other_line);
+        same = same && e->line == e->other_line && strcmp(e->file, e->other_file) == 0;
+    }
+    snprintf(out, bytes, "%s%s", here, e->other_line <= 0 || same ? "" : there);
+}
+
+/* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. */
+static bool between_probes(const struct trace *t, enum asc_channel ch, struct event_place at)
+{
+    const struct trace_site *own = trace_site(t, ch);
+    int before = 0;
+    if (!own || at.line <= 0 || at.line > own->line || strcmp(at.file, own->file) != 0)
+        return false;
+    for (size_t i = 0; i < t->info.n_sites; i++) {
+        const struct trace_site *site = &t->info.sites[i];
+        if (site->line < own->line && site->line > before && strcmp(site->file, own->file) == 0)
+            before = site->line;
+    }
+    return before > 0 && at.line > before;
+}
+
+static bool is_of_numbers(const char *kind)
+{
+    const int k = event_from_name(kind);
+    return k == EVENT_FP_INVALID || k == EVENT_FP_DIVIDE || k == EVENT_FP_OVERFLOW;
+}
+
+/* Of one kind at one line the first is listed, wherever it was: it speaks for others, unless it is counted. */
+static bool was_there(const struct trace *t, const struct trace_event *e, bool (*in_slot)(const void *ctx, int slot),
+                      const void *ctx)
+{
+    if (is_of_numbers(e->kind) || e->times > 1 || e->batch < 0 || e->head < 0 || e->q_tile < 0)
+        return true;
+    if (e->batch >= t->problem.batch || e->head >= t->problem.heads || e->q_tile >= t->layout.q_tiles)
+        return false;
+    const int slot = trace_slot(t, e->batch, e->head, e->q_tile);
+    return slot >= 0 && in_slot(ctx, slot);
+}
+
+/* A thread returned before its copy of what this channel is, or is made of: that may have been issued far ahead, and
+   what is there instead was there before. */
+static bool is_its_copy(const struct trace_event *e, enum asc_channel ch)
+{
+    static const char *const arrays[ASC_CHANNELS][2] = {
+        [asc_q] = {"Q"}, [asc_k] = {"K"}, [asc_v] = {"V"}, [asc_s] = {"Q", "K"}, [asc_u] = {"V"}};
+    char from[16];
+    bool is = false;
+    for (int i = 0; i < 2 && arrays[ch][i] && strcmp(e->kind, event_name(EVENT_NEVER_WAITED)) == 0; i++) {
+        snprintf(from, sizeof from, " from %s ", arrays[ch][i]);
+        is |= strstr(e->text, from) != NULL;
+    }
+    return is;
+}
+
+void event_reason(const struct trace_event *e, char *out, size_t bytes)
+{
+    char lines[160];
+    event_lines(e, 1, lines, sizeof lines);
+    if (e->line <= 0) /* all of it up to what follows from it */
+        snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ":"), e->text);
+    else if (strcmp(e->kind, event_name(EVENT_NEVER_WAITED)) == 0)
+        snprintf(out, bytes, "its cp.async is not waited for, %s", lines);
+    else if (strcmp(e->kind, event_name(EVENT_UNINITIALISED)) == 0)
+        snprintf(out, bytes, "it is made of memory that nobody wrote, read at %s", lines);
+    else
+        snprintf(out, bytes, "%s between its operands and its probe, %s", e->kind, lines);
+}
+
+const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
+                                          bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal)
+{
+    const struct trace_event *best = NULL;
+    for (size_t i = 0; i < t->info.n_events; i++) {
+        const struct trace_event *e = &t->info.events[i];
+        const bool mistake = event_is_mistake(e->kind);
+        /* It has no line: the values of a whole q tile are nobody's. */
+        if (strcmp(e->kind, event_name(EVENT_TWO_RECORDERS)) == 0 && was_there(t, e, in_slot, ctx))
+            return e;
+        if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
+            !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) || is_its_copy(e, ch)))
+            continue;
+        const bool best_mistake = best && event_is_mistake(best->kind);
+        if (!best || (mistake && !best_mistake) ||
+            (mistake == best_mistake && event_call(e).line < event_call(best).line))
+            best = e;
+    }
+    return best;
+}
+
+int event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
+{
+    if (e->batch != place[0] || e->head != place[1] || e->q_tile != place[2])
+        return 0;
+    return kv < 0 || e->kv_tile < 0 || e->kv_tile == kv;
+}

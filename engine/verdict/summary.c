@@ -1,0 +1,205 @@
+/* What the verdicts add up to: a mark per stage, the first bad tile, the culprits. */
+#include "engine/verdict/judgement.h"
+
+#include "engine/oracle/schedule.h"
+#include "engine/scenario/scenario.h"
+#include "engine/verdict/case.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Those that were judged. */
+static uint64_t elements(const struct verdict *v)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < CLASS_COUNT; i++)
+        n += v->count[i];
+    return n;
+}
+
+static int missing_at(const struct judgement *j, struct place place)
+{
+    const struct verdict *v = &judgement_tile(j, place)->local;
+    return !v->visited && v->count[CLASS_MISSING] > 0;
+}
+
+/* 1 if the kernel came to no kv tile of a slot that has some. */
+static int slot_left_out(const struct judgement *j, int slot)
+{
+    int missing = 0;
+    for (int i = 0; i < j->kv_tiles * ASC_CHANNELS; i++) {
+        const struct place place = {slot, i / ASC_CHANNELS, (enum asc_channel)(i % ASC_CHANNELS)};
+        if (!channel_per_kv(place.channel))
+            continue;
+        if (judgement_tile(j, place)->local.visited)
+            return 0;
+        missing |= missing_at(j, place);
+    }
+    return missing;
+}
+
+/* 1 if the kernel never came to this tile: nothing of it is there. */
+static int never_came(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    if (channel_per_kv(place.channel))
+        return !v->visited;
+    return v->count[CLASS_MISSING] > 0 && v->count[CLASS_MISSING] == elements(v) && slot_left_out(j, place.slot);
+}
+
+/* Elements nobody wrote because the run ended early, or because the kernel never came to this tile: not the stage's
+   fault. */
+static uint64_t excused(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    return j->run_incomplete || never_came(j, place, v) ? v->count[CLASS_MISSING] : 0;
+}
+
+static uint64_t bad_elements(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    return verdict_bad(v) - excused(j, place, v);
+}
+
+int judgement_tile_bad(const struct judgement *j, struct place place, int global)
+{
+    const struct tile_verdicts *v = judgement_tile(j, place);
+    return bad_elements(j, place, global ? &v->global : &v->local) > 0;
+}
+
+int judgement_tile_unvisited(const struct judgement *j, struct place place)
+{
+    const struct verdict *v = &judgement_tile(j, place)->local;
+    return !j->run_incomplete && v->count[CLASS_MISSING] > 0 && never_came(j, place, v);
+}
+
+int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out)
+{
+    for (; at->slot < j->n_slots; at->slot++, at->kv = 0) {
+        for (; at->kv < j->kv_tiles; at->kv++) {
+            int found = 0;
+            for (int ch = 0; ch < ASC_CHANNELS && !found; ch++) {
+                out->place = (struct place){at->slot, at->kv, (enum asc_channel)ch};
+                found = channel_per_kv(out->place.channel) && judgement_tile_unvisited(j, out->place);
+            }
+            if (!found)
+                continue;
+            struct slot_case c;
+            out->first_row = out->last_row = -1;
+            if (slot_case_make(t, at->slot, &c) == 0) {
+                for (int r = 0; r < c.c.in_q.rows; r++)
+                    if (schedule_hidden(&c.c, r, at->kv) < schedule_visible(&c.c, r, at->kv)) {
+                        out->first_row = out->first_row < 0 ? r : out->first_row;
+                        out->last_row = r;
+                    }
+                slot_case_free(&c);
+            }
+            at->kv++;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static enum mark mark_of(int recorded, uint64_t judged, uint64_t bad, uint64_t unwritten)
+{
+    if (!recorded)
+        return MARK_UNRECORDED;
+    if (bad)
+        return MARK_BAD;
+    if (!judged)
+        return MARK_UNKNOWN;
+    return unwritten ? MARK_PARTIAL : MARK_OK;
+}
+
+static int same_tile(struct place a, struct place b)
+{
+    return a.slot == b.slot && a.kv == b.kv;
+}
+
+static void add_exact(struct exact_tiles *exact, struct place place, const struct verdict *v)
+{
+    if (!v->visited || v->masked || !v->judged)
+        return;
+    exact->judged++;
+    if (!v->exact)
+        return;
+    exact->n++;
+    exact->off += v->count[CLASS_OFF];
+    exact->unequal += v->unequal;
+    exact->unequal_tiles += v->unequal > 0;
+    if (v->unequal && exact->first_unequal.slot < 0)
+        exact->first_unequal = place;
+}
+
+/* begins: it is the kv tile that its state visited first. */
+static void add_place(const struct judgement *j, struct place place, bool begins, struct summary *out,
+                      struct place *last_unvisited)
+{
+    const struct tile_verdicts *v = judgement_tile(j, place);
+    struct stage_summary *stage = &out->stage[place.channel];
+    const uint64_t bad = bad_elements(j, place, &v->local);
+    stage->elements += elements(&v->local) - excused(j, place, &v->local);
+    stage->unwritten += excused(j, place, &v->local);
+    stage->bad_local += bad;
+    stage->begins_local += begins ? bad : 0;
+    stage->missing_local += v->local.count[CLASS_MISSING] - excused(j, place, &v->local);
+    stage->bad_global += bad_elements(j, place, &v->global);
+    stage->judged_global += elements(&v->global) - excused(j, place, &v->global);
+    add_exact(&stage->exact, place, &v->local);
+    if (bad && stage->first_local.slot < 0)
+        stage->first_local = place;
+    if (bad && out->first.slot < 0)
+        out->first = place;
+    /* A tile counts once, however many of its channels are recorded. */
+    if (channel_per_kv(place.channel) && judgement_tile_unvisited(j, place) && !same_tile(*last_unvisited, place)) {
+        *last_unvisited = place;
+        out->unvisited++;
+        if (out->first_unvisited.slot < 0)
+            out->first_unvisited = place;
+    }
+}
+
+int judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out)
+{
+    int failed = 0;
+    memset(out, 0, sizeof *out);
+    struct place last_unvisited = {.slot = -1};
+    out->first.slot = out->first_unvisited.slot = -1;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = -1;
+
+    struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
+    int *begun = calloc((size_t)j->kv_tiles, sizeof *begun); /* by states: the kv tile visited first, -1: none yet */
+    failed = !places || !begun;
+    for (int slot = 0; slot < j->n_slots && !failed; slot++) {
+        if (!judgement_slot_done(j, slot))
+            continue;
+        const int n = judgement_sequence(t, slot, places);
+        failed = n < 0;
+        memset(begun, -1, (size_t)j->kv_tiles * sizeof *begun);
+        for (int i = 0; i < n; i++) {
+            const int state = asc_state_of(&t->plan, j->kv_tiles, places[i].kv);
+            const bool per_kv = channel_per_kv(places[i].channel);
+            if (per_kv && begun[state] < 0)
+                begun[state] = places[i].kv;
+            add_place(j, places[i], per_kv && begun[state] == places[i].kv, out, &last_unvisited);
+        }
+    }
+    free(places);
+    free(begun);
+    if (failed)
+        return -1;
+    if (out->unvisited) { /* what is wrong in other tiles may be its doing, it is nobody's */
+        out->first = out->first_unvisited;
+        out->culprits = 1u << CULPRIT_LOOP;
+    }
+
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        struct stage_summary *stage = &out->stage[ch];
+        int recorded = trace_has(t, ch);
+        stage->local = mark_of(recorded, stage->elements, stage->bad_local, stage->unwritten);
+        stage->global = mark_of(recorded, stage->judged_global, stage->bad_global, stage->unwritten);
+        if (stage->bad_local)
+            out->culprits |= 1u << ch;
+        else if (stage->bad_global && !out->culprits)
+            out->suspicious |= 1u << ch;
+    }
+    return 0;
+}

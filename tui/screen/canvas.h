@@ -1,0 +1,52 @@
+/* A grid of cells that views draw into; the terminal, text and SVG outputs are made from it. No curses here. */
+#ifndef SCREEN_CANVAS_H
+#define SCREEN_CANVAS_H
+
+#include "engine/base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* STYLE(id, foreground, background, attributes) in styles.def: what a thing means, not how it looks. */
+enum style {
+#define STYLE(id, fg, bg, attrs) id,
+#include "tui/screen/styles.def"
+#undef STYLE
+    STYLE_COUNT
+};
+
+struct cell {
+    uint32_t code; /* Unicode; 0: the right half of the wide character before it (only users' text has any) */
+    uint8_t style;
+};
+
+struct hits;
+
+struct canvas {
+    int cols, rows;
+    struct cell *cells; /* owned, [rows][cols] */
+    int ascii;          /* 1: drawn text is folded to ASCII (glyphs.def) */
+    bool no_memory;     /* there was none to show all of it */
+    struct hits *hits;  /* borrowed: where drawing notes what a click means; NULL: nobody asks */
+};
+
+struct rect {
+    int row, col, rows, cols;
+};
+
+int canvas_init(struct canvas *c, int cols, int rows, int ascii);
+void canvas_free(struct canvas *c);
+void canvas_clear(struct canvas *c);
+/* Writes UTF-8 text at (row, col) of the rectangle, clipped to it; returns the columns used. */
+int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8);
+int canvas_printf(struct canvas *c, struct rect area, int row, int col, enum style style, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+void canvas_fill(struct canvas *c, struct rect area, enum style style, const char *glyph);
+/* The same, but a text without room ends with a sign that it goes on. */
+int canvas_put_cut(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8);
+int text_columns(const char *utf8); /* columns a text takes */
+/* The canvas as text: a line per row, trailing spaces removed. */
+int canvas_write_text(const struct canvas *c, FILE *out);
+
+#endif

@@ -1,0 +1,22 @@
+/* Where the panels of the first screen lie: a pure function of the screen's size. */
+#ifndef VIEWS_LAYOUT_H
+#define VIEWS_LAYOUT_H
+
+#include "tui/screen/canvas.h"
+
+#define SCREEN_MIN_COLS 80
+#define SCREEN_MIN_ROWS 24
+
+/* Panels never overlap and never leave the screen. A panel without room has rows 0. */
+struct screen_layout {
+    int roomy; /* 1: matrix, cursor panel and facts beside the strip; 0: the compact screen */
+    struct rect header, strip, facts, finding;
+    struct rect map, state, tile, element, source, legend;
+    struct rect top_rule, state_rule, element_rule, source_rule, divider, bottom_rule, keys;
+};
+
+/* split: the column between left and right, as near as both sides keep what they need; 0: by the screen's size.
+   0, or -1 where the screen is smaller than SCREEN_MIN_COLS x SCREEN_MIN_ROWS; *out is then all zero. */
+int screen_layout(int cols, int rows, int split, struct screen_layout *out);
+
+#endif

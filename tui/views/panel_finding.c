@@ -1,0 +1,350 @@
+/* The two rows that answer first: what is wrong, and what happened during the run. */
+#include "tui/views/panels.h"
+
+#include "engine/run/lost.h"
+#include "engine/verdict/exactness.h"
+#include "engine/verdict/reports.h"
+#include "engine/verdict/undeclared.h"
+#include "tui/screen/text_flow.h"
+#include "tui/views/view_text.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WORDS_BYTES 640 /* an event's kind and text */
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/* The finding's own line, or a shorter one of the same facts: first without the count, then without what rounding
+   explains. */
+static void finding_words(const struct finding *f, int cols, char *out, size_t bytes)
+{
+    const struct cause_evidence *e = &f->evidence;
+    const char *label = channel_label(f->channel);
+    snprintf(out, bytes, "%s", f->text);
+    if (text_columns(out) <= cols || f->cause == CAUSE_NONE)
+        return;
+    const double share = percent(e->explained, e->elements);
+    snprintf(out, bytes, "%s = %s explains %.4g%% (rounding %.2g%%): %s", label, cause_formula(f->cause), share,
+             percent(e->rounding, e->elements), cause_sentence(f->cause));
+    if (text_columns(out) > cols)
+        snprintf(out, bytes, "%s = %s explains %.4g%%: %s", label, cause_formula(f->cause), share,
+                 cause_sentence(f->cause));
+}
+
+/* "v2b_scalar.cu:143" */
+static void site_words(const struct session *s, enum asc_channel ch, char *out, size_t bytes)
+{
+    const struct trace_site *site = s->trace ? trace_site(s->trace, ch) : NULL;
+    out[0] = '\0';
+    if (site)
+        snprintf(out, bytes, "%s:%d", path_base(site->file), site->line);
+}
+
+/* ", 7 more: L log" behind a place, or "" */
+static void add_more(size_t more, char *out, size_t bytes)
+{
+    const size_t used = strlen(out);
+    if (more)
+        snprintf(out + used, bytes - used, "%s%zu more: L log", used ? ", " : "", more);
+}
+
+/* Words on the left, cut where they have to be, and a place at the right end. */
+static void row_draw(struct canvas *c, struct rect area, int row, enum style style, const char *words,
+                     const char *where)
+{
+    const int where_cols = text_columns(where);
+    const struct rect left = {area.row, area.col, area.rows, area.cols - (where_cols ? where_cols + 1 : 0)};
+    canvas_put_cut(c, left, row, 0, style, words);
+    text_right(c, area, row, STYLE_STRONG, where);
+}
+
+static void first_bad_draw(const struct session *s, struct canvas *c, struct rect area, int row, const char *so_far,
+                           const char *where)
+{
+    const struct summary *summary = &s->judgement->summary;
+    char place[64], culprits[64], words[192];
+    if (summary->unvisited) {
+        tile_words(s, summary->first, place, sizeof place);
+        snprintf(words, sizeof words, "first left out%s %s", so_far, place);
+    } else if (summary->first.slot >= 0) {
+        place_words(s, summary->first, place, sizeof place);
+        culprit_words(summary->culprits, culprits, sizeof culprits);
+        snprintf(words, sizeof words, "first bad%s %s   culprit %s", so_far, place, culprits);
+    } else {
+        return;
+    }
+    row_draw(c, area, row, STYLE_TEXT, words, where);
+}
+
+/* The run's first event: "barrier: ...            my.cu:53, 7 more: L log". */
+static void event_draw(const struct session *s, struct canvas *c, struct rect area, int row)
+{
+    const struct trace_event *e = session_event(s);
+    char words[WORDS_BYTES], where[320] = "";
+    snprintf(words, sizeof words, "%s: %.*s", e->kind, (int)strcspn(e->text, "\n"), e->text);
+    event_lines(e, 1, where, sizeof where);
+    add_more(s->trace->info.n_events - 1, where, sizeof where);
+    row_draw(c, area, row, STYLE_WARNING, words, where);
+}
+
+/* ", 12 s left", as if the rest went as fast; "" where too little is done to tell. */
+static void left_words(double seconds, double share, char *out, size_t bytes)
+{
+    const double left = share > 0 ? seconds * (1 - share) / share : INFINITY;
+    out[0] = '\0';
+    if (seconds < 1 || share < 0.02 || share >= 1)
+        return;
+    if (left < 90)
+        snprintf(out, bytes, ", %.0f s left", ceil(left));
+    else
+        snprintf(out, bytes, ", %.0f min left", ceil(left / 60));
+}
+
+static void activity_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
+{
+    const double seconds = vs->now > s->activity_since ? vs->now - s->activity_since : 0;
+    int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", s->activity, seconds) + 2;
+    if (s->total > 0) {
+        char left[32];
+        const int bar_cols = col + 44 <= area.cols ? 20 : 0; /* the numbers say it as well */
+        const double share = s->done < 0 ? 0 : s->done > s->total ? 1 : s->done / s->total;
+        const int filled = (int)lround(share * bar_cols);
+        for (int i = 0; i < bar_cols; i++)
+            canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
+        left_words(seconds, share, left, sizeof left);
+        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  (x stops)", s->done,
+                      s->total, left);
+    } else {
+        canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
+    }
+    if (!s->judgement)
+        return;
+    if (s->phase != PHASE_JUDGING)
+        canvas_put(c, area, 1, 0, STYLE_DIM, "what is shown is the run before this one");
+    else if (session_event(s))
+        event_draw(s, c, area, 1);
+    else
+        first_bad_draw(s, c, area, 1, " so far", "");
+}
+
+static void error_draw_rows(const struct session *s, struct canvas *c, struct rect area)
+{
+    char words[700], title[64];
+    if (session_failed_to_show(s)) { /* the panels give way to the whole text */
+        error_title(s, title, sizeof title);
+        if (s->trace) {
+            canvas_printf(c, area, 1, 0, STYLE_TEXT, "E shows all of it; what is shown is run %d", s->run_number);
+            snprintf(words, sizeof words, "%s: %s%s%.*s", title, s->err.where, s->err.where[0] ? ": " : "",
+                     (int)strcspn(s->err.message, "\n"), s->err.message);
+            canvas_put_cut(c, area, 0, 0, STYLE_BAD, words);
+            return;
+        }
+        canvas_printf(c, area, 0, 0, STYLE_BAD, "%s%s", title,
+                      s->err.code == ERR_CANCELLED ? ": nothing is recorded" : ": nothing was run");
+        return;
+    }
+    /* The verdict says that it is the run's error. */
+    const char *where = path_base(s->err.where);
+    snprintf(words, sizeof words, "%s%s%.*s", where, *where ? ": " : "", (int)strcspn(s->err.message, "\n"),
+             s->err.message);
+    const int used = flow_fit(c, area, STYLE_BAD, words, "L log");
+    const struct trace_event *e = session_event(s);
+    if (used >= area.rows)
+        return;
+    if (e && !strstr(s->err.message, e->text))
+        event_draw(s, c, area, used);
+    else
+        first_bad_draw(s, c, area, used, " of what was recorded", "");
+}
+
+/* "S bit-equal to h100; U bit-equal to h100" */
+static void exactness_draw(const struct session *s, struct canvas *c, struct rect area, int row)
+{
+    char words[256], line[640] = "";
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
+        const size_t used = strlen(line);
+        if (words[0])
+            snprintf(line + used, sizeof line - used, "%s%s %s", used ? "; " : "", channel_label(ch), words);
+    }
+    canvas_put_cut(c, area, row, 0, STYLE_TEXT, line);
+}
+
+/* What the first stage that lost values lost. */
+static int any_lost(const struct trace *t, char out[LOST_WORDS_BYTES])
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (mistyped_words(t, (enum asc_channel)ch, out) || dropped_words(t, (enum asc_channel)ch, out))
+            return 1;
+    return 0;
+}
+
+/* Right values do not make a run clean: what was reported, and the first of it with all the room there is. */
+static void reports_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    const struct trace_event *e = session_event(s);
+    char kinds[256], words[WORDS_BYTES], where[640];
+    reports_words(s->trace, kinds, sizeof kinds);
+    snprintf(words, sizeof words, "values right, reported: %s", kinds);
+    event_lines(e, 1, where, sizeof where);
+    add_more(s->trace->info.n_events - 1, where, sizeof where);
+    row_draw(c, area, 0, STYLE_BAD, words, where);
+    snprintf(words, sizeof words, "%s: %.*s", e->kind, (int)strcspn(e->text, "\n"), e->text);
+    canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
+}
+
+/* Why the run came to no end, as far as its trace says; NULL: it did. */
+static const char *ended_by(const struct trace *t)
+{
+    return t && strcmp(t->info.status, "complete") != 0 && t->info.status_text[0] ? t->info.status_text : NULL;
+}
+
+static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    if (s->judgement->complete && !s->judgement->summary.suspicious && reports_first(s->trace)) {
+        reports_draw(s, c, area);
+        return;
+    }
+    const struct summary *summary = &s->judgement->summary;
+    const char *ended = ended_by(s->trace);
+    const int row = ended != NULL;
+    uint64_t elements = 0;
+    unsigned unknown = 0;
+    char list[64], words[192], lost[LOST_WORDS_BYTES];
+    if (ended)
+        row_draw(c, area, 0, STYLE_BAD, ended, "");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        elements += summary->stage[ch].elements;
+        if (summary->stage[ch].local == MARK_UNKNOWN)
+            unknown |= 1u << ch;
+    }
+    if (summary->unvisited) {
+        snprintf(words, sizeof words, "%llu kv tiles that rows should see were never visited",
+                 (unsigned long long)summary->unvisited);
+        canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
+    } else if (summary->culprits) {
+        stage_list(summary->culprits, list, sizeof list);
+        snprintf(words, sizeof words, "%s: outside the bound", list);
+        canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
+    } else if (summary->suspicious) {
+        stage_list(summary->suspicious, list, sizeof list);
+        snprintf(words, sizeof words, "%s: off by the truth, while every local check passes", list);
+        canvas_put_cut(c, area, row, 0, STYLE_WARNING, words);
+    } else if (s->judgement->complete && elements > 0) {
+        const int complete = strcmp(s->trace->info.status, "complete") == 0;
+        int col = canvas_printf(c, area, row, 0, complete ? STYLE_OK : STYLE_WARNING,
+                                "%s is within its bound: %llu elements judged",
+                                complete ? "every recorded stage" : "what was recorded", (unsigned long long)elements);
+        stage_list(unknown, list, sizeof list);
+        snprintf(words, sizeof words, ", not judged: %s", list);
+        if (unknown)
+            canvas_put_cut(c, area, row, col, STYLE_WARNING, words);
+    } else {
+        canvas_put(c, area, row, 0, STYLE_WARNING, "nothing is judged");
+    }
+    if (ended)
+        return;
+    if (session_event(s))
+        event_draw(s, c, area, 1);
+    else if (any_lost(s->trace, lost))
+        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, lost);
+    else if (summary->suspicious && !summary->culprits)
+        canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
+    else if (!summary->culprits && undeclared_words(s->trace, 0, words))
+        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
+    else if (!summary->culprits)
+        exactness_draw(s, c, area, 1);
+    else
+        first_bad_draw(s, c, area, 1, "", "");
+}
+
+/* A finding in one row, its probe's line at the end if asked for. */
+static void finding_row_draw(const struct session *s, struct canvas *c, struct rect area, int row,
+                             const struct finding *f, const char *where)
+{
+    char words[sizeof f->text + LOST_WORDS_BYTES];
+    const int where_cols = text_columns(where);
+    int used = 0;
+    if (!f->loop && mistyped_words(s->trace, f->channel, words)) { /* then that is why it was never written */
+        used = (int)strlen(words);
+        used += snprintf(words + used, sizeof words - (size_t)used, "; ");
+    }
+    finding_words(f, area.cols - (where_cols ? where_cols + 1 : 0) - used, words + used, sizeof words - (size_t)used);
+    row_draw(c, area, row, STYLE_BAD, words, where);
+}
+
+/* The second row in the order of need: what happened during the run, another culprit, where it begins. */
+static void findings_draw(const struct session *s, struct canvas *c, struct rect area, int roomy)
+{
+    const struct judgement *j = s->judgement;
+    const struct trace_event *event = session_event(s);
+    char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
+    struct rect text = area;
+    const int dropped = !event && dropped_words(s->trace, s->finding->channel, lost);
+    if (roomy) {
+        const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
+        canvas_put(c, area, 1, 0, STYLE_STRONG,
+                   event                ? "EVENT"
+                   : ended_by(s->trace) ? "ENDED"
+                   : dropped            ? "LOST"
+                   : j->n_findings > 1  ? "FINDING"
+                                        : "");
+        text.col += lead;
+        text.cols -= lead;
+    }
+    site_words(s, s->finding->channel, site, sizeof site);
+    const int with_place = !roomy && !event && !ended_by(s->trace) && j->n_findings < 2;
+    finding_row_draw(s, c, text, 0, s->finding, with_place ? "" : site);
+    if (event) {
+        event_draw(s, c, text, 1);
+    } else if (ended_by(s->trace)) {
+        row_draw(c, text, 1, STYLE_WARNING, ended_by(s->trace), "");
+    } else if (dropped) {
+        place[0] = '\0';
+        add_more((size_t)j->n_findings - 1, place, sizeof place);
+        row_draw(c, text, 1, STYLE_WARNING, lost, place);
+    } else if (j->n_findings > 1) {
+        site_words(s, j->findings[1].channel, site, sizeof site);
+        add_more((size_t)j->n_findings - 2, site, sizeof site);
+        finding_row_draw(s, c, text, 1, &j->findings[1], site);
+    } else if (!roomy) {
+        first_bad_draw(s, c, area, 1, "", site);
+    } else if (s->finding->n_also > 0) {
+        const enum cause also = s->finding->also[0];
+        snprintf(words, sizeof words, "as well explained by %s: %s", cause_formula(also), cause_sentence(also));
+        site[0] = '\0';
+        add_more((size_t)s->finding->n_also - 1, site, sizeof site);
+        row_draw(c, text, 1, STYLE_TEXT, words, site);
+    }
+}
+
+/* What the isolated run shows takes the finding's place. */
+static void isolation_draw(const struct isolation_result *r, struct canvas *c, struct rect area)
+{
+    char line[256];
+    isolation_line(r, line, sizeof line);
+    const int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "isolated %s: ", r->asked->name);
+    canvas_put_cut(c, area, 0, col, r->after->culprits ? STYLE_BAD : STYLE_OK, line);
+    canvas_put(c, area, 1, 0, STYLE_DIM, "the marks above are the isolated run's; r runs the kernel as it is");
+}
+
+void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs)
+{
+    struct isolation_result isolated;
+    if (s->phase == PHASE_BUILDING || s->phase == PHASE_RUNNING || s->phase == PHASE_JUDGING)
+        activity_draw(s, c, area, vs);
+    else if (s->phase == PHASE_FAILED)
+        error_draw_rows(s, c, area);
+    else if (!s->judgement)
+        canvas_put(c, area, 0, 0, STYLE_TEXT, "no run yet: press r");
+    else if (session_isolated(s, &isolated))
+        isolation_draw(&isolated, c, area);
+    else if (s->finding)
+        findings_draw(s, c, area, roomy);
+    else
+        quiet_draw(s, c, area);
+}

@@ -1,0 +1,109 @@
+/* The last two lines of every view: what the last command said, and the keys. */
+#include "tui/views/panels.h"
+
+#include "tui/keys/actions.h"
+#include "tui/screen/hits.h"
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    enum view_id view;
+    enum action action;
+    const char *text;
+} hints[] = {
+#define HINT(view, action, text) {view, action, text},
+#include "tui/keys/hints.def"
+#undef HINT
+};
+
+#define HINT_BYTES 64
+
+/* "n/N bad": keys before the last blank, what they do after it. Where the user has chosen other keys, the action's
+   first. */
+static const char *hint_words(const char *hint, enum action action, char out[HINT_BYTES])
+{
+    const char *what = strrchr(hint, ' '), *keys = action_text(action)->keys;
+    hint += *hint == '!';
+    if (!what || !action_rebound(action))
+        snprintf(out, HINT_BYTES, "%s", hint);
+    else if (*keys)
+        snprintf(out, HINT_BYTES, "%.*s%s", (int)strcspn(keys, " "), keys, what);
+    else
+        out[0] = '\0';
+    return out;
+}
+
+static int hint_draw(struct canvas *c, struct rect area, int col, const char *hint, enum action action)
+{
+    const char *what = strrchr(hint, ' ');
+    int used = canvas_printf(c, area, 0, col, STYLE_KEY, "%.*s", what ? (int)(what - hint) : 0, hint);
+    used += canvas_put(c, area, 0, col + used, STYLE_TEXT, what ? what : hint);
+    if (what && !memchr(hint, ' ', (size_t)(what - hint))) /* several keys are several actions */
+        hit_add(c, area, (struct rect){0, col, 1, used}, HIT_ACTION, 0, (int)action, 0);
+    return used;
+}
+
+/* A line in the making; hints that have no room are left out, the help has them all. */
+struct key_line {
+    struct canvas *canvas;
+    struct rect area;
+    int col, full;
+};
+
+static void add(struct key_line *line, const char *hint, enum action action)
+{
+    char words[HINT_BYTES];
+    if (!hint[0] || hint[0] == '!' || line->full || !hint_words(hint, action, words)[0])
+        return;
+    line->full = line->col + text_columns(words) > line->area.cols;
+    if (!line->full)
+        line->col += hint_draw(line->canvas, line->area, line->col, words, action) + 2;
+}
+
+void keys_draw(struct canvas *c, struct rect area, enum view_id view)
+{
+    int last = area.cols, own = 0;
+    for (int a = ACTION_COUNT; a-- > 0;) {
+        const char *hint = action_text(a)->hint;
+        char words[HINT_BYTES];
+        if (hint[0] != '!' || !hint_words(hint, a, words)[0])
+            continue;
+        last -= text_columns(words);
+        hint_draw(c, area, last, words, a);
+        last -= 2;
+    }
+    struct key_line line = {c, {area.row, area.col, 1, last}, 0, 0};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        if (hints[i].view != view)
+            continue;
+        own = 1;
+        add(&line, hints[i].text[0] ? hints[i].text : action_text(hints[i].action)->hint, hints[i].action);
+    }
+    for (int a = 0; a < ACTION_COUNT && !own; a++)
+        add(&line, action_text(a)->hint, a);
+}
+
+const char *message_words(const struct session *s, char *room, size_t bytes, enum style *style)
+{
+    const int sense = change_sense(&s->change);
+    *style = STYLE_WARNING;
+    if (s->message[0])
+        return s->message;
+    change_words(&s->change, room, bytes);
+    *style = sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_DIM;
+    return room;
+}
+
+void message_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    char words[256];
+    enum style style;
+    const char *text = message_words(s, words, sizeof words, &style);
+    rule_draw(c, area, NULL, NULL);
+    if (!text[0])
+        return;
+    const struct rect room = {area.row, area.col, 1, area.cols - 2};
+    canvas_put(c, area, 0, 1, STYLE_RULE, " ");
+    const int used = canvas_put_cut(c, room, 0, 2, style, text);
+    canvas_put(c, area, 0, 2 + used, STYLE_RULE, " ");
+}

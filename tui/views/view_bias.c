@@ -1,0 +1,248 @@
+/* Biased rounding: a line for each stage, then the cursor's stage in the cursor's head over the kv steps, with curves
+   that have error bars. */
+#include "engine/session/rounding_look.h"
+
+#include "tui/screen/text_flow.h"
+#include "tui/views/panels.h"
+#include "tui/views/view_text.h"
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    LABEL_COL = 2,
+    VERDICT_COL = 8,
+    EVIDENCE_COL = 22,
+    WORDS_COL = 34,
+    SIZE_COL = 19,
+    PLOT_COL = 37,
+    DRIFT_COLS = 15, /* of a number with its error */
+    TABLE_ROWS = 3   /* rule, heads, titles */
+};
+
+static enum style style_of(enum rounding_state state)
+{
+    return state == ROUNDING_FOUND          ? STYLE_BAD
+           : state == ROUNDING_NONE         ? STYLE_OK
+           : state == ROUNDING_INCONCLUSIVE ? STYLE_WARNING
+                                            : STYLE_DIM;
+}
+
+static const char *glyph_of(enum rounding_state state)
+{
+    return state == ROUNDING_FOUND ? "✗" : state == ROUNDING_NONE ? "·" : state == ROUNDING_INCONCLUSIVE ? "?" : "░";
+}
+
+static int head_of_cursor(const struct session *s)
+{
+    return s->cursor.batch * s->trace->problem.heads + s->cursor.head;
+}
+
+/* Without evidence there is more room for why. */
+static int words_col(const struct rounding_cell *cell)
+{
+    return rounding_evidence_name(cell->evidence)[0] ? WORDS_COL : EVIDENCE_COL;
+}
+
+static int stages_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
+{
+    int row = 0;
+    for (int ch = 0; ch < ASC_CHANNELS && row < area.rows; ch++) {
+        const struct rounding_cell *cell = rounding_stage(b, (enum asc_channel)ch);
+        char words[256];
+        if (cell->state == ROUNDING_UNRECORDED)
+            continue;
+        const int here = (int)s->cursor.channel == ch;
+        const enum style style = here ? STYLE_STRONG : STYLE_TEXT;
+        rounding_words((enum asc_channel)ch, cell, words, sizeof words);
+        canvas_put(c, area, row, 0, STYLE_CURSOR, here ? "▶" : " ");
+        canvas_put(c, area, row, LABEL_COL, style, channel_label((enum asc_channel)ch));
+        canvas_put(c, area, row, VERDICT_COL, style_of(cell->state), rounding_state_word(cell->state));
+        canvas_put(c, area, row, EVIDENCE_COL, style, rounding_evidence_name(cell->evidence));
+        canvas_put_cut(c, area, row++, words_col(cell), style, words);
+    }
+    return row;
+}
+
+/* The words of the cursor's stage in full, where its line has no room for them. Returns the lines used. */
+static int words_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
+{
+    const struct rounding_cell *cell = rounding_stage(b, s->cursor.channel);
+    struct text_flow f = {.canvas = c, .area = area};
+    char words[256];
+    rounding_words(s->cursor.channel, cell, words, sizeof words);
+    if (cell->state == ROUNDING_UNRECORDED || words_col(cell) + text_columns(words) <= area.cols)
+        return 0;
+    flow_put(&f, STYLE_STRONG, words);
+    return f.line;
+}
+
+/* A number with its error. */
+struct measured {
+    double mean, error; /* NaN: not known */
+};
+
+static struct measured size_of(const struct rounding_cell *cell)
+{
+    if (!isnan(cell->size))
+        return (struct measured){cell->size, cell->error};
+    if (cell->elements && cell->barred == ROUNDING_CLEAR && cell->fit.state == CLUSTERED_FITTED)
+        return (struct measured){cell->fit.intercept, cell->fit.error};
+    return (struct measured){NAN, NAN};
+}
+
+/* In units of 2^-24. */
+static struct measured drift_of(const struct rounding *b, enum rounding_curve curve, int head, int kv)
+{
+    const struct rounding_drift *d = rounding_drift(b, curve, head, kv);
+    return (struct measured){rounding_drift_mean(d) * 0x1p24, rounding_drift_error(d) * 0x1p24};
+}
+
+static void measured_words(struct measured x, char *out, size_t bytes)
+{
+    if (isnan(x.mean))
+        snprintf(out, bytes, "–");
+    else if (isnan(x.error))
+        snprintf(out, bytes, "%+.3g", x.mean);
+    else if (fabs(x.mean) >= 100)
+        snprintf(out, bytes, "%+.0f ±%.0f", x.mean, x.error);
+    else
+        snprintf(out, bytes, "%+.3g ±%.1g", x.mean, x.error);
+}
+
+/* What the curve shows: the stage's own estimate at each step, or where it has none, a drift. */
+static struct measured plotted(const struct rounding *b, enum asc_channel ch, int head, int kv, int drift)
+{
+    return drift ? drift_of(b, ch == asc_o ? ROUNDING_OUTPUT : ROUNDING_SUM, head, kv)
+                 : size_of(rounding_cell(b, ch, head, kv));
+}
+
+static int has_size(const struct rounding *b, enum asc_channel ch, int head)
+{
+    for (int kv = 0; channel_per_kv(ch) && kv < b->kv_tiles; kv++)
+        if (!isnan(size_of(rounding_cell(b, ch, head, kv)).mean))
+            return 1;
+    return 0;
+}
+
+/* One point of a curve that runs down the screen: zero in the middle, the error as a bar. */
+static void point_draw(struct canvas *c, struct rect area, struct measured x, double most, enum style style)
+{
+    const int middle = area.cols / 2;
+    canvas_put(c, area, 0, middle, STYLE_RULE, "│");
+    if (isnan(x.mean) || !(most > 0))
+        return;
+    const double error = isnan(x.error) ? 0 : x.error, unit = middle / most;
+    const int from = (int)lround((x.mean - error) * unit), to = (int)lround((x.mean + error) * unit);
+    for (int at = from; at <= to; at++)
+        if (middle + at >= 0 && middle + at < area.cols)
+            canvas_put(c, area, 0, middle + at, style, "─");
+    const int at = middle + (int)lround(x.mean * unit);
+    canvas_put(c, area, 0, at < 0 ? 0 : at >= area.cols ? area.cols - 1 : at, style, "█");
+}
+
+static void heads_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
+{
+    const int room = area.cols - LABEL_COL - 8, here = head_of_cursor(s);
+    const int first = window_first(here, room, b->heads);
+    canvas_put(c, area, 0, 0, STYLE_DIM, "heads");
+    for (int i = 0; i < room && first + i < b->heads; i++) {
+        const struct rounding_cell *cell = rounding_cell(b, s->cursor.channel, first + i, b->kv_tiles);
+        canvas_put(c, area, 0, 8 + i, first + i == here ? STYLE_CURSOR : style_of(cell->state), glyph_of(cell->state));
+    }
+}
+
+static void steps_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
+{
+    const enum asc_channel ch = s->cursor.channel;
+    const int head = head_of_cursor(s), n = b->kv_tiles, drift = !has_size(b, ch, head);
+    const int plot_cols = area.cols - PLOT_COL - 2 * DRIFT_COLS - 1;
+    const struct rect plot = {area.row, area.col + PLOT_COL, 1, plot_cols > 0 ? plot_cols : 0};
+    const int visible = area.rows - 1, first = window_first(s->cursor.kv_tile, visible, n);
+    double most = 0;
+    char words[64];
+    for (int kv = 0; kv < n; kv++) {
+        const struct measured x = plotted(b, ch, head, kv, drift);
+        if (!isnan(x.mean))
+            most = fmax(most, fabs(x.mean) + (isnan(x.error) ? 0 : x.error));
+    }
+    canvas_put(c, area, 0, 0, STYLE_DIM, "kv");
+    canvas_put(c, area, 0, 5, STYLE_DIM, "verdict");
+    canvas_printf(c, area, 0, SIZE_COL, STYLE_DIM, "%s", rounding_unit(ch, rounding_cell(b, ch, head, n)));
+    snprintf(words, sizeof words, "%s±%.2g", !drift ? "" : ch == asc_o ? "u / l: " : "m + ln l: ", most);
+    canvas_put_cut(c, (struct rect){area.row, plot.col, 1, plot.cols}, 0, 0, STYLE_DIM, most > 0 ? words : "");
+    canvas_put(c, area, 0, area.cols - 2 * DRIFT_COLS, STYLE_DIM, "m + ln l");
+    canvas_put(c, area, 0, area.cols - DRIFT_COLS, STYLE_DIM, "u / l, 2⁻²⁴");
+    for (int i = 0; i < visible && first + i < n; i++) {
+        const int kv = first + i, row = 1 + i;
+        const struct rounding_cell *cell = rounding_cell(b, ch, head, channel_per_kv(ch) ? kv : n);
+        const enum style style = kv == s->cursor.kv_tile ? STYLE_STRONG : STYLE_TEXT;
+        canvas_printf(c, area, row, 0, style, "%d", kv);
+        if (channel_per_kv(ch) || i == 0) { /* what exists once per q tile has one verdict */
+            canvas_put(c, area, row, 5, style_of(cell->state), rounding_state_word(cell->state));
+            measured_words(size_of(cell), words, sizeof words);
+            canvas_put(c, area, row, SIZE_COL, style, words);
+        }
+        point_draw(c, (struct rect){area.row + row, plot.col, 1, plot.cols}, plotted(b, ch, head, kv, drift), most,
+                   style_of(drift ? ROUNDING_UNRECORDED : cell->state));
+        for (int curve = 0; curve < ROUNDING_CURVES; curve++) {
+            measured_words(drift_of(b, (enum rounding_curve)curve, head, kv), words, sizeof words);
+            canvas_put(c, area, row, area.cols - (ROUNDING_CURVES - curve) * DRIFT_COLS, style, words);
+        }
+    }
+}
+
+/* How far it is, and what there is to do. */
+static void progress_words(const struct session *s, char *out, size_t bytes)
+{
+    const struct rounding_progress *now = session_rounding(s);
+    out[0] = '\0';
+    if (now && now->activity[0] && now->total)
+        snprintf(out, bytes, "%s: %d of %d heads, x stops", now->activity, now->done, now->total);
+    else if (now && now->activity[0])
+        snprintf(out, bytes, "%s …, x stops", now->activity);
+    else if (now && now->err.code != ERR_NONE)
+        snprintf(out, bytes, "%s", now->err.message);
+    else if (now && now->result && now->result->lost[0])
+        snprintf(out, bytes, "%s", now->result->lost);
+    else if (now && now->result && now->result->negated)
+        snprintf(out, bytes, "with Q and V negated");
+    else if (now && now->result)
+        snprintf(out, bytes, "-: again with Q and V negated");
+}
+
+static void nothing_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    struct text_flow f = {.canvas = c, .area = area};
+    flow_put(&f, STYLE_DIM,
+             !s->trace || !s->judgement  ? "No run yet."
+             : s->isolation.trace        ? "An isolated run is not looked at for bias: ` goes back to the ordinary one."
+             : !trace_complete(s->trace) ? "The run did not come to its end: bias is not looked for."
+             : !s->judgement->complete   ? "Bias is looked for once every tile is judged."
+                                         : "Every recorded q tile is judged once more …");
+}
+
+void view_bias_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    (void)vs;
+    struct rect area = view_body(c->cols, c->rows);
+    const struct rounding *b = session_rounding_result(s);
+    char right[128], title[96];
+    area.col = 1;
+    area.cols -= 2;
+    progress_words(s, right, sizeof right);
+    view_frame_draw(s, c, VIEW_BIAS, "bias", right);
+    if (!b) {
+        nothing_draw(s, c, area);
+        return;
+    }
+    const int used = stages_draw(s, b, c, area);
+    if (area.rows < used + TABLE_ROWS + 1)
+        return;
+    snprintf(title, sizeof title, "%s of batch %d, head %d over kv steps", channel_label(s->cursor.channel),
+             s->cursor.batch, s->cursor.head);
+    rule_draw(c, (struct rect){area.row + used, 0, 1, area.cols + 2}, title, NULL);
+    const struct rect below = {area.row + used + 1, area.col, area.rows - used - 1, area.cols};
+    const int words = words_draw(s, b, c, below);
+    heads_draw(s, b, c, (struct rect){below.row + words, below.col, 1, below.cols});
+    steps_draw(s, b, c, (struct rect){below.row + words + 1, below.col, below.rows - words - 1, below.cols});
+}

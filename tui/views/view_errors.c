@@ -1,0 +1,102 @@
+/* What kept a run from coming about: the compiler's messages, errors first, as a list that the editor is opened from.
+ */
+#include "tui/views/panels.h"
+
+#include "engine/session/error_lines.h"
+#include "tui/screen/hits.h"
+#include "tui/screen/text_flow.h"
+#include "tui/views/view_text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The lines of the session's error; *out is the caller's. 0: there is none, -1: no memory. */
+static int list(const struct session *s, struct error_line **out)
+{
+    const int failed = session_failed_to_show(s);
+    *out = failed ? malloc(sizeof **out * ERROR_LINES_MAX) : NULL;
+    return *out ? error_lines(&s->err, *out) : failed ? -1 : 0;
+}
+
+int errors_view_lines(const struct session *s)
+{
+    struct error_line *lines;
+    const int n = list(s, &lines);
+    free(lines);
+    return n > 0 ? n : 0;
+}
+
+static int selected_line(const struct view_state *vs, int n)
+{
+    return vs->selected >= n ? n - 1 : vs->selected;
+}
+
+int errors_view_place(const struct session *s, const struct view_state *vs, char *file, size_t bytes)
+{
+    struct error_line *lines;
+    const int n = list(s, &lines);
+    const struct error_line *l = n > 0 ? &lines[selected_line(vs, n)] : NULL;
+    const int line = l ? l->line : 0;
+    snprintf(file, bytes, "%s", l ? l->file : "");
+    free(lines);
+    return line;
+}
+
+static enum style style_of(enum error_line_kind kind)
+{
+    switch (kind) {
+    case ERROR_LINE_ERROR:
+        return STYLE_BAD;
+    case ERROR_LINE_WARNING:
+        return STYLE_WARNING;
+    case ERROR_LINE_NOTE:
+        return STYLE_STRONG;
+    case ERROR_LINE_OTHER:
+        break;
+    }
+    return STYLE_TEXT;
+}
+
+/* A line for each but the selected one, which has as many as it takes. */
+static void lines_draw(struct canvas *c, struct rect area, const struct error_line *lines, int n, int selected)
+{
+    char text[1100];
+    const struct rect inner = {area.row, 2, area.rows, area.cols - 3};
+    for (int i = window_first(selected, area.rows - 3, n), row = 0; i < n && row < area.rows; i++) {
+        const struct error_line *l = &lines[i];
+        snprintf(text, sizeof text, "%.*s", (int)(l->length < sizeof text ? l->length : sizeof text - 1), l->text);
+        if (i != selected) {
+            hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
+            canvas_put_cut(c, inner, row++, 0, style_of(l->kind), text);
+            continue;
+        }
+        canvas_put(c, area, row, 0, STYLE_CURSOR, "▶");
+        struct text_flow f = {.canvas = c, .area = {inner.row + row, inner.col, area.rows - row, inner.cols}};
+        flow_put(&f, style_of(l->kind), text);
+        for (int k = 0; k < f.line; k++)
+            hit_add(c, area, (struct rect){row + k, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
+        row += f.line;
+    }
+}
+
+void view_errors_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    struct rect body = view_body(c->cols, c->rows);
+    struct error_line *lines;
+    const int n = list(s, &lines);
+    char title[600], right[64] = "", name[64];
+    snprintf(title, sizeof title, "errors");
+    if (n > 0) {
+        error_title(s, name, sizeof name);
+        snprintf(title, sizeof title, "%s%s%s", name, s->err.where[0] ? ": " : "", s->err.where);
+    }
+    if (n > 0 && s->trace)
+        snprintf(right, sizeof right, "run %d is behind: Esc", s->run_number);
+    view_frame_draw(s, c, VIEW_ERRORS, title, right[0] ? right : NULL);
+    c->no_memory |= n < 0;
+    if (n > 0)
+        lines_draw(c, body, lines, n, selected_line(vs, n));
+    else if (n == 0)
+        canvas_put(c, body, 0, 1, STYLE_DIM, "nothing kept the last run from coming about");
+    free(lines);
+}

@@ -1,0 +1,219 @@
+/* The last runs, and what changed in the kernel's text from one to the next. */
+#include "tui/views/panels.h"
+
+#include "engine/base/units.h"
+#include "engine/study/text_diff.h"
+#include "tui/screen/hits.h"
+#include "tui/screen/text_flow.h"
+#include "tui/views/sign.h"
+#include "tui/views/view_text.h"
+#include <stdio.h>
+#include <string.h>
+
+#define CONTEXT 3 /* equal lines around a change, as diff -u shows them */
+#define STAGES_COL 26
+#define STAGE_COLS 4
+#define LINES_COL (STAGES_COL + STAGE_COLS * ASC_CHANNELS + 1)
+#define NAME_COL (LINES_COL + 10)
+
+int runs_view_start(const struct session *s)
+{
+    const int i = runs_index(&s->runs, s->runs.shown);
+    return i < 0 ? 0 : s->runs.n - 1 - i;
+}
+
+/* The newest run is the first. */
+static int selected_index(const struct session *s, const struct view_state *vs)
+{
+    const int i = s->runs.n - 1 - vs->selected;
+    return i < 0 ? 0 : i >= s->runs.n ? s->runs.n - 1 : i;
+}
+
+int runs_view_number(const struct session *s, const struct view_state *vs)
+{
+    return s->runs.n ? s->runs.at[selected_index(s, vs)].number : 0;
+}
+
+/* "+3 −1"; "": nothing, or nothing to compare with. *no_memory becomes true where there was none to compare with. */
+static void lines_words(const struct run *before, const struct run *run, char *out, size_t bytes, bool *no_memory)
+{
+    struct text_diff d;
+    out[0] = '\0';
+    if (!before)
+        return;
+    if (text_diff_make(before->trace->info.source, run->trace->info.source, 0, &d) != 0) {
+        *no_memory = true;
+        return;
+    }
+    if (d.added || d.removed)
+        snprintf(out, bytes, "+%d −%d", d.added, d.removed);
+    text_diff_free(&d);
+}
+
+static void stages_draw(struct canvas *c, struct rect area, int row, const struct run *run)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const struct stage_summary *stage = &run->judgement->summary.stage[ch];
+        enum style style;
+        const char *text = mark_text(stage->local, &style);
+        if (stage->local == MARK_OK && stage->global == MARK_BAD) {
+            text = sign_glyph(SIGN_UPSTREAM);
+            style = sign_style(SIGN_UPSTREAM);
+        }
+        canvas_put(c, area, row, STAGES_COL + ch * STAGE_COLS, style, text);
+    }
+}
+
+static void row_draw(const struct session *s, struct canvas *c, struct rect area, int row, int i, int selected)
+{
+    const struct run *run = &s->runs.at[i];
+    const struct rect cut = {area.row, area.col, area.rows, STAGES_COL - 1};
+    char lines[32], when[16] = "";
+    struct tm at;
+    if (localtime_r(&run->at, &at))
+        strftime(when, sizeof when, "%H:%M:%S", &at);
+    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, s->runs.n - 1 - i, 0, 0);
+    canvas_put(c, area, row, 0, STYLE_CURSOR, selected ? "▶" : " ");
+    canvas_put(c, area, row, 1, STYLE_STRONG, run->number == s->runs.shown ? "◆" : " ");
+    canvas_printf(c, area, row, 3, selected ? STYLE_STRONG : STYLE_TEXT, "%3d  %s", run->number, when);
+    const char *word = run->judgement->complete ? run_verdict_word(run->trace, run->judgement) : "judging";
+    const int bad = strcmp(word, "CLEAN") != 0;
+    canvas_put_cut(c, cut, row, 17, bad ? STYLE_BAD : STYLE_OK, word);
+    stages_draw(c, area, row, run);
+    lines_words(runs_before(&s->runs, run), run, lines, sizeof lines, &c->no_memory);
+    canvas_put(c, area, row, LINES_COL, STYLE_TEXT, lines);
+    if (run->name[0] && area.cols > NAME_COL + 10)
+        canvas_put_cut(c, area, row, NAME_COL, STYLE_STRONG, run->name);
+}
+
+static void diff_flow(const struct run *before, const struct run *run, struct text_flow *f)
+{
+    struct text_diff d;
+    char line[1100];
+    if (text_diff_make(before->trace->info.source, run->trace->info.source, CONTEXT, &d) != 0) {
+        if (f->canvas)
+            f->canvas->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < d.n; i++) {
+        const struct diff_line *l = &d.lines[i];
+        const int number = l->op == '-' ? l->before : l->now;
+        size_t used = (size_t)snprintf(line, sizeof line, "%5d %c ", number, l->op);
+        if (l->op == '@') {
+            flow_put(f, STYLE_DIM, "    …");
+            continue;
+        }
+        for (size_t k = 0; k < l->length && used + 5 < sizeof line; k++)
+            if (l->text[k] == '\t')
+                used += (size_t)snprintf(line + used, sizeof line - used, "    ");
+            else if (l->text[k] != '\r')
+                line[used++] = l->text[k];
+        line[used] = '\0';
+        flow_put(f, l->op == '+' ? STYLE_OK : l->op == '-' ? STYLE_BAD : STYLE_TEXT, line);
+    }
+    text_diff_free(&d);
+}
+
+/* What the list has no room for, of one run. */
+static void detail_flow(const struct session *s, const struct run *run, struct text_flow *f)
+{
+    const struct run *before = runs_before(&s->runs, run);
+    char words[700], line[800], lines[32];
+    struct change change;
+    flow_put(f, STYLE_TEXT, run->title);
+    if (run->saved[0]) {
+        snprintf(line, sizeof line, "saved as %s", run->saved);
+        flow_put(f, STYLE_TEXT, line);
+    }
+    change_find(before, run, &change);
+    change_words(&change, words, sizeof words);
+    const int sense = change_sense(&change);
+    if (words[0])
+        flow_put(f, sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_TEXT, words);
+    lines_words(before, run, lines, sizeof lines, &f->canvas->no_memory);
+    if (before && !lines[0])
+        flow_put(f, STYLE_DIM, "the kernel's text is that of the run before");
+    else if (before)
+        diff_flow(before, run, f);
+}
+
+/* The runs that are gone, and what the others take. */
+static void title_words(const struct session *s, char *out, size_t bytes)
+{
+    uint64_t all = 0;
+    char taken[32], room[32];
+    for (int i = 0; i < s->runs.n; i++)
+        all += run_bytes(&s->runs.at[i]);
+    units_bytes(all, taken, sizeof taken);
+    units_bytes(s->scenario.capture.mem_bytes, room, sizeof room);
+    if (s->has_scenario)
+        snprintf(out, bytes, "%d of %d kept, %s of %s", s->runs.n, s->runs.made, taken, room);
+    else
+        snprintf(out, bytes, "%s", taken);
+}
+
+void view_runs_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    const struct rect body = view_body(c->cols, c->rows);
+    char right[96], title[RUN_NAME_BYTES + 32];
+    title_words(s, right, sizeof right);
+    view_frame_draw(s, c, VIEW_RUNS, "runs", s->runs.n ? right : NULL);
+    if (!s->runs.n) {
+        canvas_put(c, body, 0, 1, STYLE_TEXT, "no run yet: press r");
+        return;
+    }
+    canvas_put(c, body, 0, 3, STYLE_DIM, "run  time      verdict");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        canvas_put(c, body, 0, STAGES_COL + ch * STAGE_COLS, STYLE_DIM, channel_label(ch));
+    canvas_put(c, body, 0, LINES_COL, STYLE_DIM, "lines");
+    if (body.cols > NAME_COL + 10)
+        canvas_put(c, body, 0, NAME_COL, STYLE_DIM, "name");
+    const int selected = selected_index(s, vs);
+    for (int i = s->runs.n - 1, row = 1; i >= 0; i--, row++)
+        row_draw(s, c, body, row, i, i == selected);
+    const int used = s->runs.n + 1;
+    const struct run *run = &s->runs.at[selected];
+    run_words(run, title, sizeof title);
+    rule_draw(c, (struct rect){body.row + used, 0, 1, body.cols}, title, NULL);
+    struct text_flow f = {.canvas = c, .area = {body.row + used + 1, 1, body.rows - used - 1, body.cols - 2}};
+    detail_flow(s, run, &f);
+    if (f.line > f.area.rows)
+        text_right(c, f.area, f.area.rows - 1, STYLE_KEY, "D shows all");
+}
+
+static void changes_flow(const struct session *s, struct text_flow *f)
+{
+    const struct run *run = runs_shown(&s->runs), *before = run ? runs_before(&s->runs, run) : NULL;
+    const int begin = f->line;
+    if (before)
+        diff_flow(before, run, f);
+    if (f->line == begin)
+        flow_put(f, STYLE_DIM,
+                 before ? "the kernel's text is that of the run before" : "there is no run before this one");
+}
+
+void view_changes_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    struct rect area = view_body(c->cols, c->rows);
+    const struct run *run = runs_shown(&s->runs), *before = run ? runs_before(&s->runs, run) : NULL;
+    char title[2 * RUN_NAME_BYTES + 64], one[RUN_NAME_BYTES + 32], other[RUN_NAME_BYTES + 32], lines[32] = "";
+    snprintf(title, sizeof title, "changes");
+    if (before) {
+        run_words(before, one, sizeof one);
+        run_words(run, other, sizeof other);
+        snprintf(title, sizeof title, "from %s to %s", one, other);
+        lines_words(before, run, lines, sizeof lines, &c->no_memory);
+    }
+    view_frame_draw(s, c, VIEW_CHANGES, title, lines[0] ? lines : NULL);
+    area.col = 1;
+    area.cols -= 2;
+    struct text_flow f = {.canvas = c, .area = area, .top = vs->top};
+    changes_flow(s, &f);
+}
+
+int view_changes_lines(const struct session *s, int cols)
+{
+    struct text_flow f = {.area = {0, 0, 0, cols - 2}};
+    changes_flow(s, &f);
+    return f.line;
+}

@@ -1,0 +1,199 @@
+/* The softmax state of a q tile's rows after every step: bands over the rows, the invariants, and the row at the cursor
+   as a table. */
+#include "engine/verdict/states.h"
+
+#include "tui/screen/band.h"
+#include "tui/screen/number.h"
+#include "tui/views/panels.h"
+#include "tui/views/view_text.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { INVARIANT_ROWS = 4 };
+
+static const struct row_step *at_step(const struct row_states *t, int step, int row)
+{
+    return &t->at[(size_t)step * (size_t)t->rows + (size_t)row];
+}
+
+static double m_of(const void *ctx, int step, int row)
+{
+    return at_step(ctx, step, row)->m;
+}
+
+static double alpha_of(const void *ctx, int step, int row)
+{
+    return at_step(ctx, step, row)->alpha;
+}
+
+static double log_sum_of(const void *ctx, int step, int row)
+{
+    return at_step(ctx, step, row)->log_sum;
+}
+
+static int is_nan_at(const void *ctx, int step, int row, enum asc_channel ch, double value)
+{
+    return isnan(value) && at_step(ctx, step, row)->written & 1u << ch ? 1 : 0;
+}
+
+static int m_is_nan(const void *ctx, int step, int row)
+{
+    return is_nan_at(ctx, step, row, asc_m, m_of(ctx, step, row));
+}
+
+static int alpha_is_nan(const void *ctx, int step, int row)
+{
+    return is_nan_at(ctx, step, row, asc_alpha, alpha_of(ctx, step, row));
+}
+
+static int log_sum_is_nan(const void *ctx, int step, int row)
+{
+    return is_nan_at(ctx, step, row, asc_l, log_sum_of(ctx, step, row));
+}
+
+static double ratio_of(const void *ctx, int step, int row)
+{
+    const struct row_step *at = at_step(ctx, step, row);
+    return fmax(at->sum_ratio, at->output_ratio);
+}
+
+static int step_of_cursor(const struct session *s)
+{
+    for (int i = 0; i < s->states.n_steps; i++)
+        if (s->states.steps[i].kv == s->cursor.kv_tile)
+            return i;
+    return s->states.n_steps - 1;
+}
+
+static int row_of_cursor(const struct session *s)
+{
+    const int by_keys = s->cursor.channel == asc_k || s->cursor.channel == asc_v;
+    return by_keys || s->cursor.row >= s->states.rows ? 0 : s->cursor.row;
+}
+
+static unsigned broken_at(const struct row_states *t, int step)
+{
+    unsigned broken = 0;
+    for (int r = 0; r < t->rows; r++)
+        broken |= at_step(t, step, r)->broken;
+    return broken;
+}
+
+/* A line of signs under the bands: where every invariant holds in all rows, where one is broken, and where first. */
+static void signs_draw(const struct row_states *t, struct canvas *c, struct rect area, int first, int steps)
+{
+    canvas_put(c, area, 0, 1, STYLE_STRONG, "holds");
+    for (int i = 0; i < steps && first + i < t->n_steps; i++) {
+        const int step = first + i, broken = broken_at(t, step) != 0;
+        canvas_put(c, area, 0, BAND_LABEL_COLS + i, broken ? STYLE_BAD : STYLE_OK,
+                   step == t->first_step ? "▲"
+                   : broken              ? "✗"
+                                         : "·");
+    }
+}
+
+/* Which invariants hold, and which are broken in how many rows and steps. Returns the lines used. */
+static int invariants_draw(const struct row_states *t, struct canvas *c, struct rect area)
+{
+    int line = 0;
+    if (t->first_step >= 0 && area.rows > 0) {
+        char words[BREAK_WORDS_BYTES], first[BREAK_WORDS_BYTES + 64];
+        states_broken_words(at_step(t, t->first_step, t->first_row)->broken, words);
+        snprintf(first, sizeof first, "▲ first at k%d, row %d: %s", t->steps[t->first_step].kv, t->first_row, words);
+        canvas_put_cut(c, area, line++, 1, STYLE_BAD, first);
+    }
+    for (int i = 0, used = 1; i < INVARIANT_COUNT && line < area.rows; i++) {
+        char text[160];
+        const int judged = (t->judged & 1u << i) != 0;
+        if (t->broken[i])
+            snprintf(text, sizeof text, "✗ %s: %llu", invariant_formula((enum invariant)i),
+                     (unsigned long long)t->broken[i]);
+        else
+            snprintf(text, sizeof text, "%s %s", judged ? "·" : "?", invariant_formula((enum invariant)i));
+        if (used + text_columns(text) > area.cols - 1) {
+            line++;
+            used = 1;
+        }
+        if (line < area.rows)
+            canvas_put(c, area, line, used, t->broken[i] ? STYLE_BAD : judged ? STYLE_OK : STYLE_DIM, text);
+        used += text_columns(text) + 3;
+    }
+    return line + 1 < area.rows ? line + 1 : area.rows;
+}
+
+static int has(const struct row_step *r, enum asc_channel ch)
+{
+    return (r->written & 1u << ch) != 0;
+}
+
+/* "-": not recorded, or never written. */
+static const char *number_or_none(char out[NUMBER_BYTES], double x, int is_there)
+{
+    return is_there ? number_signed(out, x, 10) : "-";
+}
+
+static const char *ratio_or_none(char out[NUMBER_BYTES], double x)
+{
+    return isnan(x) ? "-" : number_ratio(out, x);
+}
+
+static void table_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    const struct row_states *t = &s->states;
+    const int row = row_of_cursor(s), at = step_of_cursor(s);
+    const int lines = area.rows - 1 < t->n_steps ? area.rows - 1 : t->n_steps,
+              first = window_first(at, lines, t->n_steps);
+    if (area.rows < 2)
+        return;
+    const char *const m_head = s->trace->conventions.m_unit == ASC_UNIT_RAW    ? "m, raw"
+                               : s->trace->conventions.m_unit == ASC_UNIT_LOG2 ? "m, log2"
+                                                                               : "m";
+    canvas_printf(c, area, 0, 1, STYLE_DIM, "%-5s %10s %10s %10s %10s %10s %6s %6s", "kv", m_head, "alpha", "l",
+                  "m + ln l", "truth", "sum", "u / l");
+    for (int i = 0; i < lines; i++) {
+        const int step = first + i;
+        const struct row_step *r = at_step(t, step, row);
+        char m[NUMBER_BYTES], alpha[NUMBER_BYTES], l[NUMBER_BYTES], sum[NUMBER_BYTES], want[NUMBER_BYTES],
+            ratio[NUMBER_BYTES], output[NUMBER_BYTES];
+        const enum style style = r->broken ? STYLE_BAD : step == at ? STYLE_STRONG : STYLE_TEXT;
+        canvas_printf(c, area, 1 + i, 0, style, "%s%-5d %10s %10s %10s %10s %10s %6s %6s", r->broken ? "✗" : " ",
+                      t->steps[step].kv, number_or_none(m, r->m, has(r, asc_m)),
+                      number_or_none(alpha, r->alpha, has(r, asc_alpha)), number_or_none(l, r->l, has(r, asc_l)),
+                      number_or_none(sum, r->log_sum, has(r, asc_l)),
+                      number_or_none(want, r->log_sum_want, !isnan(r->log_sum_want)),
+                      ratio_or_none(ratio, r->sum_ratio), ratio_or_none(output, r->output_ratio));
+    }
+}
+
+void view_state_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    const struct row_states *t = &s->states;
+    struct rect body = view_body(c->cols, c->rows);
+    char title[96] = "softmax state", place[64], right[64] = "";
+    (void)vs;
+    if (!t->steps || t->n_steps == 0 || s->states_slot != session_slot(s)) {
+        view_frame_draw(s, c, VIEW_STATE, title, right);
+        canvas_put(c, body, 1, 1, STYLE_DIM, "not known: this q tile is not recorded, or not judged yet");
+        return;
+    }
+    const int at = step_of_cursor(s), row = row_of_cursor(s);
+    tile_words(s, (struct place){session_slot(s), 0, asc_o}, place, sizeof place);
+    snprintf(title, sizeof title, "softmax state of %s: %d rows over %d step%s", place, t->rows, t->n_steps,
+             t->n_steps == 1 ? "" : "s");
+    snprintf(right, sizeof right, "row %d, k%d", row, t->steps[at].kv);
+    view_frame_draw(s, c, VIEW_STATE, title, right);
+    const struct band bands[] = {{"m", t->rows, t->n_steps, row, m_of, t, NAN, m_is_nan},
+                                 {"m + ln l", t->rows, t->n_steps, row, log_sum_of, t, NAN, log_sum_is_nan},
+                                 {"alpha", t->rows, t->n_steps, row, alpha_of, t, NAN, alpha_is_nan},
+                                 {"err/bnd", t->rows, t->n_steps, row, ratio_of, t, 1, NULL}};
+    const int room = body.cols - BAND_LABEL_COLS - BAND_SCALE_COLS, steps = room < t->n_steps ? room : t->n_steps;
+    const int first = window_first(at, steps, t->n_steps), n = body.rows >= 30 ? 4 : 3;
+    int line = 0;
+    for (int i = 0; i < n; i++) { /* where there is no room for all, alpha is in the table */
+        const struct band *b = &bands[n == 3 && i == 2 ? 3 : i];
+        line += band_draw(b, c, (struct rect){body.row + line, body.col, 3, body.cols}, first, steps, at);
+    }
+    signs_draw(t, c, (struct rect){body.row + line++, body.col, 1, body.cols}, first, steps);
+    line += invariants_draw(t, c, (struct rect){body.row + line, body.col, INVARIANT_ROWS, body.cols});
+    table_draw(s, c, (struct rect){body.row + line, body.col, body.rows - line, body.cols});
+}

@@ -1,0 +1,278 @@
+/* Views of running text: the log, the help; and the error that takes the place of panels. */
+#include "tui/views/view_text.h"
+
+#include "engine/run/lost.h"
+#include "engine/verdict/edge.h"
+#include "engine/verdict/exactness.h"
+#include "engine/verdict/reports.h"
+#include "tui/keys/actions.h"
+#include "tui/screen/text_flow.h"
+#include "tui/views/panels.h"
+#include "tui/views/sign.h"
+#include <stdio.h>
+#include <string.h>
+
+static enum style error_line_style(const char *line, size_t length)
+{
+    static const char *const loud[] = {"error", "assert", "warning"};
+    for (size_t i = 0; i < sizeof loud / sizeof *loud; i++)
+        if (memmem(line, length, loud[i], strlen(loud[i])))
+            return i == 2 ? STYLE_WARNING : STYLE_BAD;
+    return STYLE_TEXT;
+}
+
+void error_title(const struct session *s, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s%s", err_name(s->err.code), s->err.code == ERR_CANCELLED ? "" : " error");
+}
+
+static void error_flow(const struct session *s, struct text_flow *f)
+{
+    char line[1024], title[64];
+    if (s->err.code == ERR_NONE)
+        return;
+    error_title(s, title, sizeof title);
+    snprintf(line, sizeof line, "%s%s%s", title, s->err.where[0] ? ": " : "", s->err.where);
+    if (strncmp(s->err.message, title, strlen(title)) != 0) { /* "cancelled; ..." says it itself */
+        flow_put(f, STYLE_BAD, line);
+        flow_put(f, STYLE_TEXT, "");
+    }
+    for (const char *text = s->err.message; *text;) {
+        const size_t length = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)length, text);
+        flow_put(f, error_line_style(text, length), line);
+        text += length;
+        text += *text == '\n';
+    }
+}
+
+void error_draw(const struct session *s, struct canvas *c, struct rect area)
+{
+    struct text_flow f = {.canvas = c, .area = {area.row, area.col + 1, area.rows - 1, area.cols - 2}};
+    error_flow(s, &f);
+    if (f.line > f.area.rows)
+        canvas_printf(c, area, area.rows - 1, 1, STYLE_KEY, "%d more lines: press L", f.line - f.area.rows);
+    else
+        canvas_put(c, area, area.rows - 1, 1, STYLE_DIM,
+                   s->has_scenario ? "r tries again, L shows the log" : "L shows the log");
+}
+
+static void findings_flow(const struct session *s, struct text_flow *f)
+{
+    for (int i = 0; s->judgement && i < s->judgement->n_findings; i++) {
+        const struct finding *found = &s->judgement->findings[i];
+        char line[512], place[64], edge[EDGE_WORDS_BYTES];
+        place_words(s, found->first, place, sizeof place);
+        snprintf(line, sizeof line, "first bad %s: %s", place, found->text);
+        flow_put(f, STYLE_BAD, line);
+        if (edge_words(s->trace, &s->judgement->summary, found, edge))
+            flow_put(f, STYLE_TEXT, edge);
+        for (int k = 0; k < found->n_also; k++) {
+            snprintf(line, sizeof line, "  as well explained by %s: %s", cause_formula(found->also[k]),
+                     cause_sentence(found->also[k]));
+            flow_put(f, STYLE_TEXT, line);
+        }
+    }
+}
+
+static void lost_flow(const struct session *s, struct text_flow *f)
+{
+    char lost[LOST_WORDS_BYTES];
+    for (int ch = 0; s->trace && ch < ASC_CHANNELS; ch++) {
+        if (mistyped_words(s->trace, (enum asc_channel)ch, lost))
+            flow_put(f, STYLE_WARNING, lost);
+        if (dropped_words(s->trace, (enum asc_channel)ch, lost))
+            flow_put(f, STYLE_WARNING, lost);
+    }
+}
+
+static void exactness_flow(const struct session *s, struct text_flow *f)
+{
+    char words[256], line[288];
+    for (int ch = 0; s->trace && s->judgement && ch < ASC_CHANNELS; ch++) {
+        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
+        snprintf(line, sizeof line, "%s: %s", channel_label(ch), words);
+        if (words[0])
+            flow_put(f, STYLE_TEXT, line);
+    }
+}
+
+/* What was called: a function that calls another is in no line above. */
+static void stack_flow(const struct trace_stack *stack, struct text_flow *f)
+{
+    char line[400];
+    for (int i = 0; stack->n > 2 && i < stack->n; i++) {
+        const struct trace_frame *frame = &stack->at[i];
+        snprintf(line, sizeof line, "    %s:%d%s%s", frame->file, frame->line, frame->function[0] ? " in " : "",
+                 frame->function);
+        flow_put(f, STYLE_TEXT, line);
+    }
+}
+
+static void log_flow(const struct session *s, struct text_flow *f)
+{
+    if (s->phase == PHASE_FAILED) {
+        error_flow(s, f);
+        flow_put(f, STYLE_TEXT, "");
+    }
+    if (s->trace) {
+        const struct trace_info *info = &s->trace->info;
+        char line[2048];
+        if (info->status_text[0] && !strstr(s->err.message, info->status_text))
+            flow_put(f, STYLE_WARNING, info->status_text);
+        for (size_t i = 0; i < info->n_events; i++) {
+            const struct trace_event *e = &info->events[i];
+            char lines[EVENT_LINES_BYTES];
+            event_lines(e, 0, lines, sizeof lines);
+            const int used =
+                snprintf(line, sizeof line, "%s%s%s: %.512s", lines, lines[0] ? ": " : "", e->kind, e->text);
+            if (e->times > 1 && (size_t)used < sizeof line)
+                snprintf(line + used, sizeof line - (size_t)used, ", %d times", e->times);
+            flow_put(f, STYLE_WARNING, line);
+            stack_flow(&e->stack, f);
+            stack_flow(&e->other_stack, f);
+        }
+    }
+    findings_flow(s, f);
+    lost_flow(s, f);
+    exactness_flow(s, f);
+    for (size_t i = 0; i < s->n_log; i++)
+        flow_put(f, error_line_style(s->log[i], strlen(s->log[i])), s->log[i]);
+    if (f->line == 0)
+        flow_put(f, STYLE_DIM, "neither compiler nor kernel said anything");
+}
+
+static const struct {
+    const char *title;
+    enum action actions[ACTION_COUNT + 1]; /* up to ACTION_NONE */
+} help_groups[] = {
+#define GROUP(title, ...) {title, {__VA_ARGS__, ACTION_NONE}},
+#include "tui/keys/help_groups.def"
+#undef GROUP
+};
+
+static void key_flow(struct text_flow *f, enum action a)
+{
+    char line[256];
+    const struct action_text *text = action_text(a);
+    snprintf(line, sizeof line, "%-16s %s", text->keys, text->help);
+    flow_put(f, STYLE_TEXT, line);
+}
+
+/* The tables' own groups, then the keys of views, then what is left. */
+static void keys_flow(struct text_flow *f)
+{
+    char put[ACTION_COUNT] = {0};
+    for (size_t i = 0; i < sizeof help_groups / sizeof *help_groups; i++) {
+        flow_put(f, STYLE_STRONG, help_groups[i].title);
+        for (const enum action *a = help_groups[i].actions; *a != ACTION_NONE; a++) {
+            key_flow(f, *a);
+            put[*a] = 1;
+        }
+        flow_put(f, STYLE_TEXT, "");
+    }
+    for (int rest = 0; rest < 2; rest++) {
+        flow_put(f, STYLE_STRONG, rest ? "more" : "views");
+        for (int a = 0; a < ACTION_COUNT; a++) {
+            if (put[a] || (!rest && view_from_name(action_text(a)->name) < 0))
+                continue;
+            key_flow(f, a);
+            put[a] = 1;
+        }
+        flow_put(f, STYLE_TEXT, "");
+    }
+}
+
+static void commands_flow(struct text_flow *f)
+{
+    char line[512], name[96];
+    flow_put(f, STYLE_STRONG, "commands behind :");
+    for (int i = 0; command_text(i); i++) {
+        const struct command_text *text = command_text(i);
+        snprintf(name, sizeof name, "%s%s%s", text->name, text->arguments[0] ? " " : "", text->arguments);
+        snprintf(line, sizeof line, "%-16s %s", name, text->help);
+        flow_put(f, STYLE_TEXT, line);
+    }
+    flow_put(f, STYLE_TEXT, "and every key's action by its name, a count before it: `10 next-bad`");
+    flow_put(f, STYLE_TEXT, "");
+}
+
+static void help_flow(struct text_flow *f)
+{
+    char line[256];
+    keys_flow(f);
+    commands_flow(f);
+    flow_put(f, STYLE_STRONG, "signs of tiles, heads and elements");
+    for (int sign = 0; sign < SIGN_COUNT; sign++) {
+        snprintf(line, sizeof line, "%s  %-13s %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));
+        flow_put(f, STYLE_TEXT, line);
+    }
+    flow_put(f, STYLE_TEXT, "");
+    flow_put(f, STYLE_STRONG, "stages");
+    flow_put(f, STYLE_TEXT,
+             "ok: every element is within its bound. ✗: some are not. part: right as far as it was written, but tiles "
+             "were left out or the run ended before. -: not recorded. …: not judged (yet).");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        /* Padding by columns, not by bytes: α takes two bytes. */
+        const char *label = channel_label(ch);
+        snprintf(line, sizeof line, "%s%*s %s: %s", label, 5 - text_columns(label), "", channel_meaning(ch),
+                 channel_formula(ch));
+        flow_put(f, STYLE_TEXT, line);
+    }
+    flow_put(f, STYLE_TEXT, "");
+    flow_put(f, STYLE_TEXT,
+             "global: captured against the float64 truth from the inputs: how wrong is it. "
+             "local: against float64 arithmetic on what this run captured upstream: is this stage to "
+             "blame.");
+}
+
+static struct text_flow flow_on(struct canvas *c, const struct view_state *vs)
+{
+    struct rect area = view_body(c->cols, c->rows);
+    area.col = 1;
+    area.cols -= 2;
+    return (struct text_flow){.canvas = c, .area = area, .top = vs->top};
+}
+
+static struct text_flow counter(int cols)
+{
+    return (struct text_flow){.area = {0, 0, 0, cols - 2}};
+}
+
+void view_log_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    struct text_flow f = flow_on(c, vs);
+    view_frame_draw(s, c, VIEW_LOG, "log", NULL);
+    log_flow(s, &f);
+}
+
+int view_log_lines(const struct session *s, int cols)
+{
+    struct text_flow f = counter(cols);
+    log_flow(s, &f);
+    return f.line;
+}
+
+/* The newest lines, unless an error or an event stands at the top. */
+int view_log_start(const struct session *s, int cols, int rows)
+{
+    return s->phase == PHASE_FAILED || session_event(s) ? 0 : view_log_lines(s, cols) - view_body(cols, rows).rows;
+}
+
+void view_help_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    struct text_flow f = flow_on(c, vs);
+    char right[64];
+    const int lines = view_help_lines(s, c->cols);
+    snprintf(right, sizeof right, "line %d of %d", vs->top + 1, lines);
+    view_frame_draw(s, c, VIEW_HELP, "keys", lines > f.area.rows ? right : NULL);
+    help_flow(&f);
+}
+
+int view_help_lines(const struct session *s, int cols)
+{
+    struct text_flow f = counter(cols);
+    (void)s;
+    help_flow(&f);
+    return f.line;
+}

@@ -1,0 +1,110 @@
+/* What the output would err by with other formats, row by row; Enter runs the kernel with one. */
+#include "tui/views/looks.h"
+
+#include "tui/screen/hits.h"
+#include "tui/screen/text_flow.h"
+#include "tui/views/panels.h"
+#include "tui/views/view_text.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { TITLE_ROW = 4, FIRST_ROW = 5, BAR_COLS = 20 };
+
+int whatif_view_rows(const struct session *s)
+{
+    const struct laboratory_state *x = session_looked(s);
+    return x && x->whatif ? x->whatif->n : 0;
+}
+
+const struct whatif_choice *whatif_view_choice(const struct session *s, const struct view_state *vs)
+{
+    const struct laboratory_state *x = session_looked(s);
+    const int n = whatif_view_rows(s);
+    if (!n)
+        return NULL;
+    return &x->whatif->row[vs->selected < 0 ? 0 : vs->selected >= n ? n - 1 : vs->selected].choice;
+}
+
+/* Where the numbers end, by the width of the screen. */
+static int words_cols(int cols)
+{
+    return cols >= 100 ? 50 : 46;
+}
+
+static void bar_draw(struct canvas *c, struct rect area, int row, int col, double share)
+{
+    const int n = isfinite(share) ? (int)lround(fmin(share, 1) * BAR_COLS) : 0;
+    for (int i = 0; i < n; i++)
+        canvas_put(c, area, row, col + i, STYLE_RULE, "█");
+}
+
+static void row_draw(const struct whatif *w, int i, int chosen, double most, struct canvas *c, struct rect area,
+                     int row)
+{
+    const struct whatif_row *x = &w->row[i];
+    const int words = words_cols(area.cols);
+    char text[96];
+    const enum style style = chosen ? STYLE_STRONG : STYLE_TEXT;
+    whatif_words(&x->choice, text, sizeof text);
+    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
+    canvas_put(c, area, row, 0, STYLE_CURSOR, chosen ? "▶" : " ");
+    canvas_put_cut(c, (struct rect){area.row, area.col, area.rows, words + 1}, row, 3, style, text);
+    looks_cell(c, area, row, words + 9, style, path_rms(&x->o));
+    looks_cell(c, area, row, words + 18, style, x->o.n ? x->o.largest : NAN);
+    looks_cell(c, area, row, words + 27, style, path_rms(&x->o) / path_rms(&w->row[0].o));
+    if (i == 0)
+        canvas_put(c, area, row, 1, STYLE_STRONG, "◆");
+    if (area.cols >= words + 32 + BAR_COLS)
+        bar_draw(c, area, row, words + 32, path_rms(&x->o) / most);
+    if (x->o.bad) /* in the place of the ratio, which is none */
+        canvas_put(c, area, row, words + 29, STYLE_NONFINITE, "NaN");
+}
+
+static void lines_draw(const struct laboratory_state *x, struct canvas *c, struct rect area,
+                       const struct view_state *vs)
+{
+    const struct whatif *w = x->whatif;
+    const int words = words_cols(area.cols), visible = area.rows - FIRST_ROW;
+    const int chosen = vs->selected < 0 ? 0 : vs->selected >= w->n ? w->n - 1 : vs->selected;
+    char line[192], rms[LOOKS_NUMBER], largest[LOOKS_NUMBER], ratio[LOOKS_NUMBER];
+    double most = 0;
+    for (int i = 0; i < w->n; i++)
+        most = fmax(most, path_rms(&w->row[i].o));
+    looks_number(rms, path_rms(&w->measured));
+    looks_number(largest, w->measured.n ? w->measured.largest : NAN);
+    snprintf(line, sizeof line, "O against float64 on what was given, in %d of %d q tiles; ◆ is this run", x->predicted,
+             w->all);
+    canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
+    /* Far from 1: something errs here that is no matter of formats. */
+    looks_number(ratio, path_rms(&w->measured) / path_rms(&w->row[0].o));
+    snprintf(line, sizeof line, "measured in this run: rms %s, max %s, %s × what ◆ predicts", rms, largest, ratio);
+    canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
+    canvas_put_cut(c, area, 2, 0, STYLE_DIM,
+                   "Enter runs a row if the kernel takes it; :whatif e5m2 rows:32 x0.5 adds one");
+    canvas_put(c, area, TITLE_ROW, 3, STYLE_DIM, "formats");
+    canvas_put(c, area, TITLE_ROW, words + 9 - 3, STYLE_DIM, "rms");
+    canvas_put(c, area, TITLE_ROW, words + 18 - 3, STYLE_DIM, "max");
+    canvas_put(c, area, TITLE_ROW, words + 27 - 5, STYLE_DIM, "× run");
+    const int first = window_first(chosen, visible, w->n);
+    for (int i = first; i < w->n && i < first + visible; i++)
+        row_draw(w, i, i == chosen, most, c, area, FIRST_ROW + i - first);
+}
+
+void view_whatif_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+{
+    struct rect area = view_body(c->cols, c->rows);
+    const struct laboratory_state *x = session_looked(s);
+    char right[96];
+    area.col = 1;
+    area.cols -= 2;
+    looks_words(s, right, sizeof right);
+    view_frame_draw(s, c, VIEW_WHATIF, "what if", right);
+    struct text_flow f = {.canvas = c, .area = area};
+    if (!x || !x->whatif)
+        flow_put(&f, STYLE_DIM, s->trace ? "What was given is being read." : "No run yet.");
+    else if (!x->whatif->given_known)
+        flow_put(&f, STYLE_DIM,
+                 "What the codes of this run were made from is not known: nothing can be said of other formats.");
+    else
+        lines_draw(x, c, area, vs);
+}
