@@ -51,8 +51,9 @@ GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
 DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 
-UNIT_SRC := $(wildcard tests/unit/test_*.c)
-UNIT := $(UNIT_SRC:tests/unit/%.c=$(B)/tests/%)
+UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
+UNIT := $(addprefix $(B)/tests/,$(basename $(notdir $(UNIT_SRC))))
+vpath test_%.c $(sort $(dir $(UNIT_SRC)))
 RANDOM_RUNS := $(B)/tests/random_runs
 RUN_CHECKED := $(B)/tests/run_checked
 CAUSE_GRID := $(B)/tests/cause_grid
@@ -214,7 +215,7 @@ build/simt/%.o: %.c | setup-build
 	$(call say,CC $< (debuggee))
 	$(Q)$(CC) $(SIMT_CFLAGS) -c -o $@ $<
 
-$(B)/tests/%: tests/unit/%.c $(B)/libattnscope.a | setup-test
+$(UNIT): $(B)/tests/%: %.c $(B)/libattnscope.a | setup-test
 	@mkdir -p $(@D)
 	$(call say,CC $<)
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(filter %.o,$^) $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)

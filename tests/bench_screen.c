@@ -2,8 +2,8 @@
    come. bench_screen PROGRAM TRACE... */
 #include "engine/verdict/outcome.h"
 #include "tests/bench_samples.h"
-#include "tests/unit/fixture_session.h"
-#include "tests/unit/screen.h"
+#include "tests/unit/tui/fixture_session.h"
+#include "tests/unit/tui/screen.h"
 #include "tui/views/view.h"
 
 enum { STARTS = 11, FRAMES = 51, COLS = 200, ROWS = 60, TILES = 512, TILE = 16 };

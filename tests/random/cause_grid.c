@@ -3,7 +3,7 @@
    unlisted one must have no name, and the right kernel no culprit. Prints each run that is named wrong and a line of
    sums; exits 1 on any. */
 #include "engine/base/pool.h"
-#include "tests/unit/cause_shapes.h"
+#include "tests/unit/oracle/cause_shapes.h"
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -126,8 +126,8 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_tests()[0::2], (1, "0 passed, 0 failed, 1 skipped"))
 
     def test_unit_that_was_not_built(self):
-        (self.tree / "tests/unit").mkdir()
-        (self.tree / "tests/unit/test_u.c").touch()
+        (self.tree / "tests/unit/base").mkdir(parents=True)
+        (self.tree / "tests/unit/base/test_u.c").touch()
         status, out, last = self.run_tests()
         self.assertEqual((status, last), (1, "0 passed, 1 failed"))
         self.assertIn("FAIL unit/test_u: the program itself\n     could not be started", out)

@@ -178,7 +178,7 @@ def cause_names():
 def same_names():
     """The part of the page that says which names count as the same."""
     names = cause_names()
-    table = "tests/unit/causes_same.def"
+    table = "tests/unit/oracle/causes_same.def"
     text = "| names | where | why |\n| --- | --- | --- |\n"
     for first, second, why in macros("SAME", table):
         text += f"| `{names[first]}`, `{names[second]}` | everywhere | {why} |\n"
@@ -188,7 +188,7 @@ def same_names():
     for mistake, fill, cause, why in macros("BECOMES", table):
         text += f"| `{names[cause]}` for {mistake} | {fill.removeprefix('FILL_').lower().replace('_', '-')} inputs | " \
                 f"{why} |\n"
-    for mistake, cause, why in macros("ALIKE", "tests/unit/causes_alike.def"):
+    for mistake, cause, why in macros("ALIKE", "tests/unit/oracle/causes_alike.def"):
         text += f"| `{names[cause]}` for {mistake} | everywhere | {why} |\n"
     return text
 

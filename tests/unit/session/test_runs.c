@@ -1,0 +1,225 @@
+/* The ring of runs, and what is said of two of them. Runs are hand-made: verdicts without a kernel. */
+#include "engine/session/change.h"
+#include "tests/unit/tui/fixture_session.h"
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const struct fixture_shape small = {1, 2, 128, 128, 64, 64};
+enum { SLOTS = 4 };
+
+/* A run whose stage `culprit` (-1: none) is off everywhere. */
+static void make(int culprit, struct trace **t, struct judgement **j)
+{
+    struct session *s = fixture_run(&small, SLOTS, culprit, SLOTS);
+    *t = s->trace;
+    *j = s->judgement;
+    s->trace = NULL;
+    s->judgement = NULL;
+    fixture_free(s);
+}
+
+static struct run *add(struct runs *r, int culprit)
+{
+    struct trace *t;
+    struct judgement *j;
+    make(culprit, &t, &j);
+    struct run *run = runs_add(r, t, j, "v2b_scalar");
+    run_measure(run);
+    return run;
+}
+
+static void numbers_are(const struct runs *r, const char *expected)
+{
+    char made[64] = "";
+    for (int i = 0; i < r->n; i++)
+        snprintf(made + strlen(made), sizeof made - strlen(made), "%s%d", i ? " " : "", r->at[i].number);
+    assert_string_equal(made, expected);
+}
+
+static void oldest_goes(void **state)
+{
+    (void)state;
+    struct runs r = {0};
+    for (int i = 0; i < RUNS_MAX + 3; i++) {
+        const int gone = runs_make_room(&r, UINT64_MAX);
+        assert_int_equal(gone, i < RUNS_MAX ? 0 : 1);
+        add(&r, -1);
+    }
+    numbers_are(&r, "4 5 6 7 8 9 10 11");
+    assert_int_equal(r.made, 11);
+    assert_int_equal(r.shown, 11);
+    assert_int_equal(r.before, 10);
+    assert_int_equal(runs_index(&r, 3), -1);
+    assert_int_equal(runs_index(&r, 4), 0);
+    assert_null(runs_before(&r, &r.at[0]));
+    assert_int_equal(runs_before(&r, runs_newest(&r))->number, 10);
+    /* The one on the screen stays, however old. */
+    r.shown = 4;
+    assert_int_equal(runs_make_room(&r, UINT64_MAX), 1);
+    numbers_are(&r, "4 6 7 8 9 10 11");
+    runs_free(&r);
+    assert_int_equal(r.n, 0);
+}
+
+/* Together they take no more than they may; at the bound nothing goes. */
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    struct runs r = {0};
+    for (int i = 0; i < 4; i++)
+        add(&r, -1);
+    const uint64_t one = run_bytes(&r.at[0]);
+    assert_true(one > r.at[0].trace->n_bytes); /* verdicts count */
+    assert_int_equal(runs_make_room(&r, 4 * one), 0);
+    assert_int_equal(runs_make_room(&r, 4 * one - 1), 1);
+    numbers_are(&r, "2 3 4");
+    assert_int_equal(runs_make_room(&r, one), 2);
+    numbers_are(&r, "4");
+    assert_int_equal(runs_make_room(&r, 0), 0); /* the newest stays whatever it takes */
+    add(&r, -1);
+    r.shown = 4;
+    assert_int_equal(runs_make_room(&r, 0), 0);
+    numbers_are(&r, "4 5");
+    runs_free(&r);
+}
+
+static void the_other_run(void **state)
+{
+    (void)state;
+    struct runs r = {0};
+    assert_null(runs_other(&r));
+    add(&r, -1);
+    assert_null(runs_other(&r));
+    add(&r, -1);
+    add(&r, -1);
+    assert_int_equal(runs_other(&r)->number, 2);
+    r.shown = 1;
+    r.before = 3;
+    assert_int_equal(runs_other(&r)->number, 3);
+    r.before = 77; /* dropped meanwhile */
+    assert_int_equal(runs_other(&r)->number, 3);
+    char words[80];
+    run_words(runs_shown(&r), words, sizeof words);
+    assert_string_equal(words, "run 1");
+    snprintf(r.at[0].name, sizeof r.at[0].name, "before the swizzle");
+    run_words(runs_shown(&r), words, sizeof words);
+    assert_string_equal(words, "run 1 (before the swizzle)");
+    runs_free(&r);
+}
+
+/* Of the two newest runs. */
+static struct change change_of(const struct runs *r)
+{
+    struct change c;
+    change_find(r->n > 1 ? &r->at[r->n - 2] : NULL, &r->at[r->n - 1], &c);
+    return c;
+}
+
+static void says(const struct runs *r, const char *expected, int sense)
+{
+    char words[256];
+    const struct change c = change_of(r);
+    change_words(&c, words, sizeof words);
+    assert_string_equal(words, expected);
+    assert_int_equal(change_sense(&c), sense);
+}
+
+static void repaired_and_broken(void **state)
+{
+    (void)state;
+    struct runs r = {0};
+    add(&r, asc_s);
+    says(&r, "", 0); /* nothing before it */
+    add(&r, -1);
+    /* 4 q tiles x 2 kv tiles of 64 x 64 */
+    says(&r, "since run 1: S better (32768 → 0 off), m..LSE better by the truth", -1);
+    struct change c = change_of(&r);
+    assert_int_equal(c.state, CHANGE_COMPARED);
+    assert_int_equal(c.first_moved, 1);
+    assert_int_equal(c.first_before.slot, 0);
+    assert_int_equal(c.first_now.slot, -1);
+    assert_int_equal(c.better & 1u << asc_q, 0);
+    assert_int_equal(c.better & 1u << asc_o, 1u << asc_o);
+    assert_int_equal(c.worse, 0);
+    assert_int_equal(c.stage[asc_s].before, 32768);
+    assert_true(c.stage[asc_s].worst_before > 1e5 && c.stage[asc_s].worst_now < 1);
+    add(&r, asc_o);
+    says(&r, "since run 2: O worse (0 → 16384 off), LSE worse by the truth", 1);
+    add(&r, asc_o);
+    says(&r, "since run 3: as before", 0);
+    add(&r, asc_s); /* one culprit for another */
+    says(&r, "since run 4: S worse (0 → 32768 off), O better (16384 → 0 off), m..U worse by the truth", 1);
+    runs_free(&r);
+}
+
+/* As many elements are off, and much more or less so. */
+static void same_count(void **state)
+{
+    (void)state;
+    struct runs r = {0};
+    add(&r, asc_s);
+    struct run *now = add(&r, asc_s);
+    now->worst[asc_s] = r.at[0].worst[asc_s] / 2;
+    says(&r, "since run 1: as before", 0); /* a factor of 2 is not beyond 2 */
+    now->worst[asc_s] = 70;
+    says(&r, "since run 1: S worst error/bound 1.4e+05 → 70", 0);
+    now->worst[asc_s] = r.at[0].worst[asc_s];
+    now->judgement->summary.first = (struct place){2, 1, asc_s};
+    says(&r, "since run 1: as many off, elsewhere", 0);
+    assert_int_equal(change_of(&r).first_moved, 1);
+    runs_free(&r);
+}
+
+static void what_can_not_be_compared(void **state)
+{
+    (void)state;
+    struct runs r = {0};
+    add(&r, asc_s);
+    struct run *now = add(&r, -1);
+    now->trace->problem.kv_len = 64;
+    says(&r, "since run 1: another problem, or other q tiles", 0);
+    now->trace->problem.kv_len = 128;
+    now->judgement->complete = 0;
+    says(&r, "", 0);
+    now->judgement->complete = 1;
+    /* A stage that one of them has no verdict on got neither better nor worse. */
+    now->judgement->summary.stage[asc_s].local = MARK_UNRECORDED;
+    now->judgement->summary.stage[asc_s].global = MARK_UNKNOWN;
+    now->judgement->summary.stage[asc_m].global = MARK_PARTIAL;
+    says(&r, "since run 1: α..LSE better by the truth", -1);
+    snprintf(now->trace->info.status, sizeof now->trace->info.status, "crashed");
+    says(&r, "since run 1: does not come to its end any more, α..LSE better by the truth", 1);
+    runs_free(&r);
+}
+
+/* Room for a part only: it ends where the room does. */
+static void short_of_room(void **state)
+{
+    (void)state;
+    struct runs r = {0};
+    add(&r, asc_s);
+    add(&r, -1);
+    const struct change c = change_of(&r);
+    char words[256];
+    for (size_t bytes = 1; bytes < sizeof words; bytes++) {
+        memset(words, '#', sizeof words);
+        change_words(&c, words, bytes);
+        assert_true(strlen(words) < bytes);
+        for (size_t i = bytes; i < sizeof words; i++)
+            assert_int_equal(words[i], '#');
+    }
+    runs_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(oldest_goes),   cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(the_other_run), cmocka_unit_test(repaired_and_broken),
+        cmocka_unit_test(same_count),    cmocka_unit_test(what_can_not_be_compared),
+        cmocka_unit_test(short_of_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
