@@ -1,29 +1,36 @@
-# attnscope. `make run` opens the debugger on a failing kernel, `make test` runs every test; all output is below build/.
+# attnscope. `make` builds, `make run` opens the debugger on a failing kernel, `make test` runs every test; all output is
+# below build/. Packages are installed by `make setup`, and by run and test where some are missing; by nothing else.
+# Yours to set: CC AR CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR. What the project can not do without comes behind yours.
 MODE ?= release
 ifeq ($(MODE),release)
 B := build
-MODE_CFLAGS := -O2 -D_FORTIFY_SOURCE=2
+CFLAGS ?= -O2 -g -D_FORTIFY_SOURCE=2
+SANITIZE :=
 else ifeq ($(MODE),asan)
 B := build/asan
-MODE_CFLAGS := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+CFLAGS ?= -O1 -g -fno-omit-frame-pointer
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else ifeq ($(MODE),fuzz)
 # What libFuzzer watches: made by `make fuzz` alone.
 CC := clang
 B := build/fuzz
-MODE_CFLAGS := -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -w
+CFLAGS ?= -O1 -g -fno-omit-frame-pointer
+SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -w
 else
 $(error MODE is release, asan or fuzz, not '$(MODE)')
 endif
 
-# V=1 shows the commands.
+# V=1 shows the commands; WERROR=1 ends the build at a warning.
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)")
+# Titles and messages are cut to their place on purpose; a compiler that has no such warning need not know its name.
+WARNINGS := -Wall -Wextra -Wpedantic -Wno-format-truncation -Wno-unknown-warning-option $(if $(filter 1,$(WERROR)),-Werror)
 # No contraction into FMA: input fills and verdicts are the same bits on every machine.
-# Titles and messages are cut to their place on purpose; clang has no such warning, and no such option.
-TRUNCATES := $(shell $(CC) -Werror -Wno-format-truncation -fsyntax-only -x c /dev/null 2>/dev/null && echo -Wno-format-truncation)
-CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -Wall -Wextra -Wpedantic -Werror $(TRUNCATES) \
-          -ffp-contract=off -MMD -MP $(MODE_CFLAGS)
-LDLIBS := -lncursesw -ltinfo -ljansson -linih -lxxhash -lpthread -lm
+OWN_CFLAGS := -std=c11 -D_GNU_SOURCE -DATTNSCOPE_VERSION=$(file <VERSION) -I. -ffp-contract=off -MMD -MP
+$(if $(filter -Ofast -ffast-math,$(CFLAGS)),$(error CFLAGS: fast math assumes that there is no NaN, and finding NaN is what attnscope does))
+COMPILE = $(CC) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(OWN_CFLAGS) $(SANITIZE)
+LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
+LIBS := -lncursesw -ltinfo -ljansson -linih -lxxhash -lpthread -lm $(LDLIBS)
 
 # engine/simt, engine/gpu and engine/child/debuggee are linked to kernels, not to the program.
 ROOMS := $(addprefix engine/,base trace scenario oracle oracle/causes oracle/nonfinite oracle/quantization \
@@ -41,7 +48,7 @@ SIMT_OBJ := $(SIMT_SRC:%.c=build/simt/%.o)
 SIMT := build/libdebuggee_cpu.a
 # A debuggee links the static jansson where there is one, so that it starts without the package.
 JANSSON := $(wildcard $(shell $(CC) -print-file-name=libjansson.a))
-SIMT_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -g -O2 -fno-strict-aliasing -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -MMD -MP
+COMPILE_SIMT = $(CC) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(OWN_CFLAGS) -O2 -fno-strict-aliasing -fno-lto
 
 # What a debuggee links on a GPU, where the CUDA Toolkit is: CUDA_HOME, else that of the nvcc on PATH.
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))),/usr/local/cuda)
@@ -51,16 +58,17 @@ GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
 DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 
+# Programs of the tests. Each is one file, found by its name in these folders, and build/tests has it.
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 UNIT := $(addprefix $(B)/tests/,$(basename $(notdir $(UNIT_SRC))))
-vpath test_%.c $(sort $(dir $(UNIT_SRC)))
+vpath %.c tests tests/random tests/checks tests/gpu tests/fuzz $(sort $(dir $(UNIT_SRC)))
 RANDOM_RUNS := $(B)/tests/random_runs
 RUN_CHECKED := $(B)/tests/run_checked
 CAUSE_GRID := $(B)/tests/cause_grid
 BIAS_NULL := $(B)/tests/bias_null
+BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench_*.c))
 BENCH_PHASES := $(B)/tests/bench_phases
-FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
-FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/tests/%)
+FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Beside the target: what all of them use, the reports of the commands, and a main() where libFuzzer has none.
 FUZZ_OBJ := $(B)/obj/tests/fuzz/show.o $(if $(filter fuzz,$(MODE)),,$(B)/obj/tests/fuzz/driver.o) $(filter-out %/main.o,$(CLI_OBJ))
 
@@ -74,8 +82,8 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean setup-%
-all: setup-build $(PROGRAM) $(DEBUGGEES)
+.PHONY: all install uninstall run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean
+all: $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
 install: all
@@ -92,32 +100,47 @@ install: all
 	$(Q)chmod 644 "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" "$(FISH_COMPLETION)/attnscope.fish"
 	$(call say,INSTALL "$(BIN)/attnscope")
 
+# Installs the packages that are missing for building, running and testing, and says which.
+SETUP := CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' .ci/setup
+.PHONY: setup setup-run setup-test setup-lint needs-build needs-test
+setup: setup-test
+setup-run setup-test setup-lint: setup-%:
+	@$(SETUP) $*
+
+# Installs nothing: ends make with the names of the packages that are missing.
+needs-build needs-test: needs-%:
+	@$(SETUP) --check $*
+
 uninstall:
 	$(Q)rm -rf "$(DATA)" "$(LIB)"
 	$(Q)rm -f "$(BIN)/attnscope" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
 	    "$(FISH_COMPLETION)/attnscope.fish"
 
-run: all
+# What is built is decided when a Makefile is read: once more behind the installation, which may have changed it.
+run: setup-run
+	@$(MAKE) --no-print-directory all
 	@$(PROGRAM) scenarios/bugs/double-scale.ini
 
 # The first tier: less than a minute on two idle cores. What is in it, and why, stands in tests/quick.list.
 QUICK_UNIT := $(shell sed -n 's,^unit/\(test_[a-z0-9_]*\).*,$(B)/tests/\1,p' tests/quick.list)
-test-quick: setup-test $(PROGRAM) $(DEBUGGEES) $(QUICK_UNIT)
+test-quick: setup-test
+	@$(MAKE) --no-print-directory all $(QUICK_UNIT)
 	@tests/run --build $(B) --quick
 
-test: setup-test $(PROGRAM) $(DEBUGGEES) $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED) $(FUZZ)
+test: setup-test
+	@$(MAKE) --no-print-directory all $(UNIT) $(RANDOM_RUNS) $(RUN_CHECKED) $(FUZZ)
 	@tests/run --build $(B)
 
 # 100,000 random keys, clicks, commands and resizes under the sanitizers: a quarter of an hour. What a failure prints
 # plays its session again; MONKEY='--seed S --inputs N' are options of tests/monkey/monkey.py.
-monkey: setup-test
+monkey:
 	@$(MAKE) --no-print-directory MODE=asan all build/asan/tests/test_screen
 	@tests/monkey/monkey.py $(MONKEY)
 
 # Every fuzz target for FUZZ_TIME seconds, from the corpus that `make test` replays (a crash is kept there), then every
 # kernel that misbehaves and every call that can fail: hours. With FUZZ_OPTIONS the fuzz targets alone.
 FUZZ_TIME ?= 600
-fuzz: setup-test all
+fuzz: all
 	@tests/fuzz/fuzz.py --seconds $(FUZZ_TIME) $(FUZZ_OPTIONS)
 	$(if $(FUZZ_OPTIONS),,@tests/faults/test_evil.py --all)
 	$(if $(FUZZ_OPTIONS),,@tests/faults/test_faults.py --full)
@@ -128,21 +151,21 @@ fuzz-targets: $(FUZZ)
 test-gpu: all
 	@tests/run --build $(B) --gpu --jobs 1
 
-acceptance: setup-test $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(RUN_CHECKED) $(CAUSE_GRID)
+acceptance: $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(RUN_CHECKED) $(CAUSE_GRID)
 	@tests/acceptance --build $(B)
 
 lint: setup-lint
 	@tests/lint
 
 # Every mutant of every kernel, into docs/checks.md: many minutes.
-mutants: setup-test $(DEBUGGEES) $(RUN_CHECKED)
+mutants: $(DEBUGGEES) $(RUN_CHECKED)
 	@tests/checks/mutate.py --build $(B)/tests --write
 
 # Ten thousand correct runs of which none may be called biased: minutes.
-bias: setup-test $(BIAS_NULL)
+bias: $(BIAS_NULL)
 	@$(BIAS_NULL) 10000
 
-bench: all $(RUN_CHECKED)
+bench: all $(RUN_CHECKED) $(BENCH)
 	@tests/bench --build $(B)
 
 bench-gpu: all $(BENCH_PHASES)
@@ -152,25 +175,22 @@ fp8: all
 	@tests/fp8/rms.py --build $(B)
 
 # Every mistake of the scenarios and 2080 random correct runs, into docs/truth.md: a quarter of an hour.
-truth: setup-test all $(RANDOM_RUNS) $(FUZZ)
+truth: all $(RANDOM_RUNS) $(FUZZ)
 	@tests/truth/truth.py --build $(B)
 
 # 10,000 random runs of correct kernels with seeds of their own; TRUTH_PART=2/8: the second of eight parts.
-truth-long: setup-test all $(RANDOM_RUNS)
+truth-long: all $(RANDOM_RUNS)
 	@tests/truth/truth.py --build $(B) --long $(if $(TRUTH_PART),--part $(TRUTH_PART))
 
-docs: setup-test all
+docs: all
 	@docs/generate --build $(B)
 
 clean:
 	rm -rf build
 
-setup-%:
-	@.ci/setup $*
-
 $(PROGRAM): $(CLI_OBJ) $(B)/libattnscope.a
 	$(call say,LINK $@)
-	$(Q)$(CC) $(MODE_CFLAGS) -o $@ $(CLI_OBJ) $(B)/libattnscope.a $(LDLIBS)
+	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(B)/libattnscope.a $(LIBS)
 
 $(B)/libattnscope.a: $(OBJ)
 	@rm -f $@
@@ -180,18 +200,21 @@ $(SIMT): $(SIMT_OBJ)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(SIMT_OBJ)
 
-# The oracle is loops over elements; it reads neither errno nor the floating-point flags.
+# The oracle is loops over elements; it reads neither errno nor the floating-point flags. The sanitizers' build multiplies
+# as fast: its tests judge as much. Who asks for code to be stepped through has it.
+FAST := $(if $(filter -O0 -Og,$(CFLAGS)),,-O3)
 ifeq ($(MODE),release)
-$(B)/obj/engine/oracle/%.o: CFLAGS += -O3 -fno-math-errno -fno-trapping-math
+$(B)/obj/engine/oracle/%.o: OWN_CFLAGS += $(FAST) -fno-math-errno -fno-trapping-math
 endif
+$(B)/obj/engine/oracle/multiply.o: OWN_CFLAGS += $(FAST)
 
-# The sanitizers' build multiplies as fast: its tests judge as much.
-$(B)/obj/engine/oracle/multiply.o: CFLAGS += -O3
+# Where --version comes from.
+$(B)/obj/cli/options.o: VERSION
 
-$(B)/obj/%.o: %.c | setup-build
+$(B)/obj/%.o: %.c | needs-build
 	@mkdir -p $(@D)
 	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
+	$(Q)$(COMPILE) -c -o $@ $<
 
 build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 	@rm -f $@
@@ -200,58 +223,32 @@ build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 build/libjansson.a: $(JANSSON)
 	$(Q)cp $< $@
 
-$(DEVICE): engine/gpu/device_main.c | setup-build
+$(DEVICE): engine/gpu/device_main.c | needs-build
 	@mkdir -p $(@D)
 	$(call say,LINK $@)
-	$(Q)$(CC) $(SIMT_CFLAGS) -MF build/device_main.d -o $@ $< -ldl
+	$(Q)$(COMPILE_SIMT) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< -ldl
 
-build/gpu/%.o: %.c | setup-build
+build/gpu/%.o: %.c | needs-build
 	@mkdir -p $(@D)
 	$(call say,CC $< (debuggee on a GPU))
-	$(Q)$(CC) $(SIMT_CFLAGS) -isystem $(CUDA_INCLUDE) -c -o $@ $<
+	$(Q)$(COMPILE_SIMT) -isystem $(CUDA_INCLUDE) -c -o $@ $<
 
-build/simt/%.o: %.c | setup-build
+build/simt/%.o: %.c | needs-build
 	@mkdir -p $(@D)
 	$(call say,CC $< (debuggee))
-	$(Q)$(CC) $(SIMT_CFLAGS) -c -o $@ $<
+	$(Q)$(COMPILE_SIMT) -c -o $@ $<
 
-$(UNIT): $(B)/tests/%: %.c $(B)/libattnscope.a | setup-test
+$(B)/tests/%: %.c $(B)/libattnscope.a
 	@mkdir -p $(@D)
 	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(filter %.o,$^) $(B)/libattnscope.a -lcmocka -lvterm -lutil $(LDLIBS)
+	$(Q)$(COMPILE) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(B)/libattnscope.a $(TEST_LIBS) $(LIBS)
 
+$(UNIT): TEST_LIBS := -lcmocka -lvterm -lutil
+$(UNIT): | needs-test
+$(B)/tests/bench_screen: TEST_LIBS := -lvterm -lutil
+$(FUZZ): TEST_LIBS := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
+$(FUZZ): $(FUZZ_OBJ)
 # The host side of tests/gpu/numerics.sh.
-NUMERICS_OBJ := $(patsubst %,$(B)/obj/tests/gpu/numerics_%.o,models products scan table)
-$(B)/tests/test_numerics: $(NUMERICS_OBJ)
+$(B)/tests/test_numerics: $(patsubst %,$(B)/obj/tests/gpu/numerics_%.o,models products scan table)
 
-$(B)/tests/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJ) $(B)/libattnscope.a | setup-test
-	@mkdir -p $(@D)
-	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) -o $@ $< $(FUZZ_OBJ) $(B)/libattnscope.a $(LDLIBS)
-
-$(RANDOM_RUNS): tests/random/random_runs.c $(B)/libattnscope.a | setup-test
-	@mkdir -p $(@D)
-	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
-
-$(RUN_CHECKED): tests/checks/run_checked.c $(B)/libattnscope.a | setup-test
-	@mkdir -p $(@D)
-	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
-
-$(BIAS_NULL): tests/random/bias_null.c $(B)/libattnscope.a | setup-test
-	@mkdir -p $(@D)
-	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
-
-$(CAUSE_GRID): tests/random/cause_grid.c $(B)/libattnscope.a | setup-test
-	@mkdir -p $(@D)
-	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
-
-$(BENCH_PHASES): tests/gpu/bench_phases.c $(B)/libattnscope.a
-	@mkdir -p $(@D)
-	$(call say,CC $<)
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libattnscope.a $(LDLIBS)
-
--include $(OBJ:.o=.d) $(NUMERICS_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $(FUZZ:=.d) $(CLI_OBJ:.o=.d) $(SIMT_OBJ:.o=.d) $(GPU_OBJ:.o=.d) build/device_main.d $(UNIT:=.d) $(RANDOM_RUNS).d $(RUN_CHECKED).d $(CAUSE_GRID).d $(BIAS_NULL).d $(BENCH_PHASES).d
+-include $(shell find $(B)/obj build/simt build/gpu $(B)/tests $(DEVICE).d -name '*.d' 2>/dev/null)

@@ -8,8 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define VERSION "0.1.0"
-
 static int (*const functions[COMMAND_COUNT])(const struct options *, struct err *) = {
 #define COMMAND(id, name, arguments, meaning, function) function,
 #include "cli/commands.def"
@@ -50,7 +48,7 @@ int main(int argc, char **argv)
         if (options.help)
             options_write_help(text_out());
         else
-            fputs("attnscope " VERSION "\n", text_out());
+            fprintf(text_out(), "attnscope %s\n", options_version);
         const int written = fflush(text_out()) == 0;
         return written ? 0 : text_reader_gone() ? end_with_reader() : 3;
     }

@@ -13,6 +13,11 @@
 #define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH))
 #define EVERY (~0u)
 
+/* The Makefile gives it, of the file VERSION, as it stands there: not a string. */
+#define QUOTED(x) #x
+#define QUOTED_VALUE(x) QUOTED(x)
+const char options_version[] = QUOTED_VALUE(ATTNSCOPE_VERSION);
+
 const struct command_row command_rows[COMMAND_COUNT] = {
 #define COMMAND(id, name, arguments, meaning, function) {name, arguments, meaning},
 #include "cli/commands.def"

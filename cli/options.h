@@ -42,6 +42,8 @@ struct options {
     int n_files;
 };
 
+extern const char options_version[]; /* "1.2.3" */
+
 /* ERR_USAGE names the word that is wrong. */
 int options_parse(int argc, char **argv, struct options *out, struct err *err);
 void options_write_help(FILE *out);

@@ -59,13 +59,13 @@ static void write_options(FILE *out)
 
 int write_man(FILE *out)
 {
-    fputs(
-        ".TH ATTNSCOPE 1 \"\" \"attnscope\" \"User Commands\"\n.SH NAME\nattnscope \\- a debugger for fused attention "
-        "kernels\n.SH SYNOPSIS\n.B attnscope\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...] \\fIFILE\\fR...\n"
-        ".SH DESCRIPTION\nRuns a debug build of a CUDA attention kernel, on a GPU or without one, sets every stage "
-        "against float64, tile by tile, and says which stage is wrong, from where on, and what kind of mistake it "
-        "looks like.\n.SH COMMANDS\n",
-        out);
+    fprintf(out, ".TH ATTNSCOPE 1 \"\" \"attnscope %s\" \"User Commands\"\n", options_version);
+    fputs(".SH NAME\nattnscope \\- a debugger for fused attention kernels\n.SH SYNOPSIS\n.B "
+          "attnscope\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...] \\fIFILE\\fR...\n"
+          ".SH DESCRIPTION\nRuns a debug build of a CUDA attention kernel, on a GPU or without one, sets every stage "
+          "against float64, tile by tile, and says which stage is wrong, from where on, and what kind of mistake it "
+          "looks like.\n.SH COMMANDS\n",
+          out);
     for (int c = 0; c < COMMAND_COUNT; c++)
         entry(out, command_rows[c].name, command_rows[c].arguments, command_rows[c].meaning);
     write_options(out);

@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
@@ -75,13 +76,16 @@ class Install(unittest.TestCase):
     def test_the_manual_has_every_command_and_option(self):
         page = (self.dest / "opt/a b/share/man/man1/attnscope.1").read_text(encoding="utf-8")
         known = self.attnscope("--help").stdout
-        self.assertTrue(page.startswith(".TH ATTNSCOPE 1"))
+        self.assertTrue(page.startswith(f'.TH ATTNSCOPE 1 "" "attnscope {VERSION}" "User Commands"\n'))
         for line in known.splitlines():
             word = line.split()[0] if line.startswith("  ") and not line.startswith("    ") else ""
             if word.startswith("--"):
                 self.assertIn(word.replace("-", "\\-"), page)
         for line in page.splitlines():
             self.assertTrue(not line.startswith(".") or line.split()[0] in (".TH", ".SH", ".TP", ".B"), line)
+
+    def test_the_version_is_that_of_its_file(self):
+        self.assertEqual(self.attnscope("--version").stdout, f"attnscope {VERSION}\n")
 
     def test_uninstall_leaves_nothing(self):
         self.make("uninstall")

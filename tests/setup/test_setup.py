@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """.ci/setup in every situation: root or not, terminal or not, sudo or not. PATH holds stand-ins only, and a table whose
-packages are commands, so that nothing outside a temporary folder is asked for or changed."""
+packages are commands, so that nothing outside a temporary folder is asked for or changed. And what make does with it."""
 
 import os
 import pty
@@ -14,6 +14,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
@@ -67,10 +68,10 @@ class Setup(unittest.TestCase):
     def user(self, uid):
         self.tool("id", f"#!/bin/sh\necho {uid}\n")
 
-    def setup(self, target="build", **environment):
+    def setup(self, *arguments, **environment):
         """Without a terminal. Returns exit status, stderr, and what was called."""
         self.log.write_text("")
-        done = subprocess.run([".ci/setup", target], cwd=self.tree, env={**self.environment, **environment},
+        done = subprocess.run([".ci/setup", *(arguments or ("build",))], cwd=self.tree, env={**self.environment, **environment},
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
         self.assertEqual(done.stdout, "")
         return done.returncode, done.stderr, self.log.read_text()
@@ -196,7 +197,36 @@ class Setup(unittest.TestCase):
         self.user(0)
         for target in ("", "all", "../x"):
             status, err, calls = self.setup(target)
-            self.assertEqual((status, err, calls), (2, "usage: .ci/setup build|test|lint\n", ""))
+            self.assertEqual((status, err, calls), (2, "usage: .ci/setup [--check] build|run|test|lint\n", ""))
+
+    def test_a_check_installs_nothing(self):
+        self.user(0)
+        self.tool("tool-one")
+        status, err, calls = self.setup("--check", "test")
+        self.assertEqual((status, calls), (3, ""))
+        self.assertIn("are missing, by the names of Debian's packages: tool-two tool-three (`make setup`", err)
+        self.tool("tool-two")
+        self.assertEqual(self.setup("--check", "build"), (0, "", ""))
+
+    def test_make_names_what_is_missing_and_installs_nothing(self):
+        self.user(0)
+        environment = {**os.environ, **self.environment, "PATH": f"{self.bin}:{os.environ['PATH']}"}
+        done = subprocess.run(["make", "all", f"B={BUILD.relative_to(ROOT)}", "CPPFLAGS=-nostdinc"], cwd=ROOT, env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout, self.log.read_text()), (2, "", ""))
+        said, error = done.stderr.splitlines()
+        self.assertIn("libc6-dev libncurses-dev libjansson-dev libinih-dev libxxhash-dev (`make setup` installs them)", said)
+        self.assertRegex(error, r"^make: \*\*\* \[Makefile:\d+: needs-build\] Error 3$")
+
+    def test_the_compiler_that_is_asked_for(self):
+        self.user(0)
+        (self.tree / ".ci/packages").write_text("build | gcc | compiler\nbuild | here | c stdio.h\n")
+        self.assertIn(f"{INSTALL} gcc here\n", self.setup(CC="not-there")[2])
+        path = f"{self.bin}:/usr/bin:/bin"
+        for flags, missing in (({}, ""), ({"CPPFLAGS": "-nostdinc"}, "here"), ({"LDFLAGS": "-lnot-there"}, "here")):
+            said = self.setup("--check", "build", PATH=path, CC="env gcc", **flags)[1]
+            self.assertIn(f"packages: {missing} (" if missing else "", said)
+            self.assertEqual(bool(said), bool(missing))
 
     def test_stamp_notices_a_changed_table(self):
         self.user(0)
@@ -226,8 +256,8 @@ class Setup(unittest.TestCase):
         rows = [line.split("|") for line in (ROOT / ".ci/packages").read_text().splitlines() if not line.startswith("#")]
         for row in rows:
             self.assertEqual(len(row), 3, row)
-            self.assertLessEqual(set(row[0].strip().split(",")), {"build", "test", "lint"}, row)
-            self.assertIn(row[2].split()[0], ("command", "c", "c++"), row)
+            self.assertLessEqual(set(row[0].strip().split(",")), {"build", "run", "test", "lint"}, row)
+            self.assertIn(row[2].split()[0], ("compiler", "command", "c", "c++"), row)
         self.assertEqual(len({row[1].strip() for row in rows}), len(rows))
 
 
