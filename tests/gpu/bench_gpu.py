@@ -2,8 +2,9 @@
 """Measures attnscope on a GPU and writes docs/gpu-report.md and docs/gpu-report/.
 
 Needs attnscope and bench_phases as make builds them ($ATTNSCOPE, $BENCH_PHASES) and nvcc. 77 and "SKIP: no CUDA device"
-where there is none. Where OUT is set, figures.json and gpu-report.md go there, and docs/ stays as it is; --from FILE takes
-such figures over into docs/ without measuring anything.
+where there is none. All figures stay in BUILD/gpu-figures.json, which a run of --only some steps takes the others from.
+Where OUT is set, figures.json and gpu-report.md go there, and docs/ stays as it is; --from FILE takes such figures over
+into docs/ without measuring anything.
 """
 
 import argparse
@@ -50,14 +51,13 @@ def measure(bench, chosen, machine, keep):
     return figures
 
 
-def write_docs(figures, docs):
-    """docs/gpu-report/ and docs/gpu-report.md; what these figures lack stays as it is there."""
+def write_docs(figures, docs, kept):
+    """docs/gpu-report/ and docs/gpu-report.md; what these figures and those of the file `kept` lack stays as it is."""
     folder = docs / "gpu-report"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "figures.json"
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    before = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     figures = {**before, **figures}
-    path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     bench_report.write_sections(figures, folder)
     (docs / "gpu-report.md").write_text(bench_report.assemble(folder), encoding="utf-8")
 
@@ -65,8 +65,8 @@ def write_docs(figures, docs):
 def write_out(figures, out):
     """Two files of these figures alone."""
     with tempfile.TemporaryDirectory() as folder:
-        write_docs(figures, Path(folder))
-        shutil.copy(Path(folder) / "gpu-report/figures.json", out)
+        write_docs(figures, Path(folder), Path(folder) / "figures.json")
+        shutil.copy(Path(folder) / "figures.json", out)
         shutil.copy(Path(folder) / "gpu-report.md", out)
 
 
@@ -78,8 +78,9 @@ def main():
     parser.add_argument("--only", help=f"steps, of {','.join(bench_steps.STEPS)}")
     parser.add_argument("--from", dest="source", metavar="FILE", help="take these figures over, measure nothing")
     arguments = parser.parse_args()
+    docs, kept = ROOT / "docs", ROOT / arguments.build / "gpu-figures.json"
     if arguments.source:
-        write_docs(json.loads(Path(arguments.source).read_text(encoding="utf-8")), ROOT / "docs")
+        write_docs(json.loads(Path(arguments.source).read_text(encoding="utf-8")), docs, kept)
         return 0
     out = Path(os.environ["OUT"]) if os.environ.get("OUT") else None
     chosen = arguments.only.split(",") if arguments.only else list(bench_steps.STEPS)
@@ -94,9 +95,9 @@ def main():
         print(f"SKIP: no CUDA device ({machine['error']})")
         return 77
     bench.sm = machine["sm"]
-    keep = (lambda figures: write_out(figures, out)) if out else (lambda figures: write_docs(figures, ROOT / "docs"))
+    keep = (lambda figures: write_out(figures, out)) if out else (lambda figures: write_docs(figures, docs, kept))
     figures = measure(bench, chosen, machine, keep)
-    print(((out or ROOT / "docs") / "gpu-report.md").read_text(encoding="utf-8"))
+    print(((out or docs) / "gpu-report.md").read_text(encoding="utf-8"))
     return 1 if all("error" in figures[name] for name in chosen) else 0
 
 

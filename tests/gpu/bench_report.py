@@ -89,8 +89,7 @@ def error_section(title, figures, name):
 
 def machine_section(figures):
     m = figures["machine"]
-    text = ("## Speed\n\nTimes are medians; a kernel's time is what CUDA events say of a launch whose data the L2 may hold. "
-            "`docs/gpu-report/figures.json`\nhas every figure as it was measured.\n\n")
+    text = ("## Speed\n\nTimes are medians; a kernel's time is what CUDA events say of a launch whose data the L2 may hold.\n\n")
     rows = (("GPU", f"{m['gpu']}, {m['sm']}"), ("driver", m["driver"]), ("CUDA", m["cuda"]),
             ("CPU cores", m["cores"]), ("measured", m["date"]), ("command", "`make bench-gpu`"))
     return text + table(("", ""), rows)

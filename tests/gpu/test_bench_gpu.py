@@ -87,7 +87,7 @@ def measured(fake, steps=tuple(bench_steps.STEPS)):
 
 def page(figures):
     with tempfile.TemporaryDirectory() as folder:
-        bench_gpu.write_docs(figures, Path(folder))
+        bench_gpu.write_docs(figures, Path(folder), Path(folder) / "figures.json")
         return (Path(folder) / "gpu-report.md").read_text(encoding="utf-8")
 
 
@@ -163,11 +163,12 @@ class Report(unittest.TestCase):
 
     def test_only_some_steps(self):
         with tempfile.TemporaryDirectory() as folder:
-            docs = Path(folder)
-            bench_gpu.write_docs(measured(Fake()), docs)
+            docs, kept = Path(folder), Path(folder) / "figures.json"
+            bench_gpu.write_docs(measured(Fake()), docs, kept)
             (docs / "gpu-report/numerics.md").write_text("# Numerics\n\n```sh\n# x\n```\n\n## a\n", encoding="utf-8")
             before = (docs / "gpu-report/bounded.md").read_text(encoding="utf-8")
-            bench_gpu.write_docs(measured(Fake(broken=("printf",)), ("printf",)), docs)
+            bench_gpu.write_docs(measured(Fake(broken=("printf",)), ("printf",)), docs, kept)
+            self.assertEqual({"printf", "rerun", "bounded"} - set(json.loads(kept.read_text(encoding="utf-8"))), set())
             text = (docs / "gpu-report.md").read_text(encoding="utf-8")
         self.assertIn(before.strip(), text)
         self.assertIn("## Against printf\n\nNot measured", text)
