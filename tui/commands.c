@@ -213,6 +213,10 @@ static void run_help(struct loop *l, const char *word)
     for (int a = 0; a < ACTION_COUNT; a++)
         if (strstr(action_text(a)->name, word))
             notes_add(&l->notes, "%s  %s: %s", action_text(a)->keys, action_text(a)->name, action_text(a)->help);
+    const struct word_text *term;
+    for (int i = 0; (term = word_text(i)); i++)
+        if (strcmp(term->term, word) == 0)
+            notes_add(&l->notes, "%s: %s", term->term, term->meaning);
     for (int i = 0; i < STOP_KINDS; i++)
         if (stop_word(i)[0] && strcmp(stop_word(i), word) == 0)
             notes_add(&l->notes, ":stop %s  %s", word, stop_meaning(i));

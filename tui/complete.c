@@ -48,6 +48,15 @@ static void add_views(const char *word, struct candidates *out)
         candidates_add(out, word, views[v].name, strcmp(views[v].name, views[v].title) == 0 ? "" : views[v].title);
 }
 
+/* Terms of one word: what is completed ends at a blank. */
+static void add_terms(const char *word, struct candidates *out)
+{
+    const struct word_text *term;
+    for (int i = 0; (term = word_text(i)); i++)
+        if (!strchr(term->term, ' '))
+            candidates_add(out, word, term->term, term->meaning);
+}
+
 static void add_stops(const char *word, struct candidates *out)
 {
     for (int i = 0; i < STOP_KINDS; i++)
@@ -148,6 +157,7 @@ static void add_arguments(const struct session *s, enum completion kind, const c
         break;
     case COMPLETE_WORD:
         add_names(word, out);
+        add_terms(word, out);
         add_stops(word, out);
         add_keys(word, out);
         break;

@@ -150,3 +150,26 @@ const struct command_text *command_text(int i)
 {
     return i >= 0 && i < (int)(sizeof commands / sizeof *commands) ? &commands[i] : NULL;
 }
+
+static const struct word_text words[] = {
+#define WORD(term, meaning) {term, meaning},
+#include "tui/keys/words.def"
+#undef WORD
+};
+
+const struct word_text *word_text(int i)
+{
+    return i >= 0 && i < (int)(sizeof words / sizeof *words) ? &words[i] : NULL;
+}
+
+int words_write_docs(FILE *out)
+{
+    fputs("# Words\n\nGenerated from `tui/keys/words.def` by `make docs`. One word for one idea, in the program and in "
+          "its pages; "
+          "`:help TERM` shows the same.\n\n| term | meaning |\n| --- | --- |\n",
+          out);
+    const struct word_text *word;
+    for (int i = 0; (word = word_text(i)); i++)
+        fprintf(out, "| %s | %s |\n", word->term, word->meaning);
+    return ferror(out) ? -1 : 0;
+}

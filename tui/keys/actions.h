@@ -53,6 +53,13 @@ struct command_text {
 /* The i-th command; NULL: there are no more. Help, completion and docs/prompt.md are made from them. */
 const struct command_text *command_text(int i);
 
+/* The i-th term of words.def; NULL: there are no more. */
+struct word_text {
+    const char *term, *meaning;
+};
+const struct word_text *word_text(int i);
+int words_write_docs(FILE *out); /* docs/words.md; 0, or -1 where writing fails */
+
 /* The table of docs/keys.md; 0, or -1 where writing fails. */
 int actions_write_docs(FILE *out);
 
