@@ -4,6 +4,7 @@
 #include "engine/base/json_memory.h"
 #include "engine/base/leftovers.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,12 +31,25 @@ static int end_with_reader(void)
     return 128 + SIGPIPE;
 }
 
+/* What was not printed was not said, whatever the verdict is. */
+static int end(int status, struct err *err)
+{
+    const int failure = text_out_end();
+    if (failure == EPIPE)
+        return end_with_reader();
+    if (failure && status >= 0) {
+        errno = failure;
+        status = err_errno(err, "", "standard output can not be written");
+    }
+    return status < 0 ? fail(err) : status;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     struct err err = {0};
     setlocale(LC_CTYPE, "");
-    json_memory_begin();
+    json_memory_begin(3);
     /* A reader that went away and a full disk are errors of a write, not the end of the program. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
@@ -49,15 +63,10 @@ int main(int argc, char **argv)
             options_write_help(text_out());
         else
             fprintf(text_out(), "attnscope %s\n", options_version);
-        const int written = fflush(text_out()) == 0;
-        return written ? 0 : text_reader_gone() ? end_with_reader() : 3;
+        return end(0, &err);
     }
     int status = functions[options.command](&options, &err);
     if (status >= 0 && file_map_check(NULL, &err) != 0)
         status = -1;
-    if (fflush(text_out()) != 0 && status >= 0)
-        status = err_errno(&err, "", "standard output can not be written");
-    if (text_reader_gone())
-        return end_with_reader();
-    return status < 0 ? fail(&err) : status;
+    return end(status, &err);
 }

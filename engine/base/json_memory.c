@@ -11,6 +11,7 @@
 enum { RESERVE_BYTES = 1 << 20 };
 
 static alignas(max_align_t) unsigned char reserve[RESERVE_BYTES];
+static int end_status;
 static size_t used, blocks; /* of the reserve; it is whole again when no block is left */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -24,8 +25,8 @@ static _Noreturn void give_up(void)
 {
     static const char words[] = "attnscope: out of memory\n";
     if (write(STDERR_FILENO, words, sizeof words - 1) < 0)
-        _exit(3);
-    exit(3);
+        _exit(end_status);
+    exit(end_status);
 }
 
 static void *take(size_t bytes)
@@ -58,8 +59,9 @@ static void give(void *p)
     pthread_mutex_unlock(&lock);
 }
 
-void json_memory_begin(void)
+void json_memory_begin(int status)
 {
+    end_status = status;
     json_set_alloc_funcs(take, give);
 }
 

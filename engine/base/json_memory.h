@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /* Once, before anything else of jansson: where the system has no memory left, a reserve serves it. Where that is used
-   up as well, the program says so and ends with status 3. */
-void json_memory_begin(void);
+   up as well, the program says so and ends with this status. */
+void json_memory_begin(int status);
 
 /* What json_dumps() gives, to be freed with free(). NULL without memory. */
 char *json_memory_dumps(const json_t *json, size_t flags);

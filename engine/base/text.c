@@ -17,11 +17,13 @@ static struct stream {
     size_t n_begun;
 } streams[2] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
 
-static bool reader_gone;
+static int out_failure; /* errno of the first write to standard output that failed */
 
-bool text_reader_gone(void)
+int text_out_end(void)
 {
-    return reader_gone;
+    if (fflush(text_out()) != 0 && !out_failure)
+        out_failure = errno;
+    return out_failure;
 }
 
 static int write_all(int fd, const char *bytes, size_t n)
@@ -29,7 +31,8 @@ static int write_all(int fd, const char *bytes, size_t n)
     while (n > 0) {
         const ssize_t written = write(fd, bytes, n);
         if (written < 0 && errno != EINTR) {
-            reader_gone |= errno == EPIPE && fd == STDOUT_FILENO;
+            if (fd == STDOUT_FILENO && !out_failure)
+                out_failure = errno;
             return -1;
         }
         if (written > 0) {

@@ -10,9 +10,11 @@
 
 /* Opens both streams; called once by a program's main(). Not 0: there is no memory for them, which it has said. */
 int text_open(void);
-FILE *text_out(void);        /* standard output */
-FILE *text_err(void);        /* standard error */
-bool text_reader_gone(void); /* nobody reads standard output any more */
+FILE *text_out(void); /* standard output */
+FILE *text_err(void); /* standard error */
+/* Flushes standard output. 0, or errno of the first write of it that has failed since the program began; EPIPE: nobody
+   reads it any more. */
+int text_out_end(void);
 
 /* A line on standard error that the next one replaces, cut to 79 columns; "" takes it away. */
 void text_progress(const char *line);

@@ -61,7 +61,7 @@ static void keep_fds(struct wire *w, struct msghdr *message)
     }
 }
 
-/* Reads once. 1: something came, 0: nothing is there, -1: the end. */
+/* Reads once. 1: something came, 0: nothing is there, -1: the end, -2: the system failed, errno says how. */
 static int fill(struct wire *w, int wait)
 {
     union {
@@ -76,7 +76,7 @@ static int fill(struct wire *w, int wait)
         n = recvmsg(w->fd, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+        return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : errno == ECONNRESET ? -1 : -2;
     keep_fds(w, &message);
     if (n == 0)
         return -1;
@@ -121,6 +121,8 @@ int wire_read(struct wire *w, int wait, enum wire_got *got, struct wire_message 
         if (w->used == WIRE_LINE_MAX)
             return err_set(err, ERR_RUN, "", "a message is longer than %u bytes", WIRE_LINE_MAX);
         int came = fill(w, wait);
+        if (came == -2)
+            return err_errno(err, "", "reading a message");
         if (came <= 0) {
             *got = came < 0 ? WIRE_END : WIRE_NOTHING;
             return 0;

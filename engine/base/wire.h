@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#define WIRE_REFUSED 113     /* exit status of a debuggee that had no memory to say something */
 #define WIRE_LINE_MAX 32768u /* bytes, newline included; a sender stays far below */
 
 enum wire_kind {

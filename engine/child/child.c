@@ -64,6 +64,8 @@ void child_describe_end(int status, char *text, size_t size)
         snprintf(text, size, "ended");
     else if (WIFSIGNALED(status))
         snprintf(text, size, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) == WIRE_REFUSED)
+        snprintf(text, size, "ran out of memory");
     else
         snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
 }

@@ -1,11 +1,13 @@
 #include "engine/build/process.h"
 #include "engine/child/child.h"
 #include "engine/child/stamps.h"
+#include "engine/trace/event.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define EVENTS_MAX 1000u   /* a kernel with a trap on every line has fewer */
 #define CANCEL_GRACE_S 0.2 /* a block of the mission shape takes milliseconds */
@@ -99,14 +101,19 @@ static void place_text(const json_t *json, const char *key, char *out, size_t si
              (long long)json_integer_value(json_array_get(place, 2)));
 }
 
-/* Room for one more event; NULL: there is none. A note less: the run itself is not harmed. */
-static struct trace_event *add_event(struct trace_info *info)
+/* Room for one more event; NULL: there is none. One beyond so many is a note less; without memory it may be the one
+   that counts, and the run is not followed any more. */
+static struct trace_event *add_event(struct run *run)
 {
+    struct trace_info *info = &run->t->info;
     if (info->n_events >= EVENTS_MAX)
         return NULL;
     struct trace_event *events = realloc(info->events, (info->n_events + 1) * sizeof *events);
-    if (!events)
+    if (!events) {
+        err_no_memory(&run->broke, "", "an event");
+        run->outcome = OUTCOME_BROKEN;
         return NULL;
+    }
     info->events = events;
     trace_event_init(&events[info->n_events]);
     return &events[info->n_events++];
@@ -130,7 +137,7 @@ static void take_event(struct run *run, const json_t *json)
     const int times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
     if (take_count(run, number, times))
         return;
-    struct trace_event *event = add_event(info);
+    struct trace_event *event = add_event(run);
     if (!event)
         return;
     run->counted[info->n_events - 1] = number;
@@ -147,7 +154,8 @@ static void take_event(struct run *run, const json_t *json)
     take_stack(run->t, wire_text(json, "other_stack"), &event->other_stack);
     name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
     event->line = (int)wire_integer(json, "line", 1, INT32_MAX, 0);
-    int in_block = strcmp(event->kind, "launch") != 0 && strcmp(event->kind, "shared-memory") != 0;
+    int in_block = strcmp(event->kind, "launch") != 0 && strcmp(event->kind, "shared-memory") != 0 &&
+                   strcmp(event->kind, event_name(EVENT_SYSTEM)) != 0;
     if (in_block && !strstr(event->text, "block (") && json_object_get(json, "block")) {
         char block[80], thread[80];
         place_text(json, "block", block, sizeof block);
@@ -166,6 +174,8 @@ static int take_launches(struct run *run, const json_t *json)
     const char *wrong = launches_read(json_object_get(json, "launches"), launches);
     for (size_t i = 0; i < launches->n; i++)
         launches->at[i].probes = run->t->fed ? PROBES_FEED : PROBES_RECORD;
+    if (wrong == launches_no_memory)
+        return err_no_memory(&run->broke, "", "its launches");
     return wrong ? err_set(&run->broke, ERR_RUN, "", "%s of its launches", wrong) : 0;
 }
 
@@ -257,6 +267,15 @@ static const struct trace_event *fatal_event(const struct run *run)
     return run->fatal && info->events ? &info->events[run->fatal - 1] : NULL;
 }
 
+/* 1: it was the system that failed, and nothing follows for the kernel. */
+static bool refused(const struct run *run)
+{
+    const struct trace_event *fatal = fatal_event(run);
+    if (run->outcome == OUTCOME_BROKEN)
+        return run->broke.code == ERR_SYSTEM;
+    return run->outcome == OUTCOME_FAILED && strcmp(fatal ? fatal->kind : run->stopped, event_name(EVENT_SYSTEM)) == 0;
+}
+
 /* What happened, in one clause; where: the file and line it happened at, if known. */
 static void describe(struct run *run, int status, double limit_s, char *what, size_t size, char *where, size_t n_where)
 {
@@ -278,7 +297,9 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
         snprintf(what, size, "cancelled");
         break;
     case OUTCOME_BROKEN:
-        snprintf(what, size, "the debuggee broke the protocol: %.300s", run->broke.message);
+        snprintf(what, size, "%s: %.300s",
+                 refused(run) ? "the run could not be followed" : "the debuggee broke the protocol",
+                 run->broke.message);
         break;
     case OUTCOME_FAILED:
         snprintf(what, size, "%s", fatal ? fatal->text : run->text[0] ? run->text : "the launch failed");
@@ -297,6 +318,8 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
 
 static const char *status_word(const struct run *run)
 {
+    if (refused(run))
+        return "refused";
     if (run->outcome == OUTCOME_CANCELLED)
         return "cancelled";
     if (run->outcome == OUTCOME_HUNG)
@@ -310,6 +333,8 @@ static const char *status_word(const struct run *run)
 /* Which kind of event that was, also where none was sent. */
 static const char *stopped_by(const struct run *run)
 {
+    if (refused(run))
+        return event_name(EVENT_SYSTEM);
     const struct trace_event *fatal = fatal_event(run);
     if (run->outcome == OUTCOME_CANCELLED || run->outcome == OUTCOME_BROKEN)
         return "";
@@ -325,7 +350,7 @@ static const char *stopped_by(const struct run *run)
 /* What stopped the kernel was an assert of its own: CUDA only says that there was one. */
 static void take_assertion(struct run *run)
 {
-    struct trace_event *event = run->c->assertion.kind[0] ? add_event(&run->t->info) : NULL;
+    struct trace_event *event = run->c->assertion.kind[0] ? add_event(run) : NULL;
     if (!event)
         return;
     *event = run->c->assertion;
@@ -342,13 +367,18 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     child_end_descendants(run->c, run->progress);
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
     child_pass_log(run->c, run->progress, 1);
+    if (gone && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == WIRE_REFUSED) {
+        run->outcome = OUTCOME_BROKEN;
+        err_no_memory(&run->broke, "", "what the kernel's process had to say");
+    }
     take_assertion(run);
     describe(run, status, limit_s, what, sizeof what, where, sizeof where);
     runner_describe_progress(run->t, progress, sizeof progress);
     snprintf(info->status, sizeof info->status, "%s", status_word(run));
     snprintf(info->status_text, sizeof info->status_text, "%s", what);
     snprintf(info->stopped, sizeof info->stopped, "%s", stopped_by(run));
-    return err_set(err, run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : ERR_RUN, where, "%s; %s", what, progress);
+    const enum err_code code = run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : refused(run) ? ERR_SYSTEM : ERR_RUN;
+    return err_set(err, code, where, "%s; %s", what, progress);
 }
 
 static int send_run(struct run *run)

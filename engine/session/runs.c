@@ -130,7 +130,7 @@ const char *run_verdict_word(const struct trace *t, const struct judgement *j)
         return "HUNG";
     if (strcmp(t->info.status, "cancelled") == 0)
         return "CANCELLED";
-    if (!j || !j->complete || j->no_summary || !judgement_any(j))
+    if (strcmp(t->info.status, "refused") == 0 || !j || !j->complete || j->no_summary || !judgement_any(j))
         return "UNJUDGED";
     if (j->summary.culprits || t->info.capture.off || reports_count(t))
         return "FAIL";

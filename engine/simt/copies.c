@@ -53,7 +53,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
             const unsigned capacity = c->capacity ? 2 * c->capacity : 32;
             struct copy *more = realloc(c->copy, capacity * sizeof *more);
             if (!more) {
-                report_raise("launch", 1, file, line, NULL, "out of memory for another cp.async");
+                report_raise("system", 1, file, line, NULL, "out of memory for another cp.async");
                 traps_end();
             }
             c->copy = more;

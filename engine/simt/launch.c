@@ -200,7 +200,7 @@ static int run(const struct simt_launch *l)
             break;
     }
     if (!n) /* fewer workers than wanted are only slower */
-        report_raise("launch", 1, NULL, 0, NULL, "can not start a worker: %s", strerror(errno));
+        report_raise("system", 1, NULL, 0, NULL, "can not start a worker: %s", strerror(errno));
     for (unsigned i = 0; i < n; i++)
         pthread_join(thread[i], NULL);
     check_plan(l, threads, n);

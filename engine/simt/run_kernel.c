@@ -4,6 +4,7 @@
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/report.h"
 #include "engine/simt/simt.h"
+#include "engine/trace/event.h"
 #include "engine/trace/live.h"
 #include "engine/trace/trace.h"
 
@@ -202,6 +203,13 @@ static void finish_arrays(struct arrays *arrays, int socket)
     arrays_free(arrays);
 }
 
+/* No thread of the kernel has run. */
+static void say_refused(struct launch_result *result, const struct err *err)
+{
+    snprintf(result->text, sizeof result->text, "%.80s%s%.400s", err->where, err->where[0] ? ": " : "", err->message);
+    result->stopped = err->code == ERR_SYSTEM ? event_name(EVENT_SYSTEM) : NULL;
+}
+
 void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct launch_request *request,
                      struct launch_result *result)
 {
@@ -213,13 +221,13 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     *result =
         (struct launch_result){.status = "failed", .workers = request->workers > 0 ? request->workers : usable_cores()};
     if (map_traces(request, &problem, &plan, &device, &mappings, &err)) {
-        snprintf(result->text, sizeof result->text, "%.80s: %.400s", err.where, err.message);
+        say_refused(result, &err);
         unmap_traces(&mappings);
         return;
     }
     struct arrays arrays;
     if (arrays_make(&arrays, kernel, &plan, &problem, &err) != 0) {
-        snprintf(result->text, sizeof result->text, "%.400s", err.message);
+        say_refused(result, &err);
         unmap_traces(&mappings);
         return;
     }

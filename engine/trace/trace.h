@@ -74,7 +74,7 @@ struct trace_info {
     struct trace_capture capture;
     int workers;
     double seconds;        /* of the launch */
-    char status[16];       /* "complete", "crashed", "hung", "cancelled" */
+    char status[16];       /* "complete", "crashed", "hung", "cancelled", "refused" (by the system) */
     char status_text[512]; /* the run's own words where it is not complete */
     char stopped[32];      /* the kind of event that ended it, said or not; "": it came to its end, or was cancelled */
     struct trace_site *sites; /* owned */

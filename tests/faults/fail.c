@@ -1,8 +1,10 @@
 /* LD_PRELOAD: makes one call of the program fail, to see what it says then.
 
-   FAULT_PROGRAM is the program (its path as /proc/self/exe has it; the processes it starts are left alone), FAULT_KIND
-   which calls are counted (memory, io), FAULT_AT the call that fails (0: the first), FAULT_ON=1 all from there on,
-   FAULT_ERRNO what it fails with. FAULT_COUNT=1 writes how many there were to stderr at the end. */
+   FAULT_PROGRAM is the program (its path as /proc/self/exe has it; the processes it starts are left alone), or a folder
+   with a slash at its end: every program in there, FAULT_KIND
+   which calls are counted (memory, io, or stdout: writes to standard output), FAULT_AT the call that fails (0: the
+   first), FAULT_ON=1 all from there on, FAULT_ERRNO what it fails with. FAULT_COUNT=1 writes how many there were to
+   stderr at the end. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,7 @@ extern void *__libc_calloc(size_t n, size_t bytes);
 extern void *__libc_realloc(void *p, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-enum kind { NONE, MEMORY, IO };
+enum kind { NONE, MEMORY, IO, STDOUT };
 
 static enum kind kind;
 static long at = -1;
@@ -41,12 +43,14 @@ __attribute__((constructor)) static void begin(void)
                *no = getenv("FAULT_ERRNO");
     const ssize_t bytes = readlink("/proc/self/exe", self, sizeof self - 1);
     self[bytes > 0 ? bytes : 0] = '\0';
-    if (!program || !what || strcmp(program, self) != 0)
+    const size_t n_program = program ? strlen(program) : 0;
+    if (!n_program || !what || strncmp(program, self, n_program) != 0 ||
+        (program[n_program - 1] != '/' && self[n_program] != '\0'))
         return;
     at = n ? atol(n) : -1;
     from_there_on = getenv("FAULT_ON") != NULL;
     code = no ? atoi(no) : ENOMEM;
-    kind = strcmp(what, "memory") == 0 ? MEMORY : IO;
+    kind = strcmp(what, "memory") == 0 ? MEMORY : strcmp(what, "stdout") == 0 ? STDOUT : IO;
 }
 
 __attribute__((destructor)) static void end(void)
@@ -109,7 +113,6 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
     }
 CALL(ssize_t, read, (int f, void *to, size_t n), (f, to, n), -1)
 CALL(ssize_t, pread, (int f, void *to, size_t n, off_t o), (f, to, n, o), -1)
-CALL(ssize_t, write, (int f, const void *from, size_t n), (f, from, n), -1)
 CALL(ssize_t, pwrite, (int f, const void *from, size_t n, off_t o), (f, from, n, o), -1)
 CALL(int, fsync, (int f), (f), -1)
 CALL(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
@@ -142,6 +145,14 @@ CALL(int, posix_spawnp,
      (pid, path, actions, attributes, argv, env), code)
 CALL(int, pthread_create, (pthread_t * thread, const pthread_attr_t *a, void *(*run)(void *), void *ctx),
      (thread, a, run, ctx), EAGAIN)
+
+ssize_t write(int f, const void *from, size_t n)
+{
+    static ssize_t (*real)(int, const void *, size_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "write");
+    return fails(IO) || (f == STDOUT_FILENO && fails(STDOUT)) ? -1 : real(f, from, n);
+}
 
 /* A file that is closed badly is closed all the same. */
 int fclose(FILE *f)

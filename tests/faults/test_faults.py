@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+CACHE = Path(os.environ.get("ATTNSCOPE_CACHE", ROOT / "build/cache")).resolve()
 PROGRAM = Path(os.environ.get("ATTNSCOPE", BUILD / "attnscope")).resolve()
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
@@ -38,6 +39,7 @@ VIEWS = ("overview", "map", "tile", "operands", "row", "state", "onset", "mask",
 COMMANDS += [("show", "--view", view, CULPRIT) for view in VIEWS]
 SAMPLES = {"memory": 4, "io": 2}  # calls that fail of each command, as a test
 LAST, LAST_STEP = 100, 9  # and of those in which a view is made: the last ones of `show`
+WORKER = "can not start a worker: Cannot allocate memory"
 LOADER = "error while loading shared libraries"
 
 
@@ -74,8 +76,6 @@ def wrong(command, right, got, statuses):
     if got.status not in statuses:
         return f"status {got.status} with other output than without the failure"
     others = set(VERDICT.findall(got.out)) - set(VERDICT.findall(right.out)) - {"UNJUDGED", "ERROR"}
-    # A kernel's process that had no memory either, or that could not be heard any more, is said to have crashed.
-    others -= {"CRASHED"} if LIVE[1] in command else set()
     if others:
         return f"another verdict: {', '.join(sorted(others))}"
     findings = [line for line in got.out.splitlines() if line.startswith("finding") and line not in right.out]
@@ -88,6 +88,15 @@ def wrong(command, right, got, statuses):
     return ""
 
 
+def printing(folder):
+    """Every command, as it prints: what the sweeps run, and the others."""
+    others = [("--help",), ("--version",), ("list",), ("docs", "man"), ("docs", "commands"), ("run", "--help"),
+              ("diff", "--json", CULPRIT, CLEAN), ("check", "--json", CULPRIT), ("check", LIVE[1], "--time", "1"),
+              ("bench", LIVE[1], "--shape", "1,1,64,64"), ("profile", LIVE[1], "--shape", "1,1,64,64"),
+              ("run", "-o", f"{folder}/kept", *LIVE[1:])]
+    return COMMANDS + others
+
+
 class Faults:
     """Runs under failure and what was wrong with them. full: every call, else some."""
 
@@ -95,8 +104,8 @@ class Faults:
         self.library, self.full = library, full
         self.runs, self.failures = 0, []
 
-    def environment(self, kind, at, code, on):
-        given = {"LD_PRELOAD": str(self.library), "FAULT_PROGRAM": str(PROGRAM), "FAULT_KIND": kind,
+    def environment(self, kind, at, code, on, program=PROGRAM):
+        given = {"LD_PRELOAD": str(self.library), "FAULT_PROGRAM": str(program), "FAULT_KIND": kind,
                  "FAULT_ERRNO": str(code), "FAULT_AT": str(at)}
         if on:
             given["FAULT_ON"] = "1"
@@ -140,6 +149,31 @@ class Faults:
             for code in (EINTR, EIO, ENOSPC, EMFILE):
                 self.sweep("io", command, code, False, (2, 3))
 
+    def debuggee(self):
+        """The kernel's process: it says nothing of its own calls at the end, so that there is no count of them."""
+        right, said = run(LIVE), set()
+        for kind, most, step in (("io", 40, 1), ("memory", 400, 1 if self.full else 23)):
+            for at in range(0, most, step):
+                got = run(LIVE, self.environment(kind, at, ENOMEM, False, f"{CACHE}/"))
+                self.note(LIVE, f"{kind} call {at} of the debuggee", wrong(LIVE, right, got, (3,)))
+                said |= {WORKER in got.err and "UNJUDGED" in got.out}
+        if True not in said:
+            self.failures.append(f"none is UNJUDGED with '{WORKER}'")
+
+    def stdout(self):
+        """A disk that is full when something is printed: one line says so, and no verdict comes of it."""
+        with tempfile.TemporaryDirectory() as folder:
+            for command in printing(folder):
+                right = run(command, self.environment("stdout", -1, ENOSPC, False))
+                n = int(re.search(r"^FAULT_CALLS (\d+)$", right.err, re.MULTILINE)[1])
+                for at, on in [(at, False) for at in range(n)] + [(0, True)]:
+                    got = run(command, self.environment("stdout", at, ENOSPC, on))
+                    said = [line for line in got.err.splitlines() if line.startswith("attnscope: ")]
+                    why = ("no end" if got.status is None else
+                           f"status {got.status}" if got.status not in ({3, right.status} - {0, 1}) else
+                           f"{len(said)} lines on stderr" if len(said) != 1 else "")
+                    self.note(command, f"write {at} of {n} to stdout{' and all behind it' if on else ''}", why)
+
     def ladder(self, what, name, steps, commands, statuses):
         for command in commands:
             right = run(command)
@@ -170,7 +204,9 @@ def build_library(folder):
     return library
 
 
-NAMES = {"memory": "failing memory", "io": "failing calls of the system", "limits": "limits on memory and files"}
+NAMES = {"memory": "failing memory", "io": "failing calls of the system", "stdout": "failing writes to stdout",
+         "debuggee": "failing calls of the kernel's process",
+         "limits": "limits on memory and files"}
 PARTS = tuple(NAMES)
 
 
@@ -196,6 +232,12 @@ class Sample(unittest.TestCase):
 
     def test_io(self):
         self.check("io")
+
+    def test_debuggee(self):
+        self.check("debuggee")
+
+    def test_stdout(self):
+        self.check("stdout")
 
     def test_limits(self):
         self.check("limits")

@@ -1,6 +1,8 @@
 /* main() of every debuggee: says hello, then loads and runs what attnscope asks for until it says quit or is gone. */
+#include "engine/base/json_memory.h"
 #include "engine/base/wire.h"
 #include "engine/child/debuggee/debuggee.h"
+#include "engine/child/debuggee/say.h"
 #include "engine/trace/conventions.h"
 #include "engine/trace/live.h"
 
@@ -60,7 +62,9 @@ static void *read_requests(void *argument)
     for (;;) {
         struct wire_message message;
         enum wire_got got;
-        if (wire_read(&inbox->wire, 1, &got, &message, NULL) || got == WIRE_END)
+        const int failed = wire_read(&inbox->wire, 1, &got, &message, NULL);
+        say_check(failed);
+        if (failed || got == WIRE_END)
             _exit(0);
         if (got == WIRE_MESSAGE && (message.kind == WIRE_LOAD || message.kind == WIRE_RUN ||
                                     message.kind == WIRE_PROFILE || message.kind == WIRE_BENCH)) {
@@ -140,14 +144,15 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
     struct asc_plan plan;
     char why[512];
     if (debuggee_plan(kernel, &problem, &plan, why, sizeof why))
-        wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL);
+        say_check(
+            wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL));
     else
-        wire_send(wire, WIRE_PLAN,
-                  json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "id", id, "br", (int)plan.br, "bc",
-                            (int)plan.bc, "threads", (int)plan.threads, "kv_splits", (int)plan.kv_splits, "kv_deal",
-                            (int)plan.kv_deal, "workspace_bytes", (json_int_t)plan.workspace_bytes, "error_limit",
-                            (double)plan.error_limit),
-                  -1, NULL);
+        say_check(wire_send(wire, WIRE_PLAN,
+                            json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "id", id, "br", (int)plan.br, "bc",
+                                      (int)plan.bc, "threads", (int)plan.threads, "kv_splits", (int)plan.kv_splits,
+                                      "kv_deal", (int)plan.kv_deal, "workspace_bytes", (json_int_t)plan.workspace_bytes,
+                                      "error_limit", (double)plan.error_limit),
+                            -1, NULL));
 }
 
 static void answer_run(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id,
@@ -161,12 +166,12 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
     else if (request->feed_fd >= 0)
         close(request->feed_fd);
     fflush(NULL); /* what the kernel printed comes before its result */
-    wire_send(wire, WIRE_RESULT,
-              json_pack("{s:i, s:s, s:f, s:i, s:o, s:s, s:o}", "id", id, "status", result.status, "seconds",
-                        result.seconds, "workers", result.workers, "text", debuggee_words(result.text), "stopped",
-                        result.stopped ? result.stopped : "", "launches",
-                        result.launches ? result.launches : json_null()),
-              -1, NULL);
+    say_check(wire_send(wire, WIRE_RESULT,
+                        json_pack("{s:i, s:s, s:f, s:i, s:o, s:s, s:o}", "id", id, "status", result.status, "seconds",
+                                  result.seconds, "workers", result.workers, "text", debuggee_words(result.text),
+                                  "stopped", result.stopped ? result.stopped : "", "launches",
+                                  result.launches ? result.launches : json_null()),
+                        -1, NULL));
 }
 
 static void answer_measure(const struct wire *wire, const struct asc_kernel *kernel, const struct wire_message *message,
@@ -180,9 +185,10 @@ static void answer_measure(const struct wire *wire, const struct asc_kernel *ker
     fflush(NULL); /* what the kernel printed comes first */
     if (answer) {
         json_object_set_new(answer, "id", json_integer(id));
-        wire_send(wire, profile ? WIRE_PROFILED : WIRE_TIMED, answer, -1, NULL);
+        say_check(wire_send(wire, profile ? WIRE_PROFILED : WIRE_TIMED, answer, -1, NULL));
     } else {
-        wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL);
+        say_check(
+            wire_send(wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", id, "why", debuggee_words(why)), -1, NULL));
     }
 }
 
@@ -237,6 +243,7 @@ int debuggee_main(void)
                 program_invocation_short_name);
         return 2;
     }
+    json_memory_begin(WIRE_REFUSED);
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* it would hold the whole trace; the trace is kept anyway */
@@ -246,7 +253,8 @@ int debuggee_main(void)
     if (!kernel.name)
         kernel.name = asc_kernel_name;
     if (debuggee_prepare(device, sizeof device, why, sizeof why)) {
-        wire_send(&inbox.wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", 0, "why", debuggee_words(why)), -1, NULL);
+        say_check(wire_send(&inbox.wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", 0, "why", debuggee_words(why)),
+                            -1, NULL));
         return 1;
     }
     if (hello(&inbox.wire, &kernel, device) || start_reader(&inbox))

@@ -1,8 +1,10 @@
 #include "engine/child/debuggee/say.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ROOM_FOR_END 2 /* "}\n" */
 
@@ -136,12 +138,18 @@ void say_triple(struct say *s, const char *key, const uint32_t values[3])
     put(s, "]", 1);
 }
 
+void say_check(int failed)
+{
+    if (failed && (errno == ENOMEM || errno == ENOBUFS))
+        _exit(WIRE_REFUSED);
+}
+
 void say_end(struct say *s, int fd)
 {
     memcpy(s->text + s->n, "}\n", ROOM_FOR_END);
     s->n += ROOM_FOR_END;
     while (atomic_flag_test_and_set_explicit(&sending, memory_order_acquire))
         sched_yield();
-    wire_send_bytes(fd, s->text, s->n, -1);
+    say_check(wire_send_bytes(fd, s->text, s->n, -1));
     atomic_flag_clear_explicit(&sending, memory_order_release);
 }

@@ -16,5 +16,8 @@ void say_text(struct say *s, const char *key, const char *value); /* not valid U
 void say_integer(struct say *s, const char *key, int64_t value);
 void say_triple(struct say *s, const char *key, const uint32_t values[3]);
 void say_end(struct say *s, int fd); /* sends; a parent that is gone is noticed by the reader */
+/* failed: what sending or reading returned, with errno. Where the system had no memory for it the process ends, with
+   WIRE_REFUSED: without that message the run would be taken for another one. */
+void say_check(int failed);
 
 #endif

@@ -3,6 +3,7 @@
 #include "engine/simt/checks/state.h"
 #include "engine/simt/checks/symbols.h"
 #include "engine/simt/fiber.h"
+#include "engine/simt/report.h"
 #include "engine/simt/shared.h"
 
 #include <stdlib.h>
@@ -69,6 +70,8 @@ void checks_begin_block(struct worker *w, uint64_t number)
     c->stacks_bytes = w->n_stacks * FIBER_BYTES;
     c->shared_begin = (uintptr_t)w->shared_begin;
     c->shared_bytes = make_cells(c, bytes) ? bytes : 0;
+    if (!c->shared_bytes && bytes)
+        report_raise("system", 1, NULL, 0, NULL, "out of memory for the access checks");
     c->n_stores = 0;
     symbols_read(c->shared_begin, bytes);
     if (c->shared_bytes)

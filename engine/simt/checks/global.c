@@ -1,6 +1,7 @@
 /* Accesses to the arrays of a launch: their exact ends, who wrote an output, and what was written there. */
 #include "engine/base/dtype.h"
 #include "engine/simt/checks/state.h"
+#include "engine/simt/report.h"
 #include "engine/simt/traps.h"
 
 #include <math.h>
@@ -52,6 +53,8 @@ void global_begin_launch(const struct simt_options *options)
         void *owners =
             mmap(NULL, a->owner_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         a->owner = owners == MAP_FAILED ? NULL : owners;
+        if (!a->owner)
+            report_raise("system", 1, NULL, 0, NULL, "out of memory for the access checks of %s", a->name);
     }
 }
 
