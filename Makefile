@@ -82,7 +82,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean
+.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean
 all: $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -100,15 +100,18 @@ install: all
 	$(Q)chmod 644 "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" "$(FISH_COMPLETION)/attnscope.fish"
 	$(call say,INSTALL "$(BIN)/attnscope")
 
+deb: needs-deb all
+	@MAKE='$(MAKE)' packaging/deb $(B)
+
 # Installs the packages that are missing for building, running and testing, and says which.
 SETUP := CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' .ci/setup
-.PHONY: setup setup-run setup-test setup-lint needs-build needs-test
+.PHONY: setup setup-run setup-test setup-lint needs-build needs-test needs-deb
 setup: setup-test
 setup-run setup-test setup-lint: setup-%:
 	@$(SETUP) $*
 
 # Installs nothing: ends make with the names of the packages that are missing.
-needs-build needs-test: needs-%:
+needs-build needs-test needs-deb: needs-%:
 	@$(SETUP) --check $*
 
 uninstall:

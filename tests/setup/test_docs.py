@@ -25,7 +25,7 @@ EDITING_KEYS = {"W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "
 
 class Docs(unittest.TestCase):
     def pages(self):
-        return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
     def test_generated_pages_are_up_to_date(self):
         done = subprocess.run([ROOT / "docs/generate", "--check", "--build", BUILD], capture_output=True, text=True,
@@ -42,6 +42,11 @@ class Docs(unittest.TestCase):
                 if name.split("/")[0] in ("cli", "docs", "engine", "kernels", "probes", "scenarios", "tests", "tui")
                 and not (ROOT / name).exists()]
         self.assertEqual(dead, [])
+
+    def test_the_changes_begin_with_this_version(self):
+        text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        self.assertEqual(re.search(r"^## ([^ ,\n]+)", text, re.MULTILINE).group(1),
+                         (ROOT / "VERSION").read_text(encoding="utf-8").strip())
 
     def test_keys_do_what_editing_says(self):
         text = (ROOT / "docs/editing.md").read_text(encoding="utf-8")

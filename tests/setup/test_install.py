@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""make install: what is installed runs by itself, with nothing of the source tree, and is gone after make uninstall."""
+"""make install: what is installed runs by itself, with nothing of the source tree, and is gone after make uninstall.
+make deb: the package holds the same, and says what it needs."""
 
+import gzip
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,6 +96,50 @@ class Install(unittest.TestCase):
         left = [path for path in (self.dest / "opt").rglob("*") if path.is_file()]
         self.assertEqual(left, [])
         self.make("install")
+
+
+@unittest.skipUnless(shutil.which("dpkg-deb") and shutil.which("dpkg-shlibdeps"), "no dpkg-shlibdeps")
+class Deb(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.root = Path(cls.folder.name)
+        done = run("make", "deb", f"B={BUILD.relative_to(ROOT)}", cwd=ROOT)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout)
+        cls.package = BUILD / f"attnscope_{VERSION}_{run('dpkg', '--print-architecture').stdout.strip()}.deb"
+        run("dpkg-deb", "--raw-extract", cls.package, cls.root)
+
+    def test_the_control_fields(self):
+        text = (self.root / "DEBIAN/control").read_text(encoding="utf-8")
+        fields = dict(re.findall(r"^([A-Z][\w-]*): (.*)$", text, re.MULTILINE))
+        self.assertEqual((fields["Package"], fields["Version"]), ("attnscope", VERSION))
+        needs = {need.split(" ")[0] for need in fields["Depends"].split(", ")}
+        self.assertLessEqual({"g++", "patch", "libc6", "libjansson4", "libncursesw6"}, {re.sub("t64$", "", n) for n in needs})
+        self.assertFalse([need for need in needs if need.endswith("-dev")])
+
+    def test_nothing_runs_at_its_installation_and_nothing_is_left(self):
+        self.assertEqual({path.name for path in (self.root / "DEBIAN").iterdir()}, {"control", "md5sums"})
+
+    def test_the_files_are_those_of_make_install(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run("make", "install", f"B={BUILD.relative_to(ROOT)}", f"DESTDIR={folder}", "PREFIX=/usr", cwd=ROOT)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            expected = {str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file()}
+        expected = {path.replace("zsh/site-functions", "zsh/vendor-completions").replace("attnscope.1", "attnscope.1.gz")
+                    for path in expected} | {"usr/share/doc/attnscope/copyright", "usr/share/doc/attnscope/changelog.gz"}
+        listed = [line.split() for line in run("dpkg-deb", "--contents", self.package).stdout.splitlines()]
+        self.assertEqual({path.removeprefix("./") for mode, *_, path in listed if mode[0] != "d"}, expected)
+        for mode, owner, *_, path in listed:
+            self.assertEqual((owner, mode[1:]), ("root/root", "rwxr-xr-x" if mode[0] == "d" or mode[3] == "x" else "rw-r--r--"),
+                             path)
+
+    def test_what_is_in_it(self):
+        doc = self.root / "usr/share/doc/attnscope"
+        self.assertEqual((doc / "copyright").read_bytes(), (ROOT / "LICENSE").read_bytes())
+        self.assertEqual(gzip.decompress((doc / "changelog.gz").read_bytes()), (ROOT / "CHANGELOG.md").read_bytes())
+        self.assertEqual(run(self.root / "usr/bin/attnscope", "--version").stdout, f"attnscope {VERSION}\n")
 
 
 if __name__ == "__main__":

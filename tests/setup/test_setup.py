@@ -197,7 +197,7 @@ class Setup(unittest.TestCase):
         self.user(0)
         for target in ("", "all", "../x"):
             status, err, calls = self.setup(target)
-            self.assertEqual((status, err, calls), (2, "usage: .ci/setup [--check] build|run|test|lint\n", ""))
+            self.assertEqual((status, err, calls), (2, "usage: .ci/setup [--check] build|run|test|lint|deb\n", ""))
 
     def test_a_check_installs_nothing(self):
         self.user(0)
@@ -256,7 +256,7 @@ class Setup(unittest.TestCase):
         rows = [line.split("|") for line in (ROOT / ".ci/packages").read_text().splitlines() if not line.startswith("#")]
         for row in rows:
             self.assertEqual(len(row), 3, row)
-            self.assertLessEqual(set(row[0].strip().split(",")), {"build", "run", "test", "lint"}, row)
+            self.assertLessEqual(set(row[0].strip().split(",")), {"build", "run", "test", "lint", "deb"}, row)
             self.assertIn(row[2].split()[0], ("compiler", "command", "c", "c++"), row)
         self.assertEqual(len({row[1].strip() for row in rows}), len(rows))
 
