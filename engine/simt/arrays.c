@@ -59,7 +59,12 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
     void *array = guarded(a, i, bytes);
     if (!array)
         return err_no_memory(err, "", "%s, %zu bytes", array_names[i], bytes);
-    a->region[i] = (struct simt_region){array_names[i], array, bytes, list->dtype[i], i == ARRAY_O || i == ARRAY_LSE};
+    a->region[i] = (struct simt_region){.name = array_names[i],
+                                        .begin = array,
+                                        .bytes = bytes,
+                                        .dtype = list->dtype[i],
+                                        .output = i == ARRAY_O || i == ARRAY_LSE,
+                                        .guard_bytes = a->guard_bytes[i]};
     if (i < ARRAY_O) {
         memcpy(array, list->at[i], bytes);
         const uintptr_t begin = (uintptr_t)a->mapping[i] + a->guard_bytes[i];

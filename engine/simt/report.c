@@ -131,7 +131,7 @@ void report_raise(const char *kind, int fatal, const char *file, int line, const
     find_stack(file, line, who, &r.stack);
     simt_tls.reporting++;
     pthread_mutex_lock(&lock);
-    if (is_new(kind, &r.stack) || fatal) {
+    if (is_new(kind, &r.stack) || (fatal && !error_text[0])) {
         r.file = r.stack.n ? r.stack.at[0].file : file;
         r.line = r.stack.n ? r.stack.at[0].line : line;
         if (fatal)

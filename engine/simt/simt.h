@@ -56,8 +56,9 @@ struct simt_region {
     const char *name;
     const void *begin;
     size_t bytes;
-    int dtype;  /* enum dtype of its elements; -1: unknown */
-    int output; /* each element is written by one thread, and is to be a number */
+    int dtype;          /* enum dtype of its elements; -1: unknown */
+    int output;         /* each element is written by one thread, and is to be a number */
+    size_t guard_bytes; /* of the pages on either side that nobody may reach; 0: unknown */
 };
 
 /* Orders that CUDA allows. Shuffled: another lane, often of another warp, at every place where lanes wait or have met;

@@ -6,10 +6,14 @@
 
 #include <assert.h>
 #include <fenv.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -85,10 +89,11 @@ static uintptr_t context_pc(const ucontext_t *context)
 #if defined(__x86_64__)
 static uintptr_t pcs[PCS_MAX]; /* instructions that have trapped in this launch: pc * 4 + kind; 0: free */
 
-/* Looking up a line takes microseconds. The table only saves time; a lost race between workers costs one more look. */
-static int pc_is_new(uintptr_t pc, int code)
+/* Looking up a line takes microseconds. The table only saves time; a lost race between workers costs one more look.
+   kind: of what traps there, 0 to 3. */
+static int pc_is_new(uintptr_t pc, unsigned kind)
 {
-    const uintptr_t key = pc * 4 + (code == FPE_FLTINV ? 1 : code == FPE_FLTDIV ? 2 : 3);
+    const uintptr_t key = pc * 4 + kind;
     for (unsigned i = 0; i < PCS_MAX; i++) {
         const uintptr_t have = __atomic_load_n(&pcs[(key + i) % PCS_MAX], __ATOMIC_RELAXED);
         if (have == key)
@@ -110,7 +115,7 @@ static void on_float(int code, ucontext_t *context)
     unit->cwd |= X87_MASKS; /* long double */
     unit->swd &= (uint16_t)~X87_FLAGS;
     w->masked = 1;
-    if (!pc_is_new(context_pc(context), code)) {
+    if (!pc_is_new(context_pc(context), code == FPE_FLTINV ? 1 : code == FPE_FLTDIV ? 2 : 3)) {
         w->stale++;
         return;
     }
@@ -125,10 +130,14 @@ static void on_float(int code, ucontext_t *context)
     simt_tls.fault = 0;
 }
 
+static bool is_write(const ucontext_t *context)
+{
+    return context->uc_mcontext.gregs[REG_ERR] & 2; /* page-fault error code, bit 1 (SDM 3, 4.7) */
+}
+
 static const char *access_word(const ucontext_t *context)
 {
-    return context->uc_mcontext.gregs[REG_ERR] & 2 ? "write to"
-                                                   : "read of"; /* page-fault error code, bit 1 (SDM 3, 4.7) */
+    return is_write(context) ? "write to" : "read of";
 }
 #else
 static const char *access_word(const ucontext_t *context)
@@ -155,8 +164,8 @@ static uintptr_t distance_to(const struct simt_region *region, uintptr_t address
     return address < begin ? begin - address : address >= end ? address - end + 1 : 0;
 }
 
-/* "write to address 52 bytes behind the end of O", of the array that is nearest; 0 where none is near. */
-static int report_near_array(uintptr_t address, const ucontext_t *context)
+/* The array that is nearest; NULL: there are none. */
+static const struct simt_region *nearest_to(uintptr_t address)
 {
     const struct simt_options *options = launch_options();
     const struct simt_region *nearest = NULL;
@@ -165,21 +174,28 @@ static int report_near_array(uintptr_t address, const ucontext_t *context)
         if (region->bytes && (!nearest || distance_to(region, address) < distance_to(nearest, address)))
             nearest = region;
     }
+    return nearest;
+}
+
+/* "write to address 52 bytes behind the end of O", of the array that is nearest; 0 where none is near. */
+static int report_near_array(uintptr_t address, const ucontext_t *context, const char *then)
+{
+    const struct simt_region *nearest = nearest_to(address);
     const uintptr_t distance = nearest ? distance_to(nearest, address) : UINTPTR_MAX;
     if (distance > NEAR_BYTES)
         return 0;
     if (distance == 0)
-        report_raise("address", 1, NULL, 0, NULL, "write to %s, which is an input", nearest->name);
+        report_raise("address", 1, NULL, 0, NULL, "write to %s, which is an input%s", nearest->name, then);
     else if (address < (uintptr_t)nearest->begin)
-        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes before %s", access_word(context),
-                     (unsigned long)distance, nearest->name);
+        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes before %s%s", access_word(context),
+                     (unsigned long)distance, nearest->name, then);
     else
-        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes behind the end of %s", access_word(context),
-                     (unsigned long)(distance - 1), nearest->name);
+        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes behind the end of %s%s", access_word(context),
+                     (unsigned long)(distance - 1), nearest->name, then);
     return 1;
 }
 
-static void report_address(int signal, const siginfo_t *info, const ucontext_t *context)
+static void report_address(int signal, const siginfo_t *info, const ucontext_t *context, bool dropped)
 {
     const uintptr_t address = (uintptr_t)info->si_addr;
     if (in_guard(simt_tls.worker, address))
@@ -188,10 +204,102 @@ static void report_address(int signal, const siginfo_t *info, const ucontext_t *
                      FIBER_STACK_BYTES / 1024);
     else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
         report_raise("address", 1, NULL, 0, NULL, "invalid access through a pointer that is no address at all");
-    else if (!report_near_array(address, context))
+    else if (!report_near_array(address, context, dropped ? " (dropped; the checked run goes on)" : ""))
         report_raise("address", 1, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
                      (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
 }
+
+#if defined(__x86_64__)
+#define EFLAGS_TRAP 0x100 /* a trap behind the next instruction (SDM 1, 3.4.3.3) */
+#define STEP_PAGES 4u     /* one access may cross the end of a page */
+#define PAGE 4096u
+#define DROPPED_MAX 65536u /* each costs two signals */
+
+/* A checked run goes on behind a store into the room around an array, or into an input: what threads do to each other
+   afterwards is to be told too. Its pages are opened for this one instruction and then are as they were. */
+static struct {
+    _Atomic(const struct worker *) by; /* who steps, one at a time; the rest is its own */
+    unsigned n;
+    struct {
+        void *at;
+        int protection;
+        unsigned char bytes[PAGE]; /* that stood there */
+    } page[STEP_PAGES];
+    unsigned dropped; /* in this launch */
+} step;
+
+static void end_step(ucontext_t *context)
+{
+    context->uc_mcontext.gregs[REG_EFL] &= ~EFLAGS_TRAP;
+    while (step.n) {
+        void *const at = step.page[--step.n].at;
+        memcpy(at, step.page[step.n].bytes, PAGE);
+        mprotect(at, PAGE, step.page[step.n].protection);
+        if (step.page[step.n].protection == PROT_NONE)
+            madvise(at, PAGE, MADV_DONTNEED);
+    }
+    atomic_store(&step.by, NULL);
+}
+
+static void on_step(int signal, siginfo_t *info, void *context)
+{
+    (void)info;
+    if (simt_tls.worker && atomic_load(&step.by) == simt_tls.worker) {
+        end_step(context);
+    } else { /* a breakpoint */
+        const struct sigaction usual = {.sa_handler = SIG_DFL};
+        sigaction(signal, &usual, NULL);
+        raise(signal);
+    }
+}
+
+/* 1: the store may be made once more, into pages that forget it. */
+static bool drop_store(uintptr_t address, ucontext_t *context)
+{
+    const struct worker *const w = simt_tls.worker;
+    const struct simt_region *region = nearest_to(address);
+    const uintptr_t page = address / PAGE * PAGE;
+    if (!w->checks || !region || !is_write(context))
+        return false;
+    const uintptr_t begin = (uintptr_t)region->begin / PAGE * PAGE,
+                    end = ((uintptr_t)region->begin + region->bytes + PAGE - 1) / PAGE * PAGE;
+    const bool within = page >= begin && page < end;
+    if ((within && region->output) || page < begin - region->guard_bytes || page >= end + region->guard_bytes)
+        return false;
+    for (const struct worker *by = NULL; by != w && !atomic_compare_exchange_weak(&step.by, &by, w);)
+        if (by != w) {
+            by = NULL;
+            sched_yield();
+        }
+    if (step.n == STEP_PAGES || step.dropped++ == DROPPED_MAX || sysconf(_SC_PAGESIZE) != PAGE ||
+        mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    memcpy(step.page[step.n].bytes, (void *)page, PAGE);
+    step.page[step.n].at = (void *)page;
+    step.page[step.n++].protection = within ? PROT_READ : PROT_NONE;
+    context->uc_mcontext.gregs[REG_EFL] |= EFLAGS_TRAP;
+    return true;
+}
+
+/* The same place is told once. */
+static bool is_told(const ucontext_t *context)
+{
+    return atomic_load(&step.by) == simt_tls.worker || (!pc_is_new(context_pc(context), 0) && report_error());
+}
+#else
+static bool drop_store(uintptr_t address, ucontext_t *context)
+{
+    (void)address;
+    (void)context;
+    return false;
+}
+
+static bool is_told(const ucontext_t *context)
+{
+    (void)context;
+    return false;
+}
+#endif
 
 static void on_signal(int signal, siginfo_t *info, void *ctx)
 {
@@ -210,14 +318,20 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
 #endif
     }
     simt_tls.fault = context_pc(context);
+    const bool told = is_told(context);
+    const bool dropped =
+        signal == SIGSEGV && info->si_code == SEGV_ACCERR && drop_store((uintptr_t)info->si_addr, context);
     if (signal == SIGFPE)
         report_raise("trap", 1, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
     else if (signal == SIGILL)
         report_raise("trap", 1, NULL, 0, NULL,
                      "illegal instruction at 0x%lx: the compiler saw undefined behaviour here",
                      (unsigned long)context_pc(context));
-    else
-        report_address(signal, info, context);
+    else if (!dropped || !told)
+        report_address(signal, info, context, dropped);
+    simt_tls.fault = 0;
+    if (dropped)
+        return;
     if (simt_tls.worker->checks) /* what other blocks do to each other is told too, whichever comes first */
         launch_drain();
     _exit(EXIT_FATAL);
@@ -227,11 +341,17 @@ void traps_begin_launch(void)
 {
 #if defined(__x86_64__)
     memset(pcs, 0, sizeof pcs);
+    step.dropped = 0;
 #endif
     locate_init();
     static const int signals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     sigemptyset(&action.sa_mask);
+#if defined(__x86_64__)
+    struct sigaction stepped = action;
+    stepped.sa_sigaction = on_step;
+    sigaction(SIGTRAP, &stepped, NULL);
+#endif
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         sigaction(signals[i], &action, NULL);
 }

@@ -2,8 +2,10 @@
 """A handful of the mutants of tests/checks/mutate.py, and kernels that are whole: the checks tell them apart."""
 
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -14,7 +16,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import mutate  # noqa: E402
 import tap  # noqa: E402
-
 
 
 class Mutants(unittest.TestCase):
@@ -35,6 +36,20 @@ class Mutants(unittest.TestCase):
         lines = self.run_it(BUILD / "tests/run_checked", *arguments).splitlines()
         self.assertEqual([line for line in lines if line.startswith("event")], [])
         return [line for line in lines if line.startswith("output ")]
+
+    def test_store_beyond_a_tail(self):
+        """Its last rows have no place, those before are another head's: both are said, whichever comes first."""
+        source = (ROOT / "kernels/fp16_mma.cu").read_text()
+        test = "if (global_row >= p.q_len)"
+        self.assertEqual(source.count(test), 1)
+        with tempfile.TemporaryDirectory() as folder:
+            kernel = Path(folder) / "tail.cu"
+            kernel.write_text(source.replace(test, "if (false)"))
+            done = subprocess.run([BUILD / "tests/run_checked", "-c", kernel, "1,2,2,33,64,64"], cwd=ROOT,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=100, check=False)
+        line = 1 + source[:source.index("*reinterpret_cast<uint4 *>(o) = ")].count("\n")
+        kinds = [event.split()[1] for event in done.stdout.splitlines() if re.match(rf"event \S+ \S*tail.cu:{line} ", event)]
+        self.assertEqual((done.returncode, sorted(kinds)), (1, ["address", "two-writers"]), done.stdout)
 
     def test_whole_kernels_raise_nothing(self):
         """Every kernel in every variant, in two orders of lanes and warps: tails, groups, rows without a key."""

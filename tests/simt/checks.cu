@@ -392,6 +392,17 @@ __global__ void late(float *o)
         *reinterpret_cast<volatile int *>(16) = 1; // at: end
 }
 
+// What has no place is dropped; what follows it is seen all the same.
+__global__ void dropped(float *in, float *o)
+{
+    __shared__ float x[64];
+    o[512 + threadIdx.x] = 1;                       // at: dropped
+    *reinterpret_cast<uint4 *>(in - 516) = uint4{}; // at: dropped-before
+    in[threadIdx.x] = 2;                            // at: dropped-input
+    x[threadIdx.x / 2] = in[threadIdx.x];           // at: dropped-then
+    o[threadIdx.x] = x[0];                          // at: dropped-writers
+}
+
 extern "C" float *simt_array(int output);
 
 extern "C" int simt_case(const char *name)
@@ -460,6 +471,7 @@ extern "C" int simt_case(const char *name)
     CASE("alike", alike, 2, 32, 0, out, false)
     CASE("alike-whole", alike, 2, 32, 0, out, true)
     CASE("late", late, 2, 32, 0, out)
+    CASE("dropped", dropped, 2, 64, 0, in, out)
     CASE("clean-several", several, 3, 128, 0, in, out)
     return -1;
 }

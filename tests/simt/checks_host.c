@@ -58,13 +58,14 @@ int main(int argc, char **argv)
 {
     struct simt_region regions[2] = {{.name = "in", .dtype = DTYPE_F32},
                                      {.name = "O", .dtype = DTYPE_F32, .output = 1}};
-    for (int i = 0; i < 2; i++) {
-        float *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED)
+    for (int i = 0; i < 2; i++) { /* a page that nobody may reach on either side */
+        unsigned char *pages = mmap(NULL, (size_t)3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, i ? PROT_READ | PROT_WRITE : PROT_READ) != 0)
             return 2;
-        array[i] = page + PAGE / sizeof(float) - 512;
+        array[i] = (float *)(void *)(pages + 2 * PAGE) - 512;
         regions[i].begin = array[i];
         regions[i].bytes = FLOATS * sizeof(float);
+        regions[i].guard_bytes = PAGE;
     }
     const struct simt_options options = {.workers = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1,
                                          .lane_order = argc > 3 ? (uint32_t)strtol(argv[3], NULL, 10) : 0,
@@ -72,5 +73,9 @@ int main(int argc, char **argv)
                                          .regions = regions,
                                          .n_regions = 2};
     simt_configure(&options);
-    return argc > 1 && simt_case(argv[1]) == 0 ? 0 : 1;
+    const int failed = argc > 1 && simt_case(argv[1]) == 0 ? 0 : 1;
+    for (int i = 0; i < FLOATS; i++)
+        if (array[0][i] != 0)
+            printf("input %d is %g\n", i, (double)array[0][i]);
+    return failed;
 }

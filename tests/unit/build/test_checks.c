@@ -372,6 +372,33 @@ static void blocks_under_way_at_a_fault(void **state)
     }
 }
 
+/* What a store would have changed stays as it was, and the run ends as a failed one. */
+static void stores_without_a_place(void **state)
+{
+    (void)state;
+    static const char *const events[][2] = {{"address", "dropped"},
+                                            {"address", "dropped-before"},
+                                            {"address", "dropped-input"},
+                                            {"race", "dropped-then"},
+                                            {"two-writers", "dropped-writers"}};
+    struct output out;
+    char want[96];
+#if !defined(__x86_64__)
+    skip(); /* the executor steps over a store on x86-64 alone */
+#endif
+    for (int i = 0; i < BUILDS; i++)
+        for (int workers = 1; workers <= 2 && builds[i].there; workers++) {
+            hear(&builds[i], workers == 1 ? "dropped 1" : "dropped 2", &out);
+            for (size_t e = 0; e < sizeof events / sizeof *events; e++) {
+                snprintf(want, sizeof want, "report %s checks.cu:%d ", events[e][0], line_of("at", events[e][1]));
+                assert_told(out.text, want);
+            }
+            assert_told(out.text, "write to in, which is an input (dropped; the checked run goes on)\n");
+            assert_null(strstr(out.text, "\ninput "));
+            assert_int_equal(out.status, 1);
+        }
+}
+
 /* Two stores that do the same in two branches are not made one, which has a line of neither. */
 static void stores_of_two_branches(void **state)
 {
@@ -397,6 +424,7 @@ int main(void)
         cmocka_unit_test(functions_that_the_kernel_calls),
         cmocka_unit_test(stores_of_two_branches),
         cmocka_unit_test(blocks_under_way_at_a_fault),
+        cmocka_unit_test(stores_without_a_place),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
