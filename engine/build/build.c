@@ -8,6 +8,7 @@
 #include "engine/scenario/scenario.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,10 +155,16 @@ static void collect_arguments(struct build_job *job)
 /* Runs the compiler with the job's arguments and these, NULL-terminated. */
 static int compile(struct build_job *job, const char *const *more, struct process_output *output, struct err *err)
 {
-    const char *argv[BUILD_ARGUMENTS_MAX + 8];
+    const char *argv[BUILD_ARGUMENTS_MAX + 9];
+    char folder[PATH_MAX], map[PATH_MAX + 32];
     int n = 0;
     for (; n < job->n_arguments; n++)
         argv[n] = job->arguments[n];
+    /* No part of the cache's key: a program that another folder has built must not name that one's files. */
+    if (job->tools->map_folder && getcwd(folder, sizeof folder)) {
+        snprintf(map, sizeof map, "%s=%s=.", job->tools->map_folder, folder);
+        argv[n++] = map;
+    }
     while (*more)
         argv[n++] = *more++;
     argv[n] = NULL;

@@ -35,7 +35,9 @@ struct toolchain {
     const char *const *link_flags; /* NULL-terminated, behind it */
     const char *const *preprocess; /* arguments that print the preprocessed source, before its path */
     int scan_gpu_only;             /* 1: what only a GPU can run is refused */
-    const char *missing;           /* what is said where there is no such compiler */
+    /* Flag that gives a folder another name in debug information, "=OLD=NEW" behind it; NULL: there is none. */
+    const char *map_folder;
+    const char *missing; /* what is said where there is no such compiler */
     int (*find_compiler)(struct build_job *job, struct err *err);
     void (*add_arguments)(struct build_job *job);
     /* Links `object`, compiled in the folder `work`, into `program`. */

@@ -94,6 +94,7 @@ const struct toolchain toolchain_cpu = {
     .link_flags = simt_link_flags,
     .preprocess = preprocess,
     .scan_gpu_only = 1,
+    .map_folder = "-fdebug-prefix-map",
     .missing = "the compiler was not found; kernels are built with it: install the package g++ (apt install g++)",
     .find_compiler = find_compiler,
     .add_arguments = add_arguments,

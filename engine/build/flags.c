@@ -10,6 +10,7 @@ const char *const simt_compile_flags[] = {
     "-g",
     "-ftrack-macro-expansion=0", /* an error in a probe stands at the probe's line, not inside its macro */
     "-fno-working-directory",    /* the preprocessed text must not name the folder: it is hashed */
+    "-fno-omit-frame-pointer",   /* who called what issued a cp.async (copies.c) */
     "-fno-pie",
     "-fno-extern-tls-init",
     "-fno-strict-aliasing",

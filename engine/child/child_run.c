@@ -46,14 +46,16 @@ static bool ends_in(const char *path, const char *tail)
            (n == n_tail || path[n - n_tail - 1] == '/');
 }
 
-/* A file of the debugger's line tables as the user names it: those hold absolute names, clang's those of the folder
-   that it was compiled in, which need not be this one. A patched copy may stand there under its own: clang 14 does not
-   apply -ffile-prefix-map to __builtin_FILE(). */
+/* A file of the debugger's line tables as the user names it: they hold absolute names, or some that begin with "./" in
+   the folder that attnscope is run in. A patched copy may stand there under its own: clang 14 does not apply
+   -ffile-prefix-map to __builtin_FILE(). */
 static void name_file(const struct trace *t, const char *file, char *out, size_t size)
 {
     const char *user = t->info.source_name;
     while (strncmp(user, "./", 2) == 0)
         user += 2;
+    while (strncmp(file, "./", 2) == 0)
+        file += 2;
     if (ends_in(file, user) || ends_in(user, file) || (file[0] && strcmp(file, t->info.compiled_path) == 0)) {
         snprintf(out, size, "%s", t->info.source_name);
         return;

@@ -1,6 +1,7 @@
 #include "engine/simt/copies.h"
 
 #include "engine/simt/checks/checks.h"
+#include "engine/simt/fiber.h"
 #include "engine/simt/launch.h"
 #include "engine/simt/report.h"
 #include "engine/simt/traps.h"
@@ -15,11 +16,18 @@
 #include <string.h>
 
 #define TOLD_MAX 64u
+#define CALLERS 3
+
+/* Where a copy was issued. */
+struct issue {
+    const void *call;             /* behind the call of simt_copy_async() */
+    const void *callers[CALLERS]; /* behind those of the functions around it that were not inlined; NULL: no more */
+};
 
 struct copy {
     unsigned char *to;
     const unsigned char *from;
-    const void *call; /* where it was issued */
+    struct issue issue;
     const char *file; /* borrowed: a literal */
     int line;
     unsigned group;
@@ -36,6 +44,21 @@ static void make(struct copy *copy)
     copy->made = 1;
     memcpy(copy->to, copy->from, bytes);
     memset(copy->to + bytes, 0, copy->zeros);
+}
+
+/* The kernel is compiled with frame pointers: each frame begins with its caller's, the return address above it. */
+static inline __attribute__((always_inline)) struct issue issued_at(const struct worker *w)
+{
+    const uintptr_t low = (uintptr_t)w->stacks + (size_t)(simt_tls.self - w->fiber) * FIBER_BYTES + FIBER_GUARD_BYTES;
+    const void *const *frame = __builtin_frame_address(0), *const *outer = frame[0];
+    struct issue issue = {.call = __builtin_return_address(0)};
+    for (int i = 0; i < CALLERS && outer > frame && (uintptr_t)outer - low < FIBER_STACK_BYTES - 2 * sizeof *outer;
+         i++) {
+        issue.callers[i] = outer[1];
+        frame = outer;
+        outer = frame[0];
+    }
+    return issue;
 }
 
 /* A GPU may make a copy any time between its issue and the wait for its group. Here that is the last moment: what is
@@ -72,9 +95,9 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
     }
     if (zeros > bytes)
         zeros = bytes;
-    const void *call = __builtin_return_address(0);
-    const uint32_t site = w->checks ? checks_copy_issue(w, to, from, bytes, bytes - zeros, call, file, line) : 0;
-    c->copy[c->n++] = (struct copy){to, from, call, file, line, c->group, site, (uint8_t)bytes, (uint8_t)zeros, 0};
+    const struct issue issue = issued_at(w);
+    const uint32_t site = w->checks ? checks_copy_issue(w, to, from, bytes, bytes - zeros, issue.call, file, line) : 0;
+    c->copy[c->n++] = (struct copy){to, from, issue, file, line, c->group, site, (uint8_t)bytes, (uint8_t)zeros, 0};
     if (simt_early())
         make(&c->copy[c->n - 1]);
     w->copying = 1;
@@ -113,7 +136,7 @@ static const char *source_of(const struct copy *copy)
 
 /* What was told in this launch. A line may copy from several arrays. */
 static struct told {
-    const void *call;
+    struct issue issue;
     struct simt_frame at, body; /* borrowed */
     const char *source;         /* borrowed */
 } told[TOLD_MAX];               /* under lock; what stands before n_told stays */
@@ -129,7 +152,7 @@ static bool was_told(const struct copy *copy, const char *from)
 {
     const unsigned n = n_told;
     for (unsigned i = 0; i < n; i++)
-        if (told[i].call == copy->call && told[i].source == from)
+        if (memcmp(&told[i].issue, &copy->issue, sizeof copy->issue) == 0 && told[i].source == from)
             return true;
     return n == TOLD_MAX;
 }
@@ -144,7 +167,7 @@ static bool is_new(const struct copy *copy, const char *from, const struct simt_
     for (unsigned i = 0; i < n_told; i++)
         fresh = fresh && (!report_same_place(&told[i].at, &at) || !report_same_place(&told[i].body, &body) ||
                           told[i].source != from);
-    told[n_told] = (struct told){copy->call, at, body, from};
+    told[n_told] = (struct told){copy->issue, at, body, from};
     n_told++;
     return fresh;
 }
@@ -152,8 +175,15 @@ static bool is_new(const struct copy *copy, const char *from, const struct simt_
 static void tell_left(const struct copy *copy, const char *from)
 {
     const struct fiber *self = simt_tls.self;
-    const struct locate where = {
-        .pc = (uintptr_t)copy->call, .file = copy->file, .line = copy->line, .body = (uintptr_t)self->body};
+    int n_callers = 0;
+    while (n_callers < CALLERS && copy->issue.callers[n_callers])
+        n_callers++;
+    const struct locate where = {.pc = (uintptr_t)copy->issue.call,
+                                 .callers = copy->issue.callers,
+                                 .n_callers = n_callers,
+                                 .file = copy->file,
+                                 .line = copy->line,
+                                 .body = (uintptr_t)self->body};
     struct simt_report r = {.kind = event_name(EVENT_NEVER_WAITED), .file = copy->file, .line = copy->line, .times = 1};
     char text[160];
     const int paused = traps_pause();

@@ -121,6 +121,8 @@ void locate_stack(const struct locate *what, struct simt_stack *out)
     /* Code that a compiler has merged has no line: it has that of what stands before. */
     for (uint32_t back = 0; state && pc && !out->n && back < (what->exact ? 1 : LINE_SEARCH_BYTES); back++)
         backtrace_pcinfo(state, pc - back, on_frame, on_error, &found);
+    for (int i = 0; state && i < what->n_callers && !found.ended; i++)
+        backtrace_pcinfo(state, (uintptr_t)what->callers[i] - 1, on_frame, on_error, &found);
     if (state && what->is_running && !found.ended) {
         found.below = pc;
         backtrace_full(state, 0, on_frame, on_error, &found);

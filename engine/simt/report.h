@@ -29,6 +29,8 @@ struct locate {
     int is_running;   /* 1: the calling thread is there: its callers are followed too */
     const char *file; /* as the compiler says the place; NULL: unknown */
     int line;
+    const void *const *callers; /* return addresses farther out, n_callers of them, where is_running is 0; borrowed */
+    int n_callers;
     uintptr_t body; /* within the function that is the kernel's body; 0: unknown */
 };
 void locate_stack(const struct locate *what, struct simt_stack *out);

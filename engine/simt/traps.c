@@ -233,9 +233,13 @@ static void end_step(ucontext_t *context)
     context->uc_mcontext.gregs[REG_EFL] &= ~EFLAGS_TRAP;
     while (step.n) {
         void *const at = step.page[--step.n].at;
-        memcpy(at, step.page[step.n].bytes, PAGE);
-        mprotect(at, PAGE, step.page[step.n].protection);
-        if (step.page[step.n].protection == PROT_NONE)
+        const int protection = step.page[step.n].protection;
+        do { /* another worker may have written before the page was closed */
+            mprotect(at, PAGE, PROT_READ | PROT_WRITE);
+            memcpy(at, step.page[step.n].bytes, PAGE);
+            mprotect(at, PAGE, protection);
+        } while (protection != PROT_NONE && memcmp(at, step.page[step.n].bytes, PAGE) != 0);
+        if (protection == PROT_NONE)
             madvise(at, PAGE, MADV_DONTNEED);
     }
     atomic_store(&step.by, NULL);
