@@ -59,8 +59,8 @@ static bool registered(const struct asking *a, const struct scenario *s)
 {
     const struct child_hello *hello = &a->hello;
     const struct asc_problem *p = &s->problem;
-    return hello->layouts & 1u << p->layout && (!p->has_alibi || hello->biases & ASC_TAKES_ALIBI) &&
-           (p->bias_kind == ASC_BIAS_NONE || hello->biases & ASC_TAKES_BIAS) &&
+    return hello->layouts & 1u << p->layout && (!p->has_alibi || hello->biases & ASC_SUPPORTS(ALIBI)) &&
+           (p->bias_kind == ASC_BIAS_NONE || hello->biases & ASC_SUPPORTS(BIAS)) &&
            (!p->has_sink || hello->conventions.l_sink != ASC_SINK_NONE) &&
            (!scenario_stated(s, KEY_SCALES) || problem_has_codes(p));
 }
@@ -479,7 +479,7 @@ static void describe_takes(const struct asking *a)
     add_names(out, bytes, "", hello->dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
     add_names(out, bytes, "; K ", hello->k_dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
     add_names(out, bytes, "; V ", hello->v_dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
-    add_names(out, bytes, "; ", hello->layouts & (1u << ASC_BHLD | 1u << ASC_BLHD), layout_of);
+    add_names(out, bytes, "; ", hello->layouts & (ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD)), layout_of);
     for (size_t i = 0; i < a->n_instances; i++)
         dims[n++] = a->instances[i].problem.head_dim;
     qsort(dims, n, sizeof *dims, by_number);

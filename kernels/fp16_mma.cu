@@ -156,7 +156,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
     const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     // Tiles beyond the reach of the tile's last row hold nothing for anybody.
     const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
@@ -173,7 +173,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
     copy_commit();
     copy_wait<1>();
     __syncthreads();
-    ASC_BLOCK(q, 0, BR, D, AT(sq, r, c));
+    ASC_RECORD_SHARED(q, 0, r, BR, c, D, AT(sq, r, c));
 
     // Matrices of A: rows 0-7, rows 8-15, then the same eight columns on. The rows of a lane's addresses are all of the
     // same remainder by 8, so what the swizzle does to a chunk is the same for all of them.
@@ -202,8 +202,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
             copy_tile<T, D>(v_stages + other * TILE, v, p.kv_strides.row, first, p.kv_len, p.aligned);
         }
         copy_commit();
-        ASC_BLOCK(k, kt, BC, D, AT(sk, r, c));
-        ASC_BLOCK(v, kt, BC, D, AT(sv, r, c));
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, AT(sk, r, c));
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, AT(sv, r, c));
 
         // S = Q Kt. Matrices of B: keys 0-7, the same eight elements on, then both for keys 8-15.
         float s[BC / 8][4];
@@ -231,7 +231,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
                     s[i / 4][i % 4] = -INFINITY;
             }
         }
-        ASC_EACH(s, kt, BC / 2, ROW(i), COL(i), s[i / 4][i % 4]);
+        ASC_RECORD(s, kt, i, BC / 2, ROW(i), COL(i), s[i / 4][i % 4]);
 
         float m_prev[2], alpha[2], base[2];
 #pragma unroll
@@ -245,13 +245,13 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
             m_prev[r] = m[r];
             m[r] = fmaxf(m[r], largest);
         }
-        ASC_EACH(m, kt, 2, warp * 16 + g + 8 * i, 0, m[i]);
+        ASC_RECORD(m, kt, i, 2, warp * 16 + g + 8 * i, 0, m[i]);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             base[r] = m[r] == -INFINITY ? 0.0f : m[r]; // no key yet: -inf - -inf would be NaN
             alpha[r] = exp2_fast((m_prev[r] - base[r]) * p.scale_log2);
         }
-        ASC_EACH(alpha, kt, 2, warp * 16 + g + 8 * i, 0, alpha[i]);
+        ASC_RECORD(alpha, kt, i, 2, warp * 16 + g + 8 * i, 0, alpha[i]);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const float shift = base[r] * p.scale_log2;
@@ -261,7 +261,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
                 for (int e = 2 * r; e < 2 * r + 2; e++)
                     s[j][e] = exp2_fast(fmaf(s[j][e], p.scale_log2, -shift));
         }
-        ASC_EACH(p, kt, BC / 2, ROW(i), COL(i), s[i / 4][i % 4]);
+        ASC_RECORD(p, kt, i, BC / 2, ROW(i), COL(i), s[i / 4][i % 4]);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             l[r] *= alpha[r];
@@ -269,7 +269,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
             for (int j = 0; j < BC / 8; j++)
                 l[r] += s[j][2 * r] + s[j][2 * r + 1];
         }
-        ASC_EACH(l, kt, 2, warp * 16 + g + 8 * i, t, l[i]);
+        ASC_RECORD(l, kt, i, 2, warp * 16 + g + 8 * i, t, l[i]);
 #pragma unroll
         for (int j = 0; j < D / 8; j++) {
             u[j][0] *= alpha[0];
@@ -293,7 +293,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
                 mma<T>(u[2 * j + 1], a_p, b[2], b[3]);
             }
         }
-        ASC_EACH(u, kt, D / 2, ROW(i), COL(i), u[i / 4][i % 4]);
+        ASC_RECORD(u, kt, i, D / 2, ROW(i), COL(i), u[i / 4][i % 4]);
     }
 
     float inverse[2];
@@ -309,7 +309,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
         const float l_own = t ? l[1] : l[0], m_own = t ? m[1] : m[0];
         float lse = l_own > 0.0f ? m_own * p.scale + __logf(l_own) : -INFINITY;
         p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + q_tile * BR + own] = lse;
-        ASC_ROW(lse, 0, own, lse);
+        ASC_RECORD_ROW(lse, 0, own, true, lse);
     }
 
     // Through shared memory, so that a row leaves in pieces of 16 bytes.
@@ -329,7 +329,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
             continue;
         __align__(16) T out[8];
         *reinterpret_cast<uint4 *>(out) = *reinterpret_cast<const uint4 *>(so + place<D>(row, chunk));
-        ASC_EACH(o, 0, 8, row, chunk * 8 + i, out[i]);
+        ASC_RECORD(o, 0, i, 8, row, chunk * 8 + i, out[i]);
         T *o = p.o + batch * p.q_strides.batch + head * p.q_strides.head + global_row * p.q_strides.row + chunk * 8;
         if (p.aligned) {
             *reinterpret_cast<uint4 *>(o) = *reinterpret_cast<const uint4 *>(out);
@@ -355,7 +355,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->br = BR;
     plan->bc = BC;
     plan->threads = THREADS;
-    plan->error_limit = problem->dtype == DTYPE_F16 ? 1e-3f : 0.0f;
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
     return NULL;
 }
 
@@ -400,11 +400,11 @@ template <class T, int dtype, int D> const char *run_if_built(const asc_problem 
 const char *launch(const asc_problem *problem, void *stream)
 {
     const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == DTYPE_F16)
-        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
-                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+    if (problem->dtype == ASC_F16)
+        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
+                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
 }
 
 } // namespace
@@ -413,8 +413,8 @@ ASC_KERNEL(fp16_mma)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.conventions.s_unit = ASC_UNIT_RAW;
     kernel.conventions.m_unit = ASC_UNIT_RAW;
     kernel.conventions.acc_s = ASC_ACC_MMA;

@@ -147,7 +147,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
     const __half *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const Head k = head_of(p.k, batch, head / p.group), v = head_of(p.v, batch, head / p.group);
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     // Tiles beyond the reach of the tile's last row hold nothing for anybody.
     const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
@@ -162,7 +162,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
     __pipeline_commit();
     __pipeline_wait_prior(1);
     __syncthreads();
-    ASC_BLOCK(q, 0, BR, D, sq[r * LD + c]);
+    ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * LD + c]);
 
     wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fq[D / 16];
 #pragma unroll
@@ -193,8 +193,8 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
         }
         __pipeline_commit();
         __syncthreads();
-        ASC_BLOCK(k, kt, BC, D, sk[r * LD + c]);
-        ASC_BLOCK(v, kt, BC, D, sv[r * LD + c]);
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, sk[r * LD + c]);
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, sv[r * LD + c]);
 
         // S = Q Kt: keys are the columns of a column-major matrix whose columns are the rows of the K tile.
 #pragma unroll
@@ -225,7 +225,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
 #pragma unroll
         for (int e = 0; e < 32; e++)
             s[e] = KEY(e) < seen ? s[e] * p.scale : -INFINITY;
-        ASC_EACH(s, kt, 32, warp * 16 + row, KEY(i), s[i]);
+        ASC_RECORD(s, kt, i, 32, warp * 16 + row, KEY(i), s[i]);
 
         float largest = -INFINITY;
 #pragma unroll
@@ -233,20 +233,20 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
             largest = fmaxf(largest, s[e]);
         const float m_prev = m;
         m = fmaxf(m, fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1)));
-        ASC_ROW_ALL(m, kt, warp * 16 + row, half == 0, m);
+        ASC_RECORD_ROW(m, kt, warp * 16 + row, half == 0, m);
         const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
         float alpha = __expf(m_prev - base);
-        ASC_ROW_ALL(alpha, kt, warp * 16 + row, half == 0, alpha);
+        ASC_RECORD_ROW(alpha, kt, warp * 16 + row, half == 0, alpha);
 #pragma unroll
         for (int e = 0; e < 32; e++)
             s[e] = __expf(s[e] - base);
-        ASC_EACH(p, kt, 32, warp * 16 + row, KEY(i), s[i]);
+        ASC_RECORD(p, kt, i, 32, warp * 16 + row, KEY(i), s[i]);
         float sum = 0.0f;
 #pragma unroll
         for (int e = 0; e < 32; e++)
             sum += s[e];
         l = l * alpha + sum + __shfl_xor_sync(0xffffffffu, sum, 1);
-        ASC_ROW_ALL(l, kt, warp * 16 + row, half == 0, l);
+        ASC_RECORD_ROW(l, kt, warp * 16 + row, half == 0, l);
         __syncwarp(); // all scores of the strip have been read
 #pragma unroll
         for (int g = 0; g < 8; g++) {
@@ -274,7 +274,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
                 wmma::mma_sync(u[j], fp, fv, u[j]);
             }
         }
-        ASC_FRAGMENTS(u, kt, warp * 16, 0, map, D / 16, 16, u);
+        ASC_RECORD_FRAGMENT(u, kt, warp * 16, 0, u);
         __syncthreads(); // the next tile takes this one's place
     }
 
@@ -282,7 +282,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
     if (half == 0 && q_tile * BR + warp * 16 + row < p.q_len) {
         float lse = l > 0.0f ? m + __logf(l) : -INFINITY;
         p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + q_tile * BR + warp * 16 + row] = lse;
-        ASC_ROW(lse, 0, warp * 16 + row, lse);
+        ASC_RECORD_ROW(lse, 0, warp * 16 + row, true, lse);
     }
 #pragma unroll
     for (int e = 0; e < map.num_elements; e++) {
@@ -309,7 +309,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
 #pragma unroll
             for (int e = 0; e < 8; e++)
                 out[e] = __float2half(strip[row * LDS + col + e]);
-            ASC_EACH(o, 0, 8, warp * 16 + row, side + col + i, out[i]);
+            ASC_RECORD(o, 0, i, 8, warp * 16 + row, side + col + i, out[i]);
             if (p.aligned) {
                 *reinterpret_cast<uint4 *>(o + side + col) = *reinterpret_cast<const uint4 *>(out);
             } else {
@@ -380,7 +380,7 @@ template <int D> const char *run(const asc_problem *problem, void *stream)
 
 template <int D> const char *run_if_built(const asc_problem *problem, void *stream)
 {
-    if constexpr (asc_built_for(DTYPE_F16, D))
+    if constexpr (asc_built_for(ASC_F16, D))
         return run<D>(problem, stream);
     return "this build has no such instance";
 }
@@ -396,11 +396,11 @@ ASC_KERNEL(fp8_mixed)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16);
-    kernel.k_dtypes = ASC_TAKES(E4M3);
-    kernel.v_dtypes = ASC_TAKES(E4M3);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
-    kernel.o_dtype = DTYPE_F16;
+    kernel.dtypes = ASC_SUPPORTS(F16);
+    kernel.k_dtypes = ASC_SUPPORTS(E4M3);
+    kernel.v_dtypes = ASC_SUPPORTS(E4M3);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
+    kernel.o_dtype = ASC_F16;
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.acc_s = ASC_ACC_MMA_F16;

@@ -169,7 +169,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
     const __nv_fp8_e4m3 *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const __nv_fp8_e4m3 *k = p.k + batch * p.kv_strides.batch + kv_head * p.kv_strides.head;
     const __nv_fp8_e4m3 *v = p.v + batch * p.kv_strides.batch + kv_head * p.kv_strides.head;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     // What a score of codes is worth, and the same for powers of two.
     const float score = p.scale * p.q_scale[batch * p.heads + head] * p.k_scale[batch * p.kv_heads + kv_head];
@@ -190,7 +190,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
     copy_commit();
     copy_wait<1>();
     __syncthreads();
-    ASC_BLOCK(q, 0, BR, D, AT(sq, r, c));
+    ASC_RECORD_SHARED(q, 0, r, BR, c, D, AT(sq, r, c));
 
     // Matrices of A: rows 0-7, rows 8-15, then the same sixteen columns on.
     uint32_t a_q[D / 32][4];
@@ -224,8 +224,8 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
             copy_tile<D>(v_stages + other * TILE, v, p.kv_strides.row, first, p.kv_len, p.aligned);
         }
         copy_commit();
-        ASC_BLOCK(k, kt, BC, D, AT(sk, r, c));
-        ASC_BLOCK(v, kt, BC, D, AT(sv, r, c));
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, AT(sk, r, c));
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, AT(sv, r, c));
 
         // S = Q Kt, of codes.
         float s[BC / 8][4];
@@ -253,7 +253,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
                     s[i / 4][i % 4] = -INFINITY;
             }
         }
-        ASC_EACH(s, kt, BC / 2, ROW(i), KEY(i), s[i / 4][i % 4]);
+        ASC_RECORD(s, kt, i, BC / 2, ROW(i), KEY(i), s[i / 4][i % 4]);
 
         float m_prev[2], alpha[2], base[2];
 #pragma unroll
@@ -267,13 +267,13 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
             m_prev[r] = m[r];
             m[r] = fmaxf(m[r], largest);
         }
-        ASC_EACH(m, kt, 2, warp * 16 + g + 8 * i, 0, m[i]);
+        ASC_RECORD(m, kt, i, 2, warp * 16 + g + 8 * i, 0, m[i]);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             base[r] = m[r] == -INFINITY ? 0.0f : m[r]; // no key yet: -inf - -inf would be NaN
             alpha[r] = exp2_fast((m_prev[r] - base[r]) * score_log2);
         }
-        ASC_EACH(alpha, kt, 2, warp * 16 + g + 8 * i, 0, alpha[i]);
+        ASC_RECORD(alpha, kt, i, 2, warp * 16 + g + 8 * i, 0, alpha[i]);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const float shift = base[r] * score_log2 - P_OFFSET;
@@ -283,7 +283,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
                 for (int e = 2 * r; e < 2 * r + 2; e++)
                     s[j][e] = exp2_fast(fmaf(s[j][e], score_log2, -shift));
         }
-        ASC_EACH(p, kt, BC / 2, ROW(i), KEY(i), s[i / 4][i % 4]);
+        ASC_RECORD(p, kt, i, BC / 2, ROW(i), KEY(i), s[i / 4][i % 4]);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             l[r] *= alpha[r];
@@ -291,7 +291,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
             for (int j = 0; j < BC / 8; j++)
                 l[r] += s[j][2 * r] + s[j][2 * r + 1];
         }
-        ASC_EACH(l, kt, 2, warp * 16 + g + 8 * i, t, l[i]);
+        ASC_RECORD(l, kt, i, 2, warp * 16 + g + 8 * i, t, l[i]);
 #pragma unroll
         for (int j = 0; j < D / 8; j++) {
             u[j][0] *= alpha[0];
@@ -319,7 +319,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
                 mma(u[2 * j + 1], a_p, __byte_perm(b[0], b[1], 0x7531), __byte_perm(b[2], b[3], 0x7531));
             }
         }
-        ASC_EACH(u, kt, D / 2, ROW(i), COL(i), u[i / 4][i % 4]);
+        ASC_RECORD(u, kt, i, D / 2, ROW(i), COL(i), u[i / 4][i % 4]);
     }
 
     float factor[2]; /* of U, to O */
@@ -335,7 +335,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
         const float l_own = t ? l[1] : l[0], m_own = t ? m[1] : m[0];
         float lse = l_own > 0.0f ? m_own * score + __logf(l_own) - P_OFFSET * 0.693147180559945309417f : -INFINITY;
         p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + q_tile * BR + own] = lse;
-        ASC_ROW(lse, 0, own, lse);
+        ASC_RECORD_ROW(lse, 0, own, true, lse);
     }
 
     // A lane has four neighbours of each sixteen columns of a row, so that the four lanes of a row fill a sector.
@@ -346,7 +346,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
         for (int i = 0; i < D / 4; i++)
             out[i] = __float2half(u[i / 4 * 2 + i % 2][2 * r + i / 2 % 2] * factor[r]);
         const int row = warp * 16 + g + 8 * r;
-        ASC_EACH(o, 0, D / 4, row, i / 4 * 16 + 4 * t + i % 4, out[i]);
+        ASC_RECORD(o, 0, i, D / 4, row, i / 4 * 16 + 4 * t + i % 4, out[i]);
         if (q_tile * BR + row >= p.q_len)
             continue;
         __half *o =
@@ -419,7 +419,7 @@ template <int D> const char *run(const asc_problem *problem, void *stream)
 
 template <int D> const char *run_if_built(const asc_problem *problem, void *stream)
 {
-    if constexpr (asc_built_for(DTYPE_E4M3, D))
+    if constexpr (asc_built_for(ASC_E4M3, D))
         return run<D>(problem, stream);
     return "this build has no such instance";
 }
@@ -435,9 +435,9 @@ ASC_KERNEL(fp8_mma)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(E4M3);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
-    kernel.o_dtype = DTYPE_F16;
+    kernel.dtypes = ASC_SUPPORTS(E4M3);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
+    kernel.o_dtype = ASC_F16;
     kernel.conventions.s_unit = ASC_UNIT_RAW;
     kernel.conventions.m_unit = ASC_UNIT_RAW;
     // On sm_90 and on sm_89, which add up in different ways: which of them it was is seen from what came out.

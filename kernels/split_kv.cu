@@ -104,12 +104,12 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Pa
     const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     load_tile<T, D, BR>(sq, q, p.q_strides.row, q_tile * BR, p.q_len);
     __syncthreads();
     if (split == 0)
-        ASC_BLOCK(q, 0, BR, D, sq[r * LD + c]);
+        ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * LD + c]);
 
     float m[ROWS_PER_WARP], l[ROWS_PER_WARP], u[ROWS_PER_WARP][COLS];
 #pragma unroll
@@ -129,8 +129,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Pa
         load_tile<T, D, BC>(sk, k, p.kv_strides.row, kt * BC, p.kv_len);
         load_tile<T, D, BC>(sv, v, p.kv_strides.row, kt * BC, p.kv_len);
         __syncthreads();
-        ASC_BLOCK(k, kt, BC, D, sk[r * LD + c]);
-        ASC_BLOCK(v, kt, BC, D, sv[r * LD + c]);
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, sk[r * LD + c]);
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, sv[r * LD + c]);
 
 #pragma unroll
         for (int r = 0; r < ROWS_PER_WARP; r++) {
@@ -148,18 +148,18 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Pa
                 if (key >= p.kv_len || key > q_tile * BR + row + p.reach)
                     s[i] = -INFINITY;
             }
-            ASC_EACH(s, kt, 2, row, lane + 32 * i, s[i]);
+            ASC_RECORD(s, kt, i, 2, row, lane + 32 * i, s[i]);
 
             const float m_prev = m[r];
             m[r] = fmaxf(m_prev, warp_max(fmaxf(s[0], s[1])));
-            ASC_ROW_ALL(m, kt, row, lane == 0, m[r]);
+            ASC_RECORD_ROW(m, kt, row, lane == 0, m[r]);
             const float base = m[r] == -INFINITY ? 0.0f : m[r]; // no key yet: -inf - -inf would be NaN
             float alpha = __expf(m_prev - base);
-            ASC_ROW_ALL(alpha, kt, row, lane == 0, alpha);
+            ASC_RECORD_ROW(alpha, kt, row, lane == 0, alpha);
             float w[2] = {__expf(s[0] - base), __expf(s[1] - base)};
-            ASC_EACH(p, kt, 2, row, lane + 32 * i, w[i]);
+            ASC_RECORD(p, kt, i, 2, row, lane + 32 * i, w[i]);
             l[r] = l[r] * alpha + warp_sum(w[0] + w[1]);
-            ASC_ROW_ALL(l, kt, row, lane == 0, l[r]);
+            ASC_RECORD_ROW(l, kt, row, lane == 0, l[r]);
             sp[warp * BC + lane] = w[0];
             sp[warp * BC + lane + 32] = w[1];
             __syncwarp(); // the row's weights are there
@@ -173,7 +173,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Pa
                 for (int i = 0; i < COLS; i++)
                     u[r][i] += weight * to_float(sv[c * LD + lane + 32 * i]);
             }
-            ASC_EACH(u, kt, COLS, row, lane + 32 * i, u[r][i]);
+            ASC_RECORD(u, kt, i, COLS, row, lane + 32 * i, u[r][i]);
             __syncwarp(); // the next row overwrites the weights
         }
         __syncthreads(); // the next tile overwrites K and V
@@ -201,7 +201,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) merge_split
     constexpr int COLS = D / 32;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
 #pragma unroll
     for (int r = 0; r < ROWS_PER_WARP; r++) {
@@ -238,9 +238,9 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) merge_split
             o[lane + 32 * i] = out[i];
         if (lane == 0)
             p.lse[first] = lse;
-        ASC_EACH(o, 0, COLS, row, lane + 32 * i, out[i]);
+        ASC_RECORD(o, 0, i, COLS, row, lane + 32 * i, out[i]);
         if (lane == 0)
-            ASC_ROW(lse, 0, row, lse);
+            ASC_RECORD_ROW(lse, 0, row, true, lse);
     }
 }
 
@@ -274,7 +274,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->kv_splits = splits_of(problem);
     plan->workspace_bytes =
         static_cast<uint64_t>(rows_of(problem)) * plan->kv_splits * (problem->head_dim + 1) * sizeof(float);
-    plan->error_limit = problem->dtype == DTYPE_F16 ? 1e-3f : 0.0f;
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
     return NULL;
 }
 
@@ -322,11 +322,11 @@ template <class T, int dtype, int D> const char *run_if_built(const asc_problem 
 const char *launch(const asc_problem *problem, void *stream)
 {
     const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == DTYPE_F16)
-        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
-                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+    if (problem->dtype == ASC_F16)
+        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
+                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
 }
 
 } // namespace
@@ -335,8 +335,8 @@ ASC_KERNEL(split_kv)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.empty_lse_negative = 1;

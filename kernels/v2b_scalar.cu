@@ -97,7 +97,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
     const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     load_tile<T, D>(sq, q, p.q_strides.row, q_tile * BR, p.q_len);
     if (threadIdx.x < BR) {
@@ -105,7 +105,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
         sl[threadIdx.x] = 0.0f;
     }
     __syncthreads();
-    ASC_BLOCK(q, 0, BR, D, sq[r * LD + c]);
+    ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * LD + c]);
 
     float u[ROWS_PER_WARP][COLS];
 #pragma unroll
@@ -121,8 +121,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
         load_tile<T, D>(sk, k, p.kv_strides.row, kt * BC, p.kv_len);
         load_tile<T, D>(sv, v, p.kv_strides.row, kt * BC, p.kv_len);
         __syncthreads();
-        ASC_BLOCK(k, kt, BC, D, sk[r * LD + c]);
-        ASC_BLOCK(v, kt, BC, D, sv[r * LD + c]);
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, sk[r * LD + c]);
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, sv[r * LD + c]);
 
 #pragma unroll
         for (int r = 0; r < ROWS_PER_WARP; r++) {
@@ -140,18 +140,18 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
                 if (key >= p.kv_len || key > q_tile * BR + row + p.reach)
                     s[i] = -INFINITY;
             }
-            ASC_EACH(s, kt, 2, row, lane + 32 * i, s[i]);
+            ASC_RECORD(s, kt, i, 2, row, lane + 32 * i, s[i]);
 
             const float m_prev = sm[row];
             float m = fmaxf(m_prev, warp_max(fmaxf(s[0], s[1])));
-            ASC_ROW_ALL(m, kt, row, lane == 0, m);
+            ASC_RECORD_ROW(m, kt, row, lane == 0, m);
             const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
             float alpha = __expf(m_prev - base);
-            ASC_ROW_ALL(alpha, kt, row, lane == 0, alpha);
+            ASC_RECORD_ROW(alpha, kt, row, lane == 0, alpha);
             float w[2] = {__expf(s[0] - base), __expf(s[1] - base)};
-            ASC_EACH(p, kt, 2, row, lane + 32 * i, w[i]);
+            ASC_RECORD(p, kt, i, 2, row, lane + 32 * i, w[i]);
             float l = sl[row] * alpha + warp_sum(w[0] + w[1]);
-            ASC_ROW_ALL(l, kt, row, lane == 0, l);
+            ASC_RECORD_ROW(l, kt, row, lane == 0, l);
             sp[warp * BC + lane] = w[0];
             sp[warp * BC + lane + 32] = w[1];
             __syncwarp(); // every lane has read m_prev and l_prev, and the row's weights are there
@@ -169,7 +169,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
                 for (int i = 0; i < COLS; i++)
                     u[r][i] += weight * to_float(sv[c * LD + lane + 32 * i]);
             }
-            ASC_EACH(u, kt, COLS, row, lane + 32 * i, u[r][i]);
+            ASC_RECORD(u, kt, i, COLS, row, lane + 32 * i, u[r][i]);
             __syncwarp(); // the next row overwrites the weights
         }
         __syncthreads(); // the next tile overwrites K and V
@@ -191,9 +191,9 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
                 o[lane + 32 * i] = out[i];
             if (lane == 0)
                 p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + global_row] = lse;
-            ASC_EACH(o, 0, COLS, row, lane + 32 * i, out[i]);
+            ASC_RECORD(o, 0, i, COLS, row, lane + 32 * i, out[i]);
             if (lane == 0)
-                ASC_ROW(lse, 0, row, lse);
+                ASC_RECORD_ROW(lse, 0, row, true, lse);
         }
     }
 }
@@ -211,7 +211,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->br = BR;
     plan->bc = BC;
     plan->threads = THREADS;
-    plan->error_limit = problem->dtype == DTYPE_F16 ? 1e-3f : 0.0f;
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
     return NULL;
 }
 
@@ -251,11 +251,11 @@ template <class T, int dtype, int D> const char *run_if_built(const asc_problem 
 const char *launch(const asc_problem *problem, void *stream)
 {
     const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == DTYPE_F16)
-        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
-                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+    if (problem->dtype == ASC_F16)
+        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
+                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
 }
 
 } // namespace
@@ -264,8 +264,8 @@ ASC_KERNEL(v2b_scalar)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.empty_lse_negative = 1;

@@ -116,7 +116,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
     const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     // Tiles beyond the reach of the tile's last row hold nothing for anybody.
     const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
@@ -135,7 +135,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
     }
     __pipeline_wait_prior(1);
     __syncthreads();
-    ASC_BLOCK(q, 0, BR, D, sq[r * D + c]);
+    ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * D + c]);
 
     float u[ROWS_PER_WARP][COLS];
 #pragma unroll
@@ -154,8 +154,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
         __pipeline_commit();      // of nothing, behind the last tile
         __pipeline_wait_prior(1); // this tile is there, the next one may be under way
         __syncthreads();
-        ASC_BLOCK(k, kt, BC, D, sk[r * LDK + c]);
-        ASC_BLOCK(v, kt, BC, D, sv[r * D + c]);
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, sk[r * LDK + c]);
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, sv[r * D + c]);
 
 #pragma unroll
         for (int r = 0; r < ROWS_PER_WARP; r++) {
@@ -182,29 +182,29 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
                 if (key >= p.kv_len || key > q_tile * BR + row + p.reach)
                     s[i] = -INFINITY;
             }
-            ASC_EACH(s, kt, KEYS, row, lane + 32 * i, s[i]);
+            ASC_RECORD(s, kt, i, KEYS, row, lane + 32 * i, s[i]);
 #pragma unroll
             for (int i = 0; i < KEYS; i++)
                 largest = fmaxf(largest, s[i]);
 
             const float m_prev = sm[row];
             float m = fmaxf(m_prev, warp_max(largest));
-            ASC_ROW_ALL(m, kt, row, lane == 0, m);
+            ASC_RECORD_ROW(m, kt, row, lane == 0, m);
             const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
             float alpha = __expf(m_prev - base);
-            ASC_ROW_ALL(alpha, kt, row, lane == 0, alpha);
+            ASC_RECORD_ROW(alpha, kt, row, lane == 0, alpha);
             float sum = 0.0f;
 #pragma unroll
             for (int i = 0; i < KEYS; i++)
                 s[i] = __expf(s[i] - base);
-            ASC_EACH(p, kt, KEYS, row, lane + 32 * i, s[i]);
+            ASC_RECORD(p, kt, i, KEYS, row, lane + 32 * i, s[i]);
 #pragma unroll
             for (int i = 0; i < KEYS; i++) {
                 sp[warp * BC + lane + 32 * i] = s[i];
                 sum += s[i];
             }
             float l = sl[row] * alpha + warp_sum(sum);
-            ASC_ROW_ALL(l, kt, row, lane == 0, l);
+            ASC_RECORD_ROW(l, kt, row, lane == 0, l);
             __syncwarp(); // every lane has read m_prev and l_prev, and the row's weights are there
             if (lane == 0) {
                 sm[row] = m;
@@ -225,7 +225,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
                     u[r][i + 1] += weight * x.y;
                 }
             }
-            ASC_EACH(u, kt, COLS, row, i / 2 * 64 + 2 * lane + i % 2, u[r][i]);
+            ASC_RECORD(u, kt, i, COLS, row, i / 2 * 64 + 2 * lane + i % 2, u[r][i]);
             __syncwarp(); // the next row overwrites the weights
         }
         __syncthreads(); // the tile after the next is copied into this stage
@@ -247,9 +247,9 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
                 o[i / 2 * 64 + 2 * lane + i % 2] = out[i];
             if (lane == 0)
                 p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + global_row] = lse;
-            ASC_EACH(o, 0, COLS, row, i / 2 * 64 + 2 * lane + i % 2, out[i]);
+            ASC_RECORD(o, 0, i, COLS, row, i / 2 * 64 + 2 * lane + i % 2, out[i]);
             if (lane == 0)
-                ASC_ROW(lse, 0, row, lse);
+                ASC_RECORD_ROW(lse, 0, row, true, lse);
         }
     }
 }
@@ -267,7 +267,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->br = BR;
     plan->bc = 8192 / problem->head_dim;
     plan->threads = THREADS;
-    plan->error_limit = problem->dtype == DTYPE_F16 ? 1e-3f : 0.0f;
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
     return NULL;
 }
 
@@ -310,11 +310,11 @@ template <class T, int dtype, int D> const char *run_if_built(const asc_problem 
 const char *launch(const asc_problem *problem, void *stream)
 {
     const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == DTYPE_F16)
-        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
-                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+    if (problem->dtype == ASC_F16)
+        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
+                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
 }
 
 } // namespace
@@ -323,8 +323,8 @@ ASC_KERNEL(v2c_cpasync)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.empty_lse_negative = 1;

@@ -118,7 +118,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
     const T *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const T *k = p.k + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     // Tiles beyond the reach of the tile's last row hold nothing for anybody.
     const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
@@ -133,7 +133,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
     __pipeline_commit();
     __pipeline_wait_prior(1);
     __syncthreads();
-    ASC_BLOCK(q, 0, BR, D, sq[r * LDQ + c]);
+    ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * LDQ + c]);
 
     wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> fq[D / 16];
 #pragma unroll
@@ -162,8 +162,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
         __pipeline_commit();      // of nothing, behind the last tile
         __pipeline_wait_prior(1); // this tile is there, the next one may be under way
         __syncthreads();
-        ASC_BLOCK(k, kt, BC, D, sk[r * LDK + c]);
-        ASC_BLOCK(v, kt, BC, D, sv[r * LDV + c]);
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, sk[r * LDK + c]);
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, sv[r * LDV + c]);
 
         // S = Q Kt: keys are the columns of a column-major matrix whose columns are the rows of the K tile.
 #pragma unroll
@@ -194,7 +194,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
 #pragma unroll
         for (int e = 0; e < 32; e++)
             s[e] = KEY(e) < seen ? s[e] * p.scale : -INFINITY;
-        ASC_EACH(s, kt, 32, warp * 16 + row, KEY(i), s[i]);
+        ASC_RECORD(s, kt, i, 32, warp * 16 + row, KEY(i), s[i]);
 
         float largest = -INFINITY;
 #pragma unroll
@@ -202,20 +202,20 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
             largest = fmaxf(largest, s[e]);
         const float m_prev = m;
         m = fmaxf(m, fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1)));
-        ASC_ROW_ALL(m, kt, warp * 16 + row, half == 0, m);
+        ASC_RECORD_ROW(m, kt, warp * 16 + row, half == 0, m);
         const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
         float alpha = __expf(m_prev - base);
-        ASC_ROW_ALL(alpha, kt, warp * 16 + row, half == 0, alpha);
+        ASC_RECORD_ROW(alpha, kt, warp * 16 + row, half == 0, alpha);
 #pragma unroll
         for (int e = 0; e < 32; e++)
             s[e] = __expf(s[e] - base);
-        ASC_EACH(p, kt, 32, warp * 16 + row, KEY(i), s[i]);
+        ASC_RECORD(p, kt, i, 32, warp * 16 + row, KEY(i), s[i]);
         float sum = 0.0f;
 #pragma unroll
         for (int e = 0; e < 32; e++)
             sum += s[e];
         l = l * alpha + sum + __shfl_xor_sync(0xffffffffu, sum, 1);
-        ASC_ROW_ALL(l, kt, warp * 16 + row, half == 0, l);
+        ASC_RECORD_ROW(l, kt, warp * 16 + row, half == 0, l);
 #pragma unroll
         for (int g = 0; g < 8; g++)
             *reinterpret_cast<float4 *>(strip + row * LDS + KEY(4 * g)) =
@@ -244,7 +244,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
         }
 #pragma unroll
         for (int r = 0; r < 8; r++)
-            ASC_EACH(u, kt, COLS, warp * 16 + 2 * r + parity, col + i, u[r][i]);
+            ASC_RECORD(u, kt, i, COLS, warp * 16 + 2 * r + parity, col + i, u[r][i]);
         __syncthreads(); // the tile after the next is copied into this stage
     }
 
@@ -252,7 +252,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
     if (half == 0 && q_tile * BR + warp * 16 + row < p.q_len) {
         float lse = l > 0.0f ? m + __logf(l) : -INFINITY;
         p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + q_tile * BR + warp * 16 + row] = lse;
-        ASC_ROW(lse, 0, warp * 16 + row, lse);
+        ASC_RECORD_ROW(lse, 0, warp * 16 + row, true, lse);
     }
 #pragma unroll
     for (int r = 0; r < 8; r++) {
@@ -265,7 +265,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
 #pragma unroll
         for (int i = 0; i < COLS; i++)
             from_float(out[i], u[r][i] * factor);
-        ASC_EACH(o, 0, COLS, warp * 16 + strip_row, col + i, out[i]);
+        ASC_RECORD(o, 0, i, COLS, warp * 16 + strip_row, col + i, out[i]);
 #pragma unroll
         for (int i = 0; i < COLS; i++)
             o[i] = out[i];
@@ -285,7 +285,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     plan->br = BR;
     plan->bc = BC;
     plan->threads = THREADS;
-    plan->error_limit = problem->dtype == DTYPE_F16 ? 1e-3f : 0.0f;
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
     return NULL;
 }
 
@@ -329,11 +329,11 @@ template <class T, int dtype, int D> const char *run_if_built(const asc_problem 
 const char *launch(const asc_problem *problem, void *stream)
 {
     const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == DTYPE_F16)
-        return narrow ? run_if_built<__half, DTYPE_F16, 64>(problem, stream)
-                      : run_if_built<__half, DTYPE_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, DTYPE_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, DTYPE_BF16, 128>(problem, stream);
+    if (problem->dtype == ASC_F16)
+        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
+                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
+    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
+                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
 }
 
 } // namespace
@@ -342,8 +342,8 @@ ASC_KERNEL(v2c_wmma_qk)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.acc_s = ASC_ACC_MMA;

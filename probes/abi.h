@@ -3,11 +3,23 @@
 #ifndef PROBES_ABI_H
 #define PROBES_ABI_H
 
-#include "engine/base/dtype.h"
 #include <stddef.h>
 #include <stdint.h>
 
 #define ASC_ABI_VERSION 6
+
+/* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
+enum asc_dtype {
+#define DTYPE(id, safetensors, bytes, name) ASC_##id,
+#include "engine/base/dtypes.def"
+#undef DTYPE
+    ASC_DTYPES
+};
+
+/* "Nobody wrote this", see engine/base/dtype.h. */
+#define ASC_UNWRITTEN_16 0x7FF5u
+#define ASC_UNWRITTEN_32 0x7FF57FF5u
+#define ASC_UNWRITTEN_64 UINT64_C(0x7FF57FF57FF57FF5)
 
 enum asc_channel {
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
@@ -36,7 +48,7 @@ struct asc_problem {
     int32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
     int32_t causal; /* enum asc_causal */
     int32_t layout; /* enum asc_layout, of q, k, v and o */
-    int32_t dtype;  /* enum dtype, of q */
+    int32_t dtype;  /* enum asc_dtype, of q */
     int32_t k_dtype, v_dtype;
     /* Of a tensor of one-byte codes: rows of a head that share a scale; 0: all of them. */
     int32_t scale_rows;
@@ -193,8 +205,8 @@ enum asc_l_sink { ASC_SINK_NONE, ASC_SINK_START, ASC_SINK_END, ASC_SINK_M_START 
 enum asc_u_phase { ASC_U_AFTER_PV, ASC_U_RESCALED };
 enum asc_u_norm { ASC_U_NORM_END, ASC_U_NORM_TILE };
 enum asc_empty_row { ASC_EMPTY_GUARDED, ASC_EMPTY_COMPUTED };
-enum asc_quantised { ASC_QUANTISED_GIVEN, ASC_QUANTISED_U8, ASC_QUANTISED_E4M3, ASC_QUANTISED_E5M2 };
-enum asc_quantised_by { ASC_BY_DIVISION, ASC_BY_RECIPROCAL };
+enum asc_quantized { ASC_QUANTIZED_GIVEN, ASC_QUANTIZED_U8, ASC_QUANTIZED_E4M3, ASC_QUANTIZED_E5M2 };
+enum asc_quantized_by { ASC_BY_DIVISION, ASC_BY_RECIPROCAL };
 enum asc_qk_descale { ASC_QK_OPERANDS, ASC_QK_PRODUCT, ASC_QK_FOLDED };
 enum asc_v_descale { ASC_V_OPERANDS, ASC_V_PRODUCT, ASC_V_OUTPUT };
 enum asc_kv_head_map { ASC_HEADS_GROUPED, ASC_HEADS_INTERLEAVED };
@@ -225,8 +237,11 @@ ASC_INLINE int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, 
                                                 : head / (problem->heads / problem->kv_heads);
 }
 
-/* Biases a kernel may take. */
-enum asc_takes { ASC_TAKES_ALIBI = 1, ASC_TAKES_BIAS = 2 };
+/* What a kernel may add to a score. */
+enum asc_addend { ASC_ALIBI, ASC_BIAS };
+
+/* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
+#define ASC_SUPPORTS(what) (1u << ASC_##what)
 
 /* A registration: what ASC_KERNEL fills in. Only plan and launch must be set. */
 struct asc_kernel {
@@ -235,12 +250,12 @@ struct asc_kernel {
     const char *(*plan)(const struct asc_problem *problem, struct asc_plan *plan);
     /* Launches on `stream` (a cudaStream_t; NULL on the CPU); returns NULL, or one sentence that says what failed. */
     const char *(*launch)(const struct asc_problem *problem, void *stream);
-    uint32_t dtypes;                     /* set of 1u << enum dtype it takes for q; default f16 */
+    uint32_t dtypes;                     /* ASC_SUPPORTS() of enum asc_dtype it takes for q; default f16 */
     uint32_t k_dtypes, v_dtypes;         /* the same for k and v; default 0: the type of q, no other */
-    uint32_t layouts;                    /* set of 1u << enum asc_layout it takes; default BHLD */
-    uint32_t biases;                     /* set of enum asc_takes; default none. Sinks: convention l_sink */
-    int32_t o_dtype;                     /* enum dtype of the output; -1 (default): as the inputs */
-    int32_t channel_dtype[ASC_CHANNELS]; /* enum dtype a probe records; -1 (default): as channels.def says */
+    uint32_t layouts;                    /* ASC_SUPPORTS() of enum asc_layout it takes; default BHLD */
+    uint32_t biases;                     /* ASC_SUPPORTS() of enum asc_addend; default none. Sinks: convention l_sink */
+    int32_t o_dtype;                     /* enum asc_dtype of the output; -1 (default): as the inputs */
+    int32_t channel_dtype[ASC_CHANNELS]; /* enum asc_dtype a probe records; -1 (default): as channels.def says */
     /* kernel.no_lse is kernel.conventions.no_lse. */
     __extension__ union {
         struct asc_conventions conventions;
@@ -259,7 +274,7 @@ struct asc_channel_map {
     uint64_t slot_stride, kv_stride;
     int32_t rows, cols;
     int32_t n_kv;  /* 1 for a channel that exists once per slot */
-    int32_t dtype; /* enum dtype; -1: this channel is not recorded */
+    int32_t dtype; /* enum asc_dtype; -1: this channel is not recorded */
 };
 
 /* Stamps: one 64-bit clock per (slot, kv tile, warp) and channel, 0 = this warp never recorded here. */

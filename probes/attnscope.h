@@ -1,41 +1,36 @@
 /* All that a kernel includes. The file is compiled by nvcc (CUDA 12.4 or later, C++17) for the GPU, and by a C++
    compiler behind the CPU executor's simt_device.h for the CPU.
 
-     ASC_TILE(b, h, qt);                              this block works on batch b, head h, q tile qt
-     ASC_EACH(ch, kv_tile, n, row, col, value);       each thread has n values; the macro supplies i
-     ASC_ROW(ch, kv_tile, row, value);                each thread has the value of one row
-     ASC_ROW_ALL(ch, kv_tile, row, records, value);   each thread has a copy of a row's value; one of them records it
-     ASC_BLOCK(ch, kv_tile, rows, cols, value);       the block's threads share the work; the macro supplies r and c
-     ASC_GROUP(ch, kv_tile, rows, cols, thread, threads, meet, value);  the same for a part of the block, whose threads
-                                                      are 0 .. threads - 1; meet is an expression in which they wait for
-                                                      each other
-     ASC_FRAGMENT(ch, kv_tile, row0, col0, map, f);   each warp has a WMMA accumulator f that begins at (row0, col0);
-                                                      map.x[i] is 32 * row + column of f.x[i]
-     ASC_FRAGMENTS(ch, kv_tile, row0, col0, map, n, step, f);  n of them, f[j] at (row0, col0 + j * step): quicker than
-                                                      one by one, since whole rows leave the GPU at once
-     ASC_FRAGMENT_MAP(map, rows, cols, scratch, T);   declares that map, a fragment of type T as f is one
+     ASC_AT(b, h, qt);                                      this block works on batch b, head h, q tile qt
+     ASC_RECORD(ch, kv_tile, i, n, row, col, value);        each thread has n values; row, col and value are those of
+                                                            value i, 0 .. n - 1
+     ASC_RECORD_ROW(ch, kv_tile, row, records, value);      each thread has the value of a row, or a copy of it; the one
+                                                            where `records` is true records it
+     ASC_RECORD_SHARED(ch, kv_tile, r, rows, c, cols, value);  the block's threads share the work; value is that of row
+                                                            r, 0 .. rows - 1, and column c, 0 .. cols - 1
+     ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, value);  the same by a part of the
+                                                            block, whose threads are 0 .. threads - 1; barrier is an
+                                                            expression in which they wait for each other
+     ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has a 16x16 WMMA accumulator that begins at
+                                                            (row0, col0), or an array of them, side by side
 
-   ch is a name of channels.def, bare: ASC_EACH(s, j, 4, row0 + i / 2, col0 + i % 2, acc[i]). row and col count within
-   the tile. kv_tile is the index of the kv tile, and ignored (pass 0) for channels that exist once per q tile. value is
-   an lvalue of float, double, __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, uint8_t, int32_t or int64_t
-   (ASC_TYPE adds a name for one of them); its bits are recorded as they are.
+   ch is a name of channels.def, bare: ASC_RECORD(s, j, i, 4, row0 + i / 2, col0 + i % 2, acc[i]). i, r and c are
+   names of yours, known in row, col and value alone. row and col count within the tile. kv_tile is the index of the kv
+   tile, and ignored (pass 0) for channels that exist once per q tile. value is an lvalue of float, double, __half,
+   __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, uint8_t, int32_t or int64_t (ASC_TYPE adds a name for one of them); its
+   bits are recorded as they are.
 
    Keys are counted as the mask counts them: kv_tile, row and col are positions in the sequence, whatever page of memory
    the key was read from.
 
    What a probe is given may be evaluated several times: it has no side effects.
 
-   A persistent kernel writes ASC_TILE again for every work item, in the scope of that item; so does a device function
+   A persistent kernel writes ASC_AT again for every work item, in the scope of that item; so does a device function
    that holds probes of its own.
 
-   CUDA does not tell which elements of a fragment a lane has. A tile whose elements say where they are, loaded as a
-   fragment, does: ASC_FRAGMENT_MAP stands once, ahead of the probes that use the map. rows x cols is the shape of the
-   fragment; scratch is shared memory of the warp's own for rows * cols elements, aligned to 32 bytes, that is not in
-   use yet. It is no probe, the warp meets in it. A kernel that has such a map for its own purposes hands over that.
-
-   Recording never synchronises: a probe with a barrier hides the missing barrier that it should show. ASC_BLOCK reads
-   what other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes the
-   tile and before the one that frees it.
+   Recording never synchronises: a probe with a barrier hides the missing barrier that it should show. ASC_RECORD_SHARED
+   reads what other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes
+   the tile and before the one that frees it.
 
    Whatever a probe is given, it writes nowhere but into its own tile of the trace: values beyond the tile are counted
    as dropped, values of another type than the channel's as mistyped.
@@ -43,12 +38,13 @@
    ASC_MODE 0 (default): every probe is gone. ASC_MODE 1: probes record. ASC_MODE 2: probes record, and those of the
    channels that are fed then overwrite `value` in place with that element of a second trace; an element that the second
    trace does not hold, and a value that is const, stay as they are. The kernel must go on with `value` itself: a copy
-   made before the probe is not fed. Of a row's value that several threads hold, ASC_ROW_ALL feeds every copy.
+   made before the probe is not fed. Of a row's value that several threads hold, ASC_RECORD_ROW feeds every copy.
 
-   Feeding, and nothing else, synchronises: in an ASC_BLOCK whose channel is fed all threads of the block pass two
-   __syncthreads(), before the tile changes and before it is used; those of an ASC_GROUP evaluate `meet` instead. The
-   other probes change what the calling thread alone has in hand; a value of theirs in shared memory is published by the
-   kernel's own barrier behind the probe. */
+   Feeding, and nothing else, synchronises: in an ASC_RECORD_SHARED whose channel is fed all threads of the block pass
+   two
+   __syncthreads(), before the tile changes and before it is used; those of an ASC_RECORD_SHARED_BY evaluate `barrier`
+   instead. The other probes change what the calling thread alone has in hand; a value of theirs in shared memory is
+   published by the kernel's own barrier behind the probe. */
 #ifndef PROBES_ATTNSCOPE_H
 #define PROBES_ATTNSCOPE_H
 
@@ -75,8 +71,8 @@
 /* attnscope builds for one run, and recompiles at every change: a kernel that asks which of its instances that run can
    need is built several times faster.
 
-     if constexpr (asc_built_for(DTYPE_F16, 64))
-         if (problem->dtype == DTYPE_F16 && problem->head_dim == 64)
+     if constexpr (asc_built_for(ASC_F16, 64))
+         if (problem->dtype == ASC_F16 && problem->head_dim == 64)
              return run<__half, 64>(problem, stream);
 
    Everywhere else than in such a build it is true for all. */
@@ -107,15 +103,12 @@ template <class... N> constexpr bool asc_one_of(long long value, N... choices)
 
 #if ASC_MODE == 0
 
-#define ASC_TILE(...) ((void)0)
-#define ASC_EACH(...) ((void)0)
-#define ASC_ROW(...) ((void)0)
-#define ASC_ROW_ALL(...) ((void)0)
-#define ASC_BLOCK(...) ((void)0)
-#define ASC_GROUP(...) ((void)0)
-#define ASC_FRAGMENT(...) ((void)0)
-#define ASC_FRAGMENTS(...) ((void)0)
-#define ASC_FRAGMENT_MAP(...) ((void)0)
+#define ASC_AT(...) ((void)0)
+#define ASC_RECORD(...) ((void)0)
+#define ASC_RECORD_ROW(...) ((void)0)
+#define ASC_RECORD_SHARED(...) ((void)0)
+#define ASC_RECORD_SHARED_BY(...) ((void)0)
+#define ASC_RECORD_FRAGMENT(...) ((void)0)
 #define ASC_TYPE(type, code)
 
 #if ASC_REGISTER
@@ -130,39 +123,28 @@ extern "C" int asc_bind(const struct asc_device *)
 
 /* The channel's name is pasted in each macro itself: passed on, it would be expanded first, and names as short as `m`
    or `l` may well be macros of the kernel's. value is the variadic part, since it may hold commas. */
-#define ASC_TILE(b, h, qt) [[maybe_unused]] const asc_place asc_here = asc_find((b), (h), (qt))
+#define ASC_AT(b, h, qt) [[maybe_unused]] const asc_place asc_here = asc_place_of((b), (h), (qt))
 
-#define ASC_EACH(ch, kv_tile, n, row, col, ...)                                                                        \
+#define ASC_RECORD(ch, kv_tile, i, n, row, col, ...)                                                                   \
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
+        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
             const int32_t asc_kv = (kv_tile);                                                                          \
             asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_each(                                                                                                  \
-                asc_now, (n), [&]([[maybe_unused]] int i) { return (row); },                                           \
-                [&]([[maybe_unused]] int i) { return (col); },                                                         \
-                [&]([[maybe_unused]] int i) -> decltype(auto) { return (__VA_ARGS__); });                              \
-            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
-        }                                                                                                              \
-    } while (0)
-
-#define ASC_ROW(ch, kv_tile, row, ...)                                                                                 \
-    do {                                                                                                               \
-        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
-            const int32_t asc_kv = (kv_tile);                                                                          \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                                 \
+            asc_record_all(                                                                                            \
+                asc_now, (n), [&]([[maybe_unused]] const int i) { return (row); },                                     \
+                [&]([[maybe_unused]] const int i) { return (col); },                                                   \
+                [&]([[maybe_unused]] const int i) -> decltype(auto) { return (__VA_ARGS__); });                        \
             asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
         }                                                                                                              \
     } while (0)
 
 /* Where nothing is fed, the copies have nothing to do. */
-#define ASC_ROW_ALL(ch, kv_tile, row, records, ...)                                                                    \
+#define ASC_RECORD_ROW(ch, kv_tile, row, records, ...)                                                                 \
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         const bool asc_records = (records);                                                                            \
-        if ((asc_records || ASC_MODE == 2) && asc_wanted(asc_here, asc_ch)) {                                          \
+        if ((asc_records || ASC_MODE == 2) && asc_is_recorded(asc_here, asc_ch)) {                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
             asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
             if (asc_records) {                                                                                         \
@@ -170,86 +152,52 @@ extern "C" int asc_bind(const struct asc_device *)
                 asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                          \
             } else {                                                                                                   \
                 asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                              \
-                asc_look_again();                                                                                      \
+                asc_checks_resume();                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
     } while (0)
 
-#define ASC_BLOCK(ch, kv_tile, rows, cols, ...)                                                                        \
+#define ASC_RECORD_SHARED(ch, kv_tile, r, rows, c, cols, ...)                                                          \
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
+        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
             const int32_t asc_kv = (kv_tile);                                                                          \
             asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_meet(asc_now, [] { __syncthreads(); });                                                                \
-            const int asc_rows = (rows), asc_cols = (cols), asc_step = blockDim.x * blockDim.y * blockDim.z;           \
-            for (int asc_i = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);                      \
-                 asc_i < asc_rows * asc_cols; asc_i += asc_step) {                                                     \
-                const int r = asc_i / asc_cols, c = asc_i % asc_cols;                                                  \
-                asc_probe(asc_now, r, c, __VA_ARGS__);                                                                 \
-            }                                                                                                          \
+            asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                       \
+            asc_record_shared(asc_now, (rows), (cols), asc_thread(), asc_threads(),                                    \
+                              [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {      \
+                                  return (__VA_ARGS__);                                                                \
+                              });                                                                                      \
             asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
-            asc_meet(asc_now, [] { __syncthreads(); });                                                                \
+            asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                       \
         }                                                                                                              \
     } while (0)
 
-#define ASC_GROUP(ch, kv_tile, rows, cols, thread, threads, meet, ...)                                                 \
+#define ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, ...)                             \
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
+        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
             const int32_t asc_kv = (kv_tile);                                                                          \
             asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_meet(asc_now, [&]() { (meet); });                                                                      \
-            const int asc_rows = (rows), asc_cols = (cols), asc_step = (threads);                                      \
-            for (int asc_i = (thread); asc_i < asc_rows * asc_cols; asc_i += asc_step) {                               \
-                const int r = asc_i / asc_cols, c = asc_i % asc_cols;                                                  \
-                asc_probe(asc_now, r, c, __VA_ARGS__);                                                                 \
-            }                                                                                                          \
+            asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                          \
+            asc_record_shared(asc_now, (rows), (cols), (thread), (threads),                                            \
+                              [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {      \
+                                  return (__VA_ARGS__);                                                                \
+                              });                                                                                      \
             asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
-            asc_meet(asc_now, [&]() { (meet); });                                                                      \
+            asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                          \
         }                                                                                                              \
     } while (0)
 
-#define ASC_FRAGMENT(ch, kv_tile, row0, col0, map, ...)                                                                \
+#define ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, ...)                                                              \
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
+        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
             const int32_t asc_kv = (kv_tile);                                                                          \
             asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_each(                                                                                                  \
-                asc_now, static_cast<int>((map).num_elements),                                                         \
-                [&](int asc_i) { return (row0) + asc_map_at((map).x[asc_i]) / 32; },                                   \
-                [&](int asc_i) { return (col0) + asc_map_at((map).x[asc_i]) % 32; },                                   \
-                [&](int asc_i) -> decltype(auto) { return ((__VA_ARGS__).x[asc_i]); });                                \
+            asc_record_fragment(asc_now, (row0), (col0), __VA_ARGS__);                                                 \
             asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
         }                                                                                                              \
-    } while (0)
-
-#define ASC_FRAGMENTS(ch, kv_tile, row0, col0, map, n, step, ...)                                                      \
-    do {                                                                                                               \
-        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_wanted(asc_here, asc_ch)) {                                                                            \
-            const int32_t asc_kv = (kv_tile);                                                                          \
-            constexpr int asc_n = static_cast<int>(decltype(map)::num_elements);                                       \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_each(                                                                                                  \
-                asc_now, (n)*asc_n, [&](int asc_i) { return (row0) + asc_map_at((map).x[asc_i % asc_n]) / 32; },       \
-                [&](int asc_i) { return (col0) + asc_i / asc_n * (step) + asc_map_at((map).x[asc_i % asc_n]) % 32; },  \
-                [&](int asc_i) -> decltype(auto) { return ((__VA_ARGS__)[asc_i / asc_n].x[asc_i % asc_n]); });         \
-            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
-        }                                                                                                              \
-    } while (0)
-
-#define ASC_FRAGMENT_MAP(map, rows, cols, scratch, ...)                                                                \
-    __VA_ARGS__ map;                                                                                                   \
-    do {                                                                                                               \
-        auto *const asc_scratch = (scratch);                                                                           \
-        const int asc_thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);                    \
-        for (int asc_i = asc_thread % 32; asc_i < (rows) * (cols); asc_i += 32)                                        \
-            asc_scratch[asc_i] = static_cast<float>(asc_i / (cols)*32 + asc_i % (cols));                               \
-        __syncwarp();                                                                                                  \
-        nvcuda::wmma::load_matrix_sync(map, asc_scratch, (cols), nvcuda::wmma::mem_row_major);                         \
-        __syncwarp();                                                                                                  \
     } while (0)
 
 #endif /* ASC_MODE */
@@ -260,7 +208,7 @@ extern "C" int asc_bind(const struct asc_device *)
      {
          kernel.plan = plan;
          kernel.launch = launch;
-         kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+         kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
      }
 
    Fields that are not set keep the defaults of abi.h. */
@@ -274,8 +222,6 @@ extern "C" int asc_bind(const struct asc_device *)
 #else
 #define ASC_KERNEL(name) [[maybe_unused]] static void asc_describe_##name(struct asc_kernel &kernel)
 #endif
-
-#define ASC_TAKES(type) (1u << DTYPE_##type)
 
 /* ASC_LAUNCH((kernel<64, true>), grid, block, shared_bytes, stream, arguments...) launches, and is NULL or a sentence
    that says what failed. */

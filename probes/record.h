@@ -25,7 +25,7 @@
 static ASC_CONSTANT struct asc_device asc_state;
 
 #ifdef ASC_NVCC
-static uint32_t asc_told[2]; /* staging_offset and staging_warps, as the device has them */
+static uint32_t asc_staging_sent[2]; /* staging_offset and staging_warps, as the device has them */
 #endif
 
 /* Hands the probes what they write through, before each launch. 0, or the CUDA error; -1 where probes that only record
@@ -35,8 +35,8 @@ extern "C" int asc_bind(const struct asc_device *device)
     if (ASC_MODE != 2 && device->feed)
         return -1;
 #ifdef ASC_NVCC
-    asc_told[0] = device->staging_offset;
-    asc_told[1] = device->staging_warps;
+    asc_staging_sent[0] = device->staging_offset;
+    asc_staging_sent[1] = device->staging_warps;
     return static_cast<int>(cudaMemcpyToSymbol(asc_state, device, sizeof *device));
 #else
     asc_state = *device;
@@ -51,24 +51,23 @@ struct __nv_fp8_e4m3;
 struct __nv_fp8_e5m2;
 
 template <class T> struct asc_type {
-    static_assert(sizeof(T) == 0,
-                  "attnscope can not record this type; ASC_TYPE(type, DTYPE_F16) says what its bits are");
+    static_assert(sizeof(T) == 0, "attnscope can not record this type; ASC_TYPE(type, ASC_F16) says what its bits are");
 };
 /* Says, at namespace scope, which element type the bits of a C++ type are. */
 #define ASC_TYPE(type, code)                                                                                           \
     template <> struct asc_type<type> {                                                                                \
         static constexpr int dtype = code;                                                                             \
     }
-ASC_TYPE(__half, DTYPE_F16);
-ASC_TYPE(__nv_bfloat16, DTYPE_BF16);
-ASC_TYPE(float, DTYPE_F32);
-ASC_TYPE(double, DTYPE_F64);
-ASC_TYPE(__nv_fp8_e4m3, DTYPE_E4M3);
-ASC_TYPE(__nv_fp8_e5m2, DTYPE_E5M2);
-ASC_TYPE(unsigned char, DTYPE_U8);
-ASC_TYPE(int, DTYPE_I32);
-ASC_TYPE(long, DTYPE_I64);
-ASC_TYPE(long long, DTYPE_I64);
+ASC_TYPE(__half, ASC_F16);
+ASC_TYPE(__nv_bfloat16, ASC_BF16);
+ASC_TYPE(float, ASC_F32);
+ASC_TYPE(double, ASC_F64);
+ASC_TYPE(__nv_fp8_e4m3, ASC_E4M3);
+ASC_TYPE(__nv_fp8_e5m2, ASC_E5M2);
+ASC_TYPE(unsigned char, ASC_U8);
+ASC_TYPE(int, ASC_I32);
+ASC_TYPE(long, ASC_I64);
+ASC_TYPE(long long, ASC_I64);
 
 /* Names a probe line. Every probe below expands to asc_site(asc_<channel>, <line>): the builder finds the probe lines
    of a source by these tokens in the preprocessor's output, and the file in its line markers. */
@@ -89,12 +88,22 @@ ASC_CONSTEXPR bool asc_per_kv(int channel)
     return extents[channel] == asc_extent_PER_KV;
 }
 
+/* This thread's number in its block, and how many there are. */
+ASC_DEVICE int asc_thread()
+{
+    return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+}
+ASC_DEVICE int asc_threads()
+{
+    return static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+}
+
 /* Where a block is. slot: -1 where this q tile is not recorded, -2 where the problem has no such tile. */
 struct asc_place {
     int32_t slot;
 };
 
-ASC_DEVICE asc_place asc_find(int32_t b, int32_t h, int32_t q_tile)
+ASC_DEVICE asc_place asc_place_of(int32_t b, int32_t h, int32_t q_tile)
 {
     const uint32_t batch = asc_state.batch, heads = asc_state.heads, q_tiles = asc_state.q_tiles;
     asc_place place = {-2};
@@ -123,27 +132,27 @@ struct asc_visit {
 };
 
 /* A probe's own accesses are not the kernel's: the CPU executor's checks do not see them. */
-ASC_DEVICE void asc_look_away([[maybe_unused]] int channel, [[maybe_unused]] int32_t kv)
+ASC_DEVICE void asc_checks_pause([[maybe_unused]] int channel, [[maybe_unused]] int32_t kv)
 {
 #if defined(SIMT_CHECKS) && SIMT_CHECKS
-    simt_look_away(asc_per_kv(channel) ? kv : -1);
+    simt_checks_pause(asc_per_kv(channel) ? kv : -1);
 #endif
 }
-ASC_DEVICE void asc_look_again()
+ASC_DEVICE void asc_checks_resume()
 {
 #if defined(SIMT_CHECKS) && SIMT_CHECKS
-    simt_look_again();
+    simt_checks_resume();
 #endif
 }
 
-ASC_DEVICE bool asc_wanted(asc_place place, int channel)
+ASC_DEVICE bool asc_is_recorded(asc_place place, int channel)
 {
     /* Unlikely, so that the code of a probe lies out of the kernel's way. */
     return __builtin_expect(place.slot != -1, 0) && asc_state.channel[channel].dtype >= 0;
 }
 
 /* Where a tile begins; NULL: there is no such tile. */
-ASC_CALLED unsigned char *asc_tile(int channel, int32_t slot, int32_t kv)
+ASC_CALLED unsigned char *asc_tile_begin(int channel, int32_t slot, int32_t kv)
 {
     const asc_channel_map &map = asc_state.channel[channel];
     if (!asc_per_kv(channel))
@@ -155,11 +164,11 @@ ASC_CALLED unsigned char *asc_tile(int channel, int32_t slot, int32_t kv)
 
 ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
 {
-    asc_look_away(channel, kv);
+    asc_checks_pause(channel, kv);
     const asc_channel_map &map = asc_state.channel[channel];
     asc_visit visit = {};
     visit.dtype = map.dtype;
-    visit.values = asc_tile(channel, place.slot, kv);
+    visit.values = asc_tile_begin(channel, place.slot, kv);
     visit.rows = visit.values ? map.rows : 0;
     visit.cols = visit.values ? map.cols : 0;
 #ifndef ASC_NVCC
@@ -173,7 +182,7 @@ ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
 }
 
 /* Counts a value that has no place in the trace; 0: it has one. */
-template <class T> ASC_DEVICE bool asc_refuse(asc_visit &visit, uint32_t row, uint32_t col)
+template <class T> ASC_DEVICE bool asc_has_no_place(asc_visit &visit, uint32_t row, uint32_t col)
 {
     const bool mistyped = asc_type<T>::dtype != visit.dtype;
     const bool dropped = !mistyped && (row >= visit.rows || col >= visit.cols);
@@ -186,15 +195,15 @@ template <class T> ASC_DEVICE bool asc_refuse(asc_visit &visit, uint32_t row, ui
 /* 1: a value stands there, and another one. Codes and integers have no pattern that says that none does. */
 template <class T> ASC_DEVICE bool asc_differs(const void *there, const T &value)
 {
-    const uint64_t unwritten = UNWRITTEN_64;
-    return sizeof(T) > 1 && asc_type<T>::dtype != DTYPE_I32 && asc_type<T>::dtype != DTYPE_I64 &&
+    const uint64_t unwritten = ASC_UNWRITTEN_64;
+    return sizeof(T) > 1 && asc_type<T>::dtype != ASC_I32 && asc_type<T>::dtype != ASC_I64 &&
            __builtin_memcmp(there, &unwritten, sizeof(T)) != 0 && __builtin_memcmp(there, &value, sizeof(T)) != 0;
 }
 #endif
 
 template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
 {
-    if (asc_refuse<T>(visit, row, col))
+    if (asc_has_no_place<T>(visit, row, col))
         return;
     T *const there = reinterpret_cast<T *>(visit.values) + static_cast<size_t>(row) * visit.cols + col;
 #ifndef ASC_NVCC
@@ -210,16 +219,16 @@ template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, ui
 template <class T> ASC_DEVICE bool asc_holds(const unsigned char *fed, size_t i)
 {
     constexpr int dtype = asc_type<T>::dtype;
-    if constexpr (dtype == DTYPE_U8 || dtype == DTYPE_I32 || dtype == DTYPE_I64)
+    if constexpr (dtype == ASC_U8 || dtype == ASC_I32 || dtype == ASC_I64)
         return true;
     else if constexpr (sizeof(T) == 1)
         return fed[i] != 0x7F;
     else if constexpr (sizeof(T) == 2)
-        return reinterpret_cast<const uint16_t *>(fed)[i] != UNWRITTEN_16;
+        return reinterpret_cast<const uint16_t *>(fed)[i] != ASC_UNWRITTEN_16;
     else if constexpr (sizeof(T) == 4)
-        return reinterpret_cast<const uint32_t *>(fed)[i] != UNWRITTEN_32;
+        return reinterpret_cast<const uint32_t *>(fed)[i] != ASC_UNWRITTEN_32;
     else
-        return reinterpret_cast<const uint64_t *>(fed)[i] != UNWRITTEN_64;
+        return reinterpret_cast<const uint64_t *>(fed)[i] != ASC_UNWRITTEN_64;
 }
 
 template <class T> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t row, uint32_t col, T &value)
@@ -251,14 +260,14 @@ template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uin
 
 /* The block waits where a tile that its threads share is about to change, and again until it has. The tensor cores of
    sm_90 read shared memory through another proxy, which a barrier alone does not order (PTX ISA, "Async proxy"). */
-template <class Meet> ASC_DEVICE void asc_meet(const asc_visit &visit, Meet meet)
+template <class Barrier> ASC_DEVICE void asc_sync_for_feed(const asc_visit &visit, Barrier barrier)
 {
     if (!visit.fed)
         return;
 #if defined(ASC_NVCC) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
-    meet();
+    barrier();
 }
 #else
 template <class T> ASC_DEVICE void asc_feed(asc_visit &, uint32_t, uint32_t, const T &) {}
@@ -268,8 +277,16 @@ template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uin
     asc_record(visit, row, col, value);
 }
 
-template <class Meet> ASC_DEVICE void asc_meet(const asc_visit &, Meet) {}
+template <class Barrier> ASC_DEVICE void asc_sync_for_feed(const asc_visit &, Barrier) {}
 #endif
+
+/* A tile that `threads` threads share: this one, number `thread`, records (and feeds) every so many of its elements. */
+template <class Value>
+ASC_DEVICE void asc_record_shared(asc_visit &visit, int rows, int cols, int thread, int threads, Value value)
+{
+    for (int e = thread; e < rows * cols; e += threads)
+        asc_probe(visit, e / cols, e % cols, value(e / cols, e % cols));
+}
 
 ASC_CALLED void asc_count(uint64_t *counter, uint32_t n)
 {
@@ -295,7 +312,7 @@ ASC_DEVICE uint64_t asc_clock()
 ASC_CALLED void asc_stamp(int channel, int32_t slot, int32_t kv)
 {
     const asc_stamp_map &map = asc_state.stamp[channel];
-    const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
+    const uint32_t thread = asc_thread(), warp = thread / 32;
     if (warp >= static_cast<uint32_t>(asc_state.warps))
         return;
     unsigned char *const tile =
@@ -322,7 +339,7 @@ ASC_DEVICE void asc_close(int channel, asc_place place, int32_t kv, const asc_vi
 #endif
     if (visit.values)
         asc_stamp(channel, place.slot, kv);
-    asc_look_again();
+    asc_checks_resume();
 }
 
 #endif

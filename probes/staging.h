@@ -12,7 +12,7 @@
 #define ASC_NOWHERE 0xffffffffu
 
 /* The place of an element in its tile, in bytes. */
-template <class T> ASC_DEVICE uint32_t asc_at(const asc_visit &visit, uint32_t row, uint32_t col)
+template <class T> ASC_DEVICE uint32_t asc_element_offset(const asc_visit &visit, uint32_t row, uint32_t col)
 {
     return asc_type<T>::dtype == visit.dtype && row < visit.rows && col < visit.cols
                ? (row * visit.cols + col) * static_cast<uint32_t>(sizeof(T))
@@ -21,9 +21,9 @@ template <class T> ASC_DEVICE uint32_t asc_at(const asc_visit &visit, uint32_t r
 
 #ifdef ASC_NVCC
 
-#define ASC_WINDOW 2048u             /* bytes of a tile that a warp brings together at once */
-#define ASC_STAGE (ASC_WINDOW + 128) /* and a bit for each two of them: written */
-#define ASC_ALL 0xffffffffu
+#define ASC_STAGE_BYTES 2048u                  /* bytes of a tile that a warp brings together at once */
+#define ASC_STAGE_ROOM (ASC_STAGE_BYTES + 128) /* and a bit for each two of them: written */
+#define ASC_WARP 0xffffffffu
 
 /* All dynamic shared memory of a block begins here, the kernel's own first. */
 extern __shared__ __align__(16) unsigned char asc_shared[];
@@ -36,51 +36,51 @@ static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
     uint32_t want[2] = {static_cast<uint32_t>((own + 127) / 128 * 128), warps};
     cudaFuncAttributes attributes;
     int device = 0, limit = 0;
-    const size_t all = want[0] + warps * ASC_STAGE;
+    const size_t all = want[0] + warps * ASC_STAGE_ROOM;
     if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess || cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess ||
         attributes.sharedSizeBytes + all > static_cast<size_t>(limit))
         want[1] = 0;
     /* Only where it changes: a launch that is captured into a graph must not copy. */
-    if ((want[0] != asc_told[0] || want[1] != asc_told[1]) &&
+    if ((want[0] != asc_staging_sent[0] || want[1] != asc_staging_sent[1]) &&
         cudaMemcpyToSymbol(asc_state, want, sizeof want, offsetof(asc_device, staging_offset)) != cudaSuccess)
         return own;
-    asc_told[0] = want[0];
-    asc_told[1] = want[1];
+    asc_staging_sent[0] = want[0];
+    asc_staging_sent[1] = want[1];
     return want[1] ? all : own;
 }
 
 /* This warp's window onto the tile at `values`. NULL where there is none; where lanes are missing: to wait for them
    would be to synchronise; where a lane records another tile: a window holds elements of one. */
-ASC_DEVICE unsigned char *asc_window(const unsigned char *values)
+ASC_DEVICE unsigned char *asc_stage_buffer(const unsigned char *values)
 {
-    const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), warp = thread / 32;
-    if (warp >= asc_state.staging_warps || __activemask() != ASC_ALL)
+    const uint32_t warp = asc_thread() / 32;
+    if (warp >= asc_state.staging_warps || __activemask() != ASC_WARP)
         return nullptr;
     const unsigned long long tile = reinterpret_cast<unsigned long long>(values);
-    if (!__all_sync(ASC_ALL, tile == __shfl_sync(ASC_ALL, tile, 0)))
+    if (!__all_sync(ASC_WARP, tile == __shfl_sync(ASC_WARP, tile, 0)))
         return nullptr;
-    return asc_shared + asc_state.staging_offset + warp * ASC_STAGE;
+    return asc_shared + asc_state.staging_offset + warp * ASC_STAGE_ROOM;
 }
 
-ASC_DEVICE uint32_t *asc_written(unsigned char *window)
+ASC_DEVICE uint32_t *asc_stage_mask(unsigned char *window)
 {
-    return reinterpret_cast<uint32_t *>(window + ASC_WINDOW);
+    return reinterpret_cast<uint32_t *>(window + ASC_STAGE_BYTES);
 }
 
-template <class T> ASC_DEVICE void asc_lay(unsigned char *window, uint32_t at, const T &value)
+template <class T> ASC_DEVICE void asc_stage_put(unsigned char *window, uint32_t at, const T &value)
 {
     *reinterpret_cast<T *>(window + at) = value;
-    atomicOr(asc_written(window) + at / 64, (sizeof(T) == 4 ? 3u : 1u) << at / 2 % 32);
+    atomicOr(asc_stage_mask(window) + at / 64, (sizeof(T) == 4 ? 3u : 1u) << at / 2 % 32);
 }
 
 /* Empties the window: `values` is where its first byte goes. All lanes of the warp. */
-ASC_CALLED void asc_send(unsigned char *window, unsigned char *values)
+ASC_CALLED void asc_stage_flush(unsigned char *window, unsigned char *values)
 {
-    const uint32_t lane = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+    const uint32_t lane = asc_thread() % 32;
     __syncwarp();
-    for (uint32_t line = 0; line < ASC_WINDOW; line += 128) {
-        const uint32_t at = line + 4 * lane, there = asc_written(window)[at / 64] >> at / 2 % 32 & 3u;
+    for (uint32_t line = 0; line < ASC_STAGE_BYTES; line += 128) {
+        const uint32_t at = line + 4 * lane, there = asc_stage_mask(window)[at / 64] >> at / 2 % 32 & 3u;
         if (there == 3u)
             *reinterpret_cast<uint32_t *>(values + at) = *reinterpret_cast<const uint32_t *>(window + at);
         else if (there)
@@ -88,31 +88,31 @@ ASC_CALLED void asc_send(unsigned char *window, unsigned char *values)
                 *reinterpret_cast<const uint16_t *>(window + at + there / 2 * 2);
     }
     __syncwarp();
-    asc_written(window)[lane] = 0;
+    asc_stage_mask(window)[lane] = 0;
     __syncwarp();
 }
 
 ASC_DEVICE uint32_t asc_warp_min(uint32_t x)
 {
 #if __CUDA_ARCH__ >= 800
-    return __reduce_min_sync(ASC_ALL, x);
+    return __reduce_min_sync(ASC_WARP, x);
 #else
     for (int d = 16; d > 0; d /= 2)
-        x = min(x, __shfl_xor_sync(ASC_ALL, x, d));
+        x = min(x, __shfl_xor_sync(ASC_WARP, x, d));
     return x;
 #endif
 }
 
 /* The same as asc_record() for each, by way of the window. */
 template <class T, class Row, class Col, class Value>
-ASC_DEVICE void asc_stage(asc_visit &visit, unsigned char *window, const int n, Row row, Col col, Value value)
+ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const int n, Row row, Col col, Value value)
 {
-    asc_written(window)[(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32] = 0;
+    asc_stage_mask(window)[asc_thread() % 32] = 0;
     for (uint32_t from = 0;;) {
         uint32_t first = ASC_NOWHERE;
         ASC_UNROLL for (int i = 0; i < n; i++)
         {
-            const uint32_t at = asc_at<T>(visit, row(i), col(i));
+            const uint32_t at = asc_element_offset<T>(visit, row(i), col(i));
             if (at >= from)
                 first = min(first, at);
         }
@@ -122,21 +122,15 @@ ASC_DEVICE void asc_stage(asc_visit &visit, unsigned char *window, const int n, 
         first = first / 128 * 128;
         ASC_UNROLL for (int i = 0; i < n; i++)
         {
-            const uint32_t at = asc_at<T>(visit, row(i), col(i));
-            if (at - first < ASC_WINDOW)
-                asc_lay(window, at - first, value(i));
+            const uint32_t at = asc_element_offset<T>(visit, row(i), col(i));
+            if (at - first < ASC_STAGE_BYTES)
+                asc_stage_put(window, at - first, value(i));
         }
-        asc_send(window, visit.values + first);
-        from = first + ASC_WINDOW;
+        asc_stage_flush(window, visit.values + first);
+        from = first + ASC_STAGE_BYTES;
     }
 }
 #endif
-
-/* What an element of ASC_FRAGMENT's map says: 32 * row + column, in whatever type the fragment has. */
-template <class T> ASC_DEVICE int asc_map_at(const T &element)
-{
-    return static_cast<int>(static_cast<float>(element));
-}
 
 template <class T> struct asc_plain {
     using type = T;
@@ -154,26 +148,68 @@ template <class T> struct asc_plain<const T &> {
 /* Records (and feeds) value(0) .. value(n - 1) at (row(i), col(i)). n is a constant once this is inlined, so that value
    may stand for an array in registers. */
 template <class Row, class Col, class Value>
-ASC_DEVICE void asc_each(asc_visit &visit, const int n, Row row, Col col, Value value)
+ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value)
 {
     using T = typename asc_plain<decltype(value(0))>::type;
     bool staged = false;
 #ifdef ASC_NVCC
     if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
-        unsigned char *const window = n > 1 ? asc_window(visit.values) : nullptr;
+        unsigned char *const window = n > 1 ? asc_stage_buffer(visit.values) : nullptr;
         staged = window != nullptr;
         if (staged)
-            asc_stage<T>(visit, window, n, row, col, value);
+            asc_record_staged<T>(visit, window, n, row, col, value);
     }
 #endif
     if (staged) {
-        ASC_UNROLL for (int i = 0; i < n; i++) asc_refuse<T>(visit, row(i), col(i));
+        ASC_UNROLL for (int i = 0; i < n; i++) asc_has_no_place<T>(visit, row(i), col(i));
     } else {
         ASC_UNROLL for (int i = 0; i < n; i++) asc_record(visit, row(i), col(i), value(i));
     }
 #if ASC_MODE == 2
     ASC_UNROLL for (int i = 0; i < n; i++) asc_feed(visit, row(i), col(i), value(i));
 #endif
+}
+
+/* Where a lane's element i lies in a fragment. CUDA does not say; measured on sm_80 to sm_90 it lies as in mma.m16n8
+   (PTX ISA), the left half first, whether the sums are float or __half. */
+template <class Fragment> struct asc_fragment {
+    static_assert(sizeof(Fragment) == 0,
+                  "attnscope knows where the elements of 16x16 WMMA accumulators lie: ASC_RECORD records any other "
+                  "fragment, with a row and a column of your own for each element");
+};
+template <template <class, int, int, int, class, class> class Fragment, class Use, int K, class T>
+struct asc_fragment<Fragment<Use, 16, 16, K, T, void>> {
+    static constexpr int elements = 8, cols = 16;
+    static ASC_DEVICE int row(int lane, int i)
+    {
+        return lane / 4 + i / 2 % 2 * 8;
+    }
+    static ASC_DEVICE int col(int lane, int i)
+    {
+        return lane % 4 * 2 + i % 2 + i / 4 * 8;
+    }
+};
+
+template <class Fragment>
+ASC_DEVICE void asc_record_fragments(asc_visit &visit, int row0, int col0, const int n, Fragment *fragments)
+{
+    using map = asc_fragment<typename asc_plain<Fragment>::type>;
+    const int lane = asc_thread() % 32;
+    asc_record_all(
+        visit, n * map::elements, [&](int i) { return row0 + map::row(lane, i % map::elements); },
+        [&](int i) { return col0 + i / map::elements * map::cols + map::col(lane, i % map::elements); },
+        [&](int i) -> decltype(auto) { return (fragments[i / map::elements].x[i % map::elements]); });
+}
+
+template <class Fragment> ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment &fragment)
+{
+    asc_record_fragments(visit, row0, col0, 1, &fragment);
+}
+
+template <class Fragment, int N>
+ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment (&fragments)[N])
+{
+    asc_record_fragments(visit, row0, col0, N, fragments);
 }
 
 #endif

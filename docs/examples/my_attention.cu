@@ -44,7 +44,7 @@ __global__ void my_attention(Params p)
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
     const int query = q_tile * BR + row;
     __shared__ __half sq[BR][D];
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
     if (query >= p.q_len)
         return; // the whole warp
 
@@ -53,7 +53,7 @@ __global__ void my_attention(Params p)
     const __half *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     for (int i = 0; i < COLS; i++)
         sq[row][lane + 32 * i] = q[lane + 32 * i];
-    ASC_EACH(q, 0, COLS, row, lane + 32 * i, sq[row][lane + 32 * i]);
+    ASC_RECORD(q, 0, i, COLS, row, lane + 32 * i, sq[row][lane + 32 * i]);
     __syncwarp();
 
     float m = -INFINITY, l = 0.0f, u[COLS] = {};
@@ -69,17 +69,17 @@ __global__ void my_attention(Params p)
                 s += __half2float(sq[row][d]) * __half2float(k[key * p.kv_strides.row + d]);
             s *= p.scale;
         }
-        ASC_EACH(s, kv_tile, 1, row, lane, s);
+        ASC_RECORD(s, kv_tile, i, 1, row, lane, s);
 
         const float m_prev = m;
         m = fmaxf(m, warp_max(s));
-        ASC_ROW_ALL(m, kv_tile, row, lane == 0, m);   // every lane holds m, alpha and l
-        const float base = m == -INFINITY ? 0.0f : m; // no key so far: -inf - -inf would be NaN
+        ASC_RECORD_ROW(m, kv_tile, row, lane == 0, m); // every lane holds m, alpha and l
+        const float base = m == -INFINITY ? 0.0f : m;  // no key so far: -inf - -inf would be NaN
         float alpha = __expf(m_prev - base), weight = __expf(s - base);
-        ASC_ROW_ALL(alpha, kv_tile, row, lane == 0, alpha);
-        ASC_EACH(p, kv_tile, 1, row, lane, weight);
+        ASC_RECORD_ROW(alpha, kv_tile, row, lane == 0, alpha);
+        ASC_RECORD(p, kv_tile, i, 1, row, lane, weight);
         l = l * alpha + warp_sum(weight);
-        ASC_ROW_ALL(l, kv_tile, row, lane == 0, l);
+        ASC_RECORD_ROW(l, kv_tile, row, lane == 0, l);
 
         for (int i = 0; i < COLS; i++)
             u[i] *= alpha;
@@ -88,7 +88,7 @@ __global__ void my_attention(Params p)
             for (int i = 0; i < COLS; i++)
                 u[i] += w * __half2float(v[(kv_tile * BC + c) * p.kv_strides.row + lane + 32 * i]);
         }
-        ASC_EACH(u, kv_tile, COLS, row, lane + 32 * i, u[i]);
+        ASC_RECORD(u, kv_tile, i, COLS, row, lane + 32 * i, u[i]);
     }
 
     const float inverse = l > 0.0f ? 1.0f / l : 0.0f; // a query that sees no key gives zero
@@ -96,10 +96,10 @@ __global__ void my_attention(Params p)
     __half *o = p.o + batch * p.q_strides.batch + head * p.q_strides.head + query * p.q_strides.row;
     for (int i = 0; i < COLS; i++)
         o[lane + 32 * i] = __float2half(u[i] * inverse);
-    ASC_EACH(o, 0, COLS, row, lane + 32 * i, o[lane + 32 * i]);
+    ASC_RECORD(o, 0, i, COLS, row, lane + 32 * i, o[lane + 32 * i]);
     if (lane == 0) {
         p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + query] = lse;
-        ASC_ROW(lse, 0, row, lse);
+        ASC_RECORD_ROW(lse, 0, row, true, lse);
     }
 }
 

@@ -9,7 +9,7 @@ static const struct {
     size_t bytes;
     const char *name, *safetensors;
 } types[DTYPE_COUNT] = {
-#define DTYPE(id, safetensors, bytes, name) [id] = {bytes, name, safetensors},
+#define DTYPE(id, safetensors, bytes, name) [DTYPE_##id] = {bytes, name, safetensors},
 #include "engine/base/dtypes.def"
 #undef DTYPE
 };

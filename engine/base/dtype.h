@@ -1,4 +1,4 @@
-/* Element types of tensors. Valid as C and C++ (kernels see it through attnscope.h). */
+/* Element types of tensors. Valid as C and C++. */
 #ifndef BASE_DTYPE_H
 #define BASE_DTYPE_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum dtype {
-#define DTYPE(id, safetensors, bytes, name) id,
+#define DTYPE(id, safetensors, bytes, name) DTYPE_##id,
 #include "engine/base/dtypes.def"
 #undef DTYPE
     DTYPE_COUNT

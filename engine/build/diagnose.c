@@ -162,7 +162,7 @@ static int probe_mistake(const struct diagnose *d, const char *message, const ch
     /* g++, then nvcc. */
     if (strncmp(message, "'asc_here' was not declared", 27) == 0 ||
         strncmp(message, "identifier \"asc_here\" is undefined", 34) == 0)
-        return err_set(err, ERR_BUILD, where, "ASC_TILE(batch, head, q_tile) must stand before the first probe");
+        return err_set(err, ERR_BUILD, where, "ASC_AT(batch, head, q_tile) must stand before the first probe");
     if (!(sscanf(message, "'asc_%31[a-z_0-9]' was not declared", channel) == 1 &&
           strstr(message, "' was not declared")) &&
         !(sscanf(message, "identifier \"asc_%31[a-z_0-9]\" is undefined", channel) == 1 &&

@@ -1,5 +1,6 @@
 #include "engine/gpu/arrays.h"
 
+#include "engine/base/dtype.h"
 #include "engine/gpu/cuda_error.h"
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@ double codes_value(enum dtype of, uint8_t code)
 
 enum dtype codes_type(int quantised)
 {
-    return quantised == ASC_QUANTISED_U8 ? DTYPE_U8 : quantised == ASC_QUANTISED_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2;
+    return quantised == ASC_QUANTIZED_U8 ? DTYPE_U8 : quantised == ASC_QUANTIZED_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2;
 }
 
 double codes_round(enum dtype of, double x)
@@ -191,8 +191,8 @@ static int changes_within(int scale_rows, int head_rows, int span)
 const char *codes_refused(const struct asc_problem *problem, const struct asc_plan *plan,
                           const struct asc_conventions *conventions)
 {
-    const int quantised = conventions->quantised != ASC_QUANTISED_GIVEN;
-    const int rows = quantised ? conventions->quantised_rows : problem->scale_rows;
+    const int quantised = conventions->quantized != ASC_QUANTIZED_GIVEN;
+    const int rows = quantised ? conventions->quantized_rows : problem->scale_rows;
     const int has[3] = {quantised || dtype_is_code((enum dtype)problem->dtype),
                         quantised || dtype_is_code((enum dtype)problem->k_dtype),
                         quantised || dtype_is_code((enum dtype)problem->v_dtype)};

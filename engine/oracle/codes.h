@@ -15,7 +15,7 @@ double codes_value(enum dtype of, uint8_t code);
 /* The type that a launch makes values into, and the value nearest to x there, saturated. quantised: not GIVEN. */
 enum dtype codes_type(int quantised);
 double codes_round(enum dtype of, double x);
-/* Scales as convention `quantised` says, [groups]: of the rows of m, `rows` sharing one; 0: all of them. */
+/* Scales as convention `quantized` says, [groups]: of the rows of m, `rows` sharing one; 0: all of them. */
 void codes_make_scales(const struct matrix *m, int quantised, int rows, float *scale);
 int codes_groups(int head_rows, int rows);
 

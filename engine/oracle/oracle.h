@@ -76,7 +76,7 @@ struct coding {
     const float *scale; /* [groups] of this head; NULL: the elements are values */
     int groups, rows;   /* rows of the head that share a scale; 0: all of them */
     int first;          /* row of the head that the matrix begins with */
-    int quantised; /* enum asc_quantised: the elements are values, which the launch makes into codes by these scales */
+    int quantised; /* enum asc_quantized: the elements are values, which the launch makes into codes by these scales */
     /* Scales that a kernel may take for these, [groups] each: of the head before and the one behind, round the tensor
        as they lie in memory, and of the first one; NULL: there are no others. And the largest of the tensor; 0:
        unknown. */

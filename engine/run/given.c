@@ -5,7 +5,7 @@
 
 static int quantises(const struct trace *t)
 {
-    return problem_has_codes(&t->problem) || t->conventions.quantised != ASC_QUANTISED_GIVEN;
+    return problem_has_codes(&t->problem) || t->conventions.quantized != ASC_QUANTIZED_GIVEN;
 }
 
 int given_view(const struct trace *t, struct trace *out)

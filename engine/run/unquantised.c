@@ -4,7 +4,7 @@ int unquantised_view(const struct trace *t, struct trace *out)
 {
     static const char letters[] = "qkv";
     const int codes = problem_has_codes(&t->problem);
-    if (!codes && t->conventions.quantised == ASC_QUANTISED_GIVEN)
+    if (!codes && t->conventions.quantized == ASC_QUANTIZED_GIVEN)
         return 0;
     *out = *t;
     struct layout *l = &out->layout;
@@ -23,7 +23,7 @@ int unquantised_view(const struct trace *t, struct trace *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         l->channel[ch].dtype = -1;
     out->fed = NULL;
-    out->conventions.quantised = ASC_QUANTISED_GIVEN;
+    out->conventions.quantized = ASC_QUANTIZED_GIVEN;
     out->conventions.qk_descale = ASC_QK_OPERANDS;
     out->conventions.v_descale = ASC_V_OPERANDS;
     return 1;

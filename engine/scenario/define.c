@@ -7,7 +7,7 @@
 /* NAME or NAME=VALUE of n bytes; returns the length of the name, 0 where it is none of ours to set. */
 static size_t macro_name(const char *macro, size_t n)
 {
-    static const char *const ours[] = {"ASC_", "SIMT_", "DTYPE_", "__"};
+    static const char *const ours[] = {"ASC_", "SIMT_", "__"};
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", more[] = "+-.";
     size_t name = 0, i;
     while (name < n && memchr(letters, macro[name], sizeof letters - 1))

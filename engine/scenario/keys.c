@@ -15,7 +15,7 @@
 #define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2 or u8"
 #define EXPECT_DEFINE                                                                                                  \
     "NAME=VALUE or NAME, up to 8 with blanks between and 255 bytes in all (values of letters, digits and + - . _; no " \
-    "name that begins with ASC_, SIMT_, DTYPE_, __ or _ and a capital)"
+    "name that begins with ASC_, SIMT_, __ or _ and a capital)"
 #define EXPECT_FILL expect_fill
 #define EXPECT_EVENTS expect_events
 #define EXPECT_EVENTS_OR_NONE expect_events_or_none

@@ -3,6 +3,7 @@
 #ifndef SCENARIO_SCENARIO_H
 #define SCENARIO_SCENARIO_H
 
+#include "engine/base/dtype.h"
 #include "engine/base/err.h"
 #include "engine/trace/launch.h"
 #include "probes/abi.h"

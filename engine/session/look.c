@@ -124,7 +124,7 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
         return refuse(s, "the type of P is the kernel's own: this row can not be run");
     if (choice->scales != WHATIF_HEAD)
         snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);
-    if (s->trace->conventions.quantised != ASC_QUANTISED_GIVEN)
+    if (s->trace->conventions.quantized != ASC_QUANTIZED_GIVEN)
         return refuse(s, "this kernel quantises in its own launch: a scenario can not choose its formats");
     for (int i = 0; i < 3; i++)
         if (session_set(s, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)

@@ -1,5 +1,6 @@
 #include "engine/simt/arrays.h"
 
+#include "engine/base/dtype.h"
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>

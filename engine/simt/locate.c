@@ -66,7 +66,7 @@ static int on_frame(void *ctx, uintptr_t pc, const char *file, int line, const c
     return found->ended;
 }
 
-/* The kernel's body is what holds ASC_TILE: around that stand only functions of its header. */
+/* The kernel's body is what holds ASC_AT: around that stand only functions of its header. */
 static int on_body(void *ctx, uintptr_t pc, const char *file, int line, const char *function)
 {
     const char **body = ctx;

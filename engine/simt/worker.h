@@ -23,8 +23,8 @@ struct fiber {
     int line; /* of the last place where it waited */
     const char *file;
     const void *pc;                       /* there */
-    const void *body;                     /* of its ASC_TILE; NULL: none yet */
-    int32_t batch, head, q_tile, kv_tile; /* of its ASC_TILE and its last probe; -1: unknown */
+    const void *body;                     /* of its ASC_AT; NULL: none yet */
+    int32_t batch, head, q_tile, kv_tile; /* of its ASC_AT and its last probe; -1: unknown */
 };
 
 /* Sets of lanes. */
@@ -49,7 +49,7 @@ struct worker {
     int traps;                       /* floating-point traps wanted */
     int masked;                      /* they are off until the next wait */
     unsigned stale;                  /* traps taken at places already reported */
-    int probed;                      /* 1: the launch under way came by an ASC_TILE */
+    int probed;                      /* 1: the launch under way came by an ASC_AT */
     unsigned epoch;                  /* barriers passed */
     unsigned sum;                    /* predicates of the barrier under way */
     int result[2][SIMT_BARRIER_OPS]; /* of the last two barriers, by epoch */

@@ -42,7 +42,7 @@ static struct input input_of(const struct trace *t, const struct formats_tensor 
                                                             : 'v',
                        .heads = is_q ? p->heads : p->kv_heads,
                        .rows = is_q ? p->q_len : p->kv_len};
-    in.share = tensor->source == FORMATS_GIVEN ? p->scale_rows : t->conventions.quantised_rows;
+    in.share = tensor->source == FORMATS_GIVEN ? p->scale_rows : t->conventions.quantized_rows;
     return in;
 }
 
@@ -57,11 +57,11 @@ static int find_input(const struct trace *t, enum asc_channel ch, struct formats
 {
     const struct asc_problem *p = &t->problem;
     const int32_t type = ch == asc_q ? p->dtype : ch == asc_k ? p->k_dtype : p->v_dtype;
-    const int made = t->conventions.quantised != ASC_QUANTISED_GIVEN;
+    const int made = t->conventions.quantized != ASC_QUANTIZED_GIVEN;
     if (!made && !dtype_is_code((enum dtype)type))
         return 0;
     *out = (struct formats_tensor){.channel = ch,
-                                   .type = made ? codes_type(t->conventions.quantised) : (enum dtype)type,
+                                   .type = made ? codes_type(t->conventions.quantized) : (enum dtype)type,
                                    .source = made ? FORMATS_MADE : FORMATS_GIVEN};
     return 1;
 }
@@ -194,7 +194,7 @@ static void gather(const struct trace *t, const struct formats_tensor *tensor, c
     }
     const struct quantiser q =
         quantiser_of(tensor->type, (float)formats_amax(out->value, n),
-                     t->conventions.quantised_by == ASC_BY_RECIPROCAL ? QUANTISE_RECIPROCAL : QUANTISE_DIVISION);
+                     t->conventions.quantized_by == ASC_BY_RECIPROCAL ? QUANTISE_RECIPROCAL : QUANTISE_DIVISION);
     out->scale = (double)q.scale;
     for (size_t i = 0; i < n; i++)
         out->code[i] = quantise_code(&q, out->value[i]);

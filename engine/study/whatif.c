@@ -59,11 +59,11 @@ static int one_scale(const struct trace *t, int which)
 void whatif_of_run(const struct trace *t, struct whatif_choice *out)
 {
     const int32_t types[3] = {t->problem.dtype, t->problem.k_dtype, t->problem.v_dtype};
-    const int made = t->conventions.quantised;
+    const int made = t->conventions.quantized;
     struct slot_case c;
     int tensors = 0, same = 0;
     *out = (struct whatif_choice){.factor = 1, .p_type = -1, .p_factor = 1};
-    const int share = made ? t->conventions.quantised_rows : t->problem.scale_rows;
+    const int share = made ? t->conventions.quantized_rows : t->problem.scale_rows;
     for (int i = 0; i < 3; i++) {
         out->type[i] = made ? (int)codes_type(made) : types[i];
         tensors += coded(out->type[i]);

@@ -112,12 +112,12 @@ int conventions_operand(const struct asc_conventions *c, const struct asc_proble
         return as_values ? DTYPE_F16 : given;
     if (as_values)
         return given;
-    switch (c->quantised) {
-    case ASC_QUANTISED_U8:
+    switch (c->quantized) {
+    case ASC_QUANTIZED_U8:
         return DTYPE_U8;
-    case ASC_QUANTISED_E4M3:
+    case ASC_QUANTIZED_E4M3:
         return DTYPE_E4M3;
-    case ASC_QUANTISED_E5M2:
+    case ASC_QUANTIZED_E5M2:
         return DTYPE_E5M2;
     default:
         return given;

@@ -9,6 +9,10 @@ enum rows { ROWS_Q, ROWS_KV };
 enum cols { COLS_D, COLS_KV, COLS_ONE };
 enum extent { PER_SLOT, PER_KV };
 
+_Static_assert((int)ASC_DTYPES == DTYPE_COUNT && ASC_UNWRITTEN_16 == UNWRITTEN_16 && ASC_UNWRITTEN_32 == UNWRITTEN_32 &&
+                   ASC_UNWRITTEN_64 == UNWRITTEN_64,
+               "what probes write is what attnscope reads");
+
 static const struct {
     const char *name, *label, *meaning, *formula;
     enum rows rows;

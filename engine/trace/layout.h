@@ -9,6 +9,7 @@
 #ifndef TRACE_LAYOUT_H
 #define TRACE_LAYOUT_H
 
+#include "engine/base/dtype.h"
 #include "engine/base/err.h"
 #include "probes/abi.h"
 

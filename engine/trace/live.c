@@ -14,7 +14,7 @@ void asc_kernel_defaults(struct asc_kernel *kernel)
 {
     memset(kernel, 0, sizeof *kernel);
     kernel->dtypes = 1u << DTYPE_F16;
-    kernel->layouts = 1u << ASC_BHLD;
+    kernel->layouts = ASC_SUPPORTS(BHLD);
     kernel->o_dtype = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         kernel->channel_dtype[ch] = -1;

@@ -115,10 +115,23 @@ static int read_plan(const struct entry *e, const json_t *from, struct trace *t)
     return get_fields(e, from, trace_plan_fields, &t->plan);
 }
 
+/* By its name, or by the one it had in older traces. */
+static const json_t *find_convention(const json_t *from, const char *name)
+{
+    static const struct {
+        const char *now, *older;
+    } renamed[] = {{"quantized", "quantised"}, {"quantized_rows", "quantised_rows"}, {"quantized_by", "quantised_by"}};
+    const json_t *value = json_object_get(from, name);
+    for (size_t i = 0; !value && i < sizeof renamed / sizeof *renamed; i++)
+        if (strcmp(name, renamed[i].now) == 0)
+            value = json_object_get(from, renamed[i].older);
+    return value;
+}
+
 static int read_convention(const struct entry *e, const json_t *from, int i, struct asc_conventions *out)
 {
     const char *name = conventions[i].name;
-    const json_t *value = json_object_get(from, name);
+    const json_t *value = find_convention(from, name);
     float real = 0;
     int choice = -1;
     if (!value) /* a convention that is younger than the trace: the default, 0, is what there was before */

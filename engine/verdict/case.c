@@ -97,7 +97,7 @@ static const float *made_scales(const struct trace *t, char which, int head, str
 {
     const struct asc_problem *p = &t->problem;
     const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
-    const int share = t->conventions.quantised_rows;
+    const int share = t->conventions.quantized_rows;
     for (int i = 0; i < out->n_made; i++)
         if (out->made[i].which == which && out->made[i].head == head)
             return out->made[i].scale;
@@ -105,7 +105,7 @@ static const float *made_scales(const struct trace *t, char which, int head, str
     float *scale = m.data ? malloc((size_t)codes_groups(rows, share) * sizeof *scale) : NULL;
     if (!scale)
         return NULL;
-    codes_make_scales(&m, t->conventions.quantised, share, scale);
+    codes_make_scales(&m, t->conventions.quantized, share, scale);
     out->made[out->n_made].which = which;
     out->made[out->n_made].head = head;
     out->made[out->n_made++].scale = scale;
@@ -125,10 +125,10 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
     const float **const to[] = {&coding->scale, &coding->before, &coding->behind, &coding->head0};
     const float *given = trace_scales(t, which);
     *coding = (struct coding){.first = first};
-    if (!given && t->conventions.quantised == ASC_QUANTISED_GIVEN)
+    if (!given && t->conventions.quantized == ASC_QUANTIZED_GIVEN)
         return 0;
-    coding->quantised = given ? ASC_QUANTISED_GIVEN : t->conventions.quantised;
-    coding->rows = given ? p->scale_rows : t->conventions.quantised_rows;
+    coding->quantised = given ? ASC_QUANTIZED_GIVEN : t->conventions.quantized;
+    coding->rows = given ? p->scale_rows : t->conventions.quantized_rows;
     coding->groups = codes_groups(rows, coding->rows);
     for (size_t i = 0; i < (neighbours ? sizeof others / sizeof others[0] : 1); i++) {
         if (i > 0 && others[i] == own)

@@ -98,9 +98,9 @@ class Kernels(unittest.TestCase):
         """A kernel that says it takes everything, and knows of nothing."""
         kernel = self.kernel(
             "all.cu", ("problem->window_left >= 0 || problem->window_right >= 0", "false"), ("problem->softcap != 0", "false"),
-            (LAUNCH, LAUNCH + " kernel.biases = ASC_TAKES_ALIBI | ASC_TAKES_BIAS; kernel.conventions.l_sink = ASC_SINK_END;"
-             " kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD; kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);"),
-            (PLAN, 'if (problem->dtype != DTYPE_F16) return "f16 is\\nenough"; ' + PLAN))
+            (LAUNCH, LAUNCH + " kernel.biases = ASC_SUPPORTS(ALIBI) | ASC_SUPPORTS(BIAS); kernel.conventions.l_sink = ASC_SINK_END;"
+             " kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD); kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);"),
+            (PLAN, 'if (problem->dtype != ASC_F16) return "f16 is\\nenough"; ' + PLAN))
         _, cases = self.check(kernel, status=1)
         for feature in ("window=5,3", "window=70,0", "softcap=1", "sink=yes", "alibi=yes", "bias=shared", "bias=per-head",
                         "bias=per-batch", "bias=full"):

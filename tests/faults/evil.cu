@@ -290,7 +290,7 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks)
     const float *q = static_cast<const float *>(p.q) + batch * qs.batch + head * qs.head + query * qs.row;
     const float *k = static_cast<const float *>(p.k) + batch * ks.batch + head * ks.head;
     const float *v = static_cast<const float *>(p.v) + batch * ks.batch + head * ks.head;
-    ASC_TILE(batch, head, blockIdx.x);
+    ASC_AT(batch, head, blockIdx.x);
     if (blockIdx.x == 1)
         misbehave(row);
     if (query >= p.q_len)
@@ -306,10 +306,10 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks)
             s[c] *= key < p.kv_len ? p.scale : 1.0f;
             top = fmaxf(top, s[c]);
         }
-        ASC_EACH(s, kt, TILE, row, i, s[i]);
+        ASC_RECORD(s, kt, i, TILE, row, i, s[i]);
         const float alpha = expf(m - top);
         m = top;
-        ASC_ROW(m, kt, row, m);
+        ASC_RECORD_ROW(m, kt, row, true, m);
         l *= alpha;
         for (int d = 0; d < D; d++)
             u[d] *= alpha;
@@ -319,7 +319,7 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks)
             for (int d = 0; d < D; d++)
                 u[d] += w * v[(kt * TILE + c) * ks.row + d];
         }
-        ASC_ROW(l, kt, row, l);
+        ASC_RECORD_ROW(l, kt, row, true, l);
     }
     for (int d = 0; d < D; d++)
         (static_cast<float *>(p.o) + batch * qs.batch + head * qs.head + query * qs.row)[d] = u[d] / l;
@@ -387,7 +387,7 @@ ASC_KERNEL(evil)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F32);
+    kernel.dtypes = ASC_SUPPORTS(F32);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
 }

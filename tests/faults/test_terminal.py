@@ -56,8 +56,8 @@ ASC_KERNEL(hostile)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16);
-    kernel.layouts = 1u << ASC_BHLD;
+    kernel.dtypes = ASC_SUPPORTS(F16);
+    kernel.layouts = ASC_SUPPORTS(BHLD);
 }
 '''
 

@@ -13,11 +13,11 @@ enum fault { NONE, ILLEGAL, MISALIGNED, ASSERT, TRAP, HANG, OVERRUN };
 __global__ void faults(const __half *q, __half *o, float *lse, int q_len, int kv_tiles, enum fault fault)
 {
     const int row = threadIdx.x;
-    ASC_TILE(blockIdx.z, blockIdx.y, blockIdx.x);
+    ASC_AT(blockIdx.z, blockIdx.y, blockIdx.x);
     for (int kt = 0; kt < kv_tiles; kt++) {
         const bool here = blockIdx.x == 1 && blockIdx.y == 0 && blockIdx.z == 0 && kt == 2;
         float m = 100.0f * blockIdx.x + kt;
-        ASC_ROW(m, kt, row, m);
+        ASC_RECORD_ROW(m, kt, row, true, m);
         __syncthreads();
         if (here && fault == ILLEGAL)
             *reinterpret_cast<volatile float *>(0x10) = m;

@@ -16,17 +16,17 @@ ASC_CHOICES(TILE_PER_LANE, 0, 1);
 __global__ void tile_per_lane(float *lse, int q_len)
 {
     const int row0 = threadIdx.x / 32 * 16, head = threadIdx.x % 32;
-    ASC_TILE(blockIdx.z, head, blockIdx.x);
+    ASC_AT(blockIdx.z, head, blockIdx.x);
     for (int half = 0; half < 32; half++) {
         const int row = row0 + half / 2, col0 = half % 2 * 32;
         float values[32];
 #pragma unroll
         for (int i = 0; i < 32; i++)
             values[i] = VALUE(row, col0 + i) + 4096.0f * head;
-        ASC_EACH(s, 0, 32, row, col0 + i, values[i]);
+        ASC_RECORD(s, 0, i, 32, row, col0 + i, values[i]);
         if (half % 2 == 0) {
             float m = VALUE(row, 0) + 4096.0f * head;
-            ASC_ROW(m, 0, row, m);
+            ASC_RECORD_ROW(m, 0, row, true, m);
         }
     }
     if (threadIdx.x < 32 && blockIdx.x * 64 < q_len)
@@ -36,7 +36,7 @@ __global__ void tile_per_lane(float *lse, int q_len)
 __global__ void patterns(float *lse, int q_len)
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row0 = 16 * warp;
-    ASC_TILE(blockIdx.z, blockIdx.y, blockIdx.x);
+    ASC_AT(blockIdx.z, blockIdx.y, blockIdx.x);
     float acc[32], half_row[32];
     __half narrow[32], pairs[32], some[7];
 
@@ -53,20 +53,20 @@ __global__ void patterns(float *lse, int q_len)
 #pragma unroll
     for (int i = 0; i < 7; i++)
         some[i] = __float2half(VALUE(i, threadIdx.x % 64) / 4);
-    ASC_EACH(s, 0, 32, ACC_ROW(i), ACC_COL(i), acc[i]);
-    ASC_EACH(k, 0, 32, ACC_ROW(i), ACC_COL(i), narrow[i]);
-    ASC_EACH(u, 0, 32, row0 + lane / 2, lane % 2 * 32 + i, half_row[i]);
-    ASC_EACH(v, 0, 32, row0 + i / 2, 2 * lane + i % 2, pairs[i]);
+    ASC_RECORD(s, 0, i, 32, ACC_ROW(i), ACC_COL(i), acc[i]);
+    ASC_RECORD(k, 0, i, 32, ACC_ROW(i), ACC_COL(i), narrow[i]);
+    ASC_RECORD(u, 0, i, 32, row0 + lane / 2, lane % 2 * 32 + i, half_row[i]);
+    ASC_RECORD(v, 0, i, 32, row0 + i / 2, 2 * lane + i % 2, pairs[i]);
     /* Scattered: columns backwards in every other row, each lane at another place of its row; by half a warp only. */
     if (lane % 2 == 0)
-        ASC_EACH(p, 0, 32, row0 + lane / 2, lane % 4 ? 63 - i : i * 5 % 32, acc[0]);
+        ASC_RECORD(p, 0, i, 32, row0 + lane / 2, lane % 4 ? 63 - i : i * 5 % 32, acc[0]);
     /* A number of values that is no power of two, and rows that are no multiple of anything. */
-    ASC_EACH(q, 0, 7, i, threadIdx.x % 64, some[i]);
+    ASC_RECORD(q, 0, i, 7, i, threadIdx.x % 64, some[i]);
     float m = VALUE(threadIdx.x, 0);
     if (threadIdx.x < 50)
-        ASC_ROW(m, 0, threadIdx.x, m);
+        ASC_RECORD_ROW(m, 0, threadIdx.x, true, m);
     /* Beyond the tile: counted, not written. */
-    ASC_EACH(alpha, 0, 2, threadIdx.x % 64 + 64 * i, 0, m);
+    ASC_RECORD(alpha, 0, i, 2, threadIdx.x % 64 + 64 * i, 0, m);
     if (threadIdx.x == 0 && blockIdx.x * 64 < q_len)
         lse[blockIdx.x * 64] = 0;
 }

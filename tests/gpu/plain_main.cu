@@ -58,7 +58,7 @@ int main(int argc, char **argv)
     }
     p.kv_heads = p.heads;
     p.kv_len = p.q_len;
-    p.dtype = DTYPE_F16;
+    p.dtype = ASC_F16;
     p.window_left = p.window_right = -1;
     p.scale = 1.0f / sqrtf(static_cast<float>(p.head_dim));
     const size_t rows = static_cast<size_t>(p.batch) * p.heads * p.q_len, bytes = rows * p.head_dim * 2;

@@ -15,10 +15,8 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
     __shared__ __nv_bfloat16 wide[16];
     __shared__ __nv_fp8_e4m3 narrow[16];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    ASC_TILE(blockIdx.y / heads, blockIdx.y % heads, blockIdx.x); // probe
+    ASC_AT(blockIdx.y / heads, blockIdx.y % heads, blockIdx.x); // probe
     __shared__ __align__(32) float square[4][256];
-    ASC_FRAGMENT_MAP(map, 16, 16, square[warp],                             // probe
-                     wmma::fragment<wmma::accumulator, 16, 16, 16, float>); // probe
     float sum = 0.0f;
     for (int j = 0; j < n; j++) {
         for (int e = threadIdx.x; e < 16 * D; e += blockDim.x)
@@ -28,33 +26,36 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
             narrow[threadIdx.x] = __nv_fp8_e4m3(sum);
         }
         __syncthreads();
-        if (j == 0)                                                                       // probe
-            ASC_BLOCK(q, 0, 16, D, tile[r * D + c]);                                      // probe
-        ASC_BLOCK(k, j, 16, D, tile[r * D + c]);                                          // probe
-        ASC_BLOCK(v, j, 16, 1, wide[r]);                                                  // probe
-        ASC_BLOCK(p, j, 16, 1, narrow[r]);                                                // probe
-        if (warp < 2)                                                                     // probe
-            ASC_GROUP(alpha, j, 16, 1, threadIdx.x, 64, (__syncwarp(), 0), square[0][r]); // probe
+        if (j == 0)                                                                                        // probe
+            ASC_RECORD_SHARED(q, 0, r, 16, c, D, tile[r * D + c]);                                         // probe
+        ASC_RECORD_SHARED(k, j, r, 16, c, D, tile[r * D + c]);                                             // probe
+        ASC_RECORD_SHARED(v, j, r, 16, c, 1, wide[r]);                                                     // probe
+        ASC_RECORD_SHARED(p, j, r, 16, c, 1, narrow[r]);                                                   // probe
+        if (warp < 2)                                                                                      // probe
+            ASC_RECORD_SHARED_BY(alpha, j, r, 16, c, 1, threadIdx.x, 64, (__syncwarp(), 0), square[0][r]); // probe
         float acc[4];
         for (int e = 0; e < 4; e++)
             acc[e] = __half2float(tile[(warp * 4 + e) * D + lane]) * (CAUSAL ? 2.0f : 1.0f);
-        ASC_EACH(s, j, 4, warp * 4 + i, lane, acc[i]); // probe
+        ASC_RECORD(s, j, i, 4, warp * 4 + i, lane, acc[i]); // probe
         for (int e = 0; e < 4; e++)
             sum += acc[e];
-        ASC_ROW(l, j, threadIdx.x % 16, sum);                // probe
-        ASC_ROW_ALL(m, j, threadIdx.x % 16, warp == 0, sum); // probe
+        ASC_RECORD_ROW(l, j, threadIdx.x % 16, true, sum);      // probe
+        ASC_RECORD_ROW(m, j, threadIdx.x % 16, warp == 0, sum); // probe
         wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> rows;
         wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> cols;
         wmma::fragment<wmma::accumulator, 16, 16, 16, float> product;
+        wmma::fragment<wmma::accumulator, 16, 16, 16, __half> pair[2];
         wmma::fill_fragment(product, sum);
+        wmma::fill_fragment(pair[0], __float2half(sum));
+        wmma::fill_fragment(pair[1], __float2half(sum));
         wmma::load_matrix_sync(rows, tile, D);
         wmma::load_matrix_sync(cols, tile + warp * 16, D);
         wmma::mma_sync(product, rows, cols, product);
-        ASC_FRAGMENT(u, j, 0, 16 * warp, map, product);            // probe
-        ASC_FRAGMENTS(o, 0, 0, 16 * warp, map, 1, 16, (&product)); // probe
+        ASC_RECORD_FRAGMENT(u, j, 0, 16 * warp, product); // probe
+        ASC_RECORD_FRAGMENT(o, 0, 0, 32, pair);           // probe
         wmma::store_matrix_sync(square[warp], product, 16, wmma::mem_row_major);
         __syncwarp();
-        sum += square[warp][lane];
+        sum += square[warp][lane] + __half2float(pair[0].x[0] + pair[1].x[1]);
         __syncthreads();
     }
     out[(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x] = sum;
@@ -87,6 +88,6 @@ ASC_KERNEL(all_macros)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F16) | ASC_TAKES(BF16);
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
 }
 #endif

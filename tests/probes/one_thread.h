@@ -35,8 +35,8 @@ static inline int simt_records(size_t)
     return 0;
 }
 static inline void simt_two_recorders() {}
-static inline void simt_look_away(int) {}
-static inline void simt_look_again() {}
+static inline void simt_checks_pause(int) {}
+static inline void simt_checks_resume() {}
 
 static inline const char *simt_error()
 {

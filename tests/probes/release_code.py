@@ -22,7 +22,7 @@ from kernels import NEEDS  # noqa: E402
 
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 KERNELS = tuple(sorted([*(ROOT / "kernels").glob("*.cu"), *(ROOT / "docs/examples").glob("*.cu")]))
-PROBE = re.compile(r"\bASC_(TILE|EACH|ROW|ROW_ALL|BLOCK|FRAGMENT|FRAGMENT_MAP)\([^;]*;")
+PROBE = re.compile(r"\bASC_(AT|RECORD(_[A-Z]+)*)\([^;]*;")
 EM_CUDA = 190  # e_machine of a cubin
 
 

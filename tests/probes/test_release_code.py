@@ -13,7 +13,7 @@ import tap  # noqa: E402
 from kernels import dtype_of  # noqa: E402
 from release_code import KERNELS, Different, blanked, compare, find_nvcc  # noqa: E402
 
-SMALL = '#include "attnscope.h"\n__global__ void small(float *x)\n{\n    ASC_TILE(0, 0, 0);\n    x[0] = 1;\n}\n'
+SMALL = '#include "attnscope.h"\n__global__ void small(float *x)\n{\n    ASC_AT(0, 0, 0);\n    x[0] = 1;\n}\n'
 
 
 @unittest.skipUnless(find_nvcc(), "no nvcc here, so no machine code to compare")
@@ -37,18 +37,18 @@ class ReleaseCode(unittest.TestCase):
         compare(small, "sm_90")
 
     def test_what_a_probe_leaves_behind_is_seen(self):
-        left = SMALL.replace("ASC_TILE(0, 0, 0)", "ASC_TILE(0, 0, x[2] = 2)")
+        left = SMALL.replace("ASC_AT(0, 0, 0)", "ASC_AT(0, 0, x[2] = 2)")
         with self.assertRaisesRegex(Different, "left something behind"):
             compare(self.file("small.cu", left), "sm_90", ["-DASC_MODE=1"])
         with self.assertRaisesRegex(Different, "not all found"):
-            compare(self.file("small.cu", SMALL.replace("ASC_TILE(0, 0, 0);", "")), "sm_90")
+            compare(self.file("small.cu", SMALL.replace("ASC_AT(0, 0, 0);", "")), "sm_90")
 
     def test_lines_stay_where_they_were(self):
-        self.assertEqual(blanked("a;\nASC_EACH(s, 1,\n  2, x[i]);\nb;\n"), "a;\n;\n\nb;\n")
+        self.assertEqual(blanked("a;\nASC_RECORD(s, 1,\n  i, 2, x[i]);\nb;\n"), "a;\n;\n\nb;\n")
 
 
 def case_of(kernel):
-    one_instance = (f"-DASC_ONLY_DTYPE=DTYPE_{dtype_of(kernel.stem).upper()}", "-DASC_ONLY_HEAD_DIM=64")
+    one_instance = (f"-DASC_ONLY_DTYPE=ASC_{dtype_of(kernel.stem).upper()}", "-DASC_ONLY_HEAD_DIM=64")
 
     def run(self):
         try:

@@ -52,7 +52,7 @@ __global__ void behave(asc_problem p, asc_strides qs, asc_strides ks, int how, v
     const float *v = static_cast<const float *>(p.v) + batch * ks.batch + head * ks.head;
     float *o = static_cast<float *>(p.o) + batch * qs.batch + head * qs.head;
     const int global_row = q_tile * TILE + row;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
 
     float u[D_MAX] = {}, l = 0;
     for (int kt = 0; kt * TILE < p.kv_len; kt++) {
@@ -71,7 +71,7 @@ __global__ void behave(asc_problem p, asc_strides qs, asc_strides ks, int how, v
         }
         if (how != FINE && kt == 1 && q_tile == 1)
             misbehave(how, row, forever); // here: call
-        __syncthreads(); // so that no row runs ahead to its end
+        __syncthreads();                  // so that no row runs ahead to its end
     }
     for (int d = 0; d < p.head_dim && global_row < p.q_len; d++) {
         o[global_row * qs.row + d] = u[d] / l;
@@ -106,6 +106,6 @@ ASC_KERNEL(behave)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_TAKES(F32);
+    kernel.dtypes = ASC_SUPPORTS(F32);
     kernel.conventions.m_unit = ASC_UNIT_LOG2;
 }

@@ -14,13 +14,13 @@ constexpr int BR = 16, BC = 16, D_MAX = 64;
 
 __device__ float element(const void *tensor, int dtype, int64_t at, const float *scale, int64_t scale_at)
 {
-    const unsigned char code = dtype == DTYPE_F16 ? 0 : ((const unsigned char *)tensor)[at];
+    const unsigned char code = dtype == ASC_F16 ? 0 : ((const unsigned char *)tensor)[at];
     switch (dtype) {
-    case DTYPE_F16:
+    case ASC_F16:
         return __half2float(((const __half *)tensor)[at]);
-    case DTYPE_E4M3:
+    case ASC_E4M3:
         return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, __NV_E4M3))) * scale[scale_at];
-    case DTYPE_E5M2:
+    case ASC_E5M2:
         return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, __NV_E5M2))) * scale[scale_at];
     default:
         return (float)(code - ASC_U8_MIDPOINT) * scale[scale_at];
@@ -50,46 +50,46 @@ __global__ void attention(asc_problem p, asc_strides qs)
     const int64_t at = batch * qs.batch + head * qs.head + row * qs.row;
     __half q[D_MAX];
     float u[D_MAX], m = -INFINITY, l = 0.0f;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
     for (int d = 0; d < p.head_dim; d++) {
         const int64_t scale_at = in ? asc_scale_at(&p, p.heads, p.q_len, batch, head, row) : 0;
         q[d] = in ? __float2half(element(p.q, p.dtype, at + d, p.q_scale, scale_at)) : __float2half(0.0f);
         u[d] = 0.0f;
     }
-    ASC_EACH(q, 0, p.head_dim, tid, i, q[i]);
+    ASC_RECORD(q, 0, i, p.head_dim, tid, i, q[i]);
     for (int kt = 0; kt * BC < p.kv_len; kt++) {
         const int keys = min(BC, p.kv_len - kt * BC);
         __half *k_tile = k + (int64_t)kt * BC * p.head_dim, *v_tile = v + (int64_t)kt * BC * p.head_dim;
         float s[BC], w[BC];
-        ASC_BLOCK(k, kt, keys, p.head_dim, k_tile[r * p.head_dim + c]);
-        ASC_BLOCK(v, kt, keys, p.head_dim, v_tile[r * p.head_dim + c]);
+        ASC_RECORD_SHARED(k, kt, r, keys, c, p.head_dim, k_tile[r * p.head_dim + c]);
+        ASC_RECORD_SHARED(v, kt, r, keys, c, p.head_dim, v_tile[r * p.head_dim + c]);
         for (int c = 0; c < BC; c++) {
             float dot = 0.0f;
             for (int d = 0; d < p.head_dim && c < keys; d++)
                 dot += __half2float(q[d]) * __half2float(k_tile[c * p.head_dim + d]);
             s[c] = c < keys ? dot * p.scale : -INFINITY;
         }
-        ASC_EACH(s, kt, BC, tid, i, s[i]);
+        ASC_RECORD(s, kt, i, BC, tid, i, s[i]);
         float top = m;
         for (int c = 0; c < BC; c++)
             top = fmaxf(top, s[c]);
         float alpha = __expf(m - top);
         m = top;
-        ASC_ROW(m, kt, tid, m);
-        ASC_ROW(alpha, kt, tid, alpha);
+        ASC_RECORD_ROW(m, kt, tid, true, m);
+        ASC_RECORD_ROW(alpha, kt, tid, true, alpha);
         l *= alpha;
         for (int c = 0; c < BC; c++) {
             w[c] = __expf(s[c] - m);
             l += w[c];
         }
-        ASC_EACH(p, kt, BC, tid, i, w[i]);
-        ASC_ROW(l, kt, tid, l);
+        ASC_RECORD(p, kt, i, BC, tid, i, w[i]);
+        ASC_RECORD_ROW(l, kt, tid, true, l);
         for (int d = 0; d < p.head_dim; d++) {
             u[d] *= alpha;
             for (int c = 0; c < keys; c++)
                 u[d] += w[c] * __half2float(v_tile[c * p.head_dim + d]);
         }
-        ASC_EACH(u, kt, p.head_dim, tid, i, u[i]);
+        ASC_RECORD(u, kt, i, p.head_dim, tid, i, u[i]);
     }
     if (!in)
         return;
@@ -129,8 +129,8 @@ ASC_KERNEL(codes_test)
     kernel.plan = plan;
     kernel.launch = launch;
     kernel.dtypes = kernel.k_dtypes = kernel.v_dtypes =
-        ASC_TAKES(F16) | ASC_TAKES(E4M3) | ASC_TAKES(E5M2) | ASC_TAKES(U8);
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
-    kernel.o_dtype = DTYPE_F16;
+        ASC_SUPPORTS(F16) | ASC_SUPPORTS(E4M3) | ASC_SUPPORTS(E5M2) | ASC_SUPPORTS(U8);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
+    kernel.o_dtype = ASC_F16;
     kernel.conventions.s_unit = kernel.conventions.m_unit = ASC_UNIT_SCALED;
 }

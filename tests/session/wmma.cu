@@ -29,7 +29,7 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks, int rea
     const int kv_head = head / (p.heads / p.kv_heads), tid = threadIdx.x, threads = 32 * WARPS;
     const __half *kg = (const __half *)p.k + batch * ks.batch + kv_head * ks.head;
     const __half *vg = (const __half *)p.v + batch * ks.batch + kv_head * ks.head;
-    ASC_TILE(batch, head, q_tile);
+    ASC_AT(batch, head, q_tile);
     load_tile(q, (const __half *)p.q + batch * qs.batch + head * qs.head, qs.row, q_tile * BR, p.q_len);
     for (int i = tid; i < BR * LD; i += threads)
         u[i] = 0.0f;
@@ -38,15 +38,15 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks, int rea
         l[tid] = 0.0f;
     }
     __syncthreads();
-    ASC_BLOCK(q, 0, BR, D, q[r * LD + c]);
+    ASC_RECORD_SHARED(q, 0, r, BR, c, D, q[r * LD + c]);
 
     const int keys = min(p.kv_len, min(q_tile * BR + BR, p.q_len) + reach);
     for (int kt = 0; kt * BC < keys; kt++) {
         load_tile(k, kg, ks.row, kt * BC, p.kv_len);
         load_tile(v, vg, ks.row, kt * BC, p.kv_len);
         __syncthreads();
-        ASC_BLOCK(k, kt, BC, D, k[r * LD + c]);
-        ASC_BLOCK(v, kt, BC, D, v[r * LD + c]);
+        ASC_RECORD_SHARED(k, kt, r, BC, c, D, k[r * LD + c]);
+        ASC_RECORD_SHARED(v, kt, r, BC, c, D, v[r * LD + c]);
 
         wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
         wmma::fragment<wmma::accumulator, 16, 16, 16, float> acc;
@@ -69,7 +69,7 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks, int rea
                 s[row * LD + i % BC] = -INFINITY;
         }
         __syncthreads();
-        ASC_BLOCK(s, kt, BR, BC, s[r * LD + c]);
+        ASC_RECORD_SHARED(s, kt, r, BR, c, BC, s[r * LD + c]);
 
         if (tid < BR) {
             float top = m[tid], sum = 0.0f;
@@ -84,12 +84,12 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks, int rea
             }
             m[tid] = top;
             l[tid] = l[tid] * alpha[tid] + sum;
-            ASC_ROW(m, kt, tid, m[tid]);
-            ASC_ROW(alpha, kt, tid, alpha[tid]);
-            ASC_ROW(l, kt, tid, l[tid]);
+            ASC_RECORD_ROW(m, kt, tid, true, m[tid]);
+            ASC_RECORD_ROW(alpha, kt, tid, true, alpha[tid]);
+            ASC_RECORD_ROW(l, kt, tid, true, l[tid]);
         }
         __syncthreads();
-        ASC_BLOCK(p, kt, BR, BC, w[r * LD + c]);
+        ASC_RECORD_SHARED(p, kt, r, BR, c, BC, w[r * LD + c]);
         for (int i = tid; i < BR * D; i += threads)
             u[i / D * LD + i % D] *= alpha[i / D];
         __syncthreads();
@@ -104,7 +104,7 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks, int rea
             wmma::store_matrix_sync(u + warp * 16 * LD + n, acc, LD, wmma::mem_row_major);
         }
         __syncthreads();
-        ASC_BLOCK(u, kt, BR, D, u[r * LD + c]);
+        ASC_RECORD_SHARED(u, kt, r, BR, c, D, u[r * LD + c]);
     }
 
     for (int i = tid; i < BR * D; i += threads) {
@@ -115,11 +115,11 @@ __global__ void attention(asc_problem p, asc_strides qs, asc_strides ks, int rea
             ((__half *)p.o)[batch * qs.batch + head * qs.head + (q_tile * BR + row) * qs.row + i % D] = o;
     }
     __syncthreads();
-    ASC_BLOCK(o, 0, BR, D, w[r * LD + c]);
+    ASC_RECORD_SHARED(o, 0, r, BR, c, D, w[r * LD + c]);
     if (tid < BR && q_tile * BR + tid < p.q_len) {
         const float lse = l[tid] > 0.0f ? m[tid] + __logf(l[tid]) : INFINITY;
         p.lse[((int64_t)batch * p.heads + head) * p.q_len + q_tile * BR + tid] = lse;
-        ASC_ROW(lse, 0, tid, lse);
+        ASC_RECORD_ROW(lse, 0, tid, true, lse);
     }
 }
 
@@ -152,8 +152,8 @@ ASC_KERNEL(wmma_test)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
-    kernel.channel_dtype[asc_p] = DTYPE_F16;
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
+    kernel.channel_dtype[asc_p] = ASC_F16;
     kernel.conventions.s_unit = kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.acc_s = kernel.conventions.acc_u = ASC_ACC_MMA_F16;
 }

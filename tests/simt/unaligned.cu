@@ -1,6 +1,6 @@
 // Kernels that copy 16 bytes at a time, on arrays that are aligned to 16 bytes and on arrays that are not: the same
 // bits.
-#define ASC_ONLY_DTYPE DTYPE_F16
+#define ASC_ONLY_DTYPE ASC_F16
 #define ASC_ONLY_HEAD_DIM 64
 #include "probes/attnscope.h"
 #include <cuda_bf16.h>
@@ -54,7 +54,7 @@ static int run(void (*describe)(asc_kernel &), int shift, __half *o)
     p.q_len = Q_LEN;
     p.kv_len = KV_LEN;
     p.head_dim = D;
-    p.dtype = DTYPE_F16;
+    p.dtype = ASC_F16;
     p.window_left = p.window_right = -1;
     p.scale = 0.125f;
     p.q = q + shift;

@@ -80,14 +80,14 @@ __global__ void attention(Params p)
 {
     const int q_tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z / SPLITS, split = blockIdx.z % SPLITS;
     const int r = threadIdx.x, row = q_tile * BR + r, kv_head = h / (p.heads / p.kv_heads);
-    ASC_TILE(b, h, q_tile);
+    ASC_AT(b, h, q_tile);
     if (row >= p.q_len)
         return;
 
     __half q[D];
     for (int d = 0; d < D; d++)
         q[d] = p.q[b * p.q_strides.batch + h * p.q_strides.head + row * p.q_strides.row + d];
-    ASC_EACH(q, 0, D, r, i, q[i]);
+    ASC_RECORD(q, 0, i, D, r, i, q[i]);
 
     const bool sunk = SINK == ASC_SINK_START && p.sink && (split == 0 || MISTAKE == SINK_IN_EVERY_SPLIT);
     float m = sunk ? p.sink[h] : -INFINITY, l = sunk ? 1.0f : 0.0f, u[D] = {};
@@ -113,23 +113,23 @@ __global__ void attention(Params p)
                 dot += __half2float(q[d]) * __half2float(k[d]);
             s[c] = dot * p.scale + bias_of(p, b, h, row, key);
         }
-        ASC_EACH(s, tile, BC, r, i, s[i]);
+        ASC_RECORD(s, tile, i, BC, r, i, s[i]);
         for (int c = 0; c < BC; c++)
             top = fmaxf(top, s[c]);
         const float m_prev = m;
         m = top;
-        ASC_ROW(m, tile, r, m);
+        ASC_RECORD_ROW(m, tile, r, true, m);
         const float base = m == -INFINITY ? 0.0f : m;
         float alpha = __expf(m_prev - base);
-        ASC_ROW(alpha, tile, r, alpha);
+        ASC_RECORD_ROW(alpha, tile, r, true, alpha);
         float w[BC], sum = 0.0f;
         for (int c = 0; c < BC; c++)
             w[c] = __expf(s[c] - base);
-        ASC_EACH(p, tile, BC, r, i, w[i]);
+        ASC_RECORD(p, tile, i, BC, r, i, w[i]);
         for (int c = 0; c < BC; c++)
             sum += w[c];
         l = l * alpha + sum;
-        ASC_ROW(l, tile, r, l);
+        ASC_RECORD_ROW(l, tile, r, true, l);
         for (int d = 0; d < D; d++)
             u[d] *= alpha;
         for (int c = 0; c < BC && kt * BC + c < p.kv_len; c++) {
@@ -137,7 +137,7 @@ __global__ void attention(Params p)
             for (int d = 0; d < D; d++)
                 u[d] += w[c] * __half2float(v[d]);
         }
-        ASC_EACH(u, tile, D, r, i, u[i]);
+        ASC_RECORD(u, tile, i, D, r, i, u[i]);
     }
     if (SPLITS > 1) {
         leave(p, split, b, h, row, m, l, u);
@@ -149,8 +149,8 @@ __global__ void attention(Params p)
     __half o[D];
     for (int d = 0; d < D; d++)
         o[d] = __float2half(l > 0.0f ? u[d] / l : 0.0f);
-    ASC_EACH(o, 0, D, r, i, o[i]);
-    ASC_ROW(lse, 0, r, lse);
+    ASC_RECORD(o, 0, i, D, r, i, o[i]);
+    ASC_RECORD_ROW(lse, 0, r, true, lse);
     store(p, b, h, row, o, lse);
 }
 
@@ -158,7 +158,7 @@ __global__ void attention(Params p)
 __global__ void merge(Params p)
 {
     const int q_tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, r = threadIdx.x, row = q_tile * BR + r;
-    ASC_TILE(b, h, q_tile);
+    ASC_AT(b, h, q_tile);
     if (row >= p.q_len)
         return;
     const int64_t first = (static_cast<int64_t>(b) * p.heads + h) * p.q_len + row;
@@ -181,8 +181,8 @@ __global__ void merge(Params p)
     __half o[D];
     for (int d = 0; d < D; d++)
         o[d] = __float2half(mean[d]);
-    ASC_EACH(o, 0, D, r, i, o[i]);
-    ASC_ROW(lse, 0, r, lse);
+    ASC_RECORD(o, 0, i, D, r, i, o[i]);
+    ASC_RECORD_ROW(lse, 0, r, true, lse);
     store(p, b, h, row, o, lse);
 }
 
@@ -290,8 +290,8 @@ void describe(asc_kernel &kernel)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.layouts = 1u << ASC_BHLD | 1u << ASC_BLHD;
-    kernel.biases = ASC_TAKES_ALIBI | ASC_TAKES_BIAS;
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
+    kernel.biases = ASC_SUPPORTS(ALIBI) | ASC_SUPPORTS(BIAS);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.l_sink = SINK;

@@ -46,12 +46,12 @@ __global__ void fa1(Params p)
 {
     const int q_tile = blockIdx.x, h = blockIdx.y, b = blockIdx.z, r = threadIdx.x, row = q_tile * BR + r;
     const int64_t head = static_cast<int64_t>(b) * p.heads + h;
-    ASC_TILE(b, h, q_tile);
+    ASC_AT(b, h, q_tile);
     if (row >= p.q_len)
         return;
     const __half *q = p.q + (head * p.q_len + row) * D;
     const __half *k = p.k + head / p.group * p.kv_len * D, *v = p.v + head / p.group * p.kv_len * D;
-    ASC_EACH(q, 0, D, r, i, q[i]);
+    ASC_RECORD(q, 0, i, D, r, i, q[i]);
 
     float m = -INFINITY, l = 0.0f, u[D] = {};
     for (int kt = 0; kt * BC < p.kv_len && kt * BC <= q_tile * BR + BR - 1 + p.reach; kt++) {
@@ -63,23 +63,23 @@ __global__ void fa1(Params p)
                 dot += __half2float(q[d]) * __half2float(k[key * D + d]);
             s[c] = key < p.kv_len && key <= row + p.reach ? dot * p.scale : -INFINITY;
         }
-        ASC_EACH(s, kt, BC, r, i, s[i]);
+        ASC_RECORD(s, kt, i, BC, r, i, s[i]);
         for (int c = 0; c < BC; c++)
             m_tile = fmaxf(m_tile, s[c]); // of what the probe may have fed
         const float m_prev = m, l_prev = l;
         m = MISTAKE == MAX_NOT_CARRIED ? m_tile : fmaxf(m_prev, m_tile);
-        ASC_ROW(m, kt, r, m);
+        ASC_RECORD_ROW(m, kt, r, true, m);
         const float base = m == -INFINITY ? 0.0f : m, frame = P_TILE ? (m_tile == -INFINITY ? 0.0f : m_tile) : base;
         float alpha = __expf(m_prev - base);
-        ASC_ROW(alpha, kt, r, alpha);
+        ASC_RECORD_ROW(alpha, kt, r, true, alpha);
         const float beta = P_TILE ? __expf(m_tile - base) : 1.0f;
         for (int c = 0; c < BC; c++) {
             s[c] = __expf(s[c] - frame);
             sum += s[c];
         }
-        ASC_EACH(p, kt, BC, r, i, s[i]);
+        ASC_RECORD(p, kt, i, BC, r, i, s[i]);
         l = alpha * l_prev + beta * sum;
-        ASC_ROW(l, kt, r, l);
+        ASC_RECORD_ROW(l, kt, r, true, l);
         const float divisor = MISTAKE == DIVIDED_BY_PREVIOUS_L && kt > 0 ? l_prev : l;
         const float inverse = divisor > 0.0f || MISTAKE == UNGUARDED ? 1.0f / divisor : 0.0f;
         for (int d = 0; d < D; d++) {
@@ -90,15 +90,15 @@ __global__ void fa1(Params p)
             const float add = (MISTAKE == PV_NOT_RESCALED ? 1.0f : beta) * pv;
             u[d] = U_TILE ? inverse * (l_prev * old + add) : old + add;
         }
-        ASC_EACH(u, kt, D, r, i, u[i]);
+        ASC_RECORD(u, kt, i, D, r, i, u[i]);
     }
 
     float lse = l > 0.0f ? m + __logf(l) : -INFINITY;
     __half o[D];
     for (int d = 0; d < D; d++)
         o[d] = __float2half(U_TILE ? u[d] : l > 0.0f ? u[d] / l : 0.0f);
-    ASC_EACH(o, 0, D, r, i, o[i]);
-    ASC_ROW(lse, 0, r, lse);
+    ASC_RECORD(o, 0, i, D, r, i, o[i]);
+    ASC_RECORD_ROW(lse, 0, r, true, lse);
     for (int d = 0; d < D; d++)
         p.o[(head * p.q_len + row) * D + d] = o[d];
     p.lse[head * p.q_len + row] = lse;

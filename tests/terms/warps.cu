@@ -40,9 +40,9 @@ __global__ void warps(Params p)
     const int64_t head = static_cast<int64_t>(b) * p.heads + h;
     const __half *q = p.q + (head * p.q_len + min(row, p.q_len - 1)) * D;
     const __half *k = p.k + head / p.group * p.kv_len * D, *v = p.v + head / p.group * p.kv_len * D;
-    ASC_TILE(b, h, q_tile);
+    ASC_AT(b, h, q_tile);
     if (warp == 0)
-        ASC_EACH(q, 0, D, r, i, row < p.q_len ? q[i] : __float2half(0.0f));
+        ASC_RECORD(q, 0, i, D, r, i, row < p.q_len ? q[i] : __float2half(0.0f));
 
     State at = {-INFINITY, 0.0f, {}};
     for (int kt = warp; kt < tiles && kt * BC <= q_tile * BR + BR - 1 + p.reach; kt += WARPS) {
@@ -55,26 +55,26 @@ __global__ void warps(Params p)
                 dot += __half2float(q[d]) * __half2float(k[key * D + d]);
             s[c] = key < p.kv_len && key <= row + p.reach ? dot * p.scale : -INFINITY;
         }
-        ASC_EACH(s, kt, BC, r, i, s[i]);
+        ASC_RECORD(s, kt, i, BC, r, i, s[i]);
         for (int c = 0; c < BC; c++)
             at.m = fmaxf(at.m, s[c]); // of what the probe may have fed
-        ASC_ROW(m, kt, r, at.m);
+        ASC_RECORD_ROW(m, kt, r, true, at.m);
         const float base = at.m == -INFINITY ? 0.0f : at.m;
         float alpha = __expf(m_prev - base), sum = 0.0f;
-        ASC_ROW(alpha, kt, r, alpha);
+        ASC_RECORD_ROW(alpha, kt, r, true, alpha);
         for (int c = 0; c < BC; c++) {
             s[c] = __expf(s[c] - base);
             sum += s[c];
         }
-        ASC_EACH(p, kt, BC, r, i, s[i]);
+        ASC_RECORD(p, kt, i, BC, r, i, s[i]);
         at.l = at.l * alpha + sum;
-        ASC_ROW(l, kt, r, at.l);
+        ASC_RECORD_ROW(l, kt, r, true, at.l);
         for (int d = 0; d < D; d++) {
             at.u[d] *= MISTAKE == U_NOT_RESCALED ? 1.0f : alpha;
             for (int c = 0; c < BC && kt * BC + c < p.kv_len; c++)
                 at.u[d] += s[c] * __half2float(v[(kt * BC + c) * D + d]);
         }
-        ASC_EACH(u, kt, D, r, i, at.u[i]);
+        ASC_RECORD(u, kt, i, D, r, i, at.u[i]);
     }
 
     float *own = shared + (warp * BR + r) * (D + 2);
@@ -102,8 +102,8 @@ __global__ void warps(Params p)
     __half o[D];
     for (int d = 0; d < D; d++)
         o[d] = __float2half(all.l > 0.0f ? all.u[d] / all.l : 0.0f);
-    ASC_EACH(o, 0, D, r, i, o[i]);
-    ASC_ROW(lse, 0, r, lse);
+    ASC_RECORD(o, 0, i, D, r, i, o[i]);
+    ASC_RECORD_ROW(lse, 0, r, true, lse);
     for (int d = 0; d < D; d++)
         p.o[(head * p.q_len + row) * D + d] = o[d];
     p.lse[head * p.q_len + row] = lse;

@@ -24,9 +24,9 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
 {
     if (problem->has_sink && kernel->conventions.l_sink == ASC_SINK_NONE)
         return "attention sinks (convention l_sink)";
-    if (problem->has_alibi && !(kernel->biases & ASC_TAKES_ALIBI))
+    if (problem->has_alibi && !(kernel->biases & ASC_SUPPORTS(ALIBI)))
         return "ALiBi (kernel.biases)";
-    if (problem->bias_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_TAKES_BIAS))
+    if (problem->bias_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_SUPPORTS(BIAS)))
         return "bias (kernel.biases)";
     return NULL;
 }
@@ -65,8 +65,8 @@ static int takes_types(const struct asc_kernel *kernel, const struct asc_problem
                  type_word(others[i].dtype));
         return 0;
     }
-    if (kernel->conventions.quantised != ASC_QUANTISED_GIVEN && problem_has_codes(p)) {
-        snprintf(why, size, "%s quantises Q, K and V itself (convention quantised): it takes values, not codes",
+    if (kernel->conventions.quantized != ASC_QUANTIZED_GIVEN && problem_has_codes(p)) {
+        snprintf(why, size, "%s quantises Q, K and V itself (convention quantized): it takes values, not codes",
                  kernel->name);
         return 0;
     }

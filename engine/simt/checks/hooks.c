@@ -242,7 +242,7 @@ void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, in
     c->stamp = own;
 }
 
-void simt_look_away(int kv_tile)
+void simt_checks_pause(int kv_tile)
 {
     struct fiber *self = simt_tls.self;
     simt_tls.checks = NULL;
@@ -250,7 +250,7 @@ void simt_look_away(int kv_tile)
         self->kv_tile = kv_tile;
 }
 
-void simt_look_again(void)
+void simt_checks_resume(void)
 {
     if (simt_tls.self)
         simt_tls.checks = simt_tls.worker->checks;

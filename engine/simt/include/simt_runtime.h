@@ -90,8 +90,8 @@ void simt_two_recorders(void);
 
 /* Of a kernel that is compiled with checks. Between the first and the second the calling thread's accesses are none of
    the kernel's: they are a probe's, of this kv tile (-1: of none). */
-void simt_look_away(int kv_tile);
-void simt_look_again(void);
+void simt_checks_pause(int kv_tile);
+void simt_checks_resume(void);
 /* From a combine function: what the warp as a whole reads, and what a lane reads. */
 void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_t stride_bytes, const char *file,
                        int line);

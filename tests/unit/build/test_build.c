@@ -25,10 +25,10 @@
     "#include \"mine.h\"\n"                                                                                            \
     "__global__ void k(float *x)\n"                                                                                    \
     "{\n"                                                                                                              \
-    "    ASC_TILE(0, 0, 0);\n"                                                                                         \
+    "    ASC_AT(0, 0, 0);\n"                                                                                         \
     "    float s = x[0] * SCALE;\n"                                                                                    \
     "    /* note */\n"                                                                                                 \
-    "    ASC_ROW(m, 0, 0, s);\n"                                                                                       \
+    "    ASC_RECORD_ROW(m, 0, 0, true, s);\n"                                                                                       \
     "}\n"                                                                                                              \
     "static const char *plan(const asc_problem *, asc_plan *) { return \"declines\"; }\n"                              \
     "static const char *launch(const asc_problem *p, void *s)\n"                                                       \
@@ -221,7 +221,7 @@ static void test_cache(void **state)
     "--- a/tiny.cu\n"                                                                                                  \
     "+++ b/tiny.cu\n"                                                                                                  \
     "@@ -5,3 +5,4 @@\n"                                                                                                \
-    "     ASC_TILE(0, 0, 0);\n"                                                                                        \
+    "     ASC_AT(0, 0, 0);\n"                                                                                        \
     "-    float s = x[0] * SCALE;\n"                                                                                   \
     "+    float s = x[0] * SCALE * SCALE;\n"                                                                           \
     "+    s += WHAT;\n"                                                                                                \
@@ -273,9 +273,9 @@ static void test_refused(void **state)
     refused("cutlass.cu", NULL, ERR_GPU_ONLY, "cutlass.cu:2", "CUTLASS");
     write_changed("type.cu", KERNEL, "float s = x[0]", "int *s = (int *)x; //");
     refused("type.cu", NULL, ERR_BUILD, "type.cu:8", "attnscope can not record this type");
-    write_changed("tile.cu", KERNEL, "    ASC_TILE(0, 0, 0);\n", "\n");
-    refused("tile.cu", NULL, ERR_BUILD, "tile.cu:8", "ASC_TILE(batch, head, q_tile) must stand before");
-    write_changed("channel.cu", KERNEL, "ASC_ROW(m,", "ASC_ROW(mm,");
+    write_changed("tile.cu", KERNEL, "    ASC_AT(0, 0, 0);\n", "\n");
+    refused("tile.cu", NULL, ERR_BUILD, "tile.cu:8", "ASC_AT(batch, head, q_tile) must stand before");
+    write_changed("channel.cu", KERNEL, "ASC_RECORD_ROW(m,", "ASC_RECORD_ROW(mm,");
     refused("channel.cu", NULL, ERR_BUILD, "channel.cu:8", "'mm' is no channel; they are q, k, v");
     write_changed("name.cu", KERNEL, "float s = x[0]", "asc_stridez t; float s = x[0]");
     refused("name.cu", NULL, ERR_BUILD, "name.cu:6", "'asc_stridez' was not declared");

@@ -221,7 +221,7 @@ static void test_hello(void **state)
     assert_string_equal(hello->backend, "cpu");
     assert_int_equal(hello->abi, ASC_ABI_VERSION);
     assert_int_equal(hello->dtypes, 1u << DTYPE_F32);
-    assert_int_equal(hello->layouts, 1u << ASC_BHLD);
+    assert_int_equal(hello->layouts, ASC_SUPPORTS(BHLD));
     assert_int_equal(hello->o_dtype, -1);
     assert_int_equal(hello->channel_dtype[asc_s], -1);
     assert_int_equal(hello->conventions.s_unit, ASC_UNIT_RAW);

@@ -69,7 +69,7 @@ static void test_stepping_and_rerun(void **state)
     assert_true(screen_wait(&s, "[m]")); /* same cursor */
     screen_send(&s, "S");
     assert_true(screen_wait(&s, "probe of m"));
-    assert_true(screen_wait(&s, "ASC_ROW_ALL(m, kt, row, lane == 0, m);"));
+    assert_true(screen_wait(&s, "ASC_RECORD_ROW(m, kt, row, lane == 0, m);"));
     quit(&s);
 }
 

@@ -16,7 +16,7 @@ static inline int descales_operand(const struct spec *s, enum asc_channel ch)
 
 static inline enum dtype codes_dtype(const struct spec *s)
 {
-    return s->conventions.quantised ? codes_type(s->conventions.quantised) : s->dtype;
+    return s->conventions.quantized ? codes_type(s->conventions.quantized) : s->dtype;
 }
 
 /* The type in which q, k and v are recorded, and in which a tensor core takes them. */
@@ -36,7 +36,7 @@ static inline enum dtype core_dtype(const struct spec *s, enum asc_channel ch)
 static inline float right_scale(const struct kernel_run *run, enum asc_channel ch, int row)
 {
     const struct spec *s = &run->spec;
-    const int share = s->conventions.quantised ? s->conventions.quantised_rows : s->scale_rows;
+    const int share = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows;
     return has_codes(s) ? run->scales[codes_index(ch)][0][share ? row / share : 0] : 1;
 }
 
@@ -44,7 +44,7 @@ static inline float right_scale(const struct kernel_run *run, enum asc_channel c
 static inline float run_scale(const struct kernel_run *run, enum asc_channel ch, int row)
 {
     const struct spec *s = &run->spec;
-    const int share = s->conventions.quantised ? s->conventions.quantised_rows : s->scale_rows;
+    const int share = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows;
     const int group = share ? row / share : 0, i = codes_index(ch), rows = ch == asc_q ? s->q_len : s->kv_len;
     const float right = right_scale(run, ch, row);
     float top = 0;
@@ -80,10 +80,10 @@ static inline float run_code(const struct kernel_run *run, enum asc_channel ch, 
     const void *input = ch == asc_q ? run->q : ch == asc_k ? run->k : run->v;
     const int row = (int)(i / (size_t)s->head_dim), wrong = ch == s->wrong_operand ? (int)s->wrong_codes : CODES_RIGHT;
     const enum dtype type = codes_dtype(s);
-    uint8_t code = s->conventions.quantised ? 0 : ((const uint8_t *)input)[i];
-    if (s->conventions.quantised) {
+    uint8_t code = s->conventions.quantized ? 0 : ((const uint8_t *)input)[i];
+    if (s->conventions.quantized) {
         const float scale = right_scale(run, ch, row), top = type == DTYPE_U8 ? 127 : type == DTYPE_E4M3 ? 448 : 57344;
-        const int by_reciprocal = s->conventions.quantised_by == ASC_BY_RECIPROCAL;
+        const int by_reciprocal = s->conventions.quantized_by == ASC_BY_RECIPROCAL;
         const struct quantiser q = {type, (enum quantise_by)by_reciprocal, scale, scale == 1 ? 1 : top / (scale * top)};
         code = quantise_code(&q, (float)dtype_load(s->dtype, input, i));
         if (wrong == ZERO_GROUP_UNGUARDED && row < s->zero_rows)
@@ -135,16 +135,16 @@ static inline struct coding run_coding(const struct kernel_run *run, enum asc_ch
     if (!has_codes(s))
         return (struct coding){0};
     struct coding k = {.scale = run->scales[i][0],
-                       .rows = s->conventions.quantised ? s->conventions.quantised_rows : s->scale_rows,
+                       .rows = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows,
                        .first = ch == asc_q ? s->q_tile * s->br : 0,
-                       .quantised = s->conventions.quantised,
+                       .quantised = s->conventions.quantized,
                        .behind = run->scales[i][1]};
     k.groups = codes_groups(rows, k.rows);
     if (s->wrong_codes == SCALE_OF_FIRST_HEAD) {
         k.head0 = k.behind;
         k.behind = NULL;
     }
-    for (int g = 0; g < k.groups && !s->conventions.quantised; g++)
+    for (int g = 0; g < k.groups && !s->conventions.quantized; g++)
         k.largest = fmax(k.largest, (double)fmaxf(run->scales[i][0][g], run->scales[i][1][g]));
     return k;
 }

@@ -162,7 +162,7 @@ struct spec {
     int has_sink;
     float sink, alibi_slope;
     double bias_sigma; /* 0: no bias */
-    /* 1: the inputs are codes of type dtype, with scales; with the convention `quantised` the kernel makes its own. */
+    /* 1: the inputs are codes of type dtype, with scales; with the convention `quantized` the kernel makes its own. */
     int coded;
     int scale_rows;
     int scales_late; /* 1: a product of codes gets Q's scale, then K's, then the factor */
@@ -217,7 +217,7 @@ static inline double test_normal(uint64_t *state)
 /* 1: the inputs of the test kernel are codes, its own or given ones. */
 static inline int has_codes(const struct spec *s)
 {
-    return s->conventions.quantised != ASC_QUANTISED_GIVEN || s->coded;
+    return s->conventions.quantized != ASC_QUANTIZED_GIVEN || s->coded;
 }
 
 /* Values, codes without a scale among them. */
@@ -256,8 +256,8 @@ static inline void *test_fill_as(const struct spec *s, enum dtype dtype, int row
  */
 static inline void *test_fill(const struct spec *s, int rows, uint64_t seed, float **scales)
 {
-    const int quantised = s->conventions.quantised, D = s->head_dim;
-    const int share = quantised ? s->conventions.quantised_rows : s->scale_rows;
+    const int quantised = s->conventions.quantized, D = s->head_dim;
+    const int share = quantised ? s->conventions.quantized_rows : s->scale_rows;
     const enum dtype type = quantised ? codes_type(quantised) : s->dtype;
     void *values = test_fill_as(s, has_codes(s) && !quantised ? DTYPE_F16 : s->dtype, rows, seed);
     uint8_t *codes = has_codes(s) && !quantised ? calloc((size_t)rows * (size_t)D, 1) : NULL;

@@ -197,7 +197,7 @@ static void scale_of_a_group_of_zeros(void **state)
 {
     (void)state;
     struct spec s = base;
-    s.conventions.quantised = ASC_QUANTISED_E4M3;
+    s.conventions.quantized = ASC_QUANTIZED_E4M3;
     s.wrong_codes = ZERO_GROUP_UNGUARDED;
     s.wrong_operand = asc_k;
     s.zero_rows = 150;

@@ -22,8 +22,8 @@ static struct spec spec_of(enum mode mode, unsigned seed)
     s.coded = mode != OWN_E4M3;
     s.dtype = mode == OWN_E4M3 ? DTYPE_F16 : mode == E4M3 || mode == FOLDED ? DTYPE_E4M3 : DTYPE_U8;
     c->s_unit = c->m_unit = mode == FOLDED ? ASC_UNIT_RAW : ASC_UNIT_SCALED;
-    c->quantised = mode == OWN_E4M3 ? ASC_QUANTISED_E4M3 : ASC_QUANTISED_GIVEN;
-    c->quantised_rows = mode == OWN_E4M3 ? 32 : 0;
+    c->quantized = mode == OWN_E4M3 ? ASC_QUANTIZED_E4M3 : ASC_QUANTIZED_GIVEN;
+    c->quantized_rows = mode == OWN_E4M3 ? 32 : 0;
     s.scale_rows = mode == BLOCKS || mode == PRODUCT ? 32 : 0;
     c->qk_descale = mode == PRODUCT ? ASC_QK_PRODUCT : mode == FOLDED ? ASC_QK_FOLDED : ASC_QK_OPERANDS;
     c->v_descale = mode == PRODUCT ? ASC_V_PRODUCT : mode == FOLDED ? ASC_V_OUTPUT : ASC_V_OPERANDS;
@@ -45,7 +45,7 @@ static void look(struct spec s, struct found *f)
     const unsigned seed = s.seed;
     for (unsigned slot = 0; slot < SLOTS; slot++) {
         s.seed = seed + slot;
-        if (slot > 0 && !s.conventions.quantised_rows)
+        if (slot > 0 && !s.conventions.quantized_rows)
             s.zero_rows = 0; /* one head of several */
         run[slot] = kernel_run(&s);
         assert_int_equal(judge_case(&run[slot]->c, scratch, run[slot]->out, NULL), 0);
@@ -203,7 +203,7 @@ static void zero_groups(void **state)
         struct spec s = spec_of(OWN_E4M3, 500 + (unsigned)i);
         s.wrong_codes = ZERO_GROUP_UNGUARDED;
         s.wrong_operand = (enum asc_channel[]){asc_q, asc_k, asc_v}[i % 3];
-        s.conventions.quantised_rows = i < 3 ? 32 : 0;
+        s.conventions.quantized_rows = i < 3 ? 32 : 0;
         s.zero_rows = i < 3 ? 32 : 160;
         assert_true(only(&s, causes[i % 3], 1u << s.wrong_operand, ""));
         s.wrong_codes = CODES_RIGHT;

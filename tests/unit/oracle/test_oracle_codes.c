@@ -51,9 +51,9 @@ static int choose(struct spec *s, int i)
     struct asc_conventions *c = &s->conventions;
     s->dtype = way == GIVEN ? types[type] : DTYPE_F16;
     s->coded = way == GIVEN;
-    c->quantised = way == GIVEN ? ASC_QUANTISED_GIVEN : ASC_QUANTISED_U8 + type;
-    c->quantised_by = draw(&state, 2);
-    *(way == GIVEN ? &s->scale_rows : &c->quantised_rows) = rows[share];
+    c->quantized = way == GIVEN ? ASC_QUANTIZED_GIVEN : ASC_QUANTIZED_U8 + type;
+    c->quantized_by = draw(&state, 2);
+    *(way == GIVEN ? &s->scale_rows : &c->quantized_rows) = rows[share];
     c->qk_descale = qk;
     c->v_descale = v;
     c->s_unit = c->m_unit = qk == ASC_QK_FOLDED ? ASC_UNIT_RAW : draw(&state, 3);
@@ -82,8 +82,8 @@ static void judge(const struct spec *s, const char *what)
         for (int side = 0; side < 2; side++) {
             if (verdict_bad(v[side]))
                 fail_msg("%s: seed %u, %s, quantised %d, qk %d, v %d, rows %d: %s of tile %d, %s: %u bad, %g at %d, %d",
-                         what, s->seed, dtype_name(s->dtype), s->conventions.quantised, s->conventions.qk_descale,
-                         s->conventions.v_descale, s->scale_rows + s->conventions.quantised_rows,
+                         what, s->seed, dtype_name(s->dtype), s->conventions.quantized, s->conventions.qk_descale,
+                         s->conventions.v_descale, s->scale_rows + s->conventions.quantized_rows,
                          channel_name((enum asc_channel)(i % ASC_CHANNELS)), i / ASC_CHANNELS,
                          side ? "global" : "local", verdict_bad(v[side]), (double)v[side]->worst_ratio,
                          v[side]->worst_row, v[side]->worst_col);
@@ -184,7 +184,7 @@ static void with_other_conventions(void **state)
 /* Products of tensor cores: of values in f16, of codes in e4m3, and of u8 codes, which f16 holds. */
 static void on_tensor_cores(struct spec *s, int i)
 {
-    const int type = s->conventions.quantised ? (int)codes_type(s->conventions.quantised) : (int)s->dtype;
+    const int type = s->conventions.quantized ? (int)codes_type(s->conventions.quantized) : (int)s->dtype;
     const int raw_s = s->conventions.qk_descale != ASC_QK_OPERANDS, raw_u = s->conventions.v_descale != ASC_V_OPERANDS;
     const int wants_f16 = type == DTYPE_U8 || !raw_s;
     /* The test kernel has one core for both products. */
@@ -269,14 +269,14 @@ static void either_code_of_a_tie(void **state)
     for (int tie = 0; tie < 2; tie++) {
         struct spec s = base();
         s.dtype = DTYPE_F32;
-        s.conventions.quantised = ASC_QUANTISED_U8;
+        s.conventions.quantized = ASC_QUANTIZED_U8;
         s.conventions.qk_descale = ASC_QK_PRODUCT;
         struct kernel_run *run = kernel_run(&s);
         float *given = run->k;
         uint8_t *k = run_array(run, asc_k, 0);
         for (int i = 0; i < s.kv_len * 32; i++)
             given[i] = i == 0 ? 127 : i == 5 ? (tie ? 3.5f : 3.3f) : (float)(i % 7);
-        codes_make_scales(&run->c.in_k, ASC_QUANTISED_U8, 0, run->scales[1][0]);
+        codes_make_scales(&run->c.in_k, ASC_QUANTIZED_U8, 0, run->scales[1][0]);
         assert_true(run->scales[1][0][0] == 1);
         for (int i = 0; i < 32 * 32; i++)
             k[i] = (uint8_t)(ASC_U8_MIDPOINT + (int)given[i]);
@@ -317,9 +317,9 @@ static void refusals(void **state)
     assert_non_null(refused(&s));
     s.dtype = DTYPE_F16;
     assert_null(refused(&s));
-    s.conventions.quantised = ASC_QUANTISED_U8;
+    s.conventions.quantized = ASC_QUANTIZED_U8;
     assert_null(refused(&s));
-    s.conventions.quantised_rows = 64;
+    s.conventions.quantized_rows = 64;
     assert_non_null(refused(&s));
 }
 

@@ -89,7 +89,7 @@ static void registration_says_what_the_kernel_takes(void **state)
     struct asc_plan plan = {0};
     assert_string_equal(k->name, "host_probes");
     assert_int_equal(k->dtypes, 1u << DTYPE_F32 | 1u << DTYPE_E4M3);
-    assert_int_equal(k->layouts, 1u << ASC_BHLD);
+    assert_int_equal(k->layouts, ASC_SUPPORTS(BHLD));
     assert_int_equal(k->o_dtype, -1);
     assert_int_equal(k->channel_dtype[asc_alpha], DTYPE_E4M3);
     assert_int_equal(k->channel_dtype[asc_s], -1);
@@ -199,12 +199,12 @@ static void probes_write_their_tile(void **state)
                 assert_int_equal(((const uint8_t *)trace_tile(t, asc_alpha, slot, kv).data)[row], 16 * row + kv);
             }
             assert_int_equal(unwritten(t, asc_p, slot, kv), BR * (BC - 1));
-            assert_int_equal(unwritten(t, asc_l, slot, kv), BR);                           /* of another type */
-            assert_int_equal(unwritten(t, asc_u, slot, kv), kv ? BR * D - 4 : BR * D - 3); /* block, fragment */
-            assert_int_equal(unwritten(t, asc_v, slot, kv), kv == 1 ? 0 : BC * D);         /* no probe */
+            assert_int_equal(unwritten(t, asc_l, slot, kv), BR);                   /* of another type */
+            assert_int_equal(unwritten(t, asc_u, slot, kv), kv ? BR * D - 4 : D);  /* block, fragment */
+            assert_int_equal(unwritten(t, asc_v, slot, kv), kv == 1 ? 0 : BC * D); /* no probe */
         }
     }
-    assert_true(value(t, asc_lse, 0, 0, 1, 0) == 1120.0f); /* the inner ASC_TILE of the last block */
+    assert_true(value(t, asc_lse, 0, 0, 1, 0) == 1120.0f); /* the inner ASC_AT of the last block */
     assert_int_equal(unwritten(t, asc_lse, 0, 0), BR - 2);
     assert_int_equal(unwritten(t, asc_lse, 1, 0), BR - 1);
     trace_free(t);
@@ -215,9 +215,11 @@ static void what_does_not_fit_is_counted(void **state)
     (void)state;
     struct trace *t = record(0);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        /* p: 64 threads x 2 columns, of which 8 have a place; u: 2 x 2 values for a fourth kv tile and one below
-         the last row. l: doubles. */
-        const uint64_t dropped = ch == asc_p ? SLOTS * KV * (64 * 2 - BR) : ch == asc_u ? SLOTS * (4 + 1) : 0;
+        /* p: 64 threads x 2 columns, of which 8 have a place; u: 2 x 2 values for a fourth kv tile, and what lies
+         beside it of two fragments. l: doubles. */
+        const uint64_t dropped = ch == asc_p   ? SLOTS * KV * (64 * 2 - BR)
+                                 : ch == asc_u ? SLOTS * (4 + 512 - (BR - 1) * D)
+                                               : 0;
         assert_int_equal(trace_dropped(t, ch), dropped);
         assert_int_equal(trace_mistyped(t, ch), ch == asc_l ? SLOTS * KV * BR : 0);
     }
@@ -326,25 +328,29 @@ static void every_copy_is_fed(void **state)
     trace_free(fed);
 }
 
-/* Element i of a fragment lies where the map says, counted from its corner at (1, 2). */
-static void a_fragment_lies_where_its_map_says(void **state)
+/* Two accumulators of 16x16 side by side, as mma.m16n8 has them, counted from their corner at (1, -14). */
+static void a_fragment_lies_as_the_tensor_cores_have_it(void **state)
 {
     (void)state;
     load_one(&feeding, "2");
     struct trace *t = record(0);
     for (int slot = 0; slot < SLOTS; slot++) {
         const float base = slot ? 1100.0f : 0.0f;
-        assert_true(value(t, asc_u, slot, 0, 2, 2) == base);
-        assert_true(value(t, asc_u, slot, 0, 1, 5) == base + 1);
-        assert_true(value(t, asc_u, slot, 0, 3, 3) == base + 2);
-        assert_true(value(t, asc_lse, slot, 0, 2, 0) == base + 1);
+        for (int row = 0; row < BR - 1; row++) {
+            for (int col = 0; col < 2; col++) /* columns 14 and 15 of the first */
+                assert_true(value(t, asc_u, slot, 0, 1 + row, col) == base + (float)(16 * (4 * row + 3) + 4 + col));
+            for (int col = 0; col < 4; col++)
+                assert_true(value(t, asc_u, slot, 0, 1 + row, 2 + col) ==
+                            base + (float)(16 * (4 * row + col / 2) + 8 + col % 2));
+        }
+        assert_true(value(t, asc_lse, slot, 0, 2, 0) == base + 16 * 5 + 9);
     }
     trace_free(t);
     struct trace *fed = make_fed(5000);
     t = run(&feeding, 0, fed, 1u << asc_u);
     for (int slot = 0; slot < SLOTS; slot++) {
-        assert_true(value(t, asc_u, slot, 0, 1, 5) == (slot ? 1101.0f : 1.0f));
-        assert_true(value(t, asc_lse, slot, 0, 2, 0) == 5000.0f + D + 5); /* row 1, column 5 of the fed tile */
+        assert_true(value(t, asc_u, slot, 0, 2, 5) == (slot ? 1100.0f : 0.0f) + 16 * 5 + 9);
+        assert_true(value(t, asc_lse, slot, 0, 2, 0) == 5000.0f + 2 * D + 5); /* row 2, column 5 of the fed tile */
     }
     trace_free(fed);
     trace_free(t);
@@ -444,10 +450,11 @@ static void probe_lines_are_found(void **state)
     static const struct {
         const char *channel, *probe;
         int more_lines; /* of the same probe: which of them is named is the preprocessor's choice */
-    } sites[] = {{"q", "ASC_BLOCK(q,", 0}, {"s", "ASC_EACH(s,", 0},       {"m", "ASC_ROW(m,", 0},
-                 {"l", "ASC_ROW(l,", 0},   {"alpha", "ASC_ROW(alpha", 0}, {"p", "ASC_EACH(p,", 0},
-                 {"u", "ASC_BLOCK(u,", 0}, {"u", "ASC_FRAGMENT(u,", 0},   {"lse", "ASC_ROW(lse,", 1},
-                 {"v", "ASC_GROUP(v,", 0}};
+    } sites[] = {{"q", "ASC_RECORD_SHARED(q,", 0},     {"s", "ASC_RECORD(s,", 0},
+                 {"m", "ASC_RECORD_ROW(m,", 0},        {"l", "ASC_RECORD_ROW(l,", 0},
+                 {"alpha", "ASC_RECORD_ROW(alpha", 0}, {"p", "ASC_RECORD(p,", 0},
+                 {"u", "ASC_RECORD_SHARED(u,", 0},     {"u", "ASC_RECORD_FRAGMENT(u,", 0},
+                 {"lse", "ASC_RECORD_ROW(lse,", 1},    {"v", "ASC_RECORD_SHARED_BY(v,", 0}};
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
         const int first = line_of(source, sites[i].probe);
         int found = 0;
@@ -471,11 +478,11 @@ static void types_without_a_place_do_not_compile(void **state)
 {
     (void)state;
     size_t n;
-    runs(
-        "printf '#include \"probes/attnscope.h\"\\nvoid f() { ASC_TILE(0, 0, 0); struct odd { int x; } o{}; "
-        "ASC_ROW(s, 0, 0, o); }\\n' >%s/odd.cu && ! c++ -std=c++17 -I. -include tests/probes/one_thread.h -DASC_MODE=1 "
-        "-fsyntax-only -x c++ %s/odd.cu 2>/dev/null",
-        folder, folder);
+    runs("printf '#include \"probes/attnscope.h\"\\nvoid f() { ASC_AT(0, 0, 0); struct odd { int x; } o{}; "
+         "ASC_RECORD_ROW(s, 0, 0, true, o); }\\n' >%s/odd.cu && ! c++ -std=c++17 -I. -include "
+         "tests/probes/one_thread.h -DASC_MODE=1 "
+         "-fsyntax-only -x c++ %s/odd.cu 2>/dev/null",
+         folder, folder);
     runs("c++ -std=c++17 -I. -include tests/probes/one_thread.h -DASC_MODE=1 -fsyntax-only -x c++ %s/odd.cu "
          "2>%s/odd.txt ;"
          " true",
@@ -504,7 +511,7 @@ static void release_code_is_the_same_without_probes(void **state)
         "    for job in $jobs; do wait $job || exit 1; done\n"
         "}\n"
         "sed '/\\/\\/ probe$/s/.*//' \"$root/tests/probes/all_macros.cu\" >blank.txt || exit 1\n"
-        "! grep -q ASC_TILE blank.txt || exit 1\n"
+        "! grep -q ASC_AT blank.txt || exit 1\n"
         "build with \"$root/tests/probes/all_macros.cu\" ''\n"
         "build without blank.txt ''\n"
         "build recording \"$root/tests/probes/all_macros.cu\" -DASC_MODE=1\n"
@@ -559,7 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registration_says_what_the_kernel_takes),
         cmocka_unit_test(probes_write_their_tile),
-        cmocka_unit_test(a_fragment_lies_where_its_map_says),
+        cmocka_unit_test(a_fragment_lies_as_the_tensor_cores_have_it),
         cmocka_unit_test(what_does_not_fit_is_counted),
         cmocka_unit_test(stamps_tell_warps_and_order),
         cmocka_unit_test(a_lost_block_writes_nothing),

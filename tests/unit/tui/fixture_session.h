@@ -38,7 +38,7 @@ static const char fixture_source[] = "#include \"attnscope.h\"\n"
                                      "            s1 += qv * __half2float(sK[(lane + 32) * LD + d]);\n"
                                      "        }\n"
                                      "        s0 *= p.scale * p.scale; s1 *= p.scale * p.scale;\n"
-                                     "        ASC_EACH(s, kt, 2, row, lane + 32 * i, s01[i]);\n"
+                                     "        ASC_RECORD(s, kt, i, 2, row, lane + 32 * i, s01[i]);\n"
                                      "        float mo = sm[row], mn = fmaxf(mo, warp_max(fmaxf(s0, s1)));\n"
                                      "    }\n"
                                      "}\n";

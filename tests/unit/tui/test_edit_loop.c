@@ -141,7 +141,7 @@ static void probe_is_edited(void **state)
     shell("echo 'exit 3' > '%s/edit.sh'", folder);
     screen_send(&s, "e");
     assert_true(screen_wait(&s, "vi ended with status 3"));
-    shell("sed -n '%dp' '%s/k.cu' | grep -q 'ASC_EACH(s,'", asked_line(), folder);
+    shell("sed -n '%dp' '%s/k.cu' | grep -q 'ASC_RECORD(s,'", asked_line(), folder);
     shell("echo 'sed -i s/p.scale\\;/1.0f\\;/ \"$1\"' > '%s/edit.sh'", folder);
     screen_send(&s, "e");
     assert_true(screen_wait(&s, "FAIL"));
