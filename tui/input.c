@@ -46,7 +46,7 @@ static void cancel(struct loop *l)
 {
     if (session_busy(l->s))
         session_cancel(l->s);
-    else if (session_stop_rounding(l->s))
+    else if (session_stop_study(l->s) || session_stop_rounding(l->s))
         return;
     else
         toggle_scan(l);
@@ -61,6 +61,8 @@ void loop_go_back(struct loop *l)
         l->view = VIEW_OVERVIEW;
     } else if (session_busy(l->s)) {
         session_cancel(l->s);
+    } else {
+        session_stop_study(l->s);
     }
 }
 
@@ -315,7 +317,7 @@ static void command(struct loop *l, enum action a)
     case ACTION_INTERRUPT:
         if (session_busy(l->s))
             session_cancel(l->s);
-        else
+        else if (!session_stop_study(l->s))
             l->quit = 1;
         break;
     case ACTION_REDRAW:

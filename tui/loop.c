@@ -134,7 +134,8 @@ static int turn(struct loop *l, struct err *err)
                            {.fd = term_signal_fd(), .events = POLLIN},
                            {.fd = l->saver.fd, .events = POLLIN},
                            {.fd = l->saver.active ? -1 : session_fd(l->s), .events = POLLIN}};
-    const int busy = session_busy(l->s) || l->saver.active;
+    double share, seconds;
+    const int busy = session_busy(l->s) || l->saver.active || session_studying(l->s, &share, &seconds);
     if (poll(fds, sizeof fds / sizeof *fds, busy ? TICK_MS : -1) < 0 && errno != EINTR)
         return err_errno(err, "", "waiting for events");
     if (read_terminal(l, err) != 0)
@@ -159,6 +160,7 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
     }
     if (o->view && view_from_name(o->view) >= 0)
         l.view = (enum view_id)view_from_name(o->view);
+    s->patience_s = 0.05; /* what is made sooner does not flicker */
     if (saver_init(&l.saver, err) != 0)
         return -1;
     const struct term_options terminal = {.theme = o->theme, .mouse = o->mouse};

@@ -12,7 +12,7 @@ static int same_element(const struct cursor *a, const struct cursor *b)
     return cursor_same(&c, b);
 }
 
-static void forget(struct pin *pin)
+void pin_forget(struct pin *pin)
 {
     free(pin->got);
     free(pin->classes);
@@ -23,7 +23,7 @@ void pins_remove(struct pins *p, int i)
 {
     if (i < 0 || i >= p->n)
         return;
-    forget(&p->at[i]);
+    pin_forget(&p->at[i]);
     memmove(p->at + i, p->at + i + 1, (size_t)(--p->n - i) * sizeof *p->at);
 }
 
@@ -49,7 +49,7 @@ void pins_free(struct pins *p)
 void pins_forget(struct pins *p)
 {
     for (int i = 0; i < p->n; i++)
-        forget(&p->at[i]);
+        pin_forget(&p->at[i]);
 }
 
 static int make_room(struct pin *pin, int kv_tiles)
@@ -58,7 +58,7 @@ static int make_room(struct pin *pin, int kv_tiles)
     pin->got = malloc(n * 5 * sizeof *pin->got);
     pin->classes = malloc(n * 2);
     if (!pin->got || !pin->classes) {
-        forget(pin);
+        pin_forget(pin);
         return -1;
     }
     for (size_t i = 0; i < n * 5; i++)
@@ -98,15 +98,15 @@ static size_t largest_tile(const struct trace *t)
     return most;
 }
 
-static int refresh(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
+int pin_fill(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
 {
+    int failed = 1;
     const int slot = trace_slot(t, pin->at.batch, pin->at.head, pin->at.q_tile);
     const size_t n = largest_tile(t);
     double *numbers = malloc(n * 5 * sizeof *numbers);
     uint8_t *classes = malloc(n * 2);
     struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
     struct slot_case c = {0};
-    int failed = -1;
     if (numbers && classes && tiles && make_room(pin, channel_per_kv(pin->at.channel) ? t->layout.kv_tiles : 1) == 0 &&
         slot_case_make(t, slot, &c) == 0) {
         struct tile_detail d = {.each = take_element,
@@ -119,31 +119,43 @@ static int refresh(struct pin *pin, const struct trace *t, const struct judgemen
                                 .class_local = classes,
                                 .class_global = classes + n};
         c.c.fingerprint = j->fingerprint;
-        failed = judge_case(&c.c, scratch, tiles, &d);
+        failed = judge_case(&c.c, scratch, tiles, &d) != 0;
     }
     if (failed)
-        forget(pin);
+        pin_forget(pin);
     slot_case_free(&c);
     free(tiles);
     free(numbers);
     free(classes);
-    return failed;
+    return failed ? -1 : 0;
 }
 
-int pins_refresh(struct pins *p, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
+int pins_unknown(const struct pins *p, const struct trace *t, const struct judgement *j)
 {
-    int failed = 0;
     for (int i = 0; i < p->n; i++) {
-        struct pin *pin = &p->at[i];
+        const struct pin *pin = &p->at[i];
         const struct cursor *at = &pin->at;
         /* Another run may be of another shape. */
         const int inside =
             at->batch < t->problem.batch && at->head < t->problem.heads && at->q_tile < t->layout.q_tiles;
         if (pin->kv_tiles == 0 && inside && trace_has(t, at->channel) &&
             judgement_slot_done(j, trace_slot(t, at->batch, at->head, at->q_tile)))
-            failed |= refresh(pin, t, j, scratch) != 0;
+            return i;
     }
-    return failed ? -1 : 0;
+    return -1;
+}
+
+void pins_take(struct pins *p, struct pin *made)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct pin *pin = &p->at[i];
+        if (pin->kv_tiles || !same_element(&pin->at, &made->at))
+            continue;
+        made->at = pin->at;
+        *pin = *made;
+        *made = (struct pin){0};
+        return;
+    }
 }
 
 int pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out)

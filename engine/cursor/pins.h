@@ -32,9 +32,14 @@ int pins_toggle(struct pins *p, const struct cursor *c);
 void pins_remove(struct pins *p, int i);
 void pins_free(struct pins *p);   /* removes all */
 void pins_forget(struct pins *p); /* the values: another run is shown */
-/* Fills in those that are not known and whose q tile is judged: one pass over that q tile each. -1: memory ran out
-   for one of them. */
-int pins_refresh(struct pins *p, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch);
+/* The first that is not known and whose q tile is judged, or -1. */
+int pins_unknown(const struct pins *p, const struct trace *t, const struct judgement *j);
+/* Takes over the values of a pin at the same element, where one has none yet. */
+void pins_take(struct pins *p, struct pin *made);
+
+/* Fills in a pin that holds nothing: one pass over its q tile. -1: it still holds nothing. */
+int pin_fill(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch);
+void pin_forget(struct pin *pin); /* the values */
 
 /* At one kv tile. 0: nothing is known of it. */
 struct pin_value {

@@ -326,20 +326,20 @@ static void judge_split(const struct job *job, int split)
     int *seen = job->s->seen;
     local_begin(c, job->s, split);
     truth_begin(c, job->s, split);
-    for (int i = 0; i < c->n_visited; i++) {
+    for (int i = 0; i < c->n_visited && !job->s->stopped; i++) {
         const int kv = schedule_visit(c, split, i, seen);
         if (kv >= 0)
             judge_visited(job, kv);
     }
     const int unseen = visits_unseen(c);
-    for (int kv = 0; kv < c->kv_tiles && unseen; kv++) {
+    for (int kv = 0; kv < c->kv_tiles && unseen && !job->s->stopped; kv++) {
         if (schedule_split(c, kv) != split || seen[kv] || schedule_masked(c, kv))
             continue;
         seen[kv] = 1;
         judge_visited(job, kv);
     }
     judge_late_u(job);
-    for (int kv = 0; kv < c->kv_tiles; kv++)
+    for (int kv = 0; kv < c->kv_tiles && !job->s->stopped; kv++)
         if (schedule_split(c, kv) == split && !seen[kv])
             judge_unvisited(job, kv);
     merge_local(c, job->s);
@@ -360,8 +360,10 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     scratch->exact_q = operand_take(c, scratch, asc_q);
     judge_operand(&job, asc_q, schedule_empty(c));
     merge_begin(c, scratch);
-    for (int split = 0; split < schedule_splits(c); split++)
+    for (int split = 0; split < schedule_splits(c) && !scratch->stopped; split++)
         judge_split(&job, split);
+    if (scratch->stopped)
+        return -1;
     merge_finish_local(c, scratch);
     merge_finish_truth(c, scratch);
     judge_end(&job);

@@ -173,6 +173,9 @@ struct tile_detail {
 struct judge_scratch;
 struct judge_scratch *judge_scratch_new(void);
 void judge_scratch_free(struct judge_scratch *s);
+/* ask(ctx) is called at every kv tile that a walk over a slot comes to; nonzero ends the walk, and what was called then
+   returns -1 as if memory had run out. NULL: nobody asks. */
+void judge_scratch_watch(struct judge_scratch *s, int (*ask)(void *ctx), void *ctx);
 
 /* Judges every tile of the case: out[kv * ASC_CHANNELS + ch] (slot channels at kv 0). detail may be NULL.
    Returns 0, or -1 where memory ran out. */

@@ -119,7 +119,7 @@ static void fill_split(const struct job *job, int split)
     const struct oracle_case *c = job->c;
     int *seen = job->s->seen;
     truth_begin(c, job->s, split);
-    for (int i = 0; i < c->n_visited; i++) {
+    for (int i = 0; i < c->n_visited && !job->s->stopped; i++) {
         const int kv = schedule_visit(c, split, i, seen);
         if (kv >= 0)
             fill_tile(job, kv);
@@ -149,8 +149,12 @@ int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, c
     scratch_tile(scratch, &own, 0);
     write_operand(&job, asc_q);
     merge_begin(&own, scratch);
-    for (int split = 0; split < schedule_splits(c); split++)
+    for (int split = 0; split < schedule_splits(c) && !scratch->stopped; split++)
         fill_split(&job, split);
+    if (scratch->stopped) {
+        free(captured);
+        return -1;
+    }
     merge_finish_truth(&own, scratch);
     truth_end(&own, scratch);
     write_stage(&job, asc_o);

@@ -57,10 +57,9 @@ int schedule_masked(const struct oracle_case *c, int kv)
 
 int schedule_splits(const struct oracle_case *c)
 {
-    int most = 0;
-    for (int kv = 0; kv < c->kv_tiles; kv++)
-        most = schedule_split(c, kv) > most ? schedule_split(c, kv) : most;
-    return most + 1;
+    if (c->kv_splits > 1 && c->kv_deal == ASC_DEAL_ROUND_ROBIN)
+        return c->kv_splits < c->kv_tiles ? c->kv_splits : c->kv_tiles;
+    return schedule_split(c, c->kv_tiles - 1) + 1; /* contiguous ranges: the last tile is in the last one */
 }
 
 int schedule_split(const struct oracle_case *c, int kv)

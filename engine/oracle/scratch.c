@@ -17,6 +17,12 @@ struct judge_scratch *judge_scratch_new(void)
     return calloc(1, sizeof(struct judge_scratch));
 }
 
+void judge_scratch_watch(struct judge_scratch *s, int (*ask)(void *ctx), void *ctx)
+{
+    s->ask = ask;
+    s->ask_ctx = ctx;
+}
+
 void judge_scratch_free(struct judge_scratch *s)
 {
     if (!s)
@@ -134,6 +140,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     s->late.bound[GLOBAL] = s->late_true_bound;
     s->late_kv = -1;
     s->split = 0;
+    s->stopped = 0;
     s->folds_unseen = s->unseen_q = s->unseen_k = s->unseen_v = 0;
     s->scales_s = 0;
     s->times_v = 1;
@@ -144,6 +151,8 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
 void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
 {
     const int cols = schedule_cols(c, kv);
+    if (s->ask && s->ask(s->ask_ctx))
+        s->stopped = 1;
     s->kv = kv;
     s->kv_cols = cols;
     s->masked = schedule_masked(c, kv);

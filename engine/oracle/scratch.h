@@ -22,6 +22,9 @@ struct stage {
 };
 
 struct judge_scratch {
+    int (*ask)(void *ctx); /* judge_scratch_watch() */
+    void *ask_ctx;
+    int stopped;   /* 1: the walk at hand ends here, without a result */
     double *block; /* owned, room doubles: all arrays of float64 */
     int *indices;  /* owned, index_room ints: all arrays of int */
     size_t room, index_room;

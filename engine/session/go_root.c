@@ -50,20 +50,6 @@ int session_go_root(struct session *s, int by)
     return go(s, &roots[at + by]);
 }
 
-void session_refresh_states(struct session *s)
-{
-    const int slot = s->wants_states && s->judgement ? session_slot(s) : -1;
-    if (slot >= 0 && s->states.steps && s->states_slot == slot)
-        return;
-    session_drop_states(s);
-    session_note_lack(s, LACK_STATES, false);
-    if (slot < 0 || !judgement_slot_done(s->judgement, slot))
-        return;
-    const int failed = states_of_slot(s->judgement, s->trace, slot, s->scratch, &s->states);
-    session_note_lack(s, LACK_STATES, failed != 0);
-    s->states_slot = failed ? -1 : slot;
-}
-
 void session_drop_states(struct session *s)
 {
     row_states_free(&s->states);
@@ -71,9 +57,8 @@ void session_drop_states(struct session *s)
 
 void session_want_states(struct session *s, int on)
 {
+    const int changed = s->wants_states != on;
     s->wants_states = on;
-    if (s->lacks)
+    if (changed || s->lacks)
         session_refresh_detail(s);
-    else
-        session_refresh_states(s);
 }

@@ -6,6 +6,7 @@
 #include "engine/session/rerun.h"
 #include "engine/session/show_run.h"
 #include "engine/session/step.h"
+#include "engine/session/study.h"
 #include "engine/session/work.h"
 #include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
@@ -170,12 +171,14 @@ void session_free(struct session *s)
 {
     if (!s)
         return;
-    session_drop_look(s); /* which wakes the work's reader */
+    session_drop_look(s);   /* which wakes the work's reader */
+    session_drop_detail(s); /* as does this */
+    study_free(s->study);
+    s->study = NULL;
     work_free(s->work);
     s->seeking = 0;
     seek_end(&s->seek);
     session_drop_isolated(s);
-    session_drop_detail(s);
     pins_free(&s->pins);
     runs_free(&s->runs);
     session_free_watch(s);
@@ -343,13 +346,26 @@ static int follow_first(struct session *s)
     return 1;
 }
 
+/* Anew only where more is judged: it looks at every tile. */
+static void sum_up(struct judgement *j, const struct trace *t)
+{
+    const int done = atomic_load(&j->n_done);
+    if (done == j->summarised && !j->no_summary)
+        return;
+    j->no_summary = judgement_summarise(j, t, &j->summary) != 0;
+    j->summarised = done;
+}
+
 int session_update(struct session *s)
 {
     struct mail mail;
     const struct trace *t;
     const int saved = session_take_saves(s), looked = session_collect_look(s);
+    const int studied = study_under_way(s->study) != NULL;
+    if (studied)
+        session_refresh_detail(s);
     if (!work_collect(s->work, &mail))
-        return session_rerun_if_due(s) || saved || looked;
+        return session_rerun_if_due(s) || saved || looked || studied;
     s->n_remarks += mail.n_remarks;
     s->fresh_remarks |= mail.fresh;
     append_log(s, mail.log, mail.n_log);
@@ -359,7 +375,7 @@ int session_update(struct session *s)
     s->made_run |= mail.trace != NULL;
     struct judgement *judging = session_judging(s, &t);
     if (judging && (!judging->complete || judging->no_summary))
-        judging->no_summary = judgement_summarise(judging, t, &judging->summary) != 0;
+        sum_up(judging, t);
     if (judging && judging->no_summary && mail.finished && mail.err.code == ERR_NONE)
         err_no_memory(&mail.err, "", "the sum of the verdicts");
     take_findings(s, &mail);

@@ -94,19 +94,27 @@ struct session {
     enum shown shown;
     struct tile_detail detail;  /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
     struct place detail_place;  /* which tile that is */
-    int detail_row;             /* whose row state is below */
+    int detail_row, row_slot;   /* whose row state is below */
     struct derivation operands; /* of the cursor's element; derived says whether they are known */
     struct place operands_place;
+    int operands_row, operands_col;
+    bool operands_made; /* the above are those of this element, derived or not */
     /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
     double *row_want[ASC_CHANNELS];
     struct row_states states; /* of the rows of a slot, after every step; steps NULL: not known. Owned */
     int states_slot;          /* that slot */
     int unseen;               /* 1: nobody looks at tiles, and nothing of the above is made: it judges a slot again */
     int wants_states;         /* 1: a view shows those of the cursor's slot */
-    struct judge_scratch *scratch; /* owned: to make the detail with */
-    int follow_first;              /* 1: the cursor still goes to the first bad tile by itself */
-    int at_event;   /* 1: the run has an event with a line, and the source stands there until the cursor moves */
-    unsigned lacks; /* set of enum lack; what it names is tried again with the next refresh */
+    struct judge_scratch *scratch; /* owned: of this thread's own, for one tile */
+    struct study *study;           /* owned: the thread that makes all of the above (study.h); NULL: not asked yet */
+    double patience_s; /* how long a verb waits for it; it comes by itself then. 0: to the end, however long */
+    unsigned given_up; /* set of enum lack: what the user has stopped, until the cursor moves */
+    double lacked_at;  /* monotonic seconds: when memory ran out for it last */
+    enum element_due { ELEMENT_NONE, ELEMENT_FIRST_BAD, ELEMENT_WORST, ELEMENT_STOP } element_due;
+    struct stop due_stop; /* where the cursor goes in its tile once that is there */
+    int follow_first;     /* 1: the cursor still goes to the first bad tile by itself */
+    int at_event;         /* 1: the run has an event with a line, and the source stands there until the cursor moves */
+    unsigned lacks;       /* set of enum lack; what it names is tried again with the next refresh */
     struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
     char **log;                    /* owned lines, newest last */
     size_t n_log;
@@ -211,12 +219,14 @@ int session_seek(struct session *s, int by);
 /* Makes the detail that of the cursor's tile; the verbs and session_update() call it. */
 void session_refresh_detail(struct session *s);
 void session_drop_detail(struct session *s);
+/* What of it is under way: how much of it is done, 0 to 1, and for how many seconds. 0: nothing is. */
+int session_studying(const struct session *s, double *share, double *seconds);
+int session_stop_study(struct session *s); /* 1: it stops; the next step of the cursor asks again */
 /* 1: memory ran out for something that is shown. */
 bool session_lacks_memory(const struct session *s);
 void session_note_lack(struct session *s, enum lack what, bool lacking); /* for the session's own files */
 /* The softmax state of the cursor's slot, for as long as a view shows it. */
 void session_want_states(struct session *s, int on);
-void session_refresh_states(struct session *s);
 void session_drop_states(struct session *s);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */

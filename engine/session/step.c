@@ -1,11 +1,15 @@
 /* The cursor: stepping over stages, heads, tiles and elements as they lie beside each other. */
 #include "engine/session/step.h"
 
+#include "engine/cursor/stop.h"
+#include "engine/session/study.h"
 #include "engine/session/work.h"
 #include "engine/verdict/case.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int session_slot(const struct session *s)
 {
@@ -33,87 +37,214 @@ static void drop_row_state(struct session *s)
     }
 }
 
-/* m, alpha and l of the cursor's row, if its stage has rows of queries. */
-static void refresh_row_state(struct session *s, int slot)
-{
-    const size_t bytes = (size_t)s->trace->layout.kv_tiles * sizeof(double);
-    struct slot_case c;
-    drop_row_state(s);
-    session_note_lack(s, LACK_ROW_STATE, true);
-    if (slot_case_make(s->trace, slot, &c) != 0)
-        return;
-    const int row = s->cursor.row < c.c.in_q.rows ? s->cursor.row : c.c.in_q.rows - 1;
-    double *m = malloc(bytes), *alpha = malloc(bytes), *l = malloc(bytes);
-    s->row_want[asc_m] = m;
-    s->row_want[asc_alpha] = alpha;
-    s->row_want[asc_l] = l;
-    const bool failed = !m || !alpha || !l || oracle_row_state(&c.c, row, m, alpha, l) != 0;
-    if (failed)
-        drop_row_state(s);
-    session_note_lack(s, LACK_ROW_STATE, failed);
-    slot_case_free(&c);
-}
-
 static int same_place(struct place a, struct place b)
 {
     return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
 }
 
-/* What the cursor's element was made from. */
-static void refresh_operands(struct session *s)
+static enum lack lack_of(enum study_kind kind)
+{
+    static const enum lack lacks[] = {[STUDY_DETAIL] = LACK_DETAIL,
+                                      [STUDY_ROW] = LACK_ROW_STATE,
+                                      [STUDY_OPERANDS] = LACK_OPERANDS,
+                                      [STUDY_PIN] = LACK_PINS,
+                                      [STUDY_STATES] = LACK_STATES};
+    return lacks[kind];
+}
+
+/* What is there of another place than the cursor's goes. */
+static void drop_stale(struct session *s)
 {
     const struct place place = session_place(s);
-    struct derivation *d = &s->operands;
-    if (d->derived && same_place(s->operands_place, place) && d->row == s->cursor.row && d->col == s->cursor.col)
-        return;
-    derivation_free(d);
-    session_note_lack(s, LACK_OPERANDS, false);
-    if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
-        !trace_has(s->trace, place.channel))
-        return;
-    const int rows = channel_valid_rows(place.channel, &s->trace->problem, &s->trace->plan, s->cursor.q_tile, place.kv);
-    const int cols = channel_valid_cols(place.channel, &s->trace->problem, &s->trace->plan, place.kv);
-    if (s->cursor.row < 0 || s->cursor.row >= rows || s->cursor.col < 0 || s->cursor.col >= cols)
-        return;
-    const int failed = operands_find(s->judgement, s->trace, place, s->cursor.row, s->cursor.col, s->scratch, d);
-    session_note_lack(s, LACK_OPERANDS, failed != 0);
-    s->operands_place = place;
+    if (!same_place(s->detail_place, place)) {
+        judgement_detail_free(&s->detail);
+        session_note_lack(s, LACK_DETAIL, false);
+    }
+    if (s->row_slot != place.slot || s->detail_row != s->cursor.row) {
+        drop_row_state(s);
+        session_note_lack(s, LACK_ROW_STATE, false);
+    }
+    if (!same_place(s->operands_place, place) || s->operands_row != s->cursor.row || s->operands_col != s->cursor.col) {
+        derivation_free(&s->operands);
+        s->operands_made = false;
+        session_note_lack(s, LACK_OPERANDS, false);
+    }
+    if (!s->wants_states || s->states_slot != place.slot) {
+        session_drop_states(s);
+        session_note_lack(s, LACK_STATES, false);
+    }
+}
+
+static bool element_exists(const struct session *s, struct place place)
+{
+    const struct asc_problem *p = &s->trace->problem;
+    const int rows = channel_valid_rows(place.channel, p, &s->trace->plan, s->cursor.q_tile, place.kv);
+    const int cols = channel_valid_cols(place.channel, p, &s->trace->plan, place.kv);
+    return s->cursor.row >= 0 && s->cursor.row < rows && s->cursor.col >= 0 && s->cursor.col < cols;
+}
+
+static bool may_ask(const struct session *s, enum study_kind kind, unsigned failed)
+{
+    return !((s->given_up | failed) & lack_of(kind));
+}
+
+/* The first piece that is missing; failed: set of enum lack that is not asked for again. 0: none is. */
+static int next_piece(const struct session *s, unsigned failed, struct study_ask *ask)
+{
+    const struct place place = session_place(s);
+    const struct cursor *c = &s->cursor;
+    if (!s->trace || !s->judgement)
+        return 0;
+    const bool judged = judgement_slot_done(s->judgement, place.slot);
+    if (judged && trace_has(s->trace, place.channel)) {
+        *ask = (struct study_ask){.kind = STUDY_DETAIL, .place = place};
+        if (!s->detail.got && may_ask(s, STUDY_DETAIL, failed))
+            return 1;
+        *ask = (struct study_ask){STUDY_OPERANDS, place, c->row, c->col};
+        if (!s->operands_made && may_ask(s, STUDY_OPERANDS, failed) && element_exists(s, place))
+            return 1;
+        *ask = (struct study_ask){STUDY_ROW, {place.slot, 0, asc_m}, c->row, 0};
+        if (s->detail.got && !s->row_want[asc_m] && may_ask(s, STUDY_ROW, failed))
+            return 1;
+    }
+    const int i = pins_unknown(&s->pins, s->trace, s->judgement);
+    if (i >= 0 && may_ask(s, STUDY_PIN, failed)) {
+        const struct cursor *at = &s->pins.at[i].at;
+        const int slot = trace_slot(s->trace, at->batch, at->head, at->q_tile);
+        *ask = (struct study_ask){STUDY_PIN, {slot, 0, at->channel}, at->row, at->col};
+        return 1;
+    }
+    *ask = (struct study_ask){.kind = STUDY_STATES, .place = {place.slot, 0, asc_m}};
+    return judged && s->wants_states && !s->states.steps && may_ask(s, STUDY_STATES, failed);
+}
+
+static void go_due(struct session *s)
+{
+    const enum element_due due = s->element_due;
+    s->element_due = ELEMENT_NONE;
+    if (due == ELEMENT_STOP)
+        stop_element(&s->due_stop, &s->detail, &s->cursor.row, &s->cursor.col);
+    else if (due != ELEMENT_NONE)
+        session_find_element(s, due == ELEMENT_WORST);
+}
+
+/* Takes over what is still of the cursor's place. */
+static void adopt(struct session *s, struct study_answer *a)
+{
+    const struct study_ask *ask = &a->ask;
+    struct study_ask wanted;
+    if (ask->kind == STUDY_PIN && !a->failed)
+        pins_take(&s->pins, &a->pin);
+    else if (!a->failed && next_piece(s, 0, &wanted) && study_same(ask, &wanted))
+        switch (ask->kind) {
+        case STUDY_DETAIL:
+            s->detail = a->detail;
+            a->detail = (struct tile_detail){0};
+            s->detail_place = ask->place;
+            go_due(s);
+            break;
+        case STUDY_ROW:
+            memcpy(s->row_want, a->row_want, sizeof s->row_want);
+            memset(a->row_want, 0, sizeof a->row_want);
+            s->row_slot = ask->place.slot;
+            s->detail_row = ask->row;
+            break;
+        case STUDY_OPERANDS:
+            s->operands = a->operands;
+            a->operands = (struct derivation){0};
+            s->operands_place = ask->place;
+            s->operands_row = ask->row;
+            s->operands_col = ask->col;
+            s->operands_made = true;
+            break;
+        default:
+            s->states = a->states;
+            a->states = (struct row_states){0};
+            s->states_slot = ask->place.slot;
+            break;
+        }
+    study_answer_free(a);
+}
+
+static void wake(void *ctx)
+{
+    work_wake(ctx);
 }
 
 void session_refresh_detail(struct session *s)
 {
+    const double begun = work_clock();
+    unsigned failed = 0;
+    struct study_ask ask;
+    struct study_answer answer;
     if (s->unseen)
         return;
-    refresh_operands(s);
-    const struct place place = session_place(s);
-    if (s->judgement)
-        session_note_lack(s, LACK_PINS, pins_refresh(&s->pins, s->trace, s->judgement, s->scratch) != 0);
-    session_refresh_states(s);
-    const int known = s->detail.got && same_place(s->detail_place, place);
-    if (known && s->detail_row == s->cursor.row && !(s->lacks & LACK_ROW_STATE))
-        return;
-    session_note_lack(s, LACK_ROW_STATE, false);
-    if (!known) {
-        judgement_detail_free(&s->detail);
-        drop_row_state(s);
-        session_note_lack(s, LACK_DETAIL, false);
-        if (place.slot < 0 || !s->judgement || !judgement_slot_done(s->judgement, place.slot) ||
-            !trace_has(s->trace, place.channel))
+    drop_stale(s);
+    if (s->patience_s > 0 && begun - s->lacked_at < 1) /* a loop that is woken by each failure tries again in a while */
+        failed = s->lacks;
+    for (;;) {
+        const struct study_ask *now = study_under_way(s->study);
+        const int wanted = next_piece(s, failed, &ask);
+        if (!now) {
+            if (!wanted)
+                return;
+            const bool lacking = !s->study && study_new(wake, s->work, &s->study) != 0;
+            session_note_lack(s, lack_of(ask.kind), lacking);
+            if (lacking)
+                return;
+            study_begin(s->study, s->trace, s->judgement, &ask);
+            continue;
+        }
+        const bool stale = !wanted || !study_same(now, &ask);
+        if (stale)
+            study_give_up(s->study);
+        const double waited = fmax(study_seconds(s->study), work_clock() - begun);
+        if (!study_take(s->study, s->patience_s > 0 ? fmax(s->patience_s - waited, 0) : -1, &answer))
             return;
-        session_note_lack(s, LACK_DETAIL, judgement_detail(s->judgement, s->trace, place, s->scratch, &s->detail) != 0);
-        if (!s->detail.got)
-            return;
+        if (answer.failed && !stale && !(s->given_up & lack_of(ask.kind))) {
+            failed |= lack_of(ask.kind);
+            s->lacked_at = work_clock();
+            session_note_lack(s, lack_of(ask.kind), true);
+            if (ask.kind == STUDY_DETAIL && s->element_due)
+                session_note_lack(s, LACK_ELEMENT, true);
+        }
+        adopt(s, &answer);
+        drop_stale(s); /* the cursor may have gone to its element */
     }
-    s->detail_place = place;
-    s->detail_row = s->cursor.row;
-    refresh_row_state(s, place.slot);
+}
+
+int session_studying(const struct session *s, double *share, double *seconds)
+{
+    if (!study_under_way(s->study))
+        return 0;
+    *share = study_share(s->study);
+    *seconds = study_seconds(s->study);
+    return 1;
+}
+
+int session_stop_study(struct session *s)
+{
+    if (!study_under_way(s->study))
+        return 0;
+    s->given_up = ~0u;
+    s->element_due = ELEMENT_NONE;
+    study_give_up(s->study);
+    return 1;
 }
 
 void session_drop_detail(struct session *s)
 {
-    s->lacks = 0;
+    struct study_answer answer;
+    if (study_under_way(s->study)) {
+        study_give_up(s->study);
+        study_take(s->study, -1, &answer);
+        study_answer_free(&answer);
+    }
+    s->lacks = s->given_up = 0;
+    s->element_due = ELEMENT_NONE;
     judgement_detail_free(&s->detail);
     derivation_free(&s->operands);
+    s->operands_made = false;
     drop_row_state(s);
     session_drop_states(s);
     pins_forget(&s->pins);
@@ -125,6 +256,8 @@ int session_moved(struct session *s)
     s->message[0] = '\0';
     s->follow_first = 0;
     s->at_event = 0;
+    s->given_up = 0;
+    s->element_due = ELEMENT_NONE;
     session_note_lack(s, LACK_ELEMENT, false);
     if (s->trace) {
         struct tile tile = trace_tile(s->trace, s->cursor.channel, session_slot(s) < 0 ? 0 : session_slot(s), 0);

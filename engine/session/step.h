@@ -15,4 +15,7 @@ void session_end_seek(struct session *s, int cancelled);
 /* The run that is looked through is about to go: no thread reads it any more when this returns. */
 void session_stop_seek(struct session *s);
 
+/* To the first bad element of the cursor's tile, or the worst, as soon as the tile's values are there. */
+void session_find_element(struct session *s, int worst);
+
 #endif

@@ -1,5 +1,6 @@
 /* The session's stop conditions, and looking for where they hold. */
 #include "engine/session/step.h"
+#include "engine/session/study.h"
 
 #include "engine/session/work.h"
 #include <stdio.h>
@@ -118,6 +119,10 @@ static void go_to_hit(struct session *s, const struct stop_hit *hit)
     if (hit->row < 0)
         stop_element(stop, &s->detail, &s->cursor.row, &s->cursor.col);
     session_moved(s);
+    if (hit->row < 0 && !s->detail.got && study_under_way(s->study)) {
+        s->element_due = ELEMENT_STOP;
+        s->due_stop = *stop;
+    }
     jumps_note(&s->jumps, &from);
     char place[CURSOR_WORDS_BYTES];
     cursor_words(&s->cursor, place);

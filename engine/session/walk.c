@@ -1,6 +1,7 @@
 /* The cursor in the kernel's own execution order: over bad places, steps, kv steps, elements; and to stop conditions.
  */
 #include "engine/session/step.h"
+#include "engine/session/study.h"
 #include "engine/verdict/reports.h"
 
 #include <stdio.h>
@@ -12,11 +13,13 @@ static int same_place(struct place a, struct place b)
 }
 
 /* The first bad element in row order, or the worst. */
-static void go_element(struct session *s, int worst)
+void session_find_element(struct session *s, int worst)
 {
     const struct tile_detail *d = &s->detail;
     double best = -1;
     session_note_lack(s, LACK_ELEMENT, s->lacks & LACK_DETAIL);
+    if (!d->got && study_under_way(s->study))
+        s->element_due = worst ? ELEMENT_WORST : ELEMENT_FIRST_BAD;
     for (int i = 0; d->got && i < d->rows * d->cols; i++) {
         double error = d->got[i] - d->want_local[i];
         double ratio = d->bound_local[i] > 0 ? (error < 0 ? -error : error) / d->bound_local[i] : 0;
@@ -92,17 +95,18 @@ int session_go_first_bad(struct session *s)
         jumps_note(&s->jumps, &s->cursor);
     session_go(s, first);
     s->cursor.row = s->cursor.col = 0;
-    go_element(s, 0);
+    session_find_element(s, 0);
     session_refresh_detail(s);
     return 1;
 }
 
 int session_go_worst(struct session *s)
 {
-    if (!s->detail.got)
+    const int late = !s->detail.got && study_under_way(s->study);
+    if (!s->detail.got && !late)
         return session_stay(s, "nothing is judged here");
-    go_element(s, 1);
-    return session_moved(s);
+    session_find_element(s, 1);
+    return late ? session_stay(s, "as soon as the values of this tile are there") : session_moved(s);
 }
 
 /* Where the cursor stands in its slot's sequence, or -1. */
@@ -208,7 +212,7 @@ int session_step_bad(struct session *s, int by)
         return 0;
     jumps_note(&s->jumps, &from);
     s->cursor.row = s->cursor.col = 0;
-    go_element(s, 0);
+    session_find_element(s, 0);
     session_refresh_detail(s);
     return 1;
 }

@@ -120,6 +120,7 @@ static int feed_step(void *ctx, int worker)
         return 0;
     if (feed_slot(&w->feed, slot, w->scratch[worker]) != 0)
         atomic_store(&w->judge_failed, 1);
+    work_walked(w, worker);
     return 1;
 }
 
@@ -127,8 +128,8 @@ static int fill_feed(struct work *w, const struct trace *from, uint32_t channels
 {
     if (feed_open(&w->feed, w->run, from, channels, err) != 0)
         return -1;
-    atomic_store(&w->next, 0);
     atomic_store(&w->judge_failed, 0);
+    work_pass(w, w->run, PHASE_BUILDING, from ? "reading what is fed" : "computing the reference");
     pool_start(w->pool, feed_step, w);
     pool_wait(w->pool);
     if (!work_stopped(w) && !atomic_load(&w->judge_failed))
@@ -217,6 +218,7 @@ static int start(struct work *w, struct seek *seek)
         return -1;
     work_wait(w);
     w->seek = seek;
+    w->walks = NULL;
     w->mail.sought = seek != NULL;
     w->mail.done = w->mail.total = 0;
     atomic_store(&w->cancel, 0);
@@ -331,10 +333,14 @@ int work_new(struct work **out, struct err *err)
         return -1;
     }
     w->scratch = calloc((size_t)pool_threads(w->pool), sizeof(struct judge_scratch *));
-    int failed = !w->scratch;
+    w->asks = calloc((size_t)pool_threads(w->pool), sizeof *w->asks);
+    int failed = !w->scratch || !w->asks;
     for (int i = 0; !failed && i < pool_threads(w->pool); i++) {
         w->scratch[i] = judge_scratch_new();
         failed = !w->scratch[i];
+        w->asks[i].work = w;
+        if (!failed)
+            judge_scratch_watch(w->scratch[i], work_ask, &w->asks[i]);
     }
     if (failed) {
         work_free(w);
@@ -369,6 +375,7 @@ void work_free(struct work *w)
     for (int i = 0; w->pool && w->scratch && i < pool_threads(w->pool); i++)
         judge_scratch_free(w->scratch[i]);
     free(w->scratch);
+    free(w->asks);
     pool_free(w->pool);
     recorder_free(&w->recorder);
     recorder_free(&w->feed_recorder);

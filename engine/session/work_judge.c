@@ -22,6 +22,51 @@ static int next_slot(struct work *w)
     return -1;
 }
 
+void work_pass(struct work *w, const struct trace *t, enum phase phase, const char *activity)
+{
+    w->walks = t;
+    atomic_store(&w->next, 0);
+    atomic_store(&w->slots_walked, 0);
+    for (int i = 0; i < pool_threads(w->pool); i++)
+        atomic_store(&w->asks[i].tiles, 0);
+    work_enter(w, phase, activity);
+}
+
+static void tell(struct work *w)
+{
+    const int kv_tiles = w->walks->layout.kv_tiles;
+    double done = (double)atomic_load(&w->slots_walked) * kv_tiles;
+    for (int i = 0; i < pool_threads(w->pool); i++) {
+        const int tiles = atomic_load(&w->asks[i].tiles);
+        done += tiles < kv_tiles ? tiles : kv_tiles - 1; /* some are come to twice */
+    }
+    pthread_mutex_lock(&w->lock);
+    w->mail.done = done;
+    w->mail.total = (double)w->walks->layout.n_slots * kv_tiles;
+    pthread_mutex_unlock(&w->lock);
+    work_signal(w);
+}
+
+void work_walked(struct work *w, int worker)
+{
+    atomic_store(&w->asks[worker].tiles, 0);
+    atomic_fetch_add(&w->slots_walked, 1);
+    tell(w);
+}
+
+int work_ask(void *ctx)
+{
+    enum { EVERY_MS = 50 };
+    struct work_ask *ask = ctx;
+    struct work *w = ask->work;
+    atomic_fetch_add(&ask->tiles, 1);
+    const long long now = (long long)(1000 * work_clock());
+    long long told = atomic_load(&w->told_ms);
+    if (w->walks && now - told >= EVERY_MS && atomic_compare_exchange_strong(&w->told_ms, &told, now))
+        tell(w);
+    return work_stopped(w);
+}
+
 static int judge_step(void *ctx, int worker)
 {
     struct work *w = ctx;
@@ -32,11 +77,7 @@ static int judge_step(void *ctx, int worker)
         return 0;
     if (judgement_slot(w->judgement, w->trace, slot, w->scratch[worker]) != 0)
         atomic_store(&w->judge_failed, 1);
-    pthread_mutex_lock(&w->lock);
-    w->mail.done = atomic_load(&w->judgement->n_done);
-    w->mail.total = w->judgement->n_slots;
-    pthread_mutex_unlock(&w->lock);
-    work_signal(w);
+    work_walked(w, worker);
     return 1;
 }
 
@@ -49,6 +90,7 @@ static int collect_step(void *ctx, int worker)
         return 0;
     if (judgement_collect(w->judgement, w->trace, &w->plan, slot, w->scratch[worker], w->evidence[worker]) != 0)
         atomic_store(&w->judge_failed, 1);
+    work_walked(w, worker);
     return 1;
 }
 
@@ -68,10 +110,9 @@ static int onset_step(void *ctx, int worker)
     pthread_mutex_lock(&w->lock);
     if (found && !atomic_load(&w->judge_failed))
         run_onset_add(w->onset, w->trace, slot, found);
-    w->mail.done = slot + 1;
-    w->mail.total = w->judgement->n_slots;
     pthread_mutex_unlock(&w->lock);
     free(found);
+    work_walked(w, worker);
     return 1;
 }
 
@@ -87,8 +128,7 @@ static void find_onset(struct work *w)
         atomic_store(&w->judge_failed, 1);
         return;
     }
-    work_enter(w, PHASE_JUDGING, "looking where NaN begins");
-    atomic_store(&w->next, 0);
+    work_pass(w, w->trace, PHASE_JUDGING, "looking where NaN begins");
     pool_start(w->pool, onset_step, w);
     pool_wait(w->pool);
 }
@@ -106,8 +146,8 @@ static int find(struct work *w, struct err *err)
         masks_find(w->judgement->masks, w->trace) != 0)
         atomic_store(&w->judge_failed, 1);
     w->evidence = calloc((size_t)workers, sizeof *w->evidence);
-    atomic_store(&w->next, 0);
     if (w->evidence && culprits) {
+        work_pass(w, w->trace, PHASE_JUDGING, "looking for causes");
         pool_start(w->pool, collect_step, w);
         pool_wait(w->pool);
         for (int i = 1; i < workers; i++)
@@ -162,9 +202,8 @@ int work_judge_trace(struct work *w, struct err *err)
         w->trace = NULL;
         return err_no_memory(err, "", "the verdicts");
     }
-    atomic_store(&w->next, 0);
     atomic_store(&w->judge_failed, 0);
-    work_enter(w, PHASE_JUDGING, "judging");
+    work_pass(w, w->trace, PHASE_JUDGING, "judging");
     pthread_mutex_lock(&w->lock);
     w->mail.trace = w->trace;
     w->mail.judgement = w->judgement;

@@ -9,9 +9,19 @@
 #include "engine/run/record.h"
 #include <pthread.h>
 
+/* One worker of the pool, as its scratch asks how it stands. */
+struct work_ask {
+    struct work *work; /* borrowed */
+    atomic_int tiles;  /* kv tiles of the slot at hand that it has come to */
+};
+
 struct work {
     struct pool *pool;
     struct judge_scratch **scratch; /* owned, [pool threads] */
+    struct work_ask *asks;          /* owned, [pool threads] */
+    const struct trace *walks;      /* borrowed: whose slots the pass under way goes over; NULL: there is none */
+    atomic_int slots_walked;        /* whole slots of it */
+    atomic_llong told_ms;           /* when its progress was mailed last */
     pthread_t thread;
     int joinable;
     int event_fd;
@@ -50,6 +60,10 @@ static inline int work_stopped(struct work *w)
     return atomic_load(&w->quit) || atomic_load(&w->cancel);
 }
 
+/* A pass over the slots begins: counts from 0, in kv tiles, so that one huge slot moves as well. */
+void work_pass(struct work *w, const struct trace *t, enum phase phase, const char *activity);
+void work_walked(struct work *w, int worker); /* its slot is through */
+int work_ask(void *ctx);                      /* of a struct work_ask, for judge_scratch_watch() */
 /* Something is in the mail. */
 void work_signal(struct work *w);
 void work_enter(struct work *w, enum phase phase, const char *activity);

@@ -17,32 +17,38 @@ static uint64_t first_visit(const struct trace *t, int slot, int kv)
     return first;
 }
 
-/* 1 if the kernel visited kv tile a before b. Splits run at the same time, each with a clock of its own: they stand one
-   after the other. */
-static int comes_before(const struct trace *t, const uint64_t *when, int a, int b)
+/* A visit of a kv tile. Splits run at the same time, each with a clock of its own: they stand one after the other. */
+struct visit {
+    uint64_t when;
+    int state, kv;
+};
+
+static int by_visit(const void *a, const void *b)
 {
-    const int of_a = asc_state_of(&t->plan, t->layout.kv_tiles, a),
-              of_b = asc_state_of(&t->plan, t->layout.kv_tiles, b);
-    return of_a != of_b ? of_a < of_b : when[a] < when[b];
+    const struct visit *x = a, *y = b;
+    if (x->state != y->state)
+        return x->state < y->state ? -1 : 1;
+    return x->when != y->when ? (x->when < y->when ? -1 : 1) : x->kv - y->kv;
 }
 
 int visiting_order(const struct trace *t, int slot, int *order)
 {
-    int n = 0;
-    uint64_t *when = calloc((size_t)t->layout.kv_tiles, sizeof *when);
-    if (!when)
+    int n = 0, sorted = 1;
+    struct visit *visits = malloc((size_t)t->layout.kv_tiles * sizeof *visits);
+    if (!visits)
         return -1;
     for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
-        when[kv] = first_visit(t, slot, kv);
-        if (!when[kv])
+        const struct visit v = {first_visit(t, slot, kv), asc_state_of(&t->plan, t->layout.kv_tiles, kv), kv};
+        if (!v.when)
             continue;
-        /* Kernels visit in ascending or descending order: an insertion sort has nearly nothing to do. */
-        int at = n++;
-        for (; at > 0 && comes_before(t, when, kv, order[at - 1]); at--)
-            order[at] = order[at - 1];
-        order[at] = kv;
+        sorted = sorted && (n == 0 || by_visit(&visits[n - 1], &v) < 0);
+        visits[n++] = v;
     }
-    free(when);
+    if (!sorted)
+        qsort(visits, (size_t)n, sizeof *visits, by_visit);
+    for (int i = 0; i < n; i++)
+        order[i] = visits[i].kv;
+    free(visits);
     return n;
 }
 

@@ -98,6 +98,7 @@ struct judgement {
     struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
     struct summary summary;
+    int summarised;                        /* slots that it adds up; -1: it was never made */
     bool no_summary;                       /* memory ran out when it was added up last: the run is unjudged */
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;

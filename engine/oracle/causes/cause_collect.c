@@ -243,7 +243,7 @@ static void walk_split(struct walk *w, int split, int alone)
     struct judge_scratch *s = w->tile.s;
     local_begin(c, s, split);
     w->tile.visited[0] = w->tile.visited[1] = w->tile.visited[2] = -1;
-    for (int i = 0; i < c->n_visited; i++) {
+    for (int i = 0; i < c->n_visited && !s->stopped; i++) {
         const int kv = c->order[i];
         if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || s->seen[kv])
             continue;
@@ -275,8 +275,10 @@ static int walk_slot(struct walk *w)
     operand_take(c, s, asc_q);
     visit(w, asc_q);
     merge_begin(c, s);
-    for (int split = 0; split < schedule_splits(c); split++)
+    for (int split = 0; split < schedule_splits(c) && !s->stopped; split++)
         walk_split(w, split, !(asked & ~early));
+    if (s->stopped)
+        return -1;
     merge_finish_local(c, s);
     if (asked & (bit(asc_o) | bit(asc_lse)))
         walk_end(w);

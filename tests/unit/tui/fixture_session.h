@@ -373,6 +373,18 @@ void session_refresh_detail(struct session *s)
     fixture_pins(s);
 }
 
+int session_studying(const struct session *s, double *share, double *seconds)
+{
+    (void)s, (void)share, (void)seconds;
+    return 0;
+}
+
+int session_stop_study(struct session *s)
+{
+    (void)s;
+    return 0;
+}
+
 int session_slot(const struct session *s)
 {
     return s->trace ? trace_slot(s->trace, s->cursor.batch, s->cursor.head, s->cursor.q_tile) : -1;

@@ -1,0 +1,223 @@
+#include "engine/session/study.h"
+
+#include "engine/session/work.h"
+#include "engine/verdict/case.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct study {
+    void (*wake)(void *ctx);
+    void *ctx;
+    struct judge_scratch *scratch; /* owned */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t begun, answered;
+    bool quit;
+    enum { IDLE, WORKING, ANSWERED } state;
+    const struct trace *t;     /* borrowed while not idle */
+    const struct judgement *j; /* as t */
+    struct study_answer answer;
+    double since, told; /* monotonic seconds: when it began, when the share was told last (the thread's own) */
+    atomic_int give_up, tiles;
+};
+
+bool study_same(const struct study_ask *a, const struct study_ask *b)
+{
+    return a->kind == b->kind && a->place.slot == b->place.slot && a->place.kv == b->place.kv &&
+           a->place.channel == b->place.channel && a->row == b->row && a->col == b->col;
+}
+
+static int ask(void *ctx)
+{
+    enum { TOLD_PER_SECOND = 10 };
+    struct study *s = ctx;
+    atomic_fetch_add(&s->tiles, 1);
+    const double now = work_clock();
+    if (now - s->told > 1.0 / TOLD_PER_SECOND) {
+        s->told = now;
+        s->wake(s->ctx);
+    }
+    return atomic_load(&s->give_up);
+}
+
+static int make_row(const struct trace *t, const struct study_ask *a, double *want[ASC_CHANNELS])
+{
+    static const enum asc_channel of[] = {asc_m, asc_alpha, asc_l};
+    struct slot_case c;
+    if (slot_case_make(t, a->place.slot, &c) != 0)
+        return -1;
+    int failed = 0;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        want[of[i]] = malloc((size_t)t->layout.kv_tiles * sizeof(double));
+        failed |= !want[of[i]];
+    }
+    const int row = a->row < c.c.in_q.rows ? a->row : c.c.in_q.rows - 1;
+    failed = failed || oracle_row_state(&c.c, row, want[asc_m], want[asc_alpha], want[asc_l]) != 0;
+    slot_case_free(&c);
+    return failed ? -1 : 0;
+}
+
+static int make(struct study *s)
+{
+    struct study_answer *to = &s->answer;
+    const struct study_ask *a = &to->ask;
+    switch (a->kind) {
+    case STUDY_DETAIL:
+        return judgement_detail(s->j, s->t, a->place, s->scratch, &to->detail);
+    case STUDY_ROW:
+        return make_row(s->t, a, to->row_want);
+    case STUDY_OPERANDS:
+        return operands_find(s->j, s->t, a->place, a->row, a->col, s->scratch, &to->operands);
+    case STUDY_PIN:
+        return pin_fill(&to->pin, s->t, s->j, s->scratch);
+    default:
+        return states_of_slot(s->j, s->t, a->place.slot, s->scratch, &to->states);
+    }
+}
+
+static void *study_thread(void *ctx)
+{
+    struct study *s = ctx;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        while (!s->quit && s->state != WORKING)
+            pthread_cond_wait(&s->begun, &s->lock);
+        if (s->quit)
+            break;
+        pthread_mutex_unlock(&s->lock);
+        const int failed = make(s) != 0;
+        pthread_mutex_lock(&s->lock);
+        s->answer.failed = failed;
+        s->state = ANSWERED;
+        pthread_cond_broadcast(&s->answered);
+        s->wake(s->ctx);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+int study_new(void (*wake)(void *ctx), void *ctx, struct study **out)
+{
+    struct study *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return -1;
+    s->wake = wake;
+    s->ctx = ctx;
+    s->scratch = judge_scratch_new();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->begun, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->answered, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (!s->scratch || pthread_create(&s->thread, NULL, study_thread, s) != 0) {
+        judge_scratch_free(s->scratch);
+        free(s);
+        return -1;
+    }
+    judge_scratch_watch(s->scratch, ask, s);
+    *out = s;
+    return 0;
+}
+
+void study_free(struct study *s)
+{
+    if (!s)
+        return;
+    study_give_up(s);
+    pthread_mutex_lock(&s->lock);
+    s->quit = true;
+    pthread_cond_broadcast(&s->begun);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    study_answer_free(&s->answer);
+    judge_scratch_free(s->scratch);
+    pthread_cond_destroy(&s->begun);
+    pthread_cond_destroy(&s->answered);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void study_answer_free(struct study_answer *a)
+{
+    judgement_detail_free(&a->detail);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        free(a->row_want[ch]);
+    derivation_free(&a->operands);
+    pin_forget(&a->pin);
+    row_states_free(&a->states);
+    *a = (struct study_answer){.failed = 1};
+}
+
+void study_begin(struct study *s, const struct trace *t, const struct judgement *j, const struct study_ask *a)
+{
+    pthread_mutex_lock(&s->lock);
+    s->t = t;
+    s->j = j;
+    s->answer = (struct study_answer){.ask = *a};
+    if (a->kind == STUDY_PIN) {
+        const int32_t *at = trace_slot_place(t, a->place.slot);
+        s->answer.pin.at = (struct cursor){
+            .batch = at[0], .head = at[1], .q_tile = at[2], .channel = a->place.channel, .row = a->row, .col = a->col};
+    }
+    atomic_store(&s->give_up, 0);
+    atomic_store(&s->tiles, 0);
+    s->since = s->told = work_clock();
+    s->state = WORKING;
+    pthread_cond_signal(&s->begun);
+    pthread_mutex_unlock(&s->lock);
+}
+
+const struct study_ask *study_under_way(const struct study *s)
+{
+    return s && s->t ? &s->answer.ask : NULL;
+}
+
+double study_share(const struct study *s)
+{
+    const double share = (double)atomic_load(&s->tiles) / s->t->layout.kv_tiles;
+    return share < 1 ? share : 1;
+}
+
+double study_seconds(const struct study *s)
+{
+    return work_clock() - s->since;
+}
+
+void study_give_up(struct study *s)
+{
+    atomic_store(&s->give_up, 1);
+}
+
+int study_take(struct study *s, double seconds, struct study_answer *out)
+{
+    if (!study_under_way(s))
+        return 0;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    const long long nanoseconds = until.tv_nsec + (long long)(1e9 * (seconds > 0 ? seconds : 0));
+    until.tv_sec += (time_t)(nanoseconds / 1000000000);
+    until.tv_nsec = (long)(nanoseconds % 1000000000);
+    pthread_mutex_lock(&s->lock);
+    while (s->state == WORKING) {
+        if (seconds < 0)
+            pthread_cond_wait(&s->answered, &s->lock);
+        else if (pthread_cond_timedwait(&s->answered, &s->lock, &until) == ETIMEDOUT)
+            break;
+    }
+    const int there = s->state == ANSWERED;
+    if (there) {
+        *out = s->answer;
+        s->answer = (struct study_answer){.failed = 1};
+        s->state = IDLE;
+        s->t = NULL;
+        s->j = NULL;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return there;
+}

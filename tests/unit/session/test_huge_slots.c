@@ -1,0 +1,194 @@
+/* One q tile of very many kv tiles: the work grows with their number and not with its square, and it moves. Work is
+   counted, by what is asked where: case.c and schedule.c are compiled in here, with a counter in asc_state_of(). */
+#include "probes/abi.h"
+
+static long asked;
+
+static inline int32_t counted_state_of(const struct asc_plan *plan, int32_t kv_tiles, int32_t tile)
+{
+    asked++;
+    return asc_state_of(plan, kv_tiles, tile);
+}
+
+#define asc_state_of counted_state_of
+#include "engine/oracle/schedule.c"
+#include "engine/verdict/case.c"
+#undef asc_state_of
+
+#include "engine/session/session.h"
+#include "tests/unit/temporary.h"
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { BC = 8, DIM = 8 };
+
+/* One slot that nobody wrote, of zeros. */
+static struct trace *one_slot(int kv_tiles, int kv_splits)
+{
+    const struct asc_problem p = {.batch = 1,
+                                  .heads = 1,
+                                  .kv_heads = 1,
+                                  .q_len = 1,
+                                  .kv_len = kv_tiles * BC,
+                                  .head_dim = DIM,
+                                  .window_left = -1,
+                                  .window_right = -1,
+                                  .dtype = DTYPE_F32,
+                                  .k_dtype = DTYPE_F32,
+                                  .v_dtype = DTYPE_F32,
+                                  .scale = 1};
+    const struct asc_plan plan = {.br = 1, .bc = BC, .threads = 32, .kv_splits = kv_splits};
+    const struct asc_conventions conventions = {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED};
+    const int32_t slots[1][3] = {{0, 0, 0}};
+    struct layout_types types = {.o = DTYPE_F32};
+    struct trace *t = NULL;
+    struct err err = {0};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        types.channel[ch] = ch == asc_m ? DTYPE_F32 : -1;
+    float *zeros = calloc((size_t)p.kv_len * DIM, sizeof *zeros);
+    assert_non_null(zeros);
+    if (trace_create(&p, &plan, &conventions, &types, slots, 1, zeros, zeros, zeros, &t, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    free(zeros);
+    snprintf(t->info.status, sizeof t->info.status, "complete");
+    return t;
+}
+
+/* Kernels whose q tile lies at the end begin with the last kv tile. */
+static void last_tile_first(void **state)
+{
+    enum { TILES = 20000 };
+    (void)state;
+    struct trace *t = one_slot(TILES, 0);
+    unsigned char *mapped = mmap(NULL, t->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+    int *order = calloc(TILES, sizeof *order);
+    assert_true(mapped != MAP_FAILED);
+    assert_non_null(order);
+    for (int kv = 0; kv < TILES; kv++) {
+        const uint64_t stamp = (uint64_t)(TILES - kv);
+        memcpy(mapped + ((const unsigned char *)trace_stamps(t, asc_m, 0, kv) - t->bytes), &stamp, sizeof stamp);
+    }
+    asked = 0;
+    assert_int_equal(visiting_order(t, 0, order), TILES);
+    assert_in_range(asked, 1, 100L * TILES);
+    for (int i = 0; i < TILES; i++)
+        assert_int_equal(order[i], TILES - 1 - i);
+    free(order);
+    munmap(mapped, t->n_bytes);
+    trace_free(t);
+}
+
+/* How many splits there are is asked at every one of them. */
+static void as_many_splits_as_tiles(void **state)
+{
+    enum { TILES = 20000 };
+    (void)state;
+    struct trace *t = one_slot(TILES, TILES);
+    struct slot_case c;
+    int splits = 0;
+    assert_int_equal(slot_case_make(t, 0, &c), 0);
+    asked = 0;
+    while (splits < schedule_splits(&c.c))
+        splits++;
+    assert_int_equal(splits, TILES);
+    assert_in_range(asked, 1, 100L * TILES);
+    c.c.kv_deal = ASC_DEAL_ROUND_ROBIN;
+    assert_int_equal(schedule_splits(&c.c), TILES);
+    c.c.kv_splits = 3;
+    assert_int_equal(schedule_splits(&c.c), 3);
+    slot_case_free(&c);
+    trace_free(t);
+}
+
+static struct session *open_huge(int kv_tiles)
+{
+    char path[TEMPORARY];
+    struct trace *t = one_slot(kv_tiles, 0);
+    struct session *s = NULL;
+    struct err err = {0};
+    const int fd = mkstemp(temporary(path, "huge"));
+    assert_true(fd >= 0);
+    close(fd);
+    if (trace_save(t, path, &err) != 0 || session_open_trace(path, &s, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    unlink(path);
+    trace_free(t);
+    assert_int_equal(session_start(s), 0);
+    return s;
+}
+
+static void take_news(struct session *s)
+{
+    poll(&(struct pollfd){.fd = session_fd(s), .events = POLLIN}, 1, 100);
+    session_update(s);
+}
+
+/* The bar of a run of one slot moves while that is judged. */
+static void progress_within_a_slot(void **state)
+{
+    enum { TILES = 30000 };
+    (void)state;
+    struct session *s = open_huge(TILES);
+    int between = 0;
+    s->unseen = 1;
+    while (session_busy(s)) {
+        take_news(s);
+        between += strcmp(s->activity, "judging") == 0 && s->total == TILES && s->done > 0 && s->done < TILES;
+    }
+    assert_int_equal(s->err.code, ERR_NONE);
+    assert_in_range(between, 1, 1000000);
+    session_free(s);
+}
+
+/* A verb comes back before the values of its tile are there; they come by themselves, or are stopped. */
+static void values_of_a_tile_come_later(void **state)
+{
+    enum { TILES = 30000 };
+    (void)state;
+    struct session *s = open_huge(TILES);
+    double share = -1, seconds = -1;
+    s->unseen = 1;
+    session_finish(s, 0);
+    s->unseen = 0;
+    s->patience_s = 1e-9;
+    s->cursor.channel = asc_m;
+    assert_int_equal(session_step_kv(s, 1), 1);
+    assert_null(s->detail.got);
+    assert_int_equal(session_studying(s, &share, &seconds), 1);
+    assert_true(share >= 0 && share < 1);
+    while (!s->detail.got)
+        take_news(s);
+    assert_int_equal(s->detail.kv, 1);
+
+    assert_int_equal(session_step_kv(s, 1), 1);
+    assert_int_equal(session_stop_study(s), 1);
+    while (session_studying(s, &share, &seconds))
+        take_news(s);
+    assert_null(s->detail.got); /* stopped: nothing is asked again before the cursor moves */
+    assert_false(session_lacks_memory(s));
+
+    s->patience_s = 0; /* as `show` has it */
+    assert_int_equal(session_step_kv(s, 1), 1);
+    assert_int_equal(s->detail.kv, 3);
+    assert_non_null(s->row_want[asc_m]);
+    session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(last_tile_first),
+        cmocka_unit_test(as_many_splits_as_tiles),
+        cmocka_unit_test(progress_within_a_slot),
+        cmocka_unit_test(values_of_a_tile_come_later),
+    };
+    return cmocka_run_group_tests_name("huge_slots", tests, NULL, NULL);
+}
