@@ -66,11 +66,8 @@ static void found_words(const struct session *s, char *out, size_t bytes)
         if (j->summary.unvisited)
             add(words, sizeof words, "", "tiles left out");
         for (int i = 0; i < j->n_findings; i++)
-            if (j->findings[i].cause != CAUSE_NONE)
-                add(words, sizeof words, "", cause_name(j->findings[i].cause));
-            else if (j->findings[i].event)
-                add(words, sizeof words, "", s->trace->info.events[j->findings[i].event - 1].kind);
-        add(out, bytes, "", words[0] ? words : "no known cause");
+            add(words, sizeof words, "", finding_word(&j->findings[i], s->trace));
+        add(out, bytes, "", words[0] ? words : findings_unknown(j));
     }
     reports_words(s->trace, words, sizeof words);
     add(out, bytes, "", words);

@@ -123,16 +123,15 @@ void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
              e->event[0] ? "; event " : "", e->event, e->event_at[0] ? " at " : "", e->event_at);
 }
 
-/* Of the culprits whose cause is known. */
+/* Of the culprits of which it is known. */
 static void write_causes(const struct session *s, char *out, size_t bytes)
 {
     const struct judgement *j = s->judgement;
     size_t used = 0;
     for (int i = 0; i < j->n_findings && used < bytes; i++)
-        if (j->findings[i].cause != CAUSE_NONE || j->findings[i].event)
+        if (finding_word(&j->findings[i], s->trace)[0])
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "",
-                                     j->findings[i].cause ? cause_name(j->findings[i].cause)
-                                                          : s->trace->info.events[j->findings[i].event - 1].kind);
+                                     finding_word(&j->findings[i], s->trace));
 }
 
 void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
@@ -153,7 +152,7 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
     write_words(loop ? CULPRIT_LOOP : (int)first->channel, at, j->summary.culprits,
                 causes[0] ? causes
                 : alone   ? "tiles left out"
-                          : "no known cause",
+                          : findings_unknown(j),
                 out);
 }
 

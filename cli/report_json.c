@@ -206,6 +206,8 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         "first", culprit_place_json(s, f->loop ? CULPRIT_LOOP : (int)f->channel, f->first), "row", f->row, "col",
         f->col, "text", report_json_text(f->text), "cause",
         f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
+    if (f->declaration[0])
+        json_object_set_new(json, "declaration", json_string(f->declaration));
     char edge[EDGE_WORDS_BYTES];
     if (!f->loop && edge_words(s->trace, &s->judgement->summary, f, edge))
         json_object_set_new(json, "edge", report_json_text(edge));

@@ -129,7 +129,8 @@ static int explained_by(const struct finding *f, enum cause cause)
 }
 
 /* Each cause that is expected has to be the finding of its own stage. */
-static int meets_causes(const struct judgement *j, const struct expect *e, char *why, size_t bytes)
+static int meets_causes(const struct judgement *j, const struct trace *t, const struct expect *e, char *why,
+                        size_t bytes)
 {
     char name[64];
     for (int i = 0; scenario_listed(e->cause, i, name); i++) {
@@ -142,9 +143,9 @@ static int meets_causes(const struct judgement *j, const struct expect *e, char 
         if (of && explained_by(of, (enum cause)cause))
             continue;
         return unmet(why, bytes, "expected the cause %s, found %s", name,
-                     !of         ? "that its stage is no culprit"
-                     : of->cause ? cause_name(of->cause)
-                                 : "no known cause");
+                     !of                      ? "that its stage is no culprit"
+                     : finding_word(of, t)[0] ? finding_word(of, t)
+                                              : findings_unknown(j));
     }
     return 1;
 }
@@ -196,7 +197,7 @@ static int meets_values(const struct judgement *j, const struct trace *t, const 
         channel_set(j->summary.culprits, got, sizeof got);
         return unmet(why, bytes, "expected the culprits %s, found %s", want, got);
     }
-    return meets_causes(j, e, why, bytes);
+    return meets_causes(j, t, e, why, bytes);
 }
 
 static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)

@@ -220,7 +220,8 @@ const struct trace_event *judgement_event(const struct judgement *j, const struc
 }
 
 /* few: a cause fits, but on less than it takes to be named. */
-static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, int few)
+static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, const char *why,
+                       int few)
 {
     const char *label = channel_label(f->channel);
     const struct cause_evidence *e = &f->evidence;
@@ -247,9 +248,20 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
             label, bad, all);
         return;
     }
+    if (f->cause == CAUSE_NONE && f->declaration[0]) {
+        snprintf(f->text, sizeof f->text, "%s: %s", why, f->declaration);
+        return;
+    }
     if (f->cause == CAUSE_NONE) {
-        snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: no known cause%s", label, bad, all,
-                 few ? ", on too little to tell: a larger shape or other inputs may name one" : "");
+        f->reason = snprintf(f->text, sizeof f->text, "%s %s in %llu of %llu elements: ", label,
+                             f->output_right ? "is not as declared" : "is wrong", bad, all);
+        snprintf(
+            f->text + f->reason, sizeof f->text - (size_t)f->reason, "%s%s",
+            !f->output_right ? "no known cause"
+            : f->channel == asc_o || f->channel == asc_lse
+                ? "it is right by the inputs, and no declaration that was tried leads to it; see the probes before it"
+                : "O and LSE are right, and no declaration that was tried explains it; see its probe",
+            few ? ", on too little to tell: a larger shape or other inputs may name one" : "");
         return;
     }
     const int detailed = f->detail[0] != 0;
@@ -297,6 +309,7 @@ struct testing {
     const struct cause_plan *plan;
     const struct cause_evidence *evidence; /* [CAUSE_COUNT] */
     struct judge_scratch *scratch;
+    const struct declared_otherwise *declared; /* [ASC_CHANNELS] */
 };
 
 static int take_cause(const struct testing *testing, enum cause cause, struct finding *f)
@@ -315,38 +328,59 @@ static int take_cause(const struct testing *testing, enum cause cause, struct fi
     return 0;
 }
 
+/* The declaration that makes a stage right whose output is; one that is a stage's own cause says more. */
+static void take_declaration(const struct testing *testing, struct finding *f, struct declared_otherwise *it)
+{
+    const struct stage_summary *stage = &testing->summary->stage[f->channel];
+    *it = testing->declared[f->channel];
+    if (!f->output_right || stage->missing_local == stage->bad_local ||
+        (f->cause != CAUSE_NONE && cause_is_declaration(f->cause) && !it->follows && !it->states))
+        return;
+    struct declared_otherwise measured = {0};
+    if (!it->follows && !it->states &&
+        declaration_measured(testing->j, testing->t, f->channel, testing->scratch, &measured))
+        *it = measured;
+    /* LSE takes P's factor off again, whatever is declared of it. */
+    if (f->channel == asc_lse && !it->fields[0] && testing->summary->culprits & 1u << asc_p &&
+        declaration_measured(testing->j, testing->t, asc_p, testing->scratch, &measured)) {
+        snprintf(it->why, sizeof it->why, "LSE is right, and not m + ln l: %.40s", measured.why);
+        snprintf(it->fields, sizeof it->fields, "%s", measured.fields);
+    }
+    if (!it->fields[0])
+        return;
+    f->cause = CAUSE_NONE;
+    f->n_also = 0;
+    f->detail[0] = '\0';
+    snprintf(f->declaration, sizeof f->declaration, "%s", it->fields);
+}
+
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
     const int first = declarations_first(testing->summary);
+    struct declared_otherwise declared;
     int few = 0;
     int failed = 0;
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
+    f->output_right = output_right(testing->summary);
     for (int pass = 0; pass < 2 && f->cause == CAUSE_NONE; pass++)
         for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
             if (cause_channel(cause) == ch && cause_is_declaration(cause) == (pass == 0 ? first : !first) &&
                 may_be(testing->summary, (enum cause)cause) && cause_named(&testing->evidence[cause]))
                 failed |= take_cause(testing, cause, f);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
-        few |= cause_channel(cause) == ch && cause_fits(&testing->evidence[cause]);
+        few |= cause_channel(cause) == ch && may_be(testing->summary, (enum cause)cause) &&
+               cause_fits(&testing->evidence[cause]);
     if (first_bad_element(testing->j, testing->t, testing->scratch, f) != 0 || failed)
         return -1;
-    if (f->cause == CAUSE_NONE) {
+    take_declaration(testing, f, &declared);
+    if (f->cause == CAUSE_NONE && !f->declaration[0]) {
         const struct trace_event *event = judgement_event(testing->j, testing->t, ch, false);
         f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
     }
-    write_text(f, testing->t, stage, few);
-    char words[sizeof f->text];
-    if (f->cause == CAUSE_NONE && output_right(testing->summary) && stage->missing_local < stage->bad_local &&
-        measured_words(testing->j, testing->t, ch, testing->scratch, words, sizeof words))
-        snprintf(f->text, sizeof f->text, "%s", words);
-    /* LSE takes P's factor off again, whatever is declared of it. */
-    if (ch == asc_lse && f->cause == CAUSE_NONE && output_right(testing->summary) &&
-        testing->summary->culprits & 1u << asc_p &&
-        measured_words(testing->j, testing->t, asc_p, testing->scratch, words, sizeof words))
-        snprintf(f->text, sizeof f->text, "LSE is right, and not m + ln l: %.160s", words);
+    write_text(f, testing->t, stage, declared.why, few);
     return 0;
 }
 
@@ -388,12 +422,27 @@ static void tiles_left_out(const struct judgement *j, const struct trace *t, con
     }
 }
 
+const char *finding_word(const struct finding *f, const struct trace *t)
+{
+    return f->cause != CAUSE_NONE ? cause_name(f->cause)
+           : f->event             ? t->info.events[f->event - 1].kind
+                                  : f->declaration;
+}
+
+const char *findings_unknown(const struct judgement *j)
+{
+    return j->n_findings && j->findings[j->n_findings - 1].output_right ? "no known declaration" : "no known cause";
+}
+
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS])
 {
-    const struct testing testing = {j, t, summary, plan, evidence, scratch};
+    struct declared_otherwise declared[ASC_CHANNELS] = {0};
+    const struct testing testing = {j, t, summary, plan, evidence, scratch, declared};
     int n = 0;
+    if (output_right(summary) && declarations_try(j, t, summary, scratch, declared) != 0)
+        return -1;
     if (summary->unvisited)
         tiles_left_out(j, t, summary, &findings[n++]);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

@@ -54,18 +54,25 @@ struct run_onset;
 
 struct masks;
 
+enum { DECLARATION_BYTES = 96 };
+
 struct finding {
     enum asc_channel channel; /* the culprit stage */
     struct place first;       /* its first bad tile, and the element there */
     int row, col;
-    enum cause cause;               /* CAUSE_NONE: no known cause */
+    enum cause cause;               /* CAUSE_NONE: none is known */
     struct cause_evidence evidence; /* of the named cause; zeros for none */
     enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
     int n_also;
     int event; /* 1 + index of the event that explains what no cause does (trace_info); 0: none */
     bool loop; /* tiles were left out: nothing is wrong with the channel, which is the first that should be there */
     char detail[96]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
-    char text[256];  /* one line for the user, without the place */
+    /* Where O and LSE are right: field and value of the declaration that makes this stage right too; "": none that was
+       tried does (measured.h). */
+    char declaration[DECLARATION_BYTES];
+    bool output_right;
+    int reason;     /* where in text it says why; 0: it knows */
+    char text[256]; /* one line for the user, without the place */
 };
 
 #define MAX_FINDINGS (ASC_CHANNELS + 1)
@@ -126,6 +133,10 @@ int judgement_collect(const struct judgement *j, const struct trace *t, const st
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS]);
+/* What it is in a word or two: "scaled-twice", "race", "s_unit = scaled"; "": that is not known. */
+const char *finding_word(const struct finding *f, const struct trace *t);
+/* What stands in the place of these words where no finding has any. */
+const char *findings_unknown(const struct judgement *j);
 /* The event between this channel's probe and the one before it that explains what is wrong there (reports.h). */
 const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                                           bool unreal);

@@ -1,13 +1,24 @@
-/* Declarations that are measured, not tested: where O and LSE are right and m or P is not what was declared, the
-   captured values say what would be. */
+/* Declarations that are measured and tried, not listed: where O and LSE are right and a stage is not what was declared,
+   the captured values say what would be. */
 #ifndef VERDICT_MEASURED_H
 #define VERDICT_MEASURED_H
 
 #include "engine/verdict/judgement.h"
 #include <stdbool.h>
 
-/* "m stays up to 7.3 below ...: m_policy = lagging, m_lag = 7.3 or more"; of m or p alone. false: nothing fits. */
-bool measured_words(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                    struct judge_scratch *scratch, char *out, size_t bytes);
+/* Field and value of conventions.def or of the plan, and what speaks for it. */
+struct declared_otherwise {
+    char why[80];                   /* "m lags by up to 7.3 (log2)" */
+    char fields[DECLARATION_BYTES]; /* "m_policy = lagging, m_lag = 7.3 or more"; "": nothing fits */
+    bool follows;                   /* the field is that of a stage above, which makes this one right as well */
+    bool states;                    /* the kv tiles are dealt to states: that is all that is wrong anywhere */
+};
+
+/* What would make each culprit of a run right whose output is. out: [ASC_CHANNELS]. -1 without memory. */
+int declarations_try(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                     struct judge_scratch *scratch, struct declared_otherwise *out);
+/* The same of m or p alone, by what is captured: how far m lags, which factor P has. false: nothing fits. */
+bool declaration_measured(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                          struct judge_scratch *scratch, struct declared_otherwise *out);
 
 #endif

@@ -237,7 +237,7 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
 {
     for (int i = 0; i < n; i++) {
         struct finding *f = &findings[i];
-        char *unknown = strstr(f->text, "no known cause"), reason[ONSET_WORDS_BYTES];
+        char *unknown = f->reason ? f->text + f->reason : NULL, reason[ONSET_WORDS_BYTES];
         const struct run_root *root = NULL;
         const struct trace_event *event = NULL;
         for (int k = 0; o && k < o->n && !root && !event; k++) {
