@@ -112,7 +112,7 @@ static void note_last_words(const struct loop *l)
         snprintf(words, sizeof words, "attnscope crashed; the trace is where it was\n");
     else if (i >= 0 && s->runs.at[i].saved[0])
         snprintf(words, sizeof words, "attnscope crashed; the run that was shown is saved as %s\n",
-                 text_name(s->runs.at[i].saved, saved, sizeof saved));
+                 text_name(s->runs.at[i].saved, strlen(s->runs.at[i].saved), saved, sizeof saved));
     else
         snprintf(words, sizeof words, "attnscope crashed; the run that was shown was not saved and is lost\n");
     term_last_words(words);

@@ -1,5 +1,8 @@
 #include "engine/base/bounded_json.h"
 
+#include "engine/base/text.h"
+#include <string.h>
+
 /* jansson takes some 100 bytes for each value, the text as little as two: a header of 100 MB could ask for gigabytes.
  */
 enum { VALUES_MAX = 1 << 20 };
@@ -21,17 +24,6 @@ static size_t count_values(const char *text, size_t n_bytes)
     return n;
 }
 
-char *printable(const char *text, char *out, size_t out_bytes)
-{
-    size_t i = 0;
-    for (; text[i] && i + 1 < out_bytes; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        out[i] = (char)(c < 0x20 || c >= 0x7F ? '?' : c);
-    }
-    out[i] = '\0';
-    return out;
-}
-
 json_t *bounded_json(const char *text, size_t n_bytes, const char *where, struct err *err)
 {
     if (count_values(text, n_bytes) > VALUES_MAX) {
@@ -43,7 +35,7 @@ json_t *bounded_json(const char *text, size_t n_bytes, const char *where, struct
     if (!value) {
         char words[JSON_ERROR_TEXT_LENGTH];
         err_set(err, ERR_INPUT, where, "is not valid JSON at byte %d: %s", error.position,
-                printable(error.text, words, sizeof words));
+                text_name(error.text, strlen(error.text), words, sizeof words));
     }
     return value;
 }

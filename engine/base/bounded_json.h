@@ -10,7 +10,4 @@
 /* Parses n_bytes of text; NULL with ERR_INPUT where it is not one JSON value or holds more than 2^20 of them. */
 json_t *bounded_json(const char *text, size_t n_bytes, const char *where, struct err *err);
 
-/* Copies text into out, cut to its size, with '?' for every byte a terminal might act on. Returns out. */
-char *printable(const char *text, char *out, size_t out_bytes);
-
 #endif

@@ -2,6 +2,7 @@
 
 #include "engine/base/bounded_json.h"
 #include "engine/base/json_memory.h"
+#include "engine/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static int refuse(const struct origin *origin, struct err *err, const char *what
     char name[128];
     if (!origin->name)
         return err_set(err, ERR_INPUT, origin->path, "%s", what);
-    return err_set(err, ERR_INPUT, origin->path, "tensor '%s': %s", printable(origin->name, name, sizeof name), what);
+    return err_set(err, ERR_INPUT, origin->path, "tensor '%s': %s",
+                   text_name(origin->name, strlen(origin->name), name, sizeof name), what);
 }
 
 static uint64_t element_bytes(const char *dtype)

@@ -145,19 +145,27 @@ FILE *text_err(void)
     return streams[1].file;
 }
 
-char *text_name(const char *text, char *out, size_t bytes)
+char *text_name(const char *text, size_t n, char *out, size_t bytes)
 {
-    size_t used = 0;
-    uint32_t code;
-    for (size_t length; (length = utf8_decode(text, &code)) > 0; text += length) {
-        char shown[UTF8_NAME_BYTES];
-        size_t n = utf8_name(text, length, code, shown);
-        if (n == 0)
-            memcpy(shown, text, n = length);
-        if (used + n >= bytes)
-            break;
-        memcpy(out + used, shown, n);
-        used += n;
+    static const char cut[] = "...";
+    size_t used = 0, room = 0; /* room: as much of the text as leaves place for "..." */
+    for (size_t at = 0; at < n;) {
+        char one[LONGEST + 1] = {0}, shown[UTF8_NAME_BYTES]; /* utf8_decode() stops at a NUL */
+        uint32_t code;
+        memcpy(one, text + at, n - at < LONGEST ? n - at : LONGEST);
+        size_t length = utf8_decode(one, &code);
+        length = length ? length : 1;
+        size_t named = utf8_name(one, length, code, shown);
+        if (named == 0)
+            memcpy(shown, one, named = length);
+        if (used + named >= bytes) {
+            memcpy(out + room, cut, sizeof cut);
+            return out;
+        }
+        memcpy(out + used, shown, named);
+        used += named;
+        room = used + sizeof cut <= bytes ? used : room;
+        at += length;
     }
     out[used] = '\0';
     return out;
@@ -170,7 +178,7 @@ void text_inline(FILE *out, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    text_name(text, shown, sizeof shown);
+    text_name(text, strlen(text), shown, sizeof shown);
     fputs(shown, out);
 }
 
@@ -191,7 +199,7 @@ void text_progress(const char *line)
     int columns = 0;
     size_t end = 0;
     uint32_t code;
-    text_name(line, shown, sizeof shown);
+    text_name(line, strlen(line), shown, sizeof shown);
     for (size_t length; (length = utf8_decode(shown + end, &code)) > 0; end += length)
         if ((columns += utf8_width(code)) > COLUMNS) {
             columns -= utf8_width(code);

@@ -19,8 +19,9 @@ int text_out_end(void);
 /* A line on standard error that the next one replaces, cut to 79 columns; "" takes it away. */
 void text_progress(const char *line);
 
-/* The text as a name: a line feed and a tab are shown as "^J" and "^I" as well. Cut to bytes; returns out. */
-char *text_name(const char *text, char *out, size_t bytes);
+/* n bytes of text as a name: a line feed and a tab are shown as "^J" and "^I" as well. Ends in "..." where it is cut to
+   `bytes`, 4 at least; returns out. */
+char *text_name(const char *text, size_t n, char *out, size_t bytes);
 /* fprintf() of what is to stay in its line, as text_name() shows it. */
 void text_inline(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "WHERE: MESSAGE" and a line feed. A compiler's own words alone span lines. */

@@ -1,4 +1,5 @@
 /* Macros of a kernel's build: scenario.define, -D. */
+#include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
 
@@ -53,6 +54,6 @@ int scenario_define(struct scenario *s, const char *macro, struct err *err)
         s->stated |= UINT64_C(1) << KEY_DEFINE;
         return 0;
     }
-    value_quote(macro, strlen(macro), found, sizeof found);
+    text_name(macro, strlen(macro), found, sizeof found);
     return err_set(err, ERR_INPUT, "-D", "expected %s, found `%s`", scenario_keys[KEY_DEFINE].expected, found);
 }

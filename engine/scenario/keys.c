@@ -1,5 +1,6 @@
 #include "engine/scenario/keys.h"
 
+#include "engine/base/text.h"
 #include "engine/scenario/keys_set.h"
 #include "engine/scenario/value.h"
 
@@ -92,7 +93,7 @@ int scenario_unknown(const char *section, const char *name, const char *where, s
             snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", known ? key->name : key->section);
         used += n > 0 && (size_t)n < sizeof names - used ? (size_t)n : 0;
     }
-    value_quote(known ? name : section, strlen(known ? name : section), found, sizeof found);
+    text_name(known ? name : section, strlen(known ? name : section), found, sizeof found);
     return err_set(err, ERR_INPUT, where, "expected a %s out of %s; found `%s`", known ? "key" : "section", names,
                    found);
 }
@@ -113,7 +114,7 @@ int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *va
     if (status == -2)
         return err_no_memory(err, where, "its value");
     char found[128];
-    value_quote(value, strlen(value), found, sizeof found);
+    text_name(value, strlen(value), found, sizeof found);
     return err_set(err, ERR_INPUT, where, "expected %s, found %s%s%s", scenario_keys[id].expected, value[0] ? "`" : "",
                    value[0] ? found : "nothing", value[0] ? "`" : "");
 }

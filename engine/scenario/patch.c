@@ -1,5 +1,6 @@
 #include "engine/scenario/patch.h"
 
+#include "engine/base/text.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/value.h"
 
@@ -97,7 +98,7 @@ static int emit(struct applier *a, const struct patch_line *line, enum line_ends
 static void describe(const struct patch_line *line, char *out, size_t n_bytes)
 {
     char quoted[160];
-    value_quote(line->text, line->n, quoted, sizeof quoted);
+    text_name(line->text, line->n, quoted, sizeof quoted);
     snprintf(out, n_bytes, "`%s`%s", quoted, line->has_eol ? "" : " without a newline");
 }
 

@@ -1,3 +1,4 @@
+#include "engine/base/text.h"
 #include "engine/scenario/patch.h"
 #include "engine/scenario/value.h"
 
@@ -56,7 +57,7 @@ static int __attribute__((format(printf, 2, 3))) unexpected(const struct parser 
     vsnprintf(expected, sizeof expected, format, args);
     va_end(args);
     if (line) {
-        value_quote(line->text, line->n, quoted, sizeof quoted);
+        text_name(line->text, line->n, quoted, sizeof quoted);
         snprintf(found, sizeof found, "`%s`", quoted);
     }
     snprintf(where, sizeof where, "%s:%zu", p->patch->name, line ? p->at + 1 : p->n_in);

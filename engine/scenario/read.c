@@ -1,4 +1,5 @@
 /* A scenario's file: text, lines, sections and keys (through inih), paths. */
+#include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
 
@@ -28,7 +29,7 @@ static void where_at(const struct reader *r, const char *section, const char *ke
     char name[128] = "", quoted[128];
     if (section)
         snprintf(name, sizeof name, ": %s%s%s", section, section[0] ? "." : "", key);
-    value_quote(name, strlen(name), quoted, sizeof quoted);
+    text_name(name, strlen(name), quoted, sizeof quoted);
     snprintf(out, n_bytes, "%s:%d%s", r->s->path, r->line, quoted);
 }
 
@@ -45,7 +46,7 @@ static int check_section_line(struct reader *r, const char *at, size_t n)
         behind++;
     where_at(r, NULL, NULL, where, sizeof where);
     if (behind < end && *behind != ';' && *behind != '#') {
-        value_quote(behind, (size_t)(end - behind), found, sizeof found);
+        text_name(behind, (size_t)(end - behind), found, sizeof found);
         return err_set(r->err, ERR_INPUT, where, "expected nothing behind `]`, found `%s`", found);
     }
     snprintf(section, sizeof section, "%.*s", (int)(close - at - 1), at + 1);
@@ -118,7 +119,7 @@ static int fail_syntax(const struct reader *r, const char *text, int line)
         text += strcspn(text, "\n") + 1;
     text += strspn(text, " \t");
     snprintf(where, sizeof where, "%s:%d", r->s->path, line);
-    value_quote(text, strcspn(text, "\r\n"), found, sizeof found);
+    text_name(text, strcspn(text, "\r\n"), found, sizeof found);
     return err_set(r->err, ERR_INPUT, where, "expected `key = value` or `[section]`, found `%s`", found);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/scenario/scenario.h"
 
 #include "engine/base/tensor_core.h"
+#include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
 #include "engine/trace/layout.h"
@@ -85,7 +86,7 @@ int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *er
     }
     if (!ok || n < 4) {
         char found[128];
-        value_quote(text, strlen(text), found, sizeof found);
+        text_name(text, strlen(text), found, sizeof found);
         return err_set(err, ERR_INPUT, "shape", "expected B,H,L,D or B,H,Lq,Lkv,D, each from 1 to %d, found `%s`",
                        VALUE_LENGTH_MAX, found);
     }
@@ -137,7 +138,7 @@ int scenario_set(struct scenario *s, const char *key, const char *value, struct 
     char section[32], where[128];
     const char *dot = strchr(key, '.');
     const size_t n = dot ? (size_t)(dot - key) : 0;
-    value_quote(key, strlen(key), where, sizeof where);
+    text_name(key, strlen(key), where, sizeof where);
     if (n == 0 || n >= sizeof section)
         return err_set(err, ERR_INPUT, where, "expected section.key, such as shape.heads");
     memcpy(section, key, n);

@@ -133,32 +133,6 @@ int value_places(const char *text, int **places, int *n_places)
     return 0;
 }
 
-void value_quote(const char *text, size_t n, char *out, size_t n_bytes)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        char piece[8] = {(char)c, '\0'};
-        if (c == '\r' || c == '\t')
-            snprintf(piece, sizeof piece, "\\%c", c == '\r' ? 'r' : 't');
-        else if (c < 0x20 || c == 0x7f)
-            snprintf(piece, sizeof piece, "\\x%02x", c);
-        const size_t length = strlen(piece);
-        if (used + length + 4 > n_bytes) {
-            while (used > 0 && ((unsigned char)text[i] & 0xc0) == 0x80) { /* not in the middle of a UTF-8 character */
-                i--;
-                used--;
-            }
-            memcpy(out + used, "...", 3);
-            used += 3;
-            break;
-        }
-        memcpy(out + used, piece, length);
-        used += length;
-    }
-    out[used] = '\0';
-}
-
 int value_name(const char *text, const char *const *names)
 {
     for (int i = 0; names[i]; i++) {

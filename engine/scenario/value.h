@@ -17,9 +17,6 @@ int value_bytes(const char *text, uint64_t *out);                 /* "4096", "51
    -2 where memory ran out. */
 int value_places(const char *text, int **places, int *n_places);
 
-/* text for a message: control characters escaped, cut with "..." where it does not fit. */
-void value_quote(const char *text, size_t n, char *out, size_t n_bytes);
-
 /* An enumerated value: its place in the NULL-terminated list of names, or -1. value_choice() writes it to *out. */
 int value_name(const char *text, const char *const *names);
 int value_choice(int *out, const char *const *names, const char *text);

@@ -1,6 +1,7 @@
 #include "engine/trace/trace_file.h"
 
 #include "engine/base/bounded_json.h"
+#include "engine/base/text.h"
 #include "engine/trace/trace_fields.h"
 
 #include <float.h>
@@ -354,7 +355,7 @@ int trace_metadata_read(const struct safetensors *file, const char *path, struct
         return err_set(err, ERR_INPUT, path, "is a safetensors file, but no attnscope trace");
     if (strcmp(format, TRACE_FORMAT) != 0)
         return err_set(err, ERR_ABI, path, "is a trace of format %s; this program reads format %s",
-                       printable(format, version, sizeof version), TRACE_FORMAT);
+                       text_name(format, strlen(format), version, sizeof version), TRACE_FORMAT);
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (read_entry(file, &(struct entry){path, entries[i].key, err}, t, types, entries[i].read) != 0)
             return -1;

@@ -219,9 +219,25 @@ const struct trace_event *judgement_event(const struct judgement *j, const struc
     return reports_between(t, ch, is_bad_slot, &stage, unreal);
 }
 
+static void write_unknown(struct finding *f, int above, int few)
+{
+    char *out = f->text + f->reason;
+    const size_t bytes = sizeof f->text - (size_t)f->reason;
+    if (!f->output_right)
+        snprintf(out, bytes, "no known cause");
+    else if (above >= 0)
+        snprintf(out, bytes, "O and LSE are right; it is judged by %s, which is not as declared",
+                 channel_label((enum asc_channel)above));
+    else
+        snprintf(out, bytes, "O and LSE are right, and no declaration that was tried explains it; see its probe");
+    const size_t used = strlen(out);
+    if (few)
+        snprintf(out + used, bytes - used, ", on too little to tell: a larger shape or other inputs may name one");
+}
+
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, const char *why,
-                       int few)
+                       int above, int few)
 {
     const char *label = channel_label(f->channel);
     const struct cause_evidence *e = &f->evidence;
@@ -255,13 +271,7 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
     if (f->cause == CAUSE_NONE) {
         f->reason = snprintf(f->text, sizeof f->text, "%s %s in %llu of %llu elements: ", label,
                              f->output_right ? "is not as declared" : "is wrong", bad, all);
-        snprintf(
-            f->text + f->reason, sizeof f->text - (size_t)f->reason, "%s%s",
-            !f->output_right ? "no known cause"
-            : f->channel == asc_o || f->channel == asc_lse
-                ? "it is right by the inputs, and no declaration that was tried leads to it; see the probes before it"
-                : "O and LSE are right, and no declaration that was tried explains it; see its probe",
-            few ? ", on too little to tell: a larger shape or other inputs may name one" : "");
+        write_unknown(f, above, few);
         return;
     }
     const int detailed = f->detail[0] != 0;
@@ -285,20 +295,14 @@ static int output_right(const struct summary *summary)
     return summary->stage[asc_o].global == MARK_OK && summary->stage[asc_lse].global != MARK_BAD;
 }
 
-static int stored(enum asc_channel ch)
-{
-    return !(ch >= asc_m && ch <= asc_u);
-}
-
 /* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.
-   A mistake of the mask shows in the output, on any inputs that tell keys apart. Where it does not, what looks like one
-   was declared otherwise. */
+   A mistake shows in the output. Where it does not, what looks like one was declared otherwise, or its probe is wrong.
+ */
 static int may_be(const struct summary *summary, enum cause cause)
 {
     const unsigned above = (1u << cause_channel(cause)) - 1;
     if (output_right(summary))
-        return !cause_is_masking(cause) && (cause_is_declaration(cause) || stored(cause_channel(cause)) ||
-                                            cause == CAUSE_m_guard_kept); /* of rows that nothing is made of */
+        return cause_is_declaration(cause) || cause == CAUSE_m_guard_kept; /* of rows that nothing is made of */
     return !(cause_is_declaration(cause) && summary->culprits & above);
 }
 
@@ -310,6 +314,7 @@ struct testing {
     const struct cause_evidence *evidence; /* [CAUSE_COUNT] */
     struct judge_scratch *scratch;
     const struct declared_otherwise *declared; /* [ASC_CHANNELS] */
+    int above;                                 /* the last stage so far that is wrong for no known reason; -1: none */
 };
 
 static int take_cause(const struct testing *testing, enum cause cause, struct finding *f)
@@ -337,7 +342,7 @@ static void take_declaration(const struct testing *testing, struct finding *f, s
         (f->cause != CAUSE_NONE && cause_is_declaration(f->cause) && !it->follows && !it->states))
         return;
     struct declared_otherwise measured = {0};
-    if (!it->follows && !it->states &&
+    if (!it->follows && !it->states && testing->above < 0 &&
         declaration_measured(testing->j, testing->t, f->channel, testing->scratch, &measured))
         *it = measured;
     /* LSE takes P's factor off again, whatever is declared of it. */
@@ -380,7 +385,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
         const struct trace_event *event = judgement_event(testing->j, testing->t, ch, false);
         f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
     }
-    write_text(f, testing->t, stage, declared.why, few);
+    write_text(f, testing->t, stage, declared.why, testing->above, few);
     return 0;
 }
 
@@ -439,14 +444,18 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS])
 {
     struct declared_otherwise declared[ASC_CHANNELS] = {0};
-    const struct testing testing = {j, t, summary, plan, evidence, scratch, declared};
+    struct testing testing = {j, t, summary, plan, evidence, scratch, declared, -1};
     int n = 0;
     if (output_right(summary) && declarations_try(j, t, summary, scratch, declared) != 0)
         return -1;
     if (summary->unvisited)
         tiles_left_out(j, t, summary, &findings[n++]);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (summary->culprits & 1u << ch && find_channel(&testing, ch, &findings[n++]) != 0)
-            return -1;
+        if (summary->culprits & 1u << ch) {
+            if (find_channel(&testing, ch, &findings[n]) != 0)
+                return -1;
+            if (!finding_word(&findings[n++], t)[0] && testing.above < 0)
+                testing.above = ch;
+        }
     return n;
 }

@@ -313,7 +313,9 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
         if (out[ch].fields[0])
             snprintf(out[ch].why, sizeof out[ch].why, "%s is right under another declaration",
                      channel_label((enum asc_channel)ch));
-        last = out[ch].fields[0] ? out[ch].fields : last;
+        else
+            break; /* what is judged by it tells nothing */
+        last = out[ch].fields;
     }
     return failed;
 }

@@ -126,7 +126,7 @@ static const struct {
     {TEN, HEAD "@@ -1,3 +1,3 @@\n 8\n 9\n-ten\n+X\n", "6: hunk 1 of 1: expected `ten`, found `10` in line 10"},
     {"", HEAD "@@ -1 +1 @@\n-a\n+b\n", "4: hunk 1 of 1: expected `a`, found the end of the text"},
     {"a\n", HEAD "@@ -1 +1 @@\n-a \n+b\n", "4: hunk 1 of 1: expected `a `, found `a` in line 1"},
-    {"a\tb\r\n", HEAD "@@ -1,2 +0,0 @@\n-a b\r\n-c\n", "4: hunk 1 of 1: expected `a b\\r`, found `a\\tb\\r` in line 1"},
+    {"a\tb\r\n", HEAD "@@ -1,2 +0,0 @@\n-a b\r\n-c\n", "4: hunk 1 of 1: expected `a b^M`, found `a^Ib^M` in line 1"},
     {TEN, HEAD "@@ -5 +5 @@\n-5\n+V\n@@ -2 +2 @@\n-2\n+II\n", "7: hunk 2 of 2: expected `2`, found `6` in line 6"},
     {TEN, HEAD "@@ -5 +5 @@\n-5\n+V\n@@ -5 +5 @@\n-5\n+V\n", "7: hunk 2 of 2: expected `5`, found `6` in line 6"},
     {"a\n", HEAD "@@ -7,0 +8 @@\n+b\n", "3: hunk 1 of 1: expected a text of at least 7 lines, found 1"},

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
 #include "tests/unit/temporary.h"
@@ -510,11 +511,11 @@ static void test_quote(void **state)
 {
     (void)state;
     char out[16];
-    value_quote("a\tb\r\x1b", 5, out, sizeof out);
-    assert_string_equal(out, "a\\tb\\r\\x1b");
-    value_quote("0123456789abcdef", 16, out, sizeof out);
+    text_name("a\tb\r\x1b", 5, out, sizeof out);
+    assert_string_equal(out, "a^Ib^M^[");
+    text_name("0123456789abcdef", 16, out, sizeof out);
     assert_string_equal(out, "0123456789ab...");
-    value_quote("0123456789a\xc3\xa4xyz", 16, out, sizeof out); /* never half of a character */
+    text_name("0123456789a\xc3\xa4xyz", 16, out, sizeof out); /* never half of a character */
     assert_string_equal(out, "0123456789a...");
 }
 
