@@ -54,6 +54,7 @@ struct comparison_of_ways {
     const struct fingerprint_stage *stage;
     double value[PRODUCT_WAYS][BLOCK];
     int told[PRODUCT_WAYS], differs[PRODUCT_WAYS];
+    bool finite;
 };
 
 /* An element tells way w from the others where it is not simply the exact value rounded, or where another tensor core
@@ -61,7 +62,8 @@ struct comparison_of_ways {
 static void compare_element(struct comparison_of_ways *x, int at, double got, double exact)
 {
     const struct fingerprint_stage *stage = x->stage;
-    for (int w = 0; w < stage->n; w++) {
+    x->finite |= isfinite(got) && isfinite(exact);
+    for (int w = 0; w < stage->n && isfinite(exact); w++) {
         const double value = x->value[w][at];
         int tells = value != exact;
         for (int other = 0; other < stage->n && !tells; other++)
@@ -104,6 +106,7 @@ static void add_block(struct fingerprint_stage *f, const struct oracle_case *c, 
         if (is_product(c, s, ch, row, col))
             compare_element(&x, i, stage->got[at], as_captured(t, (float)stage->want[LOCAL][at]));
     }
+    f->finite += x.finite;
     for (int w = 0; w < f->n; w++) {
         if (x.told[w] < FINGERPRINT_SIDE)
             continue;

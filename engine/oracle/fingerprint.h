@@ -11,6 +11,7 @@ enum { FINGERPRINT_BLOCKS = 16, FINGERPRINT_SIDE = 16 };
 struct fingerprint_stage {
     int n;      /* ways that are open */
     int blocks; /* whose operands were captured */
+    int finite; /* of these, with any sum that is and should be a number: no other tells anything */
     struct product_way way[PRODUCT_WAYS];
     int told[PRODUCT_WAYS];  /* blocks that tell this way from rounding the exact sum, or from another tensor core */
     int equal[PRODUCT_WAYS]; /* of these, how many it equals in every element */
