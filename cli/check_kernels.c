@@ -356,9 +356,12 @@ static void write_outcome(const struct options *o, const char *path, const struc
     char command[1100];
     text_inline(text_out(), "  %s %-46s", marks[x->result], x->c->name);
     if (x->repeated.runs) {
-        fprintf(text_out(), " max error %-9.3g of bound %.3g", x->repeated.error.largest,
-                x->repeated.error.largest_ratio);
-        if (!isnan(x->repeated.error.unquantised.rms))
+        if (isinf(x->repeated.error.largest)) /* beyond any number: a NaN, or what was not written */
+            fputs(" O holds what is not a number", text_out());
+        else
+            fprintf(text_out(), " max error %-9.3g of bound %.3g", x->repeated.error.largest,
+                    x->repeated.error.largest_ratio);
+        if (isfinite(x->repeated.error.unquantised.rms))
             fprintf(text_out(), ", unquantised %.3g", x->repeated.error.unquantised.largest);
     }
     if (x->why[0])

@@ -4,7 +4,9 @@
 
 void report_write_unquantised(const struct unquantised_error *error, FILE *out)
 {
-    if (!isnan(error->rms))
+    if (isinf(error->largest))
+        fputs("O against unquantised inputs: not measured, O holds what is not a number\n", out);
+    else if (!isnan(error->rms))
         fprintf(out, "O against unquantised inputs: max %.3g, rms %.3g\n", error->largest, error->rms);
 }
 

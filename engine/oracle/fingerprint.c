@@ -8,6 +8,8 @@
 #include "engine/oracle/tile.h"
 #include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
+#include <math.h>
+#include <stdbool.h>
 
 enum { BLOCK = FINGERPRINT_SIDE * FINGERPRINT_SIDE };
 

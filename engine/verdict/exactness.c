@@ -19,6 +19,8 @@ static const char *why_bounds(const struct fingerprint_stage *f)
         return "what follows the product is not declared to the bit";
     if (f->blocks == 0)
         return "what it stands on is not recorded as the tensor core took it";
+    if (f->finite == 0)
+        return "no sum of the sample is a number";
     if (told < 2)
         return "these sums are the same in any order";
     return "no tensor-core model fits";
