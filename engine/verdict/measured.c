@@ -248,8 +248,8 @@ static bool is_tried(const struct trace *t, int convention, int value)
     case CONVENTION_OF_p_rounded:
     case CONVENTION_OF_l_from:
     case CONVENTION_OF_kv_head_map:
-    case CONVENTION_OF_quantised:
-    case CONVENTION_OF_quantised_by:
+    case CONVENTION_OF_quantized:
+    case CONVENTION_OF_quantized_by:
     case CONVENTION_OF_qk_descale:
     case CONVENTION_OF_v_descale:
     case CONVENTION_OF_no_lse:
