@@ -35,13 +35,11 @@ double bias_at(const struct oracle_case *c, int r, int key, double *size)
     return sum;
 }
 
-void bias_tile(const struct oracle_case *c, struct judge_scratch *s)
+void bias_tile(const struct oracle_case *c, int kv, int cols, double *bias, double *size)
 {
-    if (!bias_terms(c))
-        return;
     for (int r = 0; r < c->in_q.rows; r++)
-        for (int col = 0; col < s->kv_cols; col++) {
-            const size_t i = (size_t)r * (size_t)s->kv_cols + (size_t)col;
-            s->bias[i] = bias_at(c, r, s->kv * c->bc + col, &s->bias_size[i]);
+        for (int col = 0; col < cols; col++) {
+            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
+            bias[i] = bias_at(c, r, kv * c->bc + col, &size[i]);
         }
 }

@@ -2,7 +2,7 @@
 #ifndef ORACLE_BIAS_H
 #define ORACLE_BIAS_H
 
-#include "engine/oracle/scratch.h"
+#include "engine/oracle/oracle.h"
 
 /* How many of the two the case has. 0: scores have no bias. */
 int bias_terms(const struct oracle_case *c);
@@ -11,7 +11,7 @@ int bias_terms(const struct oracle_case *c);
  */
 double bias_at(const struct oracle_case *c, int r, int key, double *size);
 
-/* That of the tile at hand into s->bias and s->bias_size. Nothing to do without a bias. */
-void bias_tile(const struct oracle_case *c, struct judge_scratch *s);
+/* That of all rows and the `cols` keys of tile kv, [rows][cols]. The case has one. */
+void bias_tile(const struct oracle_case *c, int kv, int cols, double *bias, double *size);
 
 #endif

@@ -150,7 +150,7 @@ static void put_tensor_core(struct walk *w, enum asc_channel ch)
     if (n == 0 || product_take(w->c, w->work, ch, &product) != 0)
         return;
     way = fits ? f->way[__builtin_ctz(fits)] : ways[0];
-    void *sums = w->work->product_sums, *out = w->work->product_out;
+    void *sums = w->work->core.sums, *out = w->work->core.out;
     product_sum(w->s, &product, &way, sums);
     product_finish(w->s, &way, sums, out);
     snprintf(name, sizeof name, "%s gives", tensor_core_name(way.model));
@@ -163,7 +163,7 @@ static void derive_operand(struct walk *w, enum asc_channel ch)
 {
     const struct stage *stage = &w->s->stage[ch];
     const struct oracle_case *c = w->c;
-    const int first = ch == asc_q ? 0 : w->s->kv * c->bc, row = ch == asc_q ? 0 : w->out->row;
+    const int first = ch == asc_q ? 0 : w->s->at.kv * c->bc, row = ch == asc_q ? 0 : w->out->row;
     const struct matrix *in = codes_input(c, ch);
     const double input =
         dtype_load(in->dtype, in->data, (size_t)((int64_t)(first + row) * in->row_stride + w->out->col));
@@ -187,17 +187,17 @@ static void derive_s(struct walk *w)
     if (begin_terms(w, n, "d", "q", "k") != 0)
         return;
     for (int d = 0; d < n; d++)
-        put_term(w->out, d, (double[]){s->stage[asc_q].value[d], s->stage[asc_k].value[key + (size_t)d]},
-                 (double[]){s->in_q[d] * fold, s->in_k[key + (size_t)d]});
+        put_term(w->out, d, (double[]){s->at.of[asc_q].value[d], s->at.of[asc_k].value[key + (size_t)d]},
+                 (double[]){s->input[asc_q].value[d] * fold, s->input[asc_k].value[key + (size_t)d]});
     const struct sums sum = add_terms(w->out);
     put_step(w, "sum of q·k", "in float64", sum.got, sum.want);
     put_step(w, "factor", "", factor, factor);
-    if (s->scales_s)
-        put_step(w, "scales of the codes", "", s->by_q[0] * s->by_k[col], s->by_q[0] * s->by_k[col]);
+    if (s->at.scales_s)
+        put_step(w, "scales of the codes", "", s->at.by_q[0] * s->at.by_k[col], s->at.by_q[0] * s->at.by_k[col]);
     if (c->softcap > 0 && !values_capped_later(c))
         put_step(w, "soft cap", "cap tanh(x / cap)", c->softcap, c->softcap);
     if (bias_terms(c) && !values_biased_later(c))
-        put_step(w, "bias", "", s->bias[col] / values_natural_s(c), s->bias[col] / values_natural_s(c));
+        put_step(w, "bias", "", s->at.bias[col] / values_natural_s(c), s->at.bias[col] / values_natural_s(c));
     put_tensor_core(w, asc_s);
     sort_terms(w->out, by_size);
 }
@@ -206,16 +206,16 @@ static void derive_s(struct walk *w)
 static void derive_m(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
-    const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s);
-    const double by = s->use_s_direct ? 1 : s->use_s_natural / natural, true_by = s->true_s_natural / natural;
+    const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s->at.split);
+    const double by = s->at.s_direct ? 1 : s->at.s_natural / natural, true_by = s->truth.s_natural / natural;
     double top = -INFINITY;
     double true_top = -INFINITY;
     char where[64] = "";
-    if (begin_terms(w, s->kv_cols, "c", "s", NULL) != 0)
+    if (begin_terms(w, s->at.cols, "c", "s", NULL) != 0)
         return;
-    for (int i = 0; i < s->kv_cols; i++) {
-        const double got = s->use_s[i] == -INFINITY ? -INFINITY : s->use_s[i] * by;
-        const double want = s->true_s[i] == -INFINITY ? -INFINITY : s->true_s[i] * true_by;
+    for (int i = 0; i < s->at.cols; i++) {
+        const double got = s->at.s.value[i] == -INFINITY ? -INFINITY : s->at.s.value[i] * by;
+        const double want = s->truth.s[i] == -INFINITY ? -INFINITY : s->truth.s[i] * true_by;
         true_top = fmax(true_top, want);
         if (got > top)
             snprintf(where, sizeof where, "c%d", i);
@@ -223,8 +223,8 @@ static void derive_m(struct walk *w)
         if (got != -INFINITY || want != -INFINITY)
             put_term(w->out, i, (double[]){got, 0}, (double[]){want, 0});
     }
-    put_step(w, "m before", "", s->m_prev[0], fmax(s->max_prev[0] / natural, start));
-    if (s->tiles_seen > 0)
+    put_step(w, "m before", "", s->at.m_prev.value[0], fmax(s->truth.max_prev[0] / natural, start));
+    if (s->at.tiles_seen > 0)
         is_of_channel(w, is_recorded(w, asc_m));
     put_step(w, "largest score", where, top, true_top);
     sort_terms(w->out, by_score);
@@ -233,19 +233,19 @@ static void derive_m(struct walk *w)
 static void derive_alpha(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
-    const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s);
+    const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s->at.split);
     const int running = w->c->conventions.m_policy == ASC_M_RUNNING;
-    const double from = running ? fmax(s->max_prev[0] / natural, start) : s->frame_prev[0] / natural;
-    const double to = running ? fmax(s->max[0] / natural, start) : s->frame[0] / natural;
-    const double m = s->stage[asc_m].value[0];
+    const double from = running ? fmax(s->truth.max_prev[0] / natural, start) : s->truth.frame_prev[0] / natural;
+    const double to = running ? fmax(s->truth.max[0] / natural, start) : s->truth.frame[0] / natural;
+    const double m = s->at.of[asc_m].value[0];
     double declared;
-    put_step(w, "m before", "", s->m_prev[0], from);
+    put_step(w, "m before", "", s->at.m_prev.value[0], from);
     put_step(w, "m", "", m, to);
     is_of_channel(w, is_recorded(w, asc_m));
-    if (local_alpha_declared(w->c, s, s->m_prev[0], &declared))
+    if (local_alpha_declared(w->c, &s->at, s->at.m_prev.value[0], &declared))
         put_step(w, "alpha_first", "declared: there is nothing to rescale yet", declared, declared);
     else
-        put_step(w, "m before - m", "in natural units", (s->m_prev[0] - m) * natural, (from - to) * natural);
+        put_step(w, "m before - m", "in natural units", (s->at.m_prev.value[0] - m) * natural, (from - to) * natural);
 }
 
 static void derive_p(struct walk *w)
@@ -253,9 +253,9 @@ static void derive_p(struct walk *w)
     const struct judge_scratch *s = w->s;
     const double natural = values_natural_m(w->c), factor = truth_offset(w->c);
     const int is_tile = w->c->conventions.p_max == ASC_P_MAX_TILE;
-    const double *loose, m = local_p_frame(w->c, s, &loose)[0] * natural;
-    const double frame = is_tile ? s->max[0] + log(s->p_unit[0] * factor) : s->frame[0];
-    const double got = s->use_s[w->at] * s->use_s_natural, want = s->true_s[w->at] * s->true_s_natural;
+    const double m = local_p_frame(w->c, &s->at).value[0] * natural;
+    const double frame = is_tile ? s->truth.max[0] + log(s->truth.p_unit[0] * factor) : s->truth.frame[0];
+    const double got = s->at.s.value[w->at] * s->at.s_natural, want = s->truth.s[w->at] * s->truth.s_natural;
     put_step(w, "s", "in natural units", got, want);
     is_of_channel(w, is_recorded(w, asc_s));
     put_step(w, is_tile ? "t" : "m",
@@ -270,26 +270,26 @@ static void derive_p(struct walk *w)
 /* What l and U before this tile are multiplied by to stand on this tile's m. */
 static double true_alpha(const struct judge_scratch *s)
 {
-    return s->max_prev[0] == -INFINITY ? 0 : exp(s->frame_prev[0] - s->frame[0]);
+    return s->truth.max_prev[0] == -INFINITY ? 0 : exp(s->truth.frame_prev[0] - s->truth.frame[0]);
 }
 
 static void put_carried(struct walk *w, const char *name, enum asc_channel ch, double got, double want)
 {
     const struct judge_scratch *s = w->s;
-    const double alpha = s->stage[asc_alpha].value[0], wanted = true_alpha(s);
+    const double alpha = s->at.of[asc_alpha].value[0], wanted = true_alpha(s);
     char before[32], product[32];
     snprintf(before, sizeof before, "%s before", name);
     snprintf(product, sizeof product, "α·%s before", name);
     put_step(w, before, "", got, want);
-    if (s->tiles_seen > 0)
+    if (s->at.tiles_seen > 0)
         is_of_channel(w, is_recorded(w, ch));
     if (ch == asc_u && w->c->conventions.u_phase == ASC_U_RESCALED)
         return; /* it has been rescaled */
     put_step(w, "α", "", alpha, wanted);
     is_of_channel(w, is_recorded(w, asc_alpha));
     if (ch == asc_u && w->c->conventions.u_norm == ASC_U_NORM_TILE) {
-        put_step(w, "l before", "", s->l_prev[0], w->l_before);
-        put_step(w, "α·l before·u before", "", alpha * s->l_prev[0] * got, wanted * w->l_before * want);
+        put_step(w, "l before", "", s->at.l_prev.value[0], w->l_before);
+        put_step(w, "α·l before·u before", "", alpha * s->at.l_prev.value[0] * got, wanted * w->l_before * want);
         return;
     }
     put_step(w, product, "", alpha * got, wanted * want);
@@ -299,18 +299,18 @@ static void put_carried(struct walk *w, const char *name, enum asc_channel ch, d
 static void put_beta(struct walk *w, double got, double want)
 {
     const struct judge_scratch *s = w->s;
-    const double true_beta = exp(s->max[0] + log(s->p_unit[0] * truth_offset(w->c)) - s->frame[0]);
+    const double true_beta = exp(s->truth.max[0] + log(s->truth.p_unit[0] * truth_offset(w->c)) - s->truth.frame[0]);
     if (w->c->conventions.p_max != ASC_P_MAX_TILE)
         return;
-    put_step(w, "exp(t - m)", "t: this tile's largest score", s->beta[0], true_beta);
-    put_step(w, "times the sum", "", s->beta[0] * got, true_beta * want);
+    put_step(w, "exp(t - m)", "t: this tile's largest score", s->at.beta.value[0], true_beta);
+    put_step(w, "times the sum", "", s->at.beta.value[0] * got, true_beta * want);
 }
 
 static void note_padding(struct walk *w)
 {
     int n = 0;
-    for (int i = 0; i < w->s->pad_cols; i++)
-        n += w->s->pad[i] != -INFINITY;
+    for (int i = 0; i < w->s->at.pad_cols; i++)
+        n += w->s->at.pad[i] != -INFINITY;
     if (n)
         snprintf(w->out->note, sizeof w->out->note, "%d padding keys take part as well", n);
 }
@@ -320,13 +320,13 @@ static void derive_l(struct walk *w)
     const struct judge_scratch *s = w->s;
     const int lanes = w->c->conventions.l_lanes;
     w->at = 0; /* lanes are judged by what they add up to */
-    put_carried(w, "l", asc_l, s->l_prev[0], w->l_before);
+    put_carried(w, "l", asc_l, s->at.l_prev.value[0], w->l_before);
     if (lanes > 1)
         snprintf(w->out->note, sizeof w->out->note, "l is what %d partial sums add up to", lanes);
-    if (begin_terms(w, s->kv_cols, "c", "p", NULL) != 0)
+    if (begin_terms(w, s->at.cols, "c", "p", NULL) != 0)
         return;
-    for (int i = 0; i < s->kv_cols; i++)
-        put_term(w->out, i, (double[]){s->l_p[i], 0}, (double[]){s->stage[asc_p].want[GLOBAL][i], 0});
+    for (int i = 0; i < s->at.cols; i++)
+        put_term(w->out, i, (double[]){s->at.l_p.value[i], 0}, (double[]){s->stage[asc_p].want[GLOBAL][i], 0});
     const struct sums sum = add_terms(w->out);
     put_step(w, "sum of p", "in float64", sum.got, sum.want);
     is_of_channel(w, is_recorded(w, asc_p));
@@ -340,21 +340,21 @@ static void derive_u(struct walk *w)
     const struct judge_scratch *s = w->s;
     const int rescaled = w->c->conventions.u_phase == ASC_U_RESCALED;
     const double carried = rescaled ? true_alpha(s) * w->u_before[w->at] : w->u_before[w->at];
-    put_carried(w, "u", asc_u, s->u_prev[w->at], carried);
-    if (begin_terms(w, s->kv_cols, "c", "p", "v") != 0)
+    put_carried(w, "u", asc_u, s->at.u_prev.value[w->at], carried);
+    if (begin_terms(w, s->at.cols, "c", "p", "v") != 0)
         return;
-    for (int i = 0; i < s->kv_cols; i++) {
+    for (int i = 0; i < s->at.cols; i++) {
         const size_t at = (size_t)i * (size_t)w->c->head_dim + (size_t)w->at;
-        put_term(w->out, i, (double[]){s->pv_p[i], s->stage[asc_v].value[at]},
-                 (double[]){s->stage[asc_p].want[GLOBAL][i], s->in_v[at]});
+        put_term(w->out, i, (double[]){s->at.pv_p.value[i], s->at.of[asc_v].value[at]},
+                 (double[]){s->stage[asc_p].want[GLOBAL][i], s->input[asc_v].value[at]});
     }
     const struct sums sum = add_terms(w->out);
     put_step(w, "sum of p·v", "in float64", sum.got, sum.want);
-    if (s->times_v != 1)
-        put_step(w, "scale of V's codes", "", s->times_v, s->times_v);
-    put_beta(w, sum.got * s->times_v, sum.want * s->times_v);
+    if (s->at.times_v != 1)
+        put_step(w, "scale of V's codes", "", s->at.times_v, s->at.times_v);
+    put_beta(w, sum.got * s->at.times_v, sum.want * s->at.times_v);
     if (w->c->conventions.u_norm == ASC_U_NORM_TILE) {
-        put_step(w, "l", "U is divided by it after every tile", s->stage[asc_l].value[0], w->l_now);
+        put_step(w, "l", "U is divided by it after every tile", s->at.of[asc_l].value[0], w->l_now);
         is_of_channel(w, is_recorded(w, asc_l));
     }
     put_tensor_core(w, asc_u);
@@ -368,14 +368,14 @@ static void derive_end(struct walk *w, enum asc_channel ch)
     const struct judge_scratch *s = w->s;
     const char *state = c->kv_splits > 1 ? "the splits merged" : "after the last tile";
     const double natural = values_natural_m(c);
-    const double shift = (isfinite(s->max[0]) ? exp(s->max[0] - s->frame[0]) : 1) * truth_offset(c);
-    const double l = s->l_prev[0], true_l = s->sum[0] * shift, times = codes_o_times(c);
+    const double shift = (isfinite(s->truth.max[0]) ? exp(s->truth.max[0] - s->truth.frame[0]) : 1) * truth_offset(c);
+    const double l = s->at.l_prev.value[0], true_l = s->truth.sum[0] * shift, times = codes_o_times(c);
     const int divided = merge_leaves_normalized(c);
     if (ch == asc_o) {
-        put_step(w, "u", state, s->u_prev[w->at], s->out[w->at] * (divided ? shift / true_l : shift));
+        put_step(w, "u", state, s->at.u_prev.value[w->at], s->truth.out[w->at] * (divided ? shift / true_l : shift));
         is_of_channel(w, c->captured[asc_u].data != NULL);
     } else {
-        put_step(w, "m", state, s->m_prev[0], s->frame[0] / natural);
+        put_step(w, "m", state, s->at.m_prev.value[0], s->truth.frame[0] / natural);
         is_of_channel(w, c->captured[asc_m].data != NULL);
     }
     if (!divided || ch == asc_lse) {
@@ -405,29 +405,29 @@ static void keep_truth(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
     const size_t bytes = (size_t)w->c->head_dim * sizeof(double);
-    const double shift = s->shift[0] * truth_offset(w->c);
-    if (w->split != s->split) {
-        w->l_now = local_l_begin(w->c, s) * bound_p_factor(w->c);
+    const double shift = s->truth.shift[0] * truth_offset(w->c);
+    if (w->split != s->at.split) {
+        w->l_now = local_l_begin(w->c, s->at.split) * bound_p_factor(w->c);
         memset(w->u_now, 0, bytes);
     }
-    w->split = s->split;
-    w->newest = s->kv;
+    w->split = s->at.split;
+    w->newest = s->at.kv;
     w->l_before = w->l_now;
     memcpy(w->u_before, w->u_now, bytes);
-    w->l_now = s->sum[0] * shift;
+    w->l_now = s->truth.sum[0] * shift;
     for (int d = 0; d < w->c->head_dim; d++)
-        w->u_now[d] = s->out[d] * (w->c->conventions.u_norm != ASC_U_NORM_TILE ? shift
-                                   : s->sum[0] > 0                             ? 1 / s->sum[0]
-                                                                               : 0);
+        w->u_now[d] = s->truth.out[d] * (w->c->conventions.u_norm != ASC_U_NORM_TILE ? shift
+                                         : s->truth.sum[0] > 0                       ? 1 / s->truth.sum[0]
+                                                                                     : 0);
 }
 
 /* U of the element's tile, recorded once a later tile has rescaled it. */
 static void look_late(struct walk *w)
 {
-    if (w->s->kv != w->kv || w->out->channel != asc_u)
+    if (w->s->at.kv != w->kv || w->out->channel != asc_u)
         return;
     if (w->newest != w->kv)
-        put_step(w, "α of the next tile", "U is recorded after it", w->s->stage[asc_alpha].value[0], true_alpha(w->s));
+        put_step(w, "α of the next tile", "U is recorded after it", w->s->at.of[asc_alpha].value[0], true_alpha(w->s));
     put_result(w, asc_u);
 }
 

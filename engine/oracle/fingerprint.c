@@ -25,7 +25,7 @@ static int is_product(const struct oracle_case *c, const struct judge_scratch *s
     const struct stage *stage = &s->stage[ch];
     if (!isfinite(stage->want[LOCAL][(size_t)row * (size_t)stage->cols + (size_t)col]))
         return 0;
-    return ch != asc_s || values_mask_later(c) || (col >= s->hidden[row] && col < s->visible[row]);
+    return ch != asc_s || values_mask_later(c) || (col >= s->at.hidden[row] && col < s->at.visible[row]);
 }
 
 struct block {
@@ -79,7 +79,7 @@ static void compare_element(struct comparison_of_ways *x, int at, double got, do
 static const float *way_values(struct judge_scratch *s, const struct product *product,
                                const struct fingerprint_stage *f, int w, int last)
 {
-    void *sums = s->product_sums, *out = s->product_out;
+    void *sums = s->core.sums, *out = s->core.out;
     if (last < 0 || !product_shares(&f->way[last], &f->way[w]))
         product_sum(s, product, &f->way[w], sums);
     product_finish(s, &f->way[w], sums, out);
@@ -234,7 +234,7 @@ static struct equality compare_block(const struct oracle_case *c, const struct j
     for (int row = b->row; row < b->row + b->rows; row++) {
         for (int col = b->col; col < b->col + b->cols; col++) {
             const size_t i = (size_t)row * (size_t)stage->cols + (size_t)col;
-            const double model = s->product_model[i], got = stage->got[i], want = stage->want[LOCAL][i];
+            const double model = s->core.model[i], got = stage->got[i], want = stage->want[LOCAL][i];
             if (isnan(model))
                 continue;
             if (got == model) {
@@ -265,9 +265,9 @@ static void expect_bits(struct judge_scratch *s, enum asc_channel ch, const stru
     for (int row = b->row; row < b->row + b->rows; row++) {
         for (int col = b->col; col < b->col + b->cols; col++) {
             const size_t i = (size_t)row * (size_t)stage->cols + (size_t)col;
-            if (isnan(s->product_model[i]))
+            if (isnan(s->core.model[i]))
                 continue;
-            stage->want[LOCAL][i] = s->product_model[i];
+            stage->want[LOCAL][i] = s->core.model[i];
             stage->bound[LOCAL][i] = 0;
         }
     }
@@ -321,10 +321,10 @@ int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enu
         for (int i = 0; i < stage->rows * stage->cols; i++) {
             const double value = as_captured(t, out[i]);
             if (model < 0)
-                s->product_model[i] =
+                s->core.model[i] =
                     is_product(c, s, ch, i / stage->cols, i % stage->cols) && isfinite(value) ? value : NAN;
-            else if (!isnan(s->product_model[i]) && value == stage->got[i])
-                s->product_model[i] = value;
+            else if (!isnan(s->core.model[i]) && value == stage->got[i])
+                s->core.model[i] = value;
         }
         if (model < 0)
             model = (int)f->way[w].model;

@@ -25,7 +25,7 @@ struct job {
 
 static struct tile_verdicts *verdicts_of(const struct job *job, enum asc_channel ch)
 {
-    return &job->out[(channel_per_kv(ch) ? job->s->kv : 0) * ASC_CHANNELS + (int)ch];
+    return &job->out[(channel_per_kv(ch) ? job->s->at.kv : 0) * ASC_CHANNELS + (int)ch];
 }
 
 static struct tile_detail *wanted_detail(const struct job *job, enum asc_channel ch)
@@ -33,10 +33,10 @@ static struct tile_detail *wanted_detail(const struct job *job, enum asc_channel
     struct tile_detail *d = job->detail;
     if (d && d->each) {
         d->channel = (int)ch;
-        d->kv = channel_per_kv(ch) ? job->s->kv : 0;
+        d->kv = channel_per_kv(ch) ? job->s->at.kv : 0;
         return d;
     }
-    return d && d->channel == (int)ch && (!channel_per_kv(ch) || d->kv == job->s->kv) ? d : NULL;
+    return d && d->channel == (int)ch && (!channel_per_kv(ch) || d->kv == job->s->at.kv) ? d : NULL;
 }
 
 static void fill(double *to, const double *from, int n)
@@ -173,18 +173,18 @@ static void judge_late_u(const struct job *job)
 {
     struct judge_scratch *s = job->s;
     const struct stage u = s->stage[asc_u];
-    const int kv = s->kv, masked = s->masked;
+    const int kv = s->at.kv, masked = s->masked;
     if (s->late_kv < 0)
         return;
     s->stage[asc_u] = s->late;
-    s->kv = s->late_kv;
+    s->at.kv = s->late_kv;
     s->masked = s->late_masked;
     if (s->late.recorded)
         judge_recorded(job, asc_u, 0, 1);
     else if (is_recorded(job, asc_u))
         judge_absent(job, asc_u, 1, 0);
     s->stage[asc_u] = u;
-    s->kv = kv;
+    s->at.kv = kv;
     s->masked = masked;
     s->late_kv = -1;
 }
@@ -235,7 +235,7 @@ static void judge_visited(const struct job *job, int kv)
             continue;
         uint32_t unequal = 0;
         const int model = !left && (ch == asc_s || ch == asc_u) ? fingerprint_expect(job->c, s, ch, &unequal) : -1;
-        if (ch == asc_alpha && !left && local_alpha_none(job->c, s) && scratch_captured(s, job->c, ch)->data)
+        if (ch == asc_alpha && !left && local_alpha_none(job->c, &s->at) && scratch_captured(s, job->c, ch)->data)
             judge_denied(job, ch);
         else if (s->stage[ch].recorded)
             judge_recorded(job, ch, ch == asc_s && s->exact_q && s->exact_k && model < 0, 1);
@@ -245,7 +245,7 @@ static void judge_visited(const struct job *job, int kv)
         verdicts_of(job, ch)->local.unequal = unequal;
     }
     if (s->stage[asc_s].recorded && s->pad_captured)
-        element_judge_padding(&job->c->s_padding[kv], s->kv_cols, padding_value(job->c),
+        element_judge_padding(&job->c->s_padding[kv], s->at.cols, padding_value(job->c),
                               &verdicts_of(job, asc_s)->local);
     if (left)
         return;
@@ -299,8 +299,8 @@ static int end_follows_from_inputs(const struct job *job)
 static void judge_end(const struct job *job)
 {
     const int from_inputs = end_follows_from_inputs(job);
-    local_o(job->c, job->s);
-    local_lse(job->c, job->s);
+    local_o(job->c, &job->s->at, scratch_local(job->s, asc_o));
+    local_lse(job->c, &job->s->at, scratch_local(job->s, asc_lse));
     truth_end(job->c, job->s);
     const enum asc_channel ends[] = {asc_o, asc_lse};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {

@@ -72,11 +72,11 @@ VECTOR_UNITS static void widen(const struct magnitude_row *row, int n, double fa
         c[i] = (sums[i] + lost) * grown;
 }
 
-static void sum(const struct judge_scratch *s, const struct shape *shape, const double *a, const double *b,
+static void sum(const struct room *room, const struct shape *shape, const double *a, const double *b,
                 const struct magnitude_sums *to)
 {
     const int n = shape->n, m = shape->m, k = shape->k;
-    void *room_a = s->magnitude_a, *room_b = s->magnitude_b, *room_c = to->sums;
+    void *room_a = room->a, *room_b = room->b, *room_c = to->sums;
     float *narrow_a = room_a, *narrow_b = room_b, *sums = room_c;
     const double unit = narrow(b, m * k, narrow_b);
     for (int r = 0; r < n; r++)
@@ -84,31 +84,31 @@ static void sum(const struct judge_scratch *s, const struct shape *shape, const 
     matrix_multiply_f32(n, m, k, narrow_a, narrow_b, shape->transposed, sums);
 }
 
-void magnitude_sum(const struct judge_scratch *s, int n, int m, int k, const double *a, const double *b,
+void magnitude_sum(const struct room *room, int n, int m, int k, const double *a, const double *b,
                    const struct magnitude_sums *to)
 {
-    sum(s, &(struct shape){n, m, k, .transposed = 0}, a, b, to);
+    sum(room, &(struct shape){n, m, k, .transposed = 0}, a, b, to);
 }
 
-static void multiply(const struct judge_scratch *s, const struct shape *shape, double factor, const double *a,
+static void multiply(const struct room *room, const struct shape *shape, double factor, const double *a,
                      const double *b, double *c)
 {
-    const struct magnitude_sums sums = {s->magnitude_c, s->magnitude_unit};
-    sum(s, shape, a, b, &sums);
+    const struct magnitude_sums sums = {room->c, room->unit};
+    sum(room, shape, a, b, &sums);
     for (int r = 0; r < shape->n; r++) {
         const struct magnitude_row row = magnitude_row(&sums, r, shape->m, shape->k);
         widen(&row, shape->m, factor, c + (size_t)r * (size_t)shape->m, shape->add);
     }
 }
 
-void magnitude_multiply_transposed(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,
+void magnitude_multiply_transposed(const struct room *room, int n, int m, int k, double factor, const double *a,
                                    const double *b, double *c)
 {
-    multiply(s, &(struct shape){n, m, k, .transposed = 1}, factor, a, b, c);
+    multiply(room, &(struct shape){n, m, k, .transposed = 1}, factor, a, b, c);
 }
 
-void magnitude_multiply(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,
-                        const double *b, double *c, int add)
+void magnitude_multiply(const struct room *room, int n, int m, int k, double factor, const double *a, const double *b,
+                        double *c, int add)
 {
-    multiply(s, &(struct shape){n, m, k, .add = add}, factor, a, b, c);
+    multiply(room, &(struct shape){n, m, k, .add = add}, factor, a, b, c);
 }

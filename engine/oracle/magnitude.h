@@ -8,17 +8,17 @@
 
 /* C = factor |A| |B'|, or factor |A| |B|: A [n][k], B [m][k] or [k][m], C [n][m], all packed; add: C += it.
    n rows of a q tile; m and k no more than Bc or head_dim. */
-void magnitude_multiply_transposed(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,
+void magnitude_multiply_transposed(const struct room *room, int n, int m, int k, double factor, const double *a,
                                    const double *b, double *c);
-void magnitude_multiply(const struct judge_scratch *s, int n, int m, int k, double factor, const double *a,
-                        const double *b, double *c, int add);
+void magnitude_multiply(const struct room *room, int n, int m, int k, double factor, const double *a, const double *b,
+                        double *c, int add);
 
 /* The same sums for whoever takes them row by row: |A| |B| as f32 in `sums`, with what 1 of each row stands for in
-   `unit`; both belong to the scratch. */
+   `unit`; both belong to the room. */
 struct magnitude_sums {
     double *sums, *unit; /* room for [n][m] f32, [n] */
 };
-void magnitude_sum(const struct judge_scratch *s, int n, int m, int k, const double *a, const double *b,
+void magnitude_sum(const struct room *room, int n, int m, int k, const double *a, const double *b,
                    const struct magnitude_sums *to);
 
 /* One row of them: sum i is at most (sums[i] + lost) grown. */

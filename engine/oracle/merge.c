@@ -9,12 +9,6 @@
 /* A sink further above m than this gets to be the frame: exp(sink - m) stays a number. */
 #define SINK_REACH 80.0
 
-/* The sum of the splits so far; m in natural units, -inf: none had any key. */
-struct merged {
-    double *m, *l, *l_loose;      /* [R] */
-    double *u, *u_size, *u_loose; /* [R][D]; size: sum w |u_s| */
-};
-
 /* What a split ends with in one row, and d_s. */
 struct part {
     double m, l, l_loose, share_loose;
@@ -41,20 +35,11 @@ int merge_leaves_normalized(const struct oracle_case *c)
 static void take_back_l(const struct oracle_case *c, struct judge_scratch *s)
 {
     for (int i = 0; i < c->in_q.rows * c->head_dim && c->conventions.u_norm == ASC_U_NORM_TILE; i++) {
-        const double l = s->l_prev[i / c->head_dim], u = s->u_prev[i];
-        s->u_prev[i] = l * u;
-        s->u_prev_loose[i] = fabs(l) * s->u_prev_loose[i] + BOUND_U * fabs(l * u) +
-                             s->l_prev_loose[i / c->head_dim] * (fabs(u) + s->u_prev_loose[i]);
+        const double l = s->carried.l[i / c->head_dim], u = s->carried.u[i];
+        s->carried.u[i] = l * u;
+        s->carried.u_loose[i] = fabs(l) * s->carried.u_loose[i] + BOUND_U * fabs(l * u) +
+                                s->carried.l_loose[i / c->head_dim] * (fabs(u) + s->carried.u_loose[i]);
     }
-}
-
-static struct merged merged_of(const struct judge_scratch *s, enum side side)
-{
-    if (side == LOCAL)
-        return (struct merged){s->merged_m, s->merged_l,    s->merged_l_loose,
-                               s->merged_u, s->merged_size, s->merged_u_loose};
-    return (struct merged){s->true_merged_m, s->true_merged_l,    s->true_merged_l_loose,
-                           s->true_merged_u, s->true_merged_size, s->true_merged_u_loose};
 }
 
 void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
@@ -63,7 +48,7 @@ void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
     if (!is_split(c))
         return;
     for (int side = 0; side < SIDES; side++) {
-        const struct merged to = merged_of(s, (enum side)side);
+        const struct merged to = s->merged[side];
         for (size_t r = 0; r < rows; r++)
             to.m[r] = -INFINITY;
         memset(to.l, 0, row_bytes);
@@ -72,7 +57,7 @@ void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
         memset(to.u_size, 0, row_bytes * (size_t)c->head_dim);
         memset(to.u_loose, 0, row_bytes * (size_t)c->head_dim);
     }
-    memset(s->merged_max_bound, 0, row_bytes);
+    memset(s->merged[GLOBAL].max_bound, 0, row_bytes);
 }
 
 static double offset_of(const struct oracle_case *c)
@@ -128,45 +113,45 @@ static double lanes_loose(const struct oracle_case *c, double l)
 
 void merge_local(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct merged to = merged_of(s, LOCAL);
+    const struct merged to = s->merged[LOCAL];
     const double natural = values_natural_m(c);
     if (!is_split(c))
         return;
     take_back_l(c, s);
     for (int r = 0; r < c->in_q.rows; r++) {
-        const double m = s->m_prev[r] * natural, l = s->l_prev[r];
+        const double m = s->carried.m[r] * natural, l = s->carried.l[r];
         const size_t first = (size_t)r * (size_t)c->head_dim;
         if (!takes_part(&to, r, c->head_dim, m, l))
             continue;
-        const struct part part = {.m = m,
-                                  .l = l,
-                                  .l_loose = s->l_prev_loose[r] + lanes_loose(c, l),
-                                  .share_loose =
-                                      share_loose(c, m, s->m_prev_loose[r] * fabs(natural), m + log(l) - offset_of(c)),
-                                  .u = s->u_prev + first,
-                                  .u_loose = s->u_prev_loose + first};
+        const struct part part = {
+            .m = m,
+            .l = l,
+            .l_loose = s->carried.l_loose[r] + lanes_loose(c, l),
+            .share_loose = share_loose(c, m, s->carried.m_loose[r] * fabs(natural), m + log(l) - offset_of(c)),
+            .u = s->carried.u + first,
+            .u_loose = s->carried.u_loose + first};
         add_part(&to, r, c->head_dim, &part);
     }
 }
 
 void merge_truth(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct merged to = merged_of(s, GLOBAL);
+    const struct merged to = s->merged[GLOBAL];
     if (!is_split(c))
         return;
     for (int r = 0; r < c->in_q.rows; r++) {
-        const double m = s->max[r], l = s->sum[r];
+        const double m = s->truth.max[r], l = s->truth.sum[r];
         const size_t first = (size_t)r * (size_t)c->head_dim;
         if (!takes_part(&to, r, c->head_dim, m, l))
             continue;
         const struct part part = {.m = m,
                                   .l = l,
-                                  .l_loose = s->sum_error[r] + lanes_loose(c, l),
-                                  .share_loose = share_loose(c, s->frame[r], 0, m + log(l)),
-                                  .u = s->out + first,
-                                  .u_loose = s->out_error + first};
+                                  .l_loose = s->truth.sum_error[r] + lanes_loose(c, l),
+                                  .share_loose = share_loose(c, s->truth.frame[r], 0, m + log(l)),
+                                  .u = s->truth.out + first,
+                                  .u_loose = s->truth.out_error + first};
         add_part(&to, r, c->head_dim, &part);
-        s->merged_max_bound[r] = fmax(s->merged_max_bound[r], s->max_bound[r]);
+        s->merged[GLOBAL].max_bound[r] = fmax(s->merged[GLOBAL].max_bound[r], s->truth.max_bound[r]);
     }
 }
 
@@ -214,52 +199,52 @@ static void sink_local(const struct oracle_case *c, struct judge_scratch *s)
 {
     const double natural = values_natural_m(c), factor = bound_p_factor(c);
     for (int r = 0; r < c->in_q.rows; r++) {
-        const double m = s->m_prev[r] * natural;
+        const double m = s->carried.m[r] * natural;
         /* A row without any key keeps an empty state: what O and LSE then are is declared. */
-        if (!isfinite(m) || (schedule_keys(c, r) == 0 && s->l_prev[r] == 0))
+        if (!isfinite(m) || (schedule_keys(c, r) == 0 && s->carried.l[r] == 0))
             continue;
-        const struct sunk sunk = sink_into(c, m, m, s->m_prev_loose[r] * fabs(natural));
-        const double l = sunk.kept * s->l_prev[r] + sunk.weight * factor;
-        s->l_prev_loose[r] = sunk.kept * (s->l_prev_loose[r] + fabs(s->l_prev[r]) * sunk.kept_loose) +
-                             factor * sunk.weight_loose + 3 * BOUND_U * fabs(l);
-        s->l_prev[r] = l;
+        const struct sunk sunk = sink_into(c, m, m, s->carried.m_loose[r] * fabs(natural));
+        const double l = sunk.kept * s->carried.l[r] + sunk.weight * factor;
+        s->carried.l_loose[r] = sunk.kept * (s->carried.l_loose[r] + fabs(s->carried.l[r]) * sunk.kept_loose) +
+                                factor * sunk.weight_loose + 3 * BOUND_U * fabs(l);
+        s->carried.l[r] = l;
         if (sunk.top != m)
-            s->m_prev[r] = sunk.top / natural;
-        scale_row(s->u_prev, r, c->head_dim, sunk.kept);
-        scale_row(s->u_prev_loose, r, c->head_dim, sunk.kept);
+            s->carried.m[r] = sunk.top / natural;
+        scale_row(s->carried.u, r, c->head_dim, sunk.kept);
+        scale_row(s->carried.u_loose, r, c->head_dim, sunk.kept);
     }
 }
 
 static void sink_truth(const struct oracle_case *c, struct judge_scratch *s)
 {
     for (int r = 0; r < c->in_q.rows; r++) {
-        if (!isfinite(s->max[r]))
+        if (!isfinite(s->truth.max[r]))
             continue;
-        const struct sunk sunk = sink_into(c, s->max[r], s->frame[r], 0);
-        const double sum = sunk.kept * s->sum[r] + sunk.weight;
-        s->sum_error[r] =
-            sunk.kept * (s->sum_error[r] + s->sum[r] * sunk.kept_loose) + sunk.weight_loose + 3 * BOUND_U * sum;
-        s->sum[r] = sum;
-        s->max[r] = sunk.top;
-        scale_row(s->out, r, c->head_dim, sunk.kept);
-        scale_row(s->out_error, r, c->head_dim, sunk.kept);
+        const struct sunk sunk = sink_into(c, s->truth.max[r], s->truth.frame[r], 0);
+        const double sum = sunk.kept * s->truth.sum[r] + sunk.weight;
+        s->truth.sum_error[r] = sunk.kept * (s->truth.sum_error[r] + s->truth.sum[r] * sunk.kept_loose) +
+                                sunk.weight_loose + 3 * BOUND_U * sum;
+        s->truth.sum[r] = sum;
+        s->truth.max[r] = sunk.top;
+        scale_row(s->truth.out, r, c->head_dim, sunk.kept);
+        scale_row(s->truth.out_error, r, c->head_dim, sunk.kept);
     }
 }
 
 void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct merged from = merged_of(s, LOCAL);
+    const struct merged from = s->merged[LOCAL];
     const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
     if (is_split(c)) {
         for (int r = 0; r < c->in_q.rows; r++) {
             finish_row(c, &from, r);
-            s->m_prev[r] = from.m[r] / values_natural_m(c);
-            s->m_prev_loose[r] = 0;
+            s->carried.m[r] = from.m[r] / values_natural_m(c);
+            s->carried.m_loose[r] = 0;
         }
-        memcpy(s->l_prev, from.l, row_bytes);
-        memcpy(s->l_prev_loose, from.l_loose, row_bytes);
-        memcpy(s->u_prev, from.u, value_bytes);
-        memcpy(s->u_prev_loose, from.u_loose, value_bytes);
+        memcpy(s->carried.l, from.l, row_bytes);
+        memcpy(s->carried.l_loose, from.l_loose, row_bytes);
+        memcpy(s->carried.u, from.u, value_bytes);
+        memcpy(s->carried.u_loose, from.u_loose, value_bytes);
     } else if (sink_comes_last(c)) {
         take_back_l(c, s);
     }
@@ -269,18 +254,18 @@ void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
 
 void merge_finish_truth(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const struct merged from = merged_of(s, GLOBAL);
+    const struct merged from = s->merged[GLOBAL];
     const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
     if (is_split(c)) {
         for (int r = 0; r < c->in_q.rows; r++)
             finish_row(c, &from, r);
-        memcpy(s->max, from.m, row_bytes);
-        memcpy(s->frame, from.m, row_bytes);
-        memcpy(s->max_bound, s->merged_max_bound, row_bytes);
-        memcpy(s->sum, from.l, row_bytes);
-        memcpy(s->sum_error, from.l_loose, row_bytes);
-        memcpy(s->out, from.u, value_bytes);
-        memcpy(s->out_error, from.u_loose, value_bytes);
+        memcpy(s->truth.max, from.m, row_bytes);
+        memcpy(s->truth.frame, from.m, row_bytes);
+        memcpy(s->truth.max_bound, s->merged[GLOBAL].max_bound, row_bytes);
+        memcpy(s->truth.sum, from.l, row_bytes);
+        memcpy(s->truth.sum_error, from.l_loose, row_bytes);
+        memcpy(s->truth.out, from.u, value_bytes);
+        memcpy(s->truth.out_error, from.u_loose, value_bytes);
     }
     if (sink_comes_last(c))
         sink_truth(c, s);

@@ -9,7 +9,7 @@
 /* NULL: no padding here, or none is recorded. */
 static const struct matrix *padding_at(const struct matrix *padding, const struct judge_scratch *s)
 {
-    return padding && padding[s->kv].data ? &padding[s->kv] : NULL;
+    return padding && padding[s->at.kv].data ? &padding[s->at.kv] : NULL;
 }
 
 /* A padding key has no weight, unless a score other than -inf stands in its place: that is the fault of S, or what the
@@ -18,15 +18,15 @@ static int weight_is_right(const struct oracle_case *c, const struct judge_scrat
                            int col)
 {
     const size_t at = (size_t)(row * p->row_stride + col);
-    const double *frame_loose, *frame = local_p_frame(c, s, &frame_loose);
-    const double got = dtype_load(p->dtype, p->data, at), m = frame[row] * values_natural_m(c);
-    const double m_loose = frame_loose[row] * fabs(values_natural_m(c));
+    const struct operand frame = local_p_frame(c, &s->at);
+    const double got = dtype_load(p->dtype, p->data, at), m = frame.value[row] * values_natural_m(c);
+    const double m_loose = frame.loose[row] * fabs(values_natural_m(c));
     double score = -INFINITY;
     if (got == 0 || !values_element_written(p, at))
         return 1;
-    if (s->pad_cols)
-        score = s->pad[(size_t)row * (size_t)s->pad_cols + (size_t)col];
-    else if (values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols))
+    if (s->at.pad_cols)
+        score = s->at.pad[(size_t)row * (size_t)s->at.pad_cols + (size_t)col];
+    else if (values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols))
         score = (double)c->conventions.s_masked_value;
     /* From what is no number follows nothing. */
     if (isnan(m) || m == INFINITY || isnan(score))
@@ -107,7 +107,7 @@ void padding_judge_p(const struct oracle_case *c, const struct judge_scratch *s,
     for (int row = 0; p && row < p->rows; row++)
         for (int col = 0; col < p->cols; col++)
             if (!weight_is_right(c, s, p, row, col))
-                count(v, dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + col)), row, s->kv_cols + col);
+                count(v, dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + col)), row, s->at.cols + col);
 }
 
 void padding_judge_v(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v)
@@ -116,5 +116,5 @@ void padding_judge_v(const struct oracle_case *c, const struct judge_scratch *s,
     for (int row = 0; m && row < m->rows; row++)
         for (int d = 0; d < m->cols; d++)
             if (s->unreal_v[d] && is_unreal(m, row, d))
-                count(v, dtype_load(m->dtype, m->data, (size_t)(row * m->row_stride + d)), s->kv_cols + row, d);
+                count(v, dtype_load(m->dtype, m->data, (size_t)(row * m->row_stride + d)), s->at.cols + row, d);
 }

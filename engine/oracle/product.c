@@ -201,24 +201,24 @@ static int take(struct judge_scratch *s, void *room, enum dtype t, const double 
 {
     const size_t n = (size_t)shape->rows * (size_t)shape->k;
     for (size_t i = 0; i < n; i++) {
-        dtype_store(t, s->product_codes, i, x[i]);
-        const double code = dtype_load(t, s->product_codes, i);
+        dtype_store(t, s->core.codes, i, x[i]);
+        const double code = dtype_load(t, s->core.codes, i);
         /* One beyond the largest number of its type is not rounded, but cut off. */
         if (code != x[i] && !isnan(x[i]) && !(shape->rounds && code == bound_round_unlimited(t, x[i])))
             return -1;
     }
-    tensor_core_take(out, room, t, s->product_codes, shape->rows, shape->k, shape->row_stride, shape->k_stride);
+    tensor_core_take(out, room, t, s->core.codes, shape->rows, shape->k, shape->row_stride, shape->k_stride);
     return 0;
 }
 
 static int take_s(const struct oracle_case *c, struct judge_scratch *s, struct product *out)
 {
-    const int rows = c->in_q.rows, cols = s->kv_cols, D = c->head_dim;
+    const int rows = c->in_q.rows, cols = s->at.cols, D = c->head_dim;
     enum dtype t;
-    if (s->folds_unseen || !product_type(c->conventions.acc_s, &t) ||
-        take(s, s->product_a, t, s->stage[asc_q].value, &(struct operand_shape){rows, D, D, 1, 0}, &out->a) != 0)
+    if (s->at.folds_unseen || !product_type(c->conventions.acc_s, &t) ||
+        take(s, s->core.a, t, s->at.of[asc_q].value, &(struct operand_shape){rows, D, D, 1, 0}, &out->a) != 0)
         return -1;
-    return take(s, s->product_b, t, s->stage[asc_k].value, &(struct operand_shape){cols, D, D, 1, 0}, &out->b);
+    return take(s, s->core.b, t, s->at.of[asc_k].value, &(struct operand_shape){cols, D, D, 1, 0}, &out->b);
 }
 
 static int all_zero(const double *x, size_t n)
@@ -231,16 +231,16 @@ static int all_zero(const double *x, size_t n)
 
 static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct product *out)
 {
-    const int rows = c->in_q.rows, keys = s->kv_cols, D = c->head_dim;
+    const int rows = c->in_q.rows, keys = s->at.cols, D = c->head_dim;
     const struct stage *alpha = &s->stage[asc_alpha];
     /* An f16 U may have been rounded when it was recorded, but not where it is an f16 accumulator. */
     const int whole = sums_in_f16(c->conventions.acc_u) && scratch_captured(s, c, asc_u)->dtype == DTYPE_F16;
     enum dtype t;
-    if (!s->stage[asc_p].recorded || !s->pv_p_exact || !alpha->recorded || !alpha->exact ||
-        !(whole || all_zero(s->u_prev_loose, (size_t)rows * (size_t)D)) || !product_type(c->conventions.acc_u, &t) ||
-        take(s, s->product_a, t, s->pv_p, &(struct operand_shape){rows, keys, keys, 1, 1}, &out->a) != 0)
+    if (!s->stage[asc_p].recorded || !s->at.pv_p.exact || !alpha->recorded || !s->at.of[asc_alpha].exact ||
+        !(whole || all_zero(s->at.u_prev.loose, (size_t)rows * (size_t)D)) || !product_type(c->conventions.acc_u, &t) ||
+        take(s, s->core.a, t, s->at.pv_p.value, &(struct operand_shape){rows, keys, keys, 1, 1}, &out->a) != 0)
         return -1;
-    return take(s, s->product_b, t, s->stage[asc_v].value, &(struct operand_shape){D, keys, 1, D, 0}, &out->b);
+    return take(s, s->core.b, t, s->at.of[asc_v].value, &(struct operand_shape){D, keys, 1, D, 0}, &out->b);
 }
 
 int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, struct product *out)
@@ -268,19 +268,19 @@ static float factor(const struct product_way *way, float x)
 
 static float alpha_of(const struct judge_scratch *s, const struct product_way *way, int i)
 {
-    return factor(way, (float)s->stage[asc_alpha].value[i / s->stage[asc_u].cols]);
+    return factor(way, (float)s->at.of[asc_alpha].value[i / s->stage[asc_u].cols]);
 }
 
 /* alpha u_prev of element i of U, rounded. */
 static float rescaled(const struct judge_scratch *s, const struct product_way *way, int i)
 {
-    return result(way, alpha_of(s, way, i) * (float)s->u_prev[i]);
+    return result(way, alpha_of(s, way, i) * (float)s->at.u_prev.value[i]);
 }
 
 /* fma(alpha, u_prev, sum). Of f16 factors it is exact in float64, and then rounded once. */
 static float fused(const struct judge_scratch *s, const struct product_way *way, int i, float sum)
 {
-    const float alpha = alpha_of(s, way, i), before = (float)s->u_prev[i];
+    const float alpha = alpha_of(s, way, i), before = (float)s->at.u_prev.value[i];
     if (way->rounds == PRODUCT_HALF_FACTORS)
         return f16_to_f32(f16_from_f64((double)alpha * (double)before + (double)sum));
     return result(way, fmaf(alpha, before, sum));

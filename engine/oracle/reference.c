@@ -20,7 +20,7 @@ struct job {
 
 static const struct reference_tile *tile_of(const struct job *job, enum asc_channel ch)
 {
-    return &job->tiles[(channel_per_kv(ch) ? job->s->kv : 0) * ASC_CHANNELS + (int)ch];
+    return &job->tiles[(channel_per_kv(ch) ? job->s->at.kv : 0) * ASC_CHANNELS + (int)ch];
 }
 
 static void store(const struct reference_tile *tile, int row, int col, double value)
@@ -67,14 +67,14 @@ static void write_late_u(const struct job *job)
 {
     struct judge_scratch *s = job->s;
     const struct stage own = s->stage[asc_u];
-    const int kv = s->kv;
+    const int kv = s->at.kv;
     if (s->late_kv < 0)
         return;
     s->stage[asc_u] = s->late;
-    s->kv = s->late_kv;
+    s->at.kv = s->late_kv;
     write_stage(job, asc_u);
     s->stage[asc_u] = own;
-    s->kv = kv;
+    s->at.kv = kv;
     s->late_kv = -1;
 }
 
@@ -92,7 +92,7 @@ static void choose_m(const struct job *job)
     if (job->c->conventions.m_policy == ASC_M_RUNNING)
         return;
     for (int r = 0; r < m->rows; r++)
-        m->want[GLOBAL][r] = s->frame[r] / values_natural_m(job->c);
+        m->want[GLOBAL][r] = s->truth.frame[r] / values_natural_m(job->c);
 }
 
 static void fill_tile(const struct job *job, int kv)
@@ -111,7 +111,7 @@ static void fill_tile(const struct job *job, int kv)
     write_late_u(job);
     if (job->c->conventions.u_phase == ASC_U_RESCALED)
         local_keep_u(job->c, s);
-    s->tiles_seen++;
+    s->at.tiles_seen++;
 }
 
 static void fill_split(const struct job *job, int split)

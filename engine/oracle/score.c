@@ -36,24 +36,23 @@ static void cap_product(const struct oracle_case *c, const struct score_product 
 }
 
 /* A score gets its bias, both counted in units of which one is `natural` natural ones. A bias of -inf hides the key. */
-static double bias_score(const struct oracle_case *c, const struct judge_scratch *s, size_t i, double natural, double x,
+static double bias_score(const struct oracle_case *c, const struct operands *x, size_t i, double natural, double score,
                          double *bound)
 {
-    const double size = s->bias_size[i] / fabs(natural);
-    if (s->bias[i] == -INFINITY) {
+    const double size = x->bias_size[i] / fabs(natural);
+    if (x->bias[i] == -INFINITY) {
         *bound = 0;
         return -INFINITY;
     }
-    *bound += bound_bias(x, size, bias_terms(c));
-    return x + s->bias[i] / natural;
+    *bound += bound_bias(score, size, bias_terms(c));
+    return score + x->bias[i] / natural;
 }
 
-static void bias_product(const struct oracle_case *c, const struct judge_scratch *s,
-                         const struct score_product *product)
+static void bias_product(const struct oracle_case *c, const struct operands *x, const struct score_product *product)
 {
     const double natural = values_natural_s(c);
-    for (size_t i = 0; i < (size_t)c->in_q.rows * (size_t)s->kv_cols; i++)
-        product->want[i] = bias_score(c, s, i, natural, product->want[i], &product->bound[i]);
+    for (size_t i = 0; i < (size_t)c->in_q.rows * (size_t)x->cols; i++)
+        product->want[i] = bias_score(c, x, i, natural, product->want[i], &product->bound[i]);
 }
 
 VECTOR_UNITS static void close_scores(int n, double tiny, double *restrict want, double *restrict bound)
@@ -65,55 +64,57 @@ VECTOR_UNITS static void close_scores(int n, double tiny, double *restrict want,
 }
 
 /* What the scales of codes may make of a small number. */
-static double largest_scale(const struct judge_scratch *s)
+static double largest_scale(const struct operands *x, int rows)
 {
     double row = 1;
     double col = 1;
-    for (int r = 0; s->scales_s && r < s->stage[asc_q].rows; r++)
-        row = fmax(row, s->by_q[r]);
-    for (int i = 0; s->scales_s && i < s->kv_cols; i++)
-        col = fmax(col, s->by_k[i]);
+    for (int r = 0; x->scales_s && r < rows; r++)
+        row = fmax(row, x->by_q[r]);
+    for (int i = 0; x->scales_s && i < x->cols; i++)
+        col = fmax(col, x->by_k[i]);
     return row * col;
 }
 
 /* A product of codes of Q and K, or what belongs to one: it gets the scales of both. */
-static void scale_rows_and_columns(const struct judge_scratch *s, int rows, double *x)
+static void scale_rows_and_columns(const struct operands *x, int rows, double *out)
 {
-    for (int r = 0; s->scales_s && r < rows; r++)
-        for (int col = 0; col < s->kv_cols; col++)
-            *x++ *= s->by_q[r] * s->by_k[col];
+    for (int r = 0; x->scales_s && r < rows; r++)
+        for (int col = 0; col < x->cols; col++)
+            *out++ *= x->by_q[r] * x->by_k[col];
 }
 
-void local_score(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
+void local_score(const struct oracle_case *c, const struct operands *x, const struct room *room,
+                 const struct score_product *product)
 {
-    const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
+    const int rows = c->in_q.rows, cols = x->cols, head_dim = c->head_dim;
     const int accumulator = c->conventions.acc_s;
-    const double tiny = product_tiny(accumulator, head_dim + 1) * fmax(1, fabs(product->factor) * largest_scale(s));
-    const double *size_q = product_sizes(accumulator, product->size_q, rows * head_dim, s->spare_q);
-    const double *size_k = product_sizes(accumulator, product->size_k, cols * head_dim, s->spare_k);
+    const double tiny =
+        product_tiny(accumulator, head_dim + 1) * fmax(1, fabs(product->factor) * largest_scale(x, rows));
+    const double *size_q = product_sizes(accumulator, product->size_q, rows * head_dim, room->q);
+    const double *size_k = product_sizes(accumulator, product->size_k, cols * head_dim, room->k);
     const double relative = product->relative + bound_factor(product->factor);
     const int keeps_masked = values_mask_later(c), is_value = c->conventions.s_masked == ASC_MASKED_VALUE;
     const double masked = is_value ? (double)c->conventions.s_masked_value : -INFINITY;
     matrix_multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
                                product->want, 0);
-    magnitude_multiply_transposed(s, rows, cols, head_dim, fabs(product->factor) * relative, size_q, size_k,
+    magnitude_multiply_transposed(room, rows, cols, head_dim, fabs(product->factor) * relative, size_q, size_k,
                                   product->bound);
-    scale_rows_and_columns(s, rows, product->want);
-    scale_rows_and_columns(s, rows, product->bound);
+    scale_rows_and_columns(x, rows, product->want);
+    scale_rows_and_columns(x, rows, product->bound);
     if (c->softcap > 0 && !values_capped_later(c))
         cap_product(c, product, (size_t)rows * (size_t)cols);
     const int biased = bias_terms(c) && !values_biased_later(c);
     if (biased)
-        bias_product(c, s, product);
+        bias_product(c, x, product);
     for (int r = 0; r < rows; r++) {
-        const int first = keeps_masked ? 0 : s->hidden[r], last = keeps_masked ? cols : s->visible[r];
+        const int first = keeps_masked ? 0 : x->hidden[r], last = keeps_masked ? cols : x->visible[r];
         double *want = product->want + (size_t)r * (size_t)cols;
         double *bound = product->bound + (size_t)r * (size_t)cols;
         for (int col = 0; col < first; col++)
             want[col] = masked, bound[col] = 0;
         close_scores(last - first, tiny, want + first, bound + first);
         for (int col = first; biased && col < last; col++)
-            if (s->bias[(size_t)r * (size_t)cols + (size_t)col] == -INFINITY)
+            if (x->bias[(size_t)r * (size_t)cols + (size_t)col] == -INFINITY)
                 want[col] = -INFINITY, bound[col] = 0;
         for (int col = last; col < cols; col++)
             want[col] = masked, bound[col] = 0;
@@ -128,81 +129,79 @@ static void take_sizes(const double *x, int n, double *size)
 
 /* Operands off by dq and dk move the product by at most sum (|q| + dq)(|k| + dk) - sum |q| |k|; sizes include dq, dk.
  */
-void local_score_lossy(const struct oracle_case *c, struct judge_scratch *s, const struct score_product *product)
+void local_score_lossy(const struct oracle_case *c, const struct operands *x, const struct room *room,
+                       const struct score_product *product)
 {
-    const int rows = c->in_q.rows, cols = s->kv_cols, head_dim = c->head_dim;
+    const int rows = c->in_q.rows, cols = x->cols, head_dim = c->head_dim;
     const double factor = fabs(product->factor);
-    take_sizes(product->size_q, rows * head_dim, s->spare_q);
-    take_sizes(product->size_k, cols * head_dim, s->spare_k);
-    matrix_multiply_transposed(rows, cols, head_dim, factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs, 0);
-    take_sizes(product->q, rows * head_dim, s->spare_q);
-    take_sizes(product->k, cols * head_dim, s->spare_k);
-    matrix_multiply_transposed(rows, cols, head_dim, -factor, s->spare_q, head_dim, s->spare_k, head_dim, s->sum_abs,
-                               1);
-    scale_rows_and_columns(s, rows, s->sum_abs);
+    take_sizes(product->size_q, rows * head_dim, room->q);
+    take_sizes(product->size_k, cols * head_dim, room->k);
+    matrix_multiply_transposed(rows, cols, head_dim, factor, room->q, head_dim, room->k, head_dim, room->sum, 0);
+    take_sizes(product->q, rows * head_dim, room->q);
+    take_sizes(product->k, cols * head_dim, room->k);
+    matrix_multiply_transposed(rows, cols, head_dim, -factor, room->q, head_dim, room->k, head_dim, room->sum, 1);
+    scale_rows_and_columns(x, rows, room->sum);
     /* Capping makes differences smaller, but for a change of unit. */
     const double unit = values_natural(c->conventions.s_unit, c->scale) / values_natural_s(c);
     for (int i = 0; i < rows * cols; i++)
         if (product->bound[i] != 0)
-            product->bound[i] += s->sum_abs[i] * unit * BOUND_SLACK;
+            product->bound[i] += room->sum[i] * unit * BOUND_SLACK;
 }
 
-void local_s(const struct oracle_case *c, struct judge_scratch *s)
+void local_s(const struct oracle_case *c, const struct operands *x, const struct room *room, struct expected out)
 {
-    const struct stage *stage = &s->stage[asc_s];
     const int unit = c->conventions.s_unit;
-    const struct score_product product = {.q = s->stage[asc_q].value,
-                                          .k = s->stage[asc_k].value,
-                                          .size_q = s->use_q,
-                                          .size_k = s->use_k,
+    const struct score_product product = {.q = x->of[asc_q].value,
+                                          .k = x->of[asc_k].value,
+                                          .size_q = x->size[asc_q],
+                                          .size_k = x->size[asc_k],
                                           .factor = values_factor(unit, c->scale) / values_fold(c),
                                           .relative = product_score(c),
-                                          .want = stage->want[LOCAL],
-                                          .bound = stage->bound[LOCAL]};
-    local_score(c, s, &product);
-    if (s->folds_unseen || s->unseen_q || s->unseen_k)
-        local_score_lossy(c, s, &product);
+                                          .want = out.want,
+                                          .bound = out.bound};
+    local_score(c, x, room, &product);
+    if (x->folds_unseen || x->unseen[asc_q] || x->unseen[asc_k])
+        local_score_lossy(c, x, room, &product);
 }
 
-void local_use_scores(const struct oracle_case *c, struct judge_scratch *s)
+void local_use_scores(const struct oracle_case *c, struct operands *x, struct expected seen)
 {
-    const struct stage *stage = &s->stage[asc_s];
+    const struct operand *s = &x->of[asc_s];
     const int converts = values_natural_later(c), mask = values_mask_later(c);
-    s->use_s = stage->value;
-    s->use_s_loose = stage->loose;
-    s->use_s_natural = values_natural_s(c);
-    s->use_s_direct = c->conventions.s_unit == c->conventions.m_unit && !converts;
+    x->s = *s;
+    x->s_natural = values_natural_s(c);
+    x->s_direct = c->conventions.s_unit == c->conventions.m_unit && !converts;
     if (!converts && !mask)
         return;
-    local_see_scores(c, s, &(struct score_view){stage->value, stage->loose, s->scores, s->scores_loose});
-    s->use_s = s->scores;
-    s->use_s_loose = s->scores_loose;
+    local_see_scores(c, x, &(struct score_view){s->value, s->loose, seen.want, seen.bound});
+    x->s.value = seen.want;
+    x->s.loose = seen.bound;
     if (converts)
-        s->use_s_natural = 1;
+        x->s_natural = 1;
 }
 
-void local_see_scores(const struct oracle_case *c, const struct judge_scratch *s, const struct score_view *view)
+void local_see_scores(const struct oracle_case *c, const struct operands *x, const struct score_view *view)
 {
-    const int cols = s->kv_cols, cap = values_capped_later(c), bias = values_biased_later(c);
+    const int cols = x->cols, cap = values_capped_later(c), bias = values_biased_later(c);
     const int converts = cap || bias, mask = values_mask_later(c);
     const double natural = converts ? values_natural_s(c) : 1;
     for (int r = 0; r < c->in_q.rows; r++) {
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
-            double x = view->value[i];
+            double score = view->value[i];
             double loose = view->loose[i];
-            if (mask && (col < s->hidden[r] || col >= s->visible[r])) {
-                x = -INFINITY;
+            if (mask && (col < x->hidden[r] || col >= x->visible[r])) {
+                score = -INFINITY;
                 loose = 0;
-            } else if (converts && isfinite(x)) {
-                x *= natural;
-                loose = loose * natural + bound_folded_scales(c, x);
+            } else if (converts && isfinite(score)) {
+                score *= natural;
+                loose = loose * natural + bound_folded_scales(c, score);
                 if (cap)
-                    x = cap_score(c, x, &loose);
+                    score = cap_score(c, score, &loose);
                 if (bias)
-                    x = bias_score(c, s, i, 1, x, &loose);
+                    score = bias_score(c, x, i, 1, score, &loose);
             }
-            view->out[i] = x;
+            view->out[i] = score;
             view->out_loose[i] = loose;
         }
     }

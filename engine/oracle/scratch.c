@@ -47,26 +47,24 @@ static size_t padded(size_t n)
     return (n + 7) / 8 * 8;
 }
 
-enum { ARRAYS_PER_STAGE = 2 + 2 * SIDES };
-
 /* What an earlier case needed is kept where it suffices. */
 static int reserve(struct judge_scratch *s, size_t doubles, size_t indices)
 {
-    if (doubles > s->room) {
+    if (doubles > s->length) {
         double *block = NULL;
         if (posix_memalign((void **)&block, 64, doubles * sizeof *block) != 0)
             return -1;
         free(s->block);
         s->block = block;
-        s->room = doubles;
+        s->length = doubles;
     }
-    if (indices > s->index_room) {
+    if (indices > s->index_length) {
         int *more = malloc(indices * sizeof *more);
         if (!more)
             return -1;
         free(s->indices);
         s->indices = more;
-        s->index_room = indices;
+        s->index_length = indices;
     }
     return 0;
 }
@@ -90,61 +88,246 @@ static int sizes_fit(const struct oracle_case *c)
            !__builtin_mul_overflow(all, 256 * sizeof(double), &all);
 }
 
+/* Lengths of the sides of arrays. */
+struct extents {
+    size_t R, C, D;
+};
+
+/* Where arrays are taken from, one after the other; base NULL: they are only counted. */
+struct arena {
+    double *base;
+    size_t used;
+};
+
+static double *take(struct arena *a, size_t n)
+{
+    double *x = a->base ? a->base + a->used : NULL;
+    a->used += padded(n);
+    return x;
+}
+
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static void lay_stages(struct judge_scratch *s, struct arena *a, const struct extents *e)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        struct stage *stage = &s->stage[ch];
+        memset(stage, 0, sizeof *stage);
+        stage_shape(stage, ch, e->R, e->C, e->D);
+        const size_t n = (size_t)stage->rows * (size_t)stage->cols;
+        stage->got = stage->got_room = take(a, n);
+        stage->loose_room = take(a, n);
+        for (int side = 0; side < SIDES; side++) {
+            stage->want[side] = take(a, n);
+            stage->bound[side] = take(a, n);
+        }
+        stage->want_room = stage->want[LOCAL];
+    }
+    s->late = s->stage[asc_u];
+    s->late.got = take(a, e->R * e->D);
+    for (int side = 0; side < SIDES; side++) {
+        s->late.want[side] = take(a, e->R * e->D);
+        s->late.bound[side] = take(a, e->R * e->D);
+    }
+}
+
+static void lay_inputs(struct judge_scratch *s, struct arena *a, const struct extents *e)
+{
+    for (int ch = 0; ch < INPUTS; ch++) {
+        const size_t rows = ch == asc_q ? e->R : e->C, n = rows * e->D;
+        struct original_input *in = &s->input[ch];
+        in->value = take(a, n);
+        in->loose = take(a, n);
+        in->size_room = take(a, n);
+        in->abs_room = take(a, n);
+        in->by = ch == asc_v ? NULL : take(a, rows);
+    }
+}
+
+static void lay_carried(struct carried *x, struct arena *a, const struct extents *e)
+{
+    x->m = take(a, e->R);
+    x->m_loose = take(a, e->R);
+    x->l = take(a, e->R);
+    x->l_loose = take(a, e->R);
+    x->u = take(a, e->R * e->D);
+    x->u_loose = take(a, e->R * e->D);
+}
+
+static void lay_prepared(struct prepared *x, struct arena *a, const struct extents *e, int biased)
+{
+    const size_t scores = e->R * e->C, bias = biased ? scores : 0;
+    x->folded_q = take(a, e->R * e->D);
+    x->folded_bound = take(a, e->R * e->D);
+    x->bias = take(a, bias);
+    x->bias_size = take(a, bias);
+    x->scores = take(a, scores);
+    x->scores_loose = take(a, scores);
+    x->pad = take(a, scores);
+    x->tile_top = take(a, e->R);
+    x->tile_top_loose = take(a, e->R);
+    x->beta = take(a, e->R);
+    x->beta_loose = take(a, e->R);
+    x->p_rounded = take(a, scores);
+    x->p_rounded_loose = take(a, scores);
+    x->lane_sum = take(a, e->R);
+}
+
+static void lay_truth(struct truth *t, struct arena *a, const struct extents *e)
+{
+    double **const rows[] = {
+        &t->max,   &t->max_prev, &t->max_bound, &t->max_bound_prev, &t->frame, &t->frame_prev, &t->frame_loose,
+        &t->shift, &t->p_unit,   &t->decay,     &t->decay_error,    &t->sum,   &t->sum_error,  &t->lost};
+    double **const tiles[] = {&t->weight, &t->weight_error, &t->scores, &t->scores_bound};
+    double **const values[] = {&t->out, &t->out_size, &t->out_error};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        *rows[i] = take(a, e->R);
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
+        *tiles[i] = take(a, e->R * e->C);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        *values[i] = take(a, e->R * e->D);
+    t->out_top = take(a, e->D);
+}
+
+static void lay_merged(struct merged *x, struct arena *a, const struct extents *e, int splits)
+{
+    const size_t rows = splits ? e->R : 0, values = rows * e->D;
+    x->m = take(a, rows);
+    x->l = take(a, rows);
+    x->l_loose = take(a, rows);
+    x->u = take(a, values);
+    x->u_size = take(a, values);
+    x->u_loose = take(a, values);
+    x->max_bound = take(a, rows);
+}
+
+static void lay_mistake(struct mistake_room *x, struct arena *a, const struct extents *e)
+{
+    const size_t any = most(e->R, e->C) * most(e->C, e->D);
+    x->want = take(a, any);
+    x->bound = take(a, any);
+    x->operand = take(a, any);
+    x->size = take(a, any);
+    x->scores = take(a, e->R * e->C);
+    x->scores_loose = take(a, e->R * e->C);
+    x->alpha = take(a, 2 * e->R);
+    x->by_q = take(a, e->R);
+    x->by_k = take(a, e->C);
+    x->next = take(a, 4 * e->R);
+    x->l = take(a, e->R);
+    x->l_loose = take(a, e->R);
+    x->u = take(a, e->R * e->D);
+    x->u_loose = take(a, e->R * e->D);
+}
+
+/* n of f32. */
+static size_t narrow(size_t n)
+{
+    return n / 2 + 1;
+}
+
+static void lay_room(struct room *x, struct arena *a, const struct extents *e)
+{
+    const size_t widest = most(e->C, e->D), zeros = most(e->R, e->C) * widest;
+    double *zero = take(a, zeros);
+    if (zero)
+        memset(zero, 0, zeros * sizeof *zero);
+    x->zero = zero;
+    x->q = take(a, e->R * e->D);
+    x->k = take(a, e->C * e->D);
+    x->p = take(a, e->R * e->C);
+    x->sum = take(a, e->R * widest);
+    x->a = take(a, narrow(e->R * widest));
+    x->b = take(a, narrow(e->C * e->D));
+    x->c = take(a, narrow(e->R * widest));
+    x->unit = take(a, e->R);
+    x->weighed = take(a, narrow(e->R * e->D));
+    x->weighed_unit = take(a, e->R);
+}
+
+static void lay_core(struct product_room *x, struct arena *a, const struct extents *e)
+{
+    const size_t widest = most(e->C, e->D);
+    x->a = take(a, tensor_core_room((int)e->R, (int)widest) / sizeof(double));
+    x->b = take(a, tensor_core_room((int)widest, (int)widest) / sizeof(double));
+    x->codes = take(a, most(e->R, e->C) * widest / 4 + 1);
+    x->sums = take(a, narrow(e->R * widest));
+    x->out = take(a, narrow(e->R * widest));
+    x->model = take(a, e->R * widest);
+}
+
+/* All arrays of float64, from base on; returns how many numbers that are. */
+static size_t lay(struct judge_scratch *s, const struct oracle_case *c, double *base)
+{
+    const struct extents e = {(size_t)c->in_q.rows, (size_t)c->bc, (size_t)c->head_dim};
+    struct arena a = {.base = base};
+    lay_stages(s, &a, &e);
+    lay_inputs(s, &a, &e);
+    lay_carried(&s->carried, &a, &e);
+    lay_prepared(&s->prepared, &a, &e, bias_terms(c) > 0);
+    lay_truth(&s->truth, &a, &e);
+    for (int side = 0; side < SIDES; side++)
+        lay_merged(&s->merged[side], &a, &e, c->kv_splits > 1);
+    lay_mistake(&s->mistake, &a, &e);
+    lay_room(&s->room, &a, &e);
+    lay_core(&s->core, &a, &e);
+    return a.used;
+}
+
+static void lay_indices(struct judge_scratch *s, const struct oracle_case *c)
+{
+    const int rows = c->in_q.rows;
+    s->hidden = s->indices;
+    s->visible = s->hidden + rows;
+    s->mistake.hidden = s->visible + rows;
+    s->mistake.visible = s->mistake.hidden + rows;
+    s->unreal_v = s->mistake.visible + rows;
+    s->seen = s->unreal_v + c->head_dim;
+    memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
+}
+
+static struct operand operand(const double *value, const double *loose)
+{
+    return (struct operand){.value = value, .loose = loose};
+}
+
+/* Formulas read what is prepared and carried where it lies. */
+static void point_operands(struct judge_scratch *s)
+{
+    const struct prepared *x = &s->prepared;
+    s->at = (struct operands){
+        .hidden = s->hidden,
+        .visible = s->visible,
+        .input_v = s->input[asc_v].value,
+        .by_q = s->input[asc_q].by,
+        .by_k = s->input[asc_k].by,
+        .times_v = 1,
+        .bias = x->bias,
+        .bias_size = x->bias_size,
+        .pad = x->pad,
+        .m_prev = operand(s->carried.m, s->carried.m_loose),
+        .l_prev = operand(s->carried.l, s->carried.l_loose),
+        .u_prev = operand(s->carried.u, s->carried.u_loose),
+        .tile_top = operand(x->tile_top, x->tile_top_loose),
+        .beta = operand(x->beta, x->beta_loose),
+    };
+}
+
 int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
 {
     if (!sizes_fit(c))
         return -1;
-    const size_t R = (size_t)c->in_q.rows, C = (size_t)c->bc, D = (size_t)c->head_dim;
-    const size_t B = bias_terms(c) > 0, S = c->kv_splits > 1;
-    size_t doubles = 0;
-#define BUFFER(name, elements, meaning) doubles += padded(elements);
-#include "engine/oracle/buffers.def"
-#undef BUFFER
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        memset(&s->stage[ch], 0, sizeof s->stage[ch]);
-        stage_shape(&s->stage[ch], ch, R, C, D);
-        doubles += ARRAYS_PER_STAGE * padded((size_t)s->stage[ch].rows * (size_t)s->stage[ch].cols);
-    }
-    if (reserve(s, doubles, 4 * R + D + (size_t)c->kv_tiles) != 0)
+    const size_t indices = 4 * (size_t)c->in_q.rows + (size_t)c->head_dim + (size_t)c->kv_tiles;
+    if (reserve(s, lay(s, c, NULL), indices) != 0)
         return -1;
-    double *at = s->block;
-#define BUFFER(name, elements, meaning)                                                                                \
-    s->name = at;                                                                                                      \
-    at += padded(elements);
-#include "engine/oracle/buffers.def"
-#undef BUFFER
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        struct stage *stage = &s->stage[ch];
-        const size_t step = padded((size_t)stage->rows * (size_t)stage->cols);
-        stage->got = stage->got_room = at;
-        stage->loose_room = at + step;
-        for (int side = 0; side < SIDES; side++) {
-            stage->want[side] = at + (size_t)(2 + 2 * side) * step;
-            stage->bound[side] = at + (size_t)(3 + 2 * side) * step;
-        }
-        stage->want_room = stage->want[LOCAL];
-        at += ARRAYS_PER_STAGE * step;
-    }
-    s->hidden = s->indices;
-    s->visible = s->hidden + R;
-    s->cause_hidden = s->visible + R;
-    s->cause_visible = s->cause_hidden + R;
-    s->unreal_v = s->cause_visible + R;
-    s->seen = s->unreal_v + D;
-    memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
-    s->late = s->stage[asc_u];
-    s->late.got = s->late_got;
-    s->late.want[LOCAL] = s->late_want;
-    s->late.bound[LOCAL] = s->late_bound;
-    s->late.want[GLOBAL] = s->late_true;
-    s->late.bound[GLOBAL] = s->late_true_bound;
+    lay(s, c, s->block);
+    lay_indices(s, c);
+    point_operands(s);
     s->late_kv = -1;
-    s->split = 0;
     s->stopped = 0;
-    s->folds_unseen = s->unseen_q = s->unseen_k = s->unseen_v = 0;
-    s->scales_s = 0;
-    s->times_v = 1;
-    memset(s->zero, 0, (R > C ? R : C) * (C > D ? C : D) * sizeof(double));
     return 0;
 }
 
@@ -153,10 +336,11 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     const int cols = schedule_cols(c, kv);
     if (s->ask && s->ask(s->ask_ctx))
         s->stopped = 1;
-    s->kv = kv;
-    s->kv_cols = cols;
+    s->at.kv = kv;
+    s->at.cols = cols;
     s->masked = schedule_masked(c, kv);
-    s->pad_cols = s->pad_captured = 0;
+    s->at.pad_cols = s->pad_captured = 0;
+    s->at.s_recorded = 0;
     s->weighed_p = 0;
     for (int r = 0; r < c->in_q.rows; r++)
         s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
@@ -166,23 +350,30 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
         stage_shape(&s->stage[ch], ch, (size_t)c->in_q.rows, (size_t)cols, (size_t)c->head_dim);
         s->stage[ch].recorded = 0;
     }
-    bias_tile(c, s);
+    if (bias_terms(c))
+        bias_tile(c, kv, cols, s->prepared.bias, s->prepared.bias_size);
+}
+
+struct expected scratch_local(const struct judge_scratch *s, enum asc_channel ch)
+{
+    return (struct expected){s->stage[ch].want[LOCAL], s->stage[ch].bound[LOCAL]};
 }
 
 const struct matrix *scratch_captured(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
-    return &c->captured[(channel_per_kv(ch) ? s->kv : 0) * ASC_CHANNELS + (int)ch];
+    return values_captured(c, s->at.kv, ch);
 }
 
 const struct matrix *scratch_fed(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
-    const struct matrix *m = c->fed ? &c->fed[(channel_per_kv(ch) ? s->kv : 0) * ASC_CHANNELS + (int)ch] : NULL;
+    const struct matrix *m = c->fed ? &c->fed[(channel_per_kv(ch) ? s->at.kv : 0) * ASC_CHANNELS + (int)ch] : NULL;
     return m && m->data ? m : NULL;
 }
 
 /* Partial sums in the lanes of a row are judged as what they add up to. Narrow ones have been rounded each. */
 static void take_lanes(struct judge_scratch *s, const struct matrix *m, struct stage *stage)
 {
+    double *lane_sum = s->prepared.lane_sum;
     const uint64_t pattern = UNWRITTEN_64;
     double unit = 0;
     double half_tiny = 0;
@@ -198,30 +389,26 @@ static void take_lanes(struct judge_scratch *s, const struct matrix *m, struct s
             sum += x;
             loose += unit * fabs(x) + half_tiny;
         }
-        stage->got[r] = s->lane_sum[r] = sum;
+        stage->got[r] = lane_sum[r] = sum;
         stage->loose_room[r] = loose <= DBL_MAX ? loose : 0;
         if (missing)
-            memcpy(&s->lane_sum[r], &pattern, sizeof pattern);
+            memcpy(&lane_sum[r], &pattern, sizeof pattern);
     }
-    s->lanes = (struct matrix){s->lane_sum, DTYPE_F64, 1, m->rows, 1};
+    s->lanes = (struct matrix){lane_sum, DTYPE_F64, 1, m->rows, 1};
     stage->recorded = 1;
-    stage->value = stage->got;
-    stage->loose = unit > 0 ? stage->loose_room : s->zero;
-    stage->exact = unit == 0;
+    s->at.of[asc_l] = (struct operand){stage->got, unit > 0 ? stage->loose_room : s->room.zero, unit == 0};
 }
 
 /* What the kernel goes on with after each lane's part was overwritten. */
-static void feed_lanes(const struct judge_scratch *s, const struct matrix *m, const struct matrix *fed,
-                       struct stage *stage)
+static void feed_lanes(struct judge_scratch *s, const struct matrix *m, const struct matrix *fed,
+                       const struct stage *stage)
 {
     for (int r = 0; r < m->rows; r++) {
         stage->loose_room[r] = 0;
         for (int lane = 0; lane < m->cols; lane++)
             stage->loose_room[r] += values_overlaid(fed, m, r, lane);
     }
-    stage->value = stage->loose_room;
-    stage->loose = s->zero;
-    stage->exact = 1;
+    s->at.of[asc_l] = (struct operand){stage->loose_room, s->room.zero, 1};
 }
 
 /* Of a type that saturates; NaN of the others. */
@@ -238,9 +425,9 @@ static void take_masked(const struct judge_scratch *s, const struct oracle_case 
     const int is_value = c->conventions.s_masked == ASC_MASKED_VALUE, later = ch == asc_s && values_mask_later(c);
     const double masked = ch == asc_p ? 0 : is_value ? (double)c->conventions.s_masked_value : -INFINITY;
     for (int r = 0; r < m->rows; r++)
-        for (int col = s->hidden[r] == 0 ? s->visible[r] : 0; col < m->cols; col++) {
+        for (int col = s->at.hidden[r] == 0 ? s->at.visible[r] : 0; col < m->cols; col++) {
             const size_t i = (size_t)r * (size_t)m->cols + (size_t)col;
-            if (col >= s->hidden[r] && col < s->visible[r])
+            if (col >= s->at.hidden[r] && col < s->at.visible[r])
                 continue;
             if (isnan(stage->got[i]) && !values_element_written(m, (size_t)(r * m->row_stride + col)))
                 stage->got[i] = later ? stage->want[LOCAL][i] : masked;
@@ -264,12 +451,11 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
     if (ch == asc_s || ch == asc_p)
         take_masked(s, c, ch, m, stage);
     stage->recorded = 1;
-    stage->value = stage->got;
-    stage->loose = s->zero;
-    stage->exact = 1;
+    s->at.s_recorded |= ch == asc_s;
+    s->at.of[ch] = (struct operand){stage->got, s->room.zero, 1};
     if (fed) {
         values_overlay(fed, stage->got, stage->loose_room);
-        stage->value = stage->loose_room;
+        s->at.of[ch].value = stage->loose_room;
         return;
     }
     /* Q, K and V are used as they are captured. Any other channel in a narrow type is a rounded copy of the f32 that
@@ -285,14 +471,11 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
         if (size == most)
             stage->loose_room[i] = INFINITY;
     }
-    stage->loose = stage->loose_room;
-    stage->exact = 0;
+    s->at.of[ch].loose = stage->loose_room;
+    s->at.of[ch].exact = 0;
 }
 
 void scratch_expect(struct judge_scratch *s, enum asc_channel ch)
 {
-    struct stage *stage = &s->stage[ch];
-    stage->value = stage->want[LOCAL];
-    stage->loose = stage->bound[LOCAL];
-    stage->exact = 0;
+    s->at.of[ch] = (struct operand){s->stage[ch].want[LOCAL], s->stage[ch].bound[LOCAL], 0};
 }

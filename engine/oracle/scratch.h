@@ -6,6 +6,11 @@
 
 enum side { LOCAL, GLOBAL, SIDES };
 
+/* Q, K and V come first among the channels. */
+enum { INPUTS = asc_v + 1 };
+
+/* Arrays are float64 and dense. R: rows of the q tile; C: Bc; D: head_dim. Nothing grows with the number of keys. */
+
 /* One channel of the tile at hand. Arrays are [rows][cols] of the channel's valid region. */
 struct stage {
     int rows, cols;
@@ -14,62 +19,178 @@ struct stage {
     double *want[SIDES]; /* NaN: its operands allow no statement; +-inf: exactly this infinity is expected */
     double *bound[SIDES];
     double *got_room, *want_room; /* of got and want[LOCAL], where an operand is no array of its own */
-    double *loose_room;           /* of loose; of a channel that was fed: the values the kernel went on with */
-    /* What the local formulas downstream take for this channel: the captured values, or where there are none the
-       expected ones; and how far the kernel's own values may lie from it (all zero for captured f32). */
+    double *loose_room; /* of what the kernel's value is uncertain by; of a channel that was fed: of the fed values */
+};
+
+/* What a formula computes: the values of a stage, and how far a correct kernel's may lie from them. */
+struct expected {
+    double *want, *bound;
+};
+
+/* Values that formulas read, and how far the kernel's own may lie from each. */
+struct operand {
     const double *value, *loose;
     int exact; /* 1: loose is all zero */
+};
+
+/* All that the local formulas (local.h) read of the tile at hand. The right formula with an operand replaced is a call
+   on a copy of this. */
+struct operands {
+    int kv, cols;                /* the kv tile and its columns */
+    int split;                   /* which split of the keys is walked through */
+    int tiles_seen;              /* tiles of it of which something was computed, before this one */
+    const int *hidden, *visible; /* [R] each row may see columns hidden .. visible - 1 of the tile */
+    int s_recorded;              /* 1: S of this tile was captured */
+    /* Of each channel the captured values, or where there are none the expected ones; Q, K and V as they are used. */
+    struct operand of[ASC_CHANNELS];
+    /* What of Q, K and V takes part in sums of magnitudes: their own values, signs and all, where nothing makes the
+       magnitudes larger. */
+    const double *size[INPUTS];
+    int unseen[INPUTS];      /* 1: converted where no probe sees it, from `input` */
+    int folds_unseen;        /* 1: Q is folded and rounded where no probe sees it */
+    const double *input_v;   /* [C][D] the original V */
+    const double *by_q;      /* [R] what S of each row is multiplied by, Q being codes; read where scales_s is 1 */
+    const double *by_k;      /* [C] of each column, K being codes */
+    int scales_s;            /* 1: S gets by_q and by_k, being a product of codes */
+    double times_v;          /* what P V is multiplied by, V being codes; 1: it is not */
+    const double *bias;      /* [R][C] bias of the scores, natural units; read where there is one */
+    const double *bias_size; /* [R][C] sums of the magnitudes of its terms */
+    /* Scores as m and P read them, capped and masked: [R][cols], one of them s_natural natural units. */
+    struct operand s;
+    double s_natural;
+    int s_direct;      /* 1: m is the maximum of these very numbers */
+    const double *pad; /* [R][pad_cols] scores of keys beyond kv_len */
+    int pad_cols;      /* such columns that went on as something else than -inf, or 0 */
+    /* [R], [R], [R][D] the state before this tile, and after the last. */
+    struct operand m_prev, l_prev, u_prev;
+    struct operand tile_top;  /* [R] maximum of this tile's scores alone, in m's unit; NaN: unknown */
+    struct operand beta;      /* [R] exp(tile_top - m), by which l and U take in a P that stands on tile_top; else 1 */
+    struct operand pv_p, l_p; /* [R][cols] P as P.V and as l take it */
+};
+
+/* An original input. "loss" is by how much converting it to the captured type may have moved a value, a magnitude
+   |x| + loss. Rows are those of the q tile, or of the kv tile at hand. */
+struct original_input {
+    double *value; /* [rows][D] */
+    double *loose; /* [rows][D] how far a correct kernel's may lie from it before it is rounded to a narrower type */
+    double *by;    /* [rows] what S of the row (q) or column (k) is multiplied by, these being codes; v: NULL */
+    const double *size; /* [rows][D] what takes part in sums of magnitudes: the values themselves, or magnitudes */
+    int lossy;          /* 1: there is a loss */
+    double *size_room;  /* of the magnitudes */
+    double *abs_room;   /* of those of the captured values */
+};
+
+/* The state that the tiles walked through leave, as it was captured: what m_prev, l_prev and u_prev are. */
+struct carried {
+    double *m, *m_loose; /* [R] */
+    double *l, *l_loose; /* [R] */
+    double *u, *u_loose; /* [R][D] */
+    int u_exact;         /* 1: u_loose is all zero */
+};
+
+/* Operands that are no channel of their own. */
+struct prepared {
+    double *folded_q, *folded_bound;     /* [R][D] Q times what is folded into it, and its bound before rounding */
+    double *bias, *bias_size;            /* [R][C], where scores have a bias */
+    double *scores, *scores_loose;       /* [R][C] capped and masked scores, where the captured ones are not */
+    double *pad;                         /* [R][C] */
+    double *tile_top, *tile_top_loose;   /* [R] */
+    double *beta, *beta_loose;           /* [R] */
+    double *p_rounded, *p_rounded_loose; /* [R][C] P as P.V takes it */
+    double *lane_sum; /* [R] sums of the lanes of l; the never-written pattern where one of them is missing */
+};
+
+/* The float64 truth of the tiles so far (truth.h). "Frame" is the m that this run's p, l and u stand on; weights and
+   sums count relative to the maximum of the true scores. */
+struct truth {
+    double *max, *max_prev;             /* [R] maximum of the true scores so far, and before this tile, natural units */
+    double *max_bound, *max_bound_prev; /* [R] largest bound of a score so far, natural units */
+    double *frame, *frame_prev;         /* [R] natural units */
+    double *frame_loose;                /* [R] relative uncertainty of exp(-frame) */
+    double *shift;                      /* [R] exp(max - frame); 1 while no key was seen */
+    double *p_unit;                     /* [R] what 1 of this run's P stands for in the frame of max */
+    double *decay, *decay_error;        /* [R] exp(max_prev - max), and what a correct alpha may err by */
+    double *sum, *sum_error;            /* [R] sum of exp(s - max), and how far a correct l may lie from it */
+    double *lost;                       /* [R] what one tile's u may lose below the smallest normal number */
+    double *out, *out_size, *out_error; /* [R][D] sum of exp(s - max) v, of magnitudes; how far a correct u may lie */
+    double *out_top;                    /* [D] largest magnitude in each column of V so far */
+    double *weight, *weight_error;      /* [R][C] exp(s - max), and how far a correct p may lie from it */
+    /* The true scores behind cap, bias and mask, and their bounds: [R][cols], one of them s_natural natural units. */
+    const double *s, *s_bound;
+    double s_natural;
+    double *scores, *scores_bound; /* [R][C] room for them where these come later than S; -inf: masked */
+};
+
+/* The sum of the splits so far, where there are any. */
+struct merged {
+    double *m;                    /* [R] largest that a split has ended with, natural units; -inf: none had any key */
+    double *l, *l_loose;          /* [R] sum of their l in that frame */
+    double *u, *u_size, *u_loose; /* [R][D] sum of their u in that frame, and of its magnitudes w |u_s| */
+    double *max_bound;            /* [R] truth alone: largest bound of a score in any split, natural units */
+};
+
+/* What mistakes are tried out in (causes/cause.h). X: the larger of R and C times the larger of C and D. */
+struct mistake_room {
+    double *want, *bound;          /* [X] what it expects of the tile at hand */
+    double *operand, *size;        /* [X] an operand as the mistake has it; its magnitude, or its uncertainty */
+    double *scores, *scores_loose; /* [R][C] behind cap and mask */
+    double *alpha;                 /* [2][R] and its uncertainty */
+    double *by_q, *by_k;           /* [R], [C] */
+    double *next;                  /* [4][R] m and alpha of the tile visited next, and their uncertainties */
+    double *l, *l_loose;           /* [R] before the last visited tile */
+    double *u, *u_loose;           /* [R][D] */
+    int *hidden, *visible;         /* [R] what its mask lets each row see */
+};
+
+/* Room for products and for sums of magnitudes (magnitude.h). */
+struct room {
+    const double *zero;   /* zeros: nothing is uncertain */
+    double *q, *k;        /* [R][D], [C][D] |q|, |k| or |v|, or another array of that shape for a moment */
+    double *p;            /* [R][C] |p| */
+    double *sum;          /* [R][C] or [R][D] sums of magnitudes */
+    double *a, *b, *c;    /* [R][C] or [R][D], [C][D], [R][C] or [R][D] f32: factors of such sums, and these */
+    double *unit;         /* [R] what 1 of these stands for */
+    double *weighed;      /* [R][D] f32: sum |p v|, then sum w |v| */
+    double *weighed_unit; /* [R] what 1 of these stands for */
+};
+
+/* Room for what tensor cores give (product.h). */
+struct product_room {
+    double *a, *b; /* operands, taken apart */
+    double *codes; /* codes of one */
+    double *sums;  /* [R][C] or [R][D] f32: what the tensor core gives */
+    double *out;   /* [R][C] or [R][D] f32: what the kernel makes of it */
+    double *model; /* [R][C] or [R][D] what S or U is bit for bit; NaN: no product */
 };
 
 struct judge_scratch {
     int (*ask)(void *ctx); /* judge_scratch_watch() */
     void *ask_ctx;
     int stopped;   /* 1: the walk at hand ends here, without a result */
-    double *block; /* owned, room doubles: all arrays of float64 */
-    int *indices;  /* owned, index_room ints: all arrays of int */
-    size_t room, index_room;
+    double *block; /* owned, length doubles: all arrays of float64 */
+    int *indices;  /* owned, index_length ints: all arrays of int */
+    size_t length, index_length;
     struct stage stage[ASC_CHANNELS];
-#define BUFFER(name, elements, meaning) double *name;
-#include "engine/oracle/buffers.def"
-#undef BUFFER
-    struct matrix lanes;               /* lane_sum as the captured l, where that has several lanes */
-    int *hidden, *visible;             /* [R] each row may see columns hidden .. visible - 1 of the tile */
-    int *cause_hidden, *cause_visible; /* [R] the same under the mask of a mistake */
-    int *unreal_v;                     /* [D] 1: V's padding made this column of U NaN or infinite */
-    int *seen;                         /* [kv_tiles] 1: judged already */
-    /* What takes part in sums of magnitudes: of the original inputs, and of the q, k and v that local formulas read.
-       Their own values, signs and all, where nothing makes the magnitudes larger. */
-    const double *in_q_size, *in_k_size, *in_v_size, *use_q, *use_k, *use_v;
-    /* Scores as m and P read them: capped and masked. use_s is in unit use_s_natural; loose as in struct stage. */
-    const double *use_s, *use_s_loose; /* [R][kv_cols] */
-    double use_s_natural;              /* 1 of it in natural units */
-    int use_s_direct;                  /* 1: m is the maximum of these very numbers */
-    /* The true scores behind cap and mask, and their bounds; 1 of them in natural units. */
-    const double *true_s, *true_s_bound; /* [R][kv_cols] */
-    double true_s_natural;
-    /* P as P.V and as l take it; loose as in struct stage. */
-    const double *pv_p, *pv_p_loose, *l_p, *l_p_loose; /* [R][kv_cols] */
-    int pv_p_exact;                                    /* 1: pv_p_loose is all zero */
-    int u_prev_exact;                                  /* 1: u_prev_loose is all zero */
-    int weighed_p;            /* 1: weighed_sizes holds sum |p v| of pv_p and the v that local formulas read */
+    struct operands at;
+    struct original_input input[INPUTS];
+    struct carried carried;
+    struct prepared prepared;
+    struct truth truth;
+    struct merged merged[SIDES];
+    struct mistake_room mistake;
+    struct room room;
+    struct product_room core;
+    struct matrix lanes;      /* lane_sum as the captured l, where that has several lanes */
+    int *hidden, *visible;    /* [R] */
+    int *unreal_v;            /* [D] 1: V's padding made this column of U NaN or infinite */
+    int *seen;                /* [kv_tiles] 1: judged already */
+    int weighed_p;            /* 1: room.weighed holds sum |p v| of pv_p and the v that local formulas read */
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */
     int late_kv, late_masked; /* which tile that is, or -1 */
-    int folds_unseen;         /* 1: Q is folded and rounded where no probe sees it */
-    /* 1: where no probe sees it, Q, or K or V of the tile, is converted as lossy_q says */
-    int unseen_q, unseen_k, unseen_v;
-    int split;        /* which split of the keys is walked through */
-    int tiles_seen;   /* tiles of it of which something was computed, before this one */
-    int kv;           /* the tile at hand */
-    int kv_cols;      /* its columns */
-    int pad_cols;     /* padding columns of s that went on as something else than -inf, or 0 */
-    int pad_captured; /* 1: something else than -inf was captured there */
-    int masked;       /* 1: no row sees any of it */
-    int exact_q;      /* 1: local formulas read the original Q */
-    int exact_k;      /* 1: local_s has worked on this tile and has read the original K */
-    /* 1: converting the inputs to the type that the kernel takes them in may have moved them; k and v: of the tile */
-    int lossy_q, lossy_k, lossy_v;
-    int scales_s;   /* 1: S gets by_q and by_k, being a product of codes */
-    double times_v; /* what P V of the tile is multiplied by, V being codes; 1: it is not */
+    int pad_captured;         /* 1: something else than -inf was captured in S's padding */
+    int masked;               /* 1: no row sees any of the tile at hand */
+    int exact_q;              /* 1: local formulas read the original Q */
+    int exact_k;              /* 1: local_s has worked on this tile and has read the original K */
 };
 
 /* Makes room for the case and points all buffers into it. Returns -1 where memory ran out. */
@@ -83,6 +204,9 @@ const struct matrix *scratch_captured(const struct judge_scratch *s, const struc
 
 /* The fed matrix of a channel at the tile at hand, or NULL: not fed. */
 const struct matrix *scratch_fed(const struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch);
+
+/* Where the local formula of a channel writes. */
+struct expected scratch_local(const struct judge_scratch *s, enum asc_channel ch);
 
 /* Loads a captured channel and makes it, or what it was fed with, the value that local formulas read. */
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch);

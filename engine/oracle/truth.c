@@ -43,64 +43,59 @@ static enum dtype used_type(const struct oracle_case *c, enum asc_channel ch)
 }
 
 /* Loads rows first .. first + rows - 1 of an input. Where the kernel converts it to a narrower type before use, a
-   correct one works on values up to half a step away: `room` gets the magnitudes that include that. Returns what takes
-   part in sums of magnitudes. */
-static const double *load_input(const struct oracle_case *c, enum asc_channel ch, int first, int rows, double *out,
-                                double *loose, double *room)
+   correct one works on values up to half a step away: the sizes include that. */
+static void load_input(const struct oracle_case *c, enum asc_channel ch, int first, int rows, struct original_input *to)
 {
     const struct coded_rows part = {ch, codes_input(c, ch), codes_of(c, ch), first, rows};
     const size_t n = (size_t)rows * (size_t)c->head_dim;
     double unit = 0;
     double half_tiny = 0;
-    const int uncertain = codes_load(c, &part, out, loose), narrow = bound_narrow(used_type(c, ch), &unit, &half_tiny);
-    if (!uncertain && !narrow)
-        return out;
-    grow_sizes(out, n, 1 + unit, half_tiny, room);
+    const int uncertain = codes_load(c, &part, to->value, to->loose);
+    to->lossy = bound_narrow(used_type(c, ch), &unit, &half_tiny) || uncertain;
+    to->size = to->lossy ? to->size_room : to->value;
+    if (!to->lossy)
+        return;
+    grow_sizes(to->value, n, 1 + unit, half_tiny, to->size_room);
     for (size_t i = 0; uncertain && i < n; i++)
-        room[i] += loose[i] * (1 + unit);
-    return room;
+        to->size_room[i] += to->loose[i] * (1 + unit);
 }
 
 /* Where a factor is folded into Q the result is rounded to the recorded type, or where none is recorded, to the type of
    the input: a relative error that does not depend on the factor, and half a subnormal, which does. */
-static const double *load_q(const struct oracle_case *c, struct judge_scratch *s)
+static void load_q(const struct oracle_case *c, struct original_input *to)
 {
     const int used = values_type(c, asc_q);
     const double fold = fabs(values_fold(c));
     double unit = 0;
     double half_tiny = 0;
-    const double *size = load_input(c, asc_q, 0, c->in_q.rows, s->in_q, s->loose_q, s->size_q);
+    load_input(c, asc_q, 0, c->in_q.rows, to);
     if (fold == 1)
-        return size;
+        return;
     const int coded = codes_use(c, asc_q) != CODES_NONE;
     bound_narrow(used >= 0 ? (enum dtype)used : coded ? DTYPE_F16 : c->in_q.dtype, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
-        s->size_q[i] = (fabs(s->in_q[i]) + (coded ? s->loose_q[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
-                       (half_tiny + BOUND_TINY) / fold;
-    return s->size_q;
+        to->size_room[i] = (fabs(to->value[i]) + (coded ? to->loose[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
+                           (half_tiny + BOUND_TINY) / fold;
+    to->size = to->size_room;
+    to->lossy = 1;
 }
 
 void truth_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
-    const int first = s->kv * c->bc;
-    if (ch == asc_k) {
-        s->in_k_size = load_input(c, ch, first, s->kv_cols, s->in_k, s->loose_k, s->size_k);
-        s->lossy_k = s->in_k_size != s->in_k;
-        codes_by(c, ch, first, s->kv_cols, s->by_k);
-    } else {
-        s->in_v_size = load_input(c, ch, first, s->kv_cols, s->in_v, s->loose_v, s->size_v);
-        s->lossy_v = s->in_v_size != s->in_v;
-        s->times_v = codes_v_times(c, first);
-    }
+    const int first = s->at.kv * c->bc;
+    load_input(c, ch, first, s->at.cols, &s->input[ch]);
+    if (ch == asc_k)
+        codes_by(c, ch, first, s->at.cols, s->input[ch].by);
+    else
+        s->at.times_v = codes_v_times(c, first);
 }
 
 void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
 {
-    s->in_q_size = load_q(c, s);
-    s->lossy_q = s->in_q_size != s->in_q;
-    codes_by(c, asc_q, 0, c->in_q.rows, s->by_q);
-    s->scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && values_descale_roundings(c) > 0;
-    memset(s->out_top, 0, (size_t)c->head_dim * sizeof *s->out_top);
+    load_q(c, &s->input[asc_q]);
+    codes_by(c, asc_q, 0, c->in_q.rows, s->input[asc_q].by);
+    s->at.scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && values_descale_roundings(c) > 0;
+    memset(s->truth.out_top, 0, (size_t)c->head_dim * sizeof *s->truth.out_top);
 }
 
 /* A sink that m and l begin with is a key of its own: its score is exact, the m that the kernel makes of it may be
@@ -108,40 +103,40 @@ void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
 void truth_begin(const struct oracle_case *c, struct judge_scratch *s, int split)
 {
     const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;
-    s->split = split;
-    s->tiles_seen = 0;
+    s->at.split = split;
+    s->at.tiles_seen = 0;
     s->late_kv = -1;
-    const double start = local_m_begin(c, s) * values_natural_m(c);
-    const double loose = local_m_begin_loose(c, s) * fabs(values_natural_m(c));
-    const int at_sink = local_begins_at_sink(c, s);
+    const double start = local_m_begin(c, s->at.split) * values_natural_m(c);
+    const double loose = local_m_begin_loose(c, s->at.split) * fabs(values_natural_m(c));
+    const int at_sink = local_begins_at_sink(c, s->at.split);
     for (size_t r = 0; r < rows; r++) {
-        s->max[r] = at_sink ? c->sink : -INFINITY;
-        s->frame[r] = start;
-        s->max_bound[r] = loose;
-        s->frame_loose[r] = 0;
-        s->sum[r] = local_l_begin(c, s);
-        s->sum_error[r] = s->sum[r] * bound_expm1(loose);
+        s->truth.max[r] = at_sink ? c->sink : -INFINITY;
+        s->truth.frame[r] = start;
+        s->truth.max_bound[r] = loose;
+        s->truth.frame_loose[r] = 0;
+        s->truth.sum[r] = local_l_begin(c, s->at.split);
+        s->truth.sum_error[r] = s->truth.sum[r] * bound_expm1(loose);
     }
-    memset(s->out, 0, values * sizeof(double));
-    memset(s->out_size, 0, values * sizeof(double));
-    memset(s->out_error, 0, values * sizeof(double));
+    memset(s->truth.out, 0, values * sizeof(double));
+    memset(s->truth.out_size, 0, values * sizeof(double));
+    memset(s->truth.out_error, 0, values * sizeof(double));
 }
 
 static void true_product(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_s];
     const int unit = c->conventions.s_unit;
-    const struct score_product product = {.q = s->in_q,
-                                          .k = s->in_k,
-                                          .size_q = s->in_q_size,
-                                          .size_k = s->in_k_size,
+    const struct score_product product = {.q = s->input[asc_q].value,
+                                          .k = s->input[asc_k].value,
+                                          .size_q = s->input[asc_q].size,
+                                          .size_k = s->input[asc_k].size,
                                           .factor = values_factor(unit, c->scale),
                                           .relative = product_score(c),
                                           .want = stage->want[GLOBAL],
                                           .bound = stage->bound[GLOBAL]};
-    local_score(c, s, &product);
-    if (s->lossy_q || s->lossy_k)
-        local_score_lossy(c, s, &product);
+    local_score(c, &s->at, &s->room, &product);
+    if (s->input[asc_q].lossy || s->input[asc_k].lossy)
+        local_score_lossy(c, &s->at, &s->room, &product);
 }
 
 void truth_s(const struct oracle_case *c, struct judge_scratch *s)
@@ -155,13 +150,14 @@ void truth_s(const struct oracle_case *c, struct judge_scratch *s)
     } else {
         true_product(c, s);
     }
-    s->true_s = stage->want[GLOBAL];
-    s->true_s_bound = stage->bound[GLOBAL];
-    s->true_s_natural = values_natural_later(c) ? 1 : values_natural_s(c);
+    s->truth.s = stage->want[GLOBAL];
+    s->truth.s_bound = stage->bound[GLOBAL];
+    s->truth.s_natural = values_natural_later(c) ? 1 : values_natural_s(c);
     if (values_natural_later(c) || values_mask_later(c)) {
-        local_see_scores(c, s, &(struct score_view){s->true_s, s->true_s_bound, s->true_scores, s->true_bound});
-        s->true_s = s->true_scores;
-        s->true_s_bound = s->true_bound;
+        local_see_scores(c, &s->at,
+                         &(struct score_view){s->truth.s, s->truth.s_bound, s->truth.scores, s->truth.scores_bound});
+        s->truth.s = s->truth.scores;
+        s->truth.s_bound = s->truth.scores_bound;
     }
 }
 
@@ -174,7 +170,7 @@ static int scores_convert(const struct oracle_case *c)
 /* How many padding keys take part like any other, each with the score of a masked one. */
 static int counted_padding(const struct oracle_case *c, const struct judge_scratch *s)
 {
-    return c->conventions.s_masked == ASC_MASKED_VALUE ? s->pad_cols : 0;
+    return c->conventions.s_masked == ASC_MASKED_VALUE ? s->at.pad_cols : 0;
 }
 
 static double masked_score(const struct oracle_case *c)
@@ -194,20 +190,20 @@ VECTOR_UNITS static void raise_top(const double *x, const double *off, int n, do
 static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_m];
-    const int cols = s->kv_cols, converts = scores_convert(c);
-    const double back = values_natural_m(c), start = local_m_begin(c, s);
+    const int cols = s->at.cols, converts = scores_convert(c);
+    const double back = values_natural_m(c), start = local_m_begin(c, s->at.split);
     for (int r = 0; r < stage->rows; r++) {
-        const double *x = s->true_s + (size_t)r * (size_t)cols;
-        const double *off = s->true_s_bound + (size_t)r * (size_t)cols;
-        double top = s->max[r];
-        double top_bound = s->max_bound[r];
-        s->max_prev[r] = top;
-        s->max_bound_prev[r] = top_bound;
-        raise_top(x, off, cols, s->true_s_natural, &top, &top_bound);
+        const double *x = s->truth.s + (size_t)r * (size_t)cols;
+        const double *off = s->truth.s_bound + (size_t)r * (size_t)cols;
+        double top = s->truth.max[r];
+        double top_bound = s->truth.max_bound[r];
+        s->truth.max_prev[r] = top;
+        s->truth.max_bound_prev[r] = top_bound;
+        raise_top(x, off, cols, s->truth.s_natural, &top, &top_bound);
         if (counted_padding(c, s))
             top = fmax(top, masked_score(c));
-        s->max[r] = top;
-        s->max_bound[r] = top_bound;
+        s->truth.max[r] = top;
+        s->truth.max_bound[r] = top_bound;
         double want = top == -INFINITY ? top : top / back;
         double bound = top == -INFINITY ? 0 : top_bound / fabs(back) + BOUND_SLACK * 0x1p-50 * fabs(want);
         if (converts && top != -INFINITY)
@@ -224,26 +220,27 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
     const struct stage *stage = &s->stage[asc_m];
     const double natural = values_natural_m(c), lag = (double)c->conventions.m_lag * M_LN2;
     for (int r = 0; r < stage->rows; r++) {
-        const double start = local_m_begin(c, s) * natural, top = fmax(s->max[r], start);
-        const double captured = stage->recorded ? stage->value[r] * natural : NAN;
-        s->frame_prev[r] = s->frame[r];
+        const double start = local_m_begin(c, s->at.split) * natural, top = fmax(s->truth.max[r], start);
+        const double captured = stage->recorded ? s->at.of[asc_m].value[r] * natural : NAN;
+        s->truth.frame_prev[r] = s->truth.frame[r];
         const int above = c->conventions.m_policy == ASC_M_FIXED && captured > top && isfinite(captured);
-        if (fabs(captured - top) <= FRAME_REACH || above || (s->max[r] == -INFINITY && isfinite(captured))) {
-            s->frame[r] = captured;
-            s->frame_loose[r] = fmin(bound_expm1(stage->loose[r] * fabs(natural)), FRAME_LOST);
+        if (fabs(captured - top) <= FRAME_REACH || above || (s->truth.max[r] == -INFINITY && isfinite(captured))) {
+            s->truth.frame[r] = captured;
+            s->truth.frame_loose[r] = fmin(bound_expm1(s->at.of[asc_m].loose[r] * fabs(natural)), FRAME_LOST);
         } else {
             /* Not recorded: a correct kernel's frame is its own maximum, within the bound of m. Absurd: the verdict on
                what stands on it need not be gentle. */
-            s->frame[r] = top;
-            s->frame_loose[r] = 0;
+            s->truth.frame[r] = top;
+            s->truth.frame_loose[r] = 0;
             if (!stage->recorded && c->conventions.m_policy == ASC_M_LAGGING)
-                s->frame_loose[r] = fmin(bound_expm1(s->max_bound[r] + lag), FRAME_LOST);
+                s->truth.frame_loose[r] = fmin(bound_expm1(s->truth.max_bound[r] + lag), FRAME_LOST);
             else if (!stage->recorded && c->conventions.m_policy == ASC_M_RUNNING)
-                s->frame_loose[r] = fmin(bound_expm1(s->max_bound[r]), FRAME_LOST);
+                s->truth.frame_loose[r] = fmin(bound_expm1(s->truth.max_bound[r]), FRAME_LOST);
             else if (!stage->recorded)
-                s->frame_loose[r] = FRAME_LOST;
+                s->truth.frame_loose[r] = FRAME_LOST;
         }
-        s->shift[r] = s->max[r] == -INFINITY ? 1 : exp(fmax(s->max[r] - s->frame[r], -FRAME_ABOVE));
+        s->truth.shift[r] =
+            s->truth.max[r] == -INFINITY ? 1 : exp(fmax(s->truth.max[r] - s->truth.frame[r], -FRAME_ABOVE));
     }
 }
 
@@ -260,14 +257,15 @@ static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
     const double natural = values_natural_m(c);
     const int running = c->conventions.m_policy == ASC_M_RUNNING;
     for (int r = 0; r < stage->rows; r++) {
-        const double start = local_m_begin(c, s), prev = s->max_prev[r];
+        const double start = local_m_begin(c, s->at.split), prev = s->truth.max_prev[r];
         /* Where m may lag there is no true alpha but the one of this run's frames. */
-        const double from = running ? fmax(prev, start * natural) : s->frame_prev[r];
-        const double to = running ? fmax(s->max[r], start * natural) : s->frame[r];
-        const double loose = running ? s->max_bound_prev[r] + s->max_bound[r] : log1p(s->frame_loose[r]);
+        const double from = running ? fmax(prev, start * natural) : s->truth.frame_prev[r];
+        const double to = running ? fmax(s->truth.max[r], start * natural) : s->truth.frame[r];
+        const double loose =
+            running ? s->truth.max_bound_prev[r] + s->truth.max_bound[r] : log1p(s->truth.frame_loose[r]);
         double want = 0;
         double bound = 0;
-        if (!local_alpha_declared(c, s, from == start * natural ? start : from / natural, &want)) {
+        if (!local_alpha_declared(c, &s->at, from == start * natural ? start : from / natural, &want)) {
             const double x = from - to;
             const double folded = local_folded(c, to);
             want = exp(x);
@@ -278,15 +276,16 @@ static void truth_alpha(const struct oracle_case *c, struct judge_scratch *s)
         }
         stage->want[GLOBAL][r] = want;
         stage->bound[GLOBAL][r] = bound;
-        s->decay[r] = 0;
-        s->decay_error[r] = 0;
+        s->truth.decay[r] = 0;
+        s->truth.decay_error[r] = 0;
         if (prev != -INFINITY) {
             /* The alpha of this run goes from frame to frame; its underflow is seen from the frame of max. */
-            const double step = s->frame_prev[r] - s->frame[r];
-            s->decay[r] = exp(prev - s->max[r]);
-            s->decay_error[r] = bound_exp_moved(s->decay[r], 1, prev - s->max[r],
-                                                bound_exp_declared(c, step, local_folded(c, s->frame[r]))) +
-                                BOUND_TINY * exp(prev - s->frame_prev[r] - (s->max[r] - s->frame[r]));
+            const double step = s->truth.frame_prev[r] - s->truth.frame[r];
+            s->truth.decay[r] = exp(prev - s->truth.max[r]);
+            s->truth.decay_error[r] =
+                bound_exp_moved(s->truth.decay[r], 1, prev - s->truth.max[r],
+                                bound_exp_declared(c, step, local_folded(c, s->truth.frame[r]))) +
+                BOUND_TINY * exp(prev - s->truth.frame_prev[r] - (s->truth.max[r] - s->truth.frame[r]));
         }
     }
 }
@@ -314,16 +313,16 @@ struct tile_frame {
 
 static struct tile_frame tile_frame(const struct oracle_case *c, const struct judge_scratch *s, int r)
 {
-    const int cols = s->kv_cols, recorded = s->stage[asc_s].recorded;
-    const double natural = values_natural_m(c), captured = recorded ? s->tile_top[r] * natural : NAN;
+    const int cols = s->at.cols, recorded = s->stage[asc_s].recorded;
+    const double natural = values_natural_m(c), captured = recorded ? s->at.tile_top.value[r] * natural : NAN;
     double top = local_m_start(c) * natural;
     double top_bound = 0;
-    raise_top(s->true_s + (size_t)r * (size_t)cols, s->true_s_bound + (size_t)r * (size_t)cols, cols, s->true_s_natural,
-              &top, &top_bound);
+    raise_top(s->truth.s + (size_t)r * (size_t)cols, s->truth.s_bound + (size_t)r * (size_t)cols, cols,
+              s->truth.s_natural, &top, &top_bound);
     if (counted_padding(c, s))
         top = fmax(top, masked_score(c));
     if (fabs(captured - top) <= FRAME_REACH)
-        return (struct tile_frame){captured, fmin(bound_expm1(s->tile_top_loose[r] * fabs(natural)), FRAME_LOST)};
+        return (struct tile_frame){captured, fmin(bound_expm1(s->at.tile_top.loose[r] * fabs(natural)), FRAME_LOST)};
     return (struct tile_frame){top, recorded || top == -INFINITY ? 0 : fmin(bound_expm1(top_bound), FRAME_LOST)};
 }
 
@@ -363,8 +362,8 @@ VECTOR_UNITS static void carry_weights(int n, double scale, double beta, double 
 static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *p = &s->stage[asc_p], *l = &s->stage[asc_l];
-    const int cols = s->kv_cols, padding = counted_padding(c, s), converts = scores_convert(c);
-    const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->kv_cols);
+    const int cols = s->at.cols, padding = counted_padding(c, s), converts = scores_convert(c);
+    const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols);
     const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
     const double relative = bound_sum(c->bc + is_tile), factor = truth_offset(c);
     enum dtype t;
@@ -374,22 +373,23 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
         bound_narrow(t, &unit, &half_tiny);
     for (int r = 0; r < p->rows; r++) {
         const size_t first = (size_t)r * (size_t)cols;
-        const double top = s->max[r], frame = s->frame[r], loose = s->frame_loose[r];
-        const double shift = s->shift[r];
+        const double top = s->truth.max[r], frame = s->truth.frame[r], loose = s->truth.frame_loose[r];
+        const double shift = s->truth.shift[r];
         const double folded = local_folded(c, frame) + bound_offset(c), tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
         const double limit = weight_limit(c, shift, folded);
         const struct tile_frame own = is_tile ? tile_frame(c, s, r) : (struct tile_frame){0};
         const double own_folded = local_folded(c, own.top) + bound_offset(c);
         const int takes_in = is_tile && own.top != -INFINITY && top != -INFINITY;
         const double beta = takes_in ? bound_expm1(bound_exp_declared(c, own.top - frame, folded) + BOUND_U) : 0;
-        s->p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);
-        const double step = half_tiny * s->p_unit[r];
-        double sum = s->decay[r] * s->sum[r];
-        double error = (s->decay[r] + s->decay_error[r]) * s->sum_error[r] + s->decay_error[r] * s->sum[r];
-        const struct weight_row row = {.score = s->true_s + first,
-                                       .loose = s->true_s_bound + first,
+        s->truth.p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);
+        const double step = half_tiny * s->truth.p_unit[r];
+        double sum = s->truth.decay[r] * s->truth.sum[r];
+        double error = (s->truth.decay[r] + s->truth.decay_error[r]) * s->truth.sum_error[r] +
+                       s->truth.decay_error[r] * s->truth.sum[r];
+        const struct weight_row row = {.score = s->truth.s + first,
+                                       .loose = s->truth.s_bound + first,
                                        .n = cols,
-                                       .natural = s->true_s_natural,
+                                       .natural = s->truth.s_natural,
                                        .top = is_tile ? own.top : top,
                                        .frame = is_tile ? own.top : frame,
                                        .folded = is_tile ? own_folded : folded,
@@ -398,12 +398,12 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
                                        .limit = is_tile ? most_weight(c, own_folded) + 1 : limit,
                                        .tiny = is_tile ? fmax(1, 1 / factor) * BOUND_TINY : tiny};
         struct weight_sums sums = {0};
-        weight_row(c, &row, s->weight + first, s->weight_error + first);
-        expect_weights(&row, s->weight + first, s->weight_error + first, is_tile ? factor : factor * shift,
+        weight_row(c, &row, s->truth.weight + first, s->truth.weight_error + first);
+        expect_weights(&row, s->truth.weight + first, s->truth.weight_error + first, is_tile ? factor : factor * shift,
                        is_tile ? own.loose : loose, p->want[GLOBAL] + first, p->bound[GLOBAL] + first, &sums);
         if (is_tile)
-            carry_weights(cols, s->p_unit[r] * factor, beta, 2 * tiny, s->weight + first, s->weight_error + first,
-                          &sums);
+            carry_weights(cols, s->truth.p_unit[r] * factor, beta, 2 * tiny, s->truth.weight + first,
+                          s->truth.weight_error + first, &sums);
         sum += sums.weight;
         error += sums.error + unit * (sums.weight + sums.error) + step * sums.seen;
         error += unseen ? unseen * fmin(exp(masked_score(c) - top), limit) : 0;
@@ -413,8 +413,8 @@ static void truth_p_l(const struct oracle_case *c, struct judge_scratch *s)
                 padding * exp(masked_score(c) - top) * (bound_exp_declared(c, masked_score(c) - frame, folded) + beta);
         }
         error += relative * (sum + error);
-        s->sum[r] = sum;
-        s->sum_error[r] = error;
+        s->truth.sum[r] = sum;
+        s->truth.sum_error[r] = error;
         l->want[GLOBAL][r] = factor * sum * shift;
         l->bound[GLOBAL][r] = factor * (error + loose * (sum + error)) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
     }
@@ -451,7 +451,7 @@ static void truth_of_empty(const struct oracle_case *c, struct judge_scratch *s,
     if (computed) {
         lse->want[GLOBAL][r] = isfinite(got) ? got : 0;
     } else if (c->has_sink) {
-        lse->want[GLOBAL][r] = local_lse_of_sink(c, s, r, &lse->bound[GLOBAL][r]) * unit;
+        lse->want[GLOBAL][r] = local_lse_of_sink(c, r, &lse->bound[GLOBAL][r]) * unit;
         lse->bound[GLOBAL][r] *= unit;
     }
 }
@@ -468,24 +468,24 @@ void truth_end(const struct oracle_case *c, struct judge_scratch *s)
             truth_of_empty(c, s, r);
             continue;
         }
-        const double sum = s->sum[r], error = s->sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+        const double sum = s->truth.sum[r], error = s->truth.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
         const double least = sum - error;
         const int divides = !merge_leaves_normalized(c);
         for (int d = 0; d < o->cols; d++) {
             const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
-            const double want = s->out[i] / sum;
-            const double moved = least > 0 ? (s->out_error[i] + fabs(want) * error) / least : INFINITY;
+            const double want = s->truth.out[i] / sum;
+            const double moved = least > 0 ? (s->truth.out_error[i] + fabs(want) * error) / least : INFINITY;
             o->want[GLOBAL][i] = want * times;
             /* However uncertain the weights, o is a mean of V with weights rounded by less than a half each way. */
             o->bound[GLOBAL][i] = bound_descale(
-                c, want, (divides ? bound_divide(want) : 0) + fmin(moved, fabs(want) + 2 * s->out_top[d]), times);
+                c, want, (divides ? bound_divide(want) : 0) + fmin(moved, fabs(want) + 2 * s->truth.out_top[d]), times);
         }
-        const double ln_sum = log(sum), frame = s->frame[r], want = s->max[r] + ln_sum;
-        const double own = bound_lse(fabs(frame) + fabs(offset), s->max[r] - frame + ln_sum + offset, want) +
+        const double ln_sum = log(sum), frame = s->truth.frame[r], want = s->truth.max[r] + ln_sum;
+        const double own = bound_lse(fabs(frame) + fabs(offset), s->truth.max[r] - frame + ln_sum + offset, want) +
                            bound_folded_scales(c, frame);
         /* However uncertain the scores, lse lies between their maximum and ln(keys) above it, a sink being another key.
          */
-        const double widest = s->max_bound[r] + log(keys + (c->has_sink != 0));
+        const double widest = s->truth.max_bound[r] + log(keys + (c->has_sink != 0));
         lse->want[GLOBAL][r] = want * unit;
         lse->bound[GLOBAL][r] = (own + fmin(least > 0 ? -log1p(-error / sum) : INFINITY, widest)) * unit;
         if (c->conventions.lse_base2)

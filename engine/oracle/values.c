@@ -4,6 +4,7 @@
 #include "engine/base/vector.h"
 #include "engine/oracle/bias.h"
 #include "engine/oracle/codes.h"
+#include "engine/trace/layout.h"
 #include <math.h>
 #include <string.h>
 
@@ -34,6 +35,11 @@ VECTOR_UNITS static void load_bf16(const uint16_t *from, int64_t stride, int row
     for (int r = 0; r < rows; r++, from += stride, out += cols)
         for (int c = 0; c < cols; c++)
             out[c] = bf16_to_f32(from[c]);
+}
+
+const struct matrix *values_captured(const struct oracle_case *c, int kv, enum asc_channel ch)
+{
+    return &c->captured[(channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch];
 }
 
 double values_element(const struct matrix *m, size_t i)

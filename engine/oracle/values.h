@@ -4,6 +4,9 @@
 
 #include "engine/oracle/oracle.h"
 
+/* The captured matrix of a channel at a kv tile (or of the slot). */
+const struct matrix *values_captured(const struct oracle_case *c, int kv, enum asc_channel ch);
+
 /* Converts to out, [rows][cols] row-major; what was never written becomes a NaN. A code of type u8 counts from
    ASC_U8_MIDPOINT. */
 void values_load(const struct matrix *m, double *out);

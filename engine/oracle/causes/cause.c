@@ -104,12 +104,14 @@ int cause_fill(enum cause c, struct candidate *k)
     return facts[c].fill(k);
 }
 
-struct judge_scratch cause_altered(const struct candidate *k)
+struct operands cause_altered(const struct candidate *k)
 {
-    struct judge_scratch s = *k->tile->s;
-    s.stage[k->channel].want[LOCAL] = k->want;
-    s.stage[k->channel].bound[LOCAL] = k->bound;
-    return s;
+    return k->tile->s->at;
+}
+
+struct expected cause_out(const struct candidate *k)
+{
+    return (struct expected){k->want, k->bound};
 }
 
 static size_t elements(const struct candidate *k)
@@ -139,8 +141,8 @@ void cause_loosen(const struct candidate *k, int n)
 double *cause_copy(const struct candidate *k, const double *values, enum asc_channel shape)
 {
     const struct stage *stage = &k->tile->s->stage[shape];
-    memcpy(k->tile->s->cause_operand, values, (size_t)stage->rows * (size_t)stage->cols * sizeof(double));
-    return k->tile->s->cause_operand;
+    memcpy(k->tile->s->mistake.operand, values, (size_t)stage->rows * (size_t)stage->cols * sizeof(double));
+    return k->tile->s->mistake.operand;
 }
 
 int cause_permuted(double parameter, int i, int n)
@@ -154,49 +156,49 @@ void cause_permute_operand(const struct candidate *k, enum asc_channel ch)
     const struct stage *stage = &k->tile->s->stage[ch];
     const int bc = k->tile->c->bc;
     const size_t D = (size_t)k->tile->c->head_dim;
-    double *to = k->tile->s->cause_operand;
+    double *to = k->tile->s->mistake.operand;
     memset(to, 0, (size_t)bc * D * sizeof *to);
     for (int row = 0; row < bc; row++) {
         const int from = cause_permuted(k->parameter, row, bc);
         if (from < stage->rows)
-            memcpy(to + (size_t)row * D, stage->value + (size_t)from * D, D * sizeof *to);
+            memcpy(to + (size_t)row * D, k->tile->s->at.of[ch].value + (size_t)from * D, D * sizeof *to);
     }
 }
 
-void cause_power_of_alpha(const struct candidate *k, double power, struct judge_scratch *s)
+void cause_power_of_alpha(const struct candidate *k, double power, struct operands *s)
 {
-    const struct stage *alpha = &k->tile->s->stage[asc_alpha];
-    double *to = s->cause_alpha, *loose = to + alpha->rows;
-    for (int r = 0; r < alpha->rows; r++) {
+    const struct operand *alpha = &k->tile->s->at.of[asc_alpha];
+    const int rows = k->tile->c->in_q.rows;
+    double *to = k->tile->s->mistake.alpha, *loose = to + rows;
+    for (int r = 0; r < rows; r++) {
         const double x = alpha->value[r];
         double declared = 0;
-        const int first = local_alpha_declared(k->tile->c, s, s->m_prev[r], &declared);
+        const int first = local_alpha_declared(k->tile->c, s, s->m_prev.value[r], &declared);
         to[r] = first ? x : pow(x, power);
         loose[r] = alpha->loose[r] > 0 ? fabs(power * pow(x, power - 1)) * alpha->loose[r] : 0;
     }
-    s->stage[asc_alpha].value = to;
-    s->stage[asc_alpha].loose = loose;
+    s->of[asc_alpha].value = to;
+    s->of[asc_alpha].loose = loose;
 }
 
 int cause_next_alpha(struct cause_tile *tile, int i)
 {
     const struct oracle_case *c = tile->c;
     const size_t R = (size_t)c->in_q.rows;
-    double *room = tile->s->cause_next;
+    double *room = tile->s->mistake.next;
     struct judge_scratch next = *tile->s;
     struct stage *m = &next.stage[asc_m], *alpha = &next.stage[asc_alpha];
-    next.hidden = next.cause_hidden;
-    next.visible = next.cause_visible;
+    next.at.hidden = next.hidden = next.mistake.hidden;
+    next.at.visible = next.visible = next.mistake.visible;
     m->got = room;
     m->loose_room = room + R;
     alpha->got = alpha->want[LOCAL] = room + 2 * R;
     alpha->loose_room = alpha->bound[LOCAL] = room + 3 * R;
-    next.m_prev = (double *)tile->s->stage[asc_m].value;
-    next.m_prev_loose = (double *)tile->s->stage[asc_m].loose;
-    next.tiles_seen++;
+    next.at.m_prev = tile->s->at.of[asc_m];
+    next.at.tiles_seen++;
     while (++i < c->n_visited) {
         const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != next.split || next.seen[kv])
+        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != next.at.split || next.seen[kv])
             continue;
         scratch_tile(&next, c, kv);
         if (tile_left(c, &next))
@@ -205,13 +207,13 @@ int cause_next_alpha(struct cause_tile *tile, int i)
             scratch_take(&next, c, asc_alpha);
         } else if (scratch_captured(&next, c, asc_m)->data) {
             scratch_take(&next, c, asc_m);
-            local_alpha(c, &next);
+            local_alpha(c, &next.at, scratch_local(&next, asc_alpha));
             scratch_expect(&next, asc_alpha);
         } else {
             return -1;
         }
-        tile->next_alpha = alpha->value;
-        tile->next_alpha_loose = alpha->loose;
+        tile->next_alpha = next.at.of[asc_alpha].value;
+        tile->next_alpha_loose = next.at.of[asc_alpha].loose;
         return 1;
     }
     return 0;
@@ -227,8 +229,8 @@ const double *cause_sizes(const struct candidate *k, const double *x)
 {
     const size_t n = (size_t)k->tile->c->bc * (size_t)k->tile->c->head_dim;
     for (size_t i = 0; i < n; i++)
-        k->tile->s->cause_size[i] = fabs(x[i]);
-    return k->tile->s->cause_size;
+        k->tile->s->mistake.size[i] = fabs(x[i]);
+    return k->tile->s->mistake.size;
 }
 
 /* Rows first .. of an input, or of what was captured, in the type the kernel works in; of codes that become values what
@@ -274,7 +276,7 @@ int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double
     const struct oracle_case *c = k->tile->c;
     const struct matrix *heads = ch == asc_k ? c->other_k : c->other_v;
     const struct coding *codes = ch == asc_k ? c->other_k_codes : c->other_v_codes;
-    return load_rows(k, ch, &heads[(int)parameter], &codes[(int)parameter], k->tile->s->kv * c->bc, out);
+    return load_rows(k, ch, &heads[(int)parameter], &codes[(int)parameter], k->tile->s->at.kv * c->bc, out);
 }
 
 int cause_other_q(const struct candidate *k, int other, double *out)
@@ -283,15 +285,15 @@ int cause_other_q(const struct candidate *k, int other, double *out)
     return load_rows(k, asc_q, &c->other_q[other], &c->other_q_codes[other], 0, out);
 }
 
-int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s)
+int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct operands *s)
 {
     const int s_unit = (int)k->parameter / 3, m_unit = (int)k->parameter % 3;
     if ((s_unit == c->conventions.s_unit && m_unit == c->conventions.m_unit) || values_natural_later(c))
         return 0;
     c->conventions.s_unit = s_unit;
     c->conventions.m_unit = m_unit;
-    s->use_s_natural = values_natural_s(c);
-    s->use_s_direct = s_unit == m_unit;
+    s->s_natural = values_natural_s(c);
+    s->s_direct = s_unit == m_unit;
     return 1;
 }
 
@@ -302,7 +304,7 @@ static int operand_behind(const struct candidate *k, enum asc_channel ch, int en
 {
     const struct oracle_case *c = k->tile->c;
     if (end != ZEROS)
-        return cause_operand_of_tile(k, ch, end == ITSELF ? k->tile->s->kv : k->tile->visited[0], out);
+        return cause_operand_of_tile(k, ch, end == ITSELF ? k->tile->s->at.kv : k->tile->visited[0], out);
     memset(out, 0, (size_t)c->bc * (size_t)c->head_dim * sizeof *out);
     return 1;
 }
@@ -310,7 +312,7 @@ static int operand_behind(const struct candidate *k, enum asc_channel ch, int en
 int cause_with_next(struct candidate *k, enum asc_channel ch,
                     int (*with)(const struct candidate *k, const double *operand))
 {
-    double *other = k->tile->s->cause_operand;
+    double *other = k->tile->s->mistake.operand;
     int best = ZEROS;
     uint64_t most = 0;
     if (k->tile->next >= 0)
@@ -343,8 +345,8 @@ int cause_transpose_blocks(const struct candidate *k, enum asc_channel ch)
 {
     enum { BLOCK = 8 };
     const int n = k->tile->c->head_dim, keys = k->tile->c->bc, rows = k->tile->s->stage[ch].rows;
-    const double *from = k->tile->s->stage[ch].value;
-    double *to = k->tile->s->cause_operand;
+    const double *from = k->tile->s->at.of[ch].value;
+    double *to = k->tile->s->mistake.operand;
     if (n % BLOCK || keys % BLOCK)
         return 0;
     for (int key = 0; key < keys; key++) {

@@ -1,9 +1,9 @@
 /* Causes from within: a formula of one mistake, evaluated for one tile. It reads what this run captured upstream, as
    the right formula does, and says what the stage would hold if the kernel had made the mistake, with its bound.
 
-   Most are the right formula (local.h) on operands that the mistake has altered. The working memory is a set of
-   pointers: a formula takes a copy of the set (cause_altered), points some of it at values of its own, and calls the
-   local formula, which writes to want and bound of the candidate. */
+   Most are the right formula (local.h) on operands that the mistake has altered: it takes a copy of the operands
+   (cause_altered), points some of them at values of its own, and calls the local formula, which writes to want and
+   bound of the candidate (cause_out). */
 #ifndef CAUSES_CAUSE_H
 #define CAUSES_CAUSE_H
 
@@ -76,8 +76,9 @@ int cause_is_everywhere(enum cause c); /* 1: of that kind */
 /* Calls the formula of a cause. */
 int cause_fill(enum cause c, struct candidate *k);
 
-/* A copy of the tile's pointers whose stage `k->channel` is the candidate. */
-struct judge_scratch cause_altered(const struct candidate *k);
+/* A copy of the tile's operands, and where the local formula writes the candidate. */
+struct operands cause_altered(const struct candidate *k);
+struct expected cause_out(const struct candidate *k);
 /* Adds what n more roundings may cost to the bound. */
 void cause_loosen(const struct candidate *k, int n);
 /* want and bound of the right formula, copied. */
@@ -128,33 +129,33 @@ int cause_next_alpha(struct cause_tile *tile, int i);
 /* |x| of a K or V operand, for bounds, in cause_size. */
 const double *cause_sizes(const struct candidate *k, const double *x);
 /* alpha to this power where there is something to rescale. */
-void cause_power_of_alpha(const struct candidate *k, double power, struct judge_scratch *s);
+void cause_power_of_alpha(const struct candidate *k, double power, struct operands *s);
 
 /* The units of a unit_pair parameter in c and s; 0 where they are the declared ones. */
-int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s);
+int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct operands *s);
 
 /* The stage with exponents `by` times what they are, and LSE with m. */
 int cause_p_exponent_times(const struct candidate *k, double by);
 int cause_alpha_exponent_times(const struct candidate *k, double by);
 int cause_lse_m_times(const struct candidate *k, double by);
 /* U as `s` and the conventions of `c` have it, as it was recorded. */
-int cause_u_of(const struct candidate *k, const struct oracle_case *c, struct judge_scratch *s);
+int cause_u_of(const struct candidate *k, const struct oracle_case *c, struct operands *s);
 
 /* Masks. */
 /* Scores as they are read where S is recorded at the point that a parameter names, in c and s; 0 where the mask is
    declared to come later anyway, or comes before that point too. */
-int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct judge_scratch *s);
+int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct operands *s);
 int cause_has_window(const struct oracle_case *c);
 int cause_has_mask(const struct oracle_case *c);
 struct oracle_case cause_without_mask(const struct oracle_case *c);
 /* 1 if row r may see column col of the tile. */
 int cause_sees(const struct cause_tile *tile, int r, int col);
 /* Lets s see what `mask` allows, each row as far as the row `by` below it. */
-void cause_see(const struct oracle_case *mask, int by, struct judge_scratch *s);
+void cause_see(const struct candidate *k, const struct oracle_case *mask, int by, struct operands *s);
 /* The weight of a key beyond kv_len, a row of zeros, in row r: exp(0 - m). */
 double cause_padding_weight(const struct cause_tile *tile, int r, double *bound);
 /* Makes s read the expected scores where captured ones are masked. */
-void cause_unmasked_scores(const struct candidate *k, struct judge_scratch *s);
+void cause_unmasked_scores(const struct candidate *k, struct operands *s);
 
 /* Evidence: sets the candidate against what was captured, over the half of the elements that `half` names (0: those
    that choose a parameter, 1: those that confirm it, -1: all). Stops early where more than `most_failed` can not be

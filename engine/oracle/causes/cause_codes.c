@@ -17,7 +17,7 @@ static int chosen(const struct candidate *k)
 /* The row of the input that the operand at hand begins with. */
 static int first_row(const struct candidate *k)
 {
-    return k->channel == asc_q ? 0 : k->tile->s->kv * k->tile->c->bc;
+    return k->channel == asc_q ? 0 : k->tile->s->at.kv * k->tile->c->bc;
 }
 
 void cause_bound_operand(const struct candidate *k)
@@ -116,18 +116,18 @@ static int zero_group(struct candidate *k)
 static int with_scales(const struct candidate *k, enum cause_scale wrong, const struct judge_scratch *right)
 {
     const struct oracle_case *c = k->tile->c;
-    struct judge_scratch s = cause_altered(k);
-    if (!right->scales_s)
+    struct operands s = cause_altered(k);
+    if (!right->at.scales_s)
         return 0;
     for (int r = 0; r < right->stage[asc_q].rows; r++)
-        s.cause_by_q[r] = cause_scale_of_pair(c, asc_q, wrong, chosen(k), r);
-    for (int i = 0; i < s.kv_cols; i++)
-        s.cause_by_k[i] = cause_scale_of_pair(c, asc_k, wrong, chosen(k), s.kv * c->bc + i);
-    if (isnan(s.cause_by_q[0]) || isnan(s.cause_by_k[0]))
+        k->tile->s->mistake.by_q[r] = cause_scale_of_pair(c, asc_q, wrong, chosen(k), r);
+    for (int i = 0; i < s.cols; i++)
+        k->tile->s->mistake.by_k[i] = cause_scale_of_pair(c, asc_k, wrong, chosen(k), s.kv * c->bc + i);
+    if (isnan(k->tile->s->mistake.by_q[0]) || isnan(k->tile->s->mistake.by_k[0]))
         return 0;
-    s.by_q = s.cause_by_q;
-    s.by_k = s.cause_by_k;
-    local_s(c, &s);
+    s.by_q = k->tile->s->mistake.by_q;
+    s.by_k = k->tile->s->mistake.by_k;
+    local_s(c, &s, &k->tile->s->room, cause_out(k));
     cause_loosen(k, 3);
     return 1;
 }
@@ -157,7 +157,7 @@ static int exponents(const struct candidate *k, enum cause_scale wrong,
 static int with_scale_of_v(const struct candidate *k, enum cause_scale wrong, int convention)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     const int first = convention == ASC_V_PRODUCT ? s.kv * c.bc : 0;
     const double scale = cause_scale(&c, asc_v, wrong, chosen(k), first);
     const float one = (float)scale;
@@ -168,7 +168,7 @@ static int with_scale_of_v(const struct candidate *k, enum cause_scale wrong, in
         cause_u_of(k, &c, &s);
     } else {
         c.v_codes = (struct coding){.scale = &one, .groups = 1};
-        local_o(&c, &s);
+        local_o(&c, &s, cause_out(k));
     }
     cause_loosen(k, 3);
     return 1;
@@ -226,17 +226,17 @@ int cause_s_zero_point(struct candidate *k)
 {
     const struct cause_tile *tile = k->tile;
     const struct oracle_case *c = tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     const struct cause_zero_point by = cause_code_zero_point(chosen(k));
     const struct stage *q = &tile->s->stage[asc_q], *key = &tile->s->stage[asc_k];
     if ((by.of_q && codes_use(c, asc_q) != CODES_RAW) || (by.of_k && codes_use(c, asc_k) != CODES_RAW))
         return 0;
     for (int i = 0; i < q->rows * q->cols; i++)
-        s.cause_operand[i] = q->value[i] + (by.of_q ? by.z : 0);
+        k->tile->s->mistake.operand[i] = tile->s->at.of[asc_q].value[i] + (by.of_q ? by.z : 0);
     for (int i = 0; i < key->rows * key->cols; i++)
-        s.cause_size[i] = key->value[i] + (by.of_k ? by.z : 0);
-    s.stage[asc_q].value = s.use_q = s.cause_operand;
-    s.stage[asc_k].value = s.use_k = s.cause_size;
-    local_s(c, &s);
+        k->tile->s->mistake.size[i] = tile->s->at.of[asc_k].value[i] + (by.of_k ? by.z : 0);
+    s.of[asc_q].value = s.size[asc_q] = k->tile->s->mistake.operand;
+    s.of[asc_k].value = s.size[asc_k] = k->tile->s->mistake.size;
+    local_s(c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }

@@ -32,14 +32,14 @@ static struct candidate candidate_of(const struct walk *w, enum cause cause, dou
     return (struct candidate){.tile = &w->tile,
                               .channel = cause_channel(cause),
                               .parameter = parameter,
-                              .want = w->tile.s->cause_want,
-                              .bound = w->tile.s->cause_bound};
+                              .want = w->tile.s->mistake.want,
+                              .bound = w->tile.s->mistake.bound};
 }
 
 /* Tiles of channels that exist once per slot stand at kv 0. */
 static uint32_t bad_here(const struct walk *w, enum asc_channel ch)
 {
-    return w->bad[channel_per_kv(ch) ? w->tile.s->kv : 0] & bit(ch);
+    return w->bad[channel_per_kv(ch) ? w->tile.s->at.kv : 0] & bit(ch);
 }
 
 static int is_parametric(enum cause cause)
@@ -190,7 +190,7 @@ static void walk_tile(struct walk *w, int i, int alone)
     if (tile_left(c, s))
         return;
     if (alone) {
-        local_s(c, s);
+        local_s(c, &s->at, &s->room, scratch_local(s, asc_s));
         tile_adopt(c, s, asc_s);
         tile_padding(c, s);
         visit(w, asc_s);
@@ -206,18 +206,18 @@ static void walk_tile(struct walk *w, int i, int alone)
         visit_late_u(w, i);
     }
     const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
-    memcpy(s->cause_l, s->l_prev, row_bytes);
-    memcpy(s->cause_l_loose, s->l_prev_loose, row_bytes);
-    memcpy(s->cause_u, s->u_prev, value_bytes);
-    memcpy(s->cause_u_loose, s->u_prev_loose, value_bytes);
+    memcpy(s->mistake.l, s->at.l_prev.value, row_bytes);
+    memcpy(s->mistake.l_loose, s->at.l_prev.loose, row_bytes);
+    memcpy(s->mistake.u, s->at.u_prev.value, value_bytes);
+    memcpy(s->mistake.u_loose, s->at.u_prev.loose, value_bytes);
     local_advance(c, s);
 }
 
 static void walk_end(struct walk *w)
 {
     const enum asc_channel ends[] = {asc_o, asc_lse};
-    local_o(w->c, w->tile.s);
-    local_lse(w->c, w->tile.s);
+    local_o(w->c, &w->tile.s->at, scratch_local(w->tile.s, asc_o));
+    local_lse(w->c, &w->tile.s->at, scratch_local(w->tile.s, asc_lse));
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         if (!w->c->captured[ends[i]].data)
             continue;

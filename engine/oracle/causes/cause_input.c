@@ -14,7 +14,7 @@ int cause_q_folded(struct candidate *k)
     c.conventions.q_fold = (int)k->parameter;
     const double factor = values_fold(&c);
     for (int i = 0; i < c.in_q.rows * c.head_dim; i++) {
-        k->want[i] = factor * k->tile->s->in_q[i];
+        k->want[i] = factor * k->tile->s->input[asc_q].value[i];
         k->bound[i] = 0;
     }
     cause_loosen(k, 3); /* the factor is rounded up to twice, the product once */
@@ -57,7 +57,7 @@ static int exactly(const struct candidate *k, const double *x)
 
 static int previous_tile(const struct candidate *k)
 {
-    double *other = k->tile->s->cause_operand;
+    double *other = k->tile->s->mistake.operand;
     const int kv = k->tile->visited[(int)k->parameter];
     cause_right(k); /* before the first tile there was nothing */
     return kv < 0 || (cause_operand_of_tile(k, k->channel, kv, other) && exactly(k, other));
@@ -72,7 +72,7 @@ static void beyond_edge(const struct candidate *k, int by, int r, double *to)
     const struct stage *stage = &k->tile->s->stage[k->channel];
     const double *got = stage->got + (size_t)r * (size_t)stage->cols;
     const int last = k->tile->c->kv_len - 1;
-    double *room = k->tile->s->cause_operand;
+    double *room = k->tile->s->mistake.operand;
     const size_t bytes = (size_t)stage->cols * sizeof *to;
     for (size_t i = 0; i < sizeof guess / sizeof guess[0]; i++) {
         const int at = (by > 0) == (guess[i] != OTHER_NONE) ? 0 : last;
@@ -89,9 +89,9 @@ static int row_moved(struct candidate *k)
 {
     const struct stage *stage = &k->tile->s->stage[k->channel];
     const size_t cols = (size_t)stage->cols, n = (size_t)stage->rows * cols;
-    const int by = k->parameter > 0 ? -1 : 1, first = k->tile->s->kv * k->tile->c->bc + by;
+    const int by = k->parameter > 0 ? -1 : 1, first = k->tile->s->at.kv * k->tile->c->bc + by;
     const int before = first < 0; /* rows that lie before the head: 0 or 1 */
-    double *room = k->tile->s->cause_operand, *rival = k->tile->s->cause_size;
+    double *room = k->tile->s->mistake.operand, *rival = k->tile->s->mistake.size;
     cause_input_rows(k, k->channel, OTHER_NONE, first + before, room);
     memcpy(k->want + (size_t)before * cols, room, n * sizeof *room - (size_t)before * cols * sizeof *room);
     for (int r = 0; r < stage->rows; r++) {
@@ -109,13 +109,13 @@ static int row_moved(struct candidate *k)
 
 static int holds(const struct candidate *k, enum asc_channel ch)
 {
-    double *other = k->tile->s->cause_operand;
-    return cause_input_rows(k, ch, OTHER_NONE, k->tile->s->kv * k->tile->c->bc, other) && exactly(k, other);
+    double *other = k->tile->s->mistake.operand;
+    return cause_input_rows(k, ch, OTHER_NONE, k->tile->s->at.kv * k->tile->c->bc, other) && exactly(k, other);
 }
 
 static int wrong_head(const struct candidate *k)
 {
-    double *other = k->tile->s->cause_operand;
+    double *other = k->tile->s->mistake.operand;
     return cause_operand_of_head(k, k->channel, k->parameter, other) && exactly(k, other);
 }
 
@@ -205,7 +205,7 @@ int cause_v_holds_k(struct candidate *k)
 static int moved(const struct candidate *k)
 {
     const struct stage *stage = &k->tile->s->stage[k->channel];
-    const int first = k->channel == asc_q ? 0 : k->tile->s->kv * k->tile->c->bc;
+    const int first = k->channel == asc_q ? 0 : k->tile->s->at.kv * k->tile->c->bc;
     for (int i = 0; i < stage->rows * stage->cols; i++) {
         const double by = k->parameter * codes_step(k->tile->c, k->channel, first + i / stage->cols);
         k->want[i] = stage->want[LOCAL][i] + by;

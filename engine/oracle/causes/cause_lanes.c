@@ -103,22 +103,20 @@ const struct cause_parameter parameter_lane_group = {lane_group_value, lane_grou
 static void weights_of_group(const struct candidate *k, const struct bits *group)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = *k->tile->s, with_m = cause_altered(k);
-    const struct stage *score = &s.stage[asc_s];
-    double *m = s.cause_alpha, *bound = m + score->rows;
-    memcpy(s.cause_scores, s.use_s, (size_t)score->rows * (size_t)score->cols * sizeof(double));
+    struct operands s = cause_altered(k), with_m = s;
+    const struct stage *score = &k->tile->s->stage[asc_s];
+    double *m = k->tile->s->mistake.alpha, *bound = m + score->rows;
+    memcpy(k->tile->s->mistake.scores, s.s.value, (size_t)score->rows * (size_t)score->cols * sizeof(double));
     for (int i = 0; i < score->rows * score->cols; i++)
         if (bits_of(i % score->cols, group) != group->value)
-            s.cause_scores[i] = -INFINITY;
-    s.use_s = s.cause_scores;
+            k->tile->s->mistake.scores[i] = -INFINITY;
+    s.s.value = k->tile->s->mistake.scores;
     s.pad_cols = 0;
-    s.stage[asc_m].want[LOCAL] = m;
-    s.stage[asc_m].bound[LOCAL] = bound;
     c.conventions.m_policy = ASC_M_RUNNING;
-    local_m(&c, &s);
-    with_m.stage[asc_m].value = m;
-    with_m.stage[asc_m].loose = bound;
-    local_p(k->tile->c, &with_m);
+    local_m(&c, &s, (struct expected){m, bound});
+    with_m.of[asc_m].value = m;
+    with_m.of[asc_m].loose = bound;
+    local_p(k->tile->c, &with_m, cause_out(k));
 }
 
 int cause_p_reduction_incomplete(struct candidate *k)
@@ -127,7 +125,7 @@ int cause_p_reduction_incomplete(struct candidate *k)
     const struct stage *p = &s->stage[asc_p];
     struct bits group = choice(bits_below(k->tile->c->bc), MOST_BITS, 0, (int)k->parameter);
     const size_t n = (size_t)p->rows * (size_t)p->cols;
-    double *want = s->cause_operand, *bound = s->cause_size;
+    double *want = s->mistake.operand, *bound = s->mistake.size;
     for (group.value = 0; group.value < 1 << group.n; group.value++) {
         weights_of_group(k, &group);
         for (size_t i = 0; i < n; i++) {
@@ -222,8 +220,8 @@ int cause_o_l_not_reduced(struct candidate *k)
         const double l = sum_met_at(lanes, &sum, i / o->cols, i % o->cols), loose = bound_gamma(lanes->cols) * l;
         if (!(l > loose))
             continue;
-        k->want[i] = s->u_prev[i] / l;
-        k->bound[i] = bound_divide(k->want[i]) + (s->u_prev_loose[i] + fabs(k->want[i]) * loose) / (l - loose);
+        k->want[i] = s->at.u_prev.value[i] / l;
+        k->bound[i] = bound_divide(k->want[i]) + (s->at.u_prev.loose[i] + fabs(k->want[i]) * loose) / (l - loose);
     }
     cause_loosen(k, 4);
     return 1;
@@ -240,12 +238,13 @@ int cause_lse_l_not_reduced(struct candidate *k)
         return 0;
     cause_right(k);
     for (int r = 0; r < s->stage[asc_lse].rows; r++) {
-        const double l = sum_met_at(lanes, &sum, r, r), loose = bound_gamma(lanes->cols), m = s->m_prev[r] * natural;
+        const double l = sum_met_at(lanes, &sum, r, r), loose = bound_gamma(lanes->cols),
+                     m = s->at.m_prev.value[r] * natural;
         if (!(l > 0) || !isfinite(k->want[r]))
             continue;
         const double ln_l = log(l) - bound_ln_factor(c);
         k->want[r] = (m + ln_l) * unit;
-        k->bound[r] = (bound_lse(m, ln_l, m + ln_l) + s->m_prev_loose[r] * fabs(natural) - log1p(-loose)) * unit;
+        k->bound[r] = (bound_lse(m, ln_l, m + ln_l) + s->at.m_prev.loose[r] * fabs(natural) - log1p(-loose)) * unit;
     }
     cause_loosen(k, 4);
     return 1;

@@ -13,7 +13,7 @@ static int combined(const struct candidate *k, double by_m, double by_l, double 
     const double base = c->conventions.lse_base2 ? M_LOG2E : 1;
     cause_right(k); /* rows without any key, and the part of the bound that comes from what is uncertain upstream */
     for (int r = 0; r < s->stage[asc_lse].rows; r++) {
-        const double l = s->l_prev[r], m = s->m_prev[r] * natural;
+        const double l = s->at.l_prev.value[r], m = s->at.m_prev.value[r] * natural;
         if (!isfinite(k->want[r]) || !(l > 0))
             continue;
         const double ln_l = log(l) - bound_ln_factor(c);

@@ -10,16 +10,16 @@ static int over_part(struct candidate *k, int (*in)(const struct cause_tile *til
 {
     const struct cause_tile *tile = k->tile;
     const struct stage *score = &tile->s->stage[asc_s];
-    struct judge_scratch s = cause_altered(k);
-    double *part = cause_copy(k, tile->s->use_s, asc_s);
+    struct operands s = cause_altered(k);
+    double *part = cause_copy(k, tile->s->at.s.value, asc_s);
     for (int r = 0; r < score->rows; r++)
         for (int col = 0; col < score->cols; col++)
             if (!in(tile, k->parameter, r, col))
                 part[(size_t)r * (size_t)score->cols + (size_t)col] = -INFINITY;
-    s.use_s = part;
+    s.s.value = part;
     s.pad_cols = 0;
-    local_m(tile->c, &s);
-    k->rival = tile->s->m_prev;
+    local_m(tile->c, &s, cause_out(k));
+    k->rival = tile->s->at.m_prev.value;
     return 1;
 }
 
@@ -35,12 +35,12 @@ int cause_m_reduction_incomplete(struct candidate *k)
 
 int cause_m_not_carried(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
-    for (int r = 0; r < s.stage[asc_m].rows; r++)
-        s.cause_operand[r] = local_m_start(k->tile->c);
-    s.m_prev = s.cause_operand;
-    s.m_prev_loose = s.zero;
-    local_m(k->tile->c, &s);
+    struct operands s = cause_altered(k);
+    for (int r = 0; r < k->tile->c->in_q.rows; r++)
+        k->tile->s->mistake.operand[r] = local_m_start(k->tile->c);
+    s.m_prev.value = k->tile->s->mistake.operand;
+    s.m_prev.loose = k->tile->s->room.zero;
+    local_m(k->tile->c, &s, cause_out(k));
     return 1;
 }
 
@@ -48,16 +48,16 @@ int cause_m_not_updated(struct candidate *k)
 {
     const struct judge_scratch *s = k->tile->s;
     const size_t bytes = (size_t)s->stage[asc_m].rows * sizeof(double);
-    memcpy(k->want, s->m_prev, bytes);
-    memcpy(k->bound, s->m_prev_loose, bytes);
+    memcpy(k->want, s->at.m_prev.value, bytes);
+    memcpy(k->bound, s->at.m_prev.loose, bytes);
     return 1;
 }
 
 int cause_m_before_mask(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     cause_unmasked_scores(k, &s);
-    local_m(k->tile->c, &s);
+    local_m(k->tile->c, &s, cause_out(k));
     return 1;
 }
 
@@ -73,20 +73,20 @@ int cause_m_guard_kept(struct candidate *k)
 int cause_m_after_mask(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (!cause_declare_s_at(k, &c, &s))
         return 0;
-    local_m(&c, &s);
+    local_m(&c, &s, cause_out(k));
     return 1;
 }
 
 int cause_m_unit(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (!cause_declare_pair(k, &c, &s))
         return 0;
-    local_m(&c, &s);
+    local_m(&c, &s, cause_out(k));
     cause_loosen(k, 3);
     return 1;
 }
@@ -98,9 +98,9 @@ int cause_alpha_inverted(struct candidate *k)
     for (int r = 0; r < s->stage[asc_alpha].rows; r++) {
         const double alpha = k->want[r];
         double declared = 0;
-        if (local_alpha_declared(k->tile->c, s, s->m_prev[r], &declared)) {
+        if (local_alpha_declared(k->tile->c, &s->at, s->at.m_prev.value[r], &declared)) {
             /* exp(m + inf), without a guard, is as little a number as what it is taken for. */
-            if (s->m_prev[r] == -INFINITY && !isfinite(s->stage[asc_alpha].got[r]))
+            if (s->at.m_prev.value[r] == -INFINITY && !isfinite(s->stage[asc_alpha].got[r]))
                 k->want[r] = NAN;
             continue;
         }
@@ -116,9 +116,9 @@ int cause_alpha_inverted(struct candidate *k)
 static int alpha_as(const struct candidate *k, int unit)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     c.conventions.m_unit = unit;
-    local_alpha(&c, &s);
+    local_alpha(&c, &s, cause_out(k));
     return 1;
 }
 
@@ -126,11 +126,11 @@ static int alpha_as(const struct candidate *k, int unit)
 int cause_alpha_exponent_times(const struct candidate *k, double by)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     c.scale = values_natural_m(&c) * by;
     c.softcap = 0;
     c.conventions.m_unit = ASC_UNIT_RAW;
-    local_alpha(&c, &s);
+    local_alpha(&c, &s, cause_out(k));
     cause_loosen(k, 2);
     return 1;
 }
@@ -164,11 +164,11 @@ int cause_alpha_not_scaled_base_2(struct candidate *k)
 
 int cause_alpha_unguarded(struct candidate *k)
 {
-    const struct stage *m = &k->tile->s->stage[asc_m];
+    const double *m = k->tile->s->at.of[asc_m].value;
     cause_right(k);
     k->makes_nan = 1;
-    for (int r = 0; r < m->rows; r++)
-        if (m->value[r] == -INFINITY)
+    for (int r = 0; r < k->tile->c->in_q.rows; r++)
+        if (m[r] == -INFINITY)
             k->want[r] = NAN;
     return 1;
 }
@@ -176,11 +176,11 @@ int cause_alpha_unguarded(struct candidate *k)
 int cause_alpha_first(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if ((int)k->parameter == c.conventions.alpha_first)
         return 0;
     c.conventions.alpha_first = (int)k->parameter;
-    local_alpha(&c, &s);
+    local_alpha(&c, &s, cause_out(k));
     k->constant = k->parameter > 0;
     return 1;
 }

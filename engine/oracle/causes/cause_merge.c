@@ -98,7 +98,7 @@ static void add_split(const struct candidate *k, const struct merging *how, int 
     const struct oracle_case *c = k->tile->c;
     const size_t D = (size_t)c->head_dim;
     const int kv = last_tile(c, split);
-    double *u = k->tile->s->cause_operand;
+    double *u = k->tile->s->mistake.operand;
     if (kv >= 0)
         values_load(of_tile(c, kv, asc_u), u);
     for (int r = 0; r < c->in_q.rows; r++) {
@@ -137,7 +137,7 @@ static int merged(const struct candidate *k, const struct merging *how)
     const struct oracle_case *c = k->tile->c;
     const struct judge_scratch *s = k->tile->s;
     const size_t rows = (size_t)c->in_q.rows, bytes = rows * (size_t)c->head_dim * sizeof(double);
-    double *top = s->cause_next, *sum = s->cause_alpha, *sum_loose = sum + rows;
+    double *top = s->mistake.next, *sum = s->mistake.alpha, *sum_loose = sum + rows;
     if (!can_merge(c))
         return 0;
     memset(k->want, 0, bytes);
@@ -185,7 +185,7 @@ static void unshifted_row(const struct candidate *k, int r)
 {
     const struct oracle_case *c = k->tile->c;
     const int D = c->head_dim;
-    double *sums = k->tile->s->cause_operand, sum = 0; /* [D] */
+    double *sums = k->tile->s->mistake.operand, sum = 0; /* [D] */
     int overflows = 0;
     memset(sums, 0, (size_t)D * sizeof *sums);
     for (int split = 0; split < c->kv_splits; split++) {

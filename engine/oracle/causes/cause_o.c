@@ -7,10 +7,10 @@
 
 static int divided_by(const struct candidate *k, const double *l, const double *loose)
 {
-    struct judge_scratch s = cause_altered(k);
-    s.l_prev = (double *)l;
-    s.l_prev_loose = (double *)loose;
-    local_o(k->tile->c, &s);
+    struct operands s = cause_altered(k);
+    s.l_prev.value = l;
+    s.l_prev.loose = loose;
+    local_o(k->tile->c, &s, cause_out(k));
     cause_loosen(k, 4);
     return 1;
 }
@@ -20,11 +20,11 @@ static int divided_by_power(const struct candidate *k, int power)
 {
     const struct judge_scratch *s = k->tile->s;
     const int rows = s->stage[asc_o].rows;
-    double *l = s->cause_operand, *loose = l + rows;
+    double *l = s->mistake.operand, *loose = l + rows;
     for (int r = 0; r < rows; r++) {
-        const double x = s->l_prev[r];
+        const double x = s->at.l_prev.value[r];
         l[r] = x == 0 ? 0 : power ? x * x : 1;
-        loose[r] = power * fabs(x) * s->l_prev_loose[r];
+        loose[r] = power * fabs(x) * s->at.l_prev.loose[r];
     }
     return divided_by(k, l, loose);
 }
@@ -41,34 +41,35 @@ int cause_o_divided_twice(struct candidate *k)
 
 int cause_o_previous_l(struct candidate *k)
 {
-    return k->tile->visited[0] >= 0 && divided_by(k, k->tile->s->cause_l, k->tile->s->cause_l_loose);
+    return k->tile->visited[0] >= 0 && divided_by(k, k->tile->s->mistake.l, k->tile->s->mistake.l_loose);
 }
 
-static void rescale_l(const struct candidate *k, struct judge_scratch *s)
+static void rescale_l(const struct candidate *k, struct operands *s)
 {
-    const struct stage *alpha = &k->tile->s->stage[asc_alpha];
-    const int rows = s->stage[asc_o].rows;
-    double *l = s->cause_operand, *loose = l + rows;
+    const struct operand *alpha = &k->tile->s->at.of[asc_alpha];
+    const struct mistake_room *before = &k->tile->s->mistake;
+    const int rows = k->tile->c->in_q.rows;
+    double *l = before->operand, *loose = l + rows;
     for (int r = 0; r < rows; r++) {
-        l[r] = alpha->value[r] * s->cause_l[r];
-        loose[r] = alpha->loose[r] * fabs(s->cause_l[r]) + fabs(alpha->value[r]) * s->cause_l_loose[r];
+        l[r] = alpha->value[r] * before->l[r];
+        loose[r] = alpha->loose[r] * fabs(before->l[r]) + fabs(alpha->value[r]) * before->l_loose[r];
     }
-    s->l_prev = l;
-    s->l_prev_loose = loose;
+    s->l_prev.value = l;
+    s->l_prev.loose = loose;
 }
 
 int cause_o_last_tile_dropped(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (k->tile->visited[0] < 0)
         return 0;
-    s.l_prev = s.cause_l;
-    s.l_prev_loose = s.cause_l_loose;
+    s.l_prev.value = k->tile->s->mistake.l;
+    s.l_prev.loose = k->tile->s->mistake.l_loose;
     if (k->tile->c->conventions.u_phase == ASC_U_RESCALED)
         rescale_l(k, &s); /* as U was, by the last tile */
-    s.u_prev = s.cause_u;
-    s.u_prev_loose = s.cause_u_loose;
-    local_o(k->tile->c, &s);
+    s.u_prev.value = k->tile->s->mistake.u;
+    s.u_prev.loose = k->tile->s->mistake.u_loose;
+    local_o(k->tile->c, &s, cause_out(k));
     return 1;
 }
 
@@ -80,7 +81,7 @@ int cause_o_unguarded(struct candidate *k)
     cause_right(k);
     k->makes_nan = 1;
     for (int i = 0; i < o->rows * o->cols; i++)
-        if (k->tile->s->l_prev[i / o->cols] == 0)
+        if (k->tile->s->at.l_prev.value[i / o->cols] == 0)
             k->want[i] = NAN;
     return 1;
 }

@@ -8,10 +8,10 @@
 
 int cause_p_not_shifted(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
-    s.stage[asc_m].value = s.zero;
-    s.stage[asc_m].loose = s.zero;
-    local_p(k->tile->c, &s);
+    struct operands s = cause_altered(k);
+    s.of[asc_m].value = k->tile->s->room.zero;
+    s.of[asc_m].loose = k->tile->s->room.zero;
+    local_p(k->tile->c, &s, cause_out(k));
     return 1;
 }
 
@@ -20,12 +20,12 @@ int cause_p_not_shifted(struct candidate *k)
 int cause_p_exponent_times(const struct candidate *k, double by)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     c.scale = values_natural_m(&c) * by;
     c.softcap = 0;
     c.conventions.s_unit = c.conventions.m_unit = ASC_UNIT_RAW;
-    s.use_s_natural *= by;
-    local_p(&c, &s);
+    s.s_natural *= by;
+    local_p(&c, &s, cause_out(k));
     cause_loosen(k, 2);
     return 1;
 }
@@ -61,67 +61,66 @@ int cause_p_not_scaled_base_2(struct candidate *k)
 int cause_p_m_not_scaled(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     struct candidate pair = *k;
     pair.parameter = 3 * ASC_UNIT_RAW + k->parameter;
     if (c.conventions.s_unit != ASC_UNIT_RAW || c.conventions.m_unit != ASC_UNIT_RAW ||
         !cause_declare_pair(&pair, &c, &s))
         return 0;
-    local_p(&c, &s);
+    local_p(&c, &s, cause_out(k));
     return 1;
 }
 
 static int against(const struct candidate *k, const double *m, const double *loose)
 {
-    struct judge_scratch s = cause_altered(k);
-    s.stage[asc_m].value = m;
-    s.stage[asc_m].loose = loose;
-    local_p(k->tile->c, &s);
+    struct operands s = cause_altered(k);
+    s.of[asc_m].value = m;
+    s.of[asc_m].loose = loose;
+    local_p(k->tile->c, &s, cause_out(k));
     return 1;
 }
 
 int cause_p_from_previous_m(struct candidate *k)
 {
-    return against(k, k->tile->s->m_prev, k->tile->s->m_prev_loose);
+    return against(k, k->tile->s->at.m_prev.value, k->tile->s->at.m_prev.loose);
 }
 
 /* Against the running maximum of the scores, after so much of it as m_prev holds. */
 static int against_maximum(const struct candidate *k, const double *m_prev, const double *loose)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = *k->tile->s;
-    double *m = s.cause_operand, *bound = m + s.stage[asc_m].rows;
-    s.m_prev = (double *)m_prev;
-    s.m_prev_loose = (double *)loose;
-    s.stage[asc_m].want[LOCAL] = m;
-    s.stage[asc_m].bound[LOCAL] = bound;
+    struct operands s = cause_altered(k);
+    double *m = k->tile->s->mistake.operand, *bound = m + c.in_q.rows;
+    s.m_prev.value = m_prev;
+    s.m_prev.loose = loose;
     c.conventions.m_policy = ASC_M_RUNNING;
-    local_m(&c, &s);
+    local_m(&c, &s, (struct expected){m, bound});
     return against(k, m, bound);
 }
 
 int cause_p_from_tile_m(struct candidate *k)
 {
     const struct judge_scratch *s = k->tile->s;
-    double *none = s->cause_alpha;
+    double *none = s->mistake.alpha;
     for (int r = 0; r < s->stage[asc_m].rows; r++)
         none[r] = -INFINITY;
-    return against_maximum(k, none, s->zero);
+    return against_maximum(k, none, s->room.zero);
 }
 
 int cause_p_from_new_m(struct candidate *k)
 {
     const struct judge_scratch *s = k->tile->s;
-    return k->tile->c->conventions.m_policy != ASC_M_RUNNING && against_maximum(k, s->m_prev, s->m_prev_loose);
+    return k->tile->c->conventions.m_policy != ASC_M_RUNNING &&
+           against_maximum(k, s->at.m_prev.value, s->at.m_prev.loose);
 }
 
 int cause_p_not_masked(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
-    const struct stage *p = &s.stage[asc_p];
+    struct operands s = cause_altered(k);
+    const struct stage *p = &k->tile->s->stage[asc_p];
     cause_unmasked_scores(k, &s);
-    local_p(k->tile->c, &s);
-    const double *loose, *frame = local_p_frame(k->tile->c, &s, &loose);
+    local_p(k->tile->c, &s, cause_out(k));
+    const double *frame = local_p_frame(k->tile->c, &s).value;
     /* A row without a maximum has nothing to take weights against. */
     for (int i = 0; i < p->rows * p->cols; i++)
         if (frame[i / p->cols] == -INFINITY)
@@ -133,12 +132,12 @@ int cause_p_unguarded(struct candidate *k)
 {
     const struct judge_scratch *s = k->tile->s;
     const struct stage *p = &s->stage[asc_p];
-    const double *loose, *frame = local_p_frame(k->tile->c, s, &loose);
-    double *beyond = s->cause_alpha;
+    const double *frame = local_p_frame(k->tile->c, &s->at).value;
+    double *beyond = s->mistake.alpha;
     cause_right(k);
     k->makes_nan = 1;
     k->row_padding = beyond;
-    k->row_padding_bound = s->zero;
+    k->row_padding_bound = s->room.zero;
     for (int i = 0; i < p->rows * p->cols; i++)
         if (frame[i / p->cols] == -INFINITY)
             k->want[i] = NAN;
@@ -166,7 +165,7 @@ int cause_p_tail_not_masked(struct candidate *k)
 {
     const struct oracle_case *c = k->tile->c;
     const struct judge_scratch *s = k->tile->s;
-    double *weight = s->cause_alpha, *bound = weight + s->stage[asc_p].rows;
+    double *weight = s->mistake.alpha, *bound = weight + s->stage[asc_p].rows;
     if (c->kv_len % c->bc == 0)
         return 0;
     cause_right(k);
@@ -199,19 +198,19 @@ int cause_p_truncated(struct candidate *k)
 int cause_p_after_mask(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (!cause_declare_s_at(k, &c, &s))
         return 0;
-    local_p(&c, &s);
+    local_p(&c, &s, cause_out(k));
     return 1;
 }
 
 int cause_p_unit(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (!cause_declare_pair(k, &c, &s))
         return 0;
-    local_p(&c, &s);
+    local_p(&c, &s, cause_out(k));
     return 1;
 }

@@ -367,7 +367,7 @@ const struct cause_parameter parameter_part = {part_value, part_describe};
 
 static double key_value(const struct cause_tile *tile, int i)
 {
-    return i < tile->s->kv_cols ? i : NAN;
+    return i < tile->s->at.cols ? i : NAN;
 }
 
 static void key_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
@@ -389,7 +389,7 @@ static double masked_value(const struct cause_tile *tile, int i)
 {
     const struct oracle_case *c = tile->c;
     const struct stage *stage = &tile->s->stage[asc_s];
-    const struct matrix *padding = c->s_padding ? &c->s_padding[tile->s->kv] : NULL;
+    const struct matrix *padding = c->s_padding ? &c->s_padding[tile->s->at.kv] : NULL;
     const double masked =
         c->conventions.s_masked == ASC_MASKED_VALUE ? (double)c->conventions.s_masked_value : -INFINITY;
     if (i > 0)
@@ -459,7 +459,7 @@ static int compare(const void *a, const void *b)
 static double median_shift(const struct cause_tile *tile, enum asc_channel ch, const double *weight)
 {
     const struct stage *stage = &tile->s->stage[ch];
-    double *shift = tile->s->cause_operand;
+    double *shift = tile->s->mistake.operand;
     size_t n = 0;
     for (int r = 0; r < stage->rows; r++) {
         for (int col = 0; col < stage->cols; col++) {
@@ -476,12 +476,12 @@ static double median_shift(const struct cause_tile *tile, enum asc_channel ch, c
 static double zero_point_of_u_value(const struct cause_tile *tile, int i)
 {
     const struct stage *p = &tile->s->stage[asc_p];
-    double *weight = tile->s->cause_size;
+    double *weight = tile->s->mistake.size;
     for (int r = 0; r < p->rows; r++) {
         weight[r] = 0;
         for (int col = 0; col < p->cols; col++)
-            weight[r] += tile->s->pv_p[(size_t)r * (size_t)p->cols + (size_t)col];
-        weight[r] *= (tile->next_alpha ? tile->next_alpha[r] : 1) * tile->s->times_v;
+            weight[r] += tile->s->at.pv_p.value[(size_t)r * (size_t)p->cols + (size_t)col];
+        weight[r] *= (tile->next_alpha ? tile->next_alpha[r] : 1) * tile->s->at.times_v;
     }
     return i == 0 ? median_shift(tile, asc_u, weight) : NAN;
 }
@@ -490,8 +490,8 @@ static double zero_point_of_u_value(const struct cause_tile *tile, int i)
 static double zero_point_of_operand(const struct cause_tile *tile, enum asc_channel ch)
 {
     const struct oracle_case *c = tile->c;
-    const int first = ch == asc_q ? 0 : tile->s->kv * c->bc;
-    double *step = tile->s->cause_size;
+    const int first = ch == asc_q ? 0 : tile->s->at.kv * c->bc;
+    double *step = tile->s->mistake.size;
     for (int r = 0; r < tile->s->stage[ch].rows; r++)
         step[r] = codes_step(c, ch, first + r);
     const double z = median_shift(tile, ch, step), whole = rint(2 * z) / 2;

@@ -17,7 +17,7 @@ static int is_capped(const struct oracle_case *c)
 int cause_s_scaled_twice(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (c.conventions.q_fold != ASC_FOLD_NONE) {
         c.conventions.q_fold = ASC_FOLD_NONE; /* Q holds the factor, and the scores get it once more */
     } else {
@@ -26,7 +26,7 @@ int cause_s_scaled_twice(struct candidate *k)
             c.conventions.s_unit = ASC_UNIT_SCALED;
         c.scale = codes_plain_scale(&c) * codes_plain_scale(&c);
     }
-    local_s(&c, &s);
+    local_s(&c, &s, &k->tile->s->room, cause_out(k));
     cause_loosen(k, 3);
     return 1;
 }
@@ -34,55 +34,55 @@ int cause_s_scaled_twice(struct candidate *k)
 int cause_s_not_scaled(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (c.conventions.q_fold != ASC_FOLD_NONE || (c.conventions.s_unit == ASC_UNIT_RAW && !is_capped(&c)))
         return 0;
     c.scale = 1;
-    local_s(&c, &s);
+    local_s(&c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }
 
 static int with_k(const struct candidate *k, const double *operand)
 {
-    struct judge_scratch s = cause_altered(k);
-    s.stage[asc_k].value = operand;
-    s.use_k = cause_sizes(k, operand);
-    local_s(k->tile->c, &s);
+    struct operands s = cause_altered(k);
+    s.of[asc_k].value = operand;
+    s.size[asc_k] = cause_sizes(k, operand);
+    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }
 
 static int with_q(const struct candidate *k, const double *operand)
 {
-    struct judge_scratch s = cause_altered(k);
-    s.stage[asc_q].value = operand;
-    local_s(k->tile->c, &s);
+    struct operands s = cause_altered(k);
+    s.of[asc_q].value = operand;
+    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }
 
 int cause_s_swizzled(struct candidate *k)
 {
     const struct swizzle swizzle = cause_swizzle(k->parameter);
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (swizzle.of_q) {
-        cause_swizzle_operand(k, asc_q, swizzle.mask, s.cause_operand);
-        s.stage[asc_q].value = s.cause_operand;
-        s.use_q = s.cause_operand;
+        cause_swizzle_operand(k, asc_q, swizzle.mask, k->tile->s->mistake.operand);
+        s.of[asc_q].value = k->tile->s->mistake.operand;
+        s.size[asc_q] = k->tile->s->mistake.operand;
     }
     if (swizzle.of_k) {
-        cause_swizzle_operand(k, asc_k, swizzle.mask, s.cause_size);
-        s.stage[asc_k].value = s.cause_size;
-        s.use_k = s.cause_size;
+        cause_swizzle_operand(k, asc_k, swizzle.mask, k->tile->s->mistake.size);
+        s.of[asc_k].value = k->tile->s->mistake.size;
+        s.size[asc_k] = k->tile->s->mistake.size;
     }
-    local_s(k->tile->c, &s);
+    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }
 
 /* Key c as row and d as column trade places: that stays inside the tile where it is square. */
 int cause_s_k_not_transposed(struct candidate *k)
 {
-    const int n = k->tile->c->head_dim, rows = k->tile->s->kv_cols;
-    const double *from = k->tile->s->stage[asc_k].value;
-    double *to = k->tile->s->cause_operand;
+    const int n = k->tile->c->head_dim, rows = k->tile->s->at.cols;
+    const double *from = k->tile->s->at.of[asc_k].value;
+    double *to = k->tile->s->mistake.operand;
     if (k->tile->c->bc != n)
         return 0;
     for (int col = 0; col < n; col++)
@@ -93,15 +93,15 @@ int cause_s_k_not_transposed(struct candidate *k)
 
 int cause_s_k_blocks_transposed(struct candidate *k)
 {
-    return cause_transpose_blocks(k, asc_k) && with_k(k, k->tile->s->cause_operand);
+    return cause_transpose_blocks(k, asc_k) && with_k(k, k->tile->s->mistake.operand);
 }
 
 /* The right formula under another mask. */
 static int masked_as(const struct candidate *k, const struct oracle_case *mask, int by)
 {
-    struct judge_scratch s = cause_altered(k);
-    cause_see(mask, by, &s);
-    local_s(k->tile->c, &s);
+    struct operands s = cause_altered(k);
+    cause_see(k, mask, by, &s);
+    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }
 
@@ -143,8 +143,8 @@ int cause_s_causal_bottom_right(struct candidate *k)
 /* A key beyond kv_len is a row of zeros. */
 static void zero_padding(struct candidate *k)
 {
-    k->row_padding = k->tile->s->zero;
-    k->row_padding_bound = k->tile->s->zero;
+    k->row_padding = k->tile->s->room.zero;
+    k->row_padding_bound = k->tile->s->room.zero;
 }
 
 int cause_s_mask_missing(struct candidate *k)
@@ -177,11 +177,11 @@ int cause_s_window_moved(struct candidate *k)
 int cause_s_not_capped(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (!is_capped(&c))
         return 0;
     c.softcap = 0;
-    local_s(&c, &s);
+    local_s(&c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }
 
@@ -196,7 +196,7 @@ int cause_s_tail_not_masked(struct candidate *k)
 
 int cause_s_k_previous_tile(struct candidate *k)
 {
-    double *other = k->tile->s->cause_operand;
+    double *other = k->tile->s->mistake.operand;
     const int kv = k->tile->visited[(int)k->parameter];
     cause_right(k); /* before the first tile there was nothing */
     return kv < 0 || (cause_operand_of_tile(k, asc_k, kv, other) && with_k(k, other));
@@ -209,49 +209,49 @@ int cause_s_k_next_tile(struct candidate *k)
 
 int cause_s_holds_v(struct candidate *k)
 {
-    double *other = k->tile->s->cause_operand;
-    return cause_operand_of_tile(k, asc_v, k->tile->s->kv, other) && with_k(k, other);
+    double *other = k->tile->s->mistake.operand;
+    return cause_operand_of_tile(k, asc_v, k->tile->s->at.kv, other) && with_k(k, other);
 }
 
 int cause_s_k_wrong_head(struct candidate *k)
 {
-    double *other = k->tile->s->cause_operand;
+    double *other = k->tile->s->mistake.operand;
     return cause_operand_of_head(k, asc_k, k->parameter, other) && with_k(k, other);
 }
 
 int cause_s_rows_permuted(struct candidate *k)
 {
     const struct cause_tile *tile = k->tile;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     const size_t D = (size_t)tile->c->head_dim, bytes = D * sizeof(double);
-    double *q = tile->s->cause_operand, *size = tile->s->cause_size;
+    double *q = tile->s->mistake.operand, *size = tile->s->mistake.size;
     for (int r = 0; r < tile->c->in_q.rows; r++) {
         const int from = cause_permuted(k->parameter, r, tile->c->br);
         double *to = q + (size_t)r * D, *to_size = size + (size_t)r * D;
         if (from < tile->s->stage[asc_q].rows) {
-            memcpy(to, tile->s->stage[asc_q].value + (size_t)from * D, bytes);
-            memcpy(to_size, tile->s->use_q + (size_t)from * D, bytes);
+            memcpy(to, tile->s->at.of[asc_q].value + (size_t)from * D, bytes);
+            memcpy(to_size, tile->s->at.size[asc_q] + (size_t)from * D, bytes);
         } else {
             memset(to, 0, bytes);
             memset(to_size, 0, bytes);
         }
     }
-    s.stage[asc_q].value = q;
-    s.use_q = size;
-    local_s(tile->c, &s);
+    s.of[asc_q].value = q;
+    s.size[asc_q] = size;
+    local_s(tile->c, &s, &k->tile->s->room, cause_out(k));
     return 1;
 }
 
 int cause_s_columns_permuted(struct candidate *k)
 {
     cause_permute_operand(k, asc_k);
-    return with_k(k, k->tile->s->cause_operand);
+    return with_k(k, k->tile->s->mistake.operand);
 }
 
 int cause_s_head_dim_cut(struct candidate *k)
 {
     const int D = k->tile->c->head_dim;
-    double *q = cause_copy(k, k->tile->s->stage[asc_q].value, asc_q);
+    double *q = cause_copy(k, k->tile->s->at.of[asc_q].value, asc_q);
     for (int r = 0; r < k->tile->c->in_q.rows; r++)
         memset(q + (size_t)(r * D + (int)k->parameter), 0, (size_t)(D - (int)k->parameter) * sizeof *q);
     return with_q(k, q);
@@ -274,14 +274,14 @@ int cause_s_rounded(struct candidate *k)
 static int is_product(const struct candidate *k, int r, int col)
 {
     const struct cause_tile *tile = k->tile;
-    return isfinite(tile->s->stage[asc_s].want[LOCAL][(size_t)r * (size_t)tile->s->kv_cols + (size_t)col]) &&
+    return isfinite(tile->s->stage[asc_s].want[LOCAL][(size_t)r * (size_t)tile->s->at.cols + (size_t)col]) &&
            (cause_sees(tile, r, col) || values_mask_later(tile->c));
 }
 
 /* What element i of S gets beside its factor. */
 static double scale_of_codes(const struct judge_scratch *s, int i)
 {
-    return s->scales_s ? s->by_q[i / s->kv_cols] * s->by_k[i % s->kv_cols] : 1;
+    return s->at.scales_s ? s->at.by_q[i / s->at.cols] * s->at.by_k[i % s->at.cols] : 1;
 }
 
 /* By a tensor core with an f16 accumulator, an H100's: the only one whose sums are known to the bit. */
@@ -291,14 +291,14 @@ static int accumulated_in_f16_fragments(const struct candidate *k)
     struct judge_scratch *s = k->tile->s;
     const struct product_way way = {.ch = asc_s, .model = TENSOR_CORE_H100_F16, .factor = {1, 1}};
     const double factor = values_factor(c->conventions.s_unit, c->scale) / values_fold(c);
-    float *sums = (void *)s->product_sums;
+    float *sums = (void *)s->core.sums;
     struct product product;
     if (c->conventions.acc_s != ASC_ACC_MMA_F16 || product_take(c, s, asc_s, &product) != 0)
         return 0;
     product_sum(s, &product, &way, sums);
     cause_right(k);
-    for (int i = 0; i < c->in_q.rows * s->kv_cols; i++) {
-        if (!is_product(k, i / s->kv_cols, i % s->kv_cols))
+    for (int i = 0; i < c->in_q.rows * s->at.cols; i++) {
+        if (!is_product(k, i / s->at.cols, i % s->at.cols))
             continue;
         k->want[i] = factor * scale_of_codes(s, i) * (double)sums[i];
         k->bound[i] = 0;
@@ -311,15 +311,15 @@ static int accumulated_in_f16_fragments(const struct candidate *k)
 int cause_s_accumulated_in_f16(struct candidate *k)
 {
     const struct cause_tile *tile = k->tile;
-    const int D = tile->c->head_dim, cols = tile->s->kv_cols;
-    const double *right = tile->s->stage[asc_s].want[LOCAL], *b = tile->s->stage[asc_k].value;
+    const int D = tile->c->head_dim, cols = tile->s->at.cols;
+    const double *right = tile->s->stage[asc_s].want[LOCAL], *b = tile->s->at.of[asc_k].value;
     const double factor = values_factor(tile->c->conventions.s_unit, tile->c->scale) / values_fold(tile->c);
     if (tile->c->softcap > 0)
         return 0;
     if (k->parameter > 1)
         return accumulated_in_f16_fragments(k);
     for (int r = 0; r < tile->c->in_q.rows; r++) {
-        const double *q = tile->s->stage[asc_q].value + (size_t)r * (size_t)D;
+        const double *q = tile->s->at.of[asc_q].value + (size_t)r * (size_t)D;
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             const double *key = b + (size_t)col * (size_t)D;
@@ -342,11 +342,11 @@ int cause_s_accumulated_in_f16(struct candidate *k)
 int cause_s_unit(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if ((int)k->parameter == c.conventions.s_unit)
         return 0;
     c.conventions.s_unit = (int)k->parameter;
-    local_s(&c, &s);
+    local_s(&c, &s, &k->tile->s->room, cause_out(k));
     cause_loosen(k, 2);
     return 1;
 }
@@ -354,11 +354,11 @@ int cause_s_unit(struct candidate *k)
 int cause_s_recorded_before_mask(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if ((int)k->parameter == c.conventions.s_at)
         return 0;
     c.conventions.s_at = (int)k->parameter;
-    local_s(&c, &s);
+    local_s(&c, &s, &k->tile->s->room, cause_out(k));
     if (values_mask_later(&c))
         zero_padding(k); /* the tail is masked then as well */
     return 1;
@@ -368,16 +368,16 @@ int cause_s_recorded_before_mask(struct candidate *k)
 static int masked_by(struct candidate *k)
 {
     struct oracle_case c = *k->tile->c;
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (values_mask_later(&c))
         return 0;
     c.conventions.s_masked = ASC_MASKED_VALUE;
     c.conventions.s_masked_value = (float)k->parameter;
-    local_s(&c, &s);
+    local_s(&c, &s, &k->tile->s->room, cause_out(k));
     for (int r = 0; r < c.in_q.rows; r++)
-        s.cause_alpha[r] = k->parameter;
-    k->row_padding = s.cause_alpha;
-    k->row_padding_bound = s.zero;
+        k->tile->s->mistake.alpha[r] = k->parameter;
+    k->row_padding = k->tile->s->mistake.alpha;
+    k->row_padding_bound = k->tile->s->room.zero;
     return 1;
 }
 

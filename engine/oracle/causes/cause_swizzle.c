@@ -81,5 +81,5 @@ void cause_swizzle_operand(const struct candidate *k, enum asc_channel ch, unsig
     const size_t piece = 16 / dtype_bytes(type_of(k->tile->c, ch)), D = (size_t)stage->cols;
     for (size_t r = 0; r < (size_t)stage->rows; r++)
         for (size_t d = 0; d < D; d++)
-            out[r * D + d] = stage->value[r * D + ((d / piece) ^ (r & mask)) * piece + d % piece];
+            out[r * D + d] = k->tile->s->at.of[ch].value[r * D + ((d / piece) ^ (r & mask)) * piece + d % piece];
 }

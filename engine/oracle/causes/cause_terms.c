@@ -10,26 +10,27 @@
 /* Scores with ALiBi as `c` has it, and `times` the bias tensor. */
 static int biased(const struct candidate *k, const struct oracle_case *c, double times)
 {
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     struct oracle_case slopes = *c;
     if (values_biased_later(k->tile->c))
         return 0;
     slopes.bias.data = NULL;
-    s.bias = s.cause_operand;
-    s.bias_size = s.cause_size;
+    double *bias = k->tile->s->mistake.operand, *size = k->tile->s->mistake.size;
+    s.bias = bias;
+    s.bias_size = size;
     for (int r = 0; r < c->in_q.rows; r++) {
-        for (int col = 0; col < s.kv_cols; col++) {
-            const size_t i = (size_t)r * (size_t)s.kv_cols + (size_t)col;
+        for (int col = 0; col < s.cols; col++) {
+            const size_t i = (size_t)r * (size_t)s.cols + (size_t)col;
             const int key = s.kv * c->bc + col;
-            s.bias[i] = bias_at(&slopes, r, key, &s.bias_size[i]);
+            bias[i] = bias_at(&slopes, r, key, &size[i]);
             if (!c->bias.data || times == 0)
                 continue;
             const double x = times * dtype_load(c->bias.dtype, c->bias.data, (size_t)(r * c->bias.row_stride + key));
-            s.bias[i] += x;
-            s.bias_size[i] += fabs(x);
+            bias[i] += x;
+            size[i] += fabs(x);
         }
     }
-    local_s(k->tile->c, &s);
+    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
     cause_loosen(k, 2);
     return 1;
 }
@@ -127,61 +128,62 @@ static void slope_describe(const struct oracle_case *c, double value, char *text
 const struct cause_parameter parameter_slope = {slope_value, slope_describe};
 
 /* What the sink has added to l after the last tile, in a row whose m is finite; 0: nothing follows. */
-static double sink_share(const struct oracle_case *c, const struct judge_scratch *s, int r)
+static double sink_share(const struct oracle_case *c, const struct operands *s, int r)
 {
-    const double share = bound_p_factor(c) * exp(c->sink - s->m_prev[r] * values_natural_m(c));
+    const double share = bound_p_factor(c) * exp(c->sink - s->m_prev.value[r] * values_natural_m(c));
     return isfinite(share) ? share : 0;
 }
 
 /* Takes it out of l and its bound with it: what remains of the sum keeps the roundings of the whole one. */
-static void without_sink(const struct candidate *k, struct judge_scratch *s)
+static void without_sink(const struct candidate *k, struct operands *s)
 {
     const struct oracle_case *c = k->tile->c;
-    double *l = s->cause_operand, *loose = l + c->in_q.rows;
+    double *l = k->tile->s->mistake.operand, *loose = l + c->in_q.rows;
     for (int r = 0; r < c->in_q.rows; r++) {
-        const double share = sink_share(c, s, r), whole = s->l_prev[r];
-        const double error = bound_exp_declared(c, c->sink, fabs(s->m_prev[r] * values_natural_m(c)) + fabs(c->sink)) +
-                             bound_convert(c->sink);
+        const double share = sink_share(c, s, r), whole = s->l_prev.value[r];
+        const double error =
+            bound_exp_declared(c, c->sink, fabs(s->m_prev.value[r] * values_natural_m(c)) + fabs(c->sink)) +
+            bound_convert(c->sink);
         l[r] = whole - share;
-        loose[r] = s->l_prev_loose[r] + share * bound_expm1(error) + 4 * BOUND_U * fabs(whole);
+        loose[r] = s->l_prev.loose[r] + share * bound_expm1(error) + 4 * BOUND_U * fabs(whole);
         if (!(l[r] > loose[r]))
             l[r] = loose[r] = NAN; /* all but nothing is left: no statement */
     }
-    s->l_prev = l;
-    s->l_prev_loose = loose;
+    s->l_prev.value = l;
+    s->l_prev.loose = loose;
 }
 
 int cause_o_sink_missing(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     const int l_sink = k->tile->c->conventions.l_sink;
     if (!k->tile->c->has_sink || l_sink == ASC_SINK_START)
         return 0; /* l, which holds it from the start on, is recorded: O follows from that */
     without_sink(k, &s);
-    local_o(k->tile->c, &s);
+    local_o(k->tile->c, &s, cause_out(k));
     return 1;
 }
 
 int cause_lse_without_sink(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (!k->tile->c->has_sink)
         return 0;
     without_sink(k, &s);
-    local_lse(k->tile->c, &s);
+    local_lse(k->tile->c, &s, cause_out(k));
     return 1;
 }
 
 /* Before the first tile l is the sink's weight: only that tile tells. */
 int cause_l_sink_missing(struct candidate *k)
 {
-    struct judge_scratch s = cause_altered(k);
+    struct operands s = cause_altered(k);
     if (!k->tile->c->has_sink || k->tile->c->conventions.l_sink != ASC_SINK_START)
         return 0;
     cause_right(k);
     if (k->tile->visited[0] >= 0)
         return 1;
-    s.l_prev = s.l_prev_loose = s.zero;
-    local_l(k->tile->c, &s);
+    s.l_prev.value = s.l_prev.loose = k->tile->s->room.zero;
+    local_l(k->tile->c, &s, cause_out(k));
     return 1;
 }

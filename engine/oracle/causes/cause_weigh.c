@@ -209,9 +209,10 @@ static void weigh_tail(struct weighing *w, int r, int half)
     const struct judge_scratch *s = w->k->tile->s;
     const int is_value = c->conventions.s_masked == ASC_MASKED_VALUE;
     if (w->k->channel == asc_s && s->pad_captured)
-        weigh_padding(w, &c->s_padding[s->kv], r, is_value ? (double)c->conventions.s_masked_value : -INFINITY, half);
-    if (w->k->channel == asc_p && c->p_padding && c->p_padding[s->kv].data && !s->pad_cols && !is_value)
-        weigh_padding(w, &c->p_padding[s->kv], r, 0, half);
+        weigh_padding(w, &c->s_padding[s->at.kv], r, is_value ? (double)c->conventions.s_masked_value : -INFINITY,
+                      half);
+    if (w->k->channel == asc_p && c->p_padding && c->p_padding[s->at.kv].data && !s->at.pad_cols && !is_value)
+        weigh_padding(w, &c->p_padding[s->at.kv], r, 0, half);
 }
 
 /* Nearly all elements of a cause that holds: wide types, finite numbers, explained and beyond both bounds. 1: done. */
@@ -250,8 +251,8 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
                                    k->channel == asc_p || k->channel == asc_u},
                          .e = e,
                          .plain = k->rounds == DTYPE_COUNT && !k->rival && isnan(k->constant) && !k->unreal,
-                         .tile = (uint32_t)tile->s->kv << 16 ^ (uint32_t)tile->c->q_tile,
-                         .random = (uint64_t)tile->s->kv << 32 | (uint32_t)tile->c->q_tile,
+                         .tile = (uint32_t)tile->s->at.kv << 16 ^ (uint32_t)tile->c->q_tile,
+                         .random = (uint64_t)tile->s->at.kv << 32 | (uint32_t)tile->c->q_tile,
                          .step = 1 + (uint64_t)stage->rows * (uint64_t)stage->cols / CHANCES_PER_TILE};
     w.plain = w.plain && !w.scale.narrow;
     for (int r = 0; r < stage->rows; r++) {

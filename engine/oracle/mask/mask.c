@@ -173,19 +173,22 @@ static const double *unmasked(const struct oracle_case *c, struct judge_scratch 
         return NULL;
     scratch_tile(s, c, kv);
     for (int r = 0; r < c->in_q.rows; r++) {
-        s->cause_hidden[r] = 0;
-        s->cause_visible[r] = s->kv_cols;
+        s->mistake.hidden[r] = 0;
+        s->mistake.visible[r] = s->at.cols;
     }
     struct judge_scratch all = *s;
-    all.hidden = s->cause_hidden;
-    all.visible = s->cause_visible;
+    all.at.hidden = s->mistake.hidden;
+    all.at.visible = s->mistake.visible;
     scratch_take(&all, c, asc_s);
     const struct stage *stage = &all.stage[asc_s];
-    local_see_scores(c, &all, &(struct score_view){stage->value, stage->loose, s->scores, s->scores_loose});
+    const struct operand *captured = &all.at.of[asc_s];
+    local_see_scores(
+        c, &all.at,
+        &(struct score_view){captured->value, captured->loose, s->prepared.scores, s->prepared.scores_loose});
     if (!values_natural_later(c))
         for (int i = 0; i < stage->rows * stage->cols; i++)
-            s->scores[i] *= values_natural_s(c);
-    return s->scores;
+            s->prepared.scores[i] *= values_natural_s(c);
+    return s->prepared.scores;
 }
 
 static void read_weights(const struct oracle_case *c, struct judge_scratch *s, int kv, struct mask_tile *m)

@@ -77,7 +77,8 @@ static int was_written(const struct tile_detail *d, int row)
    negative, so is the order. A fixed m is any number. */
 static void judge_m(struct judging_states *j, int step, const struct tile_detail *d)
 {
-    const int before = j->out->steps[step].before, policy = j->c->conventions.m_policy;
+    const int before = j->out->steps[step].before, split = j->out->steps[step].split;
+    const int policy = j->c->conventions.m_policy;
     const double natural = values_natural_m(j->c);
     for (int r = 0; r < d->rows; r++) {
         struct row_step *at = row_at(j, step, r);
@@ -85,9 +86,8 @@ static void judge_m(struct judging_states *j, int step, const struct tile_detail
             continue;
         at->m = d->got[r];
         at->written |= 1u << asc_m;
-        j->s->split = j->out->steps[step].split;
-        const double from = before < 0 ? local_m_begin(j->c, j->s) : row_at(j, before, r)->m;
-        const double loose = before < 0 ? local_m_begin_loose(j->c, j->s) * fabs(natural) : 0;
+        const double from = before < 0 ? local_m_begin(j->c, split) : row_at(j, before, r)->m;
+        const double loose = before < 0 ? local_m_begin_loose(j->c, split) * fabs(natural) : 0;
         if (policy == ASC_M_FIXED || (isnan(from) && !is_own_nan(d, (size_t)r)))
             continue;
         judge(j, at, INVARIANT_M_RISES, at->m * natural >= from * natural - loose);
@@ -125,7 +125,7 @@ static void judge_l(struct judging_states *j, int step, const struct tile_detail
         struct row_step *at = row_at(j, step, r);
         struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];
         const double want = d->want_global[r], bound = d->bound_global[r];
-        *truth = (struct truth_row){j->s->frame[r], want, bound};
+        *truth = (struct truth_row){j->s->truth.frame[r], want, bound};
         at->log_sum_want = truth->frame + log(want) - offset;
         if (!was_written(d, r))
             continue;

@@ -87,15 +87,14 @@ static void note_at(const struct explaining *e, enum onset_operand o, enum asc_c
 static void note_before(const struct explaining *e, enum onset_operand o, enum asc_channel ch, int col)
 {
     const int before = e->map->steps[e->step].before;
-    struct judge_scratch *s = e->map->s;
+    const int split = e->map->steps[e->step].split;
     if (before >= 0) {
         note_at(e, o, ch, e->map->steps[before].kv, col);
         return;
     }
-    s->split = e->map->steps[e->step].split;
     note(e->root, o,
-         ch == asc_m   ? local_m_begin(e->c, s)
-         : ch == asc_l ? local_l_begin(e->c, s) * bound_p_factor(e->c)
+         ch == asc_m   ? local_m_begin(e->c, split)
+         : ch == asc_l ? local_l_begin(e->c, split) * bound_p_factor(e->c)
                        : 0);
 }
 

@@ -78,13 +78,13 @@ void attribution_free(struct attribution *a)
 }
 
 /* What the evaluations need besides. */
-struct operands {
+struct exchangeable {
     double *q[2], *k[2]; /* owned: given, used */
     double *s;           /* owned, [rows][keys] */
     double *o[2];        /* owned, [rows][dim]: before and after an exchange */
 };
 
-static int operands_new(const struct oracle_case *given, const struct oracle_case *run, struct operands *x)
+static int operands_new(const struct oracle_case *given, const struct oracle_case *run, struct exchangeable *x)
 {
     const struct flow_shape n = flow_shape(run);
     for (int i = 0; i < 2; i++) {
@@ -100,7 +100,7 @@ static int operands_new(const struct oracle_case *given, const struct oracle_cas
     return x->s ? 0 : -1;
 }
 
-static void operands_free(struct operands *x)
+static void operands_free(struct exchangeable *x)
 {
     for (int i = 0; i < 2; i++) {
         free(x->q[i]);
@@ -112,7 +112,7 @@ static void operands_free(struct operands *x)
 
 /* x->o[1] is what o became by an exchange: the player's part grows by the difference, and that is where the next one
    begins. */
-static void exchange(struct attribution *a, struct operands *x, enum player player)
+static void exchange(struct attribution *a, struct exchangeable *x, enum player player)
 {
     for (int i = 0; i < a->rows * a->dim; i++)
         a->part[player][i] += x->o[1][i] - x->o[0][i];
@@ -122,7 +122,7 @@ static void exchange(struct attribution *a, struct operands *x, enum player play
 }
 
 static void walk(const struct oracle_case *given, const struct oracle_case *run, struct attribution *a,
-                 struct operands *x)
+                 struct exchangeable *x)
 {
     const size_t outputs = (size_t)a->rows * (size_t)a->dim, weights = (size_t)a->rows * (size_t)a->keys;
     flow_scores(given, x->q[0], x->k[0], x->s);
@@ -170,7 +170,7 @@ static void take_types(const struct oracle_case *run, struct attribution *a)
 
 int attribution_make(const struct oracle_case *given, const struct oracle_case *run, struct attribution *out)
 {
-    struct operands x = {0};
+    struct exchangeable x = {0};
     int failed = allocate(run, out) != 0 || operands_new(given, run, &x) != 0 || !flow_run_output(run, out->o_run);
     if (!failed) {
         take_types(run, out);

@@ -182,9 +182,9 @@ static void units_of_s(struct rounding_head *h, int rows, int cols)
     const struct judge_scratch *s = h->s;
     const double unit = fabs(values_factor(c->conventions.s_unit, c->scale) / values_fold(c)) *
                         accumulator_unit(c->conventions.acc_s, c->head_dim);
-    norms(h, s->stage[asc_q].value, rows, s->stage[asc_k].value, cols, c->head_dim, 1);
+    norms(h, s->at.of[asc_q].value, rows, s->at.of[asc_k].value, cols, c->head_dim, 1);
     for (int i = 0; i < rows * cols; i++)
-        h->norm[i] = unit * sqrt(h->norm[i]) * (s->scales_s ? s->by_q[i / cols] * s->by_k[i % cols] : 1);
+        h->norm[i] = unit * sqrt(h->norm[i]) * (s->at.scales_s ? s->at.by_q[i / cols] * s->at.by_k[i % cols] : 1);
 }
 
 static void units_of_u(struct rounding_head *h, int rows, int cols)
@@ -192,10 +192,10 @@ static void units_of_u(struct rounding_head *h, int rows, int cols)
     const struct oracle_case *c = h->c;
     const struct judge_scratch *s = h->s;
     const double unit = accumulator_unit(c->conventions.acc_u, c->bc);
-    norms(h, s->pv_p, rows, s->stage[asc_v].value, cols, s->kv_cols, 0);
+    norms(h, s->at.pv_p.value, rows, s->at.of[asc_v].value, cols, s->at.cols, 0);
     for (int i = 0; i < rows * cols; i++) {
-        const double before = s->stage[asc_alpha].value[i / cols] * s->u_prev[i];
-        h->norm[i] = unit * sqrt(h->norm[i] * s->times_v * s->times_v + before * before);
+        const double before = s->at.of[asc_alpha].value[i / cols] * s->at.u_prev.value[i];
+        h->norm[i] = unit * sqrt(h->norm[i] * s->at.times_v * s->at.times_v + before * before);
     }
 }
 
@@ -215,17 +215,17 @@ static enum rounding_reason bars_s(const struct rounding_head *h)
         return ROUNDING_FUNCTION;
     if (bias_terms(c) && !values_biased_later(c))
         return ROUNDING_TERMS;
-    return s->folds_unseen || s->unseen_q || s->unseen_k ? ROUNDING_OPERANDS : ROUNDING_CLEAR;
+    return s->at.folds_unseen || s->at.unseen[asc_q] || s->at.unseen[asc_k] ? ROUNDING_OPERANDS : ROUNDING_CLEAR;
 }
 
 static enum rounding_reason bars_u(const struct rounding_head *h)
 {
     const struct judge_scratch *s = h->s;
     const struct asc_conventions *conventions = &h->c->conventions;
-    const int exact = s->stage[asc_p].recorded && s->pv_p_exact && s->stage[asc_alpha].recorded &&
-                      s->stage[asc_alpha].exact && !s->unseen_v && conventions->u_phase != ASC_U_RESCALED &&
+    const int exact = s->stage[asc_p].recorded && s->at.pv_p.exact && s->stage[asc_alpha].recorded &&
+                      s->at.of[asc_alpha].exact && !s->at.unseen[asc_v] && conventions->u_phase != ASC_U_RESCALED &&
                       conventions->p_max != ASC_P_MAX_TILE && conventions->u_norm != ASC_U_NORM_TILE;
-    return exact && all_zero(s->u_prev_loose, h->c->in_q.rows * h->c->head_dim) ? ROUNDING_CLEAR : ROUNDING_OPERANDS;
+    return exact && all_zero(s->at.u_prev.loose, h->c->in_q.rows * h->c->head_dim) ? ROUNDING_CLEAR : ROUNDING_OPERANDS;
 }
 
 static enum rounding_reason bars_o(const struct rounding_head *h)
@@ -233,7 +233,7 @@ static enum rounding_reason bars_o(const struct rounding_head *h)
     const struct judge_scratch *s = h->s;
     const int rows = h->c->in_q.rows;
     const int exact = schedule_splits(h->c) == 1 && s->stage[asc_l].recorded && s->stage[asc_u].recorded;
-    return exact && all_zero(s->l_prev_loose, rows) && all_zero(s->u_prev_loose, rows * h->c->head_dim)
+    return exact && all_zero(s->at.l_prev.loose, rows) && all_zero(s->at.u_prev.loose, rows * h->c->head_dim)
                ? ROUNDING_CLEAR
                : ROUNDING_OPERANDS;
 }
@@ -241,7 +241,7 @@ static enum rounding_reason bars_o(const struct rounding_head *h)
 /* Whether S of this element is the product and nothing else. */
 static int is_product(const struct rounding_head *h, enum asc_channel ch, int row, int col)
 {
-    return ch != asc_s || (col >= h->s->hidden[row] && col < h->s->visible[row]);
+    return ch != asc_s || (col >= h->s->at.hidden[row] && col < h->s->at.visible[row]);
 }
 
 static void count_element(struct rounding_cell *cell, const struct tile_detail *d, enum dtype t, size_t i)

@@ -63,9 +63,9 @@ static void test_bounds(void **state)
                 fill(&seed, &a[(size_t)r * (size_t)k], k, ranges[range].a - r, ranges[range].spread);
             fill(&seed, b, C * D, ranges[range].b, ranges[range].spread);
             if (transposed)
-                magnitude_multiply_transposed(s, R, m, k, 1, a, b, c);
+                magnitude_multiply_transposed(&s->room, R, m, k, 1, a, b, c);
             else
-                magnitude_multiply(s, R, m, k, 1, a, b, c, 0);
+                magnitude_multiply(&s->room, R, m, k, 1, a, b, c, 0);
             for (int i = 0; i < R * m; i++) {
                 const long double want = true_sum(a, b, i / m, i % m, m, k, transposed);
                 double row = 0;
@@ -94,7 +94,7 @@ static void test_factor_and_add(void **state)
         b[i] = i % 3 ? -2 : 2;
     for (int i = 0; i < R * D; i++)
         c[i] = 7;
-    magnitude_multiply(s, R, D, C, 0.5, a, b, c, 1);
+    magnitude_multiply(&s->room, R, D, C, 0.5, a, b, c, 1);
     for (int i = 0; i < R * D; i++)
         assert_true(c[i] >= 7 + C && c[i] < (7 + C) * (1 + 1e-5));
     judge_scratch_free(s);
@@ -114,7 +114,7 @@ static void test_unreal(void **state)
     a[4 * C + 6] = -INFINITY;
     b[3 * D + 7] = INFINITY;
     b[1 * D + 9] = NAN;
-    magnitude_multiply(s, R, D, C, 1, a, b, c, 0);
+    magnitude_multiply(&s->room, R, D, C, 1, a, b, c, 0);
     for (int r = 0; r < R; r++) {
         for (int d = 0; d < D; d++) {
             const double got = c[r * D + d];
