@@ -61,6 +61,9 @@ DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 # Programs of the tests. Each is one file, found by its name in these folders, and build/tests has it.
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 UNIT := $(addprefix $(B)/tests/,$(basename $(notdir $(UNIT_SRC))))
+# What several of them use.
+TEST_LIB := $(B)/tests/libtest.a
+TEST_LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/unit/lib/*.c))
 vpath %.c tests tests/random tests/checks tests/gpu tests/fuzz $(sort $(dir $(UNIT_SRC)))
 RANDOM_RUNS := $(B)/tests/random_runs
 RUN_CHECKED := $(B)/tests/run_checked
@@ -241,14 +244,19 @@ build/simt/%.o: %.c | needs-build
 	$(call say,CC $< (debuggee))
 	$(Q)$(COMPILE_SIMT) -c -o $@ $<
 
+$(TEST_LIB): $(TEST_LIB_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(TEST_LIB_OBJ)
+$(TEST_LIB_OBJ): | needs-test
+
 $(B)/tests/%: %.c $(B)/libattnscope.a
 	@mkdir -p $(@D)
 	$(call say,CC $<)
-	$(Q)$(COMPILE) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(B)/libattnscope.a $(TEST_LIBS) $(LIBS)
+	$(Q)$(COMPILE) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(filter %libtest.a,$^) $(B)/libattnscope.a $(TEST_LIBS) $(LIBS)
 
-$(UNIT): TEST_LIBS := -lcmocka -lvterm -lutil
-$(UNIT): | needs-test
-$(B)/tests/bench_screen: TEST_LIBS := -lvterm -lutil
+$(UNIT) $(B)/tests/bench_screen: TEST_LIBS := -lcmocka -lvterm -lutil
+$(UNIT) $(B)/tests/bench_screen: $(TEST_LIB) | needs-test
 $(FUZZ): TEST_LIBS := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
 $(FUZZ): $(FUZZ_OBJ)
 # The host side of tests/gpu/numerics.sh.

@@ -1,10 +1,13 @@
 /* What a user waits for at the terminal: the first screen of the program itself, and a frame of a map as large as they
    come. bench_screen PROGRAM TRACE... */
+#include "engine/session/show_run.h"
 #include "engine/verdict/outcome.h"
 #include "tests/bench_samples.h"
-#include "tests/unit/tui/fixture_session.h"
-#include "tests/unit/tui/screen.h"
+#include "tests/unit/lib/hand_made.h"
+#include "tests/unit/lib/screen.h"
 #include "tui/views/view.h"
+#include <stdio.h>
+#include <string.h>
 
 enum { STARTS = 11, FRAMES = 51, COLS = 200, ROWS = 60, TILES = 512, TILE = 16 };
 
@@ -38,16 +41,28 @@ static int bench_start(const char *program, const char *trace)
 /* 512x512 tiles of one head, each with its verdict. What was captured stays unwritten: a map does not look at it. */
 static int bench_map(void)
 {
-    static const struct fixture_shape shape = {1, 1, TILES * TILE, TILES * TILE, 64, TILE};
-    struct session *s = fixture_new();
-    s->trace = fixture_trace(&shape, TILES);
+    const struct hand_made made = {
+        .batch = 1, .heads = 1, .q_len = TILES * TILE, .kv_len = TILES * TILE, .head_dim = 64, .tile = TILE};
+    struct session *s = hand_made_session(&made);
+    struct trace *t = hand_made_empty(&made);
+    struct judgement *j;
     struct canvas canvas;
-    if (judgement_new(s->trace, &s->judgement) != 0 || canvas_init(&canvas, COLS, ROWS, 0) != 0)
+    if (judgement_new(t, &j) != 0 || canvas_init(&canvas, COLS, ROWS, 0) != 0)
         return 3;
-    fixture_judge(s, asc_s, TILES);
-    for (int slot = 0; slot < TILES; slot++)
-        judgement_note_outcomes(s->judgement, slot);
-    s->judgement->complete = 1;
+    const size_t n = (size_t)TILES * TILES * ASC_CHANNELS;
+    for (size_t i = 0; i < n; i++) {
+        struct verdict *v = &j->tiles[i].local;
+        v->judged = v->visited = 1;
+        v->count[i % ASC_CHANNELS == asc_s ? CLASS_OFF : CLASS_OK] = TILE * TILE;
+        j->tiles[i].global = *v;
+    }
+    for (int slot = 0; slot < TILES; slot++) {
+        atomic_store(&j->slot_done[slot], 1);
+        judgement_note_outcomes(j, slot);
+    }
+    atomic_store(&j->n_done, TILES);
+    j->complete = judgement_summarise(j, t, &j->summary) == 0;
+    session_adopt_run(s, t, j);
     s->phase = PHASE_READY;
     for (int v = 0; v < 2; v++) {
         struct samples frame = {.n = 0};
@@ -65,7 +80,7 @@ static int bench_map(void)
         report(what, &frame, 5);
     }
     canvas_free(&canvas);
-    fixture_free(s);
+    session_free(s);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include "engine/build/cache.h"
 #include "engine/build/runner.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

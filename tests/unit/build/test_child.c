@@ -12,7 +12,7 @@
 #include "engine/child/child.h"
 #include "engine/child/stamps.h"
 #include "engine/trace/live.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>

@@ -1,9 +1,12 @@
 /* The program itself on a terminal: built kernel, real run, keys, and the way out. */
 #include "engine/build/runner.h"
-#include "tests/unit/tui/screen.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/screen.h"
+#include "tests/unit/lib/temporary.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -2,7 +2,7 @@
    mistake is seen, and the search finds the arithmetic that was planted. */
 #include "engine/oracle/bound.h"
 #include "tests/gpu/numerics_host.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/session/session.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include "engine/run/output_error.h"
 #include "engine/scenario/scenario.h"
 #include "engine/trace/conventions.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 
 #include <fcntl.h>
 #include <locale.h>

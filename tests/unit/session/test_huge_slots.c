@@ -16,7 +16,7 @@ static inline int32_t counted_state_of(const struct asc_plan *plan, int32_t kv_t
 #undef asc_state_of
 
 #include "engine/session/session.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>

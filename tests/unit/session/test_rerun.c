@@ -8,7 +8,7 @@
 
 #include "engine/session/session.h"
 #include "engine/session/watch.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,31 +1,25 @@
 /* The ring of runs, and what is said of two of them. Runs are hand-made: verdicts without a kernel. */
 #include "engine/session/change.h"
-#include "tests/unit/tui/fixture_session.h"
+#include "tests/unit/lib/hand_made.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-static const struct fixture_shape small = {1, 2, 128, 128, 64, 64};
-enum { SLOTS = 4 };
-
-/* A run whose stage `culprit` (-1: none) is off everywhere. */
-static void make(int culprit, struct trace **t, struct judgement **j)
+/* A judged run with this mistake, 4 q tiles x 2 kv tiles. */
+static struct run *add(struct runs *r, enum hand_mistake mistake)
 {
-    struct session *s = fixture_run(&small, SLOTS, culprit, SLOTS);
-    *t = s->trace;
-    *j = s->judgement;
+    const struct hand_made made = {1, 2, 128, 128, 16, 64, .mistake = mistake};
+    struct session *s = hand_made_run(&made);
+    struct run *theirs = &s->runs.at[0];
+    struct run *run = runs_add(r, theirs->trace, theirs->judgement, "v2b_scalar");
+    theirs->trace = NULL;
+    theirs->judgement = NULL;
     s->trace = NULL;
     s->judgement = NULL;
-    fixture_free(s);
-}
-
-static struct run *add(struct runs *r, int culprit)
-{
-    struct trace *t;
-    struct judgement *j;
-    make(culprit, &t, &j);
-    struct run *run = runs_add(r, t, j, "v2b_scalar");
+    session_free(s);
     run_measure(run);
     return run;
 }
@@ -45,7 +39,7 @@ static void oldest_goes(void **state)
     for (int i = 0; i < RUNS_MAX + 3; i++) {
         const int gone = runs_make_room(&r, UINT64_MAX);
         assert_int_equal(gone, i < RUNS_MAX ? 0 : 1);
-        add(&r, -1);
+        add(&r, HAND_RIGHT);
     }
     numbers_are(&r, "4 5 6 7 8 9 10 11");
     assert_int_equal(r.made, 11);
@@ -69,7 +63,7 @@ static void memory_is_bounded(void **state)
     (void)state;
     struct runs r = {0};
     for (int i = 0; i < 4; i++)
-        add(&r, -1);
+        add(&r, HAND_RIGHT);
     const uint64_t one = run_bytes(&r.at[0]);
     assert_true(one > r.at[0].trace->n_bytes); /* verdicts count */
     assert_int_equal(runs_make_room(&r, 4 * one), 0);
@@ -78,7 +72,7 @@ static void memory_is_bounded(void **state)
     assert_int_equal(runs_make_room(&r, one), 2);
     numbers_are(&r, "4");
     assert_int_equal(runs_make_room(&r, 0), 0); /* the newest stays whatever it takes */
-    add(&r, -1);
+    add(&r, HAND_RIGHT);
     r.shown = 4;
     assert_int_equal(runs_make_room(&r, 0), 0);
     numbers_are(&r, "4 5");
@@ -90,10 +84,10 @@ static void the_other_run(void **state)
     (void)state;
     struct runs r = {0};
     assert_null(runs_other(&r));
-    add(&r, -1);
+    add(&r, HAND_RIGHT);
     assert_null(runs_other(&r));
-    add(&r, -1);
-    add(&r, -1);
+    add(&r, HAND_RIGHT);
+    add(&r, HAND_RIGHT);
     assert_int_equal(runs_other(&r)->number, 2);
     r.shown = 1;
     r.before = 3;
@@ -130,9 +124,9 @@ static void repaired_and_broken(void **state)
 {
     (void)state;
     struct runs r = {0};
-    add(&r, asc_s);
+    add(&r, HAND_S_SCALED_TWICE);
     says(&r, "", 0); /* nothing before it */
-    add(&r, -1);
+    add(&r, HAND_RIGHT);
     /* 4 q tiles x 2 kv tiles of 64 x 64 */
     says(&r, "since run 1: S better (32768 → 0 off), m..LSE better by the truth", -1);
     struct change c = change_of(&r);
@@ -145,12 +139,12 @@ static void repaired_and_broken(void **state)
     assert_int_equal(c.worse, 0);
     assert_int_equal(c.stage[asc_s].before, 32768);
     assert_true(c.stage[asc_s].worst_before > 1e5 && c.stage[asc_s].worst_now < 1);
-    add(&r, asc_o);
-    says(&r, "since run 2: O worse (0 → 16384 off), LSE worse by the truth", 1);
-    add(&r, asc_o);
+    add(&r, HAND_O_DOUBLED);
+    says(&r, "since run 2: O worse (0 → 4096 off)", 1);
+    add(&r, HAND_O_DOUBLED);
     says(&r, "since run 3: as before", 0);
-    add(&r, asc_s); /* one culprit for another */
-    says(&r, "since run 4: S worse (0 → 32768 off), O better (16384 → 0 off), m..U worse by the truth", 1);
+    add(&r, HAND_S_SCALED_TWICE); /* one culprit for another */
+    says(&r, "since run 4: S worse (0 → 32768 off), O better (4096 → 0 off), m..U, LSE worse by the truth", 1);
     runs_free(&r);
 }
 
@@ -159,12 +153,12 @@ static void same_count(void **state)
 {
     (void)state;
     struct runs r = {0};
-    add(&r, asc_s);
-    struct run *now = add(&r, asc_s);
+    add(&r, HAND_S_SCALED_TWICE);
+    struct run *now = add(&r, HAND_S_SCALED_TWICE);
     now->worst[asc_s] = r.at[0].worst[asc_s] / 2;
     says(&r, "since run 1: as before", 0); /* a factor of 2 is not beyond 2 */
     now->worst[asc_s] = 70;
-    says(&r, "since run 1: S worst error/bound 1.4e+05 → 70", 0);
+    says(&r, "since run 1: S worst error/bound 7.4e+05 → 70", 0);
     now->worst[asc_s] = r.at[0].worst[asc_s];
     now->judgement->summary.first = (struct place){2, 1, asc_s};
     says(&r, "since run 1: as many off, elsewhere", 0);
@@ -176,8 +170,8 @@ static void what_can_not_be_compared(void **state)
 {
     (void)state;
     struct runs r = {0};
-    add(&r, asc_s);
-    struct run *now = add(&r, -1);
+    add(&r, HAND_S_SCALED_TWICE);
+    struct run *now = add(&r, HAND_RIGHT);
     now->trace->problem.kv_len = 64;
     says(&r, "since run 1: another problem, or other q tiles", 0);
     now->trace->problem.kv_len = 128;
@@ -199,8 +193,8 @@ static void short_of_room(void **state)
 {
     (void)state;
     struct runs r = {0};
-    add(&r, asc_s);
-    add(&r, -1);
+    add(&r, HAND_S_SCALED_TWICE);
+    add(&r, HAND_RIGHT);
     const struct change c = change_of(&r);
     char words[256];
     for (size_t bytes = 1; bytes < sizeof words; bytes++) {

@@ -8,7 +8,7 @@
 #include "engine/child/stamps.h"
 #include "engine/session/session.h"
 #include "engine/verdict/outcome.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

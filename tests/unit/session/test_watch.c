@@ -1,13 +1,15 @@
 /* Saved files, as editors save them: in place, by renaming, by way of a link; the folder may go and come back. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
 
 #include "engine/session/watch.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>

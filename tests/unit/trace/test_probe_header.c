@@ -2,7 +2,7 @@
    build for the GPU is the same machine code as without them. Compilers are run from the repository's root. */
 #include "engine/trace/live.h"
 #include "engine/trace/trace.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Traces: made, attached to as a debuggee does, written to, saved, opened again. */
 #include "engine/base/safetensors.h"
 #include "engine/trace/live.h"
-#include "tests/unit/small_trace.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/small_trace.h"
+#include "tests/unit/lib/temporary.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "engine/run/unquantised.h"
 #include "engine/trace/live.h"
 #include "engine/trace/trace_store.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

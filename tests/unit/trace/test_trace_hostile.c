@@ -2,7 +2,7 @@
    the file. Files are memfds, opened by their path below /proc. */
 #include "engine/base/safetensors.h"
 #include "engine/trace/trace.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

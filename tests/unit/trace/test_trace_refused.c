@@ -1,7 +1,7 @@
 /* Traces that can not be made, saved or attached to: each is refused with a sentence, and nothing is left behind. */
 #include "engine/trace/live.h"
-#include "tests/unit/small_trace.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/small_trace.h"
+#include "tests/unit/lib/temporary.h"
 
 #include <dirent.h>
 #include <fcntl.h>

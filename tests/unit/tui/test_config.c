@@ -1,5 +1,5 @@
 /* The configuration file: what it sets, and what is said of each mistake in it. */
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include "tui/config.h"
 #include "tui/keys/actions.h"
 #include "tui/views/view.h"

@@ -1,10 +1,15 @@
 /* Edit, save, see what changed: the program on a terminal, a copied kernel, and an editor that is a script. */
 #include "engine/build/runner.h"
-#include "tests/unit/tui/screen.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/screen.h"
+#include "tests/unit/lib/temporary.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 

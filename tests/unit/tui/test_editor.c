@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/temporary.h"
 #include "tui/editor.h"
 #include <string.h>
 #include <unistd.h>

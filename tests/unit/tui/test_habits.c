@@ -1,10 +1,16 @@
 /* The program on a terminal, in a user's folders: what it remembers, what it copies, how it ends. */
-#include "tests/unit/tui/screen.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/lib/screen.h"
+#include "tests/unit/lib/temporary.h"
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -1,7 +1,6 @@
-/* The laboratory's views on recorded runs, as text against tests/screens/; UPDATE_GOLDEN=1 writes those files anew.
-   Runs in the repository's root. */
+/* The laboratory's views on recorded runs, as text against tests/screens/. Runs in the repository's root. */
+#include "tests/unit/lib/golden.h"
 #include "tui/views/looks.h"
-#include "tui/views/view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,51 +9,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static char *draw(const struct session *s, enum view_id view, int cols, int rows, const struct view_state *vs)
-{
-    struct canvas c;
-    char *text = NULL;
-    size_t bytes;
-    assert_int_equal(canvas_init(&c, cols, rows, 0), 0);
-    view_draw(view, s, &c, vs);
-    FILE *out = open_memstream(&text, &bytes);
-    canvas_write_text(&c, out);
-    fclose(out);
-    canvas_free(&c);
-    return text;
-}
-
-static void compare(const char *name, const char *made)
-{
-    char path[256], kept[65536];
-    snprintf(path, sizeof path, "tests/screens/%s.txt", name);
-    if (getenv("UPDATE_GOLDEN")) {
-        FILE *out = fopen(path, "w");
-        assert_non_null(out);
-        fputs(made, out);
-        fclose(out);
-    }
-    FILE *in = fopen(path, "r");
-    if (!in)
-        fail_msg("%s is missing: UPDATE_GOLDEN=1 writes it", path);
-    kept[fread(kept, 1, sizeof kept - 1, in)] = '\0';
-    fclose(in);
-    if (strcmp(kept, made) != 0)
-        fail_msg("differs from %s:\n%s", path, made);
-}
-
-static void check(const struct session *s, enum view_id view, const struct view_state *vs, const char *name)
-{
-    static const int sizes[][2] = {{80, 24}, {120, 40}, {200, 60}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        char file[128];
-        char *text = draw(s, view, sizes[i][0], sizes[i][1], vs);
-        snprintf(file, sizeof file, "%s-%dx%d", name, sizes[i][0], sizes[i][1]);
-        compare(file, text);
-        free(text);
-    }
-}
 
 static struct session *opened(const char *path, unsigned looks)
 {
@@ -76,9 +30,9 @@ static void formats(void **state)
 {
     (void)state;
     struct session *s = opened(fp8, LABORATORY_FORMATS);
-    check(s, VIEW_FORMATS, &(struct view_state){.selected = 1}, "fp8-formats");
+    golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = 1}, "fp8-formats");
     /* P, and a choice beyond the last tensor is the last. */
-    check(s, VIEW_FORMATS, &(struct view_state){.selected = 9, .top = 99}, "fp8-formats-p");
+    golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = 9, .top = 99}, "fp8-formats-p");
     assert_int_equal(formats_view_tensors(s), 4);
     session_free(s);
 }
@@ -88,15 +42,15 @@ static void compared(void **state)
     (void)state;
     struct session *s = opened(fp8, LABORATORY_COMPARISON | LABORATORY_SURVEY);
     s->cursor = (struct cursor){.head = 0, .kv_tile = 1, .channel = asc_o, .row = 39, .col = 12};
-    check(s, VIEW_COMPARE, &(struct view_state){0}, "fp8-compare");
+    golden_view(s, VIEW_COMPARE, &(struct view_state){0}, "fp8-compare");
     /* The survey knows the other head, its comparison has not been asked for. */
     s->cursor.head = 1;
-    char *text = draw(s, VIEW_COMPARE, 80, 24, &(struct view_state){0});
+    char *text = golden_draw(s, VIEW_COMPARE, 80, 24, false, &(struct view_state){0});
     assert_non_null(strstr(text, "are being computed"));
     free(text);
     session_look(s, LABORATORY_COMPARISON);
     session_look_finish(s);
-    text = draw(s, VIEW_COMPARE, 80, 24, &(struct view_state){0});
+    text = golden_draw(s, VIEW_COMPARE, 80, 24, false, &(struct view_state){0});
     assert_non_null(strstr(text, "compare b0 h1 q0"));
     assert_non_null(strstr(text, "o[39,12]: "));
     free(text);
@@ -107,10 +61,10 @@ static void predicted(void **state)
 {
     (void)state;
     struct session *s = opened(fp8, LABORATORY_WHATIF);
-    check(s, VIEW_WHATIF, &(struct view_state){.selected = 3}, "fp8-whatif");
+    golden_view(s, VIEW_WHATIF, &(struct view_state){.selected = 3}, "fp8-whatif");
     assert_int_equal(session_try(s, "u8 rows:8 x0.25"), 0);
     session_look_finish(s);
-    char *text = draw(s, VIEW_WHATIF, 120, 40, &(struct view_state){.selected = 99});
+    char *text = golden_draw(s, VIEW_WHATIF, 120, 40, false, &(struct view_state){.selected = 99});
     assert_non_null(strstr(text, "▶  u8 rows:8 x0.25 p=e4m3 offset:8"));
     free(text);
     assert_int_equal(session_try(s, "u9"), -1);
@@ -126,9 +80,9 @@ static void nothing_quantised(void **state)
 {
     (void)state;
     struct session *s = opened("tests/recorded/clean-wmma.safetensors", ~0U);
-    check(s, VIEW_FORMATS, &(struct view_state){0}, "f16-formats");
-    check(s, VIEW_COMPARE, &(struct view_state){0}, "f16-compare");
-    check(s, VIEW_WHATIF, &(struct view_state){0}, "f16-whatif");
+    golden_view(s, VIEW_FORMATS, &(struct view_state){0}, "f16-formats");
+    golden_view(s, VIEW_COMPARE, &(struct view_state){0}, "f16-compare");
+    golden_view(s, VIEW_WHATIF, &(struct view_state){0}, "f16-whatif");
     session_free(s);
 }
 
@@ -137,7 +91,7 @@ static void no_output(void **state)
 {
     (void)state;
     struct session *s = opened("tests/recorded/hung.safetensors", ~0U);
-    check(s, VIEW_COMPARE, &(struct view_state){0}, "hung-compare");
+    golden_view(s, VIEW_COMPARE, &(struct view_state){0}, "hung-compare");
     session_free(s);
 }
 

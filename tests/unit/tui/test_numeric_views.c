@@ -1,5 +1,4 @@
-/* Onset, softmax state, mask, bias and findings of runs that were judged, as text against tests/screens/;
-   UPDATE_GOLDEN=1 writes those files anew. */
+/* Onset, softmax state, mask, bias and findings of runs that were judged, as text against tests/screens/. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,59 +6,13 @@
 
 #include "engine/session/rounding_look.h"
 #include "engine/session/session.h"
-#include "tui/views/view.h"
+#include "tests/unit/lib/golden.h"
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static char root[512];
-
-static char *draw(const struct session *s, enum view_id view, int cols, int rows)
-{
-    struct canvas c;
-    char *text = NULL;
-    size_t bytes;
-    const struct view_state vs = {.top = view_start_top(view, s, cols, rows)};
-    assert_int_equal(canvas_init(&c, cols, rows, 0), 0);
-    view_draw(view, s, &c, &vs);
-    FILE *out = open_memstream(&text, &bytes);
-    canvas_write_text(&c, out);
-    fclose(out);
-    canvas_free(&c);
-    return text;
-}
-
-static void compare(const char *name, const char *made)
-{
-    char path[1024], kept[65536];
-    snprintf(path, sizeof path, "%s/tests/screens/%s.txt", root, name);
-    if (getenv("UPDATE_GOLDEN")) {
-        FILE *out = fopen(path, "w");
-        assert_non_null(out);
-        fputs(made, out);
-        fclose(out);
-    }
-    FILE *in = fopen(path, "r");
-    if (!in)
-        fail_msg("%s is missing: UPDATE_GOLDEN=1 writes it", path);
-    kept[fread(kept, 1, sizeof kept - 1, in)] = '\0';
-    fclose(in);
-    if (strcmp(kept, made) != 0)
-        fail_msg("differs from %s:\n%s", path, made);
-}
-
-static void check(const struct session *s, enum view_id view, const char *name)
-{
-    static const int sizes[][2] = {{80, 24}, {120, 40}, {200, 60}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        char file[128];
-        char *text = draw(s, view, sizes[i][0], sizes[i][1]);
-        snprintf(file, sizeof file, "%s-%dx%d", name, sizes[i][0], sizes[i][1]);
-        compare(file, text);
-        free(text);
-    }
-}
 
 /* settings: NULL-terminated keys and values on top of the scenario's. */
 static struct session *run(const char *scenario, const char *const *settings)
@@ -94,7 +47,7 @@ static void where_nan_begins(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct session *s = run(cases[i].scenario, NULL);
         assert_int_equal(session_go_root(s, 0), 1);
-        check(s, VIEW_ONSET, cases[i].screen);
+        golden_view(s, VIEW_ONSET, NULL, cases[i].screen);
         session_free(s);
     }
 }
@@ -112,7 +65,7 @@ static void masks_that_were_applied(void **state)
                  {"scenarios/bugs/causal-off-by-one", "mask-unknown", unrecorded}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct session *s = run(cases[i].scenario, cases[i].settings);
-        check(s, VIEW_MASK, cases[i].screen);
+        golden_view(s, VIEW_MASK, NULL, cases[i].screen);
         session_free(s);
     }
 }
@@ -130,7 +83,7 @@ static void softmax_states(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct session *s = run(cases[i].scenario, NULL);
         session_want_states(s, 1);
-        check(s, VIEW_STATE, cases[i].screen);
+        golden_view(s, VIEW_STATE, NULL, cases[i].screen);
         session_free(s);
     }
 }
@@ -150,7 +103,7 @@ static void biased_rounding(void **state)
         session_want_rounding(s);
         session_finish_rounding(s);
         s->cursor.channel = cases[i].channel;
-        check(s, VIEW_BIAS, cases[i].screen);
+        golden_view(s, VIEW_BIAS, NULL, cases[i].screen);
         session_free(s);
     }
 }
@@ -163,7 +116,7 @@ static void findings(void **state)
         s->judgement->findings[i].evidence.chance_tried = 16384;
         s->judgement->findings[i].evidence.chance_hit = 0;
     }
-    check(s, VIEW_FINDINGS, "findings-two");
+    golden_view(s, VIEW_FINDINGS, NULL, "findings-two");
     session_free(s);
 }
 

@@ -1,54 +1,45 @@
 /* Views of one stage, one tile, one row, one element: what they show at their edges. */
-#include "tests/unit/tui/golden_screen.h"
+#include "tests/unit/lib/golden.h"
+#include "tests/unit/lib/hand_made.h"
 #include "tui/commands.h"
 #include "tui/keys/actions.h"
 #include "tui/views/view_text.h"
 
-static void large(const struct session *s, int view, const char *name)
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct session *failing(void)
 {
-    char *text = draw(s, view, 200, 60, 0, 0);
-    compare(name, text);
-    free(text);
+    return hand_made_run(&hand_made_usual);
 }
 
+/* As much as a screen may hold. */
 static void at_200x60(void **state)
 {
     (void)state;
-    struct session *s = fixture_fail();
-    large(s, VIEW_TILE, "tile-200x60");
-    large(s, VIEW_MAP, "map-200x60");
-    large(s, VIEW_OPERANDS, "operands-200x60");
-    large(s, VIEW_ROW, "row-200x60");
-    fixture_free(s);
+    struct session *s = failing();
+    golden_screen(s, VIEW_TILE, NULL, 200, 60, "tile");
+    golden_screen(s, VIEW_MAP, NULL, 200, 60, "map");
+    session_free(s);
 }
 
 static void in_ascii(void **state)
 {
     (void)state;
-    static const struct {
-        int view;
-        const char *name;
-    } shown[] = {{VIEW_TILE, "tile-ascii-80x24"},
-                 {VIEW_MAP, "map-ascii-80x24"},
-                 {VIEW_OPERANDS, "operands-ascii-80x24"},
-                 {VIEW_ROW, "row-ascii-80x24"}};
-    struct session *s = fixture_fail();
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        char *text = draw(s, shown[i].view, 80, 24, 1, 0);
-        compare(shown[i].name, text);
-        free(text);
-    }
-    fixture_free(s);
-}
-
-static int has(const struct session *s, int view, int cols, int rows, const char *words)
-{
-    char *text = draw(s, view, cols, rows, 0, 0);
-    const int found = strstr(text, words) != NULL;
-    if (!found)
-        fprintf(stderr, "no '%s' on\n%s", words, text);
+    struct session *s = failing();
+    char *text = golden_draw(s, VIEW_MAP, 80, 24, true, NULL);
+    golden_compare("map-ascii-80x24", text);
     free(text);
-    return found;
+    text = golden_draw(s, VIEW_OPERANDS, 80, 24, true, NULL);
+    golden_compare("operands-ascii-80x24", text);
+    free(text);
+    session_free(s);
 }
 
 /* From one tile to more than any screen holds: the cursor is always there, and what a sign stands for is said. */
@@ -56,27 +47,29 @@ static void map_of_any_size(void **state)
 {
     (void)state;
     static const struct {
-        struct fixture_shape shape;
+        struct hand_made made;
         const char *words;
-    } maps[] = {{{1, 1, 8, 8, 8, 8}, "1 head, 1x1 tiles, a sign: a tile"},
-                {{1, 1, 1024, 1024, 8, 8}, "a sign: the worst of 8x2"},
-                {{2, 3, 64, 128, 8, 8}, "6 heads, 8x16 tiles each, a sign: the worst of 1x2"},
-                {{4, 40, 16, 16, 8, 8}, "of 160, 2x2 tiles each"}};
+    } maps[] = {{{1, 1, 8, 8, 8, 8, .mistake = HAND_RIGHT}, "1 head, 1x1 tiles, a sign: a tile"},
+                {{1, 1, 1024, 1024, 8, 8, .mistake = HAND_RIGHT}, "a sign: the worst of 8x2"},
+                {{2, 3, 64, 128, 8, 8, .mistake = HAND_RIGHT}, "6 heads, 8x16 tiles each, a sign: the worst of 1x2"},
+                {{4, 40, 16, 16, 8, 8, .mistake = HAND_RIGHT}, "of 160, 2x2 tiles each"}};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
-        const struct fixture_shape *shape = &maps[i].shape;
-        const int q_tiles = shape->q_len / shape->tile, n = q_tiles * shape->heads * shape->batch;
-        struct session *s = fixture_run(shape, n, asc_s, n);
-        assert_true(has(s, VIEW_MAP, 80, 24, maps[i].words));
-        s->cursor = (struct cursor){.batch = shape->batch - 1,
-                                    .head = shape->heads - 1,
-                                    .q_tile = q_tiles - 1,
-                                    .kv_tile = shape->kv_len / shape->tile - 1,
-                                    .channel = asc_s};
-        assert_true(has(s, VIEW_MAP, 80, 24, "◆"));
-        assert_true(has(s, VIEW_MAP, 200, 60, "◆"));
-        s->cursor.channel = asc_o;
-        assert_true(has(s, VIEW_MAP, 80, 24, "◆"));
-        fixture_free(s);
+        const struct hand_made *made = &maps[i].made;
+        struct session *s = hand_made_run(made);
+        hand_made_go(s, (struct cursor){.channel = asc_s});
+        assert_true(golden_has(s, VIEW_MAP, 80, 24, maps[i].words));
+        struct cursor last = {.batch = made->batch - 1,
+                              .head = made->heads - 1,
+                              .q_tile = made->q_len / made->tile - 1,
+                              .kv_tile = made->kv_len / made->tile - 1,
+                              .channel = asc_s};
+        hand_made_go(s, last);
+        assert_true(golden_has(s, VIEW_MAP, 80, 24, "◆"));
+        assert_true(golden_has(s, VIEW_MAP, 200, 60, "◆"));
+        last.channel = asc_o;
+        hand_made_go(s, last);
+        assert_true(golden_has(s, VIEW_MAP, 80, 24, "◆"));
+        session_free(s);
     }
 }
 
@@ -84,85 +77,101 @@ static void map_of_any_size(void **state)
 static void worst_wins(void **state)
 {
     (void)state;
-    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
-    struct tile_verdicts *v = &s->judgement->tiles[(5 * 8 + 3) * 8 * ASC_CHANNELS + asc_s];
-    fixture_verdict(&v->local, CLASS_NAN, 1, 4096);
-    v = &s->judgement->tiles[((2 * 8 + 3) * 8 + 6) * ASC_CHANNELS + asc_s];
-    fixture_verdict(&v->local, CLASS_OFF, 4096, 4096);
-    v -= ASC_CHANNELS;
-    fixture_verdict(&v->local, CLASS_OFF, 4096, 4096);
-    char *text = draw_state(s, VIEW_MAP, 80, 24, 0, &(struct view_state){.by_worst = 1});
+    struct hand_made made = hand_made_usual;
+    made.mistake = HAND_RIGHT;
+    struct trace *t = hand_made_trace(&made);
+    hand_made_store(t, asc_s, 5 * 8 + 3, 0, 9, 9, NAN);
+    for (int kv = 5; kv < 7; kv++)
+        for (int i = 0; i < 64; i++)
+            hand_made_store(t, asc_s, 2 * 8 + 3, kv, i, i, 99);
+    struct session *s = hand_made_session(&made);
+    hand_made_judge(s, t);
+    hand_made_go(s, (struct cursor){.channel = asc_s});
+    const struct view_state by_worst = {.by_worst = 1};
+    char *text = golden_draw(s, VIEW_MAP, 80, 24, false, &by_worst);
     const char *h2 = strstr(text, "h2 ✗ 3"), *h5 = strstr(text, "h5 N 1"), *h1 = strstr(text, "h1 ·");
     assert_non_null(h2);
     assert_true(h5 > h2 && h1 > h5);
     free(text);
-    check(s, VIEW_MAP, "worst-map");
-    fixture_free(s);
-    static const struct fixture_shape one = {1, 1, 1024, 1024, 8, 8};
-    s = fixture_run(&one, 128, -1, 128);
-    v = &s->judgement->tiles[(77 * 128 + 100) * ASC_CHANNELS + asc_s];
-    fixture_verdict(&v->local, CLASS_OFF, 1, 64);
-    (v + ASC_CHANNELS)->local = v->local;
-    fixture_verdict(&(v + ASC_CHANNELS)->local, CLASS_INF, 1, 64);
-    text = draw(s, VIEW_MAP, 80, 24, 0, 0);
+    golden_view(s, VIEW_MAP, &by_worst, "worst-map");
+    session_free(s);
+    const struct hand_made one = {1, 1, 1024, 1024, 8, 8, .mistake = HAND_RIGHT};
+    t = hand_made_trace(&one);
+    hand_made_store(t, asc_s, 77, 100, 1, 1, 99);
+    hand_made_store(t, asc_s, 77, 101, 1, 1, INFINITY);
+    s = hand_made_session(&one);
+    hand_made_judge(s, t);
+    hand_made_go(s, (struct cursor){.channel = asc_s});
+    text = golden_draw(s, VIEW_MAP, 80, 24, false, NULL);
     assert_non_null(strstr(text, "··∞·"));
     assert_null(strstr(text, "✗·"));
     free(text);
-    fixture_free(s);
+    session_free(s);
 }
 
 /* Why an element was made from nothing that is known. */
 static void no_operands(void **state)
 {
     (void)state;
-    struct session *s = fixture_fail();
-    s->operands.derived = DERIVED_UNVISITED;
-    assert_true(has(s, VIEW_OPERANDS, 80, 24, "the kernel did not come to this tile"));
-    s->operands.derived = DERIVED_MASKED;
-    assert_true(has(s, VIEW_OPERANDS, 80, 24, "the row sees nothing of this tile"));
-    s->operands.derived = DERIVED_NOT;
-    assert_true(has(s, VIEW_OPERANDS, 80, 24, "is not known"));
-    s->cursor.channel = asc_m;
-    fixture_detail(s);
-    assert_true(has(s, VIEW_OPERANDS, 80, 24, "not recorded, expected"));
-    fixture_free(s);
+    struct hand_made made = hand_made_usual;
+    made.kv_tiles = 7;
+    struct session *s = hand_made_run(&made);
+    hand_made_go(s, (struct cursor){.kv_tile = 7, .channel = asc_s});
+    assert_true(golden_has(s, VIEW_OPERANDS, 80, 24, "the kernel did not come to this tile"));
+    session_free(s);
+    made = hand_made_usual;
+    made.causal = true;
+    struct trace *t = hand_made_trace(&made);
+    for (int ch = asc_k; ch <= asc_u; ch++)
+        hand_made_unwrite(t, (enum asc_channel)ch, 0, 7);
+    s = hand_made_session(&made);
+    hand_made_judge(s, t);
+    hand_made_go(s, (struct cursor){.kv_tile = 7, .channel = asc_s});
+    assert_true(golden_has(s, VIEW_OPERANDS, 80, 24, "the row sees nothing of this tile"));
+    session_free(s);
 }
 
-/* Terms that are no numbers come with their share unknown, and what does not fit is summed up. */
+/* Terms that are no numbers come with their share unknown. */
 static void operands_that_are_no_numbers(void **state)
 {
     (void)state;
-    struct session *s = fixture_fail();
-    struct derivation *d = &s->operands;
-    d->terms[0].got[0] = d->terms[0].term_got = NAN;
-    d->terms[1].got[1] = d->terms[1].term_got = -INFINITY;
-    d->size_got = INFINITY;
-    d->got = d->want_local = NAN;
-    snprintf(d->note, sizeof d->note, "3 padding keys take part as well");
-    check(s, VIEW_OPERANDS, "nan-operands");
-    fixture_free(s);
+    struct trace *t = hand_made_trace(&hand_made_usual);
+    hand_made_store(t, asc_k, 0, 0, 0, 3, NAN);
+    hand_made_store(t, asc_k, 0, 0, 0, 5, -INFINITY);
+    hand_made_store(t, asc_s, 0, 0, 0, 0, NAN);
+    struct session *s = hand_made_session(&hand_made_usual);
+    hand_made_judge(s, t);
+    hand_made_go(s, (struct cursor){.channel = asc_s});
+    golden_view(s, VIEW_OPERANDS, NULL, "nan-operands");
+    session_free(s);
 }
 
 /* The rulers are of whole rows and columns, whatever is visible, and count what is no number as worst. */
 static void rulers(void **state)
 {
     (void)state;
-    struct session *s = fixture_run(&fixture_mission, 64, -1, 64);
-    assert_true(has(s, VIEW_TILE, 80, 24, "▂ 0.05"));
-    s->detail.got[2 * 64 + 60] = NAN;
-    s->detail.class_local[2 * 64 + 60] = CLASS_NAN;
-    assert_true(has(s, VIEW_TILE, 80, 24, "█ inf"));
-    s->detail.got[2 * 64 + 60] = s->detail.want_local[2 * 64 + 60] + 2e-5; /* about the bound */
+    struct hand_made made = hand_made_usual;
+    made.mistake = HAND_RIGHT;
+    struct session *s = hand_made_run(&made);
+    hand_made_go(s, (struct cursor){.channel = asc_s});
+    assert_true(golden_has(s, VIEW_TILE, 80, 24, "▂ 0."));
     s->shown = SHOW_ULP;
-    check(s, VIEW_TILE, "ulp-tile");
-    fixture_free(s);
+    golden_view(s, VIEW_TILE, NULL, "ulp-tile");
+    session_free(s);
+    struct trace *t = hand_made_trace(&made);
+    hand_made_store(t, asc_s, 0, 0, 2, 60, NAN);
+    s = hand_made_session(&made);
+    hand_made_judge(s, t);
+    hand_made_go(s, (struct cursor){.channel = asc_s});
+    assert_true(golden_has(s, VIEW_TILE, 80, 24, "█ inf"));
+    session_free(s);
 }
 
 /* Every finding with its evidence and its survivors; the selected one is wholly visible, and has a place. */
 static void findings(void **state)
 {
     (void)state;
-    struct session *s = fixture_fail();
+    struct session *s = failing();
     struct judgement *j = s->judgement;
     j->findings[0].evidence.rows = 512;
     j->findings[0].evidence.chance_tried = 20000;
@@ -175,9 +184,9 @@ static void findings(void **state)
         snprintf(j->findings[i].text, sizeof j->findings[i].text, "wrong in %d of 25600 elements: no known cause", i);
     }
     j->n_findings = 6;
-    check(s, VIEW_FINDINGS, "several-findings");
+    golden_view(s, VIEW_FINDINGS, NULL, "several-findings");
     const struct view_state last = {.selected = 5}, none = {.selected = 700};
-    char *text = draw_state(s, VIEW_FINDINGS, 80, 24, 0, &last);
+    char *text = golden_draw(s, VIEW_FINDINGS, 80, 24, false, &last);
     assert_non_null(strstr(text, "▶ U: wrong in 5 of"));
     assert_non_null(strstr(text, "6 of 6"));
     free(text);
@@ -189,29 +198,29 @@ static void findings(void **state)
     assert_int_equal(findings_view_place(s, &last, &at), 0);
     j->n_findings = 0;
     assert_int_equal(findings_view_place(s, &last, &at), 0);
-    assert_true(has(s, VIEW_FINDINGS, 80, 24, "nothing was found"));
-    fixture_free(s);
+    assert_true(golden_has(s, VIEW_FINDINGS, 80, 24, "nothing was found"));
+    session_free(s);
 }
 
 /* Probe lines carry the verdict of their stage. */
 static void source_says_what_is_wrong(void **state)
 {
     (void)state;
-    struct session *s = fixture_fail();
-    assert_true(has(s, VIEW_SOURCE, 80, 24, "13  S ✗"));
+    struct session *s = failing();
+    assert_true(golden_has(s, VIEW_SOURCE, 80, 24, "13  S ✗"));
     s->trace->info.sites[0].channel = asc_p;
-    assert_true(has(s, VIEW_SOURCE, 80, 24, "13  P ~"));
+    assert_true(golden_has(s, VIEW_SOURCE, 80, 24, "13  P ~"));
     s->trace->info.sites[0].channel = asc_q;
-    assert_true(has(s, VIEW_SOURCE, 80, 24, "13  Q ok"));
-    fixture_free(s);
+    assert_true(golden_has(s, VIEW_SOURCE, 80, 24, "13  Q ok"));
+    session_free(s);
 }
 
 /* No key and no command is left out of the help. */
 static void help_has_everything(void **state)
 {
     (void)state;
-    struct session *s = fixture_new();
-    char *text = draw(s, VIEW_HELP, 200, 400, 0, 0);
+    struct session *s = hand_made_session(&hand_made_usual);
+    char *text = golden_draw(s, VIEW_HELP, 200, 400, false, NULL);
     for (int a = 0; a < ACTION_COUNT; a++) {
         char line[512];
         snprintf(line, sizeof line, "\n %-16s %s", action_text(a)->keys, action_text(a)->help);
@@ -222,7 +231,7 @@ static void help_has_everything(void **state)
     for (int i = 0; command_text(i); i++)
         assert_non_null(strstr(text, command_text(i)->name));
     free(text);
-    fixture_free(s);
+    session_free(s);
 }
 
 int main(void)
