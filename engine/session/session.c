@@ -323,15 +323,15 @@ static void go_farthest(struct session *s)
 }
 
 /* The first screen shows where it begins, or where a run ended in which nothing recorded is wrong: the cursor goes
-   there once, unless the user has moved it. 1: it did. */
-static int follow_first(struct session *s)
+   there once, unless the user has moved it. */
+static void follow_first(struct session *s)
 {
     if (!s->follow_first || !s->judgement)
-        return 0;
+        return;
     const struct summary *summary = &s->judgement->summary;
     const int bad = summary->first.slot >= 0 || reports_first(s->trace);
     if (!bad && (!s->judgement->complete || trace_complete(s->trace)))
-        return 0;
+        return;
     /* Nobody has moved: the source stays where it stands, and so does what the last command said. */
     const int at_event = s->at_event;
     char message[sizeof s->message];
@@ -343,7 +343,6 @@ static int follow_first(struct session *s)
     memcpy(s->message, message, sizeof message);
     s->at_event = at_event;
     s->follow_first = !s->judgement->complete;
-    return 1;
 }
 
 /* Anew only where more is judged: it looks at every tile. */
@@ -392,8 +391,8 @@ int session_update(struct session *s)
         session_end_run(s, &mail.err, s->made_run);
     else if (s->seeking)
         session_say_seeking(s, work_clock() - s->seek_since);
-    if (!follow_first(s))
-        session_refresh_detail(s);
+    follow_first(s);
+    session_refresh_detail(s);
     session_rerun_if_due(s);
     return 1;
 }
