@@ -56,7 +56,9 @@ CUDA_INCLUDE := $(firstword $(dir $(wildcard $(addsuffix /cuda_runtime_api.h,$(C
 GPU_OBJ := $(patsubst %.c,build/gpu/%.o,$(filter-out %_main.c,$(wildcard engine/gpu/*.c)))
 GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
-DEBUGGEES := $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
+# What a kernel includes: one file, made of the parts in probes/.
+HEADER := build/include/attnscope.h
+DEBUGGEES := $(HEADER) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 
 # Programs of the tests. Each is one file, found by its name in these folders, and build/tests has it.
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
@@ -92,7 +94,8 @@ all: $(PROGRAM) $(DEBUGGEES)
 install: all
 	$(Q)install -d "$(BIN)" "$(DATA)" "$(LIB)" "$(MAN)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 	$(Q)install -m 755 $(PROGRAM) "$(BIN)/attnscope"
-	$(Q)install -m 644 $(filter-out $(DEVICE),$(DEBUGGEES)) "$(LIB)"
+	$(Q)install -m 644 $(filter %.a,$(DEBUGGEES)) "$(LIB)"
+	$(Q)install -D -m 644 $(HEADER) "$(DESTDIR)$(PREFIX)/include/attnscope.h"
 	$(Q)install -m 755 $(DEVICE) "$(LIB)"
 	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' \
 	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
@@ -119,7 +122,7 @@ needs-build needs-test needs-deb: needs-%:
 
 uninstall:
 	$(Q)rm -rf "$(DATA)" "$(LIB)"
-	$(Q)rm -f "$(BIN)/attnscope" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
+	$(Q)rm -f "$(BIN)/attnscope" "$(DESTDIR)$(PREFIX)/include/attnscope.h" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
 	    "$(FISH_COMPLETION)/attnscope.fish"
 
 # What is built is decided when a Makefile is read: once more behind the installation, which may have changed it.
@@ -221,6 +224,11 @@ $(B)/obj/%.o: %.c | needs-build
 	@mkdir -p $(@D)
 	$(call say,CC $<)
 	$(Q)$(COMPILE) -c -o $@ $<
+
+$(HEADER): probes/one_header $(wildcard probes/*.h probes/*.def) engine/base/dtypes.def
+	@mkdir -p $(@D)
+	$(call say,HEADER $@)
+	$(Q)probes/one_header "$(CC)" >$@.new && mv $@.new $@
 
 build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 	@rm -f $@

@@ -25,6 +25,7 @@
 #include <cuda_fp16.h>
 #include <math.h>
 #include <mma.h>
+#include <stdint.h>
 
 #include "attnscope.h"
 

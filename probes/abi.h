@@ -1,12 +1,12 @@
 /* What a kernel, the debuggee it is built into and attnscope agree on. Plain data, valid as C, C++ and CUDA C++.
    A change here is a new ASC_ABI_VERSION: debuggees and live traces of another version are refused. */
-#ifndef PROBES_ABI_H
-#define PROBES_ABI_H
+#ifndef ASC_ABI_H
+#define ASC_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 6
+#define ASC_ABI_VERSION 7
 
 /* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
 enum asc_dtype {
@@ -19,7 +19,7 @@ enum asc_dtype {
 /* "Nobody wrote this", see engine/base/dtype.h. */
 #define ASC_UNWRITTEN_16 0x7FF5u
 #define ASC_UNWRITTEN_32 0x7FF57FF5u
-#define ASC_UNWRITTEN_64 UINT64_C(0x7FF57FF57FF57FF5)
+#define ASC_UNWRITTEN_64 0x7FF57FF57FF57FF5ull
 
 enum asc_channel {
 #define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_##id,
@@ -283,7 +283,8 @@ struct asc_stamp_map {
     uint64_t slot_stride, kv_stride;
 };
 
-/* What the probes write through; the debuggee fills it before each launch and hands it over by asc_bind(). */
+/* What the probes write through; the debuggee fills it before each launch and hands it to every module, by asc_bind().
+ */
 struct asc_device {
     unsigned char *trace; /* the live trace, as the device sees it */
     const int32_t *slot;  /* [batch][heads][q_tiles] -> slot number, -1 = not recorded */
@@ -300,11 +301,24 @@ struct asc_device {
     struct asc_stamp_map stamp[ASC_CHANNELS];
 };
 
+/* The probes of one translation unit: device code of one can not see the variables of another, so that each has a state
+   of its own. A constructor adds it to those that asc_bind() binds. */
+struct asc_module {
+    uint32_t abi; /* ASC_ABI_VERSION of the header it was compiled with */
+    /* 0, or the CUDA error; -1 where probes that only record are asked to feed. */
+    int (*bind)(const struct asc_device *device);
+    /* Tells staging_offset and staging_warps alone; 0, or the CUDA error. NULL on the CPU. */
+    int (*stage)(const uint32_t window[2]);
+    struct asc_module *next;
+};
+
 /* What a debuggee on a GPU offers to ASC_LAUNCH. Before a launch: which kernel is asked for what; name as it is spelled
    there. After one that failed with a cudaError_t: a sentence that sets what was asked for against what is allowed. */
 #ifdef __cplusplus
 extern "C" {
 #endif
+void asc_module_add(struct asc_module *module);
+int asc_stage(const uint32_t window[2]); /* by every module */
 void asc_launching(const char *name, const void *kernel, const unsigned grid[3], const unsigned block[3],
                    size_t shared_bytes);
 const char *asc_launch_failure(int status);

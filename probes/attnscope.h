@@ -1,5 +1,6 @@
-/* All that a kernel includes. The file is compiled by nvcc (CUDA 12.4 or later, C++17) for the GPU, and by a C++
-   compiler behind the CPU executor's simt_device.h for the CPU.
+/* All that a kernel includes; it includes nothing itself, and defines nothing but asc_ and ASC_ names. The file is
+   compiled by nvcc (CUDA 12.4 or later, C++17) for the GPU, and by a C++ compiler behind the CPU executor's
+   simt_device.h for the CPU. Probes may stand in several files of one program.
 
      ASC_AT(b, h, qt);                                      this block works on batch b, head h, q tile qt
      ASC_RECORD(ch, kv_tile, i, n, row, col, value);        each thread has n values; row, col and value are those of
@@ -45,17 +46,18 @@
    __syncthreads(), before the tile changes and before it is used; those of an ASC_RECORD_SHARED_BY evaluate `barrier`
    instead. The other probes change what the calling thread alone has in hand; a value of theirs in shared memory is
    published by the kernel's own barrier behind the probe. */
-#ifndef PROBES_ATTNSCOPE_H
-#define PROBES_ATTNSCOPE_H
+#ifndef ASC_ATTNSCOPE_H
+#define ASC_ATTNSCOPE_H
 
 #include "probes/abi.h"
 
+/* A file without device code: it gets the types alone, and its probes are gone. */
 #if !defined(__CUDACC__) && !defined(SIMT_HOST)
-#error "attnscope.h is for nvcc, or for a C++ compiler behind the CPU executor's simt_device.h"
+#define ASC_HOST
 #endif
 
 /* simt_device.h defines __CUDACC__ too, for the user's code. */
-#ifndef SIMT_HOST
+#if defined(__CUDACC__) && !defined(SIMT_HOST)
 #define ASC_NVCC
 #endif
 
@@ -63,9 +65,10 @@
 #define ASC_MODE 0
 #endif
 
-/* 1: ASC_KERNEL exports its registration. Off in release builds, where several kernels share one program. */
+/* 1, in attnscope's own builds: ASC_KERNEL exports its registration, and the debuggee binds the probes. Off elsewhere,
+   where several kernels share one program. */
 #ifndef ASC_REGISTER
-#define ASC_REGISTER ASC_MODE
+#define ASC_REGISTER 0
 #endif
 
 /* attnscope builds for one run, and recompiles at every change: a kernel that asks which of its instances that run can
@@ -95,13 +98,13 @@ constexpr bool asc_built_for(int dtype, int head_dim)
      ASC_CHOICES(WS, 0, 1, 2);
 
    Macro WS, which scenario.define or -D WS=1 sets, is one of these numbers. */
-template <class... N> constexpr bool asc_one_of(long long value, N... choices)
+template <class... Number> constexpr bool asc_one_of(long long value, Number... choices)
 {
     return ((value == choices) || ...);
 }
 #define ASC_CHOICES(name, ...) static_assert(asc_one_of(name, __VA_ARGS__), #name " must be one of " #__VA_ARGS__)
 
-#if ASC_MODE == 0
+#if ASC_MODE == 0 || defined(ASC_HOST)
 
 #define ASC_AT(...) ((void)0)
 #define ASC_RECORD(...) ((void)0)
@@ -111,12 +114,6 @@ template <class... N> constexpr bool asc_one_of(long long value, N... choices)
 #define ASC_RECORD_FRAGMENT(...) ((void)0)
 #define ASC_TYPE(type, code)
 
-#if ASC_REGISTER
-extern "C" int asc_bind(const struct asc_device *)
-{
-    return 0;
-}
-#endif
 #else /* ASC_MODE */
 
 #include "probes/staging.h"
@@ -217,6 +214,8 @@ extern "C" int asc_bind(const struct asc_device *)
     extern "C" {                                                                                                       \
     extern const char asc_kernel_name[];                                                                               \
     const char asc_kernel_name[] = #name;                                                                              \
+    extern const uint32_t asc_kernel_abi;                                                                              \
+    const uint32_t asc_kernel_abi = ASC_ABI_VERSION;                                                                   \
     }                                                                                                                  \
     extern "C" void asc_describe(struct asc_kernel &kernel)
 #else
@@ -226,16 +225,16 @@ extern "C" int asc_bind(const struct asc_device *)
 /* ASC_LAUNCH((kernel<64, true>), grid, block, shared_bytes, stream, arguments...) launches, and is NULL or a sentence
    that says what failed. */
 #ifdef ASC_NVCC
-template <class... P, class... A>
-const char *asc_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, void *stream,
-                       A... args)
+template <class... Parameter, class... Argument>
+const char *asc_launch(const char *name, void (*kernel)(Parameter...), dim3 grid, dim3 block, size_t shared_bytes,
+                       void *stream, Argument... args)
 {
     cudaError_t status = cudaSuccess;
 #if ASC_REGISTER
     const unsigned blocks[3] = {grid.x, grid.y, grid.z}, threads[3] = {block.x, block.y, block.z};
     asc_launching(name, reinterpret_cast<const void *>(kernel), blocks, threads, shared_bytes);
 #endif
-#if ASC_MODE
+#if ASC_MODE && ASC_REGISTER
     shared_bytes = asc_make_room(reinterpret_cast<const void *>(kernel), block, shared_bytes);
 #endif
     /* More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared Memory" of each compute capability). */
@@ -255,9 +254,10 @@ const char *asc_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 b
     return cudaGetErrorString(status);
 #endif
 }
-#else
-template <class Kernel, class... A>
-const char *asc_launch(const char *name, Kernel *kernel, dim3 grid, dim3 block, size_t shared_bytes, void *, A... args)
+#elif defined(SIMT_HOST)
+template <class Kernel, class... Argument>
+const char *asc_launch(const char *name, Kernel *kernel, dim3 grid, dim3 block, size_t shared_bytes, void *,
+                       Argument... args)
 {
     return simt_launch_kernel(name, kernel, grid, block, shared_bytes, args...) == 0 ? nullptr : simt_error();
 }

@@ -1,7 +1,7 @@
 /* What the probes of attnscope.h are made of: where a block is, and one visit of a thread to a tile of a channel.
    Device code; a kernel includes attnscope.h alone. */
-#ifndef PROBES_RECORD_H
-#define PROBES_RECORD_H
+#ifndef ASC_RECORD_H
+#define ASC_RECORD_H
 
 #include "probes/abi.h"
 
@@ -21,16 +21,15 @@
 #define ASC_UNROLL
 #endif
 
-/* One per debuggee, which is one translation unit. */
+/* One for each translation unit, see struct asc_module. Until it is bound nothing is recorded. */
 static ASC_CONSTANT struct asc_device asc_state;
 
+#if ASC_REGISTER && !(defined(ASC_NVCC) && defined(__CUDA_ARCH__))
 #ifdef ASC_NVCC
 static uint32_t asc_staging_sent[2]; /* staging_offset and staging_warps, as the device has them */
 #endif
 
-/* Hands the probes what they write through, before each launch. 0, or the CUDA error; -1 where probes that only record
-   are asked to feed. */
-extern "C" int asc_bind(const struct asc_device *device)
+static int asc_module_bind(const asc_device *device)
 {
     if (ASC_MODE != 2 && device->feed)
         return -1;
@@ -44,14 +43,40 @@ extern "C" int asc_bind(const struct asc_device *device)
 #endif
 }
 
+#ifdef ASC_NVCC
+/* Only where it changes: a launch that is captured into a graph must not copy. */
+static int asc_module_stage(const uint32_t window[2])
+{
+    if (window[0] == asc_staging_sent[0] && window[1] == asc_staging_sent[1])
+        return 0;
+    const cudaError_t status =
+        cudaMemcpyToSymbol(asc_state, window, 2 * sizeof *window, offsetof(asc_device, staging_offset));
+    if (status == cudaSuccess) {
+        asc_staging_sent[0] = window[0];
+        asc_staging_sent[1] = window[1];
+    }
+    return static_cast<int>(status);
+}
+static asc_module asc_module_here = {ASC_ABI_VERSION, asc_module_bind, asc_module_stage, nullptr};
+#else
+static asc_module asc_module_here = {ASC_ABI_VERSION, asc_module_bind, nullptr, nullptr};
+#endif
+
+__attribute__((constructor)) static void asc_module_join()
+{
+    asc_module_add(&asc_module_here);
+}
+#endif
+
 /* Types are only declared here, so that a kernel includes the CUDA headers it needs and no others. */
 struct __half;
 struct __nv_bfloat16;
 struct __nv_fp8_e4m3;
 struct __nv_fp8_e5m2;
 
-template <class T> struct asc_type {
-    static_assert(sizeof(T) == 0, "attnscope can not record this type; ASC_TYPE(type, ASC_F16) says what its bits are");
+template <class Element> struct asc_type {
+    static_assert(sizeof(Element) == 0,
+                  "attnscope can not record this type; ASC_TYPE(type, ASC_F16) says what its bits are");
 };
 /* Says, at namespace scope, which element type the bits of a C++ type are. */
 #define ASC_TYPE(type, code)                                                                                           \
@@ -106,7 +131,7 @@ struct asc_place {
 ASC_DEVICE asc_place asc_place_of(int32_t b, int32_t h, int32_t q_tile)
 {
     const uint32_t batch = asc_state.batch, heads = asc_state.heads, q_tiles = asc_state.q_tiles;
-    asc_place place = {-2};
+    asc_place place = {batch ? -2 : -1};
 #ifndef ASC_NVCC
     simt_place(b, h, q_tile);
 #endif
@@ -182,9 +207,9 @@ ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
 }
 
 /* Counts a value that has no place in the trace; 0: it has one. */
-template <class T> ASC_DEVICE bool asc_has_no_place(asc_visit &visit, uint32_t row, uint32_t col)
+template <class Element> ASC_DEVICE bool asc_has_no_place(asc_visit &visit, uint32_t row, uint32_t col)
 {
-    const bool mistyped = asc_type<T>::dtype != visit.dtype;
+    const bool mistyped = asc_type<Element>::dtype != visit.dtype;
     const bool dropped = !mistyped && (row >= visit.rows || col >= visit.cols);
     visit.mistyped += mistyped;
     visit.dropped += dropped;
@@ -193,19 +218,20 @@ template <class T> ASC_DEVICE bool asc_has_no_place(asc_visit &visit, uint32_t r
 
 #ifndef ASC_NVCC
 /* 1: a value stands there, and another one. Codes and integers have no pattern that says that none does. */
-template <class T> ASC_DEVICE bool asc_differs(const void *there, const T &value)
+template <class Element> ASC_DEVICE bool asc_differs(const void *there, const Element &value)
 {
     const uint64_t unwritten = ASC_UNWRITTEN_64;
-    return sizeof(T) > 1 && asc_type<T>::dtype != ASC_I32 && asc_type<T>::dtype != ASC_I64 &&
-           __builtin_memcmp(there, &unwritten, sizeof(T)) != 0 && __builtin_memcmp(there, &value, sizeof(T)) != 0;
+    return sizeof(Element) > 1 && asc_type<Element>::dtype != ASC_I32 && asc_type<Element>::dtype != ASC_I64 &&
+           __builtin_memcmp(there, &unwritten, sizeof(Element)) != 0 &&
+           __builtin_memcmp(there, &value, sizeof(Element)) != 0;
 }
 #endif
 
-template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+template <class Element> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const Element &value)
 {
-    if (asc_has_no_place<T>(visit, row, col))
+    if (asc_has_no_place<Element>(visit, row, col))
         return;
-    T *const there = reinterpret_cast<T *>(visit.values) + static_cast<size_t>(row) * visit.cols + col;
+    Element *const there = reinterpret_cast<Element *>(visit.values) + static_cast<size_t>(row) * visit.cols + col;
 #ifndef ASC_NVCC
     if (__builtin_expect(visit.shared, 0) && asc_differs(there, value))
         simt_two_recorders();
@@ -216,43 +242,43 @@ template <class T> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, ui
 #if ASC_MODE == 2
 /* Element i of a fed tile has a value: its bits are not the never-written pattern (the NaN code 7F where a type has no
    room for one). */
-template <class T> ASC_DEVICE bool asc_holds(const unsigned char *fed, size_t i)
+template <class Element> ASC_DEVICE bool asc_holds(const unsigned char *fed, size_t i)
 {
-    constexpr int dtype = asc_type<T>::dtype;
+    constexpr int dtype = asc_type<Element>::dtype;
     if constexpr (dtype == ASC_U8 || dtype == ASC_I32 || dtype == ASC_I64)
         return true;
-    else if constexpr (sizeof(T) == 1)
+    else if constexpr (sizeof(Element) == 1)
         return fed[i] != 0x7F;
-    else if constexpr (sizeof(T) == 2)
+    else if constexpr (sizeof(Element) == 2)
         return reinterpret_cast<const uint16_t *>(fed)[i] != ASC_UNWRITTEN_16;
-    else if constexpr (sizeof(T) == 4)
+    else if constexpr (sizeof(Element) == 4)
         return reinterpret_cast<const uint32_t *>(fed)[i] != ASC_UNWRITTEN_32;
     else
         return reinterpret_cast<const uint64_t *>(fed)[i] != ASC_UNWRITTEN_64;
 }
 
-template <class T> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t row, uint32_t col, T &value)
+template <class Element> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t row, uint32_t col, Element &value)
 {
-    if (!visit.fed || asc_type<T>::dtype != visit.dtype || row >= visit.rows || col >= visit.cols)
+    if (!visit.fed || asc_type<Element>::dtype != visit.dtype || row >= visit.rows || col >= visit.cols)
         return;
     const size_t i = static_cast<size_t>(row) * visit.cols + col;
-    if (asc_holds<T>(visit.fed, i))
-        value = reinterpret_cast<const T *>(visit.fed)[i];
+    if (asc_holds<Element>(visit.fed, i))
+        value = reinterpret_cast<const Element *>(visit.fed)[i];
 }
 
 /* A const value, or a result that is stored nowhere. */
-template <class T> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t, uint32_t, const T &)
+template <class Element> ASC_DEVICE void asc_feed(asc_visit &visit, uint32_t, uint32_t, const Element &)
 {
     visit.unfed += visit.fed != nullptr;
 }
 
-template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, T &value)
+template <class Element> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, Element &value)
 {
     asc_record(visit, row, col, value);
     asc_feed(visit, row, col, value);
 }
 
-template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+template <class Element> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const Element &value)
 {
     asc_record(visit, row, col, value);
     asc_feed(visit, row, col, value);
@@ -270,9 +296,9 @@ template <class Barrier> ASC_DEVICE void asc_sync_for_feed(const asc_visit &visi
     barrier();
 }
 #else
-template <class T> ASC_DEVICE void asc_feed(asc_visit &, uint32_t, uint32_t, const T &) {}
+template <class Element> ASC_DEVICE void asc_feed(asc_visit &, uint32_t, uint32_t, const Element &) {}
 
-template <class T> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const T &value)
+template <class Element> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t row, uint32_t col, const Element &value)
 {
     asc_record(visit, row, col, value);
 }

@@ -4,18 +4,18 @@
    shared memory behind the kernel's own, lays its values there as the tile has them, and sends the window line by line.
    ASC_LAUNCH makes the room; without it, in a diverged warp and where lanes work on different tiles, values go out as
    they are. */
-#ifndef PROBES_STAGING_H
-#define PROBES_STAGING_H
+#ifndef ASC_STAGING_H
+#define ASC_STAGING_H
 
 #include "probes/record.h"
 
 #define ASC_NOWHERE 0xffffffffu
 
 /* The place of an element in its tile, in bytes. */
-template <class T> ASC_DEVICE uint32_t asc_element_offset(const asc_visit &visit, uint32_t row, uint32_t col)
+template <class Element> ASC_DEVICE uint32_t asc_element_offset(const asc_visit &visit, uint32_t row, uint32_t col)
 {
-    return asc_type<T>::dtype == visit.dtype && row < visit.rows && col < visit.cols
-               ? (row * visit.cols + col) * static_cast<uint32_t>(sizeof(T))
+    return asc_type<Element>::dtype == visit.dtype && row < visit.rows && col < visit.cols
+               ? (row * visit.cols + col) * static_cast<uint32_t>(sizeof(Element))
                : ASC_NOWHERE;
 }
 
@@ -28,6 +28,7 @@ template <class T> ASC_DEVICE uint32_t asc_element_offset(const asc_visit &visit
 /* All dynamic shared memory of a block begins here, the kernel's own first. */
 extern __shared__ __align__(16) unsigned char asc_shared[];
 
+#if ASC_REGISTER
 /* Room behind `own` bytes of dynamic shared memory for every warp of the block, if there is some: how many bytes to
    launch with. */
 static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
@@ -41,14 +42,11 @@ static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
         cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess ||
         attributes.sharedSizeBytes + all > static_cast<size_t>(limit))
         want[1] = 0;
-    /* Only where it changes: a launch that is captured into a graph must not copy. */
-    if ((want[0] != asc_staging_sent[0] || want[1] != asc_staging_sent[1]) &&
-        cudaMemcpyToSymbol(asc_state, want, sizeof want, offsetof(asc_device, staging_offset)) != cudaSuccess)
+    if (asc_stage(want) != 0)
         return own;
-    asc_staging_sent[0] = want[0];
-    asc_staging_sent[1] = want[1];
     return want[1] ? all : own;
 }
+#endif
 
 /* This warp's window onto the tile at `values`. NULL where there is none; where lanes are missing: to wait for them
    would be to synchronise; where a lane records another tile: a window holds elements of one. */
@@ -68,10 +66,10 @@ ASC_DEVICE uint32_t *asc_stage_mask(unsigned char *window)
     return reinterpret_cast<uint32_t *>(window + ASC_STAGE_BYTES);
 }
 
-template <class T> ASC_DEVICE void asc_stage_put(unsigned char *window, uint32_t at, const T &value)
+template <class Element> ASC_DEVICE void asc_stage_put(unsigned char *window, uint32_t at, const Element &value)
 {
-    *reinterpret_cast<T *>(window + at) = value;
-    atomicOr(asc_stage_mask(window) + at / 64, (sizeof(T) == 4 ? 3u : 1u) << at / 2 % 32);
+    *reinterpret_cast<Element *>(window + at) = value;
+    atomicOr(asc_stage_mask(window) + at / 64, (sizeof(Element) == 4 ? 3u : 1u) << at / 2 % 32);
 }
 
 /* Empties the window: `values` is where its first byte goes. All lanes of the warp. */
@@ -104,7 +102,7 @@ ASC_DEVICE uint32_t asc_warp_min(uint32_t x)
 }
 
 /* The same as asc_record() for each, by way of the window. */
-template <class T, class Row, class Col, class Value>
+template <class Element, class Row, class Col, class Value>
 ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const int n, Row row, Col col, Value value)
 {
     asc_stage_mask(window)[asc_thread() % 32] = 0;
@@ -112,7 +110,7 @@ ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const
         uint32_t first = ASC_NOWHERE;
         ASC_UNROLL for (int i = 0; i < n; i++)
         {
-            const uint32_t at = asc_element_offset<T>(visit, row(i), col(i));
+            const uint32_t at = asc_element_offset<Element>(visit, row(i), col(i));
             if (at >= from)
                 first = min(first, at);
         }
@@ -122,7 +120,7 @@ ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const
         first = first / 128 * 128;
         ASC_UNROLL for (int i = 0; i < n; i++)
         {
-            const uint32_t at = asc_element_offset<T>(visit, row(i), col(i));
+            const uint32_t at = asc_element_offset<Element>(visit, row(i), col(i));
             if (at - first < ASC_STAGE_BYTES)
                 asc_stage_put(window, at - first, value(i));
         }
@@ -132,17 +130,17 @@ ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const
 }
 #endif
 
-template <class T> struct asc_plain {
-    using type = T;
+template <class Element> struct asc_plain {
+    using type = Element;
 };
-template <class T> struct asc_plain<T &> {
-    using type = T;
+template <class Element> struct asc_plain<Element &> {
+    using type = Element;
 };
-template <class T> struct asc_plain<const T> {
-    using type = T;
+template <class Element> struct asc_plain<const Element> {
+    using type = Element;
 };
-template <class T> struct asc_plain<const T &> {
-    using type = T;
+template <class Element> struct asc_plain<const Element &> {
+    using type = Element;
 };
 
 /* Records (and feeds) value(0) .. value(n - 1) at (row(i), col(i)). n is a constant once this is inlined, so that value
@@ -150,18 +148,18 @@ template <class T> struct asc_plain<const T &> {
 template <class Row, class Col, class Value>
 ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value)
 {
-    using T = typename asc_plain<decltype(value(0))>::type;
+    using Element = typename asc_plain<decltype(value(0))>::type;
     bool staged = false;
 #ifdef ASC_NVCC
-    if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
+    if constexpr (sizeof(Element) == 2 || sizeof(Element) == 4) {
         unsigned char *const window = n > 1 ? asc_stage_buffer(visit.values) : nullptr;
         staged = window != nullptr;
         if (staged)
-            asc_record_staged<T>(visit, window, n, row, col, value);
+            asc_record_staged<Element>(visit, window, n, row, col, value);
     }
 #endif
     if (staged) {
-        ASC_UNROLL for (int i = 0; i < n; i++) asc_has_no_place<T>(visit, row(i), col(i));
+        ASC_UNROLL for (int i = 0; i < n; i++) asc_has_no_place<Element>(visit, row(i), col(i));
     } else {
         ASC_UNROLL for (int i = 0; i < n; i++) asc_record(visit, row(i), col(i), value(i));
     }
@@ -177,8 +175,8 @@ template <class Fragment> struct asc_fragment {
                   "attnscope knows where the elements of 16x16 WMMA accumulators lie: ASC_RECORD records any other "
                   "fragment, with a row and a column of your own for each element");
 };
-template <template <class, int, int, int, class, class> class Fragment, class Use, int K, class T>
-struct asc_fragment<Fragment<Use, 16, 16, K, T, void>> {
+template <template <class, int, int, int, class, class> class Fragment, class Use, int Depth, class Element>
+struct asc_fragment<Fragment<Use, 16, 16, Depth, Element, void>> {
     static constexpr int elements = 8, cols = 16;
     static ASC_DEVICE int row(int lane, int i)
     {
@@ -206,10 +204,10 @@ template <class Fragment> ASC_DEVICE void asc_record_fragment(asc_visit &visit, 
     asc_record_fragments(visit, row0, col0, 1, &fragment);
 }
 
-template <class Fragment, int N>
-ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment (&fragments)[N])
+template <class Fragment, int Count>
+ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment (&fragments)[Count])
 {
-    asc_record_fragments(visit, row0, col0, N, fragments);
+    asc_record_fragments(visit, row0, col0, Count, fragments);
 }
 
 #endif

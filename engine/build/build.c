@@ -148,7 +148,7 @@ static void collect_arguments(struct build_job *job)
         build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);
         build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
     }
-    build_add_path(job, "-I%s/probes", root);
+    build_add_path(job, "-I%.*s", (int)(strrchr(job->own[0], '/') - job->own[0]), job->own[0]);
     build_add_path(job, "-I%s", root);
 }
 
@@ -421,7 +421,6 @@ static void set_names(struct build_job *job)
     for (char *c = job->base; *c; c++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
             *c = '_';
-    snprintf(job->own[0], sizeof job->own[0], "%s/probes/", job->paths->root);
     snprintf(job->own[1], sizeof job->own[1], "%s/engine/", job->paths->root);
 }
 
@@ -443,6 +442,7 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
     job->out = out;
     set_names(job);
     int failed = prepare_source(job, request->patch, err) ||
+                 runner_find_built(paths, "include/attnscope.h", job->own[0], sizeof job->own[0], err) ||
                  runner_find_built(paths, job->tools->library, job->library, sizeof job->library, err) ||
                  job->tools->find_compiler(job, err);
     if (!failed) {

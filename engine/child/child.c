@@ -238,8 +238,9 @@ static int greet(struct child *c, struct err *err)
                          wire_type(message.kind));
     else if (c->hello.abi != ASC_ABI_VERSION)
         failed = err_set(err, ERR_ABI, c->program,
-                         "the debuggee speaks ABI version %d, this attnscope version %d: build it again", c->hello.abi,
-                         ASC_ABI_VERSION);
+                         "the debuggee speaks ABI version %d, this attnscope version %d: build it again, with "
+                         "this attnscope's attnscope.h",
+                         c->hello.abi, ASC_ABI_VERSION);
     else
         failed = read_hello(&c->hello, message.json, err);
     json_decref(message.json);

@@ -31,6 +31,7 @@ void asc_kernel_defaults(struct asc_kernel *kernel);
 
 /* What ASC_KERNEL and the probes of a debuggee define (attnscope.h); there the argument is a C++ reference. */
 extern const char asc_kernel_name[];
+extern const uint32_t asc_kernel_abi;
 void asc_describe(struct asc_kernel *kernel);
 int asc_bind(const struct asc_device *device);
 

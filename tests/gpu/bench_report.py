@@ -236,7 +236,7 @@ def sanitizer_section(figures):
             "many times as long a launch takes,\nfrom the launch to its end, under compute-sanitizer; and what recording "
             f"all of it takes. A run gets {figures['sanitizer']['limit']} s.\n\n" +
             table(("kernel", "(B,H,L,D)", "plain launch", "full capture", "memcheck", "racecheck"), rows) +
-            commands(("nvcc -O3 -std=c++17 -arch=native -lineinfo -I. -Iprobes --expt-relaxed-constexpr "
+            commands(("nvcc -O3 -std=c++17 -arch=native -lineinfo -I. -Ibuild/include --expt-relaxed-constexpr "
                       "-DKERNEL='\"kernels/fp16_mma.cu\"' -o plain tests/gpu/plain_main.cu",
                       "compute-sanitizer --tool memcheck ./plain 1,8,512,64 3")))
 

@@ -83,7 +83,7 @@ class Bench:
         if not self.nvcc:
             raise NotMeasured("no nvcc")
         if not program.exists():
-            self.call([self.nvcc, "-O3", "-std=c++17", f"-arch={self.sm}", "-I.", "-Iprobes", "-lineinfo",
+            self.call([self.nvcc, "-O3", "-std=c++17", f"-arch={self.sm}", "-I.", "-Ibuild/include", "-lineinfo",
                        "--expt-relaxed-constexpr", "-diag-suppress=177", *flags, "-o", program, f"tests/gpu/{source}"],
                       120)
         return program

@@ -2,7 +2,7 @@
    plain B,H,L,D LAUNCHES: launches it and prints one JSON object: the medians of what events and what the program's own
    clock say of a launch. The same program runs under compute-sanitizer. */
 #define ASC_REGISTER 1
-#include "probes/attnscope.h"
+#include "attnscope.h"
 
 #include KERNEL
 

@@ -1,6 +1,6 @@
 /* Every macro of attnscope.h once, in a kernel small enough to compile in seconds. With ASC_MODE 0 its machine code
    must equal that of the same file with the lines marked "probe" blanked. */
-#include "probes/attnscope.h" // probe
+#include "attnscope.h" // probe
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -64,7 +64,7 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
 template __global__ void all_macros<64, false>(const __half *, float *, int, int);
 template __global__ void all_macros<64, true>(const __half *, float *, int, int);
 
-#ifdef PROBES_ATTNSCOPE_H
+#ifdef ASC_ATTNSCOPE_H
 static const char *plan(const asc_problem *problem, asc_plan *plan)
 {
     if (problem->head_dim != 64)

@@ -1,5 +1,5 @@
 /* Probes that must and must not write, for test_probe_header.c; built behind one_thread.h. x counts up per thread. */
-#include "probes/attnscope.h"
+#include "attnscope.h"
 
 enum { BR = 8, BC = 4, D = 6, KV = 3 };
 

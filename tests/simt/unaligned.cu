@@ -2,7 +2,7 @@
 // bits.
 #define ASC_ONLY_DTYPE ASC_F16
 #define ASC_ONLY_HEAD_DIM 64
-#include "probes/attnscope.h"
+#include "attnscope.h"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>

@@ -116,7 +116,7 @@ static int build_programs(void **state)
         snprintf(flags + strlen(flags), sizeof flags - strlen(flags), " %s", simt_march_flag());
     char compiler[2048];
     snprintf(compiler, sizeof compiler,
-             "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -Iprobes -I" INCLUDE
+             "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -Ibuild/include -I" INCLUDE
              " -include " INCLUDE "/simt_device.h",
              flags);
     for (size_t i = 0; i < PROGRAMS; i++) {

@@ -53,17 +53,21 @@ struct debuggee {
     struct asc_kernel kernel;
 };
 static struct debuggee recording, feeding;
+static int n_libraries;
 
-static void load_one(struct debuggee *d, const char *mode)
+static void load_sources(struct debuggee *d, const char *mode, const char *sources)
 {
-    char path[256];
+    char path[256], options[900];
     void (*describe)(struct asc_kernel * kernel);
     if (d->library)
         return;
-    snprintf(path, sizeof path, "%s/host_probes_%s.so", folder, mode);
-    runs("c++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I. -include tests/probes/one_thread.h -DASC_MODE=%s "
-         "-o %s -x c++ tests/probes/host_probes.cu",
-         mode, path);
+    snprintf(path, sizeof path, "%s/probes%d.so", folder, n_libraries++);
+    runs("cc -D_GNU_SOURCE -I. -fPIC -c engine/child/debuggee/modules.c -o %s/modules.o%s", folder, "");
+    snprintf(options, sizeof options, "-DASC_MODE=%s -o %s -x c++ %s -x none %s/modules.o", mode, path, sources,
+             folder);
+    runs("c++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -Ibuild/include -include tests/probes/one_thread.h "
+         "-DASC_REGISTER=1 %s%s",
+         options, "");
     d->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!d->library)
         fail_msg("%s", dlerror());
@@ -73,6 +77,11 @@ static void load_one(struct debuggee *d, const char *mode)
     asc_kernel_defaults(&d->kernel);
     d->kernel.name = dlsym(d->library, "asc_kernel_name");
     describe(&d->kernel);
+}
+
+static void load_one(struct debuggee *d, const char *mode)
+{
+    load_sources(d, mode, "tests/probes/host_probes.cu");
 }
 
 static void load_debuggee(void)
@@ -441,8 +450,9 @@ static void probe_lines_are_found(void **state)
 {
     (void)state;
     size_t n;
-    runs("c++ -std=c++17 -E -I. -include tests/probes/one_thread.h -DASC_MODE=1 -x c++ tests/probes/host_probes.cu"
-         " >%s/mode1.ii && c++ -std=c++17 -E -I. -include tests/probes/one_thread.h -x c++"
+    runs("c++ -std=c++17 -E -Ibuild/include -include tests/probes/one_thread.h -DASC_MODE=1 -x c++ "
+         "tests/probes/host_probes.cu"
+         " >%s/mode1.ii && c++ -std=c++17 -E -Ibuild/include -include tests/probes/one_thread.h -x c++"
          " tests/probes/host_probes.cu >%s/mode0.ii",
          folder, folder);
     runs("cp tests/probes/host_probes.cu %s/host_probes.txt%s", folder, "");
@@ -478,15 +488,16 @@ static void types_without_a_place_do_not_compile(void **state)
 {
     (void)state;
     size_t n;
-    runs("printf '#include \"probes/attnscope.h\"\\nvoid f() { ASC_AT(0, 0, 0); struct odd { int x; } o{}; "
-         "ASC_RECORD_ROW(s, 0, 0, true, o); }\\n' >%s/odd.cu && ! c++ -std=c++17 -I. -include "
+    runs("printf '#include \"attnscope.h\"\\nvoid f() { ASC_AT(0, 0, 0); struct odd { int x; } o{}; "
+         "ASC_RECORD_ROW(s, 0, 0, true, o); }\\n' >%s/odd.cu && ! c++ -std=c++17 -Ibuild/include -include "
          "tests/probes/one_thread.h -DASC_MODE=1 "
          "-fsyntax-only -x c++ %s/odd.cu 2>/dev/null",
          folder, folder);
-    runs("c++ -std=c++17 -I. -include tests/probes/one_thread.h -DASC_MODE=1 -fsyntax-only -x c++ %s/odd.cu "
-         "2>%s/odd.txt ;"
-         " true",
-         folder, folder);
+    runs(
+        "c++ -std=c++17 -Ibuild/include -include tests/probes/one_thread.h -DASC_MODE=1 -fsyntax-only -x c++ %s/odd.cu "
+        "2>%s/odd.txt ;"
+        " true",
+        folder, folder);
     char *text = read_text("odd.txt", &n);
     assert_non_null(strstr(text, "attnscope can not record this type"));
     free(text);
@@ -501,22 +512,22 @@ static void release_code_is_the_same_without_probes(void **state)
         print_message("# skipped: no nvcc here, so no machine code to compare\n");
         skip();
     }
-    runs(
-        "export PATH=\"$PATH:/usr/local/cuda/bin\"; root=$PWD; cd %s || exit 1\n"
-        "build() { # name of the result, source, mode\n"
-        "    cp \"$2\" all_macros.cu || exit 1; jobs=\n"
-        "    for sm in 80 89 90; do\n"
-        "        nvcc -std=c++17 -arch=sm_$sm -I\"$root\" $3 -cubin -o $1_$sm.cubin all_macros.cu & jobs=\"$jobs $!\"\n"
-        "    done\n"
-        "    for job in $jobs; do wait $job || exit 1; done\n"
-        "}\n"
-        "sed '/\\/\\/ probe$/s/.*//' \"$root/tests/probes/all_macros.cu\" >blank.txt || exit 1\n"
-        "! grep -q ASC_AT blank.txt || exit 1\n"
-        "build with \"$root/tests/probes/all_macros.cu\" ''\n"
-        "build without blank.txt ''\n"
-        "build recording \"$root/tests/probes/all_macros.cu\" -DASC_MODE=1\n"
-        "build feeding \"$root/tests/probes/all_macros.cu\" -DASC_MODE=2%s",
-        folder, "");
+    runs("export PATH=\"$PATH:/usr/local/cuda/bin\"; root=$PWD; cd %s || exit 1\n"
+         "build() { # name of the result, source, mode\n"
+         "    cp \"$2\" all_macros.cu || exit 1; jobs=\n"
+         "    for sm in 80 89 90; do\n"
+         "        nvcc -std=c++17 -arch=sm_$sm -I\"$root/build/include\" $3 -cubin -o $1_$sm.cubin all_macros.cu & "
+         "jobs=\"$jobs $!\"\n"
+         "    done\n"
+         "    for job in $jobs; do wait $job || exit 1; done\n"
+         "}\n"
+         "sed '/\\/\\/ probe$/s/.*//' \"$root/tests/probes/all_macros.cu\" >blank.txt || exit 1\n"
+         "! grep -q \"ASC_AT(\" blank.txt || exit 1\n"
+         "build with \"$root/tests/probes/all_macros.cu\" ''\n"
+         "build without blank.txt ''\n"
+         "build recording \"$root/tests/probes/all_macros.cu\" -DASC_MODE=1\n"
+         "build feeding \"$root/tests/probes/all_macros.cu\" -DASC_MODE=2%s",
+         folder, "");
     static const char *const archs[] = {"80", "89", "90"};
     for (int i = 0; i < 3; i++) {
         char name[64];
