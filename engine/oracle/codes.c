@@ -5,11 +5,6 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/values.h"
 
-double codes_value(enum dtype of, uint8_t code)
-{
-    return dtype_load(of, &code, 0) - (of == DTYPE_U8 ? ASC_U8_MIDPOINT : 0);
-}
-
 enum dtype codes_type(int quantised)
 {
     return quantised == ASC_QUANTIZED_U8 ? DTYPE_U8 : quantised == ASC_QUANTIZED_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2;
@@ -97,7 +92,7 @@ static void load_codes(const struct matrix *m, int first, int rows, double *out)
     double value[256];
     const uint8_t *code = m->data;
     for (int i = 0; i < 256; i++)
-        value[i] = codes_value(m->dtype, (uint8_t)i);
+        value[i] = values_code(m->dtype, (uint8_t)i);
     for (int r = 0; r < rows; r++)
         for (int col = 0; col < m->cols; col++)
             *out++ = value[code[(first + r) * m->row_stride + col]];
@@ -213,4 +208,9 @@ const char *codes_refused(const struct asc_problem *problem, const struct asc_pl
                "block of "
                "rows";
     return NULL;
+}
+
+int codes_descale_roundings(const struct oracle_case *c)
+{
+    return (codes_use(c, asc_q) == CODES_RAW) + (codes_use(c, asc_k) == CODES_RAW);
 }

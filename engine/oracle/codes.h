@@ -9,9 +9,6 @@
 
 #include "engine/oracle/oracle.h"
 
-/* The value of a code without its scale. of: its type; u8 counts from ASC_U8_MIDPOINT. */
-double codes_value(enum dtype of, uint8_t code);
-
 /* The type that a launch makes values into, and the value nearest to x there, saturated. quantised: not GIVEN. */
 enum dtype codes_type(int quantised);
 double codes_round(enum dtype of, double x);
@@ -57,6 +54,9 @@ int codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n,
 /* What is left to multiply P V by, of the tile at key `first`, and U before it becomes O. */
 double codes_v_times(const struct oracle_case *c, int first);
 double codes_o_times(const struct oracle_case *c);
+
+/* How many more roundings lie between a product of codes and natural scores than between one of values. */
+int codes_descale_roundings(const struct oracle_case *c);
 
 /* Puts the scales of Q and K into the case's scale where the conventions fold them into the exponential. */
 void codes_fold(struct oracle_case *c);

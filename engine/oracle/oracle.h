@@ -70,7 +70,7 @@ enum {
     OTHER_BIASES
 };
 
-/* How the elements of an input are codes: element (r, c) stands for its code's value (codes_value) times the scale of
+/* How the elements of an input are codes: element (r, c) stands for its code's value (values_code) times the scale of
    row first + r of its head. */
 struct coding {
     const float *scale; /* [groups] of this head; NULL: the elements are values */

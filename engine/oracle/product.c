@@ -3,7 +3,10 @@
 #include "engine/base/format.h"
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/values.h"
+#include <stdio.h>
+#include <string.h>
 
 static const enum tensor_core half[] = {TENSOR_CORE_H100, TENSOR_CORE_A100, TENSOR_CORE_V100, TENSOR_CORE_F32};
 static const enum tensor_core bfloat[] = {TENSOR_CORE_H100, TENSOR_CORE_A100, TENSOR_CORE_F32};
@@ -93,7 +96,7 @@ double product_rounding(int accumulator)
 double product_score(const struct oracle_case *c)
 {
     const int accumulator = c->conventions.acc_s, unit = c->conventions.s_unit;
-    const int scales = values_descale_roundings(c);
+    const int scales = codes_descale_roundings(c);
     if (!declared[accumulator].n)
         return bound_score(c->head_dim + scales, unit);
     const double bound = product_bound(accumulator, c->head_dim);
@@ -126,7 +129,7 @@ static int score_factors(const struct oracle_case *c, float factors[3][2])
     if ((c->softcap > 0 && !values_capped_later(c)) || (bias_terms(c) && !values_biased_later(c)))
         return 0;
     /* In which order the scales of codes join the factor, nobody says; and they are another pair in each head. */
-    if (c->conventions.qk_descale == ASC_QK_PRODUCT && values_descale_roundings(c))
+    if (c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c))
         return 0;
     factors[0][0] = factors[0][1] = 1;
     if ((unit == ASC_UNIT_RAW && fold == ASC_FOLD_NONE) || (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_SCALE) ||
@@ -234,7 +237,7 @@ static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct p
     const int rows = c->in_q.rows, keys = s->at.cols, D = c->head_dim;
     const struct stage *alpha = &s->stage[asc_alpha];
     /* An f16 U may have been rounded when it was recorded, but not where it is an f16 accumulator. */
-    const int whole = sums_in_f16(c->conventions.acc_u) && scratch_captured(s, c, asc_u)->dtype == DTYPE_F16;
+    const int whole = sums_in_f16(c->conventions.acc_u) && values_captured(c, s->at.kv, asc_u)->dtype == DTYPE_F16;
     enum dtype t;
     if (!s->stage[asc_p].recorded || !s->at.pv_p.exact || !alpha->recorded || !s->at.of[asc_alpha].exact ||
         !(whole || all_zero(s->at.u_prev.loose, (size_t)rows * (size_t)D)) || !product_type(c->conventions.acc_u, &t) ||
@@ -340,4 +343,69 @@ int product_shares(const struct product_way *a, const struct product_way *b)
     if (a->model != b->model || carried(a) != carried(b))
         return 0;
     return a->ch == asc_s || !carried(a) || (a->join == b->join && a->rounds == b->rounds);
+}
+
+/* "γ(65)", or of a tensor core what each chunk of L products may cost: (L+1) terms cut F bits below the largest, the
+   sum cut to R bits; and `more` roundings around the product. */
+static void product_words(int accumulator, int n, int more, char *out, size_t bytes)
+{
+    const enum tensor_core model = product_loosest(accumulator, n);
+    int products = 0;
+    int fraction = 0;
+    int result = 0;
+    if (model == TENSOR_CORE_F32) {
+        snprintf(out, bytes, "γ(%d)", n + more);
+        return;
+    }
+    tensor_core_shape(model, &products, &fraction, &result);
+    const int chunks = (n + products - 1) / products;
+    snprintf(out, bytes, "(%d (%d 2^-%d + 2^-%d) + %d %s)", chunks, products + 1, fraction, result, more,
+             product_rounding(accumulator) > BOUND_U ? "2^-11" : "u");
+}
+
+static const char *formula(enum asc_channel ch)
+{
+    switch (ch) {
+    case asc_q:
+    case asc_k:
+    case asc_v:
+        return "exactly the input, rounded to the recorded type";
+    case asc_m:
+        return "0: a maximum rounds nothing";
+    case asc_alpha:
+        return "α (2⁻²² + u + 3.25 u |m_prev - m| + 2 u |m|) + 2⁻¹²⁶; in log2 units without 2 u |m|";
+    case asc_p:
+        return "p (2⁻²² + u + 3.25 u |s - m| + 2 u |m|) + 2⁻¹²⁶; in log2 units without 2 u |m|";
+    case asc_l:
+        return "γ(Bc+6) (α l_prev + Σp)";
+    case asc_o:
+        return "4 u |o|, then between both ends rounded to the output's type";
+    case asc_lse:
+        return "3.6e-7 + 6 u |ln l| + 2 u |m| + u |lse|";
+    default:
+        return "";
+    }
+}
+
+void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
+                   size_t bytes)
+{
+    char product[96];
+    if (ch == asc_s) {
+        product_words(declared->acc_s, head_dim, declared->s_unit == ASC_UNIT_LOG2 ? 3 : 1, product, sizeof product);
+        snprintf(out, bytes, "%s c Σ|q k|, γ(n) = n u/(1 - n u), u = 2⁻²⁴", product);
+    } else if (ch == asc_u) {
+        product_words(declared->acc_u, bc, 2, product, sizeof product);
+        snprintf(out, bytes, "%s (|α u_prev| + Σ|p v|)", product);
+    } else {
+        snprintf(out, bytes, "%s", formula(ch));
+    }
+    const size_t used = strlen(out);
+    const int tile = declared->p_max == ASC_P_MAX_TILE, divides = declared->u_norm == ASC_U_NORM_TILE;
+    if (tile && ch == asc_p)
+        snprintf(out + used, bytes - used, "; m is this tile's maximum, t");
+    else if ((tile && ch == asc_l) || (tile && !divides && ch == asc_u))
+        snprintf(out + used, bytes - used, "; p is exp(t - m) p and its error, t being this tile's maximum");
+    else if (divides && ch == asc_u)
+        snprintf(out + used, bytes - used, "; %sl_prev and 1 / l, with 6 u more", tile ? "p times exp(t - m), " : "");
 }

@@ -94,7 +94,7 @@ void truth_inputs(const struct oracle_case *c, struct judge_scratch *s)
 {
     load_q(c, &s->input[asc_q]);
     codes_by(c, asc_q, 0, c->in_q.rows, s->input[asc_q].by);
-    s->at.scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && values_descale_roundings(c) > 0;
+    s->at.scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c) > 0;
     memset(s->truth.out_top, 0, (size_t)c->head_dim * sizeof *s->truth.out_top);
 }
 

@@ -3,7 +3,6 @@
 #include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/bias.h"
-#include "engine/oracle/codes.h"
 #include "engine/trace/layout.h"
 #include <math.h>
 #include <string.h>
@@ -42,9 +41,14 @@ const struct matrix *values_captured(const struct oracle_case *c, int kv, enum a
     return &c->captured[(channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch];
 }
 
+double values_code(enum dtype of, uint8_t code)
+{
+    return dtype_load(of, &code, 0) - (of == DTYPE_U8 ? ASC_U8_MIDPOINT : 0);
+}
+
 double values_element(const struct matrix *m, size_t i)
 {
-    return m->dtype == DTYPE_U8 ? codes_value(m->dtype, ((const uint8_t *)m->data)[i])
+    return m->dtype == DTYPE_U8 ? values_code(m->dtype, ((const uint8_t *)m->data)[i])
                                 : dtype_load(m->dtype, m->data, i);
 }
 
@@ -165,11 +169,6 @@ double values_fold(const struct oracle_case *c)
     static const int units[] = {
         [ASC_FOLD_NONE] = ASC_UNIT_RAW, [ASC_FOLD_SCALE] = ASC_UNIT_SCALED, [ASC_FOLD_LOG2] = ASC_UNIT_LOG2};
     return values_factor(units[c->conventions.q_fold], c->scale);
-}
-
-int values_descale_roundings(const struct oracle_case *c)
-{
-    return (codes_use(c, asc_q) == CODES_RAW) + (codes_use(c, asc_k) == CODES_RAW);
 }
 
 int values_type(const struct oracle_case *c, enum asc_channel ch)

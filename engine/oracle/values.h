@@ -10,6 +10,8 @@ const struct matrix *values_captured(const struct oracle_case *c, int kv, enum a
 /* Converts to out, [rows][cols] row-major; what was never written becomes a NaN. A code of type u8 counts from
    ASC_U8_MIDPOINT. */
 void values_load(const struct matrix *m, double *out);
+/* The value of a code without its scale. of: its type; u8 counts from ASC_U8_MIDPOINT. */
+double values_code(enum dtype of, uint8_t code);
 /* Element i of its data, likewise. */
 double values_element(const struct matrix *m, size_t i);
 
@@ -52,7 +54,5 @@ double values_fold(const struct oracle_case *c);
 int values_type(const struct oracle_case *c, enum asc_channel ch);
 /* The type in which P.V takes P; 1 if it is narrower than f32. */
 int values_p_type(const struct oracle_case *c, enum dtype *t);
-/* How many more roundings lie between a product of codes and natural scores than between one of values. */
-int values_descale_roundings(const struct oracle_case *c);
 
 #endif

@@ -127,3 +127,14 @@ const char *scenario_said(const struct scenario *s, enum scenario_key_id id)
                                          : s->said[id];
     return now && now[0] ? now : NULL;
 }
+
+int scenario_define(struct scenario *s, const char *macro, struct err *err)
+{
+    char found[128];
+    if (value_add_macro(s->define, macro, strlen(macro)) == 0) {
+        s->stated |= UINT64_C(1) << KEY_DEFINE;
+        return 0;
+    }
+    text_name(macro, strlen(macro), found, sizeof found);
+    return err_set(err, ERR_INPUT, "-D", "expected %s, found `%s`", scenario_keys[KEY_DEFINE].expected, found);
+}

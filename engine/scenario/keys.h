@@ -30,9 +30,6 @@ int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *va
 int scenario_unknown(const char *section, const char *name, const char *where, struct err *err);
 /* What a key was given, as it would be given again: paths where they were found; NULL: it is not stated. */
 const char *scenario_said(const struct scenario *s, enum scenario_key_id id);
-/* Adds a macro, NAME or NAME=VALUE of n bytes, to `all`, in the place of an earlier one of that name. -1: it is none,
-   or there is no room. */
-int define_add(char all[256], const char *macro, size_t n);
 /* 1/sqrt(head_dim), rounded once to float. */
 float scenario_auto_scale(int head_dim);
 

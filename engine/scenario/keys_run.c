@@ -24,16 +24,16 @@ int key_set_path(struct scenario *s, enum scenario_key_id id, const char *value)
     return 0;
 }
 
-_Static_assert(SCENARIO_DEFINES_MAX == 8, "EXPECT_DEFINE says it");
-_Static_assert(sizeof((struct scenario *)NULL)->define == 256, "EXPECT_DEFINE says it");
+_Static_assert(VALUE_MACROS_MAX == 8, "EXPECT_DEFINE says it");
+_Static_assert(sizeof((struct scenario *)NULL)->define == VALUE_MACROS_BYTES, "EXPECT_DEFINE says it");
 
 int key_set_define(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    char all[256] = "";
+    char all[VALUE_MACROS_BYTES] = "";
     for (const char *at = value + strspn(value, " \t"); *at; at += strspn(at, " \t")) {
         const size_t n = strcspn(at, " \t");
-        if (define_add(all, at, n) != 0)
+        if (value_add_macro(all, at, n) != 0)
             return -1;
         at += n;
     }

@@ -109,7 +109,6 @@ int scenario_set_shape(struct scenario *s, const char *text, struct err *err);
    given. Only the value itself is checked; scenario_check() after the last one. */
 int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err);
 /* Adds NAME or NAME=VALUE to scenario.define, in the place of an earlier one of that name. */
-#define SCENARIO_DEFINES_MAX 8
 int scenario_define(struct scenario *s, const char *macro, struct err *err);
 /* What no single key can be wrong about: a kernel is named, heads fit kv_heads, captured and expected places lie within
    the shape, sizes do not overflow. scenario_read() has done it. */

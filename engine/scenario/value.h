@@ -22,6 +22,12 @@ int value_name(const char *text, const char *const *names);
 int value_choice(int *out, const char *const *names, const char *text);
 extern const char *const value_no_yes[];
 
+/* Adds a macro, NAME or NAME=VALUE of n bytes, to the macros in `all`, in the place of an earlier one of that name. -1:
+   it is none, or there is no room. */
+#define VALUE_MACROS_MAX 8
+#define VALUE_MACROS_BYTES 256
+int value_add_macro(char all[VALUE_MACROS_BYTES], const char *macro, size_t n);
+
 /* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
  */
 int value_word(const char **text, const char *ends, char *out, size_t n_bytes);

@@ -4,6 +4,7 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/quantization/flow.h"
 #include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
 #include "engine/verdict/case.h"
 #include <math.h>
 #include <stdlib.h>
@@ -148,8 +149,8 @@ static void judge_group(struct formats_tensor *tensor, const struct format_value
     } else {
         double top = 0; /* of the codes, which amount to the same but for their rounding */
         for (int i = 0; i < 256; i++)
-            if (counts.code[i] && isfinite(codes_value(v->type, (uint8_t)i)))
-                top = fmax(top, fabs(codes_value(v->type, (uint8_t)i)));
+            if (counts.code[i] && isfinite(values_code(v->type, (uint8_t)i)))
+                top = fmax(top, fabs(values_code(v->type, (uint8_t)i)));
         g->amax = top * v->scale;
         g->best_scale = g->best_rms = g->value_rms = NAN;
     }

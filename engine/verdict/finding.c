@@ -198,27 +198,6 @@ static int stored_otherwise(const struct trace *t, enum asc_channel ch)
     return 0;
 }
 
-struct stage_of {
-    const struct judgement *j;
-    enum asc_channel ch;
-};
-
-static bool is_bad_slot(const void *ctx, int slot)
-{
-    const struct stage_of *of = ctx;
-    bool bad = false;
-    for (int kv = 0; kv < (channel_per_kv(of->ch) ? of->j->kv_tiles : 1) && !bad; kv++)
-        bad = judgement_slot_done(of->j, slot) && judgement_tile_bad(of->j, (struct place){slot, kv, of->ch}, 0);
-    return bad;
-}
-
-const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                                          bool unreal)
-{
-    const struct stage_of stage = {j, ch};
-    return reports_between(t, ch, is_bad_slot, &stage, unreal);
-}
-
 static void write_unknown(struct finding *f, int above, int few)
 {
     char *out = f->text + f->reason;

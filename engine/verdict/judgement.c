@@ -45,11 +45,6 @@ void judgement_free(struct judgement *j)
     free(j);
 }
 
-static struct tile_verdicts *slot_tiles(const struct judgement *j, int slot)
-{
-    return j->tiles + (size_t)slot * (size_t)j->kv_tiles * ASC_CHANNELS;
-}
-
 /* The slots of the sample lie far apart, so that what is wrong in one head or q tile does not make it up; not evenly,
    or they could be the same q tile of every head. */
 static int sample_slot(int sample, int samples, int n_slots)
@@ -83,7 +78,7 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
     if (slot_case_make(t, slot, &c) != 0)
         return -1;
     c.c.fingerprint = j->fingerprint;
-    int failed = judge_case(&c.c, scratch, slot_tiles(j, slot), NULL);
+    int failed = judge_case(&c.c, scratch, judgement_tiles(j, slot), NULL);
     if (!failed)
         failed = masks_slot(j->masks, &c.c, slot, scratch);
     slot_case_free(&c);
@@ -93,57 +88,6 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
     atomic_store_explicit(&j->slot_done[slot], 1, memory_order_release);
     atomic_fetch_add(&j->n_done, 1);
     return 0;
-}
-
-int judgement_slot_done(const struct judgement *j, int slot)
-{
-    return slot >= 0 && slot < j->n_slots && atomic_load_explicit(&j->slot_done[slot], memory_order_acquire);
-}
-
-int judgement_any(const struct judgement *j)
-{
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (j->summary.stage[ch].elements || j->summary.stage[ch].judged_global)
-            return 1;
-    return j->summary.unvisited > 0; /* of tiles that were left out there is nothing to judge, but that */
-}
-
-const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place)
-{
-    int kv = channel_per_kv(place.channel) ? place.kv : 0;
-    return &slot_tiles(j, place.slot)[kv * ASC_CHANNELS + (int)place.channel];
-}
-
-int judgement_sequence(const struct trace *t, int slot, struct place *places)
-{
-    const int kv_tiles = t->layout.kv_tiles;
-    int n = 0;
-    int *order = calloc((size_t)kv_tiles * 2, sizeof *order);
-    int visited = order ? visiting_order(t, slot, order) : -1;
-    if (visited < 0) {
-        free(order);
-        return -1;
-    }
-    int *seen = order + kv_tiles;
-    for (int i = 0; i < visited; i++)
-        seen[order[i]] = 1;
-    for (int kv = 0; kv < kv_tiles; kv++)
-        if (!seen[kv])
-            order[visited++] = kv;
-    /* channels.def is in stage order: per-slot channels before the first per-kv one open the tile, the others close it.
-     */
-    int ch = 0;
-    for (; ch < ASC_CHANNELS && !channel_per_kv(ch); ch++)
-        places[n++] = (struct place){slot, 0, ch};
-    for (int i = 0; i < visited; i++)
-        for (int c = ch; c < ASC_CHANNELS; c++)
-            if (channel_per_kv(c))
-                places[n++] = (struct place){slot, order[i], c};
-    for (; ch < ASC_CHANNELS; ch++)
-        if (!channel_per_kv(ch))
-            places[n++] = (struct place){slot, 0, ch};
-    free(order);
-    return n;
 }
 
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,

@@ -145,9 +145,17 @@ int judgement_detail(const struct judgement *j, const struct trace *t, struct pl
                      struct judge_scratch *scratch, struct tile_detail *out);
 void judgement_detail_free(struct tile_detail *d);
 
+/* Of a slot: [kv_tiles][ASC_CHANNELS]. */
+struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot);
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place);
 int judgement_any(const struct judgement *j); /* 1: something is judged; a run of which nothing is, is not clean */
 int judgement_slot_done(const struct judgement *j, int slot);
+/* Elements of a tile. excused: nobody wrote them as the run ended early, or as the kernel never came to this tile;
+   these are no fault of the stage, and neither judged nor bad. */
+struct tile_count {
+    uint64_t judged, bad, excused;
+};
+struct tile_count judgement_count(const struct judgement *j, struct place place, int global);
 /* 1 if the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count. */
 int judgement_tile_bad(const struct judgement *j, struct place place, int global);
 /* 1 if the kernel should have come to this kv tile and, in a run that completed, did not. Of a channel that exists once

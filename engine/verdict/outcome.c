@@ -1,4 +1,128 @@
+/* The verdicts on tiles, and what each comes to. */
 #include "engine/verdict/outcome.h"
+
+#include "engine/verdict/case.h"
+#include <stdlib.h>
+
+struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot)
+{
+    return j->tiles + (size_t)slot * (size_t)j->kv_tiles * ASC_CHANNELS;
+}
+
+int judgement_slot_done(const struct judgement *j, int slot)
+{
+    return slot >= 0 && slot < j->n_slots && atomic_load_explicit(&j->slot_done[slot], memory_order_acquire);
+}
+
+int judgement_any(const struct judgement *j)
+{
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (j->summary.stage[ch].elements || j->summary.stage[ch].judged_global)
+            return 1;
+    return j->summary.unvisited > 0; /* of tiles that were left out there is nothing to judge, but that */
+}
+
+const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place)
+{
+    int kv = channel_per_kv(place.channel) ? place.kv : 0;
+    return &judgement_tiles(j, place.slot)[kv * ASC_CHANNELS + (int)place.channel];
+}
+
+int judgement_sequence(const struct trace *t, int slot, struct place *places)
+{
+    const int kv_tiles = t->layout.kv_tiles;
+    int n = 0;
+    int *order = calloc((size_t)kv_tiles * 2, sizeof *order);
+    int visited = order ? visiting_order(t, slot, order) : -1;
+    if (visited < 0) {
+        free(order);
+        return -1;
+    }
+    int *seen = order + kv_tiles;
+    for (int i = 0; i < visited; i++)
+        seen[order[i]] = 1;
+    for (int kv = 0; kv < kv_tiles; kv++)
+        if (!seen[kv])
+            order[visited++] = kv;
+    /* channels.def is in stage order: per-slot channels before the first per-kv one open the tile, the others close it.
+     */
+    int ch = 0;
+    for (; ch < ASC_CHANNELS && !channel_per_kv(ch); ch++)
+        places[n++] = (struct place){slot, 0, ch};
+    for (int i = 0; i < visited; i++)
+        for (int c = ch; c < ASC_CHANNELS; c++)
+            if (channel_per_kv(c))
+                places[n++] = (struct place){slot, order[i], c};
+    for (; ch < ASC_CHANNELS; ch++)
+        if (!channel_per_kv(ch))
+            places[n++] = (struct place){slot, 0, ch};
+    free(order);
+    return n;
+}
+
+/* Those that were judged. */
+static uint64_t elements(const struct verdict *v)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < CLASS_COUNT; i++)
+        n += v->count[i];
+    return n;
+}
+
+static int missing_at(const struct judgement *j, struct place place)
+{
+    const struct verdict *v = &judgement_tile(j, place)->local;
+    return !v->visited && v->count[CLASS_MISSING] > 0;
+}
+
+/* 1 if the kernel came to no kv tile of a slot that has some. */
+static int slot_left_out(const struct judgement *j, int slot)
+{
+    int missing = 0;
+    for (int i = 0; i < j->kv_tiles * ASC_CHANNELS; i++) {
+        const struct place place = {slot, i / ASC_CHANNELS, (enum asc_channel)(i % ASC_CHANNELS)};
+        if (!channel_per_kv(place.channel))
+            continue;
+        if (judgement_tile(j, place)->local.visited)
+            return 0;
+        missing |= missing_at(j, place);
+    }
+    return missing;
+}
+
+/* 1 if the kernel never came to this tile: nothing of it is there. */
+static int never_came(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    if (channel_per_kv(place.channel))
+        return !v->visited;
+    return v->count[CLASS_MISSING] > 0 && v->count[CLASS_MISSING] == elements(v) && slot_left_out(j, place.slot);
+}
+
+/* Elements nobody wrote because the run ended early, or because the kernel never came to this tile: not the stage's
+   fault. */
+static uint64_t excused(const struct judgement *j, struct place place, const struct verdict *v)
+{
+    return j->run_incomplete || never_came(j, place, v) ? v->count[CLASS_MISSING] : 0;
+}
+
+struct tile_count judgement_count(const struct judgement *j, struct place place, int global)
+{
+    const struct tile_verdicts *tile = judgement_tile(j, place);
+    const struct verdict *v = global ? &tile->global : &tile->local;
+    const uint64_t excused_here = excused(j, place, v);
+    return (struct tile_count){elements(v) - excused_here, verdict_bad(v) - excused_here, excused_here};
+}
+
+int judgement_tile_bad(const struct judgement *j, struct place place, int global)
+{
+    return judgement_count(j, place, global).bad > 0;
+}
+
+int judgement_tile_unvisited(const struct judgement *j, struct place place)
+{
+    const struct verdict *v = &judgement_tile(j, place)->local;
+    return !j->run_incomplete && v->count[CLASS_MISSING] > 0 && never_came(j, place, v);
+}
 
 /* The most telling class among the bad elements of a tile. */
 static enum outcome worst_class(const struct verdict *v)

@@ -1,5 +1,6 @@
 #include "engine/verdict/reports.h"
 
+#include "engine/verdict/judgement.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -216,4 +217,25 @@ int event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
     if (e->batch != place[0] || e->head != place[1] || e->q_tile != place[2])
         return 0;
     return kv < 0 || e->kv_tile < 0 || e->kv_tile == kv;
+}
+
+struct stage_of {
+    const struct judgement *j;
+    enum asc_channel ch;
+};
+
+static bool is_bad_slot(const void *ctx, int slot)
+{
+    const struct stage_of *of = ctx;
+    bool bad = false;
+    for (int kv = 0; kv < (channel_per_kv(of->ch) ? of->j->kv_tiles : 1) && !bad; kv++)
+        bad = judgement_slot_done(of->j, slot) && judgement_tile_bad(of->j, (struct place){slot, kv, of->ch}, 0);
+    return bad;
+}
+
+const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                                          bool unreal)
+{
+    const struct stage_of stage = {j, ch};
+    return reports_between(t, ch, is_bad_slot, &stage, unreal);
 }

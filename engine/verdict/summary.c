@@ -7,68 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those that were judged. */
-static uint64_t elements(const struct verdict *v)
-{
-    uint64_t n = 0;
-    for (int i = 0; i < CLASS_COUNT; i++)
-        n += v->count[i];
-    return n;
-}
-
-static int missing_at(const struct judgement *j, struct place place)
-{
-    const struct verdict *v = &judgement_tile(j, place)->local;
-    return !v->visited && v->count[CLASS_MISSING] > 0;
-}
-
-/* 1 if the kernel came to no kv tile of a slot that has some. */
-static int slot_left_out(const struct judgement *j, int slot)
-{
-    int missing = 0;
-    for (int i = 0; i < j->kv_tiles * ASC_CHANNELS; i++) {
-        const struct place place = {slot, i / ASC_CHANNELS, (enum asc_channel)(i % ASC_CHANNELS)};
-        if (!channel_per_kv(place.channel))
-            continue;
-        if (judgement_tile(j, place)->local.visited)
-            return 0;
-        missing |= missing_at(j, place);
-    }
-    return missing;
-}
-
-/* 1 if the kernel never came to this tile: nothing of it is there. */
-static int never_came(const struct judgement *j, struct place place, const struct verdict *v)
-{
-    if (channel_per_kv(place.channel))
-        return !v->visited;
-    return v->count[CLASS_MISSING] > 0 && v->count[CLASS_MISSING] == elements(v) && slot_left_out(j, place.slot);
-}
-
-/* Elements nobody wrote because the run ended early, or because the kernel never came to this tile: not the stage's
-   fault. */
-static uint64_t excused(const struct judgement *j, struct place place, const struct verdict *v)
-{
-    return j->run_incomplete || never_came(j, place, v) ? v->count[CLASS_MISSING] : 0;
-}
-
-static uint64_t bad_elements(const struct judgement *j, struct place place, const struct verdict *v)
-{
-    return verdict_bad(v) - excused(j, place, v);
-}
-
-int judgement_tile_bad(const struct judgement *j, struct place place, int global)
-{
-    const struct tile_verdicts *v = judgement_tile(j, place);
-    return bad_elements(j, place, global ? &v->global : &v->local) > 0;
-}
-
-int judgement_tile_unvisited(const struct judgement *j, struct place place)
-{
-    const struct verdict *v = &judgement_tile(j, place)->local;
-    return !j->run_incomplete && v->count[CLASS_MISSING] > 0 && never_came(j, place, v);
-}
-
 int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out)
 {
     for (; at->slot < j->n_slots; at->slot++, at->kv = 0) {
@@ -134,14 +72,15 @@ static void add_place(const struct judgement *j, struct place place, bool begins
 {
     const struct tile_verdicts *v = judgement_tile(j, place);
     struct stage_summary *stage = &out->stage[place.channel];
-    const uint64_t bad = bad_elements(j, place, &v->local);
-    stage->elements += elements(&v->local) - excused(j, place, &v->local);
-    stage->unwritten += excused(j, place, &v->local);
+    const struct tile_count local = judgement_count(j, place, 0), global = judgement_count(j, place, 1);
+    const uint64_t bad = local.bad;
+    stage->elements += local.judged;
+    stage->unwritten += local.excused;
     stage->bad_local += bad;
     stage->begins_local += begins ? bad : 0;
-    stage->missing_local += v->local.count[CLASS_MISSING] - excused(j, place, &v->local);
-    stage->bad_global += bad_elements(j, place, &v->global);
-    stage->judged_global += elements(&v->global) - excused(j, place, &v->global);
+    stage->missing_local += v->local.count[CLASS_MISSING] - local.excused;
+    stage->bad_global += global.bad;
+    stage->judged_global += global.judged;
     add_exact(&stage->exact, place, &v->local);
     if (bad && stage->first_local.slot < 0)
         stage->first_local = place;

@@ -2,6 +2,7 @@
 #include "tui/views/looks.h"
 
 #include "engine/oracle/codes.h"
+#include "engine/oracle/values.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
@@ -91,7 +92,7 @@ static void histogram_draw(const struct formats_tensor *t, struct canvas *c, str
     for (int col = 0; col < cols; col++) {
         /* One code at least is an eighth of a row high. */
         const int eighths = sum[col] ? 1 + (int)floor(logarithm(sum[col]) / logarithm(most) * (rows * 8 - 1)) : 0;
-        const int odd = !isfinite(codes_value(t->type, code_at(t->type, col * per)));
+        const int odd = !isfinite(values_code(t->type, code_at(t->type, col * per)));
         for (int row = 0; row < rows; row++) {
             const int left = eighths - (rows - 1 - row) * 8;
             canvas_put(c, area, row, col, odd ? STYLE_NONFINITE : STYLE_TEXT,
@@ -109,9 +110,9 @@ static void histogram_draw(const struct formats_tensor *t, struct canvas *c, str
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         char text[LOOKS_NUMBER];
         int code = marks[i];
-        while (!isfinite(codes_value(t->type, code_at(t->type, code))))
+        while (!isfinite(values_code(t->type, code_at(t->type, code))))
             code += code < 128 ? 1 : -1;
-        looks_number(text, codes_value(t->type, code_at(t->type, code)));
+        looks_number(text, values_code(t->type, code_at(t->type, code)));
         const int width = text_columns(text);
         int col = marks[i] / per - (i == 0 ? 0 : i == 4 ? width - 1 : width / 2);
         canvas_put(c, area, rows, col < 0 ? 0 : col, STYLE_DIM, text);

@@ -137,7 +137,7 @@ static double folded_ratio(const struct candidate *k, enum cause_scale wrong)
 {
     const struct oracle_case *c = k->tile->c;
     double ratio = 1;
-    if (c->conventions.qk_descale != ASC_QK_FOLDED || !values_descale_roundings(c))
+    if (c->conventions.qk_descale != ASC_QK_FOLDED || !codes_descale_roundings(c))
         return NAN;
     for (int i = 0; i < 2; i++) {
         const enum asc_channel ch = i ? asc_k : asc_q;

@@ -1,6 +1,7 @@
 #include "engine/oracle/causes/cause_scale.h"
 
 #include "engine/oracle/codes.h"
+#include "engine/oracle/values.h"
 #include <stdio.h>
 
 /* Another scale than its own: of a neighbouring group or the first, of a neighbouring head or the first, the largest of
@@ -90,7 +91,7 @@ double cause_decode(enum cause_format format, uint8_t code)
         [FORMAT_U8] = DTYPE_U8, [FORMAT_E4M3] = DTYPE_E4M3, [FORMAT_E5M2] = DTYPE_E5M2};
     if (format == FORMAT_I8)
         return code < 128 ? code : code - 256;
-    return codes_value(types[format], code);
+    return values_code(types[format], code);
 }
 
 /* A zero point that is left out, or one that is off by one, of Q, K or both. */

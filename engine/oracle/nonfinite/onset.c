@@ -42,32 +42,6 @@ const char *onset_operand_label(enum onset_operand o)
     return labels[o];
 }
 
-static int by_keys(enum asc_channel ch)
-{
-    return ch == asc_k || ch == asc_v;
-}
-
-int onset_rows(const struct onset_map *map, enum asc_channel ch, int kv)
-{
-    return by_keys(ch) ? schedule_cols(map->c, kv) : map->rows;
-}
-
-int onset_cols(const struct onset_map *map, enum asc_channel ch, int kv)
-{
-    switch (ch) {
-    case asc_s:
-    case asc_p:
-        return schedule_cols(map->c, kv);
-    case asc_m:
-    case asc_alpha:
-    case asc_l:
-    case asc_lse:
-        return 1;
-    default:
-        return map->c->head_dim;
-    }
-}
-
 static void map_free(struct onset_map *map)
 {
     free(map->cells);
@@ -324,7 +298,7 @@ struct finding_roots {
 static void count_keys(const struct onset_map *map, int step, struct onset_root *root)
 {
     const struct oracle_case *c = map->c;
-    root->keys = root->keys_so_far = by_keys(root->channel) || root->channel == asc_q ? -1 : 0;
+    root->keys = root->keys_so_far = onset_by_keys(root->channel) || root->channel == asc_q ? -1 : 0;
     if (root->keys < 0)
         return;
     if (step < 0) {
@@ -425,7 +399,7 @@ static void count_rows(const struct onset_map *map, struct onset_root *root)
 static int follow_root(struct onset_map *map, struct onset_root *root, int step)
 {
     struct following f = {map, root};
-    const int all = by_keys(root->channel);
+    const int all = onset_by_keys(root->channel);
     struct walk w = {.map = map,
                      .bits = CELL_REACHED,
                      .first_row = all ? 0 : root->row,

@@ -3,6 +3,7 @@
 #define NONFINITE_ONSET_MAP_H
 
 #include "engine/oracle/nonfinite/onset.h"
+#include "engine/oracle/schedule.h"
 #include "engine/oracle/steps.h"
 
 enum {
@@ -27,8 +28,31 @@ struct onset_map {
 };
 
 /* Shape of a channel's tile: elements that exist. */
-int onset_rows(const struct onset_map *map, enum asc_channel ch, int kv);
-int onset_cols(const struct onset_map *map, enum asc_channel ch, int kv);
+static inline int onset_by_keys(enum asc_channel ch)
+{
+    return ch == asc_k || ch == asc_v;
+}
+
+static inline int onset_rows(const struct onset_map *map, enum asc_channel ch, int kv)
+{
+    return onset_by_keys(ch) ? schedule_cols(map->c, kv) : map->rows;
+}
+
+static inline int onset_cols(const struct onset_map *map, enum asc_channel ch, int kv)
+{
+    switch (ch) {
+    case asc_s:
+    case asc_p:
+        return schedule_cols(map->c, kv);
+    case asc_m:
+    case asc_alpha:
+    case asc_l:
+    case asc_lse:
+        return 1;
+    default:
+        return map->c->head_dim;
+    }
+}
 
 static inline uint16_t *onset_cell(const struct onset_map *map, enum asc_channel ch, int kv, int row, int col)
 {

@@ -3,6 +3,7 @@
 #include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/values.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,7 +37,7 @@ void formats_add(const struct format_values *v, struct format_counts *to)
 {
     double number[256];
     for (int i = 0; i < 256; i++)
-        number[i] = codes_value(v->type, (uint8_t)i);
+        number[i] = values_code(v->type, (uint8_t)i);
     to->elements += v->n;
     for (size_t i = 0; i < v->n; i++) {
         const uint8_t code = v->code[i];
