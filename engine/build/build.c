@@ -3,6 +3,7 @@
 #include "engine/build/cache.h"
 #include "engine/build/diagnose.h"
 #include "engine/build/inputs.h"
+#include "engine/build/patch.h"
 #include "engine/build/scan.h"
 #include "engine/build/user_files.h"
 #include "engine/scenario/scenario.h"
@@ -75,19 +76,15 @@ static void log_cached_words(const struct build_job *job)
 static int prepare_source(struct build_job *job, const char *patch, struct err *err)
 {
     struct build *out = job->out;
-    char *text = NULL, *diff = NULL, *patched = NULL, hex[33], folder[600];
-    if (cache_read_text(job->request->kernel, "the kernel", &text, err))
-        return -1;
+    char *patched = NULL, hex[33], folder[600];
     if (!patch || !*patch) {
-        out->source = text;
+        if (cache_read_text(job->request->kernel, "the kernel", &out->source, err))
+            return -1;
         snprintf(out->source_path, sizeof out->source_path, "%s%s", job->request->kernel[0] == '-' ? "./" : "",
                  job->request->kernel);
         return 0;
     }
-    int failed = cache_read_text(patch, "the patch", &diff, err) || patch_apply(text, diff, patch, &patched, err);
-    free(text);
-    free(diff);
-    if (failed)
+    if (patch_apply(job->request->kernel, patch, &patched, err))
         return -1;
     out->source = patched;
     struct cache_key *key = cache_key_new();

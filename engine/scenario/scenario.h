@@ -142,8 +142,4 @@ void encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales
                    uint8_t *codes, float *scales);
 size_t encode_scales_bytes(const struct asc_problem *p, int tensor);
 
-/* Applies a unified diff to a text (both NUL-terminated); *out is owned by the caller. One hunk that does not fit is
-   ERR_INPUT and names the hunk ("patch:12: hunk 2 of 3: expected `...`"). No fuzz, offsets allowed. */
-int patch_apply(const char *text, const char *diff, const char *diff_name, char **out, struct err *err);
-
 #endif

@@ -1,6 +1,7 @@
 /* A command line that makes the shown run again. */
 #include "engine/base/utf8.h"
 #include "engine/build/cache.h"
+#include "engine/build/patch.h"
 #include "engine/session/session.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -137,16 +138,11 @@ static int put_shape(struct words *w, const struct asc_problem *made, struct sce
 /* 1: the kernel, with its patch, is not the text that this run was built from. */
 static int is_edited(const struct scenario *made, const struct trace *t)
 {
-    char *text = NULL, *diff = NULL, *patched = NULL;
-    int failed = cache_read_text(made->kernel, "the kernel", &text, NULL) != 0;
-    if (!failed && made->patch[0])
-        failed = cache_read_text(made->patch, "the patch", &diff, NULL) != 0 ||
-                 patch_apply(text, diff, made->patch, &patched, NULL) != 0;
-    const char *now = made->patch[0] ? patched : text;
+    char *now = NULL;
+    const int failed = made->patch[0] ? patch_apply(made->kernel, made->patch, &now, NULL)
+                                      : cache_read_text(made->kernel, "the kernel", &now, NULL);
     const int edited = failed || (t->info.source && strcmp(now, t->info.source) != 0);
-    free(text);
-    free(diff);
-    free(patched);
+    free(now);
     return edited;
 }
 

@@ -25,10 +25,10 @@
     "#include \"mine.h\"\n"                                                                                            \
     "__global__ void k(float *x)\n"                                                                                    \
     "{\n"                                                                                                              \
-    "    ASC_AT(0, 0, 0);\n"                                                                                         \
+    "    ASC_AT(0, 0, 0);\n"                                                                                           \
     "    float s = x[0] * SCALE;\n"                                                                                    \
     "    /* note */\n"                                                                                                 \
-    "    ASC_RECORD_ROW(m, 0, 0, true, s);\n"                                                                                       \
+    "    ASC_RECORD_ROW(m, 0, 0, true, s);\n"                                                                          \
     "}\n"                                                                                                              \
     "static const char *plan(const asc_problem *, asc_plan *) { return \"declines\"; }\n"                              \
     "static const char *launch(const asc_problem *p, void *s)\n"                                                       \
@@ -221,7 +221,7 @@ static void test_cache(void **state)
     "--- a/tiny.cu\n"                                                                                                  \
     "+++ b/tiny.cu\n"                                                                                                  \
     "@@ -5,3 +5,4 @@\n"                                                                                                \
-    "     ASC_AT(0, 0, 0);\n"                                                                                        \
+    "     ASC_AT(0, 0, 0);\n"                                                                                          \
     "-    float s = x[0] * SCALE;\n"                                                                                   \
     "+    float s = x[0] * SCALE * SCALE;\n"                                                                           \
     "+    s += WHAT;\n"                                                                                                \
@@ -387,7 +387,8 @@ static void test_define(void **state)
 static void test_nothing_changed(void **state)
 {
     (void)state;
-    static const char patch[] = "--- a/tiny.cu\n+++ b/tiny.cu\n@@ -1,1 +1,2 @@\n #include \"attnscope.h\"\n+// %s\n";
+    static const char patch[] =
+        "--- a/tiny.cu\n+++ b/tiny.cu\n@@ -1,1 +1,2 @@\n-#include \"attnscope.h\"\n+#include \"attnscope.h\"\n+// %s\n";
     struct build last = {0};
     char text[256], path[200];
     write_file("tiny.cu", KERNEL);
