@@ -192,11 +192,8 @@ static json_t *run_json(const struct comparison *c, int run)
     } texts[] = {{"file", c->o->files[run]},  {"kernel", info->kernel},   {"define", info->define},
                  {"patch", info->patch_name}, {"backend", info->backend}, {"status", info->status}};
     json_t *json = json_object();
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char *clean = report_text(texts[i].text, TEXT_JSON);
-        json_object_set_new(json, texts[i].name, json_string(clean ? clean : ""));
-        free(clean);
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        json_object_set_new(json, texts[i].name, report_json_text(texts[i].text));
     return json;
 }
 

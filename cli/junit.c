@@ -2,6 +2,7 @@
 #include "cli/report.h"
 
 #include "engine/base/replace.h"
+#include "engine/base/utf8.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,18 +27,53 @@ int junit_check(const char *path, struct err *err)
     return access(n ? folder : ".", W_OK | X_OK) == 0 ? 0 : err_errno(err, path, "can not be written");
 }
 
-static void write_text(FILE *out, const char *text, enum text_use use)
+/* XML 1.0, section 2.2: Char. utf8_decode() has already refused surrogates and what lies beyond U+10FFFF. */
+static bool is_character(uint32_t code)
 {
-    char *clean = report_text(text, use);
-    if (clean)
-        fputs(clean, out);
-    free(clean);
+    return code >= 0x20 ? code != 0xFFFE && code != 0xFFFF : code == '\t' || code == '\n' || code == '\r';
+}
+
+/* What stands for a character that means something to XML, or NULL. A carriage return would be read as a line feed
+   (section 2.11), a line break or tab in an attribute as a blank (section 3.3.3). */
+static const char *reference(uint32_t code, bool in_attribute)
+{
+    switch (code) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\r':
+        return "&#13;";
+    case '\n':
+        return in_attribute ? "&#10;" : NULL;
+    case '\t':
+        return in_attribute ? "&#9;" : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Bytes that are no UTF-8, and characters that XML has no place for, become U+FFFD. */
+static void write_text(FILE *out, const char *text, bool in_attribute)
+{
+    uint32_t code;
+    for (size_t n; (n = utf8_decode(text, &code)) > 0; text += n) {
+        char bytes[8];
+        const char *name = reference(code, in_attribute);
+        if (!name)
+            bytes[utf8_write(is_character(code) ? code : UTF8_REPLACEMENT, bytes)] = '\0';
+        fputs(name ? name : bytes, out);
+    }
 }
 
 static void write_attribute(FILE *out, const char *name, const char *value)
 {
     fprintf(out, " %s=\"", name);
-    write_text(out, value, TEXT_ATTRIBUTE);
+    write_text(out, value, true);
     fputs("\"", out);
 }
 
@@ -76,12 +112,12 @@ static void write_case(FILE *out, const struct check_result *r)
         write_attribute(out, "message", r->status == 1 ? r->why : r->err.message);
         fputs(">", out);
         if (r->status != 1 && r->err.where[0]) {
-            write_text(out, r->err.where, TEXT_XML);
+            write_text(out, r->err.where, false);
             fputs(": ", out);
-            write_text(out, r->err.message, TEXT_XML);
+            write_text(out, r->err.message, false);
             fputs("\n", out);
         }
-        write_text(out, r->details ? r->details : "", TEXT_XML);
+        write_text(out, r->details ? r->details : "", false);
         fprintf(out, "</%s>\n", element);
     }
     fputs("    </testcase>\n", out);

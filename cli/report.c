@@ -7,9 +7,12 @@
 #include "engine/session/rounding_look.h"
 #include "engine/verdict/edge.h"
 #include "engine/verdict/exactness.h"
+#include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
+#include "engine/verdict/states.h"
 #include "engine/verdict/undeclared.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,6 +330,38 @@ static void write_reports(const struct trace *t, FILE *out)
     }
 }
 
+static void write_break(const struct session *s, FILE *out)
+{
+    const struct state_break *b = &s->judgement->state_break;
+    char words[BREAK_WORDS_BYTES];
+    const unsigned scores = 1u << asc_q | 1u << asc_k | 1u << asc_v | 1u << asc_s;
+    if (b->slot < 0 || s->judgement->summary.culprits & scores) /* then it is a consequence */
+        return;
+    const int32_t *at = trace_slot_place(s->trace, b->slot);
+    states_broken_words(b->broken, words);
+    fprintf(out, "softmax state: %s; first at batch %d, head %d, q tile %d, kv tile %d, row %d\n", words, at[0], at[1],
+            at[2], b->kv, b->row);
+}
+
+/* "NaN begins at P h0 q0 k1 [3, 17]: ..."; nothing where it does not. */
+static void write_onset(const struct session *s, FILE *out)
+{
+    const struct run_onset *o = s->judgement->onset;
+    const struct run_root *first = run_onset_first(o);
+    char words[ONSET_WORDS_BYTES];
+    if (!first)
+        return;
+    onset_words(s->judgement, s->trace, first, words);
+    fprintf(out, "%s\n", words);
+    if (o->roots == (uint64_t)first->root.members)
+        return;
+    fprintf(out, "         %llu such elements in all:", (unsigned long long)o->roots);
+    for (int r = 0, n = 0; r < RULE_COUNT; r++)
+        if (o->of_rule[r])
+            fprintf(out, "%s %llu %s", n++ ? "," : "", (unsigned long long)o->of_rule[r], rule_name((enum rule)r));
+    fprintf(out, "; of O %llu are no number\n", (unsigned long long)o->outputs);
+}
+
 void report_write_findings(const struct session *s, FILE *out)
 {
     const struct judgement *j = s->judgement;
@@ -350,7 +385,8 @@ void report_write_findings(const struct session *s, FILE *out)
     }
     for (int i = 0; i < j->n_findings; i++)
         write_finding(s, &j->findings[i], out);
-    report_write_onset(s, out);
+    write_break(s, out);
+    write_onset(s, out);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.suspicious & 1u << ch)
             fprintf(out,
@@ -408,4 +444,68 @@ void report_write(const struct session *s, FILE *out)
     fputs("\n", out);
     write_exactness(s, out);
     report_write_findings(s, out);
+}
+
+void report_write_bias(const struct session *s, FILE *out)
+{
+    const struct rounding *b = session_rounding_result(s);
+    const struct rounding_progress *now = session_rounding(s);
+    if (now && now->err.code != ERR_NONE) {
+        text_inline(out, "bias: %s", now->err.message);
+        fputs("\n", out);
+    }
+    if (!b)
+        return;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const struct rounding_cell *cell = rounding_stage(b, (enum asc_channel)ch);
+        char words[256];
+        rounding_words((enum asc_channel)ch, cell, words, sizeof words);
+        if (cell->state != ROUNDING_UNRECORDED)
+            fprintf(out, "bias of %-5s %-12s  %s\n", channel_name((enum asc_channel)ch),
+                    rounding_state_word(cell->state), words);
+    }
+    if (b->lost[0])
+        fprintf(out, "not run again: %s\n", b->lost);
+}
+
+void report_write_isolation(const struct session *s, FILE *out)
+{
+    struct isolation_result r;
+    char fed[64], sentences[ISOLATION_SENTENCES][ISOLATION_SENTENCE_BYTES];
+    if (!session_isolated(s, &r))
+        return;
+    isolation_labels(r.trace->fed_channels, fed, sizeof fed);
+    fprintf(out, "isolated %s: %s fed from %s\n        %-16s%-16s\n", r.asked->name, *fed ? fed : "nothing",
+            r.asked->feed[0] ? r.asked->feed : "the reference", "before", "isolated");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const enum asc_channel channel = (enum asc_channel)ch;
+        fprintf(out, "%-8s%-16s%-16s%s\n", channel_name(channel), stage_state_word(isolation_state(r.before, channel)),
+                stage_state_word(isolation_state(r.after, channel)),
+                effect_word(isolation_effect(r.before, r.after, channel)));
+    }
+    const int n = isolation_sentences(&r, sentences);
+    for (int i = 0; i < n; i++)
+        fprintf(out, "%s\n", sentences[i]);
+}
+
+void report_write_probes(const struct probe_effect *effect, FILE *out)
+{
+    char text[PROBE_EFFECT_WORDS];
+    fprintf(out, "probes: %s\n", probe_effect_sentence(effect->verdict));
+    if (effect->verdict == PROBES_CHANGE_STATUS)
+        fprintf(out, "        with probes: %s; without: %s%s%s\n", effect->status[0], effect->status[1],
+                effect->status_text[0] ? ": " : "", effect->status_text);
+    for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++) {
+        probe_effect_channel(effect, ch, text);
+        if (text[0])
+            fprintf(out, "        %s: %s\n", channel_name(ch), text);
+    }
+}
+
+void report_write_unquantised(const struct unquantised_error *error, FILE *out)
+{
+    if (isinf(error->largest))
+        fputs("O against unquantised inputs: not measured, O holds what is not a number\n", out);
+    else if (!isnan(error->rms))
+        fprintf(out, "O against unquantised inputs: max %.3g, rms %.3g\n", error->largest, error->rms);
 }

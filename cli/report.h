@@ -26,18 +26,8 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES]);
 /* "S is the first bad stage, from batch 0, head 0, ... on", the finding of each culprit with its probe line, events. */
 void report_write_findings(const struct session *s, FILE *out);
 
-/* "NaN begins at P h0 q0 k1 [3, 17]: ..." and where the softmax state is broken first; nothing where neither is so. */
-void report_write_onset(const struct session *s, FILE *out);
-/* The same as JSON; null where every number is one, or nothing is broken. */
-json_t *report_json_onset(const struct session *s);
-json_t *report_json_state_break(const struct session *s);
-
-/* Which keys rows were seen to see; null: not known. As report_json(). */
-json_t *report_json_mask(const struct session *s);
-
 /* "bias of S found ...", a line for each stage; nothing where bias was not looked for. */
 void report_write_bias(const struct session *s, FILE *out);
-json_t *report_json_bias(const struct session *s); /* as report_json(); NULL where it was not */
 
 /* "expectation: ..." where the scenario states one, or where nothing could be judged; nothing otherwise. */
 void report_write_expectation(const struct session *s, FILE *out);
@@ -60,7 +50,8 @@ void report_write(const struct session *s, FILE *out);
    why; err may be NULL or hold ERR_NONE. Owned by the caller; NULL without memory. */
 json_t *report_json(const struct session *s, const char *path, const struct err *err);
 
-json_t *report_json_text(const char *text); /* whatever its bytes are */
+json_t *report_json_text(const char *text); /* bytes that are no UTF-8 become U+FFFD */
+json_t *report_json_number(double x);       /* null for what JSON has no number for: NaN, infinity */
 
 /* Writes JSON as one text with a newline; -1 with *err where it can not be written. json may be NULL (no memory). */
 int report_dump(const json_t *json, FILE *out, struct err *err);
@@ -88,11 +79,6 @@ const char *expect_part_word(enum expect_part part); /* "right", "wrong", "not s
    whole or leaves it alone. */
 int junit_check(const char *path, struct err *err);
 int junit_write(const char *path, const struct check_result *results, size_t n, struct err *err);
-
-/* text as it can stand in JSON (jansson escapes what is left), in XML or in an attribute's value there: bytes that are
-   no UTF-8, and in XML characters that it has no place for, become U+FFFD. Owned by the caller; NULL without memory. */
-enum text_use { TEXT_JSON, TEXT_XML, TEXT_ATTRIBUTE };
-char *report_text(const char *text, enum text_use use);
 
 /* The isolated run that is shown beside the ordinary one: a line per stage, then what follows from it. */
 void report_write_isolation(const struct session *s, FILE *out);

@@ -5,9 +5,13 @@
 #include "engine/base/tensor_core.h"
 #include "engine/base/utf8.h"
 #include "engine/run/budget.h"
+#include "engine/session/rounding_look.h"
 #include "engine/trace/trace_file.h"
 #include "engine/verdict/edge.h"
 #include "engine/verdict/exactness.h"
+#include "engine/verdict/masks.h"
+#include "engine/verdict/onset.h"
+#include "engine/verdict/states.h"
 #include "engine/verdict/undeclared.h"
 #include <math.h>
 #include <stdlib.h>
@@ -15,14 +19,17 @@
 
 json_t *report_json_text(const char *text)
 {
-    char *clean = report_text(text, TEXT_JSON);
-    json_t *json = clean ? json_string(clean) : NULL;
+    enum { LONGEST = 3 }; /* bytes that one byte of text can become: U+FFFD */
+    char *clean = malloc(strlen(text) * LONGEST + 1), *at = clean;
+    uint32_t code;
+    for (size_t n; clean && (n = utf8_decode(text, &code)) > 0; text += n)
+        at += utf8_write(code, at);
+    json_t *json = clean ? json_stringn(clean, (size_t)(at - clean)) : NULL;
     free(clean);
     return json;
 }
 
-/* JSON has no infinity and no NaN. */
-static json_t *number_json(double x)
+json_t *report_json_number(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
 }
@@ -36,15 +43,21 @@ static json_t *channels_json(unsigned set)
     return json;
 }
 
+/* What is negative is left out. */
+static void put_at(json_t *json, const int32_t *at, int kv)
+{
+    static const char *const axis[] = {"batch", "head", "q_tile", "kv_tile"};
+    for (int i = 0; i < 4; i++)
+        if ((i < 3 ? at[i] : kv) >= 0)
+            json_object_set_new(json, axis[i], json_integer(i < 3 ? at[i] : kv));
+}
+
 static json_t *culprit_place_json(const struct session *s, int culprit, struct place place)
 {
     if (place.slot < 0)
         return json_null();
-    const int32_t *at = trace_slot_place(s->trace, place.slot);
-    json_t *json = json_pack("{s:s, s:i, s:i, s:i}", "channel", culprit_name(culprit), "batch", at[0], "head", at[1],
-                             "q_tile", at[2]);
-    if (channel_per_kv(place.channel))
-        json_object_set_new(json, "kv_tile", json_integer(place.kv));
+    json_t *json = json_pack("{s:s}", "channel", culprit_name(culprit));
+    put_at(json, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1);
     return json;
 }
 
@@ -61,7 +74,6 @@ static void put_stated(json_t *json, const char *key, const char *text)
 
 static json_t *expect_json(const struct session *s)
 {
-    static const char *const axis[4] = {"batch", "head", "q_tile", "kv_tile"};
     static const char *const verdict[] = {
         [EXPECT_NOTHING] = "nothing", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail"};
     const struct expect *e = &s->scenario.expect;
@@ -70,9 +82,7 @@ static json_t *expect_json(const struct session *s)
     json_t *json = json_pack("{s:s}", "verdict", verdict[e->verdict]), *first = json_object();
     if (e->first_channel >= 0)
         json_object_set_new(first, "channel", json_string(culprit_name(e->first_channel)));
-    for (int i = 0; i < 4; i++)
-        if (e->first[i] >= 0)
-            json_object_set_new(first, axis[i], json_integer(e->first[i]));
+    put_at(first, e->first, e->first[3]);
     if (json_object_size(first))
         json_object_set(json, "first", first);
     json_decref(first);
@@ -132,7 +142,7 @@ static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
         json_object_set_new(counts, names[class], json_integer((json_int_t)t->count[class]));
     return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "mark", mark_name(mark), "elements", (json_int_t)t->elements,
                      "unjudged", (json_int_t)t->unjudged, "bad", (json_int_t)bad, "classes", counts, "worst_ratio",
-                     number_json(t->worst));
+                     report_json_number(t->worst));
 }
 
 /* What became of a declared tensor core; NULL: none is. */
@@ -264,6 +274,128 @@ static json_t *left_out_json(const struct session *s)
     return json_pack("{s:I, s:o}", "tiles", (json_int_t)s->judgement->summary.unvisited, "first", list);
 }
 
+static json_t *mask_name_json(const struct mask_name *name)
+{
+    const struct mask_evidence *e = &name->evidence;
+    char words[128];
+    mask_name_words(name, words, sizeof words);
+    return json_pack("{s:s, s:s, s:i, s:{s:I, s:I, s:I, s:I}}", "name", mask_shift_name(name->shift), "sentence", words,
+                     "keys", mask_shift_moves(name->shift) ? name->by : 0, "evidence", "elements",
+                     (json_int_t)e->elements, "explained", (json_int_t)e->explained, "discriminating",
+                     (json_int_t)e->telling, "rows", (json_int_t)e->rows);
+}
+
+static json_t *mask_json(const struct session *s)
+{
+    static const char *const sources[MASK_SOURCES] = {[MASK_FROM_S] = "s", [MASK_FROM_P] = "p"};
+    const struct masks *m = s->judgement->masks;
+    struct mask_counts n;
+    const enum mask_source source = masks_total(m, &n);
+    if (source == MASK_NOT_KNOWN)
+        return json_null();
+    json_t *names = json_array();
+    for (int i = 0; i < m->n_names && atomic_load_explicit(&m->named, memory_order_acquire); i++)
+        json_array_append_new(names, mask_name_json(&m->name[i]));
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "from", sources[source], "seen", (json_int_t)n.both,
+                     "hidden", (json_int_t)n.neither, "only_applied", (json_int_t)n.only_applied, "only_wanted",
+                     (json_int_t)n.only_wanted, "unknown", (json_int_t)n.unknown, "names", names);
+}
+
+/* JSON has no infinity and no NaN: these come as words. */
+static json_t *value_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_string(onset_value_word(x));
+}
+
+static json_t *hop_json(enum asc_channel ch, const struct onset_hop *hop)
+{
+    json_t *json = json_pack("{s:s, s:I}", "channel", channel_name(ch), "elements", (json_int_t)hop->elements);
+    if (channel_per_kv(ch)) {
+        json_object_set_new(json, "first_kv_tile", json_integer(hop->first_kv));
+        json_object_set_new(json, "last_kv_tile", json_integer(hop->last_kv));
+    }
+    return json;
+}
+
+/* The row of q or k that a score is made of, where a score is what matters. */
+static void factors_json(const struct session *s, const struct run_root *r, enum asc_channel ch, json_t *json)
+{
+    double *values = calloc((size_t)s->trace->problem.head_dim, sizeof *values);
+    const int n = values ? onset_factors(s->trace, r, ch, values) : 0;
+    json_t *row = n ? json_array() : NULL;
+    for (int d = 0; d < n; d++)
+        json_array_append_new(row, value_json(values[d]));
+    if (row)
+        json_object_set_new(json, channel_name(ch), row);
+    free(values);
+}
+
+static json_t *root_json(const struct session *s, const struct run_root *r)
+{
+    const struct onset_root *root = &r->root;
+    const int32_t *at = trace_slot_place(s->trace, r->slot);
+    char reason[ONSET_WORDS_BYTES];
+    onset_reason_words(s->judgement, s->trace, root, reason);
+    json_t *operands = json_object(), *products = json_array(), *chain = json_array();
+    for (int o = 0; o < OPERAND_COUNT; o++)
+        if (root->known & 1u << o)
+            json_object_set_new(operands, onset_operand_label((enum onset_operand)o), value_json(root->operand[o]));
+    for (int i = 0; i < root->n_products; i++)
+        json_array_append_new(products, json_pack("{s:i, s:o, s:o}", "index", root->product[i].index, "a",
+                                                  value_json(root->product[i].a), "b", value_json(root->product[i].b)));
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (root->chain[ch].elements)
+            json_array_append_new(chain, hop_json((enum asc_channel)ch, &root->chain[ch]));
+    json_t *json = json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:I, s:i, s:s}", "channel",
+        channel_name(root->channel), "batch", at[0], "head", at[1], "q_tile", at[2], "row", root->row, "col", root->col,
+        "members", root->members, "value", onset_value_word(root->value), "rule", rule_name(root->rule), "sentence",
+        reason, "from_input", root->from_input, "operands", operands, "products", products, "chain", chain, "reached",
+        (json_int_t)root->reached, "reached_rows", root->reached_rows, "last", channel_name(root->last));
+    if (channel_per_kv(root->channel))
+        json_object_set_new(json, "kv_tile", json_integer(root->kv));
+    if (root->keys >= 0) {
+        json_object_set_new(json, "keys", json_integer(root->keys));
+        json_object_set_new(json, "keys_so_far", json_integer(root->keys_so_far));
+    }
+    factors_json(s, r, asc_q, json);
+    factors_json(s, r, asc_k, json);
+    return json;
+}
+
+static json_t *onset_json(const struct session *s)
+{
+    enum { ROOTS_LISTED = 16 };
+    const struct run_onset *o = s->judgement->onset;
+    if (!o || !o->roots)
+        return json_null();
+    json_t *of_rules = json_object(), *stages = json_object(), *first = json_array();
+    for (int r = 0; r < RULE_COUNT; r++)
+        if (o->of_rule[r])
+            json_object_set_new(of_rules, rule_name((enum rule)r), json_integer((json_int_t)o->of_rule[r]));
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (o->of_stage[ch])
+            json_object_set_new(stages, channel_name((enum asc_channel)ch), json_integer((json_int_t)o->of_stage[ch]));
+    for (int i = 0; i < o->n && i < ROOTS_LISTED; i++)
+        json_array_append_new(first, root_json(s, &o->first[i]));
+    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "roots", (json_int_t)o->roots, "outputs", (json_int_t)o->outputs,
+                     "rules", of_rules, "stages", stages, "first", first);
+}
+
+static json_t *state_break_json(const struct session *s)
+{
+    const struct state_break *b = &s->judgement->state_break;
+    if (b->slot < 0)
+        return json_null();
+    const int32_t *at = trace_slot_place(s->trace, b->slot);
+    json_t *broken = json_array();
+    for (int i = 0; i < INVARIANT_COUNT; i++)
+        if (b->broken & 1u << i)
+            json_array_append_new(broken, json_string(invariant_name((enum invariant)i)));
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:o}", "batch", at[0], "head", at[1], "q_tile", at[2], "kv_tile", b->kv,
+                     "row", b->row, "broken", broken);
+}
+
 static void put_judgement(json_t *json, const struct session *s)
 {
     const struct judgement *j = s->judgement;
@@ -282,9 +414,9 @@ static void put_judgement(json_t *json, const struct session *s)
     json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));
     json_object_set_new(json, "stages", stages);
     json_object_set_new(json, "findings", findings);
-    json_object_set_new(json, "mask", report_json_mask(s));
-    json_object_set_new(json, "onset", report_json_onset(s));
-    json_object_set_new(json, "state_break", report_json_state_break(s));
+    json_object_set_new(json, "mask", mask_json(s));
+    json_object_set_new(json, "onset", onset_json(s));
+    json_object_set_new(json, "state_break", state_break_json(s));
 }
 
 /* Each limit that the scenario states. */
@@ -337,6 +469,73 @@ static void put_run(json_t *json, const struct trace *t)
         json_object_set_new(json, "formats", formats);
 }
 
+static json_t *cell_json(const struct rounding_cell *cell)
+{
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I}", "state", rounding_state_word(cell->state), "evidence",
+                     rounding_evidence_name(cell->evidence), "why", rounding_reason_name(cell->why), "size",
+                     report_json_number(cell->size), "error", report_json_number(cell->error), "z",
+                     report_json_number(cell->z), "elements", (json_int_t)cell->elements);
+}
+
+/* Of one head, or of all together (b->heads), by kv step. */
+static json_t *steps_json(const struct rounding *b, enum asc_channel ch, int head)
+{
+    json_t *json = json_array();
+    for (int kv = 0; channel_per_kv(ch) && kv < b->kv_tiles; kv++) {
+        json_t *of = cell_json(rounding_cell(b, ch, head, kv));
+        json_object_set_new(of, "kv_tile", json_integer(kv));
+        json_array_append_new(json, of);
+    }
+    return json;
+}
+
+static json_t *biased_stage_json(const struct session *s, const struct rounding *b, enum asc_channel ch)
+{
+    const struct rounding_cell *all = rounding_stage(b, ch);
+    json_t *json = cell_json(all), *heads = json_array();
+    char words[256];
+    rounding_words(ch, all, words, sizeof words);
+    json_object_set_new(json, "text", json_string(words));
+    json_object_set_new(json, "unit", json_string(rounding_unit(ch, all)));
+    for (int head = 0; head < b->heads; head++) {
+        json_t *of = cell_json(rounding_cell(b, ch, head, b->kv_tiles));
+        json_object_set_new(of, "batch", json_integer(head / s->trace->problem.heads));
+        json_object_set_new(of, "head", json_integer(head % s->trace->problem.heads));
+        json_object_set_new(of, "kv_tiles", steps_json(b, ch, head));
+        json_array_append_new(heads, of);
+    }
+    json_object_set_new(json, "heads", heads);
+    json_object_set_new(json, "kv_tiles", steps_json(b, ch, b->heads));
+    return json;
+}
+
+static json_t *drift_json(const struct rounding *b, enum rounding_curve curve)
+{
+    json_t *json = json_array();
+    for (int kv = 0; kv < b->kv_tiles; kv++) {
+        const struct rounding_drift *d = rounding_drift(b, curve, b->heads, kv);
+        json_array_append_new(json, json_pack("{s:i, s:o, s:o}", "kv_tile", kv, "mean",
+                                              report_json_number(rounding_drift_mean(d)), "error",
+                                              report_json_number(rounding_drift_error(d))));
+    }
+    return json;
+}
+
+static json_t *bias_json(const struct session *s)
+{
+    const struct rounding *b = session_rounding_result(s);
+    if (!b)
+        return NULL;
+    json_t *stages = json_object();
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (rounding_stage(b, (enum asc_channel)ch)->state != ROUNDING_UNRECORDED)
+            json_object_set_new(stages, channel_name((enum asc_channel)ch),
+                                biased_stage_json(s, b, (enum asc_channel)ch));
+    return json_pack("{s:b, s:o, s:o, s:{s:o, s:o}}", "negated", b->negated, "not_run", report_json_text(b->lost),
+                     "stages", stages, "drift", "m_plus_ln_l", drift_json(b, ROUNDING_SUM), "u_over_l",
+                     drift_json(b, ROUNDING_OUTPUT));
+}
+
 json_t *report_json(const struct session *s, const char *path, const struct err *err)
 {
     char why[512];
@@ -358,10 +557,69 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
         put_run(json, s->trace);
     if (s->judgement)
         put_judgement(json, s);
-    json_t *bias = report_json_bias(s);
+    json_t *bias = bias_json(s);
     if (bias)
         json_object_set_new(json, "bias", bias);
     return json;
+}
+
+static json_t *isolated_stage_json(const struct isolation_result *r, enum asc_channel ch)
+{
+    const enum effect effect = isolation_effect(r->before, r->after, ch);
+    json_t *json = json_pack("{s:s, s:s}", "before", stage_state_word(isolation_state(r->before, ch)), "isolated",
+                             stage_state_word(isolation_state(r->after, ch)));
+    if (effect != EFFECT_NONE)
+        json_object_set_new(json, "effect", json_string(effect_word(effect)));
+    return json;
+}
+
+json_t *report_json_isolation(const struct session *s)
+{
+    struct isolation_result r;
+    char sentences[ISOLATION_SENTENCES][ISOLATION_SENTENCE_BYTES];
+    if (!session_isolated(s, &r))
+        return json_null();
+    json_t *stages = json_object(), *words = json_array();
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        json_object_set_new(stages, channel_name((enum asc_channel)ch), isolated_stage_json(&r, (enum asc_channel)ch));
+    const int n = isolation_sentences(&r, sentences);
+    for (int i = 0; i < n; i++)
+        json_array_append_new(words, report_json_text(sentences[i]));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "isolated", channels_json(r.asked->stages), "feed",
+                     report_json_text(r.asked->feed[0] ? r.asked->feed : "reference"), "fed",
+                     channels_json(r.trace->fed_channels), "stages", stages, "sentences", words);
+}
+
+static json_t *output_json(const struct probe_effect *effect, enum asc_channel ch)
+{
+    const struct channel_difference *d = &effect->difference.channel[ch];
+    char text[PROBE_EFFECT_WORDS];
+    probe_effect_channel(effect, ch, text);
+    return json_pack("{s:I, s:I, s:I, s:o, s:s}", "compared", (json_int_t)d->compared, "other_bits",
+                     (json_int_t)(d->compared - d->same), "beyond", (json_int_t)probe_effect_beyond(effect, ch),
+                     "largest", isfinite(d->largest) ? json_real(d->largest) : json_null(), "text", text);
+}
+
+static const char *const probe_verdicts[] = {[PROBES_CHANGE_NOTHING] = "same",
+                                             [PROBES_CHANGE_OUTPUT] = "changed",
+                                             [PROBES_NO_MATTER] = "not deterministic",
+                                             [PROBES_CHANGE_STATUS] = "other end"};
+
+json_t *report_json_probes(const struct probe_effect *effect)
+{
+    json_t *channels = json_object();
+    for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++)
+        json_object_set_new(channels, channel_name(ch), output_json(effect, ch));
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "verdict", probe_verdicts[effect->verdict], "sentence",
+                     probe_effect_sentence(effect->verdict), "with", effect->status[0], "without", effect->status[1],
+                     "why", report_json_text(effect->status_text), "channels", channels);
+}
+
+json_t *report_json_unquantised(const struct unquantised_error *error)
+{
+    return isnan(error->rms) ? NULL
+                             : json_pack("{s:o, s:o}", "largest_error", report_json_number(error->largest), "rms_error",
+                                         report_json_number(error->rms));
 }
 
 /* What jansson leaves as it is and a terminal may not have stays itself to who reads the JSON: "\u202e". */

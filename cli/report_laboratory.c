@@ -4,24 +4,18 @@
 #include "engine/study/comparison.h"
 #include "engine/study/formats.h"
 #include "engine/study/whatif.h"
-#include <math.h>
 
 enum { MOST_SLOTS = 16 }; /* half a second at 8 heads of 512 queries and keys */
-
-/* JSON has no infinity and no NaN. */
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
 
 static json_t *group_json(const struct formats_group *g)
 {
     return json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "batch", g->batch,
-                     "head", g->head, "first_row", g->first, "rows", g->rows, "scale", number(g->scale), "amax",
-                     number(g->amax), "headroom_bits", number(g->headroom), "best_scale", number(g->best_scale),
-                     "rms_error", number(g->rms), "best_rms_error", number(g->best_rms), "elements",
-                     (json_int_t)g->elements, "saturated", (json_int_t)g->saturated, "flushed", (json_int_t)g->flushed,
-                     "nan", (json_int_t)g->nan);
+                     "head", g->head, "first_row", g->first, "rows", g->rows, "scale", report_json_number(g->scale),
+                     "amax", report_json_number(g->amax), "headroom_bits", report_json_number(g->headroom),
+                     "best_scale", report_json_number(g->best_scale), "rms_error", report_json_number(g->rms),
+                     "best_rms_error", report_json_number(g->best_rms), "elements", (json_int_t)g->elements,
+                     "saturated", (json_int_t)g->saturated, "flushed", (json_int_t)g->flushed, "nan",
+                     (json_int_t)g->nan);
 }
 
 static json_t *tensor_json(const struct formats_tensor *t)
@@ -38,8 +32,8 @@ static json_t *tensor_json(const struct formats_tensor *t)
                   "nan", (json_int_t)n->nan, "subnormal", (json_int_t)n->subnormal, "codes", codes, "groups", groups);
     if (n->known)
         json_object_update_new(json, json_pack("{s:I, s:I, s:o, s:o}", "saturated", (json_int_t)n->saturated, "flushed",
-                                               (json_int_t)n->flushed, "largest_error", number(n->largest), "rms_error",
-                                               number(formats_rms(n))));
+                                               (json_int_t)n->flushed, "largest_error", report_json_number(n->largest),
+                                               "rms_error", report_json_number(formats_rms(n))));
     return json;
 }
 
@@ -59,8 +53,8 @@ json_t *report_json_formats(const struct trace *t)
 
 static json_t *error_json(const struct path_error *e)
 {
-    return json_pack("{s:o, s:o}", "largest_error", e->n && !e->bad ? number(e->largest) : json_null(), "rms_error",
-                     e->bad ? json_null() : number(path_rms(e)));
+    return json_pack("{s:o, s:o}", "largest_error", e->n && !e->bad ? report_json_number(e->largest) : json_null(),
+                     "rms_error", e->bad ? json_null() : report_json_number(path_rms(e)));
 }
 
 json_t *report_json_compare(const struct trace *t)
@@ -79,7 +73,7 @@ json_t *report_json_compare(const struct trace *t)
     survey_total(rows, n, &total);
     json_t *shares = json_object();
     for (int p = 0; p < PLAYERS; p++)
-        json_object_set_new(shares, player_name((enum player)p), number(total.share[p]));
+        json_object_set_new(shares, player_name((enum player)p), report_json_number(total.share[p]));
     return json_pack("{s:i, s:o, s:o, s:o}", "q_tiles", n, "f16_path", error_json(&total.o[PATH_F16]), "run",
                      error_json(&total.o[PATH_RUN]), "shares", shares);
 }
