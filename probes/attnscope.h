@@ -222,6 +222,21 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #define ASC_KERNEL(name) [[maybe_unused]] static void asc_describe_##name(struct asc_kernel &kernel)
 #endif
 
+/* Other files of the same program, by their paths from this one, at namespace scope in the file that registers:
+
+     ASC_SOURCES("merge.cu", "../common/copy.cu");
+
+   attnscope compiles and links them with it. Elsewhere this is nothing: your own build knows them. */
+template <class... Path> constexpr bool asc_sources(Path...)
+{
+    return true;
+}
+#if ASC_REGISTER
+#define ASC_SOURCES(...) static_assert(asc_sources(__VA_ARGS__), "")
+#else
+#define ASC_SOURCES(...) static_assert(true, "")
+#endif
+
 /* ASC_LAUNCH((kernel<64, true>), grid, block, shared_bytes, stream, arguments...) launches, and is NULL or a sentence
    that says what failed. */
 #ifdef ASC_NVCC

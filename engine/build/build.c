@@ -35,9 +35,14 @@ static void report(const struct build_job *job, const char *what)
     progress->report(progress->ctx, phase, 0, 0);
 }
 
+static struct diagnose names_of(const struct build_job *job, int source)
+{
+    return (struct diagnose){job->sources[source].path, job->sources[source].user, job->without_header};
+}
+
 static void log_lines(const struct build_job *job, const char *said, bool cached)
 {
-    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
+    const struct diagnose names = names_of(job, 0);
     char *rest = NULL;
     size_t lines = 0;
     if (!job->progress || !job->progress->log || !said)
@@ -190,13 +195,13 @@ static int compiler_version(const struct build_job *job, struct process_output *
     return 0;
 }
 
-static int preprocess(struct build_job *job, struct process_output *output, struct err *err)
+static int preprocess(struct build_job *job, int source, struct process_output *output, struct err *err)
 {
     const char *more[8];
     int n = 0;
     for (const char *const *argument = job->tools->preprocess; *argument && n < 6; argument++)
         more[n++] = *argument;
-    more[n++] = job->out->source_path;
+    more[n++] = job->sources[source].path;
     more[n] = NULL;
     if (compile(job, more, output, err))
         return -1;
@@ -204,24 +209,93 @@ static int preprocess(struct build_job *job, struct process_output *output, stru
         tell_files(job, output->out); /* of one that failed as far as it came */
     if (output->status == 0)
         return 0;
-    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
+    const struct diagnose names = names_of(job, source);
     diagnose_compiler(&names, output->err, err);
     process_output_free(output);
     return -1;
 }
 
-static int scan(struct build_job *job, const char *text, struct err *err)
+static int scan(struct build_job *job, int source, const char *text, struct err *err)
 {
     const char *own[] = {job->own[0], job->own[1], NULL};
+    struct build *out = job->out;
     struct scan result = {.own_folders = own,
-                          .compiled_path = job->out->source_path,
-                          .user_path = job->request->kernel,
+                          .compiled_path = job->sources[source].path,
+                          .user_path = job->sources[source].user,
                           .gpu_only_allowed = !job->tools->scan_gpu_only};
     if (scan_preprocessed(&result, text, err))
         return -1;
-    job->out->sites = result.sites;
-    job->out->n_sites = result.n_sites;
-    job->rewritten = result.rewritten;
+    job->sources[source].rewritten = result.rewritten;
+    struct trace_site *sites = realloc(out->sites, (out->n_sites + result.n_sites + 1) * sizeof *sites);
+    if (!sites) {
+        free(result.sites);
+        return err_no_memory(err, job->sources[source].user, "the list of probes");
+    }
+    if (result.n_sites)
+        memcpy(sites + out->n_sites, result.sites, result.n_sites * sizeof *sites);
+    out->sites = sites;
+    out->n_sites += result.n_sites;
+    free(result.sites);
+    return 0;
+}
+
+/* asc_sources("merge.cu", ...), as ASC_SOURCES expands to: paths from the folder of the kernel's file. */
+static int find_sources(struct build_job *job, const char *text, struct err *err)
+{
+    static const char open[] = "asc_sources(\"";
+    const char *kernel = job->request->kernel, *slash = strrchr(kernel, '/');
+    const int n_folder = slash ? (int)(slash + 1 - kernel) : 0;
+    for (const char *at = text; (at = strstr(at, open)); at++)
+        for (const char *name = at + sizeof open - 1, *end; (end = strchr(name, '"'));) {
+            struct build_source *source = &job->sources[job->n_sources];
+            if (job->n_sources == BUILD_SOURCES_MAX)
+                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names more than %d files", BUILD_SOURCES_MAX - 1);
+            const int n = snprintf(source->path, sizeof source->path, "%.*s%.*s", *name == '/' ? 0 : n_folder, kernel,
+                                   (int)(end - name), name);
+            if (n < 0 || (size_t)n >= sizeof source->path)
+                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names a path that is too long");
+            if (access(source->path, R_OK) != 0)
+                return err_errno(err, source->path, "ASC_SOURCES names it");
+            memcpy(source->user, source->path, sizeof source->user);
+            job->n_sources++;
+            const char *next = end + 1 + strspn(end + 1, " \n");
+            if (*next != ',')
+                break;
+            next += 1 + strspn(next + 1, " \n");
+            if (*next != '"')
+                break;
+            name = next + 1;
+        }
+    return 0;
+}
+
+/* Reads the other translation units; their text joins that of the first, so that a change in any is a change. */
+static int read_others(struct build_job *job, struct process_output *text, struct err *err)
+{
+    if (find_sources(job, text->out, err))
+        return -1;
+    for (int i = 1; i < job->n_sources; i++) {
+        struct process_output other;
+        if (preprocess(job, i, &other, err))
+            return -1;
+        const size_t n = job->others ? strlen(job->others) : 0;
+        char *others = realloc(job->others, n + other.n_out + 1), *all = NULL;
+        if (others) {
+            memcpy(others + n, other.out, other.n_out + 1);
+            job->others = others;
+            all = realloc(text->out, text->n_out + other.n_out + 1);
+        }
+        if (all) {
+            memcpy(all + text->n_out, other.out, other.n_out + 1);
+            text->out = all;
+            text->n_out += other.n_out;
+        }
+        const int failed =
+            all ? scan(job, i, other.out, err) : err_no_memory(err, job->sources[i].user, "the preprocessed source");
+        process_output_free(&other);
+        if (failed)
+            return -1;
+    }
     return 0;
 }
 
@@ -255,10 +329,11 @@ static int make_key(const struct build_job *job, const struct process_output *te
     if (!key)
         return err_no_memory(err, job->request->kernel, "the key of the cache");
     cache_key_add(key, &abi, sizeof abi);
-    if (job->rewritten)
-        cache_key_add_text(key, job->rewritten);
-    else
+    if (!job->sources[0].rewritten || job->others)
         cache_key_add(key, text->out, text->n_out);
+    for (int i = 0; i < job->n_sources; i++)
+        if (job->sources[i].rewritten)
+            cache_key_add_text(key, job->sources[i].rewritten);
     cache_key_add(key, version->out, version->n_out);
     for (int i = 0; i < job->n_arguments; i++)
         cache_key_add_text(key, job->arguments[i]);
@@ -282,13 +357,53 @@ int build_run_linker(struct build_job *job, const char *const *argv, struct err 
     if (process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, &output, err))
         return -1;
     int failed = output.status;
-    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
+    const struct diagnose names = names_of(job, 0);
     if (failed)
         diagnose_linker(&names, output.err, err);
     else
         take_words(job, output.err);
     process_output_free(&output);
     return failed ? -1 : 0;
+}
+
+static int compile_source(struct build_job *job, int source, const char *work, const char *object, struct err *err)
+{
+    const char *text = job->sources[source].rewritten;
+    char rewritten[640];
+    const char *more[] = {"-c", job->sources[source].path, "-o", object, NULL, NULL, NULL};
+    struct process_output output;
+    if (text) {
+        static const char name[] = "kernel.ii";
+        const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", object, NULL};
+        snprintf(rewritten, sizeof rewritten, "%s/%s", work, name);
+        memcpy(more, preprocessed, sizeof preprocessed);
+        if (cache_write_text(work, name, text, err))
+            return -1;
+    }
+    if (compile(job, more, &output, err))
+        return -1;
+    const int failed = output.status;
+    const struct diagnose names = names_of(job, source);
+    if (failed)
+        diagnose_compiler(&names, output.err, err);
+    else
+        take_words(job, output.err);
+    process_output_free(&output);
+    return failed ? -1 : 0;
+}
+
+/* Compiles every source; what comes of several becomes one object, as the link's steps have it. */
+static int make_object(struct build_job *job, const char *work, const char *object, struct err *err)
+{
+    char parts[BUILD_SOURCES_MAX][640];
+    const char *argv[BUILD_SOURCES_MAX + 6] = {"ld", "-r", "--unique", "-o", object};
+    for (int i = 0; i < job->n_sources; i++) {
+        snprintf(parts[i], sizeof parts[i], "%s/part%d.o", work, i);
+        argv[5 + i] = parts[i];
+        if (compile_source(job, i, work, job->n_sources > 1 ? parts[i] : object, err))
+            return -1;
+    }
+    return job->n_sources > 1 ? build_run_linker(job, argv, err) : 0;
 }
 
 /* Compiles and links in `work`, then moves the program to its place. */
@@ -298,27 +413,7 @@ static int make_program(struct build_job *job, const char *work, struct err *err
     snprintf(object, sizeof object, "%s/kernel.o", work);
     snprintf(program, sizeof program, "%s/program", work);
     report(job, "compiling");
-    char rewritten[640];
-    const char *more[] = {"-c", job->out->source_path, "-o", object, NULL, NULL, NULL};
-    struct process_output output;
-    if (job->rewritten) {
-        static const char name[] = "kernel.ii";
-        const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", object, NULL};
-        snprintf(rewritten, sizeof rewritten, "%s/%s", work, name);
-        memcpy(more, preprocessed, sizeof preprocessed);
-        if (cache_write_text(work, name, job->rewritten, err))
-            return -1;
-    }
-    if (compile(job, more, &output, err))
-        return -1;
-    int failed = output.status;
-    const struct diagnose names = {job->out->source_path, job->request->kernel, job->without_header};
-    if (failed)
-        diagnose_compiler(&names, output.err, err);
-    else
-        take_words(job, output.err);
-    process_output_free(&output);
-    if (failed)
+    if (make_object(job, work, object, err))
         return -1;
     report(job, "linking");
     if (job->tools->link(job, object, work, program, err))
@@ -380,7 +475,8 @@ static int build(struct build_job *job, struct err *err)
         return 0;
     clock_gettime(CLOCK_REALTIME, &began);
     report(job, "reading");
-    int failed = compiler_version(job, &version, err) || preprocess(job, &text, err) || scan(job, text.out, err) ||
+    int failed = compiler_version(job, &version, err) || preprocess(job, 0, &text, err) ||
+                 scan(job, 0, text.out, err) || read_others(job, &text, err) ||
                  make_key(job, &text, &version, hex, err);
     job->without_header = !failed && !strstr(text.out, "attnscope.h\"");
     if (!failed && is_signed)
@@ -443,10 +539,15 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
                  runner_find_built(paths, job->tools->library, job->library, sizeof job->library, err) ||
                  job->tools->find_compiler(job, err);
     if (!failed) {
+        snprintf(job->sources[0].path, sizeof job->sources[0].path, "%s", out->source_path);
+        snprintf(job->sources[0].user, sizeof job->sources[0].user, "%s", request->kernel);
+        job->n_sources = 1;
         collect_arguments(job);
         failed = add_defines(job, err) || build(job, err);
     }
-    free(job->rewritten);
+    for (int i = 0; i < job->n_sources; i++)
+        free(job->sources[i].rewritten);
+    free(job->others);
     free(job->words);
     free(job);
     if (failed)

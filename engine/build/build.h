@@ -8,6 +8,14 @@
 #define BUILD_ARGUMENTS_MAX 64
 #define BUILD_FLAG_MAX 1400 /* bytes; -ffile-prefix-map holds two paths */
 #define BUILD_COMPILE_LIMIT_S 600.0
+#define BUILD_SOURCES_MAX 8
+
+/* One translation unit of a debuggee. */
+struct build_source {
+    char path[600];  /* as the compiler is given it */
+    char user[600];  /* as the user knows it */
+    char *rewritten; /* owned: what is compiled in its place; NULL: the file itself */
+};
 
 struct build_job {
     const struct runner_paths *paths;    /* borrowed */
@@ -20,10 +28,12 @@ struct build_job {
     int n_arguments;
     char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */
     int n_flags;
-    char define[256];   /* the macros, a NUL behind each */
-    char own[3][600];   /* folders whose headers are attnscope's, or the toolkit's; "": none */
-    char library[600];  /* what the debuggee links of attnscope's */
-    char *rewritten;    /* owned: what is compiled in place of the source; NULL: the source itself */
+    char define[256];  /* the macros, a NUL behind each */
+    char own[3][600];  /* folders whose headers are attnscope's, or the toolkit's; "": none */
+    char library[600]; /* what the debuggee links of attnscope's */
+    struct build_source sources[BUILD_SOURCES_MAX]; /* the kernel's own file, then those that its ASC_SOURCES names */
+    int n_sources;
+    char *others;       /* owned: the preprocessed text of all but the first; NULL: there are none */
     int without_header; /* 1: the source includes attnscope.h nowhere */
     char *words;        /* owned: what the tools that made the program said; NULL: nothing */
     char base[128];     /* file name of the kernel without .cu, fit for a file name */

@@ -238,8 +238,8 @@ static int greet(struct child *c, struct err *err)
                          wire_type(message.kind));
     else if (c->hello.abi != ASC_ABI_VERSION)
         failed = err_set(err, ERR_ABI, c->program,
-                         "the debuggee speaks ABI version %d, this attnscope version %d: build it again, with "
-                         "this attnscope's attnscope.h",
+                         "the kernel was built with an attnscope.h of ABI version %d, this attnscope has version %d: "
+                         "copy its attnscope.h again",
                          c->hello.abi, ASC_ABI_VERSION);
     else
         failed = read_hello(&c->hello, message.json, err);

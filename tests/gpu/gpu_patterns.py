@@ -81,6 +81,35 @@ class Patterns(unittest.TestCase):
             self.assertEqual(trace.values("dropped", 0, 11)[5], 128)
 
 
+class Fragments(unittest.TestCase):
+    """Tiles that CUDA has loaded into accumulators arrive as they were: attnscope.h knows which lane has which element."""
+
+    def test_accumulators_lie_as_they_are_known_to(self):
+        for backend in BACKENDS:
+            with self.subTest(backend), tempfile.TemporaryDirectory() as folder:
+                trace = record(folder, backend, "--shape", "1,1,64,64", "-D", "FRAGMENTS=1")
+                self.assertEqual(trace.values("channel.s", 0, 4096), list(range(4096)))
+                self.assertEqual(trace.values("channel.k", 0, 4096), [half(at / 4) for at in range(4096)])
+                one = trace.values("channel.p", 0, 4096)
+                self.assertEqual([at for at in range(4096) if one[at] == at], [at for at in range(4096) if at % 64 // 16 == 1])
+
+
+class Units(unittest.TestCase):
+    """A kernel in two files, each with probes of its own."""
+
+    def test_both_files_record(self):
+        for backend in BACKENDS:
+            with self.subTest(backend), tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "units.safetensors"
+                done = subprocess.run([ATTNSCOPE, "run", "tests/probes/units/attention.cu", "--shape", "1,2,50,64",
+                                       "--backend", backend, "--save", str(path)], cwd=ROOT, capture_output=True,
+                                      text=True, timeout=300, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                trace = Trace(path)
+                for channel in ("k", "s", "m", "alpha", "p", "l", "u", "o", "lse"):
+                    self.assertTrue(any(trace.values(f"stamp.{channel}", 0, 8)), f"{backend} {channel}")
+
+
 class TilePerLane(unittest.TestCase):
     """The lanes of a warp record different tiles: each value arrives in its own lane's, and each tile has the stamps of
     all four warps."""

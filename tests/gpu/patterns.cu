@@ -3,6 +3,7 @@
 #include "attnscope.h"
 
 #include <cuda_fp16.h>
+#include <mma.h>
 
 #define VALUE(r, c) (static_cast<float>((r)*64 + (c)))
 
@@ -11,6 +12,12 @@
 #define TILE_PER_LANE 0
 #endif
 ASC_CHOICES(TILE_PER_LANE, 0, 1);
+
+/* 1: WMMA accumulators, whose elements CUDA itself has put where they are. */
+#ifndef FRAGMENTS
+#define FRAGMENTS 0
+#endif
+ASC_CHOICES(FRAGMENTS, 0, 1);
 
 /* Lane l works on head l: it has the 16 rows of its warp there, half a row at a time. */
 __global__ void tile_per_lane(float *lse, int q_len)
@@ -71,6 +78,34 @@ __global__ void patterns(float *lse, int q_len)
         lse[blockIdx.x * 64] = 0;
 }
 
+/* Tiles whose elements say where they are, loaded by CUDA: each warp has 16 rows, as four accumulators of either type.
+ */
+__global__ void fragments(float *lse, int q_len)
+{
+    namespace wmma = nvcuda::wmma;
+    __shared__ __align__(128) float wide[64 * 64];
+    __shared__ __align__(128) __half narrow[64 * 64];
+    const int row0 = threadIdx.x / 32 * 16;
+    ASC_AT(blockIdx.z, blockIdx.y, blockIdx.x);
+    for (int i = threadIdx.x; i < 64 * 64; i += 128) {
+        wide[i] = VALUE(i / 64, i % 64);
+        narrow[i] = __float2half(wide[i] / 4);
+    }
+    __syncthreads();
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> of_float[4];
+    wmma::fragment<wmma::accumulator, 16, 16, 16, __half> of_half[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        wmma::load_matrix_sync(of_float[j], wide + row0 * 64 + 16 * j, 64, wmma::mem_row_major);
+        wmma::load_matrix_sync(of_half[j], narrow + row0 * 64 + 16 * j, 64, wmma::mem_row_major);
+    }
+    ASC_RECORD_FRAGMENT(s, 0, row0, 0, of_float);
+    ASC_RECORD_FRAGMENT(k, 0, row0, 0, of_half);
+    ASC_RECORD_FRAGMENT(p, 0, row0, 16, of_float[1]);
+    if (threadIdx.x == 0 && blockIdx.x * 64 < q_len)
+        lse[blockIdx.x * 64] = 0;
+}
+
 static const char *plan(const asc_problem *problem, asc_plan *plan)
 {
     if (problem->head_dim != 64)
@@ -87,6 +122,8 @@ static const char *launch(const asc_problem *problem, void *stream)
     const dim3 grid((problem->q_len + 63) / 64, TILE_PER_LANE ? 1 : problem->heads, problem->batch);
     if (TILE_PER_LANE)
         return ASC_LAUNCH(tile_per_lane, grid, 128, 0, stream, problem->lse, problem->q_len);
+    if (FRAGMENTS)
+        return ASC_LAUNCH(fragments, grid, 128, 0, stream, problem->lse, problem->q_len);
     return ASC_LAUNCH(patterns, grid, 128, 0, stream, problem->lse, problem->q_len);
 }
 

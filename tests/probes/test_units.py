@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""A kernel in two translation units, tests/probes/units: both record, a change in either is another build, a mistake in
+either is said at its line. On the CPU; tests/gpu/gpu_patterns.py has the GPU."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+from release_code import find_nvcc  # noqa: E402
+
+ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
+GPU_LIBRARY = ROOT / "build/libdebuggee_gpu.a"
+
+
+class Units(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "units"
+        shutil.copytree(ROOT / "tests/probes/units", self.path)
+
+    def run_it(self, *arguments):
+        done = subprocess.run([ATTNSCOPE, "run", "units/attention.cu", "--backend", "cpu", "--shape", "1,2,50,64", *arguments],
+                              cwd=self.path.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def change(self, name, old, new):
+        text = (self.path / name).read_text(encoding="utf-8")
+        self.assertIn(old, text)
+        (self.path / name).write_text(text.replace(old, new), encoding="utf-8")
+
+    def test_both_files_record(self):
+        for arguments in ((), ("--checks",), ("--probes", "off")):
+            status, text = self.run_it(*arguments)
+            self.assertEqual(status, 0, text)
+        status, text = self.run_it()
+        local = text.splitlines()[3].split()
+        self.assertEqual(local, "local - ok - ok ok ok ok ok ok ok ok".split(), text)
+
+    def test_both_files_are_fed(self):
+        status, text = self.run_it("--isolate", "u")
+        self.assertEqual(status, 0, text)
+        self.assertIn("every stage is clean, isolated as in the ordinary run", text)
+
+    def test_a_change_in_the_other_file_is_seen_and_said_there(self):
+        self.assertEqual(self.run_it()[0], 0)
+        self.change("scores.cu", "s *= scale;", "s *= scale * scale;")
+        status, text = self.run_it()
+        self.assertEqual(status, 1, text)
+        line = 1 + (self.path / "scores.cu").read_text(encoding="utf-8").split("ASC_RECORD(s,")[0].count("\n")
+        self.assertIn("scores are scaled twice", text)
+        self.assertIn(f"probe at units/scores.cu:{line}", text)
+
+    def test_an_error_in_the_other_file_is_said_there(self):
+        self.change("scores.cu", "s *= scale;", "s *= scales;")
+        line = 1 + (self.path / "scores.cu").read_text(encoding="utf-8").split("s *= scales;")[0].count("\n")
+        status, text = self.run_it()
+        self.assertEqual(status, 3, text)
+        self.assertIn(f"units/scores.cu:{line}", text)
+
+    def test_what_only_a_gpu_can_run_is_said_there(self):
+        self.change("scores.cu", "s *= scale;", 's *= scale; asm volatile("wgmma.fence.sync.aligned;");')
+        line = 1 + (self.path / "scores.cu").read_text(encoding="utf-8").split("wgmma")[0].count("\n")
+        status, text = self.run_it()
+        self.assertEqual(status, 3, text)
+        self.assertIn(f"units/scores.cu:{line}", text)
+        self.assertIn("GPU only", text)
+
+    def test_a_file_that_is_not_there(self):
+        self.change("attention.cu", '"scores.cu"', '"scores.cu", "nowhere.cu"')
+        status, text = self.run_it()
+        self.assertEqual(status, 3, text)
+        self.assertIn("units/nowhere.cu", text)
+        self.assertIn("ASC_SOURCES", text)
+
+    def test_a_copy_of_the_header(self):
+        shutil.copy(ROOT / "build/include/attnscope.h", self.path)
+        self.assertEqual(self.run_it()[0], 0)
+        header = (self.path / "attnscope.h").read_text(encoding="utf-8")
+        version = int(re.search(r"#define ASC_ABI_VERSION (\d+)", header)[1])
+        self.change("attnscope.h", f"#define ASC_ABI_VERSION {version}", "#define ASC_ABI_VERSION 4242")
+        status, text = self.run_it()
+        self.assertEqual(status, 3, text)
+        self.assertIn(f"an attnscope.h of ABI version 4242, this attnscope has version {version}", text)
+
+    def test_with_nvcc(self):
+        nvcc = find_nvcc()
+        if not nvcc or not GPU_LIBRARY.exists():
+            self.skipTest("no nvcc here")
+        objects = []
+        for name in ("attention", "scores"):
+            objects.append(str(self.path / f"{name}.o"))
+            self.tool(nvcc, "-std=c++17", "-arch=sm_90", "-rdc=false", "-DASC_MODE=1", "-DASC_REGISTER=1", "-I",
+                      str(ROOT / "build/include"), "-c", "-o", objects[-1], str(self.path / f"{name}.cu"))
+        self.tool("ld", "-r", "--unique", "-o", str(self.path / "kernel.o"), *objects)
+        self.tool(nvcc, "-arch=sm_90", "-o", str(self.path / "program"), str(self.path / "kernel.o"), "-Xlinker", "-u",
+                  "-Xlinker", "debuggee_main", str(GPU_LIBRARY), "-L", str(ROOT / "build"), "-ljansson", "-lpthread",
+                  "-ldl", "-lm")
+        symbols = self.tool("nm", str(self.path / "program"))
+        self.assertEqual(symbols.count("asc_module_here"), 2)
+        self.assertEqual(symbols.count("__sti____cudaRegisterAll"), 2)
+
+    def tool(self, *command):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+
+if __name__ == "__main__":
+    tap.main()
