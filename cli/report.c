@@ -80,16 +80,6 @@ void report_write_expectation(const struct session *s, FILE *out)
     }
 }
 
-/* "s,l" */
-static size_t write_channels(unsigned set, char *out, size_t bytes)
-{
-    size_t used = 0;
-    for (int i = 0; i <= CULPRIT_LOOP; i++)
-        if (set & 1u << i && used < bytes)
-            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", culprit_name(i));
-    return used;
-}
-
 /* "s b0 h0 q0 k0": what is not stated (negative) is left out. */
 static size_t write_first(int channel, const int at[4], char *out, size_t bytes)
 {
@@ -108,7 +98,7 @@ static void write_words(int channel, const int at[4], unsigned culprits, const c
     char names[128] = "";
     char first[96] = "";
     write_first(channel, at, first, sizeof first);
-    write_channels(culprits, names, sizeof names);
+    culprits_words(culprits, names, sizeof names);
     snprintf(out, REPORT_WORDS_BYTES, "fail%s%s%s%s%s%s", first[0] ? ":" : "", first, names[0] ? "; culprits " : "",
              names, cause[0] ? "; " : "", cause);
 }
@@ -159,21 +149,16 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
                 out);
 }
 
-static const char *mark_text(enum mark mark)
+static const char *const marks[] = {
+    [MARK_OK] = "ok", [MARK_BAD] = "bad", [MARK_UNRECORDED] = "-", [MARK_PARTIAL] = "part", [MARK_UNKNOWN] = "?"};
+
+static void write_marks(const struct session *s, const char *label, bool global, FILE *out)
 {
-    switch (mark) {
-    case MARK_OK:
-        return "ok";
-    case MARK_BAD:
-        return "bad";
-    case MARK_UNRECORDED:
-        return "-";
-    case MARK_PARTIAL:
-        return "part";
-    case MARK_UNKNOWN:
-        break;
+    fprintf(out, "\n%-8s", label);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const struct stage_summary *stage = &s->judgement->summary.stage[ch];
+        fprintf(out, "%-6s", marks[global ? stage->global : stage->local]);
     }
-    return "?";
 }
 
 static void write_place(const struct session *s, struct place place, FILE *out)
@@ -204,7 +189,7 @@ static void write_left_out(const struct session *s, FILE *out)
 
 static void write_finding(const struct session *s, const struct finding *f, FILE *out)
 {
-    const struct trace_site *site = trace_site(s->trace, f->channel);
+    const struct trace_site *site = finding_site(f, s->trace);
     char lost[LOST_WORDS_BYTES], edge[EDGE_WORDS_BYTES];
     fputs("finding: ", out);
     if (f->loop) {
@@ -376,11 +361,7 @@ void report_write_findings(const struct session *s, FILE *out)
         write_place(s, j->summary.first, out);
         fputs(" on\n", out);
     } else if (j->complete && !j->summary.suspicious) {
-        fputs(!judgement_any(j)            ? "nothing was recorded that could be judged\n"
-              : j->run_incomplete          ? "what was recorded is within its bound\n"
-              : trace_probes_off(s->trace) ? "o and lse are within their bounds\n"
-                                           : "every recorded stage is within its bound\n",
-              out);
+        fprintf(out, "%s\n", judgement_quiet(j, s->trace));
         write_reports(s->trace, out);
     }
     for (int i = 0; i < j->n_findings; i++)
@@ -435,12 +416,8 @@ void report_write(const struct session *s, FILE *out)
     fputs("\n        ", out);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "%-6s", channel_name(ch));
-    fputs("\nglobal  ", out);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        fprintf(out, "%-6s", mark_text(s->judgement->summary.stage[ch].global));
-    fputs("\nlocal   ", out);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        fprintf(out, "%-6s", mark_text(s->judgement->summary.stage[ch].local));
+    write_marks(s, "global", true, out);
+    write_marks(s, "local", false, out);
     fputs("\n", out);
     write_exactness(s, out);
     report_write_findings(s, out);

@@ -113,25 +113,13 @@ static void add_verdict(struct total *t, const struct verdict *v)
     t->worst = fmax(t->worst, (double)v->worst_ratio);
 }
 
-static const char *mark_name(enum mark mark)
-{
-    switch (mark) {
-    case MARK_OK:
-        return "ok";
-    case MARK_BAD:
-        return "bad";
-    case MARK_UNRECORDED:
-        return "unrecorded";
-    case MARK_PARTIAL:
-        return "partial";
-    case MARK_UNKNOWN:
-        break;
-    }
-    return "unknown";
-}
-
 static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
 {
+    static const char *const marks[] = {[MARK_OK] = "ok",
+                                        [MARK_BAD] = "bad",
+                                        [MARK_UNRECORDED] = "unrecorded",
+                                        [MARK_PARTIAL] = "partial",
+                                        [MARK_UNKNOWN] = "unknown"};
     static const char *const names[CLASS_COUNT] = {
 #define CLASS(id, name, utf8, ascii, meaning) name,
 #include "engine/oracle/classes.def"
@@ -140,7 +128,7 @@ static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
     json_t *counts = json_object();
     for (int class = 0; class < CLASS_COUNT; class ++)
         json_object_set_new(counts, names[class], json_integer((json_int_t)t->count[class]));
-    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "mark", mark_name(mark), "elements", (json_int_t)t->elements,
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "mark", marks[mark], "elements", (json_int_t)t->elements,
                      "unjudged", (json_int_t)t->unjudged, "bad", (json_int_t)bad, "classes", counts, "worst_ratio",
                      report_json_number(t->worst));
 }
@@ -200,7 +188,7 @@ static json_t *cause_json(enum cause cause)
 
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
-    const struct trace_site *site = f->loop ? NULL : trace_site(s->trace, f->channel);
+    const struct trace_site *site = finding_site(f, s->trace);
     json_t *causes = json_array();
     if (f->cause != CAUSE_NONE) {
         json_t *named = cause_json(f->cause);

@@ -7,13 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static void channel_set(unsigned set, char *out, size_t bytes)
+void culprits_words(unsigned culprits, char *out, size_t bytes)
 {
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i <= CULPRIT_LOOP; i++)
-        if (set & 1u << i && used < bytes)
+        if (culprits & 1u << i && used < bytes)
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", culprit_name(i));
+}
+
+static void channel_set(unsigned set, char *out, size_t bytes)
+{
+    culprits_words(set, out, bytes);
     if (!out[0])
         snprintf(out, bytes, "none");
 }

@@ -214,12 +214,25 @@ static void write_unknown(struct finding *f, int above, int few)
         snprintf(out + used, bytes - used, ", on too little to tell: a larger shape or other inputs may name one");
 }
 
+void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes)
+{
+    const struct cause_evidence *e = &f->evidence;
+    char of[48] = "", rounding[48] = "", detail[sizeof f->detail + 4] = "";
+    if (shorter < 1 && f->detail[0])
+        snprintf(detail, sizeof detail, " (%s)", f->detail);
+    if (shorter < 1)
+        snprintf(of, sizeof of, " of %llu", (unsigned long long)e->elements);
+    if (shorter < 2)
+        snprintf(rounding, sizeof rounding, " (rounding %.2g%%)", percent(e->rounding, e->elements));
+    snprintf(out, bytes, "%s = %s explains %.4g%%%s%s: %s%s", channel_label(f->channel), cause_formula(f->cause),
+             percent(e->explained, e->elements), of, rounding, cause_sentence(f->cause), detail);
+}
+
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, const char *why,
                        int above, int few)
 {
     const char *label = channel_label(f->channel);
-    const struct cause_evidence *e = &f->evidence;
     const unsigned long long bad = stage->bad_local, all = stage->elements;
     if (f->channel == asc_lse && t->conventions.no_lse) {
         snprintf(f->text, sizeof f->text,
@@ -253,11 +266,7 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         write_unknown(f, above, few);
         return;
     }
-    const int detailed = f->detail[0] != 0;
-    snprintf(f->text, sizeof f->text, "%s = %s explains %.4g%% of %llu (rounding %.2g%%): %s%s%s%s", label,
-             cause_formula(f->cause), percent(e->explained, e->elements), (unsigned long long)e->elements,
-             percent(e->rounding, e->elements), cause_sentence(f->cause), detailed ? " (" : "", f->detail,
-             detailed ? ")" : "");
+    finding_explained(f, 0, f->text, sizeof f->text);
 }
 
 /* Another declaration is believed where the output is right whatever was declared; in a run with a wrong output, a
@@ -411,6 +420,19 @@ const char *finding_word(const struct finding *f, const struct trace *t)
     return f->cause != CAUSE_NONE ? cause_name(f->cause)
            : f->event             ? t->info.events[f->event - 1].kind
                                   : f->declaration;
+}
+
+const struct trace_site *finding_site(const struct finding *f, const struct trace *t)
+{
+    return f->loop ? NULL : trace_site(t, f->channel);
+}
+
+const char *judgement_quiet(const struct judgement *j, const struct trace *t)
+{
+    return !judgement_any(j)     ? "nothing was recorded that could be judged"
+           : j->run_incomplete   ? "what was recorded is within its bound"
+           : trace_probes_off(t) ? "o and lse are within their bounds"
+                                 : "every recorded stage is within its bound";
 }
 
 const char *findings_unknown(const struct judgement *j)

@@ -137,6 +137,14 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
 const char *finding_word(const struct finding *f, const struct trace *t);
 /* What stands in the place of these words where no finding has any. */
 const char *findings_unknown(const struct judgement *j);
+/* Where a cause is known: what it explains, in one line. shorter: 1 without counts and detail, 2 without what rounding
+   explains as well. */
+void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes);
+const struct trace_site *finding_site(const struct finding *f, const struct trace *t); /* its probe; NULL: not known */
+/* "s,l"; "": none. culprits: as in struct summary. */
+void culprits_words(unsigned culprits, char *out, size_t bytes);
+/* What a run says that is judged and in which no stage is wrong: "every recorded stage is within its bound". */
+const char *judgement_quiet(const struct judgement *j, const struct trace *t);
 /* The event between this channel's probe and the one before it that explains what is wrong there (reports.h). */
 const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                                           bool unreal);

@@ -13,32 +13,19 @@
 
 #define WORDS_BYTES 640 /* an event's kind and text */
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 /* The finding's own line, or a shorter one of the same facts: first without the count, then without what rounding
    explains. */
 static void finding_words(const struct finding *f, int cols, char *out, size_t bytes)
 {
-    const struct cause_evidence *e = &f->evidence;
-    const char *label = channel_label(f->channel);
     snprintf(out, bytes, "%s", f->text);
-    if (text_columns(out) <= cols || f->cause == CAUSE_NONE)
-        return;
-    const double share = percent(e->explained, e->elements);
-    snprintf(out, bytes, "%s = %s explains %.4g%% (rounding %.2g%%): %s", label, cause_formula(f->cause), share,
-             percent(e->rounding, e->elements), cause_sentence(f->cause));
-    if (text_columns(out) > cols)
-        snprintf(out, bytes, "%s = %s explains %.4g%%: %s", label, cause_formula(f->cause), share,
-                 cause_sentence(f->cause));
+    for (int shorter = 1; shorter <= 2 && text_columns(out) > cols && f->cause != CAUSE_NONE; shorter++)
+        finding_explained(f, shorter, out, bytes);
 }
 
 /* "v2b_scalar.cu:143" */
-static void site_words(const struct session *s, enum asc_channel ch, char *out, size_t bytes)
+static void site_words(const struct session *s, const struct finding *f, char *out, size_t bytes)
 {
-    const struct trace_site *site = s->trace ? trace_site(s->trace, ch) : NULL;
+    const struct trace_site *site = finding_site(f, s->trace);
     out[0] = '\0';
     if (site)
         snprintf(out, bytes, "%s:%d", path_base(site->file), site->line);
@@ -200,7 +187,7 @@ static void reports_draw(const struct session *s, struct canvas *c, struct rect 
 /* Why the run came to no end, as far as its trace says; NULL: it did. */
 static const char *ended_by(const struct trace *t)
 {
-    return t && strcmp(t->info.status, "complete") != 0 && t->info.status_text[0] ? t->info.status_text : NULL;
+    return t && !trace_complete(t) && t->info.status_text[0] ? t->info.status_text : NULL;
 }
 
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -235,10 +222,9 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         snprintf(words, sizeof words, "%s: off by the truth, while every local check passes", list);
         canvas_put_cut(c, area, row, 0, STYLE_WARNING, words);
     } else if (s->judgement->complete && elements > 0) {
-        const int complete = strcmp(s->trace->info.status, "complete") == 0;
-        int col = canvas_printf(c, area, row, 0, complete ? STYLE_OK : STYLE_WARNING,
-                                "%s is within its bound: %llu elements judged",
-                                complete ? "every recorded stage" : "what was recorded", (unsigned long long)elements);
+        int col = canvas_printf(c, area, row, 0, trace_complete(s->trace) ? STYLE_OK : STYLE_WARNING,
+                                "%s: %llu elements judged", judgement_quiet(s->judgement, s->trace),
+                                (unsigned long long)elements);
         stage_list(unknown, list, sizeof list);
         snprintf(words, sizeof words, ", not judged: %s", list);
         if (unknown)
@@ -296,7 +282,7 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
         text.col += lead;
         text.cols -= lead;
     }
-    site_words(s, s->finding->channel, site, sizeof site);
+    site_words(s, s->finding, site, sizeof site);
     const int with_place = !roomy && !event && !ended_by(s->trace) && j->n_findings < 2;
     finding_row_draw(s, c, text, 0, s->finding, with_place ? "" : site);
     if (event) {
@@ -308,7 +294,7 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
         add_more((size_t)j->n_findings - 1, place, sizeof place);
         row_draw(c, text, 1, STYLE_WARNING, lost, place);
     } else if (j->n_findings > 1) {
-        site_words(s, j->findings[1].channel, site, sizeof site);
+        site_words(s, &j->findings[1], site, sizeof site);
         add_more((size_t)j->n_findings - 2, site, sizeof site);
         finding_row_draw(s, c, text, 1, &j->findings[1], site);
     } else if (!roomy) {

@@ -55,11 +55,11 @@ static void evidence_flow(const struct cause_evidence *e, struct text_flow *f)
 static void finding_flow(const struct session *s, const struct finding *found, struct text_flow *f)
 {
     char line[512], place[64], edge[EDGE_WORDS_BYTES];
-    const struct trace_site *site = trace_site(s->trace, found->channel);
+    const struct trace_site *site = finding_site(found, s->trace);
     place_words(s, found->first, place, sizeof place);
     snprintf(line, sizeof line, "%s: %s", found->loop ? "kv loop" : channel_label(found->channel), found->text);
     flow_put(f, STYLE_BAD, line);
-    if (site && !found->loop)
+    if (site)
         snprintf(line, sizeof line, "begins at %s r%d c%d, its probe is %s:%d", place, found->row, found->col,
                  path_base(site->file), site->line);
     else
