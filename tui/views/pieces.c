@@ -1,0 +1,115 @@
+/* Small drawing helpers and facts that views and panels share. */
+#include "tui/screen/text_flow.h"
+#include "tui/views/panels.h"
+#include "tui/views/view_text.h"
+#include <stdio.h>
+#include <string.h>
+
+struct rect view_body(int cols, int rows)
+{
+    return (struct rect){2, 0, rows - 4, cols};
+}
+
+void view_frame_draw(const struct session *s, struct canvas *c, enum view_id view, const char *title, const char *right)
+{
+    header_draw(s, c, (struct rect){0, 0, 1, c->cols});
+    rule_draw(c, (struct rect){1, 0, 1, c->cols}, title, right);
+    message_draw(s, c, (struct rect){c->rows - 2, 0, 1, c->cols});
+    keys_draw(c, (struct rect){c->rows - 1, 0, 1, c->cols}, view);
+}
+
+void text_right(struct canvas *c, struct rect area, int row, enum style style, const char *text)
+{
+    canvas_put(c, area, row, area.cols - text_columns(text), style, text);
+}
+
+void rule_draw(struct canvas *c, struct rect area, const char *title, const char *right)
+{
+    /* A corner and a blank at each end; three columns between the texts. */
+    const int room = area.cols - 4;
+    int title_cols = title ? text_columns(title) : 0, right_cols = right ? text_columns(right) : 0;
+    if (right_cols && title_cols + 3 + right_cols > room) {
+        const int least = room / 2 < right_cols ? room / 2 : right_cols;
+        right_cols = room - 3 - title_cols > least ? room - 3 - title_cols : least;
+        title_cols = room - 3 - right_cols;
+    }
+    if (title_cols > room)
+        title_cols = room;
+    canvas_fill(c, area, STYLE_RULE, "─");
+    if (title_cols > 0) {
+        canvas_put(c, area, 0, 1, STYLE_RULE, " ");
+        canvas_put_cut(c, (struct rect){area.row, area.col, 1, 2 + title_cols}, 0, 2, STYLE_STRONG, title);
+        canvas_put(c, area, 0, 2 + title_cols, STYLE_RULE, " ");
+    }
+    if (right_cols > 0) {
+        const int col = area.cols - 2 - right_cols;
+        canvas_put(c, area, 0, col - 1, STYLE_RULE, " ");
+        canvas_put_cut(c, (struct rect){area.row, area.col, 1, area.cols - 2}, 0, col, STYLE_TEXT, right);
+        canvas_put(c, area, 0, area.cols - 2, STYLE_RULE, " ");
+    }
+}
+
+int window_first(int at, int visible, int n)
+{
+    int first = at - visible / 2;
+    if (first > n - visible)
+        first = n - visible;
+    return first > 0 ? first : 0;
+}
+
+const struct asc_problem *shown_problem(const struct session *s)
+{
+    return s->trace ? &s->trace->problem : &s->scenario.problem;
+}
+
+int session_failed_to_show(const struct session *s)
+{
+    if (s->phase != PHASE_FAILED)
+        return 0;
+    return !s->trace || (s->err.code != ERR_RUN && s->err.code != ERR_CANCELLED);
+}
+
+const struct verdict *cursor_verdict(const struct session *s, int truth)
+{
+    const struct place place = session_place(s);
+    if (!s->trace || !s->judgement || place.slot < 0 || !trace_has(s->trace, place.channel) ||
+        !judgement_slot_done(s->judgement, place.slot))
+        return NULL;
+    const struct tile_verdicts *tile = judgement_tile(s->judgement, place);
+    const struct verdict *v = truth ? &tile->global : &tile->local;
+    return v->judged ? v : NULL;
+}
+
+int cursor_has_detail(const struct session *s)
+{
+    const struct tile_detail *d = &s->detail;
+    return d->got && d->rows > 0 && d->cols > 0 && d->channel == (int)s->cursor.channel &&
+           (!channel_per_kv(s->cursor.channel) || d->kv == s->cursor.kv_tile);
+}
+
+void tile_words(const struct session *s, struct place place, char *out, size_t bytes)
+{
+    char batch[16] = "", kv[16] = "";
+    out[0] = '\0';
+    if (!s->trace || place.slot < 0)
+        return;
+    const int32_t *at = trace_slot_place(s->trace, place.slot);
+    if (s->trace->problem.batch > 1)
+        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
+    if (channel_per_kv(place.channel))
+        snprintf(kv, sizeof kv, " k%d", place.kv);
+    snprintf(out, bytes, "%sh%d q%d%s", batch, (int)at[1], (int)at[2], kv);
+}
+
+void place_words(const struct session *s, struct place place, char *out, size_t bytes)
+{
+    char tile[64];
+    tile_words(s, place, tile, sizeof tile);
+    snprintf(out, bytes, "%s%s%s", channel_label(place.channel), tile[0] ? " " : "", tile);
+}
+
+const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
