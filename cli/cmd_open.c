@@ -82,10 +82,11 @@ static int show(const struct options *o, struct session *s, struct err *err)
     if (go_to(o, s, err) != 0)
         return -1;
     const char *view = o->view ? o->view : tui_view_names()[0];
-    session_look(s, view_looks((enum view_id)view_from_name(view)));
+    const struct view *shown = views[view_from_name(view)];
+    session_look(s, shown->looks);
     session_look_finish(s);
-    session_want_states(s, view_from_name(view) == VIEW_STATE);
-    if (view_from_name(view) == VIEW_BIAS) {
+    session_want_states(s, shown->states);
+    if (shown->rounding) {
         session_want_rounding(s);
         session_finish_rounding(s);
     }

@@ -77,7 +77,7 @@ static void open_views(struct session *s)
             session_want_rounding(s);
         frame(s, (enum view_id)view);
         sample(&opened, now_ms() - begin);
-        snprintf(what, sizeof what, "open %s", views[view].name);
+        snprintf(what, sizeof what, "open %s", view_name(view));
         report(what, &opened, 100);
     }
     session_drop_look(s);
@@ -131,7 +131,7 @@ static void scan(struct session *s, enum view_id view, int (*busy)(const struct 
         if (round == 1)
             sample(&whole, now_ms() - begin);
     }
-    snprintf(what, sizeof what, "%s: the scan over all heads", views[view].name);
+    snprintf(what, sizeof what, "%s: the scan over all heads", view_name(view));
     report(what, &whole, 0);
     report("  frames meanwhile", &screen, 16);
     report("  from x to its end", &stopped, 100);

@@ -76,7 +76,7 @@ static int bench_map(void)
             view_draw(view, s, &canvas, &state);
             sample(&frame, now_ms() - begin);
         }
-        snprintf(what, sizeof what, "draw %s of %dx%d tiles at %dx%d", views[view].name, TILES, TILES, COLS, ROWS);
+        snprintf(what, sizeof what, "draw %s of %dx%d tiles at %dx%d", view_name(view), TILES, TILES, COLS, ROWS);
         report(what, &frame, 5);
     }
     canvas_free(&canvas);

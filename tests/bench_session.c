@@ -156,7 +156,7 @@ static int bench_opening(struct session *session, struct err *err)
             view_draw(id, session, &canvas, &state);
             sample(&whole, now_ms() - begin);
         }
-        snprintf(what, sizeof what, "open %s", views[view].name);
+        snprintf(what, sizeof what, "open %s", view_name(view));
         report(what, &first, 100);
         if (whole.n)
             report("  until all of it is there", &whole, 0);
@@ -181,7 +181,7 @@ static int bench_frames(const struct session *session, struct err *err)
             view_draw((enum view_id)view, session, &canvas, &state);
             sample(&frame, now_ms() - begin);
         }
-        snprintf(what, sizeof what, "draw %s at %dx%d", views[view].name, COLS, ROWS);
+        snprintf(what, sizeof what, "draw %s at %dx%d", view_name(view), COLS, ROWS);
         report(what, &frame, 5);
     }
     canvas_free(&canvas);

@@ -45,7 +45,7 @@ static void add_channels(const struct session *s, const char *word, struct candi
 static void add_views(const char *word, struct candidates *out)
 {
     for (int v = 0; v < VIEW_COUNT; v++)
-        candidates_add(out, word, views[v].name, strcmp(views[v].name, views[v].title) == 0 ? "" : views[v].title);
+        candidates_add(out, word, view_name(v), strcmp(view_name(v), view_title(v)) == 0 ? "" : view_title(v));
 }
 
 /* Terms of one word: what is completed ends at a blank. */

@@ -76,7 +76,7 @@ static int take_setting(struct reader *r, const char *where, const char *key, co
     const int view = !*settings[s].choices;
     const int choice = view ? view_from_name(value) : choice_from(settings[s].choices, value);
     for (int i = 0; view && i < VIEW_COUNT; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? "|" : "", views[i].name);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? "|" : "", view_name(i));
     if (choice < 0)
         return err_set(r->err, ERR_INPUT, where, "%s: expected %s, found '%s'", key, view ? list : settings[s].choices,
                        value);
@@ -210,7 +210,7 @@ int config_write_docs(FILE *out)
     }
     fputs("\nThe first value is the default. Views: ", out);
     for (int i = 0; i < VIEW_COUNT; i++)
-        fprintf(out, "%s`%s`", i ? ", " : "", views[i].name);
+        fprintf(out, "%s`%s`", i ? ", " : "", view_name(i));
     fputs(".\n\n## [keys]\n\n`ACTION = KEYS`, with the names of [keys.md](keys.md); several keys are separated by "
           "blanks, "
           "none at all takes the action its keys. An action that had one of them loses it.\n\n## [colours]\n\n"

@@ -8,12 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE_TILES 8
 #define MAX_COUNT 1000000
 
 void loop_say(struct loop *l, const char *text)
 {
     snprintf(l->s->message, sizeof l->s->message, "%.*s", (int)sizeof l->s->message - 1, text);
+}
+
+/* The view's first line, where it begins, or where what it stands at is. */
+void loop_stand(struct loop *l)
+{
+    const struct view *view = views[l->view];
+    l->vs.top = view_start_top(l->view, l->s, l->cols, l->rows);
+    l->anchor = view->anchor ? view->anchor(l->s) : 0;
 }
 
 void loop_open_view(struct loop *l, enum view_id view)
@@ -24,11 +31,12 @@ void loop_open_view(struct loop *l, enum view_id view)
         memmove(l->back, l->back + 1, (size_t)--l->n_back * sizeof *l->back);
     l->back[l->n_back++] = l->view;
     l->view = view;
-    l->vs.top = view_start_top(view, l->s, l->cols, l->rows);
-    l->vs.selected = view == VIEW_RUNS ? runs_view_start(l->s) : 0;
+    loop_stand(l);
+    l->vs.selected = views[view]->begin ? views[view]->begin(l->s) : 0;
+    l->drawing_divider = 0;
 }
 
-static void cycle_shown(struct loop *l)
+void act_cycle_shown(struct loop *l)
 {
     const struct tile_detail *d = &l->s->detail;
     session_cycle_shown(l->s);
@@ -42,7 +50,7 @@ static void toggle_scan(struct loop *l)
     loop_say(l, stopped < 0 ? "nothing is under way" : stopped ? "stopped: x goes on" : "");
 }
 
-static void cancel(struct loop *l)
+void act_cancel(struct loop *l)
 {
     if (session_busy(l->s))
         session_cancel(l->s);
@@ -56,7 +64,7 @@ void loop_go_back(struct loop *l)
 {
     if (l->n_back > 0) {
         l->view = l->back[--l->n_back];
-        l->vs.top = view_start_top(l->view, l->s, l->cols, l->rows);
+        loop_stand(l);
     } else if (l->view != VIEW_OVERVIEW) {
         l->view = VIEW_OVERVIEW;
     } else if (session_busy(l->s)) {
@@ -66,115 +74,28 @@ void loop_go_back(struct loop *l)
     }
 }
 
-/* Views of one element. */
-static int shows_element(const struct loop *l)
+void act_first_bad(struct loop *l)
 {
-    return l->view == VIEW_TILE || l->view == VIEW_OPERANDS;
+    session_go_first_bad(l->s);
 }
 
-static void zoom(struct loop *l)
+void act_worst(struct loop *l)
 {
-    if (shows_element(l))
-        loop_open_view(l, VIEW_SOURCE);
-    else if (l->view == VIEW_OVERVIEW || l->view == VIEW_MAP || l->view == VIEW_ONSET)
-        loop_open_view(l, VIEW_TILE);
-}
-
-/* Keys that scroll views of text; 1 if this was one. */
-static int scroll(struct loop *l, enum action a, int times)
-{
-    const int page = view_body(l->cols, l->rows).rows;
-    if (!views[l->view].lines)
-        return 0;
-    int by = a == ACTION_Q_NEXT      ? 1
-             : a == ACTION_Q_PREV    ? -1
-             : a == ACTION_PAGE_DOWN ? page
-             : a == ACTION_PAGE_UP   ? -page
-                                     : 0;
-    l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top + by * times);
-    return by != 0;
-}
-
-/* In views of one element the keys that step over tiles step over elements. */
-static enum action within_tile(enum action a)
-{
-    switch (a) {
-    case ACTION_KV_PREV:
-        return ACTION_COL_PREV;
-    case ACTION_KV_NEXT:
-        return ACTION_COL_NEXT;
-    case ACTION_Q_PREV:
-        return ACTION_ROW_PREV;
-    case ACTION_Q_NEXT:
-        return ACTION_ROW_NEXT;
-    default:
-        return a;
-    }
-}
-
-static int step(struct loop *l, enum action a, int times)
-{
-    static const struct {
-        enum action action;
-        int (*step)(struct session *s, int by);
-        int by;
-    } steps[] = {
-        {ACTION_NEXT_BAD, session_step_bad, 1},
-        {ACTION_PREV_BAD, session_step_bad, -1},
-        {ACTION_NEXT_STAGE, session_step_stage, 1},
-        {ACTION_PREV_STAGE, session_step_stage, -1},
-        {ACTION_STEP, session_step_order, 1},
-        {ACTION_STEP_BACK, session_step_order, -1},
-        {ACTION_VISIT_NEXT, session_step_visit, 1},
-        {ACTION_VISIT_PREV, session_step_visit, -1},
-        {ACTION_ELEMENT_NEXT, session_step_element, 1},
-        {ACTION_ELEMENT_PREV, session_step_element, -1},
-        {ACTION_HEAD_NEXT, session_step_head, 1},
-        {ACTION_HEAD_PREV, session_step_head, -1},
-        {ACTION_KV_NEXT, session_step_kv, 1},
-        {ACTION_KV_PREV, session_step_kv, -1},
-        {ACTION_Q_NEXT, session_step_q, 1},
-        {ACTION_Q_PREV, session_step_q, -1},
-        {ACTION_ROW_NEXT, session_step_row, 1},
-        {ACTION_ROW_PREV, session_step_row, -1},
-        {ACTION_COL_NEXT, session_step_col, 1},
-        {ACTION_COL_PREV, session_step_col, -1},
-        {ACTION_STOP_NEXT, session_seek, 1},
-        {ACTION_STOP_PREV, session_seek, -1},
-        {ACTION_NEXT_ROOT, session_go_root, 1},
-        {ACTION_PREV_ROOT, session_go_root, -1},
-        {ACTION_JUMP_FORWARD, session_jump, 1},
-        {ACTION_JUMP_BACK, session_jump, -1},
-    };
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if (steps[i].action == a) {
-            steps[i].step(l->s, steps[i].by * times);
-            return 1;
-        }
-    if (a == ACTION_FIRST_BAD)
-        session_go_first_bad(l->s);
-    else if (a == ACTION_WORST)
-        session_go_worst(l->s);
-    else if (a == ACTION_PAGE_DOWN || a == ACTION_PAGE_UP)
-        (shows_element(l) ? session_step_row : session_step_q)(l->s,
-                                                               (a == ACTION_PAGE_UP ? -times : times) * PAGE_TILES);
-    else
-        return 0;
-    return 1;
+    session_go_worst(l->s);
 }
 
 /* Another view of lines that has the text, findings and log first, then the source; -1: none has. The keys' own page is
    only searched while it is open. */
 static int search_elsewhere(const struct loop *l, int *line)
 {
-    for (int i = -2; i < VIEW_COUNT; i++) {
-        const enum view_id view = i == -2 ? VIEW_LOG : i == -1 ? VIEW_SOURCE : (enum view_id)i;
-        const struct view_state vs = {0};
-        if (view == l->view || view == VIEW_HELP)
+    static const enum view_id searched[] = {VIEW_LOG, VIEW_SOURCE, VIEW_RESOURCES, VIEW_FORMATS, VIEW_CHANGES};
+    const struct view_state vs = {0};
+    for (size_t i = 0; i < sizeof searched / sizeof *searched; i++) {
+        if (searched[i] == l->view)
             continue;
-        *line = search_view(&l->search, view, l->s, &vs, l->cols, -1, 1);
+        *line = search_view(&l->search, searched[i], l->s, &vs, l->cols, -1, 1);
         if (*line >= 0)
-            return (int)view;
+            return (int)searched[i];
         if (*line == SEARCH_NO_MEMORY)
             return -1;
     }
@@ -219,7 +140,7 @@ void loop_toggle_pin(struct loop *l, const struct cursor *at)
 
 static void copy(struct loop *l, int key)
 {
-    const struct copy_source from = {l->s, views[l->view].name, l->cols, l->rows};
+    const struct copy_source from = {l->s, view_name(l->view), l->cols, l->rows};
     char text[COPY_BYTES], menu[100];
     int edited = 0;
     if (!copy_name((uint32_t)key)) {
@@ -252,97 +173,168 @@ static void take_letter(struct loop *l, int key)
         loop_say(l, "a mark is a letter, a to z or A to Z");
 }
 
-/* Actions that have the name of a view open it. */
-static void open_view(struct loop *l, enum action a)
+void act_onset(struct loop *l)
 {
-    const int view = view_from_name(action_text(a)->name);
-    if (view < 0)
-        return;
-    if (view == VIEW_HELP && l->view == VIEW_HELP)
-        loop_go_back(l);
+    session_go_root(l->s, 0);
+}
+
+void act_mark(struct loop *l)
+{
+    l->pending = ACTION_MARK;
+    loop_say(l, "mark: a letter");
+}
+
+void act_go_mark(struct loop *l)
+{
+    l->pending = ACTION_GO_MARK;
+    loop_say(l, "to mark: a letter, or ' for where the last jump began");
+}
+
+void act_copy(struct loop *l)
+{
+    l->pending = ACTION_COPY;
+    copy_menu(l->s->message, sizeof l->s->message);
+}
+
+void act_pin(struct loop *l)
+{
+    loop_toggle_pin(l, &l->s->cursor);
+}
+
+void act_prompt(struct loop *l)
+{
+    prompt_open(&l->prompt, ":", "", command_line_complete, l);
+}
+
+void act_search(struct loop *l)
+{
+    prompt_open(&l->prompt, "/", "", NULL, NULL);
+}
+
+void act_reference(struct loop *l)
+{
+    l->vs.truth = !l->vs.truth;
+    loop_say(l, l->vs.truth ? "wanted: the truth from the original inputs"
+                            : "wanted: what follows from the values captured upstream");
+}
+
+void act_order(struct loop *l)
+{
+    l->vs.by_worst = !l->vs.by_worst;
+    loop_say(l, l->vs.by_worst ? "the map shows the worst heads first" : "the map shows heads in their order");
+}
+
+void act_negate(struct loop *l)
+{
+    if (session_look_rounding(l->s, 1) == 0)
+        loop_open_view(l, VIEW_BIAS);
+}
+
+void act_interrupt(struct loop *l)
+{
+    if (session_busy(l->s))
+        session_cancel(l->s);
     else
-        loop_open_view(l, (enum view_id)view);
-}
-
-static void command(struct loop *l, enum action a)
-{
-    switch (a) {
-    case ACTION_ZOOM:
-        zoom(l);
-        break;
-    case ACTION_BACK:
-        loop_go_back(l);
-        break;
-    case ACTION_ONSET:
-        session_go_root(l->s, 0);
-        open_view(l, a);
-        break;
-    case ACTION_MARK:
-    case ACTION_GO_MARK:
-        l->pending = a;
-        loop_say(l, a == ACTION_MARK ? "mark: a letter" : "to mark: a letter, or ' for where the last jump began");
-        break;
-    case ACTION_COPY:
-        l->pending = a;
-        copy_menu(l->s->message, sizeof l->s->message);
-        break;
-    case ACTION_PIN:
-        loop_toggle_pin(l, &l->s->cursor);
-        break;
-    case ACTION_PROMPT:
-        prompt_open(&l->prompt, ":", "", command_line_complete, l);
-        break;
-    case ACTION_SEARCH:
-        prompt_open(&l->prompt, "/", "", NULL, NULL);
-        break;
-    case ACTION_CYCLE_SHOWN:
-        cycle_shown(l);
-        break;
-    case ACTION_REFERENCE:
-        l->vs.truth = !l->vs.truth;
-        loop_say(l, l->vs.truth ? "wanted: the truth from the original inputs"
-                                : "wanted: what follows from the values captured upstream");
-        break;
-    case ACTION_ORDER:
-        l->vs.by_worst = !l->vs.by_worst;
-        loop_say(l, l->vs.by_worst ? "the map shows the worst heads first" : "the map shows heads in their order");
-        break;
-    case ACTION_NEGATE:
-        if (session_look_rounding(l->s, 1) == 0 && l->view != VIEW_BIAS)
-            loop_open_view(l, VIEW_BIAS);
-        break;
-    case ACTION_CANCEL:
-        cancel(l);
-        break;
-    case ACTION_INTERRUPT:
-        if (session_busy(l->s))
-            session_cancel(l->s);
-        else if (!session_stop_study(l->s))
-            l->quit = 1;
-        break;
-    case ACTION_REDRAW:
-        term_redraw_all();
-        break;
-    case ACTION_SUSPEND:
-        term_suspend();
-        break;
-    case ACTION_QUIT:
         l->quit = 1;
-        break;
-    default:
-        open_view(l, a);
-        break;
-    }
 }
 
-int loop_step(struct loop *l, enum action a)
+void act_redraw(struct loop *l)
 {
-    return step(l, a, 1);
+    (void)l;
+    term_redraw_all();
+}
+
+void act_suspend(struct loop *l)
+{
+    (void)l;
+    term_suspend();
+}
+
+void act_quit(struct loop *l)
+{
+    l->quit = 1;
+}
+
+/* What an action does where the view does not take it. */
+static const struct {
+    int (*move)(struct session *s, int by);
+    int by;
+    void (*act)(struct loop *l);
+    bool opens; /* this view, after that */
+    enum view_id view;
+} effects[ACTION_COUNT] = {
+#define MOVES(verb, steps) .move = verb, .by = steps
+#define OPENS(id) .opens = true, .view = id
+#define DOES(function) .act = function
+#define SHOWS(id, function) DOES(function), OPENS(id)
+#define LEFT_TO_VIEWS .move = NULL
+#define ACTION(id, keys, name, hint, help, effect) {effect},
+#include "tui/keys/actions.def"
+#undef ACTION
+};
+
+static void do_effect(struct loop *l, enum action a, int times)
+{
+    if (effects[a].move)
+        effects[a].move(l->s, effects[a].by * times);
+    if (effects[a].act)
+        effects[a].act(l);
+    if (effects[a].opens)
+        loop_open_view(l, effects[a].view);
+}
+
+void loop_move(struct loop *l, enum action a)
+{
+    do_effect(l, a, 1);
 }
 
 void loop_act(struct loop *l, enum action a)
 {
     loop_act_times(l, a, 0);
+}
+
+static void try_formats(struct loop *l, const struct whatif_choice *choice)
+{
+    if (session_run_choice(l->s, choice) != 0)
+        return;
+    loop_say(l, "running with these formats");
+    l->vs.selected = 0; /* where the run's own formats stand */
+}
+
+/* What the view makes of an action; else what the action does everywhere. */
+static void act(struct loop *l, enum action a, int times)
+{
+    const struct view_answer answer = view_act(l->view, l->s, l->cols, l->rows, &l->vs, a, times);
+    switch (answer.does) {
+    case ANSWER_PASSES:
+        do_effect(l, a, times);
+        break;
+    case ANSWER_DID:
+        break;
+    case ANSWER_MEANS:
+        do_effect(l, answer.action, answer.times);
+        break;
+    case ANSWER_OPENS:
+        loop_open_view(l, answer.view);
+        break;
+    case ANSWER_CLOSES:
+        loop_go_back(l);
+        break;
+    case ANSWER_GOES:
+        if (session_jump_to(l->s, &answer.to))
+            loop_open_view(l, answer.view);
+        break;
+    case ANSWER_SHOWS_RUN:
+        loop_show_run(l, answer.run);
+        loop_open_view(l, answer.view);
+        break;
+    case ANSWER_TRIES:
+        try_formats(l, answer.choice);
+        break;
+    case ANSWER_SAYS:
+        loop_say(l, answer.text);
+        break;
+    }
 }
 
 void loop_act_times(struct loop *l, enum action a, long count)
@@ -352,16 +344,10 @@ void loop_act_times(struct loop *l, enum action a, long count)
     if (!l->saver.active && !l->s->seeking)
         l->s->message[0] = '\0';
     const int times = count > MAX_COUNT ? MAX_COUNT : count > 0 ? (int)count : 1;
-    if (l->search.active && views[l->view].lines && (a == ACTION_NEXT_BAD || a == ACTION_PREV_BAD)) {
+    if (l->search.active && views[l->view]->lines && (a == ACTION_NEXT_BAD || a == ACTION_PREV_BAD))
         loop_search(l, a == ACTION_NEXT_BAD ? times : -times);
-        return;
-    }
-    if (loop_list_action(l, a, times) || scroll(l, a, times))
-        return;
-    if (shows_element(l))
-        a = within_tile(a);
-    if (!step(l, a, times) && !loop_run_action(l, a))
-        command(l, a);
+    else
+        act(l, a, times);
 }
 
 static void type(struct loop *l, int key)
@@ -384,7 +370,7 @@ static int end_something(struct loop *l)
 {
     if (l->s->seeking) {
         session_cancel(l->s);
-    } else if (l->search.active && views[l->view].lines) {
+    } else if (l->search.active && views[l->view]->lines) {
         l->search.active = 0;
         loop_say(l, "search ended");
     } else {

@@ -20,7 +20,7 @@
 static void overlay(struct loop *l)
 {
     struct canvas *c = &l->canvas;
-    if (views[l->view].lines)
+    if (views[l->view]->lines)
         search_mark(&l->search, c, view_body(l->cols, l->rows));
     notes_draw(&l->notes, c);
     if (c->no_memory && l->rows > 1)
@@ -49,10 +49,9 @@ static int draw(struct loop *l, struct err *err)
 {
     if (fit_canvas(l, err) != 0)
         return -1;
-    const int line = source_line(l->s);
-    if (l->view == VIEW_SOURCE && line != l->source_line)
-        l->vs.top = view_start_top(l->view, l->s, l->cols, l->rows);
-    l->source_line = line;
+    const struct view *view = views[l->view];
+    if (view->anchor && view->anchor(l->s) != l->anchor)
+        loop_stand(l);
     l->vs.now = clock_seconds();
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top);
     view_draw(l->view, l->s, &l->canvas, &l->vs);
@@ -120,9 +119,10 @@ static void note_last_words(const struct loop *l)
 
 static int turn(struct loop *l, struct err *err)
 {
-    session_look(l->s, view_looks(l->view));
-    session_want_states(l->s, l->view == VIEW_STATE);
-    if (l->view == VIEW_BIAS)
+    const struct view *view = views[l->view];
+    session_look(l->s, view->looks);
+    session_want_states(l->s, view->states);
+    if (view->rounding)
         session_want_rounding(l->s);
     note_last_words(l);
     if (l->s->trace && file_map_check(l->s->trace->bytes, err) != 0)
@@ -172,7 +172,7 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         l.ascii = 1;
     term_size(&l.cols, &l.rows);
     loop_begin_runs(&l);
-    l.vs.top = view_start_top(l.view, s, l.cols, l.rows);
+    loop_stand(&l);
     go_first(&l);
     int failed = 0;
     while (!l.quit && !failed)

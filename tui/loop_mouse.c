@@ -102,26 +102,26 @@ static void press(struct loop *l, enum hit_kind kind, int first, int second)
 /* What a turn of the wheel steps over; the key's own way where it is on nothing. */
 static void wheel(struct loop *l, int known, enum hit_kind kind, int down)
 {
-    if (!known || views[l->view].lines)
+    if (!known || views[l->view]->lines)
         kind = HIT_ENTRY;
     switch (kind) {
     case HIT_KV:
-        loop_step(l, down ? ACTION_KV_NEXT : ACTION_KV_PREV);
+        loop_move(l, down ? ACTION_KV_NEXT : ACTION_KV_PREV);
         break;
     case HIT_HEAD:
-        loop_step(l, down ? ACTION_HEAD_NEXT : ACTION_HEAD_PREV);
+        loop_move(l, down ? ACTION_HEAD_NEXT : ACTION_HEAD_PREV);
         break;
     case HIT_STAGE:
-        loop_step(l, down ? ACTION_NEXT_STAGE : ACTION_PREV_STAGE);
+        loop_move(l, down ? ACTION_NEXT_STAGE : ACTION_PREV_STAGE);
         break;
     case HIT_ELEMENT:
-        loop_step(l, down ? ACTION_ROW_NEXT : ACTION_ROW_PREV);
+        loop_move(l, down ? ACTION_ROW_NEXT : ACTION_ROW_PREV);
         break;
     case HIT_COLUMN:
-        loop_step(l, down ? ACTION_COL_NEXT : ACTION_COL_PREV);
+        loop_move(l, down ? ACTION_COL_NEXT : ACTION_COL_PREV);
         break;
     default:
-        for (int i = 0; i < (views[l->view].lines ? WHEEL_LINES : 1); i++)
+        for (int i = 0; i < (views[l->view]->lines ? WHEEL_LINES : 1); i++)
             loop_act(l, down ? ACTION_Q_NEXT : ACTION_Q_PREV);
     }
 }
@@ -143,7 +143,7 @@ void loop_take_mouse(struct loop *l)
             press(l, kind, first, second);
         break;
     case MOUSE_DRAG:
-        if (l->drawing_divider && l->view == VIEW_OVERVIEW)
+        if (l->drawing_divider)
             l->vs.split = m->col > 0 ? m->col : 1;
         break;
     case MOUSE_RELEASE:

@@ -11,7 +11,7 @@
 /* The run that a key is about: the one under the list's cursor, else the one on the screen. */
 static int chosen_run(const struct loop *l)
 {
-    return l->view == VIEW_RUNS ? runs_view_number(l->s, &l->vs) : l->s->runs.shown;
+    return views[l->view]->run ? views[l->view]->run(l->s, &l->vs) : l->s->runs.shown;
 }
 
 void loop_save(struct loop *l, const char *path)
@@ -19,7 +19,7 @@ void loop_save(struct loop *l, const char *path)
     struct err err;
     if (session_busy(l->s))
         loop_say(l, "wait until the run is judged, or stop it with x");
-    else if (saver_start(&l->saver, l->s, l->view == VIEW_RUNS ? chosen_run(l) : 0, path, &err) != 0)
+    else if (saver_start(&l->saver, l->s, views[l->view]->run ? chosen_run(l) : 0, path, &err) != 0)
         loop_say(l, err.message);
     else
         snprintf(l->s->message, sizeof l->s->message, "saving %.200s", l->saver.path);
@@ -37,6 +37,11 @@ void loop_take_saved(struct loop *l)
     }
 }
 
+void act_save(struct loop *l)
+{
+    loop_save(l, NULL);
+}
+
 static struct place first_bad(const struct session *s)
 {
     return s->judgement ? s->judgement->summary.first : (struct place){.slot = -1};
@@ -47,7 +52,7 @@ static int same_place(struct place a, struct place b)
     return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
 }
 
-static void rerun(struct loop *l)
+void act_rerun(struct loop *l)
 {
     if (l->saver.active)
         loop_say(l, "a save is under way");
@@ -101,7 +106,7 @@ void loop_take_run(struct loop *l)
         compare_new(l);
 }
 
-static void isolate(struct loop *l)
+void act_isolate(struct loop *l)
 {
     struct isolation_request request;
     isolation_of_stage(l->s->cursor.channel, &request);
@@ -112,54 +117,60 @@ static void isolate(struct loop *l)
 }
 
 /* From here on every run of this session is followed by it. */
-static void profile(struct loop *l)
+void act_profile(struct loop *l)
 {
     if (!l->s->has_scenario) {
         loop_say(l, "a recorded trace can not be measured");
     } else if (l->saver.active || set(l, "scenario.profile", "yes") == 0) {
-        rerun(l);
+        act_rerun(l);
     }
 }
 
 /* From here on, until the key is pressed again. */
-static void checks(struct loop *l)
+void act_checks(struct loop *l)
 {
     if (!l->s->has_scenario) {
         loop_say(l, "a recorded trace can not be checked: open its scenario");
     } else if (l->s->scenario.backend == SCENARIO_BACKEND_GPU) {
         loop_say(l, "the scenario says backend = gpu: only the CPU executor can check accesses");
     } else if (l->saver.active || set(l, "scenario.checks", l->s->scenario.checks ? "no" : "yes") == 0) {
-        rerun(l);
+        act_rerun(l);
     }
 }
 
 /* While a save reads a trace, no other one comes to the screen. */
-static void show(struct loop *l, int number)
+void loop_show_run(struct loop *l, int number)
 {
     if (l->saver.active)
         loop_say(l, "a save is under way");
     else if (number ? session_show_run(l->s, number) == 0 : session_flip(l->s) == 0)
-        l->source_line = 0; /* its source stands elsewhere */
+        l->anchor = -1; /* its source stands elsewhere */
 }
 
-static void watch(struct loop *l)
+void act_flip(struct loop *l)
+{
+    loop_show_run(l, 0);
+}
+
+void act_watch(struct loop *l)
 {
     const int on = !session_watching(l->s);
     if (session_watch(l->s, on) == 0)
         loop_say(l, on ? "watching: what is saved is built and run at once" : "not watching: r runs what was saved");
 }
 
-static void edit(struct loop *l)
+void act_edit(struct loop *l)
 {
     char file[256];
-    const int line = l->view == VIEW_ERRORS ? errors_view_place(l->s, &l->vs, file, sizeof file) : 0;
+    const struct view *view = views[l->view];
+    const int line = view->place ? view->place(l->s, &l->vs, file, sizeof file) : 0;
     if (line > 0)
         editor_open(l->s, file, line);
     else
         editor_open_source(l->s);
 }
 
-static void begin_name(struct loop *l)
+void act_name_run(struct loop *l)
 {
     const int i = runs_index(&l->s->runs, chosen_run(l));
     if (i < 0) {
@@ -194,116 +205,4 @@ void loop_type_name(struct loop *l, int key)
             memcpy(l->typed + n, bytes, length + 1);
     }
     snprintf(l->s->message, sizeof l->s->message, "name of run %d: %s_", l->naming, l->typed);
-}
-
-static int list_length(const struct loop *l)
-{
-    switch (l->view) {
-    case VIEW_RUNS:
-        return l->s->runs.n;
-    case VIEW_ERRORS:
-        return errors_view_lines(l->s);
-    case VIEW_WHATIF:
-        return whatif_view_rows(l->s);
-    case VIEW_FINDINGS:
-        return findings_view_count(l->s);
-    default:
-        return 0;
-    }
-}
-
-static void choose_tensor(struct loop *l, int by)
-{
-    const int n = formats_view_tensors(l->s), to = l->vs.selected + by;
-    l->vs.selected = to >= n ? n - 1 : to;
-    l->vs.selected = l->vs.selected > 0 ? l->vs.selected : 0;
-    l->vs.top = 0;
-}
-
-/* Enter: its first tile; the source's key: its probe's line. */
-static void go_to_finding(struct loop *l, enum view_id view)
-{
-    struct cursor at;
-    if (!findings_view_place(l->s, &l->vs, &at))
-        loop_say(l, "where this begins is not recorded");
-    else if (session_jump_to(l->s, &at))
-        loop_open_view(l, view);
-}
-
-int loop_list_action(struct loop *l, enum action a, int times)
-{
-    const int n = list_length(l), page = view_body(l->cols, l->rows).rows;
-    const int by = a == ACTION_Q_NEXT      ? 1
-                   : a == ACTION_Q_PREV    ? -1
-                   : a == ACTION_PAGE_DOWN ? page
-                   : a == ACTION_PAGE_UP   ? -page
-                                           : 0;
-    if (l->view == VIEW_FORMATS && (a == ACTION_KV_NEXT || a == ACTION_KV_PREV)) {
-        choose_tensor(l, a == ACTION_KV_NEXT ? times : -times);
-        return 1;
-    }
-    if (n == 0 && l->view != VIEW_RUNS && l->view != VIEW_ERRORS)
-        return 0;
-    if (by != 0) {
-        const int to = l->vs.selected + by * times;
-        l->vs.selected = to >= n ? n - 1 : to;
-        l->vs.selected = l->vs.selected > 0 ? l->vs.selected : 0;
-        return 1;
-    }
-    if (l->view == VIEW_FINDINGS && a == ACTION_SOURCE) {
-        go_to_finding(l, VIEW_SOURCE);
-        return 1;
-    }
-    if (a != ACTION_ZOOM)
-        return 0;
-    if (l->view == VIEW_ERRORS) {
-        edit(l);
-    } else if (l->view == VIEW_FINDINGS) {
-        go_to_finding(l, VIEW_TILE);
-    } else if (l->view == VIEW_WHATIF) {
-        if (session_run_choice(l->s, whatif_view_choice(l->s, &l->vs)) == 0) {
-            loop_say(l, "running with these formats");
-            l->vs.selected = 0; /* where the run's own formats stand */
-        }
-    } else if (n > 0) {
-        show(l, chosen_run(l));
-        loop_open_view(l, VIEW_OVERVIEW);
-    }
-    return 1;
-}
-
-int loop_run_action(struct loop *l, enum action a)
-{
-    switch (a) {
-    case ACTION_SAVE:
-        loop_save(l, NULL);
-        break;
-    case ACTION_RERUN:
-        rerun(l);
-        break;
-    case ACTION_CHECKS:
-        checks(l);
-        break;
-    case ACTION_PROFILE:
-        profile(l);
-        break;
-    case ACTION_ISOLATE:
-        isolate(l);
-        break;
-    case ACTION_FLIP:
-        show(l, 0);
-        break;
-    case ACTION_WATCH:
-        watch(l);
-        break;
-    case ACTION_EDIT:
-        edit(l);
-        break;
-    case ACTION_NAME_RUN:
-        begin_name(l);
-        break;
-    default:
-        return 0;
-    }
-    return 1;
 }

@@ -21,7 +21,7 @@ struct loop {
     enum view_id view, back[MAX_BACK];
     int n_back;
     struct view_state vs;
-    int source_line;    /* where the source view stands */
+    int anchor;         /* where the view stands, by its own words (struct view) */
     int seen;           /* number of the newest run that something was said of */
     struct place first; /* where that one begins to go wrong; slot -1: nowhere */
     int failed;         /* 1: the last build failed, and its panel was opened */
@@ -45,18 +45,30 @@ void loop_act_times(struct loop *l, enum action a, long count); /* 0: none was t
 void loop_search(struct loop *l, int by);
 void loop_toggle_pin(struct loop *l, const struct cursor *at);
 
+/* What actions do: the functions of actions.def. */
+#define MOVES(verb, by)
+#define OPENS(view)
+#define DOES(function) void function(struct loop *l);
+#define SHOWS(view, function) DOES(function)
+#define LEFT_TO_VIEWS
+#define ACTION(id, keys, name, hint, help, effect) effect
+#include "tui/keys/actions.def"
+#undef ACTION
+#undef MOVES
+#undef OPENS
+#undef DOES
+#undef SHOWS
+#undef LEFT_TO_VIEWS
+
 void loop_say(struct loop *l, const char *text);
 void loop_open_view(struct loop *l, enum view_id view);
-void loop_go_back(struct loop *l);
-void loop_act(struct loop *l, enum action a); /* as if its key had been pressed */
-int loop_step(struct loop *l, enum action a); /* actions that move the cursor; 1 if this was one */
+void loop_stand(struct loop *l);               /* the view begins where it does */
+void loop_act(struct loop *l, enum action a);  /* as if its key had been pressed */
+void loop_move(struct loop *l, enum action a); /* an action that moves the cursor, whatever the view makes of it */
 void loop_take_mouse(struct loop *l);
 
 void loop_save(struct loop *l, const char *path); /* NULL: a name is chosen */
-/* Actions on runs; 1 if this was one. */
-int loop_run_action(struct loop *l, enum action a);
-/* A key of the lists of runs and of a build's errors; 1 if this was one. */
-int loop_list_action(struct loop *l, enum action a, int times);
+void loop_show_run(struct loop *l, int number);   /* 0: the one that was shown before */
 /* A key while a name is typed. */
 void loop_type_name(struct loop *l, int key);
 /* What the session has come to since it was asked last: says how a new run compares, opens the panel of a failed build

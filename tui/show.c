@@ -12,7 +12,7 @@
 const char *const *tui_view_names(void)
 {
     static const char *const names[] = {
-#define VIEW(id, name, title, draw, lines, start) name,
+#define VIEW(id, name, title, ops) name,
 #include "tui/views/views.def"
 #undef VIEW
         NULL};

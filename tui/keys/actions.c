@@ -4,9 +4,25 @@
 #include <string.h>
 
 static struct action_text texts[ACTION_COUNT] = {
-#define ACTION(id, keys, name, hint, help) {keys, name, hint, help},
+#define ACTION(id, keys, name, hint, help, effect) {keys, name, hint, help},
 #include "tui/keys/actions.def"
 #undef ACTION
+};
+
+static const char opens[ACTION_COUNT] = {
+#define MOVES(verb, by) 0
+#define DOES(function) 0
+#define OPENS(view) 1
+#define SHOWS(view, function) 1
+#define LEFT_TO_VIEWS 0
+#define ACTION(id, keys, name, hint, help, effect) effect,
+#include "tui/keys/actions.def"
+#undef ACTION
+#undef MOVES
+#undef DOES
+#undef OPENS
+#undef SHOWS
+#undef LEFT_TO_VIEWS
 };
 
 /* Keys of the user's own; texts[].keys then points here. */
@@ -72,6 +88,11 @@ int action_from_name(const char *name)
         if (strcmp(texts[a].name, name) == 0)
             return (enum action)a;
     return ACTION_NONE;
+}
+
+int action_opens_view(enum action a)
+{
+    return opens[a];
 }
 
 int action_rebound(enum action a)

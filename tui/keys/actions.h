@@ -14,7 +14,7 @@ enum key_id {
 
 enum action {
     ACTION_NONE = -1,
-#define ACTION(id, keys, name, hint, help) id,
+#define ACTION(id, keys, name, hint, help, effect) id,
 #include "tui/keys/actions.def"
 #undef ACTION
     ACTION_COUNT
@@ -25,6 +25,7 @@ struct action_text {
 };
 
 const struct action_text *action_text(enum action a);
+int action_opens_view(enum action a);   /* 1: it is a key of a view */
 int action_from_name(const char *name); /* enum action, or ACTION_NONE */
 /* Gives an action other keys than actions.def's, names separated by blanks ("": none); actions that had one of them
    lose it. -1: *wrong is a word that names no key, or a key that has been given to another action already, *holder. */

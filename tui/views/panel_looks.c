@@ -5,20 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-unsigned view_looks(enum view_id view)
-{
-    switch (view) {
-    case VIEW_FORMATS:
-        return LABORATORY_FORMATS;
-    case VIEW_COMPARE:
-        return LABORATORY_COMPARISON | LABORATORY_SURVEY;
-    case VIEW_WHATIF:
-        return LABORATORY_WHATIF;
-    default:
-        return 0;
-    }
-}
-
 void looks_words(const struct session *s, char *out, size_t bytes)
 {
     const struct laboratory_state *x = session_looked(s);

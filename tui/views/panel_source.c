@@ -209,7 +209,7 @@ static int note_rows(const struct session *s)
     return source_event_text(s)[0] ? 3 : 0;
 }
 
-void view_source_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_source_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     char right[96];
     struct rect body = view_body(c->cols, c->rows);
@@ -223,13 +223,16 @@ void view_source_draw(const struct session *s, struct canvas *c, const struct vi
                  source_event_text(s), "L log");
 }
 
-int view_source_lines(const struct session *s, int cols)
+static int view_source_lines(const struct session *s, int cols)
 {
     (void)cols;
     return source_count(s) + note_rows(s);
 }
 
-int view_source_start(const struct session *s, int cols, int rows)
+static int view_source_start(const struct session *s, int cols, int rows)
 {
     return source_window(s, view_body(cols, rows).rows - note_rows(s)) - 1;
 }
+
+const struct view view_source = {
+    .draw = view_source_draw, .lines = view_source_lines, .start = view_source_start, .anchor = source_line};

@@ -77,6 +77,10 @@ const struct asc_problem *shown_problem(const struct session *s);
 int session_failed_to_show(const struct session *s); /* 1: there is an error and no trace of that run to look at */
 const struct verdict *cursor_verdict(const struct session *s, int truth); /* of the cursor's tile; NULL: not judged */
 int cursor_has_detail(const struct session *s);
+/* What keys mean in views of one element: steps over tiles are steps over elements, Enter goes to the source. */
+struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times);
+/* An entry of a list of n: the nearest to this one that there is, 0 of none. */
+int list_selected(int selected, int n);
 /* First index of a window of `visible` out of `n` that shows `at`. */
 int window_first(int at, int visible, int n);
 void tile_words(const struct session *s, struct place place, char *out, size_t bytes);  /* "h0 q0 k0" */

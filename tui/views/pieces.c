@@ -113,3 +113,25 @@ const char *path_base(const char *path)
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
+
+struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    static const struct {
+        enum action action, means;
+        int times;
+    } within[] = {{ACTION_KV_PREV, ACTION_COL_PREV, 1},          {ACTION_KV_NEXT, ACTION_COL_NEXT, 1},
+                  {ACTION_Q_PREV, ACTION_ROW_PREV, 1},           {ACTION_Q_NEXT, ACTION_ROW_NEXT, 1},
+                  {ACTION_PAGE_UP, ACTION_ROW_PREV, PAGE_TILES}, {ACTION_PAGE_DOWN, ACTION_ROW_NEXT, PAGE_TILES}};
+    (void)s;
+    (void)vs;
+    for (size_t i = 0; i < sizeof within / sizeof *within; i++)
+        if (within[i].action == a)
+            return (struct view_answer){
+                .does = ANSWER_MEANS, .action = within[i].means, .times = within[i].times * times};
+    return a == ACTION_ZOOM ? (struct view_answer){.does = ANSWER_OPENS, .view = VIEW_SOURCE} : (struct view_answer){0};
+}
+
+int list_selected(int selected, int n)
+{
+    return selected >= n ? n > 0 ? n - 1 : 0 : selected > 0 ? selected : 0;
+}

@@ -7,16 +7,38 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct view views[VIEW_COUNT] = {
-#define VIEW(id, name, title, draw, lines, start) {name, title, draw, lines, start},
+#define VIEW(id, name, title, ops) extern const struct view ops;
+#include "tui/views/views.def"
+#undef VIEW
+
+const struct view *const views[VIEW_COUNT] = {
+#define VIEW(id, name, title, ops) &ops,
 #include "tui/views/views.def"
 #undef VIEW
 };
 
+static const struct {
+    const char *name, *title;
+} words[VIEW_COUNT] = {
+#define VIEW(id, name, title, ops) {name, title},
+#include "tui/views/views.def"
+#undef VIEW
+};
+
+const char *view_name(enum view_id id)
+{
+    return words[id].name;
+}
+
+const char *view_title(enum view_id id)
+{
+    return words[id].title;
+}
+
 int view_from_name(const char *name)
 {
     for (int v = 0; v < VIEW_COUNT; v++)
-        if (strcmp(views[v].name, name) == 0)
+        if (strcmp(words[v].name, name) == 0)
             return v;
     return -1;
 }
@@ -38,16 +60,16 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
     }
     struct canvas part = *c;
     part.rows = pins_view_rows(s, c->rows);
-    views[id].draw(s, &part, vs);
+    views[id]->draw(s, &part, vs);
     pins_draw(s, c, part.rows, vs);
     c->no_memory = part.no_memory || session_lacks_memory(s);
 }
 
 int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows, int top)
 {
-    if (!views[id].lines)
+    if (!views[id]->lines)
         return 0;
-    int last = views[id].lines(s, cols) - view_body(cols, pins_view_rows(s, rows)).rows;
+    int last = views[id]->lines(s, cols) - view_body(cols, pins_view_rows(s, rows)).rows;
     if (top > last)
         top = last;
     return top > 0 ? top : 0;
@@ -55,5 +77,25 @@ int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows,
 
 int view_start_top(enum view_id id, const struct session *s, int cols, int rows)
 {
-    return views[id].start ? view_clamp_top(id, s, cols, rows, views[id].start(s, cols, pins_view_rows(s, rows))) : 0;
+    return views[id]->start ? view_clamp_top(id, s, cols, rows, views[id]->start(s, cols, pins_view_rows(s, rows))) : 0;
+}
+
+struct view_answer view_act(enum view_id id, const struct session *s, int cols, int rows, struct view_state *vs,
+                            enum action a, int times)
+{
+    const struct view *v = views[id];
+    const int page = view_body(cols, rows).rows;
+    const int by = a == ACTION_Q_NEXT      ? 1
+                   : a == ACTION_Q_PREV    ? -1
+                   : a == ACTION_PAGE_DOWN ? page
+                   : a == ACTION_PAGE_UP   ? -page
+                                           : 0;
+    const struct view_answer own = v->act ? v->act(s, vs, a, times) : (struct view_answer){0};
+    if (own.does != ANSWER_PASSES || by == 0 || (!v->count && !v->lines))
+        return own;
+    if (v->count)
+        vs->selected = list_selected(list_selected(vs->selected, v->count(s)) + by * times, v->count(s));
+    else
+        vs->top = view_clamp_top(id, s, cols, rows, vs->top + by * times);
+    return (struct view_answer){.does = ANSWER_DID};
 }

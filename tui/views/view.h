@@ -1,12 +1,17 @@
-/* Views: each draws the whole screen from a const session. */
+/* Views: each draws the whole screen from a const session, and says what keys mean in it. */
 #ifndef VIEWS_VIEW_H
 #define VIEWS_VIEW_H
 
 #include "engine/session/session.h"
+#include "tui/keys/actions.h"
 #include "tui/screen/canvas.h"
 
+struct whatif_choice;
+
+enum { PAGE_TILES = 8 }; /* that a page is, of tiles or of elements */
+
 enum view_id {
-#define VIEW(id, name, title, draw, lines, start) id,
+#define VIEW(id, name, title, ops) id,
 #include "tui/views/views.def"
 #undef VIEW
     VIEW_COUNT
@@ -22,16 +27,53 @@ struct view_state {
     int selected; /* entry of a view that is a list, from 0 */
 };
 
-struct view {
-    const char *name, *title;
-    void (*draw)(const struct session *s, struct canvas *c, const struct view_state *vs);
-    /* Of views that scroll, else NULL: how many lines there are in this many columns, and which one comes first when
-       the view is opened (NULL: 0). */
-    int (*lines)(const struct session *s, int cols);
-    int (*start)(const struct session *s, int cols, int rows);
+/* What a view makes of an action. */
+struct view_answer {
+    enum {
+        ANSWER_PASSES,    /* it is not the view's */
+        ANSWER_DID,       /* done */
+        ANSWER_MEANS,     /* that action in its place, so many times */
+        ANSWER_OPENS,     /* that view */
+        ANSWER_CLOSES,    /* this one: back to the one before */
+        ANSWER_GOES,      /* there, then that view */
+        ANSWER_SHOWS_RUN, /* that run, then that view */
+        ANSWER_TRIES,     /* a run with those formats */
+        ANSWER_SAYS
+    } does;
+    enum action action;
+    int times;
+    enum view_id view;
+    struct cursor to;
+    int run;
+    const struct whatif_choice *choice; /* borrowed from the session */
+    const char *text;
 };
 
-extern const struct view views[VIEW_COUNT];
+/* All but draw may be NULL, 0. */
+struct view {
+    void (*draw)(const struct session *s, struct canvas *c, const struct view_state *vs);
+    /* Of views that scroll: how many lines there are in this many columns; which one comes first when the view is
+       opened, and whenever what anchor() says has changed. */
+    int (*lines)(const struct session *s, int cols);
+    int (*start)(const struct session *s, int cols, int rows);
+    int (*anchor)(const struct session *s);
+    /* Of lists: how many entries there are, and which one is selected at first. */
+    int (*count)(const struct session *s);
+    int (*begin)(const struct session *s);
+    /* Before lists and lines move, and before what the action does anywhere. */
+    struct view_answer (*act)(const struct session *s, struct view_state *vs, enum action a, int times);
+    /* The selected entry as a run's number (0: none), and as a line of a file (0: none). */
+    int (*run)(const struct session *s, const struct view_state *vs);
+    int (*place)(const struct session *s, const struct view_state *vs, char *file, size_t bytes);
+    /* What the session is to find out for it: set of LABORATORY_* (look.h), the rows' states, how rounding is biased.
+     */
+    unsigned looks;
+    bool states, rounding;
+};
+
+extern const struct view *const views[VIEW_COUNT];
+const char *view_name(enum view_id id);
+const char *view_title(enum view_id id);
 int view_from_name(const char *name); /* enum view_id, or -1 */
 
 /* Draws a view; where the screen is too small, says so instead. */
@@ -42,24 +84,8 @@ struct rect view_body(int cols, int rows);
 int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows, int top);
 int view_start_top(enum view_id id, const struct session *s, int cols, int rows);
 
-/* The draw functions of views.def. */
-#define VIEW(id, name, title, draw, lines, start)                                                                      \
-    void draw(const struct session *s, struct canvas *c, const struct view_state *vs);
-#include "tui/views/views.def"
-#undef VIEW
-int view_source_lines(const struct session *s, int cols);
-int view_source_start(const struct session *s, int cols, int rows);
-int view_log_lines(const struct session *s, int cols);
-int view_log_start(const struct session *s, int cols, int rows);
-int view_resources_lines(const struct session *s, int cols);
-int view_formats_lines(const struct session *s, int cols);
-int view_changes_lines(const struct session *s, int cols);
-/* The list of runs, newest first: where it begins, and the number of the selected run (0: none). */
-int runs_view_start(const struct session *s);
-int runs_view_number(const struct session *s, const struct view_state *vs);
-/* The list of an error's lines: how many, and the place that the selected one is about; returns its line, 0: none. */
-int errors_view_lines(const struct session *s);
-int errors_view_place(const struct session *s, const struct view_state *vs, char *file, size_t bytes);
-int view_help_lines(const struct session *s, int cols);
+/* What the view makes of an action: its own act(), then moves in its list or its lines. */
+struct view_answer view_act(enum view_id id, const struct session *s, int cols, int rows, struct view_state *vs,
+                            enum action a, int times);
 
 #endif

@@ -221,7 +221,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
                                          : "Every recorded q tile is judged once more …");
 }
 
-void view_bias_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_bias_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     (void)vs;
     struct rect area = view_body(c->cols, c->rows);
@@ -246,3 +246,5 @@ void view_bias_draw(const struct session *s, struct canvas *c, const struct view
     heads_draw(s, b, c, (struct rect){below.row + words, below.col, 1, below.cols});
     steps_draw(s, b, c, (struct rect){below.row + words + 1, below.col, below.rows - words - 1, below.cols});
 }
+
+const struct view view_bias = {.draw = view_bias_draw, .rounding = true};

@@ -224,7 +224,7 @@ static void worst_draw(const struct session *s, struct canvas *c, struct rect ar
     }
 }
 
-void view_compare_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_compare_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct rect area = view_body(c->cols, c->rows);
     const struct comparison *x = session_comparison(s);
@@ -251,3 +251,5 @@ void view_compare_draw(const struct session *s, struct canvas *c, const struct v
     table_draw(s, x, c, (struct rect){area.row + top, area.col, table, area.cols});
     worst_draw(s, c, (struct rect){area.row + top + table, area.col, left - table, area.cols});
 }
+
+const struct view view_compare = {.draw = view_compare_draw, .looks = LABORATORY_COMPARISON | LABORATORY_SURVEY};

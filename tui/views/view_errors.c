@@ -18,7 +18,7 @@ static int list(const struct session *s, struct error_line **out)
     return *out ? error_lines(&s->err, *out) : failed ? -1 : 0;
 }
 
-int errors_view_lines(const struct session *s)
+static int count(const struct session *s)
 {
     struct error_line *lines;
     const int n = list(s, &lines);
@@ -26,16 +26,11 @@ int errors_view_lines(const struct session *s)
     return n > 0 ? n : 0;
 }
 
-static int selected_line(const struct view_state *vs, int n)
-{
-    return vs->selected >= n ? n - 1 : vs->selected;
-}
-
-int errors_view_place(const struct session *s, const struct view_state *vs, char *file, size_t bytes)
+static int place(const struct session *s, const struct view_state *vs, char *file, size_t bytes)
 {
     struct error_line *lines;
     const int n = list(s, &lines);
-    const struct error_line *l = n > 0 ? &lines[selected_line(vs, n)] : NULL;
+    const struct error_line *l = n > 0 ? &lines[list_selected(vs->selected, n)] : NULL;
     const int line = l ? l->line : 0;
     snprintf(file, bytes, "%s", l ? l->file : "");
     free(lines);
@@ -79,7 +74,7 @@ static void lines_draw(struct canvas *c, struct rect area, const struct error_li
     }
 }
 
-void view_errors_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_errors_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct rect body = view_body(c->cols, c->rows);
     struct error_line *lines;
@@ -95,8 +90,19 @@ void view_errors_draw(const struct session *s, struct canvas *c, const struct vi
     view_frame_draw(s, c, VIEW_ERRORS, title, right[0] ? right : NULL);
     c->no_memory |= n < 0;
     if (n > 0)
-        lines_draw(c, body, lines, n, selected_line(vs, n));
+        lines_draw(c, body, lines, n, list_selected(vs->selected, n));
     else if (n == 0)
         canvas_put(c, body, 0, 1, STYLE_DIM, "nothing kept the last run from coming about");
     free(lines);
 }
+
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    (void)s;
+    (void)vs;
+    if (a != ACTION_ZOOM)
+        return (struct view_answer){0};
+    return (struct view_answer){.does = ANSWER_MEANS, .action = ACTION_EDIT, .times = times};
+}
+
+const struct view view_errors = {.draw = view_errors_draw, .count = count, .place = place, .act = act};

@@ -7,15 +7,15 @@
 #include "tui/views/view_text.h"
 #include <stdio.h>
 
-int findings_view_count(const struct session *s)
+static int count(const struct session *s)
 {
     return s->judgement ? s->judgement->n_findings : 0;
 }
 
-int findings_view_place(const struct session *s, const struct view_state *vs, struct cursor *at)
+static int place_of(const struct session *s, const struct view_state *vs, struct cursor *at)
 {
-    const int n = findings_view_count(s);
-    const struct finding *f = n ? &s->judgement->findings[vs->selected < n ? vs->selected : n - 1] : NULL;
+    const int n = count(s);
+    const struct finding *f = n ? &s->judgement->findings[list_selected(vs->selected, n)] : NULL;
     if (!f || f->first.slot < 0)
         return 0;
     const int32_t *place = trace_slot_place(s->trace, f->first.slot);
@@ -80,7 +80,7 @@ static void finding_flow(const struct session *s, const struct finding *found, s
 static void count_lines(const struct session *s, int cols, int starts[MAX_FINDINGS + 1])
 {
     struct text_flow f = {.area = {0, 0, 0, cols}};
-    const int n = findings_view_count(s);
+    const int n = count(s);
     for (int i = 0; i < n; i++) {
         starts[i] = f.line;
         finding_flow(s, &s->judgement->findings[i], &f);
@@ -100,7 +100,7 @@ static int first_line(const int *starts, int n, int selected, int rows)
 static void list_draw(const struct session *s, struct canvas *c, struct rect area, int selected)
 {
     int starts[MAX_FINDINGS + 1];
-    const int n = findings_view_count(s);
+    const int n = count(s);
     const struct rect inner = {area.row, 2, area.rows, area.cols - 3};
     count_lines(s, inner.cols, starts);
     struct text_flow f = {.canvas = c, .area = inner, .top = first_line(starts, n, selected, area.rows)};
@@ -114,10 +114,10 @@ static void list_draw(const struct session *s, struct canvas *c, struct rect are
     }
 }
 
-void view_findings_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_findings_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     const struct rect body = view_body(c->cols, c->rows);
-    const int n = findings_view_count(s), selected = vs->selected < n ? vs->selected : n - 1;
+    const int n = count(s), selected = list_selected(vs->selected, n);
     char right[48] = "";
     if (n)
         snprintf(right, sizeof right, "%d of %d", selected + 1, n);
@@ -130,3 +130,17 @@ void view_findings_draw(const struct session *s, struct canvas *c, const struct 
                    : s->judgement->complete ? "nothing was found: no stage is to blame"
                                             : "not judged yet");
 }
+
+/* Enter: its first tile; the source's key: its probe's line. */
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    struct view_answer answer = {.does = ANSWER_GOES, .view = a == ACTION_SOURCE ? VIEW_SOURCE : VIEW_TILE};
+    (void)times;
+    if ((a != ACTION_ZOOM && a != ACTION_SOURCE) || !count(s))
+        return (struct view_answer){0};
+    if (!place_of(s, vs, &answer.to))
+        return (struct view_answer){.does = ANSWER_SAYS, .text = "where this begins is not recorded"};
+    return answer;
+}
+
+const struct view view_findings = {.draw = view_findings_draw, .count = count, .act = act};

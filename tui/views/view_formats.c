@@ -14,7 +14,7 @@ enum { HEAD_ROWS = 3, TABLE_HEAD = 2 }; /* above the histogram; rule and titles 
 
 static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-int formats_view_tensors(const struct session *s)
+static int tensors(const struct session *s)
 {
     const struct laboratory_state *x = session_looked(s);
     return x && x->formats ? x->formats->n : 0;
@@ -209,7 +209,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
         flow_put(&f, STYLE_DIM, s->trace ? "All codes are being counted." : "No run yet.");
 }
 
-void view_formats_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_formats_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct rect area = view_body(c->cols, c->rows);
     const struct laboratory_state *x = session_looked(s);
@@ -234,7 +234,7 @@ void view_formats_draw(const struct session *s, struct canvas *c, const struct v
 }
 
 /* The longest table, and what stands above it. */
-int view_formats_lines(const struct session *s, int cols)
+static int view_formats_lines(const struct session *s, int cols)
 {
     const struct laboratory_state *x = session_looked(s);
     int most = 0;
@@ -243,3 +243,16 @@ int view_formats_lines(const struct session *s, int cols)
         most = x->formats->tensor[i].n_groups > most ? x->formats->tensor[i].n_groups : most;
     return most + HEAD_ROWS + TABLE_HEAD + histogram_rows(50) + 1;
 }
+
+/* h and l choose a tensor. */
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    if (a != ACTION_KV_NEXT && a != ACTION_KV_PREV)
+        return (struct view_answer){0};
+    vs->selected = list_selected(vs->selected + (a == ACTION_KV_NEXT ? times : -times), tensors(s));
+    vs->top = 0;
+    return (struct view_answer){.does = ANSWER_DID};
+}
+
+const struct view view_formats = {
+    .draw = view_formats_draw, .lines = view_formats_lines, .act = act, .looks = LABORATORY_FORMATS};

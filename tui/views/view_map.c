@@ -274,7 +274,7 @@ static void pictures_draw(const struct session *s, struct canvas *c, struct rect
     free(heads);
 }
 
-void view_map_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_map_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     char title[96], right[96];
     struct rect body = view_body(c->cols, c->rows);
@@ -287,3 +287,13 @@ void view_map_draw(const struct session *s, struct canvas *c, const struct view_
     body.rows--;
     pictures_draw(s, c, body, vs->by_worst);
 }
+
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    (void)s;
+    (void)vs;
+    (void)times;
+    return a == ACTION_ZOOM ? (struct view_answer){.does = ANSWER_OPENS, .view = VIEW_TILE} : (struct view_answer){0};
+}
+
+const struct view view_map = {.draw = view_map_draw, .act = act};

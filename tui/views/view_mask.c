@@ -199,7 +199,7 @@ static const char *read_from(const struct session *s)
     }
 }
 
-void view_mask_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_mask_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct rect body = view_body(c->cols, c->rows);
     char title[64], words[512], line[544];
@@ -232,3 +232,5 @@ void view_mask_draw(const struct session *s, struct canvas *c, const struct view
     plane_draw(s, c, left);
     cursor_tile_draw(s, c, right);
 }
+
+const struct view view_mask = {.draw = view_mask_draw};

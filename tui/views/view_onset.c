@@ -202,7 +202,7 @@ static void root_draw(const struct session *s, struct canvas *c, struct rect are
         row_draw(s, c, (struct rect){area.row + f.line, area.col, area.rows - f.line, area.cols}, r);
 }
 
-void view_onset_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_onset_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     const struct run_onset *o = onset_shown(s);
     struct rect body = view_body(c->cols, c->rows);
@@ -233,3 +233,13 @@ void view_onset_draw(const struct session *s, struct canvas *c, const struct vie
     const int used = heads + 1 + rows + 1;
     root_draw(s, c, (struct rect){body.row + used, body.col, body.rows - used, body.cols}, shown);
 }
+
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    (void)s;
+    (void)vs;
+    (void)times;
+    return a == ACTION_ZOOM ? (struct view_answer){.does = ANSWER_OPENS, .view = VIEW_TILE} : (struct view_answer){0};
+}
+
+const struct view view_onset = {.draw = view_onset_draw, .act = act};

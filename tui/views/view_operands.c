@@ -216,7 +216,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
                                                    : "what this element was made from is not known");
 }
 
-void view_operands_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_operands_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     const struct derivation *d = &s->operands;
     const struct rect body = view_body(c->cols, c->rows);
@@ -236,3 +236,5 @@ void view_operands_draw(const struct session *s, struct canvas *c, const struct 
     if (d->n_terms > 0 && used + 3 <= body.rows)
         terms_draw(s, c, (struct rect){body.row + used, body.col, body.rows - used, body.cols});
 }
+
+const struct view view_operands = {.draw = view_operands_draw, .act = act_on_element};

@@ -90,7 +90,7 @@ static void titles_draw(const struct session *s, struct canvas *c, const struct 
     rule_draw(c, side, right, ratio);
 }
 
-void view_overview_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_overview_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct screen_layout l;
     if (screen_layout(c->cols, c->rows, vs->split, &l) != 0)
@@ -115,3 +115,13 @@ void view_overview_draw(const struct session *s, struct canvas *c, const struct 
         divider_draw(s, c, &l);
     }
 }
+
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    (void)s;
+    (void)vs;
+    (void)times;
+    return a == ACTION_ZOOM ? (struct view_answer){.does = ANSWER_OPENS, .view = VIEW_TILE} : (struct view_answer){0};
+}
+
+const struct view view_overview = {.draw = view_overview_draw, .act = act};

@@ -64,7 +64,7 @@ static void resources_flow(const struct session *s, struct text_flow *f)
         flow_put(f, STYLE_DIM, "p runs again and measures the kernel without probes as well, with hardware counters.");
 }
 
-void view_resources_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_resources_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct rect area = view_body(c->cols, c->rows);
     area.col = 1;
@@ -74,9 +74,11 @@ void view_resources_draw(const struct session *s, struct canvas *c, const struct
     resources_flow(s, &f);
 }
 
-int view_resources_lines(const struct session *s, int cols)
+static int view_resources_lines(const struct session *s, int cols)
 {
     struct text_flow f = {.area = {0, 0, 0, cols - 2}};
     resources_flow(s, &f);
     return f.line;
 }
+
+const struct view view_resources = {.draw = view_resources_draw, .lines = view_resources_lines};

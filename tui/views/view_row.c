@@ -105,7 +105,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
     }
 }
 
-void view_row_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_row_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     const struct rect body = view_body(c->cols, c->rows);
     char tile[64], title[96];
@@ -129,3 +129,5 @@ void view_row_draw(const struct session *s, struct canvas *c, const struct view_
     table_draw(s, c, (struct rect){body.row + high, 1, body.rows - high, body.cols - 2}, &values);
     free(values.got[0]);
 }
+
+const struct view view_row = {.draw = view_row_draw};

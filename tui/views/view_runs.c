@@ -16,7 +16,12 @@
 #define LINES_COL (STAGES_COL + STAGE_COLS * ASC_CHANNELS + 1)
 #define NAME_COL (LINES_COL + 10)
 
-int runs_view_start(const struct session *s)
+static int count(const struct session *s)
+{
+    return s->runs.n;
+}
+
+static int begin(const struct session *s)
 {
     const int i = runs_index(&s->runs, s->runs.shown);
     return i < 0 ? 0 : s->runs.n - 1 - i;
@@ -25,11 +30,10 @@ int runs_view_start(const struct session *s)
 /* The newest run is the first. */
 static int selected_index(const struct session *s, const struct view_state *vs)
 {
-    const int i = s->runs.n - 1 - vs->selected;
-    return i < 0 ? 0 : i >= s->runs.n ? s->runs.n - 1 : i;
+    return s->runs.n - 1 - list_selected(vs->selected, s->runs.n);
 }
 
-int runs_view_number(const struct session *s, const struct view_state *vs)
+static int selected_run(const struct session *s, const struct view_state *vs)
 {
     return s->runs.n ? s->runs.at[selected_index(s, vs)].number : 0;
 }
@@ -152,7 +156,7 @@ static void title_words(const struct session *s, char *out, size_t bytes)
         snprintf(out, bytes, "%s", taken);
 }
 
-void view_runs_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_runs_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     const struct rect body = view_body(c->cols, c->rows);
     char right[96], title[RUN_NAME_BYTES + 32];
@@ -192,7 +196,7 @@ static void changes_flow(const struct session *s, struct text_flow *f)
                  before ? "the kernel's text is that of the run before" : "there is no run before this one");
 }
 
-void view_changes_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_changes_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct rect area = view_body(c->cols, c->rows);
     const struct run *run = runs_shown(&s->runs), *before = run ? runs_before(&s->runs, run) : NULL;
@@ -211,9 +215,21 @@ void view_changes_draw(const struct session *s, struct canvas *c, const struct v
     changes_flow(s, &f);
 }
 
-int view_changes_lines(const struct session *s, int cols)
+static int view_changes_lines(const struct session *s, int cols)
 {
     struct text_flow f = {.area = {0, 0, 0, cols - 2}};
     changes_flow(s, &f);
     return f.line;
 }
+
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    (void)times;
+    if (a != ACTION_ZOOM || !s->runs.n)
+        return (struct view_answer){0};
+    return (struct view_answer){.does = ANSWER_SHOWS_RUN, .run = selected_run(s, vs), .view = VIEW_OVERVIEW};
+}
+
+const struct view view_runs = {.draw = view_runs_draw, .count = count, .begin = begin, .run = selected_run, .act = act};
+
+const struct view view_changes = {.draw = view_changes_draw, .lines = view_changes_lines};

@@ -165,7 +165,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
     }
 }
 
-void view_state_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_state_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     const struct row_states *t = &s->states;
     struct rect body = view_body(c->cols, c->rows);
@@ -198,3 +198,5 @@ void view_state_draw(const struct session *s, struct canvas *c, const struct vie
     line += invariants_draw(t, c, (struct rect){body.row + line, body.col, INVARIANT_ROWS, body.cols});
     table_draw(s, c, (struct rect){body.row + line, body.col, body.rows - line, body.cols});
 }
+
+const struct view view_state = {.draw = view_state_draw, .states = true};

@@ -174,7 +174,7 @@ static void keys_flow(struct text_flow *f)
     for (int rest = 0; rest < 2; rest++) {
         flow_put(f, STYLE_STRONG, rest ? "more" : "views");
         for (int a = 0; a < ACTION_COUNT; a++) {
-            if (put[a] || (!rest && view_from_name(action_text(a)->name) < 0))
+            if (put[a] || (!rest && !action_opens_view(a)))
                 continue;
             key_flow(f, a);
             put[a] = 1;
@@ -239,14 +239,14 @@ static struct text_flow counter(int cols)
     return (struct text_flow){.area = {0, 0, 0, cols - 2}};
 }
 
-void view_log_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_log_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct text_flow f = flow_on(c, vs);
     view_frame_draw(s, c, VIEW_LOG, "log", NULL);
     log_flow(s, &f);
 }
 
-int view_log_lines(const struct session *s, int cols)
+static int view_log_lines(const struct session *s, int cols)
 {
     struct text_flow f = counter(cols);
     log_flow(s, &f);
@@ -254,12 +254,20 @@ int view_log_lines(const struct session *s, int cols)
 }
 
 /* The newest lines, unless an error or an event stands at the top. */
-int view_log_start(const struct session *s, int cols, int rows)
+static int view_log_start(const struct session *s, int cols, int rows)
 {
     return s->phase == PHASE_FAILED || session_event(s) ? 0 : view_log_lines(s, cols) - view_body(cols, rows).rows;
 }
 
-void view_help_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static int view_help_lines(const struct session *s, int cols)
+{
+    struct text_flow f = counter(cols);
+    (void)s;
+    help_flow(&f);
+    return f.line;
+}
+
+static void view_help_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct text_flow f = flow_on(c, vs);
     char right[64];
@@ -269,10 +277,15 @@ void view_help_draw(const struct session *s, struct canvas *c, const struct view
     help_flow(&f);
 }
 
-int view_help_lines(const struct session *s, int cols)
+const struct view view_log = {.draw = view_log_draw, .lines = view_log_lines, .start = view_log_start};
+
+/* Its key once more closes it. */
+static struct view_answer act_on_help(const struct session *s, struct view_state *vs, enum action a, int times)
 {
-    struct text_flow f = counter(cols);
     (void)s;
-    help_flow(&f);
-    return f.line;
+    (void)vs;
+    (void)times;
+    return (struct view_answer){.does = a == ACTION_HELP ? ANSWER_CLOSES : ANSWER_PASSES};
 }
+
+const struct view view_help = {.draw = view_help_draw, .lines = view_help_lines, .act = act_on_help};

@@ -11,8 +11,4 @@ void error_draw(const struct session *s, struct canvas *c, struct rect area);
 void view_frame_draw(const struct session *s, struct canvas *c, enum view_id view, const char *title,
                      const char *right);
 
-/* The list of findings: how many there are, and where the selected one begins; 0: nowhere. */
-int findings_view_count(const struct session *s);
-int findings_view_place(const struct session *s, const struct view_state *vs, struct cursor *at);
-
 #endif

@@ -79,7 +79,7 @@ static void matrix_draw(const struct session *s, struct canvas *c, struct rect a
                area.cols < 100 ? "worst: ▃ ≤1, step ×10 " : "worst: err/bound, ▃ ≤1, each step ×10 ");
 }
 
-void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     char title[96], right[96], words[192], line[208];
     struct rect body = view_body(c->cols, c->rows);
@@ -96,3 +96,5 @@ void view_tile_draw(const struct session *s, struct canvas *c, const struct view
     body.rows -= CURSOR_ROWS + 1;
     matrix_draw(s, c, body, vs);
 }
+
+const struct view view_tile = {.draw = view_tile_draw, .act = act_on_element};

@@ -10,19 +10,19 @@
 
 enum { TITLE_ROW = 4, FIRST_ROW = 5, BAR_COLS = 20 };
 
-int whatif_view_rows(const struct session *s)
+static int rows(const struct session *s)
 {
     const struct laboratory_state *x = session_looked(s);
     return x && x->whatif ? x->whatif->n : 0;
 }
 
-const struct whatif_choice *whatif_view_choice(const struct session *s, const struct view_state *vs)
+static const struct whatif_choice *selected_choice(const struct session *s, const struct view_state *vs)
 {
     const struct laboratory_state *x = session_looked(s);
-    const int n = whatif_view_rows(s);
+    const int n = rows(s);
     if (!n)
         return NULL;
-    return &x->whatif->row[vs->selected < 0 ? 0 : vs->selected >= n ? n - 1 : vs->selected].choice;
+    return &x->whatif->row[list_selected(vs->selected, n)].choice;
 }
 
 /* Where the numbers end, by the width of the screen. */
@@ -65,7 +65,7 @@ static void lines_draw(const struct laboratory_state *x, struct canvas *c, struc
 {
     const struct whatif *w = x->whatif;
     const int words = words_cols(area.cols), visible = area.rows - FIRST_ROW;
-    const int chosen = vs->selected < 0 ? 0 : vs->selected >= w->n ? w->n - 1 : vs->selected;
+    const int chosen = list_selected(vs->selected, w->n);
     char line[192], rms[LOOKS_NUMBER], largest[LOOKS_NUMBER], ratio[LOOKS_NUMBER];
     double most = 0;
     for (int i = 0; i < w->n; i++)
@@ -90,7 +90,7 @@ static void lines_draw(const struct laboratory_state *x, struct canvas *c, struc
         row_draw(w, i, i == chosen, most, c, area, FIRST_ROW + i - first);
 }
 
-void view_whatif_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
+static void view_whatif_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct rect area = view_body(c->cols, c->rows);
     const struct laboratory_state *x = session_looked(s);
@@ -108,3 +108,14 @@ void view_whatif_draw(const struct session *s, struct canvas *c, const struct vi
     else
         lines_draw(x, c, area, vs);
 }
+
+/* Enter runs the kernel with the selected row's formats. */
+static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
+{
+    (void)times;
+    if (a != ACTION_ZOOM || !rows(s))
+        return (struct view_answer){0};
+    return (struct view_answer){.does = ANSWER_TRIES, .choice = selected_choice(s, vs)};
+}
+
+const struct view view_whatif = {.draw = view_whatif_draw, .count = rows, .act = act, .looks = LABORATORY_WHATIF};

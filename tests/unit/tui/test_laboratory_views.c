@@ -33,7 +33,9 @@ static void formats(void **state)
     golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = 1}, "fp8-formats");
     /* P, and a choice beyond the last tensor is the last. */
     golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = 9, .top = 99}, "fp8-formats-p");
-    assert_int_equal(formats_view_tensors(s), 4);
+    struct view_state vs = {.selected = 9};
+    assert_int_equal(view_act(VIEW_FORMATS, s, 80, 24, &vs, ACTION_KV_NEXT, 1).does, ANSWER_DID);
+    assert_int_equal(vs.selected, 3); /* of four */
     session_free(s);
 }
 
@@ -69,9 +71,11 @@ static void predicted(void **state)
     free(text);
     assert_int_equal(session_try(s, "u9"), -1);
     assert_non_null(strstr(s->message, "'u9' is none of"));
-    const struct view_state last = {.selected = 99};
-    assert_float_equal(whatif_view_choice(s, &last)->factor, 0.25, 0);
-    assert_int_equal(session_run_choice(s, whatif_view_choice(s, &last)), -1); /* a saved trace */
+    struct view_state last = {.selected = 99};
+    const struct view_answer answer = view_act(VIEW_WHATIF, s, 80, 24, &last, ACTION_ZOOM, 1);
+    assert_int_equal(answer.does, ANSWER_TRIES);
+    assert_float_equal(answer.choice->factor, 0.25, 0);
+    assert_int_equal(session_run_choice(s, answer.choice), -1); /* a saved trace */
     session_free(s);
 }
 

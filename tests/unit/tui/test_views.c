@@ -55,7 +55,7 @@ static void failing_run(void **state)
     add_log(s, "v2b_scalar.cu:8:5: warning: unused variable 'x'");
     golden_screen(s, VIEW_OVERVIEW, NULL, 120, 40, "overview");
     for (int v = 0; v < VIEW_COUNT; v++)
-        golden_screen(s, v, NULL, 80, 24, views[v].name);
+        golden_screen(s, v, NULL, 80, 24, view_name(v));
     session_free(s);
 }
 
@@ -688,17 +688,17 @@ static void build_error_over_a_run(void **state)
     golden_top(s, "build-error-behind");
     struct view_state vs = {.selected = 0};
     char file[256];
-    assert_int_equal(errors_view_lines(s), 7);
-    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 71);
+    assert_int_equal(views[VIEW_ERRORS]->count(s), 7);
+    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 71);
     assert_string_equal(file, "kernels/v2b_scalar.cu");
     vs.selected = 5; /* both errors stand before the warning */
-    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 93);
+    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 93);
     vs.selected = 1000;
-    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 80);
+    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 80);
     s->phase = PHASE_READY;
     s->err = (struct err){0};
-    assert_int_equal(errors_view_lines(s), 0);
-    assert_int_equal(errors_view_place(s, &vs, file, sizeof file), 0);
+    assert_int_equal(views[VIEW_ERRORS]->count(s), 0);
+    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 0);
     session_free(s);
 }
 

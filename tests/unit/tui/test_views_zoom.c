@@ -185,19 +185,30 @@ static void findings(void **state)
     }
     j->n_findings = 6;
     golden_view(s, VIEW_FINDINGS, NULL, "several-findings");
-    const struct view_state last = {.selected = 5}, none = {.selected = 700};
+    const struct view_state last = {.selected = 5};
     char *text = golden_draw(s, VIEW_FINDINGS, 80, 24, false, &last);
     assert_non_null(strstr(text, "▶ U: wrong in 5 of"));
     assert_non_null(strstr(text, "6 of 6"));
     free(text);
-    struct cursor at;
-    assert_int_equal(findings_view_place(s, &last, &at), 1);
+    struct view_state vs = last;
+    const struct view *view = views[VIEW_FINDINGS];
+    struct view_answer answer = view->act(s, &vs, ACTION_ZOOM, 1);
+    const struct cursor at = answer.to;
+    assert_int_equal(answer.does, ANSWER_GOES);
+    assert_int_equal(answer.view, VIEW_TILE);
     assert_true(at.head == 1 && at.q_tile == 6 && at.kv_tile == 5 && at.channel == asc_u && at.row == 3 && at.col == 5);
-    assert_int_equal(findings_view_place(s, &none, &at), 1);
+    vs.selected = 700;
+    answer = view->act(s, &vs, ACTION_SOURCE, 1);
+    assert_int_equal(answer.view, VIEW_SOURCE);
+    assert_true(cursor_same(&answer.to, &at));
+    assert_int_equal(view->act(s, &vs, ACTION_KV_NEXT, 1).does, ANSWER_PASSES);
+    assert_int_equal(view_act(VIEW_FINDINGS, s, 80, 24, &vs, ACTION_Q_PREV, 2).does, ANSWER_DID);
+    assert_int_equal(vs.selected, 3); /* from the last one */
+    vs.selected = 5;
     j->findings[5].first.slot = -1;
-    assert_int_equal(findings_view_place(s, &last, &at), 0);
+    assert_int_equal(view->act(s, &vs, ACTION_ZOOM, 1).does, ANSWER_SAYS);
     j->n_findings = 0;
-    assert_int_equal(findings_view_place(s, &last, &at), 0);
+    assert_int_equal(view->act(s, &vs, ACTION_ZOOM, 1).does, ANSWER_PASSES);
     assert_true(golden_has(s, VIEW_FINDINGS, 80, 24, "nothing was found"));
     session_free(s);
 }
