@@ -48,7 +48,7 @@ SIMT_SRC := $(wildcard engine/simt/*.c engine/simt/checks/*.c) $(DEBUGGEE_SRC) e
 SIMT_OBJ := $(SIMT_SRC:%.c=build/simt/%.o)
 SIMT := build/libdebuggee_cpu.a
 # A debuggee links the static jansson where there is one, so that it starts without the package.
-JANSSON := $(wildcard $(shell $(CC) -print-file-name=libjansson.a))
+JANSSON := $(wildcard $(shell $(CC) -print-file-name=libjansson.a 2>/dev/null))
 COMPILE_SIMT = $(CC) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(OWN_CFLAGS) -O2 -fno-strict-aliasing -fno-lto
 
 # What a debuggee links on a GPU, where the CUDA Toolkit is: CUDA_HOME, else that of the nvcc on PATH.
@@ -112,9 +112,9 @@ deb: needs-deb all
 
 # Installs the packages that are missing for building, running and testing, and says which.
 SETUP := CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' .ci/setup
-.PHONY: setup setup-run setup-test setup-lint needs-build needs-test needs-deb
+.PHONY: setup setup-build setup-run setup-test setup-lint setup-deb needs-build needs-test needs-deb
 setup: setup-test
-setup-run setup-test setup-lint: setup-%:
+setup-build setup-run setup-test setup-lint setup-deb: setup-%:
 	@$(SETUP) $*
 
 # Installs nothing: ends make with the names of the packages that are missing.

@@ -204,7 +204,7 @@ class Setup(unittest.TestCase):
         self.tool("tool-one")
         status, err, calls = self.setup("--check", "test")
         self.assertEqual((status, calls), (3, ""))
-        self.assertIn("are missing, by the names of Debian's packages: tool-two tool-three (`make setup`", err)
+        self.assertIn("are missing, by the names of Debian's packages: tool-two tool-three (`make setup-test`", err)
         self.tool("tool-two")
         self.assertEqual(self.setup("--check", "build"), (0, "", ""))
 
@@ -215,7 +215,7 @@ class Setup(unittest.TestCase):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual((done.returncode, done.stdout, self.log.read_text()), (2, "", ""))
         said, error = done.stderr.splitlines()
-        self.assertIn("libc6-dev libncurses-dev libjansson-dev libinih-dev libxxhash-dev (`make setup` installs them)", said)
+        self.assertIn("libc6-dev libncurses-dev libjansson-dev libinih-dev libxxhash-dev (`make setup-build` installs them)", said)
         self.assertRegex(error, r"^make: \*\*\* \[Makefile:\d+: needs-build\] Error 3$")
 
     def test_the_compiler_that_is_asked_for(self):
