@@ -150,7 +150,7 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
 }
 
 static const char *const marks[] = {
-    [MARK_OK] = "ok", [MARK_BAD] = "bad", [MARK_UNRECORDED] = "-", [MARK_PARTIAL] = "part", [MARK_UNKNOWN] = "?"};
+    [STAGE_OK] = "ok", [STAGE_BAD] = "bad", [STAGE_UNRECORDED] = "-", [STAGE_PARTIAL] = "part", [STAGE_UNKNOWN] = "?"};
 
 static void write_marks(const struct session *s, const char *label, bool global, FILE *out)
 {

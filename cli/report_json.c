@@ -113,16 +113,18 @@ static void add_verdict(struct total *t, const struct verdict *v)
     t->worst = fmax(t->worst, (double)v->worst_ratio);
 }
 
-static json_t *total_json(const struct total *t, enum mark mark, uint64_t bad)
+static json_t *total_json(const struct total *t, enum stage_status mark, uint64_t bad)
 {
-    static const char *const marks[] = {[MARK_OK] = "ok",
-                                        [MARK_BAD] = "bad",
-                                        [MARK_UNRECORDED] = "unrecorded",
-                                        [MARK_PARTIAL] = "partial",
-                                        [MARK_UNKNOWN] = "unknown"};
+    static const char *const marks[] = {[STAGE_OK] = "ok",
+                                        [STAGE_BAD] = "bad",
+                                        [STAGE_UNRECORDED] = "unrecorded",
+                                        [STAGE_PARTIAL] = "partial",
+                                        [STAGE_UNKNOWN] = "unknown"};
     static const char *const names[CLASS_COUNT] = {
-#define CLASS(id, name, utf8, ascii, meaning) name,
-#include "engine/oracle/classes.def"
+#define CLASS(id, name, utf8, ascii, style, meaning) name,
+#define STATUS(id, name, glyph, style, meaning)
+#include "engine/oracle/statuses.def"
+#undef STATUS
 #undef CLASS
     };
     json_t *counts = json_object();

@@ -1,7 +1,7 @@
 /* What a user waits for at the terminal: the first screen of the program itself, and a frame of a map as large as they
    come. bench_screen PROGRAM TRACE... */
 #include "engine/session/show_run.h"
-#include "engine/verdict/outcome.h"
+#include "engine/verdict/status.h"
 #include "tests/bench_samples.h"
 #include "tests/unit/lib/hand_made.h"
 #include "tests/unit/lib/screen.h"
@@ -58,7 +58,7 @@ static int bench_map(void)
     }
     for (int slot = 0; slot < TILES; slot++) {
         atomic_store(&j->slot_done[slot], 1);
-        judgement_note_outcomes(j, slot);
+        judgement_note_statuses(j, slot);
     }
     atomic_store(&j->n_done, TILES);
     j->complete = judgement_summarise(j, t, &j->summary) == 0;

@@ -63,7 +63,7 @@ static int make_room(struct pin *pin, int kv_tiles)
     }
     for (size_t i = 0; i < n * 5; i++)
         pin->got[i] = NAN;
-    memset(pin->classes, CLASS_UNJUDGED, n * 2);
+    memset(pin->classes, STATUS_UNJUDGED, n * 2);
     for (size_t i = 0; i < 2; i++)
         pin->of[i] = (struct pin_values){pin->got + (1 + 2 * i) * n, pin->got + (2 + 2 * i) * n, pin->classes + i * n};
     pin->kv_tiles = kv_tiles;

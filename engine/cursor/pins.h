@@ -10,7 +10,7 @@ enum { PINS_MAX = 4 };
 /* What a pinned element is by one reference: [kv_tiles], or [1] of a channel that exists once per q tile. */
 struct pin_values {
     double *want, *bound; /* NaN: nothing follows for it */
-    uint8_t *class;       /* enum element_class, or CLASS_UNJUDGED */
+    uint8_t *class;       /* enum tile_status */
 };
 
 struct pin {
@@ -44,7 +44,7 @@ void pin_forget(struct pin *pin); /* the values */
 /* At one kv tile. 0: nothing is known of it. */
 struct pin_value {
     double got, want, bound;
-    int class;
+    enum tile_status class;
 };
 int pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out);
 

@@ -220,7 +220,7 @@ static int step_holds(const struct stop *stop, const struct matrix *m, const str
     return 0;
 }
 
-static enum element_class class_of(enum stop_kind kind)
+static enum tile_status class_of(enum stop_kind kind)
 {
     return kind == STOP_OFF       ? CLASS_OFF
            : kind == STOP_INF     ? CLASS_INF

@@ -70,7 +70,7 @@ static int can_fail(double want, double bound)
     return bound <= FLT_MAX || bound < fabs(want);
 }
 
-static enum element_class classify(const struct comparison *c, int narrow, size_t i, size_t at, double *ratio)
+static enum tile_status classify(const struct comparison *c, int narrow, size_t i, size_t at, double *ratio)
 {
     const double got = c->got[i], want = c->want[i], bound = c->bound[i];
     *ratio = INFINITY;
@@ -78,13 +78,13 @@ static enum element_class classify(const struct comparison *c, int narrow, size_
         return CLASS_MISSING;
     if (isnan(want) && c->lenient) {
         *ratio = 0;
-        return CLASS_UNJUDGED;
+        return STATUS_UNJUDGED;
     }
     if (isnan(got))
         return CLASS_NAN;
     if (isfinite(want) && !can_fail(want, bound)) {
         *ratio = 0;
-        return CLASS_UNJUDGED;
+        return STATUS_UNJUDGED;
     }
     if (isinf(got)) {
         const enum dtype t = c->unlimited ? DTYPE_F32 : c->captured->dtype;
@@ -117,7 +117,7 @@ static size_t place(const struct matrix *m, int row, int col)
     return (size_t)(row * m->row_stride + col);
 }
 
-enum element_class element_classify(const struct comparison *c, int row, int col)
+enum tile_status element_classify(const struct comparison *c, int row, int col)
 {
     double unit = 0;
     double half_tiny = 0;
@@ -212,7 +212,7 @@ static void judge_one(struct judging *j, int row, int col, uint8_t *classes)
     const struct comparison *c = j->c;
     const size_t i = (size_t)row * (size_t)c->cols + (size_t)col;
     const double error = c->got[i] - c->want[i], size = fabs(error), bound = c->bound[i];
-    enum element_class class = CLASS_OK;
+    enum tile_status class = CLASS_OK;
     /* Nearly all elements of nearly all runs; a NaN fails the first comparison, a bound that can not fail the
        second. */
     if (size <= bound && bound <= FLT_MAX) {
@@ -223,11 +223,11 @@ static void judge_one(struct judging *j, int row, int col, uint8_t *classes)
         class = classify(c, j->narrow, i, place(c->captured, row, col), &ratio);
         note_worst(j, ratio, row, col);
     }
-    if (size <= DBL_MAX && class != CLASS_UNJUDGED) {
+    if (size <= DBL_MAX && class != STATUS_UNJUDGED) {
         j->sum_error += error;
         j->n_errors++;
     }
-    if (class == CLASS_UNJUDGED)
+    if (class == STATUS_UNJUDGED)
         j->v->unjudged++;
     else
         j->v->count[class]++;
@@ -320,7 +320,7 @@ void element_judge_padding(const struct matrix *padding, int first_col, double m
         for (int col = 0; col < padding->cols; col++) {
             const size_t at = place(padding, row, col);
             const double got = dtype_load(padding->dtype, padding->data, at);
-            enum element_class class = CLASS_EXTRA;
+            enum tile_status class = CLASS_EXTRA;
             if (got == -INFINITY || got == masked || dtype_is_unwritten(padding->dtype, padding->data, at))
                 continue;
             if (isnan(got))
@@ -345,7 +345,7 @@ int verdict_ok(const struct verdict *v)
 
 int class_bad(int element_class)
 {
-    return element_class != CLASS_OK && element_class != CLASS_UNJUDGED;
+    return element_class != CLASS_OK && element_class != STATUS_UNJUDGED;
 }
 
 uint32_t verdict_bad(const struct verdict *v)

@@ -23,9 +23,9 @@ int element_within(enum dtype t, double got, double want, double bound);
    one, more where it is. Equal infinities are no error, a NaN is an infinite one. */
 double element_ratio(enum dtype t, int class, double got, double want, double bound);
 
-/* The class of one element, or CLASS_UNJUDGED; bound is that of the arithmetic, before rounding to the captured type.
+/* The class of one element, or STATUS_UNJUDGED; bound is that of the arithmetic, before rounding to the captured type.
  */
-enum element_class element_classify(const struct comparison *c, int row, int col);
+enum tile_status element_classify(const struct comparison *c, int row, int col);
 
 /* Judges all elements; classes may be NULL, else [rows][cols]. */
 void element_judge(const struct comparison *c, struct verdict *v, uint8_t *classes);

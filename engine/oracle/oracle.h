@@ -13,13 +13,15 @@
 /* Saved verdicts of another version are recomputed. */
 #define ORACLE_VERSION 1
 
-/* CLASS(id, name, glyph, meaning): each element is exactly one of these. */
-enum element_class {
-#define CLASS(id, name, utf8, ascii, meaning) id,
-#include "engine/oracle/classes.def"
+/* What an element, a tile or a head comes to (statuses.def): the classes of judged elements, then the others. */
+enum tile_status {
+#define CLASS(id, name, utf8, ascii, style, meaning) id,
+#define STATUS(id, name, glyph, style, meaning) id,
+#include "engine/oracle/statuses.def"
 #undef CLASS
-    CLASS_COUNT,
-    CLASS_UNJUDGED = CLASS_COUNT /* none of them: nothing follows for this element, or any number would pass */
+#undef STATUS
+    STATUS_COUNT,
+    CLASS_COUNT = CLASS_EXTRA + 1
 };
 
 /* A matrix in memory: element (r, c) is data[r * row_stride + c], strides in elements. */
@@ -132,7 +134,7 @@ struct oracle_case {
 /* One channel of one tile, judged one way (locally or globally). */
 struct verdict {
     uint32_t count[CLASS_COUNT];
-    uint32_t unjudged; /* elements of no class: CLASS_UNJUDGED */
+    uint32_t unjudged; /* elements of no class: STATUS_UNJUDGED */
     uint8_t judged;    /* 0: not recorded, or no element of it can be judged */
     uint8_t visited;   /* the kernel recorded here */
     uint8_t masked;    /* no element of this tile may contribute: nothing is expected here */
@@ -166,7 +168,7 @@ struct tile_detail {
     void *ctx;
     int rows, cols; /* out */
     double *got, *want_local, *bound_local, *want_global, *bound_global;
-    uint8_t *class_local, *class_global; /* enum element_class, or CLASS_UNJUDGED */
+    uint8_t *class_local, *class_global; /* enum tile_status */
 };
 
 /* Working memory of one thread; grows as needed. NULL where memory ran out. */

@@ -44,7 +44,7 @@ static void add_tile(void *ctx, const struct tile_detail *d)
 {
     const size_t n = (size_t)d->rows * (size_t)d->cols;
     for (size_t i = 0; d->channel == asc_o && i < n; i++)
-        if (d->class_global[i] != CLASS_UNJUDGED)
+        if (d->class_global[i] != STATUS_UNJUDGED)
             add_element(ctx, d->class_global[i], fabs(d->got[i] - d->want_global[i]));
 }
 

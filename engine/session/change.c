@@ -32,12 +32,13 @@ static int same_elements(const struct trace *a, const struct trace *b)
            memcmp(a->slots, b->slots, (size_t)a->layout.n_slots * 3 * sizeof *a->slots) == 0;
 }
 
-static int has_verdict(enum mark mark)
+static int has_verdict(enum stage_status mark)
 {
-    return mark == MARK_OK || mark == MARK_BAD;
+    return mark == STAGE_OK || mark == STAGE_BAD;
 }
 
-static enum change_kind kind_of(enum mark mark_before, enum mark mark_now, uint64_t before, uint64_t now)
+static enum change_kind kind_of(enum stage_status mark_before, enum stage_status mark_now, uint64_t before,
+                                uint64_t now)
 {
     if (!has_verdict(mark_before) || !has_verdict(mark_now) || before == now)
         return CHANGE_NONE;

@@ -79,7 +79,7 @@ uint32_t isolation_channels(unsigned stages, const struct trace *t)
 enum stage_state isolation_state(const struct summary *summary, enum asc_channel ch)
 {
     const struct stage_summary *stage = &summary->stage[ch];
-    if (stage->local == MARK_UNRECORDED)
+    if (stage->local == STAGE_UNRECORDED)
         return STATE_NONE;
     return stage->bad_local ? STATE_WRONG : stage->bad_global ? STATE_UPSTREAM : STATE_OK;
 }

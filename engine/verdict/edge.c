@@ -10,7 +10,7 @@ static const struct {
 
 static int was_right(const struct summary *summary, enum asc_channel ch)
 {
-    return summary->stage[ch].local == MARK_OK;
+    return summary->stage[ch].local == STAGE_OK;
 }
 
 /* " (kernel.cu:165)" */

@@ -273,14 +273,14 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
    mistake of the same formula is: a missing scale looks like a wrong unit. */
 static int declarations_first(const struct summary *summary)
 {
-    return summary->stage[asc_o].global == MARK_OK;
+    return summary->stage[asc_o].global == STAGE_OK;
 }
 
 /* A stage that is wrong shows in what is made of it. Where O and LSE are right, what m, alpha, P, l or U seems to be
    wrong by is its declaration. */
 static int output_right(const struct summary *summary)
 {
-    return summary->stage[asc_o].global == MARK_OK && summary->stage[asc_lse].global != MARK_BAD;
+    return summary->stage[asc_o].global == STAGE_OK && summary->stage[asc_lse].global != STAGE_BAD;
 }
 
 /* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.

@@ -4,7 +4,7 @@
 #include "engine/verdict/case.h"
 #include "engine/verdict/masks.h"
 #include "engine/verdict/onset.h"
-#include "engine/verdict/outcome.h"
+#include "engine/verdict/status.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +21,10 @@ int judgement_new(const struct trace *t, struct judgement **out)
     j->summarised = -1;
     j->run_incomplete = strcmp(t->info.status, "complete") != 0;
     j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
-    j->outcomes = calloc((size_t)j->n_slots * (size_t)j->kv_tiles, ASC_CHANNELS);
+    j->statuses = calloc((size_t)j->n_slots * (size_t)j->kv_tiles, ASC_CHANNELS);
     j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
     j->fingerprint = calloc(1, sizeof *j->fingerprint);
-    if (!j->tiles || !j->outcomes || !j->slot_done || !j->fingerprint || masks_new(t, &j->masks) != 0) {
+    if (!j->tiles || !j->statuses || !j->slot_done || !j->fingerprint || masks_new(t, &j->masks) != 0) {
         judgement_free(j);
         return -1;
     }
@@ -37,7 +37,7 @@ void judgement_free(struct judgement *j)
     if (!j)
         return;
     free(j->tiles);
-    free(j->outcomes);
+    free(j->statuses);
     free(j->slot_done);
     free(j->fingerprint);
     masks_free(j->masks);
@@ -84,7 +84,7 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
     slot_case_free(&c);
     if (failed)
         return -1;
-    judgement_note_outcomes(j, slot);
+    judgement_note_statuses(j, slot);
     atomic_store_explicit(&j->slot_done[slot], 1, memory_order_release);
     atomic_fetch_add(&j->n_done, 1);
     return 0;

@@ -24,16 +24,16 @@ struct exact_tiles {
 };
 
 /* One stage over all judged slots. */
-enum mark {
-    MARK_UNKNOWN, /* nothing of it is judged (yet) */
-    MARK_OK,
-    MARK_BAD,
-    MARK_UNRECORDED,
-    MARK_PARTIAL /* what was written is right, but the run ended before all of it was */
+enum stage_status {
+    STAGE_UNKNOWN, /* nothing of it is judged (yet) */
+    STAGE_OK,
+    STAGE_BAD,
+    STAGE_UNRECORDED,
+    STAGE_PARTIAL /* what was written is right, but the run ended before all of it was */
 };
 
 struct stage_summary {
-    enum mark local, global;
+    enum stage_status local, global;
     uint64_t elements; /* judged locally */
     uint64_t judged_global;
     uint64_t unwritten; /* of a run that ended early: elements it never came to write; not in `elements` */
@@ -97,7 +97,7 @@ struct summary {
 struct judgement {
     int n_slots, kv_tiles;
     struct tile_verdicts *tiles;     /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
-    uint8_t *outcomes;               /* owned, [n_slots][ASC_CHANNELS][kv_tiles] (outcome.h); filled with the slots */
+    uint8_t *statuses;               /* owned, [n_slots][ASC_CHANNELS][kv_tiles] (status.h); filled with the slots */
     atomic_uchar *slot_done;         /* owned, [n_slots]; acquire before reading tiles of that slot */
     atomic_int n_done;               /* slots judged */
     int run_incomplete;              /* the run did not end well: missing values may be its doing */

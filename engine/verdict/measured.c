@@ -46,7 +46,7 @@ static void measure_p(struct measuring *a, const struct tile_detail *d)
 {
     for (int i = 0; i < d->rows * d->cols; i++) {
         const double ratio = d->got[i] / d->want_local[i];
-        if (!(d->want_local[i] > 0x1p-60) || d->class_local[i] == CLASS_UNJUDGED)
+        if (!(d->want_local[i] > 0x1p-60) || d->class_local[i] == STATUS_UNJUDGED)
             continue;
         a->odd |= !(ratio > 0 && isfinite(ratio));
         a->low = a->any ? fmin(a->low, ratio) : ratio;

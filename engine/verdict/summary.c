@@ -35,15 +35,15 @@ int judgement_left_out(const struct judgement *j, const struct trace *t, struct 
     return 0;
 }
 
-static enum mark mark_of(int recorded, uint64_t judged, uint64_t bad, uint64_t unwritten)
+static enum stage_status mark_of(int recorded, uint64_t judged, uint64_t bad, uint64_t unwritten)
 {
     if (!recorded)
-        return MARK_UNRECORDED;
+        return STAGE_UNRECORDED;
     if (bad)
-        return MARK_BAD;
+        return STAGE_BAD;
     if (!judged)
-        return MARK_UNKNOWN;
-    return unwritten ? MARK_PARTIAL : MARK_OK;
+        return STAGE_UNKNOWN;
+    return unwritten ? STAGE_PARTIAL : STAGE_OK;
 }
 
 static int same_tile(struct place a, struct place b)

@@ -206,7 +206,7 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         row_draw(c, area, 0, STYLE_BAD, ended, "");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         elements += summary->stage[ch].elements;
-        if (summary->stage[ch].local == MARK_UNKNOWN)
+        if (summary->stage[ch].local == STAGE_UNKNOWN)
             unknown |= 1u << ch;
     }
     if (summary->unvisited) {

@@ -72,7 +72,7 @@ static void tiles_draw(const struct session *s, struct canvas *c, struct rect ar
             const struct place place = {slot, w->kv_tiles > 1 ? w->first_kv + i : 0, cur->channel};
             const int col = w->label_cols + i * w->step;
             const int here = q == cur->q_tile && (w->kv_tiles == 1 || place.kv == cur->kv_tile);
-            const enum sign sign = sign_of_tile(s, place);
+            const enum tile_status sign = sign_of_tile(s, place);
             canvas_put(c, area, 1 + r, col, here ? STYLE_CURSOR : sign_style(sign), here ? "◆" : sign_glyph(sign));
         }
     }
@@ -100,7 +100,7 @@ static void heads_draw(const struct session *s, struct canvas *c, struct rect ar
         canvas_put(c, area, row, start + visible * step, STYLE_DIM, "→");
     for (int i = 0; i < visible; i++) {
         const int head = first + i, col = start + i * step;
-        const enum sign sign = sign_of_head(s, head / p->heads, head % p->heads);
+        const enum tile_status sign = sign_of_head(s, head / p->heads, head % p->heads);
         const enum style style = head == at ? STYLE_CURSOR : sign_style(sign);
         if (numbered)
             canvas_printf(c, area, row, col, head == at ? STYLE_CURSOR : STYLE_TEXT, "%*d", digits, head);

@@ -18,15 +18,15 @@ int pins_view_rows(const struct session *s, int rows)
 }
 
 /* As an element of a tile: blame is local, what is wrong only by the truth was given something wrong. */
-static enum sign sign_of(const struct pin_value *local, const struct pin_value *global, int truth)
+static enum tile_status sign_of(const struct pin_value *local, const struct pin_value *global, int truth)
 {
     if (truth)
-        return global->class == CLASS_UNJUDGED ? SIGN_WAITING : (enum sign)global->class;
+        return global->class;
     if (class_bad(local->class))
-        return (enum sign)local->class;
+        return local->class;
     if (class_bad(global->class))
-        return SIGN_UPSTREAM;
-    return local->class == CLASS_UNJUDGED && global->class == CLASS_UNJUDGED ? SIGN_WAITING : (enum sign)CLASS_OK;
+        return STATUS_UPSTREAM;
+    return local->class == STATUS_UNJUDGED && global->class == STATUS_UNJUDGED ? STATUS_UNJUDGED : CLASS_OK;
 }
 
 static void number_or(char out[NUMBER_BYTES], double value, const char *otherwise)
@@ -76,8 +76,8 @@ static void pin_draw(const struct session *s, struct canvas *c, struct rect line
         return;
     }
     const struct pin_value v = by[truth != 0];
-    const enum sign sign = sign_of(&by[0], &by[1], truth);
-    number_or(got, v.got, sign == (enum sign)CLASS_MISSING || sign == SIGN_WAITING ? "-" : "nan");
+    const enum tile_status sign = sign_of(&by[0], &by[1], truth);
+    number_or(got, v.got, sign == CLASS_MISSING || sign == STATUS_UNJUDGED ? "-" : "nan");
     number_or(want, v.want, "-");
     if ((v.bound > 0 && !isnan(v.got) && !isnan(v.want)) || v.got == v.want)
         number_ratio(ratio, element_ratio(captured_type(s, pin->at.channel), v.class, v.got, v.want, v.bound));

@@ -152,14 +152,14 @@ static int probe_draw(const struct session *s, struct canvas *c, struct rect are
         if (site->line != line || strcmp(site->file, file) != 0)
             continue;
         const struct stage_summary *stage = s->judgement ? &s->judgement->summary.stage[site->channel] : NULL;
-        const int upstream = stage && stage->local != MARK_BAD && stage->global == MARK_BAD;
-        const int rank = !stage ? 0 : stage->local == MARK_BAD ? 3 : upstream ? 2 : stage->local == MARK_OK ? 0 : 1;
+        const int upstream = stage && stage->local != STAGE_BAD && stage->global == STAGE_BAD;
+        const int rank = !stage ? 0 : stage->local == STAGE_BAD ? 3 : upstream ? 2 : stage->local == STAGE_OK ? 0 : 1;
         if (rank <= worst)
             continue;
         worst = rank;
         label = channel_label(site->channel);
-        mark = upstream ? sign_glyph(SIGN_UPSTREAM) : mark_text(stage ? stage->local : MARK_UNKNOWN, &style);
-        style = upstream ? sign_style(SIGN_UPSTREAM) : style;
+        mark = upstream ? sign_glyph(STATUS_UPSTREAM) : stage_status_text(stage ? stage->local : STAGE_UNKNOWN, &style);
+        style = upstream ? sign_style(STATUS_UPSTREAM) : style;
     }
     const int used = canvas_put(c, area, row, col, STYLE_STRONG, label);
     canvas_put(c, area, row, col + used + (used > 0), style, mark);

@@ -31,7 +31,7 @@ static enum point_kind captured(const struct curve *k, int kv, double *value)
 static enum point_kind point(const struct curve *k, int kv, int wanted, double *value)
 {
     /* A tile without a key in reach is rightly never visited. */
-    if (sign_of_tile(k->s, (struct place){k->slot, kv, k->channel}) == SIGN_MASKED)
+    if (sign_of_tile(k->s, (struct place){k->slot, kv, k->channel}) == STATUS_MASKED)
         return POINT_MASKED;
     if (!wanted)
         return captured(k, kv, value);
@@ -88,7 +88,7 @@ static void curve_draw(const struct curve *k, struct canvas *c, struct rect area
         case POINT_ABSENT:
             break;
         case POINT_MASKED:
-            glyph = sign_glyph(SIGN_MASKED);
+            glyph = sign_glyph(STATUS_MASKED);
             style = STYLE_DIM;
             break;
         case POINT_UNWRITTEN:

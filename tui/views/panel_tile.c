@@ -18,7 +18,7 @@ static const char *const shown_words[SHOW_COUNT] = {[SHOW_GOT] = "captured",
 
 struct element {
     double got, want, bound;
-    enum sign sign;
+    enum tile_status sign;
     enum dtype type; /* as captured */
     int class;       /* by what is shown */
     int missing;
@@ -53,7 +53,7 @@ static struct element element_at(const struct session *s, int row, int col, int 
                         bound ? bound[i] : NAN,
                         sign_of_element(d, row, col),
                         captured_type(s, s->cursor.channel),
-                        CLASS_UNJUDGED,
+                        STATUS_UNJUDGED,
                         0};
     if (classes)
         e.class = classes[i];
@@ -193,8 +193,10 @@ void counts_draw(const struct session *s, struct canvas *c, struct rect area, in
     if (!v)
         return;
     static const char *const names[CLASS_COUNT] = {
-#define CLASS(id, name, utf8, ascii, meaning) [id] = (name),
-#include "engine/oracle/classes.def"
+#define CLASS(id, name, utf8, ascii, style, meaning) [id] = (name),
+#define STATUS(id, name, glyph, style, meaning)
+#include "engine/oracle/statuses.def"
+#undef STATUS
 #undef CLASS
     };
     for (int i = 0; i < CLASS_COUNT; i++)

@@ -122,9 +122,9 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
             canvas_put(c, area, 0, col, STYLE_TEXT, channel_label(ch));
         const struct stage_summary *stage = s->judgement ? &s->judgement->summary.stage[ch] : NULL;
         enum style style;
-        const char *text = mark_text(stage ? stage->global : MARK_UNKNOWN, &style);
+        const char *text = stage_status_text(stage ? stage->global : STAGE_UNKNOWN, &style);
         change_draw(c, area, 1, col + canvas_put(c, area, 1, col, style, text), s->change.stage[ch].global);
-        text = mark_text(stage ? stage->local : MARK_UNKNOWN, &style);
+        text = stage_status_text(stage ? stage->local : STAGE_UNKNOWN, &style);
         change_draw(c, area, 2, col + canvas_put(c, area, 2, col, style, text), s->change.stage[ch].local);
     }
 }
@@ -181,8 +181,9 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
 /* In the order of need: what has no room is left out; the help has all of it. */
 void legend_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    static const int order[] = {SIGN_REPORT, CLASS_OFF,   SIGN_UPSTREAM, CLASS_NAN,       CLASS_INF,   CLASS_MISSING,
-                                CLASS_OK,    SIGN_MASKED, CLASS_EXTRA,   SIGN_UNRECORDED, SIGN_WAITING};
+    static const int order[] = {STATUS_REPORT, CLASS_OFF,         STATUS_UPSTREAM, CLASS_NAN,
+                                CLASS_INF,     CLASS_MISSING,     CLASS_OK,        STATUS_MASKED,
+                                CLASS_EXTRA,   STATUS_UNRECORDED, STATUS_UNJUDGED};
     const int n = (int)(sizeof order / sizeof *order);
     int all = text_columns("◆ here");
     const int begin = s->trace && reports_placed(s->trace) ? 0 : 1; /* a sign that most runs have no use for */

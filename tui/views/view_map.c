@@ -18,7 +18,7 @@ enum {
 struct head {
     int at;         /* batch * heads + head */
     int tiles, bad; /* judged ones */
-    enum sign worst;
+    enum tile_status worst;
 };
 
 /* How the pictures lie on the screen. */
@@ -95,19 +95,19 @@ static int tile_slot(const struct session *s, int head, int q)
     return trace_slot(s->trace, head / s->trace->problem.heads, head % s->trace->problem.heads, q);
 }
 
-/* signs: NULL, or [a->rows][a->cols] SIGN_UNRECORDED each: what each of the picture's signs comes to. One pass: a head
-   may have a quarter of a million tiles. */
-static struct head weigh_head(const struct session *s, const struct arrangement *a, int at, enum sign *signs)
+/* signs: NULL, or [a->rows][a->cols] STATUS_UNRECORDED each: what each of the picture's signs comes to. One pass: a
+   head may have a quarter of a million tiles. */
+static struct head weigh_head(const struct session *s, const struct arrangement *a, int at, enum tile_status *signs)
 {
-    struct head h = {.at = at, .worst = SIGN_UNRECORDED};
+    struct head h = {.at = at, .worst = STATUS_UNRECORDED};
     for (int q = 0; q < a->q_tiles; q++) {
         struct place place = {tile_slot(s, at, q), 0, s->cursor.channel};
-        enum sign *row = signs ? signs + (size_t)(q / a->by_q) * (size_t)a->cols : NULL;
+        enum tile_status *row = signs ? signs + (size_t)(q / a->by_q) * (size_t)a->cols : NULL;
         for (int col = 0; place.slot >= 0 && col < a->cols; col++) { /* else none of its tiles is recorded */
-            enum sign worst = SIGN_UNRECORDED;
+            enum tile_status worst = STATUS_UNRECORDED;
             for (int i = 0; i < a->by_kv && place.kv < a->kv_tiles; i++, place.kv++) {
-                const enum sign sign = sign_of_tile(s, place);
-                h.tiles += sign != SIGN_UNRECORDED && sign != SIGN_WAITING;
+                const enum tile_status sign = sign_of_tile(s, place);
+                h.tiles += sign != STATUS_UNRECORDED && sign != STATUS_UNJUDGED;
                 h.bad += sign_bad(sign);
                 if (sign != worst)
                     worst = sign_worse(worst, sign);
@@ -177,14 +177,14 @@ static void title_draw(const struct session *s, struct canvas *c, struct rect pa
 }
 
 static void panel_draw(const struct session *s, struct canvas *c, struct rect panel, const struct arrangement *a,
-                       const struct head *head, const enum sign *signs)
+                       const struct head *head, const enum tile_status *signs)
 {
     const struct cursor *cur = &s->cursor;
     const int own = head->at == cur->batch * s->trace->problem.heads + cur->head;
     title_draw(s, c, panel, head);
     for (int r = 0; r < a->rows; r++) {
         for (int i = 0; i < a->cols; i++) {
-            const enum sign sign = signs[r * a->cols + i];
+            const enum tile_status sign = signs[r * a->cols + i];
             const int here = own && r == cur->q_tile / a->by_q && (a->kv_tiles == 1 || i == cur->kv_tile / a->by_kv);
             const int col = i * a->step;
             canvas_put(c, panel, 1 + r, col, here ? STYLE_CURSOR : sign_style(sign), here ? "◆" : sign_glyph(sign));
@@ -210,7 +210,7 @@ static void words_draw(const struct session *s, struct canvas *c, struct rect li
                        const int window[2], int heads)
 {
     char words[96], tiles[64] = "a sign: a tile", place[64];
-    const enum sign sign = sign_of_tile(s, session_place(s));
+    const enum tile_status sign = sign_of_tile(s, session_place(s));
     if (a->by_q * a->by_kv > 1)
         snprintf(tiles, sizeof tiles, "a sign: the worst of %dx%d", a->by_q, a->by_kv);
     tile_words(s, session_place(s), place, sizeof place);
@@ -248,7 +248,7 @@ static void pictures_draw(const struct session *s, struct canvas *c, struct rect
     int at = 0;
     while (heads && at < n - 1 && heads[at].at != own)
         at++;
-    enum sign *signs = malloc((size_t)a.rows * (size_t)a.cols * sizeof *signs);
+    enum tile_status *signs = malloc((size_t)a.rows * (size_t)a.cols * sizeof *signs);
     if (!heads || !signs) {
         c->no_memory = true;
         free(heads);
@@ -260,7 +260,7 @@ static void pictures_draw(const struct session *s, struct canvas *c, struct rect
     for (int i = first; i < last; i++) {
         const int row = (i - first) / a.across * a.panel_rows, col = (i - first) % a.across * a.panel_cols;
         for (int k = 0; k < a.rows * a.cols; k++)
-            signs[k] = SIGN_UNRECORDED;
+            signs[k] = STATUS_UNRECORDED;
         heads[i] = weigh_head(s, &a, heads[i].at, signs);
         if (col == 0)
             labels_draw(c, area, &a, row);

@@ -62,7 +62,7 @@ static void result_draw(const struct session *s, struct canvas *c, struct rect a
     const int from = NAME_COLS + VALUE_COLS + 2;
     if (!cursor_has_detail(s) || d->row >= s->detail.rows || d->col >= s->detail.cols)
         return;
-    const enum sign sign = sign_of_element(&s->detail, d->row, d->col);
+    const enum tile_status sign = sign_of_element(&s->detail, d->row, d->col);
     const size_t i = (size_t)d->row * (size_t)s->detail.cols + (size_t)d->col;
     int col =
         from + canvas_printf(c, area, row + 1, from, sign_style(sign), "%s %s", sign_glyph(sign), sign_word(sign));

@@ -79,7 +79,7 @@ static void titles_draw(const struct session *s, struct canvas *c, const struct 
     const struct verdict *v = cursor_verdict(s, vs->truth);
     map_title(s, left, sizeof left);
     tile_title(s, !l->roomy, vs, right, sizeof right);
-    if (v && sign_of_tile(s, session_place(s)) == SIGN_UPSTREAM && !vs->truth)
+    if (v && sign_of_tile(s, session_place(s)) == STATUS_UPSTREAM && !vs->truth)
         snprintf(ratio, sizeof ratio, "right by what came in, t: truth");
     else if (v && one_factor(v))
         snprintf(ratio, sizeof ratio, "median got/want %s", number_signed(number, (double)v->ratio_median, 7));

@@ -22,7 +22,7 @@ struct row_values {
 static double captured(const struct session *s, enum asc_channel ch, int kv)
 {
     const int slot = session_slot(s), row = s->cursor.row;
-    if (slot < 0 || !trace_has(s->trace, ch) || sign_of_tile(s, (struct place){slot, kv, ch}) == SIGN_MASKED)
+    if (slot < 0 || !trace_has(s->trace, ch) || sign_of_tile(s, (struct place){slot, kv, ch}) == STATUS_MASKED)
         return NAN;
     const struct tile tile = trace_tile(s->trace, ch, slot, kv);
     double sum = 0;
@@ -96,7 +96,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
         canvas_printf(c, area, 1 + r, 0, here ? STYLE_CURSOR : STYLE_DIM, "%4d", kv);
         for (int k = 0; k < STATES; k++) {
             char got[NUMBER_BYTES], want[NUMBER_BYTES];
-            const enum sign sign = sign_of_tile(s, (struct place){slot, kv, states[k]});
+            const enum tile_status sign = sign_of_tile(s, (struct place){slot, kv, states[k]});
             const double x = values->got[k][kv], y = values->want[k][kv];
             canvas_printf(c, area, 1 + r, 6 + 24 * k, STYLE_TEXT, "%9s", isnan(x) ? "-" : number_signed(got, x, 9));
             canvas_printf(c, area, 1 + r, 16 + 24 * k, STYLE_DIM, "%10s", isnan(y) ? "-" : number_signed(want, y, 9));

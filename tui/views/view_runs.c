@@ -59,10 +59,10 @@ static void stages_draw(struct canvas *c, struct rect area, int row, const struc
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct stage_summary *stage = &run->judgement->summary.stage[ch];
         enum style style;
-        const char *text = mark_text(stage->local, &style);
-        if (stage->local == MARK_OK && stage->global == MARK_BAD) {
-            text = sign_glyph(SIGN_UPSTREAM);
-            style = sign_style(SIGN_UPSTREAM);
+        const char *text = stage_status_text(stage->local, &style);
+        if (stage->local == STAGE_OK && stage->global == STAGE_BAD) {
+            text = sign_glyph(STATUS_UPSTREAM);
+            style = sign_style(STATUS_UPSTREAM);
         }
         canvas_put(c, area, row, STAGES_COL + ch * STAGE_COLS, style, text);
     }

@@ -203,7 +203,7 @@ static void help_flow(struct text_flow *f)
     keys_flow(f);
     commands_flow(f);
     flow_put(f, STYLE_STRONG, "signs of tiles, heads and elements");
-    for (int sign = 0; sign < SIGN_COUNT; sign++) {
+    for (int sign = 0; sign < STATUS_COUNT; sign++) {
         snprintf(line, sizeof line, "%s  %-13s %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));
         flow_put(f, STYLE_TEXT, line);
     }

@@ -64,7 +64,7 @@ static struct row_step *row_at(const struct judging_states *j, int step, int row
 static int is_own_nan(const struct tile_detail *d, size_t i)
 {
     return isnan(d->got[i]) && d->class_global[i] != CLASS_OK && d->class_global[i] != CLASS_MISSING &&
-           !(isnan(d->want_global[i]) && d->class_global[i] == CLASS_UNJUDGED);
+           !(isnan(d->want_global[i]) && d->class_global[i] == STATUS_UNJUDGED);
 }
 
 static int was_written(const struct tile_detail *d, int row)
@@ -106,7 +106,7 @@ static void judge_alpha(struct judging_states *j, int step, const struct tile_de
             continue;
         at->alpha = d->got[r];
         at->written |= 1u << asc_alpha;
-        if (d->class_local[r] != CLASS_UNJUDGED || is_own_nan(d, (size_t)r))
+        if (d->class_local[r] != STATUS_UNJUDGED || is_own_nan(d, (size_t)r))
             judge(j, at, INVARIANT_ALPHA, d->class_local[r] == CLASS_OK);
         if (conventions->m_policy == ASC_M_FIXED)
             continue;

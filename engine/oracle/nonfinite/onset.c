@@ -79,7 +79,7 @@ static int is_bad(double got, int local, int global)
     if (isfinite(got) || local == CLASS_MISSING)
         return 0;
     return is_unreal_class(local) || is_unreal_class(global) ||
-           (isnan(got) && local == CLASS_UNJUDGED && global == CLASS_UNJUDGED);
+           (isnan(got) && local == STATUS_UNJUDGED && global == STATUS_UNJUDGED);
 }
 
 static void note_tile(void *ctx, const struct tile_detail *d)

@@ -120,7 +120,7 @@ static double unreal(int which)
 static void nothing_unreal_passes(void **state)
 {
     (void)state;
-    const enum element_class wanted[] = {CLASS_NAN, CLASS_INF, CLASS_INF, CLASS_MISSING};
+    const enum tile_status wanted[] = {CLASS_NAN, CLASS_INF, CLASS_INF, CLASS_MISSING};
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         for (int which = 0; which < 4; which++) {
             for (int at = 0; at < 3; at++) {
@@ -153,7 +153,7 @@ static void masked_elements(void **state)
 {
     (void)state;
     const double values[] = {1.0, INFINITY, NAN};
-    const enum element_class wanted[] = {CLASS_EXTRA, CLASS_INF, CLASS_NAN};
+    const enum tile_status wanted[] = {CLASS_EXTRA, CLASS_INF, CLASS_NAN};
     for (int i = 0; i < 4; i++) {
         for (int padding = 0; padding < 2; padding++) {
             struct spec s = base;

@@ -155,7 +155,7 @@ static void no_statement_is_no_class(void **state)
     struct comparison c = {&captured, values, want, bound, 1, 6, 1, 0};
     struct verdict v = {0};
     element_judge(&c, &v, classes);
-    const uint8_t expected[] = {CLASS_OK, CLASS_UNJUDGED, CLASS_NAN, CLASS_UNJUDGED, CLASS_UNJUDGED, CLASS_INF};
+    const uint8_t expected[] = {CLASS_OK, STATUS_UNJUDGED, CLASS_NAN, STATUS_UNJUDGED, STATUS_UNJUDGED, CLASS_INF};
     assert_memory_equal(classes, expected, sizeof classes);
     assert_int_equal(v.unjudged, 3);
     assert_int_equal(v.count[CLASS_OK] + verdict_bad(&v), 3);
@@ -176,7 +176,7 @@ static void overflow_is_right_where_the_number_is_too_large(void **state)
     const struct {
         enum dtype t;
         double want, bound, got;
-        enum element_class class;
+        enum tile_status class;
     } cases[] = {
         {DTYPE_F32, exp(100), 1e37, INFINITY, CLASS_OK},
         {DTYPE_F32, exp(100), 1e37, -INFINITY, CLASS_INF},

@@ -120,7 +120,7 @@ static void a_culprit_stays_wrong_and_the_rest_heals(void **state)
     assert_int_equal(session_isolated(s, &r), 0);
     assert_null(s->trace->fed);
     assert_null(strstr(s->title, "isolated"));
-    assert_int_equal(s->judgement->summary.stage[asc_m].global, MARK_BAD);
+    assert_int_equal(s->judgement->summary.stage[asc_m].global, STAGE_BAD);
     session_free(s);
 }
 
@@ -212,8 +212,8 @@ static void another_trace_feeds(void **state)
     assert_int_equal(session_save(good, saved, &err), 0);
     assert_int_equal(isolate(bad, "s", saved), 0);
     expect_effect(bad, EFFECT_STILL_WRONG, BIT(s));
-    assert_true(bad->judgement->summary.stage[asc_u].local == MARK_OK);
-    assert_true(bad->judgement->summary.stage[asc_o].global == MARK_OK);
+    assert_true(bad->judgement->summary.stage[asc_u].local == STAGE_OK);
+    assert_true(bad->judgement->summary.stage[asc_o].global == STAGE_OK);
     expect_says(bad, "S still wrong on fed Q, K; m..LSE heal", "S is wrong on fed inputs: the culprit");
     assert_int_equal(session_save(bad, saved, &err), -1); /* an isolated run is no run of the kernel */
     assert_int_equal(err.code, ERR_INPUT);

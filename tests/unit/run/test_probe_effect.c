@@ -59,7 +59,7 @@ static void nothing_is_recorded_and_the_output_judged(void **state)
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const int output = ch == asc_o || ch == asc_lse;
         const struct stage_summary *stage = &s->judgement->summary.stage[ch];
-        assert_int_equal(stage->local, output ? MARK_OK : MARK_UNRECORDED);
+        assert_int_equal(stage->local, output ? STAGE_OK : STAGE_UNRECORDED);
         assert_int_equal(stage->elements, !output ? 0 : ch == asc_o ? 2 * 100 * 64 : 2 * 100);
         assert_true(s->trace->layout.channel[ch].dtype < 0);
     }

@@ -179,9 +179,9 @@ static void what_can_not_be_compared(void **state)
     says(&r, "", 0);
     now->judgement->complete = 1;
     /* A stage that one of them has no verdict on got neither better nor worse. */
-    now->judgement->summary.stage[asc_s].local = MARK_UNRECORDED;
-    now->judgement->summary.stage[asc_s].global = MARK_UNKNOWN;
-    now->judgement->summary.stage[asc_m].global = MARK_PARTIAL;
+    now->judgement->summary.stage[asc_s].local = STAGE_UNRECORDED;
+    now->judgement->summary.stage[asc_s].global = STAGE_UNKNOWN;
+    now->judgement->summary.stage[asc_m].global = STAGE_PARTIAL;
     says(&r, "since run 1: α..LSE better by the truth", -1);
     snprintf(now->trace->info.status, sizeof now->trace->info.status, "crashed");
     says(&r, "since run 1: does not come to its end any more, α..LSE better by the truth", 1);

@@ -7,7 +7,7 @@
 
 #include "engine/child/stamps.h"
 #include "engine/session/session.h"
-#include "engine/verdict/outcome.h"
+#include "engine/verdict/status.h"
 #include "tests/unit/lib/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ static void test_clean(void **state)
     assert_int_equal(s->phase, PHASE_READY);
     assert_string_equal(session_verdict_word(s), "CLEAN");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        assert_int_equal(s->judgement->summary.stage[ch].local, MARK_OK);
-        assert_int_equal(s->judgement->summary.stage[ch].global, MARK_OK);
+        assert_int_equal(s->judgement->summary.stage[ch].local, STAGE_OK);
+        assert_int_equal(s->judgement->summary.stage[ch].global, STAGE_OK);
         assert_int_equal(trace_dropped(s->trace, ch) + trace_mistyped(s->trace, ch), 0);
     }
     /* Tails count: 2 heads of 100 rows, and 100 keys or 64 columns. */
@@ -438,7 +438,7 @@ static void test_output_is_judged(void **state)
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
-    assert_int_equal(s->judgement->summary.stage[asc_lse].local, MARK_OK);
+    assert_int_equal(s->judgement->summary.stage[asc_lse].local, STAGE_OK);
     session_free(s);
 }
 
@@ -469,8 +469,8 @@ static void test_few_channels(void **state)
         assert_true(meets(s, nothing));
         for (int ch = 0; ch < ASC_CHANNELS; ch++)
             if (trace_has(s->trace, ch)) {
-                assert_int_equal(s->judgement->summary.stage[ch].local, MARK_OK);
-                assert_int_equal(s->judgement->summary.stage[ch].global, MARK_OK);
+                assert_int_equal(s->judgement->summary.stage[ch].local, STAGE_OK);
+                assert_int_equal(s->judgement->summary.stage[ch].global, STAGE_OK);
             }
         session_free(s);
     }
@@ -496,8 +496,8 @@ static void test_unjudged_is_not_clean(void **state)
             v->local = v->global = (struct verdict){.unjudged = v->local.count[CLASS_OK], .visited = 1};
     }
     judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
-    assert_int_equal(s->judgement->summary.stage[asc_p].local, MARK_UNKNOWN);
-    assert_int_equal(s->judgement->summary.stage[asc_p].global, MARK_UNKNOWN);
+    assert_int_equal(s->judgement->summary.stage[asc_p].local, STAGE_UNKNOWN);
+    assert_int_equal(s->judgement->summary.stage[asc_p].global, STAGE_UNKNOWN);
     assert_int_equal(s->judgement->summary.stage[asc_p].elements, 0);
     assert_string_equal(session_verdict_word(s), "CLEAN");
     for (int i = 0; i < s->judgement->n_slots * s->judgement->kv_tiles * ASC_CHANNELS; i++)
@@ -521,7 +521,7 @@ static void test_accesses_outside_an_array_are_named(void **state)
         assert_non_null(strstr(session_event(s)->text, words[i]));
         assert_true(session_event(s)->line > 0 && s->at_event);
         /* What was not written is neither fine nor anybody's fault. */
-        assert_int_equal(s->judgement->summary.stage[asc_lse].local, i < 2 ? MARK_PARTIAL : MARK_UNKNOWN);
+        assert_int_equal(s->judgement->summary.stage[asc_lse].local, i < 2 ? STAGE_PARTIAL : STAGE_UNKNOWN);
         assert_int_equal(s->judgement->summary.culprits, 0);
         session_free(s);
     }
@@ -601,7 +601,7 @@ static void test_not_recorded_is_not_fine(void **state)
     assert_int_equal(scenario_set(&s->scenario, "capture.channels", "q,k,v", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
-    assert_int_equal(s->judgement->summary.stage[asc_s].local, MARK_UNRECORDED);
+    assert_int_equal(s->judgement->summary.stage[asc_s].local, STAGE_UNRECORDED);
     assert_int_equal(trace_tile(s->trace, asc_s, 0, 0).data == NULL, 1);
     session_free(s);
 
@@ -626,15 +626,15 @@ static void test_outcomes_are_those_of_the_verdicts(void **state)
         const size_t bytes = (size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS;
         uint8_t *noted = malloc(bytes);
         assert_non_null(noted);
-        memcpy(noted, j->outcomes, bytes);
+        memcpy(noted, j->statuses, bytes);
         for (int slot = 0; slot < j->n_slots; slot++)
             for (int ch = 0; ch < ASC_CHANNELS; ch++)
                 for (int kv = 0; kv < (channel_per_kv(ch) ? j->kv_tiles : 1); kv++) {
                     const struct place place = {slot, kv, (enum asc_channel)ch};
-                    memcpy(j->outcomes, noted, bytes);
-                    const enum outcome read = judgement_outcome(j, place);
-                    memset(j->outcomes, 0, bytes);
-                    assert_int_equal(read, judgement_outcome(j, place));
+                    memcpy(j->statuses, noted, bytes);
+                    const enum tile_status read = judgement_status(j, place);
+                    memset(j->statuses, 0, bytes);
+                    assert_int_equal(read, judgement_status(j, place));
                     seen |= 1u << read;
                 }
         free(noted);
@@ -642,8 +642,8 @@ static void test_outcomes_are_those_of_the_verdicts(void **state)
     }
     assert_true(seen & 1u << CLASS_OK);
     assert_true(seen & 1u << CLASS_NAN);
-    assert_true(seen & 1u << OUTCOME_UNWRITTEN);
-    assert_true(seen & 1u << OUTCOME_UPSTREAM);
+    assert_true(seen & 1u << STATUS_UNWRITTEN);
+    assert_true(seen & 1u << STATUS_UPSTREAM);
 }
 
 static void test_next_kv_head(void **state)
@@ -666,7 +666,7 @@ static void test_scores_before_the_mask(void **state)
     (void)state;
     struct session *s = run("s-before-mask");
     const struct judgement *j = s->judgement;
-    assert_int_equal(j->summary.stage[asc_o].global, MARK_OK);
+    assert_int_equal(j->summary.stage[asc_o].global, STAGE_OK);
     assert_int_equal(j->summary.culprits, 1u << asc_s | 1u << asc_l);
     assert_int_equal(j->n_findings, 2);
     assert_int_equal(j->findings[0].cause, CAUSE_s_recorded_before_mask);
