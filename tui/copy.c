@@ -59,9 +59,9 @@ static const struct {
     const char *name, *words;
     int (*text)(const struct copy_source *from, char *out, size_t bytes);
 } copies[] = {
-#define COPY(key, name, words, function) {key, name, words, function},
-#include "tui/copies.def"
-#undef COPY
+    {'v', "value", "the captured value of the element under the cursor", copy_value},
+    {'p', "place", "the place of the cursor, as :go and --at take it", copy_place},
+    {'c', "command", "the command that prints this view again", copy_command},
 };
 #define COPIES (sizeof copies / sizeof *copies)
 

@@ -12,7 +12,7 @@ struct copy_source {
 
 #define COPY_BYTES 4096
 
-/* key: COPY(key, name, words) of copies.def. 0; 1: a command that runs the kernel as it is now, which this run was not
+/* key: one that copy_menu() offers. 0; 1: a command that runs the kernel as it is now, which this run was not
    made with; -1 where there is nothing of the kind, *out then says why. */
 int copy_text(const struct copy_source *from, uint32_t key, char *out, size_t bytes);
 /* "copy: v value  p place ..." */

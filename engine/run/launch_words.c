@@ -8,9 +8,9 @@
 const char *fact_label(enum fact fact)
 {
     static const char *const labels[FACTS] = {
-#define FACT(id, label) [id] = (label),
-#include "engine/verdict/facts.def"
-#undef FACT
+        [FACT_TIME] = "time",           [FACT_REGISTERS] = "registers", [FACT_SHARED] = "shared memory",
+        [FACT_LOCAL] = "local memory",  [FACT_OCCUPANCY] = "occupancy", [FACT_ACHIEVED] = "achieved",
+        [FACT_TENSOR] = "tensor cores", [FACT_DRAM] = "memory",
     };
     return labels[fact];
 }

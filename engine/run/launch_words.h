@@ -4,10 +4,16 @@
 
 #include "engine/trace/launch.h"
 
+/* The lines on a launch, in this order; each says one resource with its unit. */
 enum fact {
-#define FACT(id, label) id,
-#include "engine/verdict/facts.def"
-#undef FACT
+    FACT_TIME,
+    FACT_REGISTERS,
+    FACT_SHARED,
+    FACT_LOCAL,
+    FACT_OCCUPANCY,
+    FACT_ACHIEVED,
+    FACT_TENSOR,
+    FACT_DRAM,
     FACTS
 };
 

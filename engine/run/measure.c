@@ -10,9 +10,11 @@
 static const struct {
     const char *name, *meaning;
 } benches[BENCHES] = {
-#define BENCH(id, name, meaning) {name, meaning},
-#include "engine/run/benches.def"
-#undef BENCH
+    [BENCH_PLAIN] = {"plain", "without probes (ASC_MODE 0)"},
+    [BENCH_OFF] = {"probes off", "probes compiled in, nothing to record (ASC_MODE 1)"},
+    [BENCH_CAPTURE] = {"capture", "records what the scenario asks for, as much as its memory takes"},
+    [BENCH_FULL] = {"full capture",
+                    "records every channel of every q tile, as far as half of this machine's memory goes"},
 };
 
 const char *bench_name(enum bench_build build)

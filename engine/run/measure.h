@@ -19,12 +19,7 @@ void measure_beside(struct recorder *r, const struct runner_paths *paths, const 
                     const struct runner_progress *progress, struct trace_info *info);
 
 /* One kernel's times, by what its build does. */
-enum bench_build {
-#define BENCH(id, name, meaning) id,
-#include "engine/run/benches.def"
-#undef BENCH
-    BENCHES
-};
+enum bench_build { BENCH_PLAIN, BENCH_OFF, BENCH_CAPTURE, BENCH_FULL, BENCHES };
 const char *bench_name(enum bench_build build);
 const char *bench_meaning(enum bench_build build);
 

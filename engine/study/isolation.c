@@ -7,9 +7,10 @@
 #define IN(ch) (1u << asc_##ch)
 
 static const struct isolation_group groups[] = {
-#define GROUP(name, stages, meaning) {name, meaning, stages},
-#include "engine/run/groups.def"
-#undef GROUP
+    {"scores", "the product of Q and K", IN(s)},
+    {"softmax", "running maximum, weights and row sum", IN(m) | IN(alpha) | IN(p) | IN(l)},
+    {"pv", "the product of P and V", IN(u)},
+    {"epilogue", "the division and the log-sum-exp", IN(o) | IN(lse)},
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 

@@ -20,7 +20,7 @@ struct isolation {
     struct judgement *judgement; /* borrowed, of that */
 };
 
-/* A channel's name or one of groups.def; feed NULL or "reference": the reference. ERR_USAGE lists the names. */
+/* A channel's name or one of the groups; feed NULL or "reference": the reference. ERR_USAGE lists the names. */
 int isolation_parse(const char *stage, const char *feed, struct isolation_request *out, struct err *err);
 void isolation_of_stage(enum asc_channel ch, struct isolation_request *out);
 
@@ -28,7 +28,7 @@ struct isolation_group {
     const char *name, *meaning;
     unsigned stages;
 };
-const struct isolation_group *isolation_group(int i); /* of groups.def, from 0; NULL behind the last */
+const struct isolation_group *isolation_group(int i); /* from 0; NULL behind the last */
 
 /* What has to be fed to isolate these stages in a run like t: every recorded channel up to the last of them; O and LSE,
    which nothing follows, never. */

@@ -29,9 +29,9 @@ int64_t launch_shared_bytes(const struct trace_launch *l)
 static const struct {
     const char *name, *noun;
 } budget_items[BUDGET_ITEMS] = {
-#define BUDGET(id, name, noun) {name, noun},
-#include "engine/trace/budget.def"
-#undef BUDGET
+    [BUDGET_REGISTERS] = {"registers", "registers of a thread"},
+    [BUDGET_SHARED_BYTES] = {"shared_bytes", "bytes of shared memory, static and dynamic"},
+    [BUDGET_SPILL_BYTES] = {"spill_bytes", "bytes of local memory of a thread"},
 };
 
 const char *budget_name(enum budget_item item)

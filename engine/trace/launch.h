@@ -23,12 +23,7 @@ struct trace_launch {
 };
 
 /* The most that a launch without probes may take. */
-enum budget_item {
-#define BUDGET(id, name, noun) id,
-#include "engine/trace/budget.def"
-#undef BUDGET
-    BUDGET_ITEMS
-};
+enum budget_item { BUDGET_REGISTERS, BUDGET_SHARED_BYTES, BUDGET_SPILL_BYTES, BUDGET_ITEMS };
 struct launch_budget {
     uint32_t stated; /* set of 1u << enum budget_item */
     int32_t most[BUDGET_ITEMS];
@@ -46,8 +41,8 @@ double launch_occupancy(const struct trace_launch *l);     /* resident_warps of 
 int64_t launch_shared_bytes(const struct trace_launch *l); /* static and dynamic; -1 */
 int launch_has_counters(const struct trace_launch *l);     /* 1: any counter is known */
 
-const char *budget_name(enum budget_item item); /* "registers" */
-const char *budget_noun(enum budget_item item);
+const char *budget_name(enum budget_item item); /* the key in [budget] and in JSON: "registers" */
+const char *budget_noun(enum budget_item item); /* what it counts: "registers of a thread" */
 /* What a launch takes of it; -1: not known. */
 int64_t launch_takes(const struct trace_launch *l, enum budget_item item);
 

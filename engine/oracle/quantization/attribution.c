@@ -9,9 +9,11 @@
 static const struct {
     const char *name, *meaning;
 } players[PLAYERS] = {
-#define PLAYER(id, name, meaning) {name, meaning},
-#include "engine/oracle/quantization/players.def"
-#undef PLAYER
+    [PLAYER_Q] = {"Q", "Q as the kernel used it"},
+    [PLAYER_K] = {"K", "K as the kernel used it"},
+    [PLAYER_P] = {"P", "exponential, rounding, saturation and flushing of P"},
+    [PLAYER_V] = {"V", "V as the kernel used it"},
+    [PLAYER_REST] = {"rest", "accumulators, division, rounding of O, and any mistake"},
 };
 
 const char *player_name(enum player player)

@@ -22,12 +22,8 @@
 
 #include "engine/oracle/oracle.h"
 
-enum player {
-#define PLAYER(id, name, meaning) id,
-#include "engine/oracle/quantization/players.def"
-#undef PLAYER
-    PLAYERS
-};
+/* Whose shares the error of an output is made of, in the order of the dataflow. */
+enum player { PLAYER_Q, PLAYER_K, PLAYER_P, PLAYER_V, PLAYER_REST, PLAYERS };
 const char *player_name(enum player player);    /* "P" */
 const char *player_meaning(enum player player); /* "exponential, rounding ... of P" */
 
