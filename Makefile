@@ -1,6 +1,6 @@
 # attnscope. `make` builds, `make run` opens the debugger on a failing kernel, `make test` runs every test; all output is
 # below build/. Packages are installed by `make setup`, and by run and test where some are missing; by nothing else.
-# Yours to set: CC AR CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR. What the project can not do without comes behind yours.
+# Yours to set: CC AR CFLAGS CPPFLAGS LDFLAGS PREFIX DESTDIR. What the project cannot do without comes behind yours.
 MODE ?= release
 ifeq ($(MODE),release)
 B := build

@@ -179,11 +179,13 @@ static void judge_repeated(struct outcome *out)
 {
     const struct repeat_result *r = &out->repeated;
     if (r->differing)
-        add_why(out, "%d of %d runs leave other bits than the first", r->differing, r->runs);
+        add_why(out, "%d of %d runs differ bitwise from the first", r->differing, r->runs);
     if (out->result == RESULT_OK && !(r->error.largest_ratio <= 1))
-        add_why(out, "without probes o is up to %.3g times its bound away from the truth", r->error.largest_ratio);
+        add_why(out, "without probes, o differs from the reference by up to %.3g times its bound",
+                r->error.largest_ratio);
     if (out->c->normal && r->limit > 0 && !(repeat_error_given(r) <= r->limit))
-        add_why(out, "o is %.3g from float64 of the inputs as given, the kernel's plan allows %.3g",
+        add_why(out,
+                "o differs by %.3g from the float64 reference of the unquantized inputs; the kernel's plan allows %.3g",
                 repeat_error_given(r), r->limit);
 }
 
@@ -275,7 +277,7 @@ static void say_error(const struct err *err, char *out, size_t bytes)
 static void end_reason(const struct checked *k, char *out, size_t bytes)
 {
     if (k->err.code == ERR_CANCELLED)
-        snprintf(out, bytes, "the time of --time ended while the kernel was built and asked what it takes");
+        snprintf(out, bytes, "--time ran out while the kernel was built and asked for its plan");
     else
         snprintf(out, bytes, "the %s error ended the check", err_name(k->err.code));
 }
@@ -298,7 +300,7 @@ static int try_case(struct bench *b, struct checked *k, struct outcome *out)
     say_error(&err, text, sizeof text);
     switch (err.code) {
     case ERR_CANCELLED:
-        snprintf(text, sizeof text, "stopped after %.0f s, where the %g s of --time ended", out->seconds,
+        snprintf(text, sizeof text, "stopped after %.0f s, when the %g s of --time ran out", out->seconds,
                  b->watch.limit_s);
         set_result(out, RESULT_NOT_TRIED, text);
         return 0;
@@ -357,12 +359,12 @@ static void write_outcome(const struct options *o, const char *path, const struc
     text_inline(text_out(), "  %s %-46s", marks[x->result], x->c->name);
     if (x->repeated.runs) {
         if (isinf(x->repeated.error.largest)) /* beyond any number: a NaN, or what was not written */
-            fputs(" O holds what is not a number", text_out());
+            fputs(" O contains NaN or infinity", text_out());
         else
             fprintf(text_out(), " max error %-9.3g of bound %.3g", x->repeated.error.largest,
                     x->repeated.error.largest_ratio);
-        if (isfinite(x->repeated.error.unquantised.rms))
-            fprintf(text_out(), ", unquantised %.3g", x->repeated.error.unquantised.largest);
+        if (isfinite(x->repeated.error.unquantized.rms))
+            fprintf(text_out(), ", unquantized %.3g", x->repeated.error.unquantized.largest);
     }
     if (x->why[0])
         text_inline(text_out(), "%s%s", x->repeated.runs ? ": " : " ", x->why);
@@ -422,7 +424,7 @@ static const char *word_of(const struct checked *k)
     case 0:
         return "clean";
     case 1:
-        return tally_of(k).taken ? "fail" : "takes none";
+        return tally_of(k).taken ? "fail" : "accepts none";
     default:
         return k->err.code == ERR_NONE || k->err.code == ERR_CANCELLED ? "unfinished" : "error";
     }
@@ -440,7 +442,7 @@ static void check_kernel(struct bench *b, struct checked *k)
     struct watch *w = &b->watch;
     struct listing listing = {b, &k->cases};
     w->begun = work_clock();
-    snprintf(w->label, sizeof w->label, "asking what it takes");
+    snprintf(w->label, sizeof w->label, "asking for its plan");
     if (!b->o->json)
         say_line(k->path);
     int ended = open_session(b, k->path, &k->err) != 0 || background(w, list_cases, &listing, &k->err) != 0;
@@ -457,12 +459,12 @@ static void check_kernel(struct bench *b, struct checked *k)
         struct outcome *x = &k->outcomes[i];
         char why[512];
         x->c = &k->cases.at[i];
-        x->repeated.error.unquantised.rms = NAN;
+        x->repeated.error.unquantized.rms = NAN;
         snprintf(w->label, sizeof w->label, "%zu of %zu %s", i + 1, k->cases.n, x->c->name);
         if (ended)
             end_reason(k, why, sizeof why);
         else
-            snprintf(why, sizeof why, "the %g s of --time ended before", w->limit_s);
+            snprintf(why, sizeof why, "the %g s of --time ran out first", w->limit_s);
         if ((ended || spent(w)) && x->c->answer == CASE_TAKEN)
             set_result(x, RESULT_NOT_TRIED, why);
         else
@@ -524,7 +526,7 @@ static void write_tallies(const struct checked *kernels, size_t n)
     int width = 6;
     for (size_t i = 0; i < n; i++)
         width = (int)strlen(kernels[i].path) > width ? (int)strlen(kernels[i].path) : width;
-    fprintf(text_out(), "\n%-*s  clean  failed  declined  not tried  runs  max error  of bound  unquantised  allowed\n",
+    fprintf(text_out(), "\n%-*s  clean  failed  declined  not tried  runs  max error  of bound  unquantized  allowed\n",
             width, "kernel");
     for (size_t i = 0; i < n; i++) {
         const struct tally t = tally_of(&kernels[i]);
@@ -555,7 +557,7 @@ static json_t *outcome_json(const struct options *o, const char *path, const str
                      result_names[x->result], "command", report_json_text(command), "runs", r->runs, "differing",
                      r->differing, "largest_error", number_json(measured ? r->error.largest : NAN),
                      "largest_error_of_bound", number_json(measured ? r->error.largest_ratio : NAN),
-                     "largest_error_unquantised", number_json(measured ? r->error.unquantised.largest : NAN),
+                     "largest_error_unquantized", number_json(measured ? r->error.unquantized.largest : NAN),
                      "error_limit", number_json(r->limit > 0 ? r->limit : NAN), "seconds", x->seconds, "why",
                      report_json_text(x->why));
 }
@@ -640,7 +642,7 @@ static int allow(const struct options *o, struct err *err)
         if (kernel_cases_allow(o->settings[i], err) != 0)
             return -1;
     if (o->bias)
-        return err_set(err, ERR_USAGE, "--bias", "goes with scenarios, and with a kernel and its --shape");
+        return err_set(err, ERR_USAGE, "--bias", "needs scenarios, or a kernel with --shape");
     return o->junit ? junit_check(o->junit, err) : 0;
 }
 

@@ -64,7 +64,7 @@ static void found_words(const struct session *s, char *out, size_t bytes)
         const int at[4] = {slot[0], slot[1], slot[2], channel_per_kv(first.channel) ? first.kv : -1};
         first_words(j->summary.unvisited ? CULPRIT_LOOP : (int)first.channel, at, out, bytes);
         if (j->summary.unvisited)
-            add(words, sizeof words, "", "tiles left out");
+            add(words, sizeof words, "", "tiles skipped");
         for (int i = 0; i < j->n_findings; i++)
             add(words, sizeof words, "", finding_word(&j->findings[i], s->trace));
         add(out, bytes, "", words[0] ? words : findings_unknown(j));

@@ -143,8 +143,9 @@ static int open_ready(const struct options *o, const char *path, struct session 
 {
     if (options_open(o, path, s, err) != 0)
         return -1;
-    const int failed = (*s)->has_scenario ? measure_ready(&(*s)->paths, &(*s)->scenario, "bench", err)
-                                          : err_set(err, ERR_INPUT, path, "is a recorded trace: nothing to launch");
+    const int failed = (*s)->has_scenario
+                           ? measure_ready(&(*s)->paths, &(*s)->scenario, "bench", err)
+                           : err_set(err, ERR_INPUT, path, "is a saved trace: there is nothing to launch");
     if (failed) {
         session_free(*s);
         *s = NULL;
@@ -203,8 +204,8 @@ static void write_rung(const struct rung *rung, FILE *out)
             (long long)takes(rung, BUDGET_SHARED_BYTES), (long long)takes(rung, BUDGET_SPILL_BYTES),
             seconds(&r->warm, 0, text[0]), seconds(&r->warm, 1, text[1]), seconds(&r->graph, 0, text[2]),
             rung->error.largest, rung->error.largest_ratio);
-    if (!isnan(rung->error.unquantised.rms))
-        fprintf(out, "  unquantised: max %.3g, rms %.3g", rung->error.unquantised.largest, rung->error.unquantised.rms);
+    if (!isnan(rung->error.unquantized.rms))
+        fprintf(out, "  unquantized: max %.3g, rms %.3g", rung->error.unquantized.largest, rung->error.unquantized.rms);
     fputs("\n", out);
 }
 
@@ -222,9 +223,9 @@ static json_t *rung_json(const struct rung *rung)
     json_object_set_new(json, "largest_error", rung->err.code ? json_null() : number_json(rung->error.largest));
     json_object_set_new(json, "largest_error_of_bound",
                         rung->err.code ? json_null() : number_json(rung->error.largest_ratio));
-    json_t *unquantised = rung->err.code ? NULL : report_json_unquantised(&rung->error.unquantised);
-    if (unquantised)
-        json_object_set_new(json, "unquantised", unquantised);
+    json_t *unquantized = rung->err.code ? NULL : report_json_unquantized(&rung->error.unquantized);
+    if (unquantized)
+        json_object_set_new(json, "unquantized", unquantized);
     return json;
 }
 

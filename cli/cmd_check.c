@@ -64,7 +64,7 @@ static int add_folder(struct paths *p, const char *folder, struct err *err)
         n = scandir(folder, &entries, is_kernel, alphasort);
     }
     if (n < 0)
-        return err_errno(err, folder, "can not be read");
+        return err_errno(err, folder, "cannot be read");
     while (length > 1 && folder[length - 1] == '/')
         length--;
     int failed = 0;
@@ -212,11 +212,11 @@ int command_check(const struct options *o, struct err *err)
     if (n_kernels) {
         const int status = n_kernels == paths.n
                                ? check_kernels(o, paths.path, paths.n, err)
-                               : err_set(err, ERR_USAGE, "check", "kernels are checked without scenarios beside them");
+                               : err_set(err, ERR_USAGE, "check", "kernels and scenarios cannot be checked together");
         paths_free(&paths);
         return status;
     }
-    int status = o->time_s > 0 ? err_set(err, ERR_USAGE, "--time", "is for kernels without --shape") : 0;
+    int status = o->time_s > 0 ? err_set(err, ERR_USAGE, "--time", "applies to kernels without --shape") : 0;
     struct check_result *results = calloc(paths.n + 1, sizeof *results);
     if (!results)
         status = err_no_memory(err, "", "the results");

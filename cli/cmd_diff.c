@@ -34,7 +34,7 @@ static void write_channel(const struct channel_difference *d, enum asc_channel c
     if (!d->in[0] || !d->in[1] || !d->compared) {
         fprintf(out, "  %s\n",
                 !d->in[0] && !d->in[1] ? "recorded in neither"
-                : d->in[0] && d->in[1] ? "nothing in both"
+                : d->in[0] && d->in[1] ? "empty in both"
                 : d->in[0]             ? "recorded in the first alone"
                                        : "recorded in the second alone");
         return;
@@ -53,16 +53,17 @@ static void write_notes(const struct comparison *c, FILE *out)
         const struct channel_difference *d = &c->d.channel[ch];
         const char *name = channel_name((enum asc_channel)ch);
         if (d->nan)
-            fprintf(out, "note: %" PRIu64 " elements of %s are NaN in both runs, %" PRIu64 " of them with other bits\n",
+            fprintf(out, "note: %" PRIu64 " elements of %s are NaN in both runs, %" PRIu64 " with different bits\n",
                     d->nan, name, d->nan_bits);
         if (d->unwritten)
             fprintf(out, "note: %" PRIu64 " elements of %s were written in neither run\n", d->unwritten, name);
         if (d->unbounded)
-            fprintf(out, "note: %" PRIu64 " elements of %s differ and have no bound: they count as beyond it\n",
+            fprintf(out, "note: %" PRIu64 " elements of %s differ and have no bound: they count as out of bounds\n",
                     d->unbounded, name);
         if (d->lost[0] != d->lost[1])
             fprintf(out,
-                    "note: values of %s without a place in the trace or of another type: %" PRIu64 " and %" PRIu64 "\n",
+                    "note: values of %s were out of the trace's range or of the wrong type: %" PRIu64 " and %" PRIu64
+                    "\n",
                     name, d->lost[0], d->lost[1]);
     }
     fprintf(out, "%lld of %lld (batch, head, q tile)s are recorded in both runs", (long long)c->d.both,
@@ -72,7 +73,7 @@ static void write_notes(const struct comparison *c, FILE *out)
                 (long long)c->d.only[1]);
     fprintf(out, "; o and lse are compared %s\n", c->d.outputs ? "everywhere" : "there as well");
     if (c->d.reordered)
-        fprintf(out, "note: in %lld of them the kv tiles were visited in another order\n", (long long)c->d.reordered);
+        fprintf(out, "note: %lld of them visited the kv tiles in a different order\n", (long long)c->d.reordered);
 }
 
 static void write_value(double x, int unwritten, FILE *out)
@@ -101,15 +102,15 @@ static void write_first(const struct comparison *c, FILE *out)
 static void write_verdict(const struct comparison *c, FILE *out)
 {
     if (c->d.complete[0] != c->d.complete[1])
-        fputs("different: one run came to its end, the other did not\n", out);
+        fputs("different: one run completed, the other did not\n", out);
     else if (difference_exact(&c->d))
-        fputs("identical: the same bits in all that both runs recorded\n", out);
+        fputs("identical: the same bits in everything both runs recorded\n", out);
     else if (c->o->exact)
         fputs("different: not the same bits\n", out);
     else if (difference_within(&c->d))
         fputs("same: every difference is within both runs' bounds\n", out);
     else
-        fputs("different: beyond rounding\n", out);
+        fputs("different: out of bounds\n", out);
 }
 
 static void write_text(const struct comparison *c, FILE *out)
@@ -121,9 +122,7 @@ static void write_text(const struct comparison *c, FILE *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         write_channel(&c->d.channel[ch], (enum asc_channel)ch, out);
     if (!difference_exact(&c->d))
-        fputs("of bounds, beyond: of what is left of a difference when all that differences upstream explain is taken "
-              "off\n",
-              out);
+        fputs("the part of a difference that upstream differences do not explain, in bounds\n", out);
     write_notes(c, out);
     write_first(c, out);
     write_verdict(c, out);

@@ -11,8 +11,8 @@
 
 static int write_channels(FILE *out)
 {
-    fputs("# Channels\n\nWhat a probe can record, in stage order, and what each is judged against locally.\n\n"
-          "| channel | on screen | per | meaning | local formula |\n| --- | --- | --- | --- | --- |\n",
+    fputs("# Channels\n\nWhat a probe can record, in stage order, and the formula that its local verdict uses.\n\n| "
+          "channel | on screen | per | meaning | local formula |\n| --- | --- | --- | --- | --- |\n",
           out);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         fprintf(out, "| `%s` | %s | %s | %s | %s |\n", channel_name(ch), channel_label(ch),
@@ -38,12 +38,10 @@ static void write_cell(FILE *out, const char *text)
 
 static int write_conventions(FILE *out)
 {
-    fputs("# Conventions\n\nWhat a kernel means by its values, declared in its registration as "
-          "`kernel.conventions.NAME`, or `kernel.NAME` for short. A field that is not set is 0: none follows from "
-          "another. A "
-          "saved trace "
-          "names the choices as the third column does, 0 first.\n\n"
-          "| field | 0, the default | choices or range | otherwise |\n| --- | --- | --- | --- |\n",
+    fputs("# Conventions\n\nWhat a kernel's values mean, declared in its registration as `kernel.conventions.NAME`, or "
+          "`kernel.NAME` for short. A field that is not set is 0; no field depends on another. A saved trace names the "
+          "choices as the third column does, 0 first.\n\n| field | 0, the default | choices or range | otherwise |\n| "
+          "--- | --- | --- | --- |\n",
           out);
     for (int i = 0; i < CONVENTIONS; i++) {
         const struct convention *c = &conventions[i];
@@ -70,22 +68,18 @@ static void write_cause_table(FILE *out, int declarations)
 
 static int write_causes(FILE *out)
 {
-    fputs(
-        "# Causes\n\nMistakes that attnscope knows by name. One is named only if its formula explains at least 99.99 % "
-        "of the elements in the bad tiles and of those that tell it from the right formula, at least 16 elements in 16 "
-        "rows with 16 different values do, and chance is out of the question. All that pass are listed: on some shapes "
-        "two formulas are one. "
-        "Where a formula has a choice (a "
-        "type, "
-        "a number of products, a kv head), half of the elements choose and the other half confirm.\n\n",
-        out);
+    fputs("# Causes\n\nMistakes that attnscope knows by name. A mistake is named only if its formula explains at least "
+          "99.99 % of the elements in the bad tiles and at least 99.99 % of those that distinguish it from the correct "
+          "formula; if at least 16 elements in 16 rows with 16 different values distinguish it; and if chance is ruled "
+          "out. All that pass are listed: on some shapes two formulas coincide. Where a formula has a choice (a type, "
+          "a number of products, a kv head), half of the elements choose and the other half confirm.\n\n",
+          out);
     write_cause_table(out, 0);
-    fputs(
-        "\n## Declared otherwise\n\nThe values are right, but under another convention than the kernel's registration "
-        "declares. These have to hold in all tiles, not only in the bad ones. Where the output is right, one "
-        "of these is named rather than a mistake of the same formula, and no mistake of the mask is; where it is "
-        "wrong, one of these is named only if no mistake explains the stage.\n\n",
-        out);
+    fputs("\n## Declared otherwise\n\nThe values are right, but under a different convention than the kernel's "
+          "registration declares. These must hold in all tiles, not only in the bad ones. Where the output is right, "
+          "one of these is named and never a mistake; where it is wrong, one of these is named only if no mistake "
+          "explains the stage.\n\n",
+          out);
     write_cause_table(out, 1);
     return ferror(out) ? -1 : 0;
 }
@@ -122,7 +116,7 @@ int command_docs(const struct options *o, struct err *err)
     char names[256] = "";
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         if (strcmp(o->files[0], pages[i].name) == 0)
-            return pages[i].write(text_out()) == 0 ? 0 : err_errno(err, "docs", "standard output can not be written");
+            return pages[i].write(text_out()) == 0 ? 0 : err_errno(err, "docs", "standard output cannot be written");
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", pages[i].name);
     }
     return err_set(err, ERR_USAGE, "docs", "expected one of %s, found '%s'", names, o->files[0]);

@@ -94,5 +94,5 @@ int command_list(const struct options *o, struct err *err)
     print_heading("Scenarios", paths.root);
     failed = failed || list_matches(paths.root, "scenarios/*.ini", print_scenario) ||
              list_matches(paths.root, "scenarios/bugs/*.ini", print_scenario);
-    return failed ? err_set(err, ERR_SYSTEM, paths.root, "the folder can not be listed") : 0;
+    return failed ? err_set(err, ERR_SYSTEM, paths.root, "the folder cannot be listed") : 0;
 }

@@ -56,10 +56,10 @@ static int write_picture(const struct options *o, struct session *s, const char 
         return -1;
     FILE *out = fopen(o->svg, "w");
     if (!out)
-        return err_errno(err, o->svg, "the picture can not be written");
+        return err_errno(err, o->svg, "the picture cannot be written");
     int failed = tui_picture(s, view, o->cols, o->rows, o->ascii, &config.theme, out, err);
     if (fclose(out) != 0 && !failed)
-        failed = err_errno(err, o->svg, "the picture can not be written");
+        failed = err_errno(err, o->svg, "the picture cannot be written");
     return failed;
 }
 
@@ -120,7 +120,7 @@ static int big_enough(struct err *err)
     if (size.ws_col >= SCREEN_MIN_COLS && size.ws_row >= SCREEN_MIN_ROWS)
         return 0;
     return err_set(err, ERR_TERMINAL, "",
-                   "the terminal is too small (--text prints one screen): need %dx%d, have %dx%d", SCREEN_MIN_COLS,
+                   "the terminal is too small (--text prints one screen): needsss %dx%d, have %dx%d", SCREEN_MIN_COLS,
                    SCREEN_MIN_ROWS, size.ws_col, size.ws_row);
 }
 
@@ -160,13 +160,13 @@ static int debug(const struct options *o, const struct config *config, struct se
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
     if (s->has_scenario)
-        session_watch(s, 1); /* where that can not be, the screen says why */
+        session_watch(s, 1); /* where that cannot be, the screen says why */
     if (tui_run(s, &tui, err) != 0)
         return -1;
     if (remember && entry.path[0]) {
         memcpy(entry.at, place.at, sizeof entry.at);
         entry.split = place.split;
-        recent_note(&entry); /* where that can not be, nothing is remembered */
+        recent_note(&entry); /* where that cannot be, nothing is remembered */
     }
     return o->output ? session_save(s, o->output, err) : 0;
 }

@@ -33,7 +33,7 @@ static void write_text(const char *path, const struct trace_info *info, FILE *ou
     for (size_t i = 0; i < info->launches.n; i++)
         write_launch(info, &info->launches.at[i], out);
     if (!info->launches.n)
-        fputs("the kernel launches nothing through ASC_LAUNCH\n", out);
+        fputs("the kernel does not launch through ASC_LAUNCH\n", out);
     if (info->launches.not_measured[0])
         fprintf(out, "counters: %s\n", info->launches.not_measured);
     budget_meets(info, words, sizeof words);
@@ -49,7 +49,8 @@ int command_profile(const struct options *o, struct err *err)
     const struct runner_progress *progress = options_progress();
     if (options_open(o, o->files[0], &s, err) != 0)
         return -1;
-    int failed = s->has_scenario ? 0 : err_set(err, ERR_INPUT, o->files[0], "is a recorded trace: nothing to launch");
+    int failed =
+        s->has_scenario ? 0 : err_set(err, ERR_INPUT, o->files[0], "is a saved trace: there is nothing to launch");
     failed = failed || measure_ready(&s->paths, &s->scenario, "profile", err) != 0 ||
              measure_plain(&plain, &s->paths, &s->scenario, 1, progress, &info.launches, err) != 0;
     if (!failed && o->json) {

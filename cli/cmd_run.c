@@ -30,22 +30,22 @@ static int isolate(struct session *s, const struct isolation_request *request, j
     return 0;
 }
 
-/* What quantising costs, where something is quantised and the run came to its end. */
-static int say_unquantised(const struct session *s, json_t *json, struct err *err)
+/* What quantizing costs, where something is quantized and the run came to its end. */
+static int say_unquantized(const struct session *s, json_t *json, struct err *err)
 {
-    struct unquantised_error error;
+    struct unquantized_error error;
     if (!s->trace || !trace_complete(s->trace))
         return 0;
-    if (output_error_unquantised(s->trace, &error, err) != 0)
+    if (output_error_unquantized(s->trace, &error, err) != 0)
         return -1;
-    json_t *cost = report_json_unquantised(&error);
+    json_t *cost = report_json_unquantized(&error);
     if (json && cost) {
-        json_object_set(json, "unquantised", cost);
+        json_object_set(json, "unquantized", cost);
         json_object_set_new(json, "compare", report_json_compare(s->trace));
         json_object_set_new(json, "whatif", report_json_whatif(s->trace));
     }
     if (!json && cost)
-        report_write_unquantised(&error, text_out());
+        report_write_unquantized(&error, text_out());
     json_decref(cost);
     return 0;
 }
@@ -94,7 +94,7 @@ static int report(const struct options *o, struct session *s, const struct isola
         report_write_expectation(s, text_out());
     }
     int status = status_of(s, err);
-    if (status >= 0 && say_unquantised(s, json, err) != 0)
+    if (status >= 0 && say_unquantized(s, json, err) != 0)
         status = -1;
     if (o->probes && strcmp(o->probes, "compare") == 0) {
         struct err of_comparison = {0};

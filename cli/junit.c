@@ -18,13 +18,13 @@ int junit_check(const char *path, struct err *err)
     const char *slash = strrchr(path, '/');
     const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return err_set(err, ERR_INPUT, path, "is no regular file; the report would replace it");
+        return err_set(err, ERR_INPUT, path, "is not a regular file; the report would replace it");
     errno = ENAMETOOLONG;
     if (n >= sizeof folder)
-        return err_errno(err, path, "can not be written");
+        return err_errno(err, path, "cannot be written");
     memcpy(folder, path, n);
     folder[n] = '\0';
-    return access(n ? folder : ".", W_OK | X_OK) == 0 ? 0 : err_errno(err, path, "can not be written");
+    return access(n ? folder : ".", W_OK | X_OK) == 0 ? 0 : err_errno(err, path, "cannot be written");
 }
 
 /* XML 1.0, section 2.2: Char. utf8_decode() has already refused surrogates and what lies beyond U+10FFFF. */

@@ -115,7 +115,7 @@ static struct kernel_case *add_case(struct kernel_cases *out, struct err *err)
     return &more[out->n++];
 }
 
-#define NOWHERE "is registered, and the plan takes it nowhere: "
+#define NOWHERE "is registered, but the plan never accepts it: "
 
 /* What the registration says and the plan takes in no case. */
 static int add_broken(struct asking *a, const char *name, const char *what, const char *why, struct err *err)
@@ -506,7 +506,7 @@ static int list(struct asking *a, struct err *err)
     }
     if (!a->n_instances) {
         a->out->n = 0; /* one sentence for all */
-        return add_broken(a, "every case", "the plan takes nothing: ", err->message, err);
+        return add_broken(a, "every case", "the plan accepts no problem: ", err->message, err);
     }
     const struct instance *base = &a->instances[0]; /* of head_dim 64 where that is taken: the first to be asked for */
     describe_takes(a);
@@ -575,9 +575,7 @@ int kernel_cases_allow(const char *setting, struct err *err)
             return 0;
     for (size_t i = 0; i < COUNT(sections); i++)
         if (strncmp(setting, sections[i], strlen(sections[i])) == 0)
-            return err_set(err, ERR_USAGE, "--set",
-                           "%.*s belongs to the cases of a kernel, which set it themselves; with --shape there is one "
-                           "case, and it can be set",
+            return err_set(err, ERR_USAGE, "--set", "%.*s is set by the kernel's cases; with --shape it can be set",
                            (int)n, setting);
     return 0;
 }

@@ -39,7 +39,7 @@ static int end(int status, struct err *err)
         return end_with_reader();
     if (failure && status >= 0) {
         errno = failure;
-        status = err_errno(err, "", "standard output can not be written");
+        status = err_errno(err, "", "standard output cannot be written");
     }
     return status < 0 ? fail(err) : status;
 }

@@ -56,8 +56,8 @@ void options_write_help(FILE *out)
         }
         fputs("\n", out);
     }
-    fputs("\nExit status: 0 as expected, 1 not as expected, 2 a mistake in what was asked, 3 it could not be run.\n"
-          "A debugger that is left with q has asked nothing and returns 0.\n",
+    fputs("\nExit status: 0 as expected, 1 not as expected, 2 usage or input error, 3 could not run.\nThe interactive "
+          "debugger always exits 0.\n",
           out);
 }
 
@@ -260,8 +260,8 @@ static int check_probes(const struct options *o, struct err *err)
     if (strcmp(o->probes, "compare") != 0)
         return err_set(err, ERR_USAGE, "--probes", "expected on, off or compare, found '%s'", o->probes);
     if (o->command != COMMAND_RUN || o->isolate)
-        return err_set(err, ERR_USAGE, "--probes", "compare belongs to run%s",
-                       o->isolate ? ", and does not go with --isolate" : "");
+        return err_set(err, ERR_USAGE, "--probes", "compare applies to run%s",
+                       o->isolate ? "and excludes --isolate" : "");
     return 0;
 }
 
@@ -301,10 +301,10 @@ int options_parse(int argc, char **argv, struct options *out, struct err *err)
         return 0;
     for (int i = 0; i < OPTION_COUNT; i++)
         if (given & UINT64_C(1) << i && !(option_rows[i].commands & IN(out->command)))
-            return err_set(err, ERR_USAGE, "", "option --%s does not belong to %s", option_rows[i].name,
+            return err_set(err, ERR_USAGE, "", "option --%s does not apply to %s", option_rows[i].name,
                            command_rows[out->command].name);
     if (out->feed && !out->isolate)
-        return err_set(err, ERR_USAGE, "--feed", "goes with --isolate STAGE");
+        return err_set(err, ERR_USAGE, "--feed", "needs --isolate STAGE");
     if (check_probes(out, err) != 0)
         return -1;
     return check_files(out, first, err);
@@ -316,7 +316,7 @@ static int set_key(struct scenario *scenario, const char *setting, struct err *e
     const char *equals = strchr(setting, '=');
     size_t n = (size_t)(equals - setting);
     if (n >= sizeof key)
-        return err_set(err, ERR_USAGE, "--set", "no key is as long as in '%s'", setting);
+        return err_set(err, ERR_USAGE, "--set", "the key in '%s' is too long", setting);
     memcpy(key, setting, n);
     key[n] = '\0';
     return scenario_set(scenario, key, equals + 1, err);
@@ -372,8 +372,8 @@ int options_open(const struct options *o, const char *path, struct session **out
     int failed = 0;
     if (changes_scenario(o) && !s->has_scenario)
         failed = err_set(err, ERR_USAGE, path,
-                         "is a recorded trace: --shape, --set, --define, --mem, --patch, --backend, --probes and "
-                         "--checks can not change it");
+                         "is a saved trace: --shape, --set, --define, --mem, --patch, --backend, --probes and --checks "
+                         "cannot change it");
     else if (s->has_scenario)
         failed = change_scenario(o, &s->scenario, err);
     if (failed) {

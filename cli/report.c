@@ -144,7 +144,7 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
     const int loop = j->summary.unvisited > 0, alone = j->summary.culprits == 1u << CULPRIT_LOOP;
     write_words(loop ? CULPRIT_LOOP : (int)first->channel, at, j->summary.culprits,
                 causes[0] ? causes
-                : alone   ? "tiles left out"
+                : alone   ? "tiles skipped"
                           : findings_unknown(j),
                 out);
 }
@@ -210,7 +210,7 @@ static void write_finding(const struct session *s, const struct finding *f, FILE
     if (dropped_words(s->trace, f->channel, lost))
         fprintf(out, "         %s\n", lost);
     for (int i = 0; i < f->n_also; i++)
-        fprintf(out, "         explained as well by: %s\n", cause_sentence(f->also[i]));
+        fprintf(out, "         also explained by: %s\n", cause_sentence(f->also[i]));
 }
 
 /* What a first pass in bounded memory found. */
@@ -220,17 +220,17 @@ static void write_capture(const struct trace_capture *c, FILE *out)
         return;
     if (c->judged) {
         text_inline(
-            out, "note: in a first pass o and lse of %lld of %lld q tiles were judged by the inputs; off: %lld%s%s%s",
+            out, "note: a first pass judged o and lse of %lld of %lld q tiles against the reference; off: %lld%s%s%s",
             (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
             c->off ? ")" : "");
         fputs("\n", out);
     } else {
-        fputs("note: the first pass left no output that could be judged\n", out);
+        fputs("note: the first pass left no output to judge\n", out);
     }
     if (c->differing > 0)
         fprintf(
             out,
-            "warning: o or lse of %lld q tiles had other bits in the second pass: the kernel is not deterministic\n",
+            "warning: o or lse of %lld q tiles changed in the second pass: the kernel is not deterministic\n",
             (long long)c->differing);
 }
 
@@ -297,9 +297,9 @@ static void write_last_stamps(const struct session *s, FILE *out)
         write_place(s, (struct place){slot, last[slot].kv, last[slot].channel}, out);
         fputs("\n", out);
     }
-    fprintf(out, "of %d recorded q tiles %d had begun, %d were at their end", t->layout.n_slots, begun, finished);
+    fprintf(out, "of %d recorded q tiles, %d had begun and %d had finished", t->layout.n_slots, begun, finished);
     if (shown > STAMP_LINES_MAX)
-        fprintf(out, "; %d of those in between are not listed", shown - STAMP_LINES_MAX);
+        fprintf(out, "; %d unfinished ones are not listed", shown - STAMP_LINES_MAX);
     fputs("\n", out);
     free(last);
 }
@@ -340,11 +340,11 @@ static void write_onset(const struct session *s, FILE *out)
     fprintf(out, "%s\n", words);
     if (o->roots == (uint64_t)first->root.members)
         return;
-    fprintf(out, "         %llu such elements in all:", (unsigned long long)o->roots);
+    fprintf(out, "         %llu such elements in total:", (unsigned long long)o->roots);
     for (int r = 0, n = 0; r < RULE_COUNT; r++)
         if (o->of_rule[r])
             fprintf(out, "%s %llu %s", n++ ? "," : "", (unsigned long long)o->of_rule[r], rule_name((enum rule)r));
-    fprintf(out, "; of O %llu are no number\n", (unsigned long long)o->outputs);
+    fprintf(out, "; %llu elements of O are NaN or infinite\n", (unsigned long long)o->outputs);
 }
 
 void report_write_findings(const struct session *s, FILE *out)
@@ -353,7 +353,7 @@ void report_write_findings(const struct session *s, FILE *out)
     if (!j)
         return;
     if (j->summary.unvisited) {
-        fputs("the kernel's loop left kv tiles out, first ", out);
+        fputs("the kernel's loop skipped kv tiles, first ", out);
         write_place(s, j->summary.first, out);
         fputs("\n", out);
     } else if (j->summary.first.slot >= 0) {
@@ -371,8 +371,7 @@ void report_write_findings(const struct session *s, FILE *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.suspicious & 1u << ch)
             fprintf(out,
-                    "%s is off globally though no stage up to it is wrong locally: a bound or a declared convention is "
-                    "wrong\n",
+                    "%s is off globally, but no stage up to it is wrong locally: a bound or a declared convention is wrong\n",
                     channel_label(ch));
     write_warnings(s, out);
     write_events(s->trace, out);
@@ -442,7 +441,7 @@ void report_write_bias(const struct session *s, FILE *out)
                     rounding_state_word(cell->state), words);
     }
     if (b->lost[0])
-        fprintf(out, "not run again: %s\n", b->lost);
+        fprintf(out, "not rerun: %s\n", b->lost);
 }
 
 void report_write_isolation(const struct session *s, FILE *out)
@@ -479,10 +478,10 @@ void report_write_probes(const struct probe_effect *effect, FILE *out)
     }
 }
 
-void report_write_unquantised(const struct unquantised_error *error, FILE *out)
+void report_write_unquantized(const struct unquantized_error *error, FILE *out)
 {
     if (isinf(error->largest))
-        fputs("O against unquantised inputs: not measured, O holds what is not a number\n", out);
+        fputs("O against unquantized inputs: not measured, O contains NaN or infinity\n", out);
     else if (!isnan(error->rms))
-        fprintf(out, "O against unquantised inputs: max %.3g, rms %.3g\n", error->largest, error->rms);
+        fprintf(out, "O against unquantized inputs: max %.3g, rms %.3g\n", error->largest, error->rms);
 }

@@ -32,10 +32,10 @@ void report_write_bias(const struct session *s, FILE *out);
 /* "expectation: ..." where the scenario states one, or where nothing could be judged; nothing otherwise. */
 void report_write_expectation(const struct session *s, FILE *out);
 
-/* "O against unquantised inputs: max ..., rms ..."; nothing where nothing is quantised. */
-void report_write_unquantised(const struct unquantised_error *error, FILE *out);
-/* {"largest_error", "rms_error"}; NULL where nothing is quantised. As report_json(). */
-json_t *report_json_unquantised(const struct unquantised_error *error);
+/* "O against unquantized inputs: max ..., rms ..."; nothing where nothing is quantized. */
+void report_write_unquantized(const struct unquantized_error *error, FILE *out);
+/* {"largest_error", "rms_error"}; NULL where nothing is quantized. As report_json(). */
+json_t *report_json_unquantized(const struct unquantized_error *error);
 
 /* How values fare as codes, tensor by tensor; where the error of O comes from; what other formats would cost. NULL:
    there is nothing to say. As report_json(). */
@@ -53,7 +53,7 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
 json_t *report_json_text(const char *text); /* bytes that are no UTF-8 become U+FFFD */
 json_t *report_json_number(double x);       /* null for what JSON has no number for: NaN, infinity */
 
-/* Writes JSON as one text with a newline; -1 with *err where it can not be written. json may be NULL (no memory). */
+/* Writes JSON as one text with a newline; -1 with *err where it cannot be written. json may be NULL (no memory). */
 int report_dump(const json_t *json, FILE *out, struct err *err);
 
 /* One scenario that `check` ran, or one case of a kernel. */
@@ -75,7 +75,7 @@ struct check_result {
 
 const char *expect_part_word(enum expect_part part); /* "right", "wrong", "not stated" */
 
-/* JUnit XML. junit_check() says before the first scenario that path can not be written, junit_write() replaces it as a
+/* JUnit XML. junit_check() says before the first scenario that path cannot be written, junit_write() replaces it as a
    whole or leaves it alone. */
 int junit_check(const char *path, struct err *err);
 int junit_write(const char *path, const struct check_result *results, size_t n, struct err *err);

@@ -593,7 +593,7 @@ static json_t *output_json(const struct probe_effect *effect, enum asc_channel c
 static const char *const probe_verdicts[] = {[PROBES_CHANGE_NOTHING] = "same",
                                              [PROBES_CHANGE_OUTPUT] = "changed",
                                              [PROBES_NO_MATTER] = "not deterministic",
-                                             [PROBES_CHANGE_STATUS] = "other end"};
+                                             [PROBES_CHANGE_STATUS] = "different end"};
 
 json_t *report_json_probes(const struct probe_effect *effect)
 {
@@ -605,7 +605,7 @@ json_t *report_json_probes(const struct probe_effect *effect)
                      "why", report_json_text(effect->status_text), "channels", channels);
 }
 
-json_t *report_json_unquantised(const struct unquantised_error *error)
+json_t *report_json_unquantized(const struct unquantized_error *error)
 {
     return isnan(error->rms) ? NULL
                              : json_pack("{s:o, s:o}", "largest_error", report_json_number(error->largest), "rms_error",
@@ -639,6 +639,6 @@ int report_dump(const json_t *json, FILE *out, struct err *err)
     const int failed = dump_text(text, out);
     free(text);
     if (failed || fputs("\n", out) < 0)
-        return err_errno(err, "", "standard output can not be written");
+        return err_errno(err, "", "standard output cannot be written");
     return 0;
 }

@@ -61,10 +61,9 @@ int write_man(FILE *out)
 {
     fprintf(out, ".TH ATTNSCOPE 1 \"\" \"attnscope %s\" \"User Commands\"\n", options_version);
     fputs(".SH NAME\nattnscope \\- a debugger for fused attention kernels\n.SH SYNOPSIS\n.B "
-          "attnscope\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...] \\fIFILE\\fR...\n"
-          ".SH DESCRIPTION\nRuns a debug build of a CUDA attention kernel, on a GPU or without one, sets every stage "
-          "against float64, tile by tile, and says which stage is wrong, from where on, and what kind of mistake it "
-          "looks like.\n.SH COMMANDS\n",
+          "attnscope\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...] \\fIFILE\\fR...\n.SH DESCRIPTION\nRuns a debug build of a "
+          "CUDA attention kernel, with or without a GPU, checks every stage against a float64 reference, tile by tile, "
+          "and reports which stage is wrong, where it begins, and which mistake explains it.\n.SH COMMANDS\n",
           out);
     for (int c = 0; c < COMMAND_COUNT; c++)
         entry(out, command_rows[c].name, command_rows[c].arguments, command_rows[c].meaning);
@@ -72,15 +71,15 @@ int write_man(FILE *out)
     fputs(".SH KEYS\n", out);
     for (int a = 0; a < ACTION_COUNT; a++)
         entry(out, action_text(a)->keys, NULL, action_text(a)->help);
-    fputs(".SH MOUSE\nA click goes to the tile, head, stage, element or line that it is on, a second one opens it; the "
-          "wheel steps or scrolls; the line between the sides of the overview can be drawn. With Shift held down, most "
-          "terminals select text as usual.\n.SH EXIT STATUS\n0 as expected, 1 not as expected, 2 a mistake in what was "
-          "asked, 3 it could not be run.\n.SH ENVIRONMENT\n",
+    fputs(".SH MOUSE\nClick a tile, head, stage, element or line to go there; click again to open it. The wheel steps "
+          "or scrolls. Drag the divider of the overview to resize the panes. With Shift, most terminals select text as "
+          "usual.\n.SH EXIT STATUS\n0 as expected, 1 not as expected, 2 usage or input error, 3 could not run.\n.SH "
+          "ENVIRONMENT\n",
           out);
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         entry(out, variables[i].name, NULL, variables[i].meaning);
     fputs(".SH FILES\n", out);
-    entry(out, "~/.config/attnscope/config.ini", NULL, "keys, colours, the first view: attnscope docs config");
-    entry(out, "~/.local/state/attnscope/recent", NULL, "the files that were open last, and where the cursor stood");
+    entry(out, "~/.config/attnscope/config.ini", NULL, "keys, colors, the first view: attnscope docs config");
+    entry(out, "~/.local/state/attnscope/recent", NULL, "the files opened last, and their cursor positions");
     return ferror(out) ? -1 : 0;
 }

@@ -108,7 +108,7 @@ template <int D> __device__ void copy_codes(__nv_fp8_e4m3 *tile, const Head &x, 
 
 // The same elements as copy_codes, each thread those that it has copied. Every e4m3 number is an f16 number; the
 // product with the scale is rounded to f16 once it is made in f32.
-template <int D, int LD> __device__ void dequantise(__half *tile, const __nv_fp8_e4m3 *codes, const Head &x, int first)
+template <int D, int LD> __device__ void dequantize(__half *tile, const __nv_fp8_e4m3 *codes, const Head &x, int first)
 {
     for (int i = threadIdx.x; i < 64 * D / 16; i += THREADS) {
         const int r = i / (D / 16), d = i % (D / 16) * 16;
@@ -185,8 +185,8 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(Params p)
 
     for (int kt = 0; kt * BC < keys; kt++) {
         __pipeline_wait_prior(0);
-        dequantise<D, LD>(sk, k_codes, k, kt * BC);
-        dequantise<D, LD>(sv, v_codes, v, kt * BC);
+        dequantize<D, LD>(sk, k_codes, k, kt * BC);
+        dequantize<D, LD>(sv, v_codes, v, kt * BC);
         if ((kt + 1) * BC < keys) {
             copy_codes<D>(k_codes, k, (kt + 1) * BC, p.aligned);
             copy_codes<D>(v_codes, v, (kt + 1) * BC, p.aligned);

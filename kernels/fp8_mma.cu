@@ -17,7 +17,7 @@
 // columns in the order of the problem.
 //
 // Shared memory in bytes, head_dim 64 / 128. Rows are not padded: sixteen elements are a chunk, and chunk c of row r
-// stands at c ^ swizzle(r), so that the eight rows that ldmatrix reads at once, neighbours or in the order above, lie
+// stands at c ^ swizzle(r), so that the eight rows that ldmatrix reads at once, neighbors or in the order above, lie
 // in different banks.
 //     k  [2][64][D] e4m3    8192   16384     before the first tile q [64][D] in the place of the second stage
 //     v  [2][64][D] e4m3    8192   16384
@@ -338,7 +338,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
         ASC_RECORD_ROW(lse, 0, own, true, lse);
     }
 
-    // A lane has four neighbours of each sixteen columns of a row, so that the four lanes of a row fill a sector.
+    // A lane has four neighbors of each sixteen columns of a row, so that the four lanes of a row fill a sector.
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         __align__(8) __half out[D / 4];

@@ -19,7 +19,7 @@
 // Workspace, in global memory: the codes of Q, K and V as these lie, and a scale for each head of each.
 //
 // Known to be bad at: outliers, since one large element of a head costs all others of it their bits; lookups, whose
-// addresses are as random as the data, so that banks collide; long heads, which one block quantises alone.
+// addresses are as random as the data, so that banks collide; long heads, which one block quantizes alone.
 
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
@@ -69,7 +69,7 @@ __device__ __forceinline__ void load_eight(__half (&to)[8], const __half *from, 
 }
 
 // A block for each head of Q, then of K, then of V.
-template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim_quantise(Params p)
+template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim_quantize(Params p)
 {
     __shared__ float largest[THREADS / 32];
     const int which = blockIdx.x, batch = blockIdx.y;
@@ -123,7 +123,7 @@ template <int D> __device__ void copy_codes(uint8_t *tile, const uint8_t *head, 
 }
 
 // The same elements as copy_codes, each thread those that it has copied.
-template <int D, int LD> __device__ void dequantise(__half *tile, const uint8_t *codes, const __half *table)
+template <int D, int LD> __device__ void dequantize(__half *tile, const uint8_t *codes, const __half *table)
 {
     for (int i = threadIdx.x; i < 64 * D / 16; i += THREADS) {
         const int r = i / (D / 16), d = i % (D / 16) * 16;
@@ -177,7 +177,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim(Params p)
             tables[x * 256 + code] = __float2half(static_cast<float>(code - MIDPOINT) * scales[x]);
     __pipeline_wait_prior(0);
     __syncthreads();
-    dequantise<D, LD>(sq, k_codes, tables);
+    dequantize<D, LD>(sq, k_codes, tables);
     if (keys > 0) {
         copy_codes<D>(k_codes, k, p.k.strides.row, 0, p.kv_len);
         copy_codes<D>(v_codes, v, p.v.strides.row, 0, p.kv_len);
@@ -207,8 +207,8 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim(Params p)
 
     for (int kt = 0; kt * BC < keys; kt++) {
         __pipeline_wait_prior(0);
-        dequantise<D, LD>(sk, k_codes, tables + 256);
-        dequantise<D, LD>(sv, v_codes, tables + 512);
+        dequantize<D, LD>(sk, k_codes, tables + 256);
+        dequantize<D, LD>(sv, v_codes, tables + 512);
         if ((kt + 1) * BC < keys) {
             copy_codes<D>(k_codes, k, p.k.strides.row, (kt + 1) * BC, p.kv_len);
             copy_codes<D>(v_codes, v, p.v.strides.row, (kt + 1) * BC, p.kv_len);
@@ -417,7 +417,7 @@ template <int D> const char *run(const asc_problem *problem, void *stream)
                 0;
 
     const dim3 heads(problem->heads + 2 * problem->kv_heads, problem->batch);
-    const char *failed = ASC_LAUNCH((fp8_sim_quantise<D>), heads, THREADS, 0, stream, p);
+    const char *failed = ASC_LAUNCH((fp8_sim_quantize<D>), heads, THREADS, 0, stream, p);
     if (failed)
         return failed;
     const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);

@@ -76,7 +76,7 @@ __device__ __forceinline__ void load_eight(__half (&to)[8], const __half *from, 
 }
 
 // A block for each head of Q, then of K, then of V.
-template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim_ws_quantise(Params p)
+template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim_ws_quantize(Params p)
 {
     __shared__ float largest[THREADS / 32];
     const int which = blockIdx.x, batch = blockIdx.y;
@@ -134,7 +134,7 @@ __device__ __forceinline__ void consumers_meet()
 // What the codes of rows first .. first + 63 of a head are worth; rows beyond `rows` become zero. `threads` threads
 // share the work.
 template <int D, int LD, int threads>
-__device__ __forceinline__ void dequantise(__half *tile, const uint8_t *head, int64_t row_stride, int first, int rows,
+__device__ __forceinline__ void dequantize(__half *tile, const uint8_t *head, int64_t row_stride, int first, int rows,
                                            const __half *table, int thread)
 {
 #pragma unroll 4
@@ -160,13 +160,13 @@ template <int D> struct Shared {
 
 // Kv tile kt into its stage; K's table comes behind Q's, V's behind K's.
 template <int D, int threads>
-__device__ __forceinline__ void dequantise_kv(__half *k_stages, __half *v_stages, const uint8_t *k, const uint8_t *v,
+__device__ __forceinline__ void dequantize_kv(__half *k_stages, __half *v_stages, const uint8_t *k, const uint8_t *v,
                                               const __half *tables, const Params &p, int kt, int thread)
 {
     using L = Shared<D>;
-    dequantise<D, L::LD, threads>(k_stages + kt % 2 * L::TILE, k, p.k.strides.row, kt * BC, p.kv_len, tables + 256,
+    dequantize<D, L::LD, threads>(k_stages + kt % 2 * L::TILE, k, p.k.strides.row, kt * BC, p.kv_len, tables + 256,
                                   thread);
-    dequantise<D, L::LD, threads>(v_stages + kt % 2 * L::TILE, v, p.v.strides.row, kt * BC, p.kv_len, tables + 512,
+    dequantize<D, L::LD, threads>(v_stages + kt % 2 * L::TILE, v, p.v.strides.row, kt * BC, p.kv_len, tables + 512,
                                   thread);
 }
 
@@ -204,13 +204,13 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim_ws(Params p)
             for (int kt = 0; kt * BC < keys; kt++) {
                 if (kt >= 2)
                     barrier_wait(EMPTY + kt % 2);
-                dequantise_kv<D, PRODUCERS>(k_stages, v_stages, k, v, tables, p, kt, threadIdx.x - CONSUMERS);
+                dequantize_kv<D, PRODUCERS>(k_stages, v_stages, k, v, tables, p, kt, threadIdx.x - CONSUMERS);
                 barrier_arrive(FULL + kt % 2);
             }
             return;
         }
     }
-    dequantise<D, LD, CONSUMERS>(sq, q, p.q.strides.row, q_tile * BR, p.q_len, tables, threadIdx.x);
+    dequantize<D, LD, CONSUMERS>(sq, q, p.q.strides.row, q_tile * BR, p.q_len, tables, threadIdx.x);
     consumers_meet();
     ASC_RECORD_SHARED_BY(q, 0, r, BR, c, D, threadIdx.x, CONSUMERS, consumers_meet(), sq[r * LD + c]);
 
@@ -237,7 +237,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim_ws(Params p)
         if constexpr (WS > 0) {
             barrier_wait(FULL + kt % 2);
         } else {
-            dequantise_kv<D, CONSUMERS>(k_stages, v_stages, k, v, tables, p, kt, threadIdx.x);
+            dequantize_kv<D, CONSUMERS>(k_stages, v_stages, k, v, tables, p, kt, threadIdx.x);
             consumers_meet(); // the tile is there for all, and all have read the one before
         }
         __half *sk = k_stages + kt % 2 * L::TILE, *sv = v_stages + kt % 2 * L::TILE;
@@ -444,7 +444,7 @@ template <int D> const char *run(const asc_problem *problem, void *stream)
                 0;
 
     const dim3 heads(problem->heads + 2 * problem->kv_heads, problem->batch);
-    const char *failed = ASC_LAUNCH((fp8_sim_ws_quantise<D>), heads, THREADS, 0, stream, p);
+    const char *failed = ASC_LAUNCH((fp8_sim_ws_quantize<D>), heads, THREADS, 0, stream, p);
     if (failed)
         return failed;
     const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);

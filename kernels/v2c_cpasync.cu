@@ -3,7 +3,7 @@
 // 16 bytes takes plain loads instead. Reads of shared memory are as wide: 16 bytes of Q and K, a pair of V.
 //
 // A block is 8 warps on one 64-row q tile; a warp takes its 8 rows one after the other. A kv tile has 8192 / D keys.
-// For a row, a lane owns the keys lane, lane + 32, ... and head_dim / 64 pairs of neighbouring output columns.
+// For a row, a lane owns the keys lane, lane + 32, ... and head_dim / 64 pairs of neighboring output columns.
 //
 // The pipeline, stage by stage: copy tile j + 1, commit; wait until all but the last group are there, which is tile j;
 // barrier, since a thread waits for its own copies alone; work on tile j; barrier, before its stage is copied into.
@@ -44,7 +44,7 @@ template <class T> struct Params {
     bool aligned; /* q, k and v to 16 bytes */
 };
 
-// Two neighbouring elements, as they lie in memory.
+// Two neighboring elements, as they lie in memory.
 [[maybe_unused]] __device__ __forceinline__ float2 widen(unsigned pair, __half)
 {
     return __half22float2(*reinterpret_cast<const __half2 *>(&pair));

@@ -4,7 +4,7 @@
 // maximum or a sum instead of five. Weights take the place of the scores they were made of.
 //
 // A block is 4 warps on one 64-row q tile, a kv tile has 64 keys. P V is scalar: half a warp takes the even rows of the
-// 16 and the other half the odd ones, a lane head_dim / 16 neighbouring columns; a row of V that has been read is used
+// 16 and the other half the odd ones, a lane head_dim / 16 neighboring columns; a row of V that has been read is used
 // for 8 rows at once.
 //
 // Shared memory in bytes, head_dim 64 / 128. Rows of Q and K are padded by 16 bytes, so that the 8 rows of which a
@@ -46,7 +46,7 @@ template <class T> struct Params {
     bool aligned; /* q, k, v and o to 16 bytes */
 };
 
-// Two neighbouring elements, as they lie in memory.
+// Two neighboring elements, as they lie in memory.
 [[maybe_unused]] __device__ __forceinline__ float2 widen(unsigned pair, __half)
 {
     return __half22float2(*reinterpret_cast<const __half2 *>(&pair));
@@ -64,7 +64,7 @@ template <class T> struct Params {
     out = __float2bfloat16(x);
 }
 
-// N neighbouring elements, 4 or 8.
+// N neighboring elements, 4 or 8.
 template <class T, int N> __device__ __forceinline__ void load_columns(float (&out)[N], const T *from)
 {
 #pragma unroll

@@ -167,7 +167,7 @@ struct asc_plan {
     int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
     uint64_t workspace_bytes;
     /* What the kernel promises on normal inputs: most that O is from float64 of the inputs as they were before anything
-       was quantised. 0: nothing. `attnscope check KERNEL.cu` holds it to that. */
+       was quantized. 0: nothing. `attnscope check KERNEL.cu` holds it to that. */
     float error_limit;
 };
 
@@ -301,7 +301,7 @@ struct asc_device {
     struct asc_stamp_map stamp[ASC_CHANNELS];
 };
 
-/* The probes of one translation unit: device code of one can not see the variables of another, so that each has a state
+/* The probes of one translation unit: device code of one cannot see the variables of another, so that each has a state
    of its own. A constructor adds it to those that asc_bind() binds. */
 struct asc_module {
     uint32_t abi; /* ASC_ABI_VERSION of the header it was compiled with */

@@ -29,7 +29,7 @@
    A persistent kernel writes ASC_AT again for every work item, in the scope of that item; so does a device function
    that holds probes of its own.
 
-   Recording never synchronises: a probe with a barrier hides the missing barrier that it should show. ASC_RECORD_SHARED
+   Recording never synchronizes: a probe with a barrier hides the missing barrier that it should show. ASC_RECORD_SHARED
    reads what other threads wrote, so it stands where the kernel itself may read it: behind the barrier that publishes
    the tile and before the one that frees it.
 
@@ -41,7 +41,7 @@
    trace does not hold, and a value that is const, stay as they are. The kernel must go on with `value` itself: a copy
    made before the probe is not fed. Of a row's value that several threads hold, ASC_RECORD_ROW feeds every copy.
 
-   Feeding, and nothing else, synchronises: in an ASC_RECORD_SHARED whose channel is fed all threads of the block pass
+   Feeding, and nothing else, synchronizes: in an ASC_RECORD_SHARED whose channel is fed all threads of the block pass
    two
    __syncthreads(), before the tile changes and before it is used; those of an ASC_RECORD_SHARED_BY evaluate `barrier`
    instead. The other probes change what the calling thread alone has in hand; a value of theirs in shared memory is

@@ -76,7 +76,7 @@ struct __nv_fp8_e5m2;
 
 template <class Element> struct asc_type {
     static_assert(sizeof(Element) == 0,
-                  "attnscope can not record this type; ASC_TYPE(type, ASC_F16) says what its bits are");
+                  "attnscope cannot record this type; ASC_TYPE(type, ASC_F16) says what its bits are");
 };
 /* Says, at namespace scope, which element type the bits of a C++ type are. */
 #define ASC_TYPE(type, code)                                                                                           \

@@ -49,7 +49,7 @@ static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
 #endif
 
 /* This warp's window onto the tile at `values`. NULL where there is none; where lanes are missing: to wait for them
-   would be to synchronise; where a lane records another tile: a window holds elements of one. */
+   would be to synchronize; where a lane records another tile: a window holds elements of one. */
 ASC_DEVICE unsigned char *asc_stage_buffer(const unsigned char *values)
 {
     const uint32_t warp = asc_thread() / 32;

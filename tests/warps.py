@@ -37,5 +37,5 @@ class SameBits(unittest.TestCase):
                 path = self.record(folder, kernel, shape, keys, "-D", f"WS={ws}")
                 status, text = attnscope("diff", "--exact", below, path)
                 self.assertEqual(status, 0, text)
-                self.assertIn("identical: the same bits in all that both runs recorded", text)
+                self.assertIn("identical: the same bits in everything both runs recorded", text)
                 self.assertIn(f"{kernel} WS={ws}, {self.backend}, complete", text)

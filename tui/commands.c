@@ -141,7 +141,7 @@ static void list_settings(struct loop *l)
                       setting->file ? setting->file : "nothing");
     }
     if (l->notes.n == 0)
-        say(l, "nothing is set here: KEY=VALUE sets a key, such as shape.causal=top-left");
+        say(l, "nothing is set: KEY=VALUE sets a key, such as shape.causal=top-left");
 }
 
 static void run_set(struct loop *l, const char *argument)
@@ -150,7 +150,7 @@ static void run_set(struct loop *l, const char *argument)
     struct err err;
     const size_t length = strcspn(argument, "="), blank = strcspn(argument, " =");
     if (!l->s->has_scenario) {
-        say(l, "a saved trace can not be rerun: open its scenario");
+        say(l, "a saved trace cannot be rerun: open its scenario");
         return;
     }
     if (!argument[0]) {
@@ -228,7 +228,7 @@ static void run_help(struct loop *l, const char *word)
             notes_add(&l->notes, "%s: %s  (%s)", name, key->meaning, key->expected);
     }
     if (l->notes.n == 0)
-        say(l, "nothing is called '%.60s'", word);
+        say(l, "'%.60s' not found", word);
 }
 
 /* ---- a line ---- */
@@ -290,7 +290,7 @@ void command_line_run(struct loop *l, const char *line)
     if (exact >= 0 && (a == ACTION_NONE || strcmp(command_text(exact)->name, text) == 0))
         functions[exact](l, argument);
     else if (a != ACTION_NONE && *argument)
-        say(l, "'%s' takes no argument", text);
+        say(l, "'%s' does not take an argument", text);
     else if (a != ACTION_NONE)
         loop_act_times(l, a, count);
     else if (exact == -2)
@@ -301,17 +301,13 @@ void command_line_run(struct loop *l, const char *line)
 
 int commands_write_docs(FILE *out)
 {
-    fputs(
-        "# Commands behind `:`\n\n"
-        "Generated from `tui/keys/commands.def` by `make docs`. `:` opens a line at the bottom of the screen. Tab "
-        "completes "
-        "commands, views, channels, conditions, keys of the scenario and files, and goes on through the list it shows; "
-        "Up and Down recall earlier lines; Esc, C-c or C-g leave. Editing: Home, End, C-a, C-e, C-w, C-u, C-k. The "
-        "name "
-        "of every action in [keys.md](keys.md) is a command as well, with a count before it: `:10 next-bad`. A "
-        "command may be cut short as long as it is the only one that begins so.\n\n"
-        "| command | what it does |\n| --- | --- |\n",
-        out);
+    fputs("# Commands behind `:`\n\nGenerated from `tui/keys/commands.def` by `make docs`. `:` opens a line at the "
+          "bottom of the screen. Tab completes commands, views, channels, conditions, scenario keys and files, and "
+          "cycles through the list it shows; Up and Down recall earlier lines; Esc, C-c or C-g leave. Editing: Home, "
+          "End, C-a, C-e, C-w, C-u, C-k. The name of every action in [keys.md](keys.md) is a command as well, with a "
+          "count before it: `:10 next-bad`. A command may be abbreviated while the abbreviation is unique.\n\n| "
+          "command | what it does |\n| --- | --- |\n",
+          out);
     for (int i = 0; i < COMMANDS; i++) {
         const struct command_text *text = command_text(i);
         fprintf(out, "| `:%s%s%s` | %s |\n", text->name, text->arguments[0] ? " " : "", text->arguments, text->help);

@@ -100,7 +100,7 @@ static int take_keys(struct reader *r, const char *where, const char *name, cons
                    name, wrong);
 }
 
-static int take_colour(struct reader *r, const char *where, const char *name, const char *value)
+static int take_color(struct reader *r, const char *where, const char *name, const char *value)
 {
     char wrong[40], list[256] = "";
     const int style = style_from_name(name);
@@ -109,11 +109,10 @@ static int take_colour(struct reader *r, const char *where, const char *name, co
     if (style < 0)
         return err_set(r->err, ERR_INPUT, where, "%s: expected one of %s", name, list);
     if (theme_parse_look(value, &r->config->theme.own[style], wrong, sizeof wrong) != 0)
-        return err_set(
-            r->err, ERR_INPUT, where,
-            "%s: expected colours (red, 0 to 255, default), `on` one for the background, bold, dim, reverse, "
-            "underline; found '%s'",
-            name, wrong);
+        return err_set(r->err, ERR_INPUT, where,
+                       "%s: expected colors (red, 0 to 255, default), `on` and one for the background, bold, dim, "
+                       "reverse, underline; found '%s'",
+                       name, wrong);
     r->config->theme.has_own[style] = 1;
     return 0;
 }
@@ -124,7 +123,7 @@ static int on_key(void *context, const char *section, const char *name, const ch
     static const struct {
         const char *section;
         int (*take)(struct reader *r, const char *where, const char *name, const char *value);
-    } sections[] = {{"screen", take_setting}, {"keys", take_keys}, {"colours", take_colour}};
+    } sections[] = {{"screen", take_setting}, {"keys", take_keys}, {"colors", take_color}};
     struct reader *r = context;
     char where[300];
     if (r->failed_line)
@@ -137,7 +136,7 @@ static int on_key(void *context, const char *section, const char *name, const ch
             r->failed_line = r->line;
             return 0;
         }
-    err_set(r->err, ERR_INPUT, where, "%s: expected it in [screen], [keys] or [colours], found [%s]", name, section);
+    err_set(r->err, ERR_INPUT, where, "%s: expected it in [screen], [keys] or [colors], found [%s]", name, section);
     r->failed_line = r->line;
     return 0;
 }
@@ -162,10 +161,10 @@ int config_read(const char *path, struct config *out, struct err *err)
     if (r.in) {
         failed = parse(&r);
         if (!failed && ferror(r.in))
-            failed = err_errno(err, path, "the configuration can not be read");
+            failed = err_errno(err, path, "the configuration cannot be read");
         fclose(r.in);
     } else if (errno != ENOENT && errno != ENOTDIR) {
-        failed = err_errno(err, path, "the configuration can not be read");
+        failed = err_errno(err, path, "the configuration cannot be read");
     }
     static const enum background backgrounds[] = {BACKGROUND_UNKNOWN, BACKGROUND_DARK, BACKGROUND_LIGHT};
     out->theme.background = backgrounds[out->choice[SETTING_BACKGROUND]];
@@ -195,13 +194,12 @@ int config_load(struct config *out, struct err *err)
 
 int config_write_docs(FILE *out)
 {
-    fputs(
-        "# Configuration\n\nGenerated from `tui/config.def` by `make docs`. The file is "
-        "`$XDG_CONFIG_HOME/attnscope/config.ini`, by default `~/.config/attnscope/config.ini`; what is wrong in it is "
-        "said with its line, and nothing is opened.\n\n    [screen]\n    start = map\n    background = dark\n\n"
-        "    [keys]\n    rerun = R F\n    quit = Q\n\n    [colours]\n    bad = 208 bold\n    cursor = black on "
-        "yellow\n\n## [screen]\n\n| key | value | meaning |\n| --- | --- | --- |\n",
-        out);
+    fputs("# Configuration\n\nGenerated from `tui/config.def` by `make docs`. The file is "
+          "`$XDG_CONFIG_HOME/attnscope/config.ini`, by default `~/.config/attnscope/config.ini`; an error in it is "
+          "reported with its line, and nothing is opened.\n\n    [screen]\n    start = map\n    background = dark\n\n  "
+          "  [keys]\n    rerun = R F\n    quit = Q\n\n    [colors]\n    bad = 208 bold\n    cursor = black on "
+          "yellow\n\n## [screen]\n\n| key | value | meaning |\n| --- | --- | --- |\n",
+          out);
     for (int s = 0; s < SETTING_COUNT; s++) {
         fprintf(out, "| `%s` | ", settings[s].key);
         for (const char *c = settings[s].choices; *c; c++)
@@ -212,14 +210,13 @@ int config_write_docs(FILE *out)
     for (int i = 0; i < VIEW_COUNT; i++)
         fprintf(out, "%s`%s`", i ? ", " : "", view_name(i));
     fputs(".\n\n## [keys]\n\n`ACTION = KEYS`, with the names of [keys.md](keys.md); several keys are separated by "
-          "blanks, "
-          "none at all takes the action its keys. An action that had one of them loses it.\n\n## [colours]\n\n"
-          "`STYLE = LOOK`: a colour, `on` and one behind it, `bold`, `dim`, `reverse`, `underline`. Colours are "
-          "`default`, "
-          "`black`, `red`, `green`, `yellow`, `blue`, `magenta`, `cyan`, `white`, or 0 to 255. Styles: ",
+          "blanks; an empty list removes the action's keys. An action that had one of them loses it.\n\n## "
+          "[colors]\n\n`STYLE = LOOK`: a color, `on` and one for the background, `bold`, `dim`, `reverse`, "
+          "`underline`. Colors are `default`, `black`, `red`, `green`, `yellow`, `blue`, `magenta`, `cyan`, `white`, "
+          "or 0 to 255. Styles: ",
           out);
     for (int i = 0; i < STYLE_COUNT; i++)
         fprintf(out, "%s`%s`", i ? ", " : "", style_name((enum style)i));
-    fputs(". Every mark has a glyph of its own as well; `NO_COLOR` takes all colours away.\n", out);
+    fputs(". Every mark also has its own glyph; `NO_COLOR` removes all colors.\n", out);
     return ferror(out) ? -1 : 0;
 }

@@ -15,7 +15,7 @@ enum setting {
 
 struct config {
     int choice[SETTING_COUNT]; /* index among the setting's choices; of SETTING_START an enum view_id */
-    struct theme theme;        /* colours; its background as chosen, else as the terminal says */
+    struct theme theme;        /* colors; its background as chosen, else as the terminal says */
 };
 
 /* Reads a file that there need not be; keys are bound (actions.h) as they are read. ERR_INPUT: "FILE:LINE" and what was

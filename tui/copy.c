@@ -10,7 +10,7 @@ static int refuse(char *out, size_t bytes, const char *why)
     return -1;
 }
 
-/* As many digits as tell two neighbours of float32 apart: 9 (IEEE 754, 5.12.2). */
+/* As many digits as tell two neighbors of float32 apart: 9 (IEEE 754, 5.12.2). */
 static int copy_value(const struct copy_source *from, char *out, size_t bytes)
 {
     const struct session *s = from->session;
@@ -42,7 +42,7 @@ static int copy_command(const struct copy_source *from, char *out, size_t bytes)
     if (copy_place(from, place, sizeof place) != 0)
         return refuse(out, bytes, place);
     if (session_subject(from->session, subject, sizeof subject, &edited) != 0)
-        return refuse(out, bytes, "the command that makes this run is not known, or too long");
+        return refuse(out, bytes, "the command that makes this run is unknown or too long");
     if (isolation->trace) /* a key isolates one stage, and feeds it the reference */
         n = snprintf(out, bytes, "attnscope run --isolate %s %s",
                      channel_name((enum asc_channel)__builtin_ctz(isolation->asked.stages)), subject);
@@ -60,7 +60,7 @@ static const struct {
     int (*text)(const struct copy_source *from, char *out, size_t bytes);
 } copies[] = {
     {'v', "value", "the captured value of the element under the cursor", copy_value},
-    {'p', "place", "the place of the cursor, as :go and --at take it", copy_place},
+    {'p', "place", "the place of the cursor, as :go and --at accept it", copy_place},
     {'c', "command", "the command that prints this view again", copy_command},
 };
 #define COPIES (sizeof copies / sizeof *copies)

@@ -132,7 +132,7 @@ void editor_open(struct session *s, const char *file, int line)
     struct stat before, after;
     int status = 0;
     if (stat(file, &before) != 0) {
-        snprintf(s->message, sizeof s->message, "%.200s is not here to be edited", file);
+        snprintf(s->message, sizeof s->message, "%.200s is not on this machine", file);
         return;
     }
     if (editor_command(editor_chosen(), file, line, &command) != 0) {
@@ -140,9 +140,9 @@ void editor_open(struct session *s, const char *file, int line)
         return;
     }
     if (term_run(command.argv, &status) != 0)
-        snprintf(s->message, sizeof s->message, "no process for %s could be started", command.name);
+        snprintf(s->message, sizeof s->message, "cannot start a process for %s", command.name);
     else if (WIFEXITED(status) && (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126))
-        snprintf(s->message, sizeof s->message, "%s can not be started: set VISUAL or EDITOR", command.name);
+        snprintf(s->message, sizeof s->message, "cannot start %s: set VISUAL or EDITOR", command.name);
     else if (WIFSIGNALED(status))
         snprintf(s->message, sizeof s->message, "%s was ended by signal %d", command.name, WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0)
@@ -166,8 +166,8 @@ int keys_write_docs(FILE *out)
     if (actions_write_docs(out))
         return -1;
     fputs("\nThe editor is `VISUAL`, else `EDITOR`, else vi; either may hold arguments (`code --wait`, `emacs -nw`). "
-          "It is told the place as the table says; one that is not in it is given the file alone.\n\n"
-          "| editor | arguments |\n| --- | --- |\n",
+          "The table shows how each editor is told the line; any other editor gets the file name alone.\n\n| editor | "
+          "arguments |\n| --- | --- |\n",
           out);
     for (size_t i = 0; i < sizeof editors / sizeof *editors; i++)
         fprintf(out, "| `%s` | `%s` |\n", editors[i].name, editors[i].arguments);

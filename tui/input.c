@@ -41,13 +41,13 @@ void act_cycle_shown(struct loop *l)
     const struct tile_detail *d = &l->s->detail;
     session_cycle_shown(l->s);
     if (d->got && d->cols == 1)
-        loop_say(l, "v changes what tiles of several columns show: the list of one column has all four numbers");
+        loop_say(l, "v has no effect here: single-column tiles already show all four values");
 }
 
 static void toggle_scan(struct loop *l)
 {
     const int stopped = session_look_toggle(l->s);
-    loop_say(l, stopped < 0 ? "nothing is under way" : stopped ? "stopped: x goes on" : "");
+    loop_say(l, stopped < 0 ? "nothing is running" : stopped ? "stopped: x continues" : "");
 }
 
 void act_cancel(struct loop *l)
@@ -116,7 +116,7 @@ void loop_search(struct loop *l, int by)
     search->active = line >= 0;
     if (line < 0) {
         snprintf(l->s->message, sizeof l->s->message,
-                 line == SEARCH_NO_MEMORY ? "out of memory for a search for '%.100s'" : "'%.100s' is nowhere",
+                 line == SEARCH_NO_MEMORY ? "out of memory for a search for '%.100s'" : "'%.100s' not found",
                  search->text);
         return;
     }
@@ -124,18 +124,18 @@ void loop_search(struct loop *l, int by)
     search->view = l->view;
     /* In the middle, as far as the text goes. */
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, line - view_body(l->cols, l->rows).rows / 2);
-    snprintf(l->s->message, sizeof l->s->message, "'%.100s' on line %d: n, N go on, Esc ends", search->text, line + 1);
+    snprintf(l->s->message, sizeof l->s->message, "'%.100s' on line %d: n, N: next, previous; Esc ends", search->text, line + 1);
 }
 
 void loop_toggle_pin(struct loop *l, const struct cursor *at)
 {
     const int pinned = pins_toggle(&l->s->pins, at);
     if (!l->s->trace || pinned < 0) {
-        loop_say(l, l->s->trace ? "four elements are pinned already: `:unpin N`" : "there is no run yet");
+        loop_say(l, l->s->trace ? "four elements are pinned: `:unpin N` removes one" : "there is no run yet");
         return;
     }
     session_refresh_detail(l->s);
-    loop_say(l, pinned ? "pinned" : "not pinned any more");
+    loop_say(l, pinned ? "pinned" : "unpinned");
 }
 
 static void copy(struct loop *l, int key)
@@ -151,7 +151,7 @@ static void copy(struct loop *l, int key)
     } else {
         term_copy(text);
         snprintf(l->s->message, sizeof l->s->message, "copied%s: %.180s",
-                 edited ? " (the kernel was edited since this run: it runs what is there now)" : "", text);
+                 edited ? " (the kernel was edited since this run: the command runs the current text)" : "", text);
     }
 }
 
@@ -214,8 +214,8 @@ void act_search(struct loop *l)
 void act_reference(struct loop *l)
 {
     l->vs.truth = !l->vs.truth;
-    loop_say(l, l->vs.truth ? "wanted: the truth from the original inputs"
-                            : "wanted: what follows from the values captured upstream");
+    loop_say(l, l->vs.truth ? "want: the reference from the original inputs"
+                            : "want: what follows from the values captured upstream");
 }
 
 void act_order(struct loop *l)

@@ -24,7 +24,8 @@ static void overlay(struct loop *l)
         search_mark(&l->search, c, view_body(l->cols, l->rows));
     notes_draw(&l->notes, c);
     if (c->no_memory && l->rows > 1)
-        text_right(c, (struct rect){l->rows - 2, 0, 1, l->cols - 1}, 0, STYLE_BAD, " out of memory: this is not all ");
+        text_right(c, (struct rect){l->rows - 2, 0, 1, l->cols - 1}, 0, STYLE_BAD,
+                   " out of memory: this screen is incomplete ");
     if (l->count > 0 && l->rows > 1) {
         char count[24];
         snprintf(count, sizeof count, " %d ", l->count);
@@ -63,8 +64,8 @@ static int draw(struct loop *l, struct err *err)
 static int ended(struct err *err)
 {
     if (term_signal())
-        return err_set(err, ERR_CANCELLED, "", "ended by signal %d (%s)", term_signal(), strsignal(term_signal()));
-    return err_set(err, ERR_CANCELLED, "", "the terminal has gone");
+        return err_set(err, ERR_CANCELLED, "", "killed by signal %d (%s)", term_signal(), strsignal(term_signal()));
+    return err_set(err, ERR_CANCELLED, "", "the terminal is gone");
 }
 
 /* All that waits at the terminal. */
@@ -108,7 +109,7 @@ static void note_last_words(const struct loop *l)
     const int i = runs_index(&s->runs, s->runs.shown);
     char words[700], saved[640];
     if (!s->has_scenario)
-        snprintf(words, sizeof words, "attnscope crashed; the trace is where it was\n");
+        snprintf(words, sizeof words, "attnscope crashed; the trace is unchanged\n");
     else if (i >= 0 && s->runs.at[i].saved[0])
         snprintf(words, sizeof words, "attnscope crashed; the run that was shown is saved as %s\n",
                  text_name(s->runs.at[i].saved, strlen(s->runs.at[i].saved), saved, sizeof saved));

@@ -15,7 +15,7 @@ struct tui_options {
     int ascii;                 /* 1: ASCII even where the terminal takes UTF-8 */
     const char *view;          /* the first one; NULL: overview */
     int mouse;                 /* 1: clicks and the wheel */
-    const struct theme *theme; /* borrowed; NULL: the eight ANSI colours */
+    const struct theme *theme; /* borrowed; NULL: the eight ANSI colors */
     const char *at;          /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
     struct tui_place *place; /* borrowed: where it was left; takes where it is left this time; NULL: nothing is kept */
 };

@@ -55,7 +55,7 @@ static int same_place(struct place a, struct place b)
 void act_rerun(struct loop *l)
 {
     if (l->saver.active)
-        loop_say(l, "a save is under way");
+        loop_say(l, "a save is in progress");
     else
         session_rerun(l->s); /* says itself why not */
 }
@@ -111,7 +111,7 @@ void act_isolate(struct loop *l)
     struct isolation_request request;
     isolation_of_stage(l->s->cursor.channel, &request);
     if (l->saver.active)
-        loop_say(l, "a save is under way");
+        loop_say(l, "a save is in progress");
     else
         session_isolate(l->s, &request); /* says itself why not */
 }
@@ -120,7 +120,7 @@ void act_isolate(struct loop *l)
 void act_profile(struct loop *l)
 {
     if (!l->s->has_scenario) {
-        loop_say(l, "a recorded trace can not be measured");
+        loop_say(l, "a saved trace cannot be measured");
     } else if (l->saver.active || set(l, "scenario.profile", "yes") == 0) {
         act_rerun(l);
     }
@@ -130,7 +130,7 @@ void act_profile(struct loop *l)
 void act_checks(struct loop *l)
 {
     if (!l->s->has_scenario) {
-        loop_say(l, "a recorded trace can not be checked: open its scenario");
+        loop_say(l, "a saved trace cannot be checked: open its scenario");
     } else if (l->s->scenario.backend == SCENARIO_BACKEND_GPU) {
         loop_say(l, "the scenario says backend = gpu: only the CPU executor can check accesses");
     } else if (l->saver.active || set(l, "scenario.checks", l->s->scenario.checks ? "no" : "yes") == 0) {
@@ -142,7 +142,7 @@ void act_checks(struct loop *l)
 void loop_show_run(struct loop *l, int number)
 {
     if (l->saver.active)
-        loop_say(l, "a save is under way");
+        loop_say(l, "a save is in progress");
     else if (number ? session_show_run(l->s, number) == 0 : session_flip(l->s) == 0)
         l->anchor = -1; /* its source stands elsewhere */
 }
@@ -156,7 +156,7 @@ void act_watch(struct loop *l)
 {
     const int on = !session_watching(l->s);
     if (session_watch(l->s, on) == 0)
-        loop_say(l, on ? "watching: what is saved is built and run at once" : "not watching: r runs what was saved");
+        loop_say(l, on ? "watching: saved changes are built and run at once" : "not watching: r runs what was saved");
 }
 
 void act_edit(struct loop *l)

@@ -6,7 +6,7 @@
 
 enum { NOTES_MAX = 60, NOTE_BYTES = 256 };
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 struct notes {
     char line[NOTES_MAX][NOTE_BYTES];
     int n;

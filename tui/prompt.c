@@ -241,7 +241,7 @@ static void list_draw(const struct prompt *p, struct canvas *c)
     }
     const struct rect rule = {area.row + rows, 0, 1, c->cols};
     canvas_fill(c, rule, STYLE_RULE, "─");
-    canvas_printf(c, rule, 0, 1, STYLE_DIM, rows < list->n ? " %d of them, Tab goes on " : " Tab takes the next of %d ",
+    canvas_printf(c, rule, 0, 1, STYLE_DIM, rows < list->n ? " %d matches, Tab cycles " : " Tab takes the next of %d ",
                   list->n);
 }
 

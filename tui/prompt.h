@@ -24,7 +24,7 @@ typedef void prompt_complete(void *ctx, const char *line, size_t at, struct cand
 
 enum prompt_result { PROMPT_OPEN, PROMPT_ENTERED, PROMPT_LEFT };
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 struct prompt {
     const char *sign; /* ":", "/"; NULL: none is open. Borrowed */
     char line[PROMPT_BYTES];

@@ -20,7 +20,7 @@ struct recent {
 /* What cannot be read is not there: nothing remembered is ever a reason not to start. */
 void recent_load(struct recent *r);
 const struct recent_entry *recent_find(const struct recent *r, const char *path); /* NULL: not among them */
-/* Puts a file first and writes the list anew, in one step. -1: it can not be kept; nothing is then changed. */
+/* Puts a file first and writes the list anew, in one step. -1: it cannot be kept; nothing is then changed. */
 int recent_note(const struct recent_entry *entry);
 
 #endif

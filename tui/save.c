@@ -49,7 +49,7 @@ int saver_choose_path(const struct session *s, int number, char *path, size_t by
         if (lstat(path, &status) != 0 && errno == ENOENT)
             return 0;
     }
-    return err_set(err, ERR_INPUT, path, "no free name to save as");
+    return err_set(err, ERR_INPUT, path, "no free file name to save as");
 }
 
 static void *save(void *context)
@@ -65,14 +65,14 @@ static void *save(void *context)
 int saver_start(struct saver *v, const struct session *s, int number, const char *path, struct err *err)
 {
     if (v->active)
-        return err_set(err, ERR_USAGE, "", "a save is under way");
+        return err_set(err, ERR_USAGE, "", "a save is in progress");
     if (!s->trace)
         return err_set(err, ERR_INPUT, "", "there is no run to save yet");
     struct stat status;
     if (path && strlen(path) >= sizeof v->path)
         return err_set(err, ERR_INPUT, "", "a path of more than %zu bytes", sizeof v->path - 1);
     if (path && lstat(path, &status) == 0)
-        return err_set(err, ERR_INPUT, "", "%s is there already", path);
+        return err_set(err, ERR_INPUT, "", "%s already exists", path);
     if (path)
         snprintf(v->path, sizeof v->path, "%s", path);
     else if (saver_choose_path(s, number, v->path, sizeof v->path, err) != 0)
@@ -82,7 +82,7 @@ int saver_start(struct saver *v, const struct session *s, int number, const char
     v->err = (struct err){0};
     errno = pthread_create(&v->thread, NULL, save, v);
     if (errno != 0)
-        return err_errno(err, "", "no thread to save with");
+        return err_errno(err, "", "cannot start a thread to save");
     v->active = 1;
     return 0;
 }

@@ -54,7 +54,7 @@ int tui_show(const struct session *s, const char *view, int cols, int rows, int 
         return -1;
     const int failed = canvas_write_text(&canvas, out) != 0 || fflush(out) != 0;
     canvas_free(&canvas);
-    return failed ? err_errno(err, "", "the screen can not be written") : 0;
+    return failed ? err_errno(err, "", "the screen cannot be written") : 0;
 }
 
 int tui_picture(const struct session *s, const char *view, int cols, int rows, int ascii, const struct theme *theme,
@@ -65,5 +65,5 @@ int tui_picture(const struct session *s, const char *view, int cols, int rows, i
         return -1;
     const int failed = canvas_write_svg(&canvas, theme, out) != 0 || fflush(out) != 0;
     canvas_free(&canvas);
-    return failed ? err_errno(err, "", "the picture can not be written") : 0;
+    return failed ? err_errno(err, "", "the picture cannot be written") : 0;
 }

@@ -104,7 +104,7 @@ double dtype_load(enum dtype t, const void *array, size_t i)
     return NAN;
 }
 
-/* Converting what the integer type can not hold is undefined in C (6.3.1.4). high is the first power of two that is too
+/* Converting what the integer type cannot hold is undefined in C (6.3.1.4). high is the first power of two that is too
    large: exact as a double, which INT64_MAX is not. */
 static int64_t clamp_integer(double value, double low, double high, int64_t max)
 {

@@ -27,7 +27,7 @@ double dtype_load(enum dtype t, const void *array, size_t i);
 /* Rounds to nearest even into t; FP8 saturates; integers truncate, clamp to their range and take NaN as 0. */
 void dtype_store(enum dtype t, void *array, size_t i, double value);
 
-/* The distance of neighbouring numbers of type t around x, |x| being between the smallest normal number and the largest
+/* The distance of neighboring numbers of type t around x, |x| being between the smallest normal number and the largest
    one; below, that of subnormal numbers. 1 for integers; NaN where x is no finite number. */
 double dtype_ulp(enum dtype t, double x);
 

@@ -73,9 +73,9 @@ static int map(const char *path, int fd, struct file *f, const unsigned char **b
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
-        return err_errno(err, path, "can not be read");
+        return err_errno(err, path, "cannot be read");
     if (!S_ISREG(status.st_mode) || status.st_size <= 0)
-        return err_set(err, ERR_INPUT, path, "is no trace: %s",
+        return err_set(err, ERR_INPUT, path, "is not a trace: %s",
                        S_ISREG(status.st_mode) ? "empty" : "not a regular file");
     void *mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (mapping == MAP_FAILED)
@@ -93,8 +93,7 @@ int file_map_open(const char *path, const unsigned char **bytes, size_t *n_bytes
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
     if (fd < 0)
-        return errno == ENOENT ? err_set(err, ERR_INPUT, path, "no such file")
-                               : err_errno(err, path, "can not be read");
+        return errno == ENOENT ? err_set(err, ERR_INPUT, path, "no such file") : err_errno(err, path, "cannot be read");
     pthread_mutex_lock(&lock);
     take_signal();
     int i = 0;
@@ -135,7 +134,7 @@ int file_map_check(const void *bytes, struct err *err)
     }
     const int failed =
         path ? err_set(err, ERR_SYSTEM, path,
-                       "was written to or cut while it was open: what was read is not one run; open it again")
+                       "was modified or truncated while it was open: what was read is not one run; open it again")
              : 0;
     pthread_mutex_unlock(&lock);
     return failed;

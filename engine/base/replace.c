@@ -56,14 +56,14 @@ int replace_open(struct replacement *r, const char *path, unsigned mode, struct 
     char folder[PATH_MAX];
     *r = (struct replacement){.path = path};
     if (folder_of(path, folder) != 0)
-        return err_errno(err, path, "can not be written");
+        return err_errno(err, path, "cannot be written");
     int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
         fd = open_named(r, mode);
     r->file = fd < 0 ? NULL : fdopen(fd, "wb");
     if (r->file)
         return 0;
-    err_errno(err, path, "can not be written");
+    err_errno(err, path, "cannot be written");
     if (fd >= 0)
         close(fd);
     replace_drop(r);
@@ -89,7 +89,7 @@ static int give_name(struct replacement *r)
     return -1;
 }
 
-/* Makes the rename durable. The file itself is complete by now, so a file system that can not do this is no failure. */
+/* Makes the rename durable. The file itself is complete by now, so a file system that cannot do this is no failure. */
 static void sync_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -117,7 +117,7 @@ int replace_commit(struct replacement *r, struct err *err)
     if (failed) {
         replace_drop(r);
         errno = why;
-        return err_errno(err, r->path, "can not be written");
+        return err_errno(err, r->path, "cannot be written");
     }
     leftovers_remove_path(r->name);
     sync_folder(r->path);

@@ -82,9 +82,9 @@ static int read_tensor(const struct origin *origin, const json_t *value, uint64_
         begin > end || end > data_bytes)
         return refuse(origin, err, "its data_offsets do not lie inside the file");
     if (!element_bytes(t->dtype))
-        return refuse(origin, err, "is of a type that is not known");
+        return refuse(origin, err, "has an unknown type");
     if (tensor_bytes(t, &bytes) != 0 || bytes != end - begin)
-        return refuse(origin, err, "its shape and type do not fit its data_offsets");
+        return refuse(origin, err, "its shape and type do not match its data_offsets");
     t->offset = begin;
     t->bytes = bytes;
     return 0;
@@ -114,7 +114,7 @@ static int place_tensors(struct safetensors *s, const char *path, uint64_t data_
         t->offset += data_begin;
     }
     if (end != data_bytes)
-        return refuse(&(struct origin){path, NULL}, err, "has bytes behind its last tensor");
+        return refuse(&(struct origin){path, NULL}, err, "has bytes after its last tensor");
     return 0;
 }
 
@@ -161,15 +161,15 @@ int safetensors_parse(const void *file, size_t n_bytes, const char *path, struct
     const unsigned char *bytes = file;
     uint64_t header_bytes = 0;
     if (n_bytes < 8)
-        return err_set(err, ERR_INPUT, path, "is no safetensors file: %zu bytes long", n_bytes);
+        return err_set(err, ERR_INPUT, path, "is not a safetensors file: %zu bytes long", n_bytes);
     for (int i = 0; i < 8; i++)
         header_bytes |= (uint64_t)bytes[i] << 8 * i;
     if (header_bytes > SAFETENSORS_HEADER_MAX || header_bytes > n_bytes - 8)
         return err_set(err, ERR_INPUT, path,
-                       "is no safetensors file, or cut short: header of %llu bytes in a file of %zu",
+                       "is not a safetensors file, or is truncated: header of %llu bytes in a file of %zu",
                        (unsigned long long)header_bytes, n_bytes);
     if (!header_bytes || bytes[8] != '{')
-        return err_set(err, ERR_INPUT, path, "is no safetensors file: its header does not begin with '{'");
+        return err_set(err, ERR_INPUT, path, "is not a safetensors file: its header does not begin with '{'");
     struct safetensors *s = calloc(1, sizeof *s);
     if (!s)
         return err_no_memory(err, path, "its header");
@@ -238,7 +238,7 @@ int safetensors_header(struct safetensors_tensor *tensors, size_t n_tensors, con
         struct safetensors_tensor *t = &tensors[i];
         t->offset = end;
         if (tensor_bytes(t, &t->bytes) != 0 || __builtin_add_overflow(end, t->bytes, &end) || end > INT64_MAX)
-            return err_set(err, ERR_INPUT, t->name, "its size passes 2^63 bytes, or its type is not known");
+            return err_set(err, ERR_INPUT, t->name, "its size exceeds 2^63 bytes, or its type is unknown");
     }
     char *text = header_text(tensors, n_tensors, metadata, n_metadata);
     if (!text)

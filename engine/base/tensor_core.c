@@ -290,7 +290,7 @@ static float element_careful(const struct model *m, const struct strip *s, int l
     return c;
 }
 
-/* The same for eight elements at a time, GNU vectors in place of int64. Lanes it can not vouch for are reported: then
+/* The same for eight elements at a time, GNU vectors in place of int64. Lanes it cannot vouch for are reported: then
    the careful path does them over. */
 
 /* Outside of these exponents scaling by a power of two would leave the normal numbers. */

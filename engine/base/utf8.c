@@ -14,7 +14,7 @@ static const struct range invisible[] = {
     {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}, {0xE0001, 0xE01EF},
 };
 
-/* East Asian Width W and F: Unicode 15, EastAsianWidth.txt, neighbouring ranges joined. */
+/* East Asian Width W and F: Unicode 15, EastAsianWidth.txt, neighboring ranges joined. */
 static const struct range wide[] = {
     {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},   {0x23F0, 0x23F0},
     {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},   {0x2648, 0x2653},   {0x267F, 0x267F},
@@ -34,7 +34,7 @@ static const struct range wide[] = {
     {0x1F90C, 0x1F93A}, {0x1F93C, 0x1F945}, {0x1F947, 0x1FAFF}, {0x20000, 0x2FFFD}, {0x30000, 0x3FFFD},
 };
 
-/* Characters that say how others are shown, and blanks that can not be seen: Unicode 15, general category Cf, and the
+/* Characters that say how others are shown, and blanks that cannot be seen: Unicode 15, general category Cf, and the
    separators of lines and paragraphs. What reorders text makes source that reads otherwise than it compiles
    (CVE-2021-42574). */
 static const struct range formats[] = {

@@ -72,7 +72,7 @@ static void log_cached_words(const struct build_job *job)
 {
     char path[700], *said = NULL;
     snprintf(path, sizeof path, "%s" CACHE_WORDS, job->out->program);
-    if (cache_read_text(path, "the compiler's words", &said, NULL) == 0)
+    if (cache_read_text(path, "the compiler's output", &said, NULL) == 0)
         log_lines(job, said, true);
     free(said);
 }
@@ -127,7 +127,7 @@ static int add_defines(struct build_job *job, struct err *err)
     const char *define = job->request->define ? job->request->define : "";
     char *rest = NULL;
     if (strlen(define) >= sizeof job->define)
-        return err_set(err, ERR_INPUT, job->request->kernel, "its macros take more than %zu bytes",
+        return err_set(err, ERR_INPUT, job->request->kernel, "its macros need more than %zu bytes",
                        sizeof job->define - 1);
     memcpy(job->define, define, strlen(define) + 1);
     for (char *macro = strtok_r(job->define, " ", &rest); macro; macro = strtok_r(NULL, " ", &rest)) {
@@ -524,7 +524,7 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
     if (strlen(request->kernel) > 500)
         return err_set(err, ERR_INPUT, "", "the path of the kernel is longer than 500 bytes");
     if (request->checks && request->backend == BACKEND_GPU)
-        return err_set(err, ERR_INPUT, request->kernel, "access checks are the CPU executor's: backend must be cpu");
+        return err_set(err, ERR_INPUT, request->kernel, "access checks need the CPU executor: backend must be cpu");
     struct build_job *job = calloc(1, sizeof *job);
     if (!job)
         return err_no_memory(err, request->kernel, "a build");

@@ -25,7 +25,7 @@ static int find_nvcc(char *out, size_t size, struct err *err)
         snprintf(bin, sizeof bin, "%s/bin", home);
         if (program_at(out, size, bin, (int)strlen(bin)))
             return 0;
-        return err_set(err, ERR_SYSTEM, home, "CUDA_HOME holds no bin/nvcc");
+        return err_set(err, ERR_SYSTEM, home, "CUDA_HOME does not contain bin/nvcc");
     }
     while (path && *path) {
         const int n = (int)strcspn(path, ":");

@@ -54,11 +54,11 @@ int cache_key_add_file(struct cache_key *key, const char *path, struct err *err)
     char bytes[65536];
     FILE *f = fopen(path, "rbe");
     if (!f)
-        return err_errno(err, path, "can not read");
+        return err_errno(err, path, "cannot read");
     size_t n;
     while ((n = fread(bytes, 1, sizeof bytes, f)) > 0)
         cache_key_add(key, bytes, n);
-    int failed = ferror(f) ? err_errno(err, path, "can not read") : 0;
+    int failed = ferror(f) ? err_errno(err, path, "cannot read") : 0;
     fclose(f);
     return failed;
 }
@@ -87,7 +87,7 @@ void cache_remove_folder(const char *folder)
     rmdir(folder);
 }
 
-/* Locks a folder for as long as the descriptor is open; -1: somebody else has it, or it can not be had. */
+/* Locks a folder for as long as the descriptor is open; -1: somebody else has it, or it cannot be had. */
 static int lock_folder(const char *folder)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -129,7 +129,7 @@ int cache_make_work(const char *cache, struct cache_work *work, struct err *err)
     if (n < 0 || (size_t)n >= sizeof work->folder)
         return err_set(err, ERR_SYSTEM, cache, "the path of the cache is too long");
     if (!mkdtemp(work->folder))
-        return err_errno(err, cache, "no folder for a build can be made");
+        return err_errno(err, cache, "cannot create a build folder");
     leftovers_add_path(work->folder);
     work->lock = lock_folder(work->folder); /* without locks the folder is removed by this program alone */
     return 0;
@@ -153,24 +153,23 @@ int cache_keep(const char *file, const char *path, struct err *err)
         close(fd);
     errno = why;
     failed = failed || rename(file, path) != 0;
-    return failed ? err_errno(err, path, "the debuggee can not be put into the cache") : 0;
+    return failed ? err_errno(err, path, "cannot write the debuggee to the cache") : 0;
 }
 
 int cache_check_owner(const char *cache, const char *root, struct err *err)
 {
     struct stat info, own;
     if (stat(cache, &info) != 0)
-        return err_errno(err, cache, "can not be looked at");
+        return err_errno(err, cache, "cannot be inspected");
     if (info.st_uid != geteuid() && info.st_uid != 0 && (stat(root, &own) != 0 || own.st_uid != info.st_uid))
         return err_set(err, ERR_SYSTEM, cache,
-                       "belongs to another user, who could put programs there that attnscope would run: set "
+                       "belongs to another user, who could place programs there for attnscope to run: set "
                        "ATTNSCOPE_CACHE to a folder of your own");
     /* With a group for each user, the group's right is the user's own. */
     if ((info.st_mode & S_IWOTH) || ((info.st_mode & S_IWGRP) && info.st_gid != getegid()))
-        return err_set(
-            err, ERR_SYSTEM, cache,
-            "can be written by others, who could put programs there that attnscope would run: chmod go-w it, "
-            "or set ATTNSCOPE_CACHE to a folder of your own");
+        return err_set(err, ERR_SYSTEM, cache,
+                       "is writable by others, who could place programs there for attnscope to run: chmod go-w it, or "
+                       "set ATTNSCOPE_CACHE to a folder of your own");
     return 0;
 }
 
@@ -180,9 +179,9 @@ int cache_read_text(const char *path, const char *what, char **text, struct err 
     *text = NULL;
     FILE *f = fopen(path, "rbe");
     if (!f && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
-        return err_set(err, ERR_INPUT, path, "can not read %s: %s", what, strerror(errno));
+        return err_set(err, ERR_INPUT, path, "cannot read %s: %s", what, strerror(errno));
     if (!f)
-        return err_errno(err, path, "can not read %s", what);
+        return err_errno(err, path, "cannot read %s", what);
     int failed = 0;
     if (fstat(fileno(f), &info) || !S_ISREG(info.st_mode))
         failed = err_set(err, ERR_INPUT, path, "%s is not a regular file", what);
@@ -195,7 +194,7 @@ int cache_read_text(const char *path, const char *what, char **text, struct err 
         size_t n = fread(*text, 1, size, f);
         (*text)[n] = '\0';
         if (ferror(f))
-            failed = err_errno(err, path, "can not read %s", what);
+            failed = err_errno(err, path, "cannot read %s", what);
         else if (strlen(*text) != n)
             failed = err_set(err, ERR_INPUT, path, "%s is not text: it holds a NUL byte", what);
     }
@@ -212,7 +211,7 @@ int cache_write_text(const char *folder, const char *name, const char *text, str
     char path[700];
     struct replacement r;
     if (mkdir(folder, 0755) && errno != EEXIST)
-        return err_errno(err, folder, "the folder can not be made");
+        return err_errno(err, folder, "cannot create the folder");
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
     if (n < 0 || (size_t)n >= sizeof path)
         return err_set(err, ERR_SYSTEM, folder, "the path is too long for %s", name);

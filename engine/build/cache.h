@@ -1,4 +1,4 @@
-/* Where builds are kept: one program per content, each put there by a rename, so that two attnscopes at once can not
+/* Where builds are kept: one program per content, each put there by a rename, so that two attnscopes at once cannot
    harm each other. */
 #ifndef BUILD_CACHE_H
 #define BUILD_CACHE_H

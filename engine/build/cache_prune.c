@@ -76,5 +76,5 @@ void cache_prune(const char *cache, size_t keep, double min_age_s)
 
 void cache_touch(const char *path)
 {
-    utimensat(AT_FDCWD, path, NULL, 0); /* a cache that can not be written need not be pruned either */
+    utimensat(AT_FDCWD, path, NULL, 0); /* a cache that cannot be written need not be pruned either */
 }

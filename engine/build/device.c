@@ -23,8 +23,7 @@ static int read_answer(const struct process_output *said, struct gpu_device *out
     const char *failure = json ? wire_text(json, "error") : "";
     int failed = 0;
     if (!json)
-        failed =
-            err_set(err, ERR_SYSTEM, "GPU", "the driver ended the process that asked it (status %d)", said->status);
+        failed = err_set(err, ERR_SYSTEM, "GPU", "querying the driver ended the process (status %d)", said->status);
     else if (*failure)
         failed = err_set(err, ERR_SYSTEM, "GPU", "%s", failure);
     snprintf(out->name, sizeof out->name, "%s", wire_text(json, "name"));

@@ -175,14 +175,14 @@ static int probe_mistake(const struct diagnose *d, const char *message, const ch
         return 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", ch ? ", " : "", channel_name(ch));
-    return err_set(err, ERR_BUILD, where, "'%s' is no channel; they are %s", channel, names);
+    return err_set(err, ERR_BUILD, where, "'%s' is not a channel; the channels are %s", channel, names);
 }
 
 static int compiler_error(const struct diagnose *d, const char *text, struct err *err)
 {
     const char *at = strstr(text, " error: "); /* "fatal error: " as well */
     if (!at)
-        return tell(d->user_path, strlen(d->user_path), *text ? text : "the compiler failed without a word", err);
+        return tell(d->user_path, strlen(d->user_path), *text ? text : "the compiler failed without a message", err);
     const char *line = line_begin(text, at), *message = at + strlen(" error: "), *place = line;
     size_t n_place = place_length(line, at), n_path = strlen(d->user_path);
     if (n_place <= n_path || strncmp(line, d->user_path, n_path) != 0 || line[n_path] != ':') {
@@ -214,18 +214,18 @@ static int linker_error(const struct diagnose *d, const char *text, struct err *
 {
     const char *whole = d->user_path;
     if (strstr(text, "undefined reference to `asc_describe'"))
-        return err_set(err, ERR_BUILD, whole, "registers no kernel: %s",
+        return err_set(err, ERR_BUILD, whole, "does not register a kernel: %s",
                        d->without_header ? "attnscope.h is not included" : "ASC_KERNEL(name) is missing");
     if (strstr(text, "multiple definition of `main'"))
         return err_set(err, ERR_BUILD, whole,
-                       "defines main(), which attnscope brings itself: put it between #ifndef ASC_MODE and #endif");
+                       "defines main(), which attnscope provides: put it between #ifndef ASC_MODE and #endif");
     const char *missing = strstr(text, "cannot find -l");
     if (missing)
         return err_set(err, ERR_SYSTEM, "", "the linker %.*s: install the library's -dev package",
                        (int)strcspn(missing, "\n:"), missing);
     const char *at = strstr(text, "undefined reference to");
     if (!at)
-        return tell(whole, strlen(whole), *text ? text : "the linker failed without a word", err);
+        return tell(whole, strlen(whole), *text ? text : "the linker failed without a message", err);
     const char *line = line_begin(text, at);
     if (strncmp(line, "/usr/bin/ld: ", 13) == 0)
         line += 13;

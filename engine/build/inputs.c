@@ -40,7 +40,7 @@ static int same(const struct file *a, const struct file *b)
            a->size == b->size && a->device == b->device && a->inode == b->inode;
 }
 
-/* Each path once; -1: it can not be relied on. */
+/* Each path once; -1: it cannot be relied on. */
 static int add(struct build_inputs *in, const char *path, size_t length)
 {
     for (size_t i = 0; i < in->n; i++)

@@ -29,17 +29,17 @@ static int object_read(struct object *o, const char *path, struct err *err)
     o->path = path;
     FILE *f = fopen(path, "rb");
     if (!f)
-        return err_errno(err, path, "can not open the object file");
+        return err_errno(err, path, "cannot open the object file");
     int rc = -1;
     long end = -1;
     if (fseek(f, 0, SEEK_END) || (end = ftell(f)) < 0 || fseek(f, 0, SEEK_SET))
-        err_errno(err, path, "can not read the object file");
+        err_errno(err, path, "cannot read the object file");
     else if (end > OBJECT_MAX_BYTES)
-        err_set(err, ERR_BUILD, path, "an object file of %ld bytes is too large", end);
+        err_set(err, ERR_BUILD, path, "the object file is too large: %ld bytes", end);
     else if (!(o->bytes = malloc(end ? (size_t)end : 1)))
         err_no_memory(err, path, "the object file");
     else if (fread(o->bytes, 1, (size_t)end, f) != (size_t)end)
-        err_set(err, ERR_SYSTEM, path, "can not read the object file");
+        err_set(err, ERR_SYSTEM, path, "cannot read the object file");
     else {
         o->n_bytes = (size_t)end;
         rc = 0;
@@ -163,9 +163,9 @@ int link_stub_spread(const char *object_path, struct err *err)
     if (out) {
         const size_t written = fwrite(o.bytes, 1, o.n_bytes, out);
         if (fclose(out) || written != o.n_bytes)
-            rc = err_errno(err, object_path, "can not write the object file");
+            rc = err_errno(err, object_path, "cannot write the object file");
     } else if (!rc) {
-        rc = err_errno(err, object_path, "can not write the object file");
+        rc = err_errno(err, object_path, "cannot write the object file");
     }
     free(o.bytes);
     return rc;
@@ -181,13 +181,13 @@ int link_stub_write(const char *object_path, const char *out_asm_path, struct er
     FILE *out = fopen(out_asm_path, "w");
     if (!out) {
         free(o.bytes);
-        return err_errno(err, out_asm_path, "can not write the link stub");
+        return err_errno(err, out_asm_path, "cannot write the link stub");
     }
     int rc = stub_write(&o, out, err);
     free(o.bytes);
     const int bad = ferror(out);
     if ((fclose(out) || bad) && !rc)
-        rc = err_errno(err, out_asm_path, "can not write the link stub");
+        rc = err_errno(err, out_asm_path, "cannot write the link stub");
     if (rc)
         remove(out_asm_path);
     return rc;

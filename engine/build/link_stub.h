@@ -7,7 +7,7 @@
 
 /* Reads the symbol table of the object file (ELF64, of this machine) and writes the stub in assembly, to be assembled
    with `gcc -c` and linked with the object; every debuggee needs one, with or without such symbols. On failure nothing
-   is left at out_asm_path: ERR_BUILD where the object is not one, ERR_SYSTEM where a file can not be read or written.
+   is left at out_asm_path: ERR_BUILD where the object is not one, ERR_SYSTEM where a file cannot be read or written.
  */
 int link_stub_write(const char *object_path, const char *out_asm_path, struct err *err);
 

@@ -37,7 +37,7 @@ static int find_root(struct runner_paths *paths, struct err *err)
     }
     ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
     if (n < 0)
-        return err_errno(err, "/proc/self/exe", "can not tell where attnscope is");
+        return err_errno(err, "/proc/self/exe", "cannot tell where attnscope is");
     folder[n] = '\0';
     /* In a source tree the files lie above the program; `make install` puts them beside bin/. */
     for (char *slash = strrchr(folder, '/'); slash; slash = strrchr(folder, '/')) {
@@ -50,7 +50,7 @@ static int find_root(struct runner_paths *paths, struct err *err)
             return copy_path(paths->root, sizeof paths->root, "attnscope's own files", installed, err);
     }
     return err_set(err, ERR_SYSTEM, "",
-                   "attnscope's own files are nowhere above the program: set ATTNSCOPE_ROOT to the folder that holds "
+                   "attnscope's files were not found above the program: set ATTNSCOPE_ROOT to the folder that contains "
                    "probes/attnscope.h");
 }
 
@@ -82,7 +82,7 @@ static int find_cache(struct runner_paths *paths, struct err *err)
     const char *given = getenv("ATTNSCOPE_CACHE");
     if (given && *given) {
         if (make_folder(given))
-            return err_errno(err, given, "ATTNSCOPE_CACHE can not be written");
+            return err_errno(err, given, "ATTNSCOPE_CACHE cannot be written");
         if (!realpath(given, folder))
             return err_errno(err, given, "ATTNSCOPE_CACHE");
         return copy_path(paths->cache, sizeof paths->cache, "the cache", folder, err);
@@ -99,9 +99,9 @@ static int find_cache(struct runner_paths *paths, struct err *err)
     else if (home && *home == '/')
         snprintf(folder, sizeof folder, "%s/.cache/attnscope", home);
     else
-        return err_set(err, ERR_SYSTEM, folder, "no place for builds can be written: set ATTNSCOPE_CACHE to a folder");
+        return err_set(err, ERR_SYSTEM, folder, "no build folder is writable: set ATTNSCOPE_CACHE to a folder");
     if (make_folder(folder))
-        return err_errno(err, folder, "no place for builds can be written (ATTNSCOPE_CACHE names another)");
+        return err_errno(err, folder, "no build folder is writable (ATTNSCOPE_CACHE sets another)");
     return copy_path(paths->cache, sizeof paths->cache, "the cache", folder, err);
 }
 

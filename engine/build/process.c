@@ -109,7 +109,7 @@ int process_start(const struct process_start *start, pid_t *pid, struct err *err
         leftovers_add_group(*pid);
     if (failed) {
         errno = failed;
-        return err_errno(err, "", "can not start %s", start->argv[0]);
+        return err_errno(err, "", "cannot start %s", start->argv[0]);
     }
     return 0;
 }

@@ -236,7 +236,7 @@ static int translate(struct ptx_statement *s)
     while (take_word(s, "volatile") || take_word(s, "__volatile__") || take_word(s, "inline"))
         ;
     if (!take(s, '('))
-        return ptx_refuse(s, s->line, "inline PTX that is no plain asm statement");
+        return ptx_refuse(s, s->line, "inline PTX that is not a plain asm statement");
     if (take_template(s))
         return -1;
     for (int section = 0; section < 2 && take(s, ':'); section++)

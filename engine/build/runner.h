@@ -53,8 +53,8 @@ const char *backend_name(enum backend backend); /* "cpu", "gpu" */
 
 /* What of a GPU build a debugger sees. */
 enum gpu_debug {
-    GPU_LINEINFO, /* nvcc -lineinfo: optimised code with line tables */
-    GPU_FULL      /* nvcc -G: for cuda-gdb; slow, and other arithmetic where the optimiser would contract */
+    GPU_LINEINFO, /* nvcc -lineinfo: optimized code with line tables */
+    GPU_FULL      /* nvcc -G: for cuda-gdb; slow, and other arithmetic where the optimizer would contract */
 };
 
 struct build_request {

@@ -63,7 +63,7 @@ void child_describe_end(int status, char *text, size_t size)
     if (status == -1)
         snprintf(text, size, "ended");
     else if (WIFSIGNALED(status))
-        snprintf(text, size, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) == WIRE_REFUSED)
         snprintf(text, size, "ran out of memory");
     else
@@ -158,7 +158,7 @@ void child_end_descendants(struct child *c, const struct runner_progress *progre
     char line[96];
     if (!n || !progress || !progress->log)
         return;
-    snprintf(line, sizeof line, "attnscope: the kernel left %d process%s running; %s ended", n, n == 1 ? "" : "es",
+    snprintf(line, sizeof line, "attnscope: the kernel left %d process%s running; %s killed", n, n == 1 ? "" : "es",
              n == 1 ? "it was" : "they were");
     progress->log(progress->ctx, line);
 }
@@ -188,13 +188,13 @@ static int await_message(struct child *c, const char *what, struct wire_message 
             child_describe_end(child_end(c, 1.0), end, sizeof end);
             child_pass_log(c, NULL, 1);
             c->early[strcspn(c->early, "\n")] = '\0';
-            return err_set(err, ERR_RUN, c->program, "the debuggee %s before it said its %s%s%.500s", end, what,
+            return err_set(err, ERR_RUN, c->program, "the debuggee %s before it sent its %s%s%.500s", end, what,
                            c->early[0] ? "; it printed: " : "", c->early);
         }
         if (process_now_s() > until) {
             child_end(c, 0);
             c->status = -1; /* the signal was ours */
-            return err_set(err, ERR_RUN, c->program, "the debuggee did not say its %s within %g s", what, ANSWER_S);
+            return err_set(err, ERR_RUN, c->program, "the debuggee did not send its %s within %g s", what, ANSWER_S);
         }
         if (child_wait(c, 50))
             return err_errno(err, c->program, "waiting for the debuggee");
@@ -234,7 +234,7 @@ static int greet(struct child *c, struct err *err)
     if (message.kind == WIRE_DECLINED)
         failed = err_set(err, ERR_RUN, "GPU", "%s", wire_text(message.json, "why"));
     else if (message.kind != WIRE_HELLO)
-        failed = err_set(err, ERR_RUN, c->program, "the debuggee began with \"%s\" instead of \"hello\"",
+        failed = err_set(err, ERR_RUN, c->program, "the debuggee sent \"%s\", expected \"hello\"",
                          wire_type(message.kind));
     else if (c->hello.abi != ASC_ABI_VERSION)
         failed = err_set(err, ERR_ABI, c->program,
@@ -275,7 +275,7 @@ static int launch(struct child *c, struct err *err)
     return failed;
 }
 
-#define NO_LOADER 127 /* exit status of the dynamic loader where it can not load a program */
+#define NO_LOADER 127 /* exit status of the dynamic loader where it cannot load a program */
 
 int child_start(const char *program, struct child **out, bool *damaged, struct err *err)
 {
@@ -315,7 +315,7 @@ static json_t *problem_json(const struct asc_problem *p)
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err)
 {
     if (!child_alive(c))
-        return err_set(err, ERR_RUN, "", "the debuggee is gone");
+        return err_set(err, ERR_RUN, "", "the debuggee has exited");
     int id = ++c->last_id;
     json_t *fields = json_pack("{s:i, s:o}", "id", id, "problem", problem_json(p));
     if (wire_send(&c->wire, WIRE_LOAD, fields, -1, err)) {
@@ -353,7 +353,7 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
         }
         /* The CPU executor takes it from this machine's memory, and marks all of it as never written. */
         if (!failed && strcmp(c->hello.backend, backend_name(BACKEND_CPU)) == 0)
-            failed = memory_check(plan->workspace_bytes, c->hello.kernel, "it is the workspace_bytes of its plan", err);
+            failed = memory_check(plan->workspace_bytes, c->hello.kernel, "set by workspace_bytes in its plan", err);
     }
     json_decref(message.json);
     return failed;

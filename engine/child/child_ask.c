@@ -58,7 +58,7 @@ int child_ask(struct child *c, const struct child_request *request, const struct
     *answer = NULL;
     if (!child_alive(c)) {
         json_decref(request->fields);
-        return err_set(err, ERR_RUN, "", "the debuggee is gone");
+        return err_set(err, ERR_RUN, "", "the debuggee has exited");
     }
     const int id = ++c->last_id;
     if (request->fields)

@@ -292,7 +292,7 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
         snprintf(what, size, "the kernel did not finish within %g s%s (scenario.limit)", limit_s,
                  run->done > 0 ? " of the last block that did" : "");
         if (run->total > 0)
-            snprintf(what + strlen(what), size - strlen(what), "; %.0f of %.0f blocks were done", run->done,
+            snprintf(what + strlen(what), size - strlen(what), "; %.0f of %.0f blocks had finished", run->done,
                      run->total);
         break;
     case OUTCOME_CANCELLED:
@@ -371,7 +371,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     child_pass_log(run->c, run->progress, 1);
     if (gone && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == WIRE_REFUSED) {
         run->outcome = OUTCOME_BROKEN;
-        err_no_memory(&run->broke, "", "what the kernel's process had to say");
+        err_no_memory(&run->broke, "", "the output of the kernel's process");
     }
     take_assertion(run);
     describe(run, status, limit_s, what, sizeof what, where, sizeof where);
@@ -400,7 +400,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     struct trace_info *info = &t->info;
     struct run run = {.c = c, .t = t, .progress = progress};
     if (!child_alive(c))
-        return err_set(err, ERR_RUN, "", "the debuggee is gone");
+        return err_set(err, ERR_RUN, "", "the debuggee has exited");
     snprintf(info->kernel, sizeof info->kernel, "%s", c->hello.kernel);
     snprintf(info->backend, sizeof info->backend, "%s", c->hello.backend);
     snprintf(info->checks, sizeof info->checks, "%s", c->hello.checks ? "on" : "");

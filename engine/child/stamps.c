@@ -64,7 +64,7 @@ void runner_describe_progress(const struct trace *t, char *text, size_t size)
     struct last_stamp last;
     const int slot = runner_farthest(t, &last);
     if (slot < 0) {
-        snprintf(text, size, "no probe had fired");
+        snprintf(text, size, "no probe fired");
         return;
     }
     const int32_t *place = trace_slot_place(t, slot);
@@ -74,6 +74,6 @@ void runner_describe_progress(const struct trace *t, char *text, size_t size)
     const struct trace_site *site = trace_site(t, last.channel);
     if (site)
         snprintf(line, sizeof line, " (%s:%d)", site->file, site->line);
-    snprintf(text, size, "the last probe that fired: %s at batch %d, head %d, q tile %d%s%s",
-             channel_label(last.channel), (int)place[0], (int)place[1], (int)place[2], kv, line);
+    snprintf(text, size, "last probe: %s at batch %d, head %d, q tile %d%s%s", channel_label(last.channel),
+             (int)place[0], (int)place[1], (int)place[2], kv, line);
 }

@@ -75,9 +75,9 @@ static int parse_word(const char *word, struct cursor *c, int *tile)
 
 static int outside(struct err *err, const char *what, int value, int count)
 {
-    return value < count
-               ? 0
-               : err_set(err, ERR_INPUT, "", "%s %d: this run has %d of them, 0 to %d", what, value, count, count - 1);
+    return value < count ? 0
+                         : err_set(err, ERR_INPUT, "", "%s %d is out of range: this run has %d, 0 to %d", what, value,
+                                   count, count - 1);
 }
 
 int cursor_fit(const struct trace *t, struct cursor *c, struct err *err)
@@ -110,7 +110,7 @@ int cursor_parse(const char *text, const struct trace *t, struct cursor *c, stru
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         if (length >= sizeof word || parse_word(word, &to, &tile) != 0)
             return err_set(err, ERR_INPUT, "",
-                           "'%s' is no part of a place: expected s[b0,h3,q17,k40] r3 c5, or some of it", word);
+                           "'%s' is not part of a place: expected s[b0,h3,q17,k40] r3 c5, or parts of it", word);
         text += length;
     }
     if (n == 0)

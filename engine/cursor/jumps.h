@@ -6,7 +6,7 @@
 
 enum { JUMPS_MAX = 64, MARKS_MAX = 52 };
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 struct jumps {
     struct cursor list[JUMPS_MAX]; /* oldest first, [n] */
     int n, at;                     /* list[at] is where the cursor stands; at n: nowhere in the list */

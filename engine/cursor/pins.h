@@ -21,7 +21,7 @@ struct pin {
     struct pin_values of[2]; /* local, global */
 };
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 struct pins {
     struct pin at[PINS_MAX]; /* [n] */
     int n;

@@ -51,7 +51,7 @@ static int split(const char *text, struct words *out, struct err *err)
         const size_t sign = strspn(text, "<>=");
         const size_t length = sign ? sign : strcspn(text, " \t<>=");
         if (out->n == 6 || length >= sizeof out->word[0])
-            return err_set(err, ERR_INPUT, "", "'%.20s' is too much: expected [truth] [STAGE] CONDITION [> NUMBER]",
+            return err_set(err, ERR_INPUT, "", "unexpected '%.20s': expected [truth] [STAGE] CONDITION [> NUMBER]",
                            text);
         snprintf(out->word[out->n++], sizeof out->word[0], "%.*s", (int)length, text);
         text += length;
@@ -115,10 +115,10 @@ static int parse_comparison(const struct words *w, int i, struct stop *out, stru
         return err_set(err, ERR_INPUT, "", "expected >, <, >=, <= or =%s%s, found '%s'", *word ? " behind " : "", word,
                        i < w->n ? w->word[i] : "");
     if (stops[out->kind].question == STEP)
-        return err_set(err, ERR_INPUT, "", "'%s' takes no number", word);
+        return err_set(err, ERR_INPUT, "", "'%s' does not take a number", word);
     out->comparison = (enum stop_comparison)comparison_of(w->word[i]);
     if (i + 2 != w->n || parse_number(w->word[i + 1], &out->number) != 0)
-        return err_set(err, ERR_INPUT, "", "expected one number behind '%s'", w->word[i]);
+        return err_set(err, ERR_INPUT, "", "expected one number after '%s'", w->word[i]);
     return 0;
 }
 
@@ -135,15 +135,15 @@ int stop_parse(const char *text, struct stop *out, struct err *err)
         i += i < w.n;
     } else if (comparison_of(w.word[i]) < 0) {
         return err_set(err, ERR_INPUT, "",
-                       "'%s' is no stage and no condition: expected bad, off, nan, inf, missing, extra, ratio, mean, "
-                       "falls, rises or a comparison",
+                       "'%s' is neither a stage nor a condition: expected bad, off, nan, inf, missing, extra, ratio, "
+                       "mean, falls, rises or a comparison",
                        w.word[i]);
     }
     if (stops[out->kind].question == STEP && !steps_over_kv(out->channel))
-        return err_set(err, ERR_INPUT, "", "'%s' is asked of m, l, alpha or u: `m %s`", stop_word(out->kind),
+        return err_set(err, ERR_INPUT, "", "'%s' applies to m, l, alpha or u: `m %s`", stop_word(out->kind),
                        stop_word(out->kind));
     if (out->kind == STOP_VALUE && out->channel < 0)
-        return err_set(err, ERR_INPUT, "", "of which stage? such as `m > 100`");
+        return err_set(err, ERR_INPUT, "", "name a stage, as in `m > 100`");
     if (parse_comparison(&w, i, out, err) != 0)
         return -1;
     size_t used = 0;

@@ -11,7 +11,7 @@ struct activity {
     double seconds[ACTIVITY_RECORDS_MAX];
 };
 
-/* CUPTI's result. What runs between begin and end is recorded; the caller has synchronised before end. */
+/* CUPTI's result. What runs between begin and end is recorded; the caller has synchronized before end. */
 int activity_begin(const struct cupti *cupti);
 int activity_end(const struct cupti *cupti, struct activity *out);
 

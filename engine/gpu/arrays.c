@@ -45,8 +45,7 @@ static int make(struct arrays *a, int i, const struct array_list *list, const ui
     status = fill(a->memory[i], all, zone);
     if (status == cudaSuccess && i < ARRAY_O)
         status = cudaMemcpy(array_of(a, i), list->at[i], bytes, cudaMemcpyHostToDevice);
-    return status == cudaSuccess ? 0
-                                 : cuda_error_set(err, status, "%s can not be copied to the device", array_names[i]);
+    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "%s cannot be copied to the device", array_names[i]);
 }
 
 int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
@@ -79,7 +78,7 @@ int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err)
     cudaError_t status = cudaMemcpy(o, array_of(a, ARRAY_O), a->bytes[ARRAY_O], cudaMemcpyDeviceToHost);
     if (status == cudaSuccess)
         status = cudaMemcpy(lse, array_of(a, ARRAY_LSE), a->bytes[ARRAY_LSE], cudaMemcpyDeviceToHost);
-    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the output can not be copied back");
+    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the output cannot be copied back");
 }
 
 static int zone_intact(const unsigned char *device, uint16_t *host)

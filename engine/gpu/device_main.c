@@ -68,7 +68,7 @@ int main(void)
     if (!FIND(init, "cuInit") || !FIND(version, "cuDriverGetVersion") || !FIND(count, "cuDeviceGetCount") ||
         !FIND(get, "cuDeviceGet") || !FIND(name, "cuDeviceGetName") || !FIND(attribute, "cuDeviceGetAttribute") ||
         !FIND(memory, "cuDeviceTotalMem_v2"))
-        return fail("libcuda.so.1 is no driver that attnscope knows", "");
+        return fail("libcuda.so.1 is not a driver that attnscope knows", "");
     int version = 0, n = 0, device = 0, major = 0, minor = 0, multiprocessors = 0, shared = 0;
     size_t bytes = 0;
     char name[96] = "";
@@ -76,7 +76,7 @@ int main(void)
     if (status)
         return fail_cuda(&d, "the NVIDIA driver does not start", status);
     if ((status = d.count(&n)) != 0)
-        return fail_cuda(&d, "the NVIDIA driver does not count its devices", status);
+        return fail_cuda(&d, "the NVIDIA driver does not report its devices", status);
     if (n < 1)
         return fail("the NVIDIA driver has no device", "");
     d.version(&version);

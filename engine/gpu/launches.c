@@ -214,10 +214,10 @@ static void say_limits(const struct launched *l, char *text, size_t size)
     static const enum cudaDeviceAttr grid_limits[3] = {cudaDevAttrMaxGridDimX, cudaDevAttrMaxGridDimY,
                                                        cudaDevAttrMaxGridDimZ};
     if (shared > allowed)
-        append(text, size, "; %zu bytes of shared memory (%zu static, %zu dynamic), a block may have %zu", shared,
-               l->attributes.sharedSizeBytes, dynamic, allowed);
+        append(text, size, "; %zu bytes of shared memory (%zu static, %zu dynamic); the limit for a block is %zu",
+               shared, l->attributes.sharedSizeBytes, dynamic, allowed);
     if (threads == 0 || threads > (size_t)threads_limit)
-        append(text, size, "; %zu threads a block, allowed are 1 to %d", threads, threads_limit);
+        append(text, size, "; %zu threads in a block; allowed are 1 to %d", threads, threads_limit);
     else if (l->attributes.maxThreadsPerBlock > 0 && threads > (size_t)l->attributes.maxThreadsPerBlock)
         append(text, size, "; %zu threads a block of %d registers each, registers allow %d threads (%d in all)",
                threads, l->attributes.numRegs, l->attributes.maxThreadsPerBlock, registers_limit);

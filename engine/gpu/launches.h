@@ -19,7 +19,7 @@ size_t launches_count(void);                /* of those kept */
 struct launched *launches_at(size_t i);     /* i < launches_count() */
 const struct launched *launches_last(void); /* NULL: ASC_LAUNCH has launched nothing */
 
-/* The kind of event (events.def) that a failed launch or kernel is: status is what a synchronisation found afterwards.
+/* The kind of event (events.def) that a failed launch or kernel is: status is what a synchronization found afterwards.
  */
 const char *launches_stopped_by(cudaError_t status);
 

@@ -23,11 +23,11 @@ static int pin(struct pinned *p, struct err *err)
     void *device = NULL;
     cudaError_t status = cudaHostRegister(p->host, p->n_bytes, cudaHostRegisterMapped);
     if (status != cudaSuccess)
-        return cuda_error_set(err, status, "the trace of %zu bytes can not be pinned", p->n_bytes);
+        return cuda_error_set(err, status, "the trace of %zu bytes cannot be pinned", p->n_bytes);
     status = cudaHostGetDevicePointer(&device, p->host, 0);
     if (status != cudaSuccess) {
         cudaHostUnregister(p->host);
-        return cuda_error_set(err, status, "the GPU can not see the pinned trace");
+        return cuda_error_set(err, status, "the GPU cannot see the pinned trace");
     }
     p->device = device;
     return 0;

@@ -62,11 +62,11 @@ static void *current_context(void)
 static int find_availability(struct profiling *p, void *context)
 {
     struct cupti_availability ask = {.size = CUPTI_SIZE(cupti_availability, image), .context = context};
-    if (check(p, p->cupti->availability(&ask), "which counters there are") != 0)
+    if (check(p, p->cupti->availability(&ask), "listing the counters") != 0)
         return -1;
     p->availability = malloc(ask.bytes + 1);
     ask.image = p->availability;
-    return p->availability ? check(p, p->cupti->availability(&ask), "which counters there are") : no_memory(p);
+    return p->availability ? check(p, p->cupti->availability(&ask), "listing the counters") : no_memory(p);
 }
 
 static int open_host(struct profiling *p, void *context)
@@ -165,7 +165,7 @@ static int configure(struct profiling *p, void *context)
                                       .levels = 1,
                                       .min_level = 1,
                                       .target_level = 1};
-    return check(p, p->cupti->set_config(&config), "the counters can not be set up");
+    return check(p, p->cupti->set_config(&config), "the counters cannot be set up");
 }
 
 /* As many times as the counters need passes. */
@@ -174,11 +174,11 @@ static int replay(const struct profiling *p, const struct replayed *replayed)
     for (int pass = 0; pass < PASSES_MAX; pass++) {
         struct cupti_profiler start = {.size = CUPTI_SIZE(cupti_profiler, profiler), .profiler = p->profiler};
         struct cupti_stop stop = {.size = CUPTI_SIZE(cupti_stop, all_passes), .profiler = p->profiler};
-        if (check(p, p->cupti->start(&start), "counting can not begin") != 0)
+        if (check(p, p->cupti->start(&start), "counting cannot begin") != 0)
             return -1;
         const int failed = replayed->launch(replayed->ctx, p->text, p->size);
         const int result = p->cupti->stop(&stop);
-        if (failed || check(p, result, "counting can not end") != 0)
+        if (failed || check(p, result, "counting cannot end") != 0)
             return -1;
         if (stop.all_passes)
             return 0;
@@ -192,11 +192,11 @@ static int read_ranges(const struct profiling *p)
     struct cupti_decode decode = {.size = CUPTI_SIZE(cupti_decode, dropped), .profiler = p->profiler};
     struct cupti_data_info info = {
         .size = CUPTI_SIZE(cupti_data_info, n_ranges), .data = p->data, .bytes = p->data_bytes};
-    if (check(p, p->cupti->decode(&decode), "the counters can not be read") != 0 ||
-        check(p, p->cupti->data_info(&info), "the counters can not be read") != 0)
+    if (check(p, p->cupti->decode(&decode), "the counters cannot be read") != 0 ||
+        check(p, p->cupti->data_info(&info), "the counters cannot be read") != 0)
         return -1;
     if (info.n_ranges != p->n_launches || decode.dropped) {
-        snprintf(p->text, p->size, "counters of %zu kernels for %zu launches: which belong together is not known",
+        snprintf(p->text, p->size, "counters of %zu kernels for %zu launches: they cannot be matched",
                  info.n_ranges + decode.dropped, p->n_launches);
         return -1;
     }
@@ -210,7 +210,7 @@ static int read_ranges(const struct profiling *p)
                                           .names = (const char **)p->names,
                                           .n = p->n,
                                           .values = values};
-        if (check(p, p->cupti->evaluate(&evaluate), "the counters can not be evaluated") != 0)
+        if (check(p, p->cupti->evaluate(&evaluate), "the counters cannot be evaluated") != 0)
             return -1;
         for (size_t i = 0; i < p->n; i++) {
             const double value = values[i] * p->chosen[i]->factor;
@@ -229,7 +229,7 @@ static void say_missing(const struct profiling *p)
         const int repeated = i > 0 && counters[i].offset == counters[i - 1].offset;
         if (!repeated && !is_chosen(p, counters[i].offset) && used < p->size)
             used += (size_t)snprintf(p->text + used, p->size - used, "%s%s",
-                                     used ? ", " : "not counted on this chip: ", counters[i].field);
+                                     used ? ", " : "not available on this chip: ", counters[i].field);
     }
 }
 

@@ -85,8 +85,8 @@ int run_bind(const struct run *run, struct err *err)
 {
     const int status = asc_bind(&run->probes);
     if (status)
-        return status < 0 ? err_set(err, ERR_RUN, "", "the probes of this build can not feed")
-                          : cuda_error_set(err, (cudaError_t)status, "the probes can not be bound to the trace");
+        return status < 0 ? err_set(err, ERR_RUN, "", "this build's probes cannot feed")
+                          : cuda_error_set(err, (cudaError_t)status, "the probes cannot be bound to the trace");
     return 0;
 }
 

@@ -28,7 +28,7 @@ int run_bind(const struct run *run, struct err *err);     /* the probes write th
 /* Frees all of it and closes the request's files; legal after run_prepare() failed. */
 void run_finish(struct run *run, const struct launch_request *request);
 
-/* One sentence on the kernel that a synchronisation found to have failed. */
+/* One sentence on the kernel that a synchronization found to have failed. */
 void run_say_stopped(cudaError_t status, char *text, size_t size);
 /* Launches and waits; events (may be NULL) are recorded around the launch. -1: text says what failed, in a launch or in
    the kernel. */

@@ -32,7 +32,7 @@ int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)
 
 void debuggee_arm(void) {}
 
-/* A kernel on a GPU can not be stopped from within its process: attnscope ends the process. */
+/* A kernel on a GPU cannot be stopped from within its process: attnscope ends the process. */
 void debuggee_cancel(void) {}
 
 /* Launches, waits, and takes the time between two events around it. */

@@ -59,7 +59,7 @@ static int bench_open(struct bench *b)
     return check(b, cudaStreamCreate(&b->stream), "a stream") != 0 ||
                    check(b, cudaEventCreate(&b->begin), "an event") != 0 ||
                    check(b, cudaEventCreate(&b->end), "an event") != 0 ||
-                   check(b, cudaMalloc(&b->sweep, b->sweep_bytes), "device memory to sweep the L2 with") != 0
+                   check(b, cudaMalloc(&b->sweep, b->sweep_bytes), "device memory to flush the L2") != 0
                ? -1
                : 0;
 }
@@ -106,7 +106,7 @@ static int take_sample(struct bench *b, double *seconds)
    of the host's falls between the events. Warm: the same launch once more ahead of the one that counts. */
 static int sample(struct bench *b, int warm, double *seconds)
 {
-    if (check(b, cudaMemsetAsync(b->sweep, 0, b->sweep_bytes, b->stream), "sweeping the L2") != 0 ||
+    if (check(b, cudaMemsetAsync(b->sweep, 0, b->sweep_bytes, b->stream), "flushing the L2") != 0 ||
         (warm && launch(b) != 0))
         return -1;
     cudaEventRecord(b->begin, b->stream);
@@ -138,7 +138,7 @@ static int time_launches(struct bench *b, int warm, struct timing *out)
     return 0;
 }
 
-/* Captures some launches; *exec NULL where that can not be done, with the reason. */
+/* Captures some launches; *exec NULL where that cannot be done, with the reason. */
 static void capture(struct bench *b, cudaGraphExec_t *exec, char *why, size_t size)
 {
     cudaGraph_t graph = NULL;
@@ -146,7 +146,7 @@ static void capture(struct bench *b, cudaGraphExec_t *exec, char *why, size_t si
     char words[256];
     int failed = 0;
     *exec = NULL;
-    snprintf(why, size, "its launch can not be captured");
+    snprintf(why, size, "its launch cannot be captured");
     if (cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
         cudaGetLastError();
         return;
@@ -157,15 +157,15 @@ static void capture(struct bench *b, cudaGraphExec_t *exec, char *why, size_t si
     if (!failed && status == cudaSuccess)
         status = cudaGraphGetNodes(graph, NULL, &nodes);
     if (failed) {
-        snprintf(why, size, "its launch can not be captured: %.180s", b->text);
+        snprintf(why, size, "its launch cannot be captured: %.180s", b->text);
     } else if (status == cudaSuccess && nodes == 0) {
-        snprintf(why, size, "its launch does not use the stream it is given");
+        snprintf(why, size, "its launch does not use the given stream");
     } else {
         if (status == cudaSuccess)
             status = cudaGraphInstantiate(exec, graph, 0);
         cuda_error_text(status, words, sizeof words);
         if (status != cudaSuccess)
-            snprintf(why, size, "its launch can not be captured: %.180s", words);
+            snprintf(why, size, "its launch cannot be captured: %.180s", words);
         else
             why[0] = '\0';
     }

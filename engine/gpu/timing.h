@@ -12,7 +12,7 @@ struct timing {
 /* Sorts the samples. Of an even number the median is the mean of the middle two. */
 struct timing timing_summary(double *seconds, int n);
 
-/* The median of a few launches with a warm L2; NaN where it can not be taken. */
+/* The median of a few launches with a warm L2; NaN where it cannot be taken. */
 double timing_of_one(const struct asc_kernel *kernel, const struct run *run);
 
 #endif

@@ -1,13 +1,13 @@
 #include "engine/oracle/codes.h"
 
 #include "engine/base/format.h"
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/values.h"
 
-enum dtype codes_type(int quantised)
+enum dtype codes_type(int quantized)
 {
-    return quantised == ASC_QUANTIZED_U8 ? DTYPE_U8 : quantised == ASC_QUANTIZED_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2;
+    return quantized == ASC_QUANTIZED_U8 ? DTYPE_U8 : quantized == ASC_QUANTIZED_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2;
 }
 
 double codes_round(enum dtype of, double x)
@@ -39,21 +39,21 @@ static float largest_of(const struct matrix *m, int from, int to)
     for (int r = from; r < to; r++) {
         const uint16_t *row = (const uint16_t *)m->data + r * m->row_stride;
         if (m->dtype == DTYPE_F16)
-            top = quantise_amax(top, f16_to_f32(largest_bits(row, m->cols, 0x7C00)));
+            top = quantize_amax(top, f16_to_f32(largest_bits(row, m->cols, 0x7C00)));
         else if (m->dtype == DTYPE_BF16)
-            top = quantise_amax(top, bf16_to_f32(largest_bits(row, m->cols, 0x7F80)));
+            top = quantize_amax(top, bf16_to_f32(largest_bits(row, m->cols, 0x7F80)));
         for (int col = 0; m->dtype == DTYPE_F32 && col < m->cols; col++)
-            top = quantise_amax(top, ((const float *)m->data)[r * m->row_stride + col]);
+            top = quantize_amax(top, ((const float *)m->data)[r * m->row_stride + col]);
     }
     return top;
 }
 
-void codes_make_scales(const struct matrix *m, int quantised, int rows, float *scale)
+void codes_make_scales(const struct matrix *m, int quantized, int rows, float *scale)
 {
     const int share = rows > 0 ? rows : m->rows;
     for (int group = 0; group < codes_groups(m->rows, rows); group++) {
         const int from = group * share, to = m->rows - from < share ? m->rows : from + share;
-        scale[group] = quantiser_of(codes_type(quantised), largest_of(m, from, to), QUANTISE_DIVISION).scale;
+        scale[group] = quantizer_of(codes_type(quantized), largest_of(m, from, to), QUANTISE_DIVISION).scale;
     }
 }
 
@@ -99,7 +99,7 @@ static void load_codes(const struct matrix *m, int first, int rows, double *out)
 }
 
 /* x as a code of the launch's own; where rounding may choose between two, what lies in the middle, *half from both. */
-static double quantise(enum dtype of, double x, double scale, double *half)
+static double quantize(enum dtype of, double x, double scale, double *half)
 {
     const double y = x / scale, off = 8 * BOUND_U * fabs(y);
     const double low = codes_round(of, y - off), high = codes_round(of, y + off);
@@ -115,7 +115,7 @@ int codes_load(const struct oracle_case *c, const struct coded_rows *part, doubl
     double any = 0;
     m.rows = part->rows;
     m.data = (const unsigned char *)m.data + (size_t)(part->first * m.row_stride) * dtype_bytes(m.dtype);
-    if (coding->scale && !coding->quantised)
+    if (coding->scale && !coding->quantized)
         load_codes(part->input, part->first, part->rows, out);
     else
         values_load(&m, out);
@@ -124,14 +124,14 @@ int codes_load(const struct oracle_case *c, const struct coded_rows *part, doubl
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             double half = 0;
-            if (coding->quantised)
-                out[i] = quantise(codes_type(coding->quantised), out[i], scale, &half);
+            if (coding->quantized)
+                out[i] = quantize(codes_type(coding->quantized), out[i], scale, &half);
             out[i] *= times;
             if (!loose)
                 continue;
             loose[i] = half * times;
             if (descaled)
-                loose[i] += (coding->quantised ? 5 : 1) * BOUND_U * fabs(out[i]) * BOUND_SLACK + BOUND_TINY;
+                loose[i] += (coding->quantized ? 5 : 1) * BOUND_U * fabs(out[i]) * BOUND_SLACK + BOUND_TINY;
             any = fmax(any, loose[i]);
         }
     }
@@ -186,11 +186,11 @@ static int changes_within(int scale_rows, int head_rows, int span)
 const char *codes_refused(const struct asc_problem *problem, const struct asc_plan *plan,
                           const struct asc_conventions *conventions)
 {
-    const int quantised = conventions->quantized != ASC_QUANTIZED_GIVEN;
-    const int rows = quantised ? conventions->quantized_rows : problem->scale_rows;
-    const int has[3] = {quantised || dtype_is_code((enum dtype)problem->dtype),
-                        quantised || dtype_is_code((enum dtype)problem->k_dtype),
-                        quantised || dtype_is_code((enum dtype)problem->v_dtype)};
+    const int quantized = conventions->quantized != ASC_QUANTIZED_GIVEN;
+    const int rows = quantized ? conventions->quantized_rows : problem->scale_rows;
+    const int has[3] = {quantized || dtype_is_code((enum dtype)problem->dtype),
+                        quantized || dtype_is_code((enum dtype)problem->k_dtype),
+                        quantized || dtype_is_code((enum dtype)problem->v_dtype)};
     if (conventions->qk_descale == ASC_QK_FOLDED && (has[0] || has[1])) {
         if (conventions->s_unit != ASC_UNIT_RAW || conventions->m_unit != ASC_UNIT_RAW)
             return "convention qk_descale is folded: S and m are then raw, but s_unit or m_unit is not";

@@ -1,7 +1,7 @@
 /* Inputs that are codes, given as such or made by the launch itself. All readers of in_q, in_k, in_v and of other
    heads' go through here.
 
-   What the products take depends on the conventions qk_descale and v_descale: with "operands" the dequantised values,
+   What the products take depends on the conventions qk_descale and v_descale: with "operands" the dequantized values,
    else those of the codes; their scales then come behind the product (codes_by, codes_v_times, codes_o_times) or, with
    "folded", are part of the case's scale. */
 #ifndef ORACLE_CODES_H
@@ -9,11 +9,11 @@
 
 #include "engine/oracle/oracle.h"
 
-/* The type that a launch makes values into, and the value nearest to x there, saturated. quantised: not GIVEN. */
-enum dtype codes_type(int quantised);
+/* The type that a launch makes values into, and the value nearest to x there, saturated. quantized: not GIVEN. */
+enum dtype codes_type(int quantized);
 double codes_round(enum dtype of, double x);
 /* Scales as convention `quantized` says, [groups]: of the rows of m, `rows` sharing one; 0: all of them. */
-void codes_make_scales(const struct matrix *m, int quantised, int rows, float *scale);
+void codes_make_scales(const struct matrix *m, int quantized, int rows, float *scale);
 int codes_groups(int head_rows, int rows);
 
 /* The scale of row r of a matrix; 1 where its elements are values. */
@@ -38,7 +38,7 @@ struct coded_rows {
    the type it is used in, the same shape; not written, and may be NULL, where codes_use is CODES_NONE. Returns 1 if
    anything of loose is not 0.
 
-   A value made from a code is rounded once, u |x|. Where the launch quantises, its scale may be another f32 (4 u: an
+   A value made from a code is rounded once, u |x|. Where the launch quantizes, its scale may be another f32 (4 u: an
    approximate division), and a quotient so near the middle of two codes that 8 u of it decide may become either (2 u
    for each of two divisions, or of a division and a multiplication; as much again for approximate ones): out then lies
    between the two. */

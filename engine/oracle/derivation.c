@@ -171,7 +171,7 @@ static void derive_operand(struct walk *w, enum asc_channel ch)
     w->at = row * stage->cols + w->out->col;
     put_step(w, dtype_is_code(in->dtype) ? "the input's code" : "the input", "", input, input);
     if (codes_use(c, ch) != CODES_NONE)
-        put_step(w, "scale", codes_use(c, ch) == CODES_RAW ? "comes behind the product" : "", scale, scale);
+        put_step(w, "scale", codes_use(c, ch) == CODES_RAW ? "applied after the product" : "", scale, scale);
     if (fold != 1)
         put_step(w, "factor", "folded into Q", fold, fold);
     put_result(w, ch);
@@ -243,7 +243,7 @@ static void derive_alpha(struct walk *w)
     put_step(w, "m", "", m, to);
     is_of_channel(w, is_recorded(w, asc_m));
     if (local_alpha_declared(w->c, &s->at, s->at.m_prev.value[0], &declared))
-        put_step(w, "alpha_first", "declared: there is nothing to rescale yet", declared, declared);
+        put_step(w, "alpha_first", "declared: nothing to rescale yet", declared, declared);
     else
         put_step(w, "m before - m", "in natural units", (s->at.m_prev.value[0] - m) * natural, (from - to) * natural);
 }
@@ -312,7 +312,7 @@ static void note_padding(struct walk *w)
     for (int i = 0; i < w->s->at.pad_cols; i++)
         n += w->s->at.pad[i] != -INFINITY;
     if (n)
-        snprintf(w->out->note, sizeof w->out->note, "%d padding keys take part as well", n);
+        snprintf(w->out->note, sizeof w->out->note, "%d padding keys contribute too", n);
 }
 
 static void derive_l(struct walk *w)
@@ -322,7 +322,7 @@ static void derive_l(struct walk *w)
     w->at = 0; /* lanes are judged by what they add up to */
     put_carried(w, "l", asc_l, s->at.l_prev.value[0], w->l_before);
     if (lanes > 1)
-        snprintf(w->out->note, sizeof w->out->note, "l is what %d partial sums add up to", lanes);
+        snprintf(w->out->note, sizeof w->out->note, "l is the sum of %d partial sums", lanes);
     if (begin_terms(w, s->at.cols, "c", "p", NULL) != 0)
         return;
     for (int i = 0; i < s->at.cols; i++)
@@ -387,7 +387,7 @@ static void derive_end(struct walk *w, enum asc_channel ch)
     if (ch == asc_o && times != 1)
         put_step(w, "scale of V's codes", "", times, times);
     if (ch == asc_lse && bound_ln_factor(c) != 0)
-        put_step(w, "offset of P", "taken off: the logarithm of its factor", bound_ln_factor(c), bound_ln_factor(c));
+        put_step(w, "offset of P", "minus the logarithm of its factor", bound_ln_factor(c), bound_ln_factor(c));
     put_result(w, ch);
 }
 

@@ -139,7 +139,7 @@ static void note_worst(struct judging *j, double ratio, int row, int col)
 }
 
 /* 1 if every element is within its bound, as in nearly all rows of nearly all runs; *sum is then what their signed
-   errors add up to, *worse whether one is worse than `worst`. A NaN fails the first comparison, a bound that can not
+   errors add up to, *worse whether one is worse than `worst`. A NaN fails the first comparison, a bound that cannot
    fail the second. */
 VECTOR_UNITS static int is_quiet(const double *got, const double *want, const double *bound, int n, double worst,
                                  double *sum, int *worse)
@@ -213,7 +213,7 @@ static void judge_one(struct judging *j, int row, int col, uint8_t *classes)
     const size_t i = (size_t)row * (size_t)c->cols + (size_t)col;
     const double error = c->got[i] - c->want[i], size = fabs(error), bound = c->bound[i];
     enum tile_status class = CLASS_OK;
-    /* Nearly all elements of nearly all runs; a NaN fails the first comparison, a bound that can not fail the
+    /* Nearly all elements of nearly all runs; a NaN fails the first comparison, a bound that cannot fail the
        second. */
     if (size <= bound && bound <= FLT_MAX) {
         if (size > j->worst * bound)

@@ -5,7 +5,7 @@
 #include "engine/oracle/scratch.h"
 
 /* What is compared. want: NaN says nothing (see `lenient`), an infinity is expected exactly. bound: one that is
-   infinite or NaN can not fail, so where want is finite it says nothing either. */
+   infinite or NaN cannot fail, so where want is finite it says nothing either. */
 struct comparison {
     const struct matrix *captured;
     const double *got, *want, *bound; /* [rows][cols]; got is captured as float64; got == want: all right and finite */

@@ -34,7 +34,7 @@ static void take_same(const struct judge_scratch *s, double *input, struct stage
 /* 1 if the bits of the input are those of the operand: neither a scale nor the launch's own rounding comes between. */
 static int holds_values_taken(const struct oracle_case *c, enum asc_channel ch)
 {
-    return codes_use(c, ch) == CODES_NONE || (codes_use(c, ch) == CODES_RAW && !codes_of(c, ch)->quantised);
+    return codes_use(c, ch) == CODES_NONE || (codes_use(c, ch) == CODES_RAW && !codes_of(c, ch)->quantized);
 }
 
 int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)

@@ -32,7 +32,7 @@ struct matrix {
     int rows, cols;
 };
 
-/* Kv heads that a kernel may take for the right one: its neighbours, head % kv_heads, head / kv_heads, the first. */
+/* Kv heads that a kernel may take for the right one: its neighbors, head % kv_heads, head / kv_heads, the first. */
 enum {
     OTHER_PREVIOUS, /* counted through the batches, as they lie in memory */
     OTHER_NEXT,
@@ -61,7 +61,7 @@ enum {
     OTHER_QS
 };
 
-/* Biases that a kernel may take for those of its head and sequence: neighbours are counted round within the batch. */
+/* Biases that a kernel may take for those of its head and sequence: neighbors are counted round within the batch. */
 enum {
     OTHER_BIAS_PREVIOUS_HEAD,
     OTHER_BIAS_NEXT_HEAD,
@@ -78,7 +78,7 @@ struct coding {
     const float *scale; /* [groups] of this head; NULL: the elements are values */
     int groups, rows;   /* rows of the head that share a scale; 0: all of them */
     int first;          /* row of the head that the matrix begins with */
-    int quantised; /* enum asc_quantized: the elements are values, which the launch makes into codes by these scales */
+    int quantized; /* enum asc_quantized: the elements are values, which the launch makes into codes by these scales */
     /* Scales that a kernel may take for these, [groups] each: of the head before and the one behind, round the tensor
        as they lie in memory, and of the first one; NULL: there are no others. And the largest of the tensor; 0:
        unknown. */

@@ -1,6 +1,6 @@
 /* Capture in bounded memory, where all that is wanted does not fit: a first pass records nothing but the outputs, the
    oracle judges o and lse of a sample of q tiles by the inputs alone, and a second pass records in full the q tiles
-   that are off, then their neighbours, then others, as many as there is room for. */
+   that are off, then their neighbors, then others, as many as there is room for. */
 #ifndef RUN_BOUNDED_H
 #define RUN_BOUNDED_H
 

@@ -77,13 +77,13 @@ int budget_meets(const struct trace_info *info, char *words, size_t bytes)
         met &= v.state == BUDGET_MET || v.state == BUDGET_NOT_STATED;
         if (v.state != BUDGET_OVER)
             continue;
-        snprintf(line, sizeof line, "over budget: %s takes %" PRId64 " %s, %" PRId64 " are allowed", v.launch->kernel,
+        snprintf(line, sizeof line, "over budget: %s uses %" PRId64 " %s, %" PRId64 " are allowed", v.launch->kernel,
                  v.takes, budget_noun((enum budget_item)i), v.most);
         append(words, bytes, line);
     }
     if (unjudged) {
         snprintf(line, sizeof line, "budget not judged: %s",
-                 info->launches.not_measured[0] ? info->launches.not_measured : "what the kernel takes is not known");
+                 info->launches.not_measured[0] ? info->launches.not_measured : "the kernel's usage is unknown");
         append(words, bytes, line);
     }
     if (met)

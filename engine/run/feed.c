@@ -50,8 +50,8 @@ static int check_types(const struct trace *run, const struct trace *from, const 
         if (!(channels & 1u << ch) || wanted == there)
             continue;
         if (there < 0)
-            return err_set(err, ERR_INPUT, path, "can not feed this run: it does not hold %s", channel_name(ch));
-        return err_set(err, ERR_INPUT, path, "can not feed this run: it holds %s as %s, the kernel has %s",
+            return err_set(err, ERR_INPUT, path, "cannot feed this run: it does not contain %s", channel_name(ch));
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: it has %s as %s, the kernel has %s",
                        channel_name(ch), dtype_name((enum dtype)there), dtype_name((enum dtype)wanted));
     }
     return 0;
@@ -61,31 +61,32 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
 {
     const struct asc_plan *a = &run->plan, *b = &from->plan;
     if (!same_problem(&run->problem, &from->problem))
-        return err_set(err, ERR_INPUT, path, "can not feed this run: it is of another problem");
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: it has a different problem");
     if (a->br != b->br || a->bc != b->bc || a->l_lanes != b->l_lanes)
-        return err_set(err, ERR_INPUT, path, "can not feed this run: its tiles are %d x %d, the kernel's %d x %d",
-                       b->br, b->bc, a->br, a->bc);
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: its tiles are %d x %d, the kernel's %d x %d", b->br,
+                       b->bc, a->br, a->bc);
     if (a->kv_splits != b->kv_splits)
-        return err_set(err, ERR_INPUT, path, "can not feed this run: it has %d kv splits, the kernel %d", b->kv_splits,
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: it has %d kv splits, the kernel %d", b->kv_splits,
                        a->kv_splits);
     if (a->kv_deal != b->kv_deal)
-        return err_set(err, ERR_INPUT, path, "can not feed this run: its kv tiles are dealt as %s, the kernel's as %s",
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: its kv tiles are dealt as %s, the kernel's as %s",
                        plan_deal_names[b->kv_deal], plan_deal_names[a->kv_deal]);
     if (!conventions_same(&run->conventions, &from->conventions))
-        return err_set(err, ERR_INPUT, path, "can not feed this run: its kernel declares other conventions");
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: its kernel declares different conventions");
     if (!same_tensor(run, from, 'q') || !same_tensor(run, from, 'k') || !same_tensor(run, from, 'v'))
-        return err_set(err, ERR_INPUT, path, "can not feed this run: its Q, K or V are not this run's inputs");
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: its Q, K or V are not this run's inputs");
     if (!same_scales(run, from, 'q') || !same_scales(run, from, 'k') || !same_scales(run, from, 'v'))
-        return err_set(err, ERR_INPUT, path, "can not feed this run: its scales are not this run's inputs");
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: its scales are not this run's inputs");
     if (!same_tensor(run, from, 's') || !same_tensor(run, from, 'a') || !same_tensor(run, from, 'b'))
-        return err_set(err, ERR_INPUT, path, "can not feed this run: its sinks or biases are not this run's inputs");
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: its sinks or biases are not this run's inputs");
     if (check_types(run, from, path, channels, err) != 0)
         return -1;
     for (int slot = 0; slot < run->layout.n_slots; slot++) {
         const int32_t *place = trace_slot_place(run, slot);
         if (trace_slot(from, place[0], place[1], place[2]) < 0)
-            return err_set(err, ERR_INPUT, path, "can not feed this run: it does not hold batch %d, head %d, q tile %d",
-                           place[0], place[1], place[2]);
+            return err_set(err, ERR_INPUT, path,
+                           "cannot feed this run: it does not contain batch %d, head %d, q tile %d", place[0], place[1],
+                           place[2]);
     }
     return 0;
 }

@@ -1,22 +1,22 @@
 #include "engine/run/given.h"
 
-#include "engine/run/unquantised.h"
+#include "engine/run/unquantized.h"
 #include <string.h>
 
-static int quantises(const struct trace *t)
+static int quantizes(const struct trace *t)
 {
     return problem_has_codes(&t->problem) || t->conventions.quantized != ASC_QUANTIZED_GIVEN;
 }
 
 int given_view(const struct trace *t, struct trace *out)
 {
-    if (unquantised_view(t, out))
+    if (unquantized_view(t, out))
         return 1;
     *out = *t;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         out->layout.channel[ch].dtype = -1;
     out->fed = NULL;
-    return !quantises(t);
+    return !quantizes(t);
 }
 
 int given_case_make(const struct trace *t, int slot, struct given_case *out)

@@ -1,4 +1,4 @@
-/* What a run was asked about before anything was quantised: the inputs behind its codes, or those that its launch makes
+/* What a run was asked about before anything was quantized: the inputs behind its codes, or those that its launch makes
    into codes. */
 #ifndef RUN_GIVEN_H
 #define RUN_GIVEN_H

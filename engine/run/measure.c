@@ -12,9 +12,9 @@ static const struct {
 } benches[BENCHES] = {
     [BENCH_PLAIN] = {"plain", "without probes (ASC_MODE 0)"},
     [BENCH_OFF] = {"probes off", "probes compiled in, nothing to record (ASC_MODE 1)"},
-    [BENCH_CAPTURE] = {"capture", "records what the scenario asks for, as much as its memory takes"},
+    [BENCH_CAPTURE] = {"capture", "records what the scenario asks for, up to capture.mem"},
     [BENCH_FULL] = {"full capture",
-                    "records every channel of every q tile, as far as half of this machine's memory goes"},
+                    "records every channel of every q tile, up to half of this machine's memory"},
 };
 
 const char *bench_name(enum bench_build build)
@@ -38,7 +38,7 @@ int measure_ready(const struct runner_paths *paths, const struct scenario *scena
     if (backend_wish(scenario, &wanted, err) != 0)
         return -1;
     if (wanted == SCENARIO_BACKEND_CPU)
-        return err_set(err, ERR_SYSTEM, what, "needs a GPU, and the CPU is asked for");
+        return err_set(err, ERR_SYSTEM, what, "needs a GPU, but the backend is cpu");
     on_gpu.backend = SCENARIO_BACKEND_GPU;
     if (backend_choose(paths, &on_gpu, &request, &gpu, note, sizeof note, &why) != 0)
         return err_set(err, ERR_SYSTEM, what, "needs a GPU: %s", why.message);

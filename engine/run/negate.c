@@ -49,7 +49,7 @@ static int negated_trace(const struct trace *run, char which, struct trace **out
         memcpy(own, from, bytes);
         if (negate_elements(t, own, bytes / dtype_bytes(t)) > 0) {
             free(own);
-            return err_set(err, ERR_DECLINED, "", "%c holds the code 0 of u8, which has no negative",
+            return err_set(err, ERR_DECLINED, "", "%c contains the u8 code 0, which has no negative",
                            which == 'q' ? 'Q' : 'V');
         }
         inputs.of[which == 'q' ? 0 : 2] = own;

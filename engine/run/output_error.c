@@ -2,7 +2,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/build/process.h"
-#include "engine/run/unquantised.h"
+#include "engine/run/unquantized.h"
 #include "engine/verdict/case.h"
 #include <math.h>
 #include <stdlib.h>
@@ -156,13 +156,13 @@ static int judge_output(const struct trace *t, const struct runner_progress *pro
     return atomic_load(&job.failed) ? err_no_memory(err, "", "judging") : 0;
 }
 
-static int judge_unquantised(const struct trace *t, const struct runner_progress *progress,
-                             struct unquantised_error *out, struct err *err)
+static int judge_unquantized(const struct trace *t, const struct runner_progress *progress,
+                             struct unquantized_error *out, struct err *err)
 {
     struct trace view;
     struct output_error error;
-    *out = (struct unquantised_error){NAN, NAN};
-    if (!unquantised_view(t, &view))
+    *out = (struct unquantized_error){NAN, NAN};
+    if (!unquantized_view(t, &view))
         return 0;
     if (judge_output(&view, progress, &error, &out->rms, err) != 0)
         return -1;
@@ -170,9 +170,9 @@ static int judge_unquantised(const struct trace *t, const struct runner_progress
     return 0;
 }
 
-int output_error_unquantised(const struct trace *t, struct unquantised_error *out, struct err *err)
+int output_error_unquantized(const struct trace *t, struct unquantized_error *out, struct err *err)
 {
-    return judge_unquantised(t, NULL, out, err);
+    return judge_unquantized(t, NULL, out, err);
 }
 
 int output_error_judge(const struct trace *t, const struct runner_progress *progress, struct output_error *out,
@@ -180,7 +180,7 @@ int output_error_judge(const struct trace *t, const struct runner_progress *prog
 {
     double rms;
     const int failed = judge_output(t, progress, out, &rms, err);
-    return failed || judge_unquantised(t, progress, &out->unquantised, err) != 0 ? -1 : 0;
+    return failed || judge_unquantized(t, progress, &out->unquantized, err) != 0 ? -1 : 0;
 }
 
 int output_error_measure(const struct runner_paths *paths, const struct scenario *scenario,

@@ -4,9 +4,9 @@
 
 #include "engine/run/record.h"
 
-/* |o - truth|, the truth being that of what codes were made from, or of what the launch quantises; NaN: nothing is
-   quantised, or those values are not known. */
-struct unquantised_error {
+/* |o - truth|, the truth being that of what codes were made from, or of what the launch quantizes; NaN: nothing is
+   quantized, or those values are not known. */
+struct unquantized_error {
     double largest, rms;
 };
 
@@ -14,7 +14,7 @@ struct output_error {
     double largest; /* |o - truth|; infinite where one of them is not a number and the other is, or nobody wrote */
     double largest_ratio; /* of the error to its bound; more than 1: beyond it */
     uint64_t elements;
-    struct unquantised_error unquantised;
+    struct unquantized_error unquantized;
 };
 
 /* Builds, launches once, and judges every element of o, on all cores; the backend is the scenario's. */
@@ -25,6 +25,6 @@ int output_error_measure(const struct runner_paths *paths, const struct scenario
 int output_error_judge(const struct trace *t, const struct runner_progress *progress, struct output_error *out,
                        struct err *err);
 /* That part alone, of any run that is complete. */
-int output_error_unquantised(const struct trace *t, struct unquantised_error *out, struct err *err);
+int output_error_unquantized(const struct trace *t, struct unquantized_error *out, struct err *err);
 
 #endif

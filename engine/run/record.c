@@ -224,7 +224,7 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
     if (*out)
         bounded_describe(b, !failed && !result ? bounded_differing(b, *out) : -1, &(*out)->info.capture);
     if (failed && !result)
-        return err_set(err, ERR_RUN, "first pass", "%.3000s; the second one came to its end", first.message);
+        return err_set(err, ERR_RUN, "first pass", "%.3000s; the second one completed", first.message);
     return result;
 }
 
@@ -325,8 +325,7 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
         plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
         plan.kv_splits != before->kv_splits || plan.kv_deal != before->kv_deal ||
         plan.workspace_bytes != before->workspace_bytes || !conventions_same(&declared, &run->conventions))
-        return err_set(err, ERR_INPUT, scenario->kernel,
-                       "has changed since the run that is to be repeated: run it again");
+        return err_set(err, ERR_INPUT, scenario->kernel, "has changed since that run: run it again");
     return 0;
 }
 

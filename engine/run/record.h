@@ -8,7 +8,7 @@
 /* The activity while the first of two runs is under way. */
 #define RECORD_FIRST_PASS "first pass of two: nothing is recorded yet"
 
-/* What stays warm between runs. Zero-initialise; free with recorder_free. */
+/* What stays warm between runs. Zero-initialize; free with recorder_free. */
 struct recorder {
     struct build build;
     enum probes probes; /* what they do in it */

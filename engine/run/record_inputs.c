@@ -25,12 +25,10 @@ static int make_terms(const struct scenario *scenario, struct asc_problem *p, st
         fill_bias(p, &scenario->fill_bias, bias);
     for (int h = 0; sink && h < p->heads; h++)
         if (!isfinite(sink[h]))
-            return err_set(err, ERR_INPUT, scenario->path,
-                           "fill.sink.sigma: the sinks hold values that do not fit f32");
+            return err_set(err, ERR_INPUT, scenario->path, "fill.sink.sigma: the sinks have values that overflow f32");
     for (size_t i = 0; i < n; i++)
         if (!isfinite(bias[i]))
-            return err_set(err, ERR_INPUT, scenario->path,
-                           "fill.bias.sigma: the bias holds values that do not fit f32");
+            return err_set(err, ERR_INPUT, scenario->path, "fill.bias.sigma: the bias has values that overflow f32");
     return 0;
 }
 
@@ -41,7 +39,7 @@ static void terms_free(const struct asc_problem *p)
     free((void *)(uintptr_t)p->bias);
 }
 
-/* Q, K and V with the scales of those that are codes. Zero-initialise; owned by the caller: tensors_free. */
+/* Q, K and V with the scales of those that are codes. Zero-initialize; owned by the caller: tensors_free. */
 struct tensors {
     void *values[3]; /* in the problem's layout, of fill_dtype() */
     void *codes[3];  /* where the tensor holds codes */
@@ -60,7 +58,7 @@ static int make_tensor(const struct recorder *r, const struct scenario *scenario
         return err_no_memory(err, "", "the inputs");
     /* It would make NaN out of a correct kernel. */
     if (fill_tensor(p, i, fills[i], r->pool, out->values[i]) != 0)
-        return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s holds values that do not fit %s", names[i],
+        return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s has values that overflow %s", names[i],
                        dtype_name(fill_dtype(p, i)));
     const int32_t types[3] = {p->dtype, p->k_dtype, p->v_dtype};
     if (!dtype_is_code((enum dtype)types[i]))

@@ -16,7 +16,7 @@ static uint64_t outputs_of(const struct trace *t)
 
 double repeat_error_given(const struct repeat_result *r)
 {
-    return isnan(r->error.unquantised.rms) ? r->error.largest : r->error.unquantised.largest;
+    return isnan(r->error.unquantized.rms) ? r->error.largest : r->error.unquantized.largest;
 }
 
 int repeat_measure(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int runs,

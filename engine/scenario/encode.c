@@ -1,6 +1,6 @@
 /* Inputs as codes: what shares a scale, and where it goes. */
 #include "engine/base/format.h"
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/scenario/scenario.h"
 
 struct tensor {
@@ -31,7 +31,7 @@ static float rows_amax(const struct asc_problem *p, const struct tensor *t, cons
     for (int row = r->first; row < r->end; row++) {
         const uint16_t *at = values + row_begin(p, t, r, row);
         for (int d = 0; d < p->head_dim; d++)
-            amax = quantise_amax(amax, f16_to_f32(at[d]));
+            amax = quantize_amax(amax, f16_to_f32(at[d]));
     }
     return amax;
 }
@@ -39,12 +39,12 @@ static float rows_amax(const struct asc_problem *p, const struct tensor *t, cons
 static void encode_rows(const struct asc_problem *p, const struct tensor *t, const struct rows *r, float amax,
                         const uint16_t *values, uint8_t *codes, float *scales)
 {
-    const struct quantiser q = quantiser_of(t->type, amax, QUANTISE_DIVISION);
+    const struct quantizer q = quantizer_of(t->type, amax, QUANTISE_DIVISION);
     scales[asc_scale_at(p, t->heads, t->rows, r->batch, r->head, r->first)] = q.scale;
     for (int row = r->first; row < r->end; row++) {
         const int64_t begin = row_begin(p, t, r, row);
         for (int d = 0; d < p->head_dim; d++)
-            codes[begin + d] = quantise_code(&q, f16_to_f32(values[begin + d]));
+            codes[begin + d] = quantize_code(&q, f16_to_f32(values[begin + d]));
     }
 }
 

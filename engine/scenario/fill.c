@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* 64 random bits of element (b, h, row, d): one call of the generator serves two neighbours. Lengths are at most 2^24,
+/* 64 random bits of element (b, h, row, d): one call of the generator serves two neighbors. Lengths are at most 2^24,
    so the tensor has room above the batch. */
 static uint64_t element_bits(uint64_t seed, int tensor, int b, int h, int row, int d)
 {

@@ -12,11 +12,10 @@ static const struct {
      "(e4m3) or 57344 (e5m2), and 1 where all of them are 0; the code is the value over the scale, rounded to nearest "
      "even, u8 with 128 added. Both divisions are of f32."},
     {"fill", "The inputs. The same fill and seed give the same bits on every machine."},
-    {"capture", "Which tiles are recorded. What is not recorded shows as such, never as fine."},
-    {"expect", "What must be found; `attnscope check` compares."},
-    {"budget",
-     "The most that the kernel may take without probes. Judged on a GPU: there the kernel is built once more, "
-     "without them, and over budget is not as expected. On the CPU it is not judged, and that is said."},
+    {"capture", "Which tiles are recorded. What is not recorded is shown as not recorded."},
+    {"expect", "What must be found; `attnscope check` compares it with what is found."},
+    {"budget", "Limits of what the kernel may use without probes. They are judged on a GPU, in a second build without "
+               "probes; over budget is not as expected. On the CPU they are not judged, and the report says so."},
 };
 
 static const struct {
@@ -27,29 +26,14 @@ static const struct {
 #undef FILL
 };
 
-static const char intro[] = "# Scenarios\n"
-                            "\n"
-                            "A scenario says what is run and what must be found. It is an INI file:\n"
-                            "\n"
-                            "    ; scores multiplied by the scale twice\n"
-                            "    [scenario]\n"
-                            "    kernel = kernels/v2b_scalar.cu\n"
-                            "    patch = double-scale.patch\n"
-                            "\n"
-                            "    [shape]\n"
-                            "    heads = 8\n"
-                            "    q_len = 512\n"
-                            "\n"
-                            "    [expect]\n"
-                            "    verdict = fail\n"
-                            "    first = s b0 h0 q0 k0\n"
-                            "    culprits = s\n"
-                            "\n"
-                            "Each key stands once, in any order; an unknown key, section or value is an error that "
-                            "names its line. A line that\n"
-                            "begins with `;` or `#` is a comment, and so is the rest of a line from a blank and `;` "
-                            "on. Lines have at most 197\n"
-                            "bytes. On the command line a key is written with its section, as in `shape.causal`.\n";
+static const char intro[] =
+    "# Scenarios\n\nA scenario describes what is run and what must be found. It is an INI file:\n\n    ; scores "
+    "multiplied by the scale twice\n    [scenario]\n    kernel = kernels/v2b_scalar.cu\n    patch = "
+    "double-scale.patch\n\n    [shape]\n    heads = 8\n    q_len = 512\n\n    [expect]\n    verdict = fail\n    first "
+    "= s b0 h0 q0 k0\n    culprits = s\n\nEach key may appear once, in any order; an unknown key, section or value is "
+    "an error that names its line. A line that\nbegins with `;` or `#` is a comment, and so is the rest of a line "
+    "after a blank and `;`. Lines have at most 197\nbytes. On the command line a key is written with its section, as "
+    "in `shape.causal`.\n";
 
 int scenario_write_docs(FILE *out)
 {

@@ -134,10 +134,10 @@ static void add_stages(struct line *l, const struct change *c)
     }
     isolation_labels(heal, labels, sizeof labels);
     if (heal)
-        add(l, "%s better by the truth", labels);
+        add(l, "%s better globally", labels);
     isolation_labels(hurt, labels, sizeof labels);
     if (hurt)
-        add(l, "%s worse by the truth", labels);
+        add(l, "%s worse globally", labels);
 }
 
 /* Stages that are as often wrong as before, and much more or less so. */
@@ -159,7 +159,7 @@ void change_words(const struct change *c, char *out, size_t bytes)
         return;
     l.used = (size_t)snprintf(out, bytes, "since run %d: ", c->since);
     if (c->ended[0] != c->ended[1])
-        add(&l, "%s", c->ended[1] ? "comes to its end now" : "does not come to its end any more");
+        add(&l, "%s", c->ended[1] ? "completes now" : "does not complete any more");
     if (c->state == CHANGE_OTHER) {
         add(&l, "another problem, or other q tiles");
         return;
@@ -167,5 +167,5 @@ void change_words(const struct change *c, char *out, size_t bytes)
     add_stages(&l, c);
     add_worst(&l, c);
     if (!l.parts)
-        add(&l, "%s", c->first_moved ? "as many off, elsewhere" : "as before");
+        add(&l, "%s", c->first_moved ? "as many off, in other places" : "as before");
 }

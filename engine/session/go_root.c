@@ -37,9 +37,9 @@ int session_go_root(struct session *s, int by)
     if (!j || !j->complete)
         return stay(s, "not judged yet");
     if (s->isolation.trace)
-        return stay(s, "an isolated run is not asked where NaN begins");
+        return stay(s, "NaN origin is not computed for isolated runs");
     if (!j->onset || !j->onset->n)
-        return stay(s, "every number is one: there is no NaN or infinity where none belongs");
+        return stay(s, "no unexpected NaN or infinity in this run");
     const struct run_root *roots = j->onset->first, *first = run_onset_first(j->onset);
     if (at < 0 && by < 0)
         return go(s, &roots[j->onset->n - 1]);

@@ -21,7 +21,7 @@ void session_free_watch(struct session *s)
     s->n_reads = 0;
 }
 
-/* What decides a run; a file that can not be followed for want of memory is one that r has to be pressed for. */
+/* What decides a run; a file that cannot be followed for want of memory is one that r has to be pressed for. */
 static void follow_files(struct session *s)
 {
     const char *const own[] = {s->scenario.path, s->scenario.kernel, s->scenario.patch};
@@ -205,7 +205,7 @@ int session_set(struct session *s, const char *key, const char *value, struct er
     const int id = key_of(key);
     struct session_setting made;
     if (session_busy(s))
-        return err_set(err, ERR_USAGE, "", "a run is under way: x stops it");
+        return err_set(err, ERR_USAGE, "", "a run is in progress: x stops it");
     if (id < 0 || !s->path[0])
         return scenario_set(&s->scenario, key, value, err); /* which knows what to say */
     if (setting_make(s, id, value, &made, err) != 0)
@@ -227,7 +227,7 @@ int session_rerun(struct session *s)
     s->rerun_due = 0;
     /* Of a saved trace that is still being judged, too: there will be nothing to run. */
     if (session_busy(s) && s->has_scenario) {
-        snprintf(s->message, sizeof s->message, "a run is under way: x stops it");
+        snprintf(s->message, sizeof s->message, "a run is in progress: x stops it");
         return -1;
     }
     if (s->has_scenario && reread(s, &err) != 0) {

@@ -18,17 +18,17 @@ int session_look_rounding(struct session *s, int negate)
 {
     const struct rounding_progress *now = session_rounding(s);
     if (now && now->activity[0])
-        return negate ? refuse(s, "a look for bias is under way: x stops it") : 0;
+        return negate ? refuse(s, "a bias search is running: x stops it") : 0;
     if (now && now->result && !negate)
         return 0;
     if (!s->trace || !s->judgement || !s->judgement->complete || !trace_complete(s->trace))
-        return refuse(s, "there is no complete run to look for bias in");
+        return refuse(s, "there is no complete run to search for bias");
     if (s->isolation.trace)
-        return refuse(s, "an isolated run is not looked at for bias: ` goes back to the ordinary one");
+        return refuse(s, "an isolated run is not searched for bias: ` goes back to the ordinary run");
     if (negate && !session_made_by(s))
-        return refuse(s, "a saved trace can not be run with negated inputs: open its scenario");
+        return refuse(s, "a saved trace cannot be run with negated inputs: open its scenario");
     if (negate && session_busy(s))
-        return refuse(s, "a run is under way: x stops it");
+        return refuse(s, "a run is in progress: x stops it");
     s->message[0] = '\0';
     const struct rounding_source source = {&s->paths, session_made_by(s)};
     const int failed = s->rounding

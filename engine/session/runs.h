@@ -25,7 +25,7 @@ struct run {
     const struct finding *finding; /* borrowed from judgement: the one shown, or NULL */
 };
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 struct runs {
     struct run at[RUNS_MAX]; /* [n] */
     int n;

@@ -142,7 +142,7 @@ static int file_kind(const char *path, enum file_kind *kind, struct err *err)
     else {
         FILE *file = fopen(path, "rb");
         if (!file || fread(head, 1, sizeof head, file) == 0) {
-            err_errno(err, path, "can not be read");
+            err_errno(err, path, "cannot be read");
             if (file)
                 fclose(file);
             return -1;
@@ -212,7 +212,7 @@ int session_start(struct session *s)
         if (started == 0)
             s->opened = NULL;
     } else if (!s->has_scenario) {
-        snprintf(s->message, sizeof s->message, "a saved trace can not be rerun: open its scenario");
+        snprintf(s->message, sizeof s->message, "a saved trace cannot be rerun: open its scenario");
     }
     if (started == 0) {
         s->phase = s->has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
@@ -228,17 +228,17 @@ int session_isolate(struct session *s, const struct isolation_request *request)
     const struct trace *run = s->isolation.trace ? s->isolation.trace : s->trace;
     const struct judgement *j = s->isolation.trace ? s->isolation.judgement : s->judgement;
     if (session_busy(s))
-        return refuse(s, "a run is under way: x stops it");
+        return refuse(s, "a run is in progress: x stops it");
     if (!s->has_scenario)
-        return refuse(s, "a saved trace can not be rerun: open its scenario");
+        return refuse(s, "a saved trace cannot be rerun: open its scenario");
     if (!run || !j || !j->complete || !trace_complete(run))
         return refuse(s, "there is no complete run to isolate a stage of");
     if (!isolation_channels(request->stages, run))
-        return refuse(s, "nothing up to this stage is recorded: there is nothing to feed");
+        return refuse(s, "nothing up to this stage is recorded: nothing to feed");
     s->isolating = *request;
     const struct scenario *made_by = session_made_by(s);
     if (!made_by)
-        return refuse(s, "what decided this run is not known: r runs it again");
+        return refuse(s, "the inputs of this run are unknown: r runs it again");
     if (work_isolate(s->work, &s->paths, made_by, run, &s->isolating) != 0)
         return refuse(s, "no thread could be started");
     s->phase = PHASE_BUILDING;
@@ -349,10 +349,10 @@ static void follow_first(struct session *s)
 static void sum_up(struct judgement *j, const struct trace *t)
 {
     const int done = atomic_load(&j->n_done);
-    if (done == j->summarised && !j->no_summary)
+    if (done == j->summarized && !j->no_summary)
         return;
-    j->no_summary = judgement_summarise(j, t, &j->summary) != 0;
-    j->summarised = done;
+    j->no_summary = judgement_summarize(j, t, &j->summary) != 0;
+    j->summarized = done;
 }
 
 int session_update(struct session *s)

@@ -146,7 +146,7 @@ int session_read(const char *path, const char *root, struct scenario *out, struc
 /* Builds, runs, judges in the background, by s->scenario as it is; a running one is left alone: -1. */
 int session_start(struct session *s);
 /* The same after the file was read again: what every key and every save that asks for a run does. -1: s->message says
-   why not, or s->err where the file can not be read any more. */
+   why not, or s->err where the file cannot be read any more. */
 int session_rerun(struct session *s);
 /* Sets a key of the scenario over what its file says, for the runs to come. -1: nothing has changed. */
 int session_set(struct session *s, const char *key, const char *value, struct err *err);

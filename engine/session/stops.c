@@ -17,7 +17,7 @@ int session_add_stop(struct session *s, const char *text)
         if (strcmp(s->stops[i].text, stop.text) == 0)
             return 1;
     if (s->n_stops == STOPS_MAX)
-        return session_stay(s, "there are as many stop conditions as there is room for: `:unstop N` removes one");
+        return session_stay(s, "too many stop conditions: `:unstop N` removes one");
     s->stops[s->n_stops++] = stop;
     return 1;
 }
@@ -62,7 +62,7 @@ static int begin(struct session *s, int direction)
         return session_stay(s, "out of memory for the search");
     if (work_seek(s->work, k) != 0) {
         seek_end(k);
-        return session_stay(s, "no thread to look with");
+        return session_stay(s, "cannot start a search thread");
     }
     s->seeking = 1;
     s->seek_since = work_clock();
@@ -76,7 +76,7 @@ int session_seek(struct session *s, int by)
     if (!s->trace || !s->judgement)
         return session_stay(s, "there is no run yet");
     if (session_busy(s))
-        return session_stay(s, "a run is under way: x stops it");
+        return session_stay(s, "a run is in progress: x stops it");
     s->seek_left = abs(by) - 1;
     s->message[0] = '\0';
     return by ? begin(s, by < 0 ? -1 : 1) : 0;
@@ -105,7 +105,7 @@ void session_say_seeking(struct session *s, double seconds)
     if (seconds < 0.3)
         return;
     sought_words(&s->seek, words, sizeof words);
-    snprintf(s->message, sizeof s->message, "looking for %s: %.0f of %.0f q tiles, Esc stops", words, s->done,
+    snprintf(s->message, sizeof s->message, "searching for %s: %.0f of %.0f q tiles, Esc stops", words, s->done,
              s->total);
 }
 
@@ -149,7 +149,8 @@ void session_end_seek(struct session *s, int cancelled)
     }
     sought_words(&s->seek, words, sizeof words);
     if (cancelled)
-        snprintf(s->message, sizeof s->message, "stopped looking for %s", words);
+        snprintf(s->message, sizeof s->message, "stopped searching for %s", words);
     else
-        snprintf(s->message, sizeof s->message, "%s: nowhere %s this place", words, direction > 0 ? "after" : "before");
+        snprintf(s->message, sizeof s->message, "%s: not found %s this place", words,
+                 direction > 0 ? "after" : "before");
 }

@@ -130,7 +130,7 @@ static int put_shape(struct words *w, const struct asc_problem *made, struct sce
         if (now[i] != lengths[i].length && put_key(w, opened, lengths[i].id, number) != 0)
             return -1;
     }
-    /* As many digits as tell two neighbours of float32 apart: 9 (IEEE 754, 5.12.2). */
+    /* As many digits as tell two neighbors of float32 apart: 9 (IEEE 754, 5.12.2). */
     snprintf(number, sizeof number, "%.9g", (double)made->scale);
     return opened->problem.scale == made->scale ? 0 : put_key(w, opened, KEY_SCALE, number);
 }

@@ -106,7 +106,7 @@ int session_go_worst(struct session *s)
     if (!s->detail.got && !late)
         return session_stay(s, "nothing is judged here");
     session_find_element(s, 1);
-    return late ? session_stay(s, "as soon as the values of this tile are there") : session_moved(s);
+    return late ? session_stay(s, "once the values of this tile are computed") : session_moved(s);
 }
 
 /* Where the cursor stands in its slot's sequence, or -1. */
@@ -224,7 +224,7 @@ int session_step_order(struct session *s, int by)
 
 int session_step_visit(struct session *s, int by)
 {
-    return go_along(s, by, is_step_of_stage, "this stage is not run again", "this stage is not run before");
+    return go_along(s, by, is_step_of_stage, "this stage does not run again", "this stage does not run before this");
 }
 
 /* Elements of the cursor's tile, [rows][cols]; 0: none. */

@@ -100,7 +100,7 @@ int watch_new(int also_fd, struct watch **out, struct err *err)
         failed =
             fds[i] >= 0 && epoll_ctl(w->poll, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){.events = EPOLLIN}) != 0;
     if (failed) {
-        err_errno(err, "", "files can not be watched");
+        err_errno(err, "", "files cannot be watched");
         watch_free(w);
         return -1;
     }

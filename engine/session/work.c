@@ -129,7 +129,7 @@ static int fill_feed(struct work *w, const struct trace *from, uint32_t channels
     if (feed_open(&w->feed, w->run, from, channels, err) != 0)
         return -1;
     atomic_store(&w->judge_failed, 0);
-    work_pass(w, w->run, PHASE_BUILDING, from ? "reading what is fed" : "computing the reference");
+    work_pass(w, w->run, PHASE_BUILDING, from ? "reading the fed values" : "computing the reference");
     pool_start(w->pool, feed_step, w);
     pool_wait(w->pool);
     if (!work_stopped(w) && !atomic_load(&w->judge_failed))
@@ -144,7 +144,7 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
     const char *path = w->request->feed;
     const uint32_t channels = isolation_channels(w->request->stages, w->run);
     struct trace *from = NULL;
-    on_report(w, path[0] ? "reading what is fed" : "computing the reference", 0, 0);
+    on_report(w, path[0] ? "reading the fed values" : "computing the reference", 0, 0);
     int failed = path[0] && (trace_open(path, &from, err) != 0 || feed_check(w->run, from, path, channels, err) != 0);
     failed = failed || fill_feed(w, from, channels, err) != 0 || (from && file_map_check(from->bytes, err) != 0);
     trace_free(from);
@@ -173,7 +173,7 @@ static void look(struct work *w, struct err *err)
     pool_start(w->pool, look_step, w);
     pool_wait(w->pool);
     if (work_stopped(w))
-        err_set(err, ERR_CANCELLED, "", "cancelled while looking");
+        err_set(err, ERR_CANCELLED, "", "cancelled while searching");
 }
 
 static void *work_thread(void *ctx)

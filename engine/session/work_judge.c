@@ -128,7 +128,7 @@ static void find_onset(struct work *w)
         atomic_store(&w->judge_failed, 1);
         return;
     }
-    work_pass(w, w->trace, PHASE_JUDGING, "looking where NaN begins");
+    work_pass(w, w->trace, PHASE_JUDGING, "finding where NaN begins");
     pool_start(w->pool, onset_step, w);
     pool_wait(w->pool);
 }
@@ -138,7 +138,7 @@ static int find(struct work *w, struct err *err)
     struct summary summary;
     struct finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
     const int workers = pool_threads(w->pool);
-    if (judgement_summarise(w->judgement, w->trace, &summary) != 0)
+    if (judgement_summarize(w->judgement, w->trace, &summary) != 0)
         atomic_store(&w->judge_failed, 1);
     find_onset(w);
     const unsigned culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
@@ -147,7 +147,7 @@ static int find(struct work *w, struct err *err)
         atomic_store(&w->judge_failed, 1);
     w->evidence = calloc((size_t)workers, sizeof *w->evidence);
     if (w->evidence && culprits) {
-        work_pass(w, w->trace, PHASE_JUDGING, "looking for causes");
+        work_pass(w, w->trace, PHASE_JUDGING, "searching for causes");
         pool_start(w->pool, collect_step, w);
         pool_wait(w->pool);
         for (int i = 1; i < workers; i++)
@@ -167,7 +167,7 @@ static int find(struct work *w, struct err *err)
         free(findings);
         run_onset_free(w->onset);
         w->onset = NULL;
-        return work_stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled while looking for causes")
+        return work_stopped(w) ? err_set(err, ERR_CANCELLED, "", "cancelled while searching for causes")
                                : err_no_memory(err, "", "the search for causes");
     }
     if (file_map_check(w->trace->bytes, err) != 0) {

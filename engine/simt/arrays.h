@@ -1,5 +1,5 @@
 /* The arrays a kernel computes on: inputs it may only read, outputs, each between two guard zones, so that an access
-   outside them ends at the line that made it. They are not the trace's: what a kernel does wrong can not hurt that. */
+   outside them ends at the line that made it. They are not the trace's: what a kernel does wrong cannot hurt that. */
 #ifndef SIMT_ARRAYS_H
 #define SIMT_ARRAYS_H
 

@@ -72,7 +72,7 @@ static void barrier_release(struct worker *w, const struct fiber *self)
     result[SIMT_BARRIER_OR] = w->sum != 0;
     if (w->n_alive != w->n_threads)
         report_raise("barrier", 0, w->barrier_file, w->barrier_line, first_alive(w),
-                     "__syncthreads is reached by %u of %u threads: the others have returned", w->n_alive,
+                     "__syncthreads is reached by %u of %u threads; the others have returned", w->n_alive,
                      w->n_threads);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
         uint32_t lanes = w->warp[i].alive;
@@ -98,13 +98,13 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
     if (!w->n_at_barrier) {
         if (w->named[0].arrived)
             report_raise("barrier", 0, file, line, self,
-                         "__syncthreads is barrier 0, to which others came for %u threads (%s:%d)",
-                         w->named[0].expected, w->named[0].file, w->named[0].line);
+                         "__syncthreads is barrier 0, which others use for %u threads (%s:%d)", w->named[0].expected,
+                         w->named[0].file, w->named[0].line);
         w->barrier_file = file;
         w->barrier_line = line;
     } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
         report_raise("barrier", 0, file, line, self,
-                     "threads of one block meet at different __syncthreads (the other one: %s:%d)", w->barrier_file,
+                     "threads of one block are at different __syncthreads (the other: %s:%d)", w->barrier_file,
                      w->barrier_line);
     }
     const unsigned epoch = w->epoch & 1;
@@ -169,7 +169,7 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
 
 void block_deadlock(struct worker *w)
 {
-    char text[4096] = "no thread of the block can go on: they wait for each other";
+    char text[4096] = "no thread of the block can continue: they wait for each other";
     const struct fiber *first = first_alive(w);
     for (unsigned i = 0; i < w->n_threads;) {
         char group[640];

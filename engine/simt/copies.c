@@ -84,7 +84,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
         }
     }
     if (bytes != 4 && bytes != 8 && bytes != 16) {
-        report_raise("address", 1, file, line, NULL, "cp.async of %zu bytes: 4, 8 and 16 are possible", bytes);
+        report_raise("address", 1, file, line, NULL, "cp.async of %zu bytes: only 4, 8 and 16 are allowed", bytes);
         traps_end();
     }
     if (((uintptr_t)to | (uintptr_t)from) & (bytes - 1)) {

@@ -151,13 +151,13 @@ static int check(const struct simt_launch *l)
                      g.x, g.y, g.z, b.x, b.y, b.z);
     else if (g.x > INT32_MAX || g.y > 65535 || g.z > 65535)
         report_raise("launch", 1, NULL, 0, NULL,
-                     "%s: a grid of (%u,%u,%u) blocks passes the limit (2147483647,65535,65535)", name, g.x, g.y, g.z);
+                     "%s: a grid of (%u,%u,%u) blocks exceeds the limit (2147483647,65535,65535)", name, g.x, g.y, g.z);
     else if (b.x > 1024 || b.y > 1024 || b.z > 64 || (uint64_t)b.x * b.y * b.z > SIMT_THREADS_MAX)
-        report_raise("launch", 1, NULL, 0, NULL, "%s: a block of (%u,%u,%u) threads, at most %u are possible", name,
-                     b.x, b.y, b.z, SIMT_THREADS_MAX);
+        report_raise("launch", 1, NULL, 0, NULL, "%s: a block of (%u,%u,%u) threads, at most %u are allowed", name, b.x,
+                     b.y, b.z, SIMT_THREADS_MAX);
     else if (l->shared_bytes > SIMT_SHARED_MAX)
         report_raise("shared-memory", 1, NULL, 0, NULL,
-                     "%s: %zu bytes of dynamic shared memory, at most %u are possible", name, l->shared_bytes,
+                     "%s: %zu bytes of dynamic shared memory, at most %u are allowed", name, l->shared_bytes,
                      SIMT_SHARED_MAX);
     else
         return 0;
@@ -200,7 +200,7 @@ static int run(const struct simt_launch *l)
             break;
     }
     if (!n) /* fewer workers than wanted are only slower */
-        report_raise("system", 1, NULL, 0, NULL, "can not start a worker: %s", strerror(errno));
+        report_raise("system", 1, NULL, 0, NULL, "cannot start a worker: %s", strerror(errno));
     for (unsigned i = 0; i < n; i++)
         pthread_join(thread[i], NULL);
     check_plan(l, threads, n);

@@ -43,13 +43,13 @@ static void check_round(const struct worker *w, const struct named_barrier *b, u
         report_raise("barrier", 0, file, line, self, "barrier 0 is that of __syncthreads, where others wait (%s:%d)",
                      w->barrier_file, w->barrier_line);
     if (b->arrived && b->expected != count)
-        report_raise("barrier", 0, file, line, self, "barrier %u for %u threads: others came to it for %u (%s:%d)", id,
+        report_raise("barrier", 0, file, line, self, "barrier %u for %u threads: others use it for %u (%s:%d)", id,
                      count, b->expected, b->file, b->line);
     if (b->came[self->warp] >> self->lane & 1)
-        report_raise("barrier", 0, file, line, self,
-                     "barrier %u: this thread comes again before the barrier is complete (%u of %u threads have "
-                     "come)",
-                     id, b->arrived, b->expected);
+        report_raise(
+            "barrier", 0, file, line, self,
+            "barrier %u: this thread arrives again before the barrier is complete (%u of %u threads have arrived)", id,
+            b->arrived, b->expected);
 }
 
 /* An aligned instruction is executed by all threads of a warp together (PTX ISA, barrier{.cta}). */

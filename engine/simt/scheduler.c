@@ -122,7 +122,7 @@ void schedule_turn(struct worker *w, struct fiber *self)
     schedule_wait(w, self);
 }
 
-/* Round robin over the whole block, so that a spinning thread can not keep the one it waits for from running. */
+/* Round robin over the whole block, so that a spinning thread cannot keep the one it waits for from running. */
 void simt_yield(void)
 {
     struct worker *w = simt_tls.worker;

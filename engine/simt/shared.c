@@ -83,7 +83,7 @@ uint64_t simt_shared_address(const void *generic, const char *file, int line)
     const unsigned char *p = generic;
     /* One past the end of an array is an address too. */
     if (p < w->shared_begin || p > w->shared_end) {
-        report_raise("address", 1, file, line, NULL, "%p is no address of shared memory", generic);
+        report_raise("address", 1, file, line, NULL, "%p is not an address of shared memory", generic);
         traps_end();
     }
     return (uint64_t)(p - simt_dynamic_shared + WINDOW);
@@ -111,8 +111,8 @@ void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const ch
     }
     if (align && address % align) {
         report_raise("misaligned", 1, file, line, NULL,
-                     "misaligned address: %s at shared address 0x%" PRIx64 ", no multiple of %zu bytes", what, address,
-                     align);
+                     "misaligned address: %s at shared address 0x%" PRIx64 ", not a multiple of %zu bytes", what,
+                     address, align);
         traps_end();
     }
     return p;

@@ -122,7 +122,7 @@ static void on_float(int code, ucontext_t *context)
     simt_tls.fault = context_pc(context);
     if (code == FPE_FLTINV)
         report_raise("fp-invalid", 0, NULL, 0, NULL,
-                     "invalid operation (0/0, inf - inf, 0 * inf, or shared memory that nobody wrote): NaN");
+                     "invalid operation (0/0, inf - inf, 0 * inf, or uninitialized shared memory): NaN");
     else if (code == FPE_FLTDIV)
         report_raise("fp-divide", 0, NULL, 0, NULL, "division by zero: the result is infinite");
     else
@@ -190,7 +190,7 @@ static int report_near_array(uintptr_t address, const ucontext_t *context, const
         report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes before %s%s", access_word(context),
                      (unsigned long)distance, nearest->name, then);
     else
-        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes behind the end of %s%s", access_word(context),
+        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes past the end of %s%s", access_word(context),
                      (unsigned long)(distance - 1), nearest->name, then);
     return 1;
 }
@@ -200,11 +200,11 @@ static void report_address(int signal, const siginfo_t *info, const ucontext_t *
     const uintptr_t address = (uintptr_t)info->si_addr;
     if (in_guard(simt_tls.worker, address))
         report_raise("address", 1, NULL, 0, NULL,
-                     "stack overflow: the local variables of one thread take more than %zu KB",
+                     "stack overflow: the local variables of one thread need more than %zu KB",
                      FIBER_STACK_BYTES / 1024);
     else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
-        report_raise("address", 1, NULL, 0, NULL, "invalid access through a pointer that is no address at all");
-    else if (!report_near_array(address, context, dropped ? " (dropped; the checked run goes on)" : ""))
+        report_raise("address", 1, NULL, 0, NULL, "invalid access through a pointer that is not an address");
+    else if (!report_near_array(address, context, dropped ? " (dropped; the checked run continues)" : ""))
         report_raise("address", 1, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
                      (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
 }
@@ -328,8 +328,7 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
     if (signal == SIGFPE)
         report_raise("trap", 1, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
     else if (signal == SIGILL)
-        report_raise("trap", 1, NULL, 0, NULL,
-                     "illegal instruction at 0x%lx: the compiler saw undefined behaviour here",
+        report_raise("trap", 1, NULL, 0, NULL, "illegal instruction at 0x%lx: the compiler saw undefined behavior here",
                      (unsigned long)context_pc(context));
     else if (!dropped || !told)
         report_address(signal, info, context, dropped);

@@ -46,7 +46,7 @@ static void check_lines(struct worker *w, unsigned warp, uint32_t need)
         const struct fiber *f = &lanes[__builtin_ctz(rest)];
         if (!same_line(first, f)) {
             report_raise("shuffle", 0, f->file, f->line, f,
-                         "lanes of one warp meet in %s at different lines (also %s:%d)", warp_op_name(f->op),
+                         "lanes of one warp are in %s at different lines (also %s:%d)", warp_op_name(f->op),
                          first->file, first->line);
             return;
         }
@@ -80,7 +80,7 @@ void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combin
     self->line = line;
     self->pc = __builtin_return_address(0);
     if (!(mask & bit)) {
-        report_raise("shuffle", 0, file, line, self, "lane %u calls %s with mask %08x, which does not name it",
+        report_raise("shuffle", 0, file, line, self, "lane %u calls %s with mask %08x, which does not include it",
                      self->lane, warp_op_name(op), mask);
         mask |= bit;
     }

@@ -56,7 +56,7 @@ struct worker {
     const char *barrier_file;
     int barrier_line;
     struct named_barrier named[NAMED_BARRIERS];
-    int failed; /* this block can not go on */
+    int failed; /* this block cannot go on */
     uint64_t clock;
     const struct simt_launch *launch; /* borrowed */
     struct simt_dim block;

@@ -92,10 +92,10 @@ int comparison_words(const struct trace *t, const struct comparison *c, int row,
         return 0;
     }
     const double error = a->o_run[i] - a->o_given[i];
-    size_t used = (size_t)snprintf(out, bytes, "o[%d,%d]: %+.3g in all", row, col, error);
+    size_t used = (size_t)snprintf(out, bytes, "o[%d,%d]: %+.3g in total", row, col, error);
     const int player = largest_player(a, i);
     if (!isfinite(error))
-        snprintf(out, bytes, "o[%d,%d] is no number: where that begins is for the onset to say", row, col);
+        snprintf(out, bytes, "o[%d,%d] is NaN or infinite; see the onset view (o)", row, col);
     if (player < 0 || used >= bytes)
         return 0;
     used +=

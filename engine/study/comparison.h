@@ -16,7 +16,7 @@ struct comparison {
     double share[PLAYERS]; /* of the q tile's output */
 };
 int comparison_make(const struct trace *t, int slot, struct comparison *out); /* -1: no memory */
-void comparison_free(struct comparison *c);                                   /* a zero-initialised one is legal */
+void comparison_free(struct comparison *c);                                   /* a zero-initialized one is legal */
 
 /* A kv tile of a part: what its keys contribute. */
 struct comparison_step {

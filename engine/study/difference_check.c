@@ -11,7 +11,7 @@ struct pair {
 };
 
 #define refuse(pair, format, ...)                                                                                      \
-    err_set(err, ERR_INPUT, (pair)->name_b, "can not be compared with %s: " format, (pair)->name_a, __VA_ARGS__)
+    err_set(err, ERR_INPUT, (pair)->name_b, "cannot be compared with %s: " format, (pair)->name_a, __VA_ARGS__)
 
 static int check_problem(const struct pair *x, struct err *err)
 {
@@ -74,7 +74,7 @@ static int check_types(const struct pair *x, struct err *err)
     const struct layout *a = &x->a->layout, *b = &x->b->layout;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (a->channel[ch].dtype >= 0 && b->channel[ch].dtype >= 0 && a->channel[ch].dtype != b->channel[ch].dtype)
-            return refuse(x, "it holds %s as %s, there %s", channel_name(ch),
+            return refuse(x, "it has %s as %s, there %s", channel_name(ch),
                           dtype_name((enum dtype)b->channel[ch].dtype), dtype_name((enum dtype)a->channel[ch].dtype));
     if (a->o.dtype != b->o.dtype)
         return refuse(x, "its output is of type %s, there %s", dtype_name((enum dtype)b->o.dtype),
@@ -92,13 +92,13 @@ static int check_inputs(const struct pair *x, struct err *err)
         enum dtype t;
         const void *a = trace_tensor(x->a, letters[i], &t), *b = trace_tensor(x->b, letters[i], &t);
         if (a && b && memcmp(a, b, parts[i]->bytes) != 0)
-            return refuse(x, "its input %s holds other values", names[i]);
+            return refuse(x, "its input %s has different values", names[i]);
     }
     const struct layout_part *scales[] = {&l->q_scale, &l->k_scale, &l->v_scale};
     for (int i = 0; i < 3; i++)
         if (scales[i]->bytes &&
             memcmp(trace_scales(x->a, letters[i]), trace_scales(x->b, letters[i]), scales[i]->bytes) != 0)
-            return refuse(x, "the scales of its input %s hold other values", names[i]);
+            return refuse(x, "the scales of its input %s have different values", names[i]);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 #include "engine/study/formats.h"
 
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/quantization/flow.h"
 #include "engine/oracle/schedule.h"
@@ -193,12 +193,12 @@ static void gather(const struct trace *t, const struct formats_tensor *tensor, c
             t, in->letter)[asc_scale_at(&t->problem, in->heads, in->rows, g->batch, g->head, g->first)];
         return;
     }
-    const struct quantiser q =
-        quantiser_of(tensor->type, (float)formats_amax(out->value, n),
+    const struct quantizer q =
+        quantizer_of(tensor->type, (float)formats_amax(out->value, n),
                      t->conventions.quantized_by == ASC_BY_RECIPROCAL ? QUANTISE_RECIPROCAL : QUANTISE_DIVISION);
     out->scale = (double)q.scale;
     for (size_t i = 0; i < n; i++)
-        out->code[i] = quantise_code(&q, out->value[i]);
+        out->code[i] = quantize_code(&q, out->value[i]);
 }
 
 static int input_piece(const struct trace *t, struct formats_tensor *tensor, int head)

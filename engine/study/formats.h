@@ -1,4 +1,4 @@
-/* How the values of a run fare as codes: each quantised tensor and each group that shares a scale. */
+/* How the values of a run fare as codes: each quantized tensor and each group that shares a scale. */
 #ifndef STUDY_FORMATS_H
 #define STUDY_FORMATS_H
 
@@ -35,7 +35,7 @@ struct formats_tensor {
 enum { FORMATS_TENSORS = 4 };
 struct formats {
     struct formats_tensor tensor[FORMATS_TENSORS];
-    int n; /* tensors that are quantised; 0: none is */
+    int n; /* tensors that are quantized; 0: none is */
 };
 
 /* Error of the round trip relative to the values; groups with a NaN code count as infinitely bad, those of zeros as 0,

@@ -219,8 +219,8 @@ static int culprit_sentences(const struct outcome *o, char out[][ISOLATION_SENTE
                      several(o->culprits) ? "a" : "the");
         else if (o->begins & 1u << ch) /* no probe is there yet that could be fed */
             snprintf(out[n++], ISOLATION_SENTENCE_BYTES,
-                     "%s stays wrong when %s is fed, in the first kv tile alone: what %s begins at is not fed", label,
-                     o->name, channel_label(ch == asc_alpha ? asc_m : (enum asc_channel)ch));
+                     "%s stays wrong when %s is fed, only in the first kv tile: the initial value of %s is not fed",
+                     label, o->name, channel_label(ch == asc_alpha ? asc_m : (enum asc_channel)ch));
         else
             snprintf(out[n++], ISOLATION_SENTENCE_BYTES, "%s stays wrong when %s is fed: a culprit of its own", label,
                      o->name);
@@ -259,7 +259,7 @@ static int unfed_sentences(const struct isolation_result *r, char out[][ISOLATIO
         if (r->trace->layout.channel[ch].dtype < 0)
             unrecorded |= 1u << ch;
         else if (trace_unfed(r->trace, (enum asc_channel)ch))
-            snprintf(out[n++], ISOLATION_SENTENCE_BYTES, "%s was not fed: what its probe is given is const (%.160s:%d)",
+            snprintf(out[n++], ISOLATION_SENTENCE_BYTES, "%s was not fed: its probe's value is const (%.160s:%d)",
                      channel_label((enum asc_channel)ch), site ? site->file : "?", site ? site->line : 0);
     }
     isolation_labels(unrecorded, labels, sizeof labels);
@@ -277,11 +277,11 @@ int isolation_sentences(const struct isolation_result *r, char out[ISOLATION_SEN
     int n = culprit_sentences(&o, out);
     n += downstream_sentences(&o, out + n);
     if (o.clean)
-        snprintf(out[n++], ISOLATION_SENTENCE_BYTES, "every stage is clean, isolated as in the ordinary run");
+        snprintf(out[n++], ISOLATION_SENTENCE_BYTES, "every stage is clean, isolated and in the ordinary run");
     isolation_labels(o.wrong_now, labels, sizeof labels);
     if (o.wrong_now)
         snprintf(out[n++], ISOLATION_SENTENCE_BYTES,
-                 "%s %s right in the ordinary run: the kernel may go on with a copy that a probe does not feed", labels,
+                 "%s %s right in the ordinary run: the kernel may continue with a copy that no probe feeds", labels,
                  several(o.wrong_now) ? "were" : "was");
     return n + unfed_sentences(r, out + n);
 }

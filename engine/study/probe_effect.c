@@ -5,7 +5,7 @@
 
 static const char *const sentences[] = {
     [PROBES_CHANGE_NOTHING] = "o and lse have the same bits with and without probes",
-    [PROBES_CHANGE_OUTPUT] = "the probes change what the kernel computes: without them it gives other bits",
+    [PROBES_CHANGE_OUTPUT] = "the probes change what the kernel computes: without them the bits differ",
     [PROBES_NO_MATTER] = "o or lse differ from run to run without any probes: the kernel is not deterministic",
     [PROBES_CHANGE_STATUS] = "with and without probes the kernel ends differently",
 };
@@ -105,8 +105,8 @@ void probe_effect_channel(const struct probe_effect *effect, enum asc_channel ch
         return;
     difference_place_words(&d->first, place, sizeof place);
     snprintf(out, PROBE_EFFECT_WORDS,
-             "%" PRIu64 " of %" PRIu64 " elements have other bits, %" PRIu64
-             " of them beyond rounding; first %s: %.9g and %.9g",
+             "%" PRIu64 " of %" PRIu64 " elements differ bitwise, %" PRIu64
+             " of them out of bounds; first %s: %.9g and %.9g",
              d->compared - d->same, d->compared, probe_effect_beyond(effect, ch), place, d->first.got[0],
              d->first.got[1]);
 }

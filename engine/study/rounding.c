@@ -96,7 +96,7 @@ int rounding_meets(const struct rounding *b, const struct expect *expect, char *
         return 1;
     channels_words(expect->bias, want, sizeof want);
     if (!b) {
-        snprintf(why, why_bytes, "expected biased rounding in %s, which was not looked for", want);
+        snprintf(why, why_bytes, "expected biased rounding in %s, which was not searched for", want);
         return 0;
     }
     channels_words(rounding_found(b), got, sizeof got);
@@ -246,14 +246,14 @@ static int check_steady(struct rounding_scan *s, const struct runner_progress *p
     return combine(b) == 0 ? 0 : err_no_memory(err, "", "the search for bias");
 }
 
-/* The runs of negated inputs. What can not be run is said, and the scan goes on without it. */
+/* The runs of negated inputs. What cannot be run is said, and the scan goes on without it. */
 static int record_negated(struct rounding_scan *s, const struct runner_progress *progress, struct err *err)
 {
     static const char *const words[RUNS] = {"Q negated", "V negated"};
     struct rounding *b = s->making;
     b->negated = 1;
     if (!s->has_scenario) {
-        snprintf(b->lost, sizeof b->lost, "a saved trace can not be run again: open its scenario");
+        snprintf(b->lost, sizeof b->lost, "a saved trace cannot be rerun: open its scenario");
         return 0;
     }
     for (int i = 0; i < RUNS; i++) {
@@ -281,12 +281,12 @@ static int scan(struct rounding_scan *s, struct err *err)
         return err_no_memory(err, "", "the search for bias");
     if (s->negate && record_negated(s, &progress, err) != 0)
         return -1;
-    report(s, "looking for bias", 0, s->making->heads);
+    report(s, "searching for bias", 0, s->making->heads);
     atomic_store(&s->next, 0);
     pool_start(s->pool, scan_step, s);
     pool_wait(s->pool);
     if (atomic_load(&s->cancel))
-        return err_set(err, ERR_CANCELLED, "", "cancelled while looking for bias");
+        return err_set(err, ERR_CANCELLED, "", "cancelled while searching for bias");
     if (atomic_load(&s->failed) || combine(s->making) != 0)
         return err_no_memory(err, "", "the search for bias");
     return s->negate && s->has_scenario ? check_steady(s, &progress, err) : 0;
@@ -344,7 +344,7 @@ int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *s
     s->negate = negate;
     s->busy = 1;
     s->now.err = (struct err){0};
-    snprintf(s->now.activity, sizeof s->now.activity, "looking for bias");
+    snprintf(s->now.activity, sizeof s->now.activity, "searching for bias");
     s->now.done = s->now.total = 0;
     s->changed = 1;
     atomic_store(&s->cancel, 0);

@@ -36,7 +36,7 @@ unsigned rounding_found(const struct rounding *b);
 /* 1 if these are the ones that are expected; b NULL: none was looked for. why: one line, "" where nothing is stated. */
 int rounding_meets(const struct rounding *b, const struct expect *expect, char *why, size_t why_bytes);
 
-/* What is run again; scenario NULL: it can not be. */
+/* What is run again; scenario NULL: it cannot be. */
 struct rounding_source {
     const struct runner_paths *paths; /* borrowed until rounding_scan_free() */
     const struct scenario *scenario;  /* borrowed until the scan has begun */

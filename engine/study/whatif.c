@@ -1,6 +1,6 @@
 #include "engine/study/whatif.h"
 
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/quantization/flow.h"
@@ -299,7 +299,7 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
     for (int r = 0; r < at->rows; r++) {
         const int fresh = r == 0 || (c->scales == WHATIF_ROWS && (at->first + r) % c->rows == 0);
         if (coded(type) && fresh)
-            scale = (float)((double)quantiser_of((enum dtype)type, shared_amax(t, w, c, at, at->first + r),
+            scale = (float)((double)quantizer_of((enum dtype)type, shared_amax(t, w, c, at, at->first + r),
                                                  QUANTISE_DIVISION)
                                 .scale *
                             c->factor);

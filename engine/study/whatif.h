@@ -1,7 +1,7 @@
 /* What the output would err by with other formats: predicted in float64 from what the run was given, without running
    the kernel.
 
-   Q, K and V are rounded into codes with scales amax / limit (times a factor) as quantise.h makes them, and, where this
+   Q, K and V are rounded into codes with scales amax / limit (times a factor) as quantize.h makes them, and, where this
    run's kernel makes f16 values of its codes before it multiplies them, into f16; P with the running maximum of each kv
    tile; O into its type. Sums are exact: accumulators add less than any of these by orders of magnitude, but for a
    tensor core that keeps 13 bits. */

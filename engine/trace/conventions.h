@@ -39,7 +39,7 @@ int conventions_same(const struct asc_conventions *a, const struct asc_conventio
 const char *conventions_formula(const struct asc_conventions *c, enum asc_channel ch);
 
 /* The type in which the kernel multiplies q, k or v, and records it unless its registration says otherwise: its
-   tensor's; of codes that become values before, f16; the codes' where the launch quantises and multiplies codes. */
+   tensor's; of codes that become values before, f16; the codes' where the launch quantizes and multiplies codes. */
 int conventions_operand(const struct asc_conventions *c, const struct asc_problem *p, enum asc_channel ch);
 
 /* Puts what these inputs make of ASC_P_INPUT and ASC_ACC_MMA in their place: a trace has neither. */

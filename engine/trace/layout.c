@@ -205,7 +205,7 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     (void)bias_bytes(&size, p);
     if (size.overflow)
         return err_set(err, ERR_INPUT, where,
-                       "tensors of %d x %d heads, lengths %d and %d, head_dim %d pass 2^63 bytes", p->batch, p->heads,
+                       "tensors of %d x %d heads, lengths %d and %d, head_dim %d exceed 2^63 bytes", p->batch, p->heads,
                        p->q_len, p->kv_len, p->head_dim);
     return 0;
 }
@@ -250,7 +250,7 @@ static int plan_check(const struct asc_plan *plan, const struct layout_types *ty
     if (plan->threads <= 0 || plan->threads > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d threads; a block has 1 to 1024", plan->threads);
     if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX)
-        return err_set(err, ERR_INPUT, "plan", "%d kv splits; there are 0 to %d", plan->kv_splits, ASC_SPLITS_MAX);
+        return err_set(err, ERR_INPUT, "plan", "%d kv splits; allowed are 0 to %d", plan->kv_splits, ASC_SPLITS_MAX);
     if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_ROUND_ROBIN)
         return err_set(err, ERR_INPUT, "plan", "kv_deal is %d; it is %d or %d", plan->kv_deal, ASC_DEAL_RANGES,
                        ASC_DEAL_ROUND_ROBIN);
@@ -321,7 +321,7 @@ static int place_slot(const struct asc_problem *p, const struct asc_plan *plan, 
     if (!size.bytes)
         size_add(&size, ASC_ALIGN);
     if (size.overflow)
-        return err_set(err, ERR_INPUT, "plan", "one slot of %d kv tiles of %d x %d passes 2^63 bytes", out->kv_tiles,
+        return err_set(err, ERR_INPUT, "plan", "one slot of %d kv tiles of %d x %d exceeds 2^63 bytes", out->kv_tiles,
                        plan->br, plan->bc);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (out->channel[ch].dtype >= 0 && channels[ch].extent == PER_KV)
@@ -401,7 +401,7 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.slots_offset = size_part(&size, l.slot_stride, (uint64_t)n_slots);
     l.total_bytes = size.bytes;
     if (size.overflow)
-        return err_set(err, ERR_INPUT, "plan", "a trace of %d slots of %llu bytes passes 2^63 bytes", n_slots,
+        return err_set(err, ERR_INPUT, "plan", "a trace of %d slots of %llu bytes exceeds 2^63 bytes", n_slots,
                        (unsigned long long)l.slot_stride);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (l.channel[ch].dtype < 0)

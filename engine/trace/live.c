@@ -168,7 +168,7 @@ int live_feed(int fd, void *live, uint32_t channels, struct asc_device *device, 
     if (!same_layout(&own->layout, &header->layout) ||
         memcmp((const unsigned char *)live + slots->offset, fed + slots->offset, slots->bytes) != 0) {
         munmap(fed, *n_bytes);
-        return err_set(err, ERR_INPUT, "fed trace", "is not laid out as the trace of this run");
+        return err_set(err, ERR_INPUT, "fed trace", "does not have the layout of this run's trace");
     }
     device->fed = fed;
     device->feed = channels;

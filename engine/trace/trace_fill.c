@@ -111,7 +111,7 @@ static void put_slots(const struct job *job, unsigned char *to, uint64_t at, uin
     }
 }
 
-/* Makes the pages of a range, of which a neighbour may have written what lies before it. Linux before 5.14 can not do
+/* Makes the pages of a range, of which a neighbor may have written what lies before it. Linux before 5.14 cannot do
    it through the mapping. */
 static int make_pages(const struct job *job, uint64_t offset, uint64_t n)
 {

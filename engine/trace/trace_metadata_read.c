@@ -288,6 +288,8 @@ static int read_events(const struct entry *e, const json_t *from, struct trace *
             get_texts(e, value, trace_event_texts, &t->info.events[i]) != 0 ||
             get_known(e, value, &t->info.events[i]) != 0)
             return -1;
+        if (strcmp(t->info.events[i].kind, "uninitialised") == 0) /* its name in older traces */
+            snprintf(t->info.events[i].kind, sizeof t->info.events[i].kind, "%s", event_name(EVENT_UNINITIALIZED));
     }
     return 0;
 }
@@ -352,7 +354,7 @@ int trace_metadata_read(const struct safetensors *file, const char *path, struct
     char version[32];
     const char *format = safetensors_metadata(file, "attnscope.format");
     if (!format)
-        return err_set(err, ERR_INPUT, path, "is a safetensors file, but no attnscope trace");
+        return err_set(err, ERR_INPUT, path, "is a safetensors file, but not an attnscope trace");
     if (strcmp(format, TRACE_FORMAT) != 0)
         return err_set(err, ERR_ABI, path, "is a trace of format %s; this program reads format %s",
                        text_name(format, strlen(format), version, sizeof version), TRACE_FORMAT);

@@ -32,8 +32,9 @@ static int take_tensor(const struct safetensors *file, const char *path, struct 
                        shape_text(found->shape, found->n_dims, has), shape_text(map->shape, map->n_dims, wants));
     }
     if (found->offset % dtype_bytes(map->dtype))
-        return err_set(err, ERR_INPUT, path, "tensor '%s' begins at byte %" PRIu64 ", no multiple of its element size",
-                       map->name, found->offset);
+        return err_set(err, ERR_INPUT, path,
+                       "tensor '%s' begins at byte %" PRIu64 ", not a multiple of its element size", map->name,
+                       found->offset);
     *map->offset = found->offset;
     if (map->slot_stride) {
         *map->kv_stride = map->n_kv > 1 ? map->piece_bytes : 0;

@@ -55,7 +55,7 @@ static int write_file(const struct trace *t, const char *path, const struct trac
         failed = write_tensor(r.file, t, &maps[i]) != 0;
     if (!failed)
         return replace_commit(&r, err);
-    err_errno(err, path, "can not be written");
+    err_errno(err, path, "cannot be written");
     replace_drop(&r);
     return -1;
 }
@@ -69,14 +69,14 @@ static int may_replace(const char *path, struct err *err)
     if (stat(path, &status) != 0)
         return 0;
     if (!S_ISREG(status.st_mode))
-        return err_set(err, ERR_INPUT, path, "is no regular file; a trace would replace it");
+        return err_set(err, ERR_INPUT, path, "is not a regular file; a trace would replace it");
     if (status.st_size == 0)
         return 0;
     FILE *file = fopen(path, "rb");
     const int is_trace = file && fread(head, 1, sizeof head, file) == sizeof head && head[8] == '{';
     if (file)
         fclose(file);
-    return is_trace ? 0 : err_set(err, ERR_INPUT, path, "exists and is no trace; it is not replaced");
+    return is_trace ? 0 : err_set(err, ERR_INPUT, path, "exists and is not a trace; it is not replaced");
 }
 
 int trace_save(const struct trace *t, const char *path, struct err *err)

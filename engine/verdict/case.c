@@ -120,8 +120,8 @@ static const float *made_scales(const struct trace *t, char which, int head, str
 
 enum { NO_NEIGHBOURS, NEIGHBOURS };
 
-/* How rows first .. of a head are coded; its neighbours' scales too, if they are asked for. -1 where memory ran out. */
-static int coding_of(const struct trace *t, char which, int batch, int head, int first, int neighbours,
+/* How rows first .. of a head are coded; its neighbors' scales too, if they are asked for. -1 where memory ran out. */
+static int coding_of(const struct trace *t, char which, int batch, int head, int first, int neighbors,
                      struct slot_case *out, struct coding *coding)
 {
     const struct asc_problem *p = &t->problem;
@@ -133,10 +133,10 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
     *coding = (struct coding){.first = first};
     if (!given && t->conventions.quantized == ASC_QUANTIZED_GIVEN)
         return 0;
-    coding->quantised = given ? ASC_QUANTIZED_GIVEN : t->conventions.quantized;
+    coding->quantized = given ? ASC_QUANTIZED_GIVEN : t->conventions.quantized;
     coding->rows = given ? p->scale_rows : t->conventions.quantized_rows;
     coding->groups = codes_groups(rows, coding->rows);
-    for (size_t i = 0; i < (neighbours ? sizeof others / sizeof others[0] : 1); i++) {
+    for (size_t i = 0; i < (neighbors ? sizeof others / sizeof others[0] : 1); i++) {
         if (i > 0 && others[i] == own)
             continue;
         *to[i] = given ? given + (ptrdiff_t)others[i] * coding->groups : made_scales(t, which, others[i], out);

@@ -29,8 +29,8 @@ static void other_tile_words(const struct trace *t, const struct finding *f, enu
     char site[280];
     write_site(t, operand, site);
     snprintf(out, EDGE_WORDS_BYTES,
-             "%s was right at its probe%.90s. Between there and probe %s another tile is in its place: a barrier or a "
-             "wait is missing, or another buffer is read",
+             "%s was right at its probe%.90s. Between there and probe %s another tile took its place: a barrier or a "
+             "wait is missing, or the wrong buffer is read",
              channel_label(operand), site, channel_name(f->channel));
 }
 
@@ -40,11 +40,10 @@ static void changed_words(const struct trace *t, const struct finding *f, const 
     char sites[2][280];
     for (int i = 0; i < 2; i++)
         write_site(t, operand[i], sites[i]);
-    snprintf(
-        out, EDGE_WORDS_BYTES,
-        "%s%.60s and %s%.60s were right at their probes. From there to probe %s they are read wrong, or change, or "
-        "what is made of them is wrong",
-        channel_label(operand[0]), sites[0], channel_label(operand[1]), sites[1], channel_name(f->channel));
+    snprintf(out, EDGE_WORDS_BYTES,
+             "%s%.60s and %s%.60s were right at their probes. Between there and probe %s they are read wrong, or "
+             "overwritten, or the arithmetic is wrong",
+             channel_label(operand[0]), sites[0], channel_label(operand[1]), sites[1], channel_name(f->channel));
 }
 
 int edge_words(const struct trace *t, const struct summary *summary, const struct finding *f,

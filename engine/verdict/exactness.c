@@ -16,13 +16,13 @@ static const char *why_bounds(const struct fingerprint_stage *f)
     for (int w = 0; w < f->n; w++)
         told = f->told[w] > told ? f->told[w] : told;
     if (f->n == 0)
-        return "what follows the product is not declared to the bit";
+        return "the arithmetic after the product is not declared to the bit";
     if (f->blocks == 0)
-        return "what it stands on is not recorded as the tensor core took it";
+        return "its operands are not recorded as the tensor core took them";
     if (f->finite == 0)
-        return "no sum of the sample is a number";
+        return "all sampled sums are NaN or infinite";
     if (told < 2)
-        return "these sums are the same in any order";
+        return "the sums are the same in any order";
     return "no tensor-core model fits";
 }
 
@@ -63,17 +63,17 @@ void exactness_words(const struct judgement *j, const struct trace *t, enum asc_
     }
     exactness_models(x.models, models, sizeof models);
     if (x.tiles.off)
-        snprintf(out, bytes, "%s; %llu elements are off, to the bit", models, (unsigned long long)x.tiles.off);
+        snprintf(out, bytes, "%s; %llu elements differ bitwise", models, (unsigned long long)x.tiles.off);
     else
         snprintf(out, bytes, "bit-equal to %s", models);
     const size_t used = strlen(out);
     if (x.tiles.first_unequal.slot >= 0 && used < bytes) {
         const int32_t *at = trace_slot_place(t, x.tiles.first_unequal.slot);
-        snprintf(out + used, bytes - used,
-                 "; %llu elements in %llu of %llu tiles, first b%d h%d q%d k%d, are summed in another way, within its "
-                 "bound",
-                 (unsigned long long)x.tiles.unequal, (unsigned long long)x.tiles.unequal_tiles,
-                 (unsigned long long)x.tiles.n, at[0], at[1], at[2], x.tiles.first_unequal.kv);
+        snprintf(
+            out + used, bytes - used,
+            "; %llu elements in %llu of %llu tiles, first b%d h%d q%d k%d, are summed differently, within the bound",
+            (unsigned long long)x.tiles.unequal, (unsigned long long)x.tiles.unequal_tiles,
+            (unsigned long long)x.tiles.n, at[0], at[1], at[2], x.tiles.first_unequal.kv);
     } else if (x.tiles.n < x.tiles.judged && used < bytes) {
         snprintf(out + used, bytes - used, " in %llu of %llu tiles; bounds judged the others",
                  (unsigned long long)x.tiles.n, (unsigned long long)x.tiles.judged);

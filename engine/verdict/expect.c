@@ -86,7 +86,7 @@ static int meets_clean(const struct judgement *j, const struct trace *t, const s
                      (unsigned long long)j->summary.unvisited);
     if (j->summary.culprits) {
         channel_set(j->summary.culprits, names, sizeof names);
-        return unmet(why, bytes, "expected clean, found local faults in %s", names);
+        return unmet(why, bytes, "expected clean, found local errors in %s", names);
     }
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.stage[ch].bad_global)
@@ -100,7 +100,7 @@ static int meets_clean(const struct judgement *j, const struct trace *t, const s
     if (reports_count(t)) {
         char words[256];
         reports_words(t, words, sizeof words);
-        return unmet(why, bytes, "expected clean; the values are right, reported: %s", words);
+        return unmet(why, bytes, "expected clean; the values are right, but reported: %s", words);
     }
     snprintf(why, bytes, "clean, as expected");
     return 1;
@@ -177,8 +177,8 @@ static int meets_event_at(const struct trace *t, const struct expect *e, int *kn
     char lines[EVENT_LINES_BYTES] = "";
     if (event)
         event_lines(event, 0, lines, sizeof lines);
-    return unmet(why, bytes, "expected %s where the source has `%s`, found it at %s", event ? event->kind : "it",
-                 e->event_at, lines[0] ? lines : "a line that is not known");
+    return unmet(why, bytes, "expected %s at the source line `%s`, found it at %s", event ? event->kind : "it",
+                 e->event_at, lines[0] ? lines : "an unknown line");
 }
 
 static int values_bad(const struct judgement *j)
@@ -216,7 +216,7 @@ static int meets_fail(const struct judgement *j, const struct trace *t, const st
     char words[256];
     reports_words(t, words, sizeof words);
     snprintf(why, bytes, "found, as expected%s%s",
-             values_bad(j) || !words[0] ? "" : ": the values are right, reported: ", values_bad(j) ? "" : words);
+             values_bad(j) || !words[0] ? "" : ": the values are right, but reported: ", values_bad(j) ? "" : words);
     return 1;
 }
 
@@ -226,7 +226,7 @@ static int meets_stopped(const struct judgement *j, const struct trace *t, const
 {
     const struct trace_info *info = &t->info;
     if (trace_complete(t))
-        return unmet(why, bytes, "expected the run to be stopped by %s, found that it came to its end", e->stopped);
+        return unmet(why, bytes, "expected the run to be stopped by %s, but it completed", e->stopped);
     if (!is_listed(e->stopped, info->stopped))
         return unmet(why, bytes, "expected the run to be stopped by %s, found %s: %.300s", e->stopped,
                      info->stopped[0] ? info->stopped : info->status, info->status_text);
@@ -249,7 +249,7 @@ int judgement_meets(const struct judgement *j, const struct trace *t, const stru
     if (j->run_incomplete)
         return unmet(why, why_bytes, "the run did not complete: %s", t->info.status_text);
     if (!judgement_any(j))
-        return unmet(why, why_bytes, "nothing was recorded that could be judged");
+        return unmet(why, why_bytes, "nothing was recorded that can be judged");
     if (expect->verdict == EXPECT_FAIL)
         return meets_fail(j, t, expect, why, why_bytes);
     return meets_clean(j, t, expect, why, why_bytes); /* a scenario that says nothing expects a correct kernel */

@@ -211,7 +211,7 @@ static void write_unknown(struct finding *f, int above, int few)
         snprintf(out, bytes, "O and LSE are right, and no declaration that was tried explains it; see its probe");
     const size_t used = strlen(out);
     if (few)
-        snprintf(out + used, bytes - used, ", on too little to tell: a larger shape or other inputs may name one");
+        snprintf(out + used, bytes - used, "; too few elements to tell: a larger shape or other inputs may name it");
 }
 
 void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes)
@@ -235,9 +235,8 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
     const char *label = channel_label(f->channel);
     const unsigned long long bad = stage->bad_local, all = stage->elements;
     if (f->channel == asc_lse && t->conventions.no_lse) {
-        snprintf(f->text, sizeof f->text,
-                 "%s is written in %llu of %llu elements: the kernel declares that it has none (no_lse)", label, bad,
-                 all);
+        snprintf(f->text, sizeof f->text, "%s is written in %llu of %llu elements, but the kernel declares no_lse",
+                 label, bad, all);
         return;
     }
     if (f->cause == CAUSE_NONE && stage->missing_local == stage->bad_local) {
@@ -250,10 +249,10 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         return;
     }
     if (f->cause == CAUSE_NONE && stored_otherwise(t, f->channel)) {
-        snprintf(
-            f->text, sizeof f->text,
-            "%s is wrong in %llu of %llu elements: memory does not hold what the probe saw (address or missing store)",
-            label, bad, all);
+        snprintf(f->text, sizeof f->text,
+                 "%s is wrong in %llu of %llu elements: memory does not match what the probe saw (wrong address or "
+                 "missing store)",
+                 label, bad, all);
         return;
     }
     if (f->cause == CAUSE_NONE && f->declaration[0]) {
@@ -429,8 +428,8 @@ const struct trace_site *finding_site(const struct finding *f, const struct trac
 
 const char *judgement_quiet(const struct judgement *j, const struct trace *t)
 {
-    return !judgement_any(j)     ? "nothing was recorded that could be judged"
-           : j->run_incomplete   ? "what was recorded is within its bound"
+    return !judgement_any(j)     ? "nothing was recorded that can be judged"
+           : j->run_incomplete   ? "everything recorded is within its bound"
            : trace_probes_off(t) ? "o and lse are within their bounds"
                                  : "every recorded stage is within its bound";
 }

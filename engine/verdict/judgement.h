@@ -105,7 +105,7 @@ struct judgement {
     struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
     struct summary summary;
-    int summarised;                        /* slots that it adds up; -1: it was never made */
+    int summarized;                        /* slots that it adds up; -1: it was never made */
     bool no_summary;                       /* memory ran out when it was added up last: the run is unjudged */
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
@@ -121,7 +121,7 @@ int judgement_fingerprint(struct judgement *j, const struct trace *t, struct jud
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
 /* Adds up the slots done so far. -1 without memory: *out is no summary then. */
-int judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out);
+int judgement_summarize(const struct judgement *j, const struct trace *t, struct summary *out);
 /* Settles what the causes of the culprits (a set of 1u << enum asc_channel) are tested with. -1 without memory. */
 int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
                    struct cause_plan *plan);

@@ -160,11 +160,11 @@ void masks_words(const struct masks *m, char *out, size_t bytes)
 {
     struct mask_counts n;
     if (masks_total(m, &n) == MASK_NOT_KNOWN) {
-        snprintf(out, bytes, "not known: neither S with its mask nor P is recorded");
+        snprintf(out, bytes, "unknown: neither S with its mask nor P is recorded");
         return;
     }
     if (!mask_wrong(&n)) {
-        snprintf(out, bytes, "as wanted%s", n.unknown ? ", as far as it is known" : "");
+        snprintf(out, bytes, "as wanted%s", n.unknown ? ", as far as known" : "");
         return;
     }
     size_t used = 0;

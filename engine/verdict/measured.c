@@ -118,7 +118,7 @@ static bool words_of_m(const struct trace *t, const struct measuring *a, struct 
     char choice[64];
     if (a->above && !a->moves && t->conventions.m_policy != ASC_M_FIXED) {
         name_choice(CONVENTION_OF_m_policy, ASC_M_FIXED, out->fields, sizeof out->fields);
-        snprintf(out->why, sizeof out->why, "m is one number of the row from its first tile on");
+        snprintf(out->why, sizeof out->why, "m is constant in each row from its first tile on");
         return true;
     }
     if (a->above || !(a->lag > 0 && a->lag <= most))
@@ -150,7 +150,7 @@ static bool words_of_p(const struct trace *t, const struct measuring *a, struct 
     }
     if (type != DTYPE_F32 || error > 0.01)
         return false;
-    snprintf(out->why, sizeof out->why, "exp errs by up to %.2g", error);
+    snprintf(out->why, sizeof out->why, "exp has a relative error of up to %.2g", error);
     snprintf(out->fields, sizeof out->fields, "exp_error = %.2g or more", 1.1 * error);
     return true;
 }
@@ -311,7 +311,7 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
         else if (x->bad[ch] > 0 && !failed)
             failed = try_choices(x, &as, (enum asc_channel)ch, out[ch].fields);
         if (out[ch].fields[0])
-            snprintf(out[ch].why, sizeof out[ch].why, "%s is right under another declaration",
+            snprintf(out[ch].why, sizeof out[ch].why, "%s is right under a different declaration",
                      channel_label((enum asc_channel)ch));
         else
             break; /* what is judged by it tells nothing */

@@ -138,13 +138,14 @@ void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
 {
     char kv[32] = "";
     if (r->reached > 0) {
-        snprintf(out, ONSET_WORDS_BYTES, "it reached %llu element%s of O in %d row%s", (unsigned long long)r->reached,
-                 r->reached == 1 ? "" : "s", r->reached_rows, r->reached_rows == 1 ? "" : "s");
+        snprintf(out, ONSET_WORDS_BYTES, "it propagates to %llu element%s of O in %d row%s",
+                 (unsigned long long)r->reached, r->reached == 1 ? "" : "s", r->reached_rows,
+                 r->reached_rows == 1 ? "" : "s");
         return;
     }
     if (channel_per_kv(r->last))
         snprintf(kv, sizeof kv, " at kv tile %d", r->last_kv);
-    snprintf(out, ONSET_WORDS_BYTES, "it came as far as %s%s, to no element of O", channel_label(r->last), kv);
+    snprintf(out, ONSET_WORDS_BYTES, "it propagates to %s%s and does not reach O", channel_label(r->last), kv);
 }
 
 /* What says more of such an element than its rule. Memory that nobody wrote has a reason of its own. */
@@ -155,7 +156,7 @@ static const struct trace_event *event_of(const struct judgement *j, const struc
     if (rule == RULE_UNKNOWN || rule == RULE_UNWRITTEN)
         e = judgement_event(j, t, ch, rule == RULE_UNKNOWN);
     const int kind = e ? event_from_name(e->kind) : -1;
-    return rule == RULE_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALISED ? e : NULL;
+    return rule == RULE_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALIZED ? e : NULL;
 }
 
 void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
@@ -203,7 +204,7 @@ void onset_keys_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
 {
     out[0] = '\0';
     if (r->keys_so_far == 0)
-        snprintf(out, ONSET_WORDS_BYTES, "row %d has seen no key%s: the mask hides every one", r->row,
+        snprintf(out, ONSET_WORDS_BYTES, "row %d has seen no key%s: the mask hides all of them", r->row,
                  channel_per_kv(r->channel) ? " so far" : " at all");
     else if (r->keys == 0)
         snprintf(out, ONSET_WORDS_BYTES, "row %d sees no key of this tile, %d before it", r->row, r->keys_so_far);
@@ -255,8 +256,7 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
             event_reason(event, reason, sizeof reason);
         f->event = event ? 1 + (int)(event - t->info.events) : 0;
         if (is_padding(f, &root->root))
-            snprintf(unknown, sizeof f->text - used,
-                     "its padding is no number, which makes U NaN, the weights being 0");
+            snprintf(unknown, sizeof f->text - used, "its padding is NaN or infinite; 0 times that makes U NaN");
         else
             snprintf(unknown, sizeof f->text - used, "%s begins here, %s", onset_value_word(root->root.value), reason);
     }

@@ -185,8 +185,8 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
         snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ":"), e->text);
     else if (strcmp(e->kind, event_name(EVENT_NEVER_WAITED)) == 0)
         snprintf(out, bytes, "its cp.async is not waited for, %s", lines);
-    else if (strcmp(e->kind, event_name(EVENT_UNINITIALISED)) == 0)
-        snprintf(out, bytes, "it is made of memory that nobody wrote, read at %s", lines);
+    else if (strcmp(e->kind, event_name(EVENT_UNINITIALIZED)) == 0)
+        snprintf(out, bytes, "it reads uninitialized memory at %s", lines);
     else
         snprintf(out, bytes, "%s between its operands and its probe, %s", e->kind, lines);
 }

@@ -95,7 +95,7 @@ static void add_place(const struct judgement *j, struct place place, bool begins
     }
 }
 
-int judgement_summarise(const struct judgement *j, const struct trace *t, struct summary *out)
+int judgement_summarize(const struct judgement *j, const struct trace *t, struct summary *out)
 {
     int failed = 0;
     memset(out, 0, sizeof *out);

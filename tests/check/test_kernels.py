@@ -108,7 +108,7 @@ class Kernels(unittest.TestCase):
             self.assertEqual(results, {"fail"}, feature)
         self.assertEqual(cases["(1,2,8,32,64) layout=BLHD"]["result"], "ok")
         self.assertEqual((cases["dtype=bf16"]["result"], cases["dtype=bf16"]["why"]),
-                         ("fail", "is registered, and the plan takes it nowhere: f16 is\nenough"))
+                         ("fail", "is registered, but the plan never accepts it: f16 is\nenough"))
 
     def test_one_case_that_goes_wrong_is_that_case(self):
         """A launch that fails, bits that change from launch to launch, a promise of the plan; an odd head_dim, too."""

@@ -198,7 +198,7 @@ class Reports(unittest.TestCase):
         done = subprocess.run(["sh", "-c", 'ulimit -f 1; exec "$0" "$@"', BUILD / "attnscope", "check", "--junit", report]
                               + [self.folder / "none.ini"] * 9, cwd=ROOT, capture_output=True, timeout=100, check=False)
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn(b"can not be written", done.stderr)
+        self.assertIn(b"cannot be written", done.stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         self.assertEqual(len(ElementTree.fromstring(report.read_bytes()).findall(".//testcase")), 1)
 

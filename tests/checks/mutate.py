@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes each barrier, wait and initialisation out of each kernel in turn and says how that is caught.
+"""Takes each barrier, wait and initialization out of each kernel in turn and says how that is caught.
 
 A mutant is a kernel without one of its statements, in each variant that its ASC_CHOICES offer. Whether it does harm is
 decided without the checks: it is run on a few small shapes in several orders of lanes and warps, and O or LSE that differ

@@ -29,7 +29,7 @@ class Mutants(unittest.TestCase):
         text = self.run_it("tests/checks/mutate.py", "--build", BUILD / "tests", "--only", "2",
                            ROOT / "kernels/v2c_cpasync.cu")
         self.assertIn("2 mutants, 0 missed", text)
-        self.assertRegex(text, "never-waited|race|uninitialised")
+        self.assertRegex(text, "never-waited|race|uninitialized")
 
     def outputs(self, *arguments):
         """Lines of O and LSE; there must be no report."""

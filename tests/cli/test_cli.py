@@ -15,7 +15,7 @@
     | ...
 
 `test_cli.py --update [WORD...]` writes exit, out and err anew where they differ: review the difference before committing.
-Folders and times are normalised: DIR is the case's folder, ROOT the repository, TIME a duration.
+Folders and times are normalized: DIR is the case's folder, ROOT the repository, TIME a duration.
 """
 
 import fcntl
@@ -89,7 +89,7 @@ class Case:
         self.path.write_text(text, encoding="utf-8")
 
 
-def normalise(text, folder):
+def normalize(text, folder):
     for path, name in ((str(folder), "DIR"), (os.path.realpath(folder), "DIR"), (str(BUILD), "BUILD"), (str(ROOT), "ROOT")):
         text = text.replace(path, name)
     text = JSON_SECONDS.sub(r"\1TIME", text)
@@ -164,7 +164,7 @@ def run_case(case, update):
         else:
             status, out, err = run_plain(case.run, folder, environment)
         new = sorted(str(path.relative_to(folder)) for path in set(folder.rglob("*")) - there)
-        out, err = normalise(out, folder), normalise(err, folder)
+        out, err = normalize(out, folder), normalize(err, folder)
         wrong = []
         if new != sorted(case.makes):
             wrong.append(f"left behind {new}, expected {sorted(case.makes)}")

@@ -46,7 +46,7 @@ WANTED = {
     "signals-its-parent": (CLEAN, ""),
     "signals-its-group": (CRASHED, "signal 15"),
     "takes-all-files": (CLEAN, ""),
-    "limits-its-memory": (("UNJUDGED", 3), "can not start a worker"),
+    "limits-its-memory": (("UNJUDGED", 3), "cannot start a worker"),
     "starts-threads": (CLEAN, ""),
     "scribbles": (FAIL, ""),
     "forks": (CLEAN, ""),

@@ -2,7 +2,7 @@
 """attnscope where the system fails: every allocation, every call of the system, every limit, one at a time.
 
 Whatever fails, it says what it says without the failure, or it ends with status 3 (a call of the system: 2 where a file
-can not be read) and a line that says so: never another verdict, another finding, a crash or a wait without end. Each run
+cannot be read) and a line that says so: never another verdict, another finding, a crash or a wait without end. Each run
 is on one processor, so that the order of calls is the same every time.
 
 As a test a sample of all calls, a fixed step apart; `test_faults.py --full` takes all of them.
@@ -39,7 +39,7 @@ VIEWS = ("overview", "map", "tile", "operands", "row", "state", "onset", "mask",
 COMMANDS += [("show", "--view", view, CULPRIT) for view in VIEWS]
 SAMPLES = {"memory": 4, "io": 2}  # calls that fail of each command, as a test
 LAST, LAST_STEP = 100, 9  # and of those in which a view is made: the last ones of `show`
-WORKER = "can not start a worker: Cannot allocate memory"
+WORKER = "cannot start a worker: Cannot allocate memory"
 LOADER = "error while loading shared libraries"
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What FP8 costs: how far the output of the FP8 kernels is from attention on the inputs before they were quantised, by
+"""What FP8 costs: how far the output of the FP8 kernels is from attention on the inputs before they were quantized, by
 granularity of the scales and by fill, as the root mean square over 20 seeds. Writes docs/fp8.md; minutes.
 
 tests/fp8/rms.py [--build DIR] [--seeds N] [--out FILE]
@@ -82,7 +82,7 @@ def measure(program, kernel, scales, settings, seed):
     done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\nexited with {done.returncode}: {done.stderr}{done.stdout}")
-    return json.loads(done.stdout)["unquantised"]["rms_error"]
+    return json.loads(done.stdout)["unquantized"]["rms_error"]
 
 
 def over_seeds(pool, program, kernel, scales, settings, seeds):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The FP8 kernels against attention on what was quantised, and docs/fp8.md against what it says of itself."""
+"""The FP8 kernels against attention on what was quantized, and docs/fp8.md against what it says of itself."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MOST_OF_U8 = 0.06  # |O - attention on the f16 inputs|
 SHAPES = ("1,2,64,64", "1,4,128,64", "1,8,512,64", "2,2,64,64")
 
 
-def unquantised(kernel, shape, *settings):
+def unquantized(kernel, shape, *settings):
     command = [ATTNSCOPE, "run", f"kernels/{kernel}.cu", "--json", "--backend", "cpu", "--probes", "off",
                "--shape", shape]
     for setting in settings:
@@ -28,7 +28,7 @@ def unquantised(kernel, shape, *settings):
                           check=False)
     if done.returncode:
         raise AssertionError(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
-    return json.loads(done.stdout)["unquantised"]
+    return json.loads(done.stdout)["unquantized"]
 
 
 class Fp8(unittest.TestCase):
@@ -36,19 +36,19 @@ class Fp8(unittest.TestCase):
         for shape in SHAPES:
             for seed in range(3):
                 with self.subTest(shape=shape, seed=seed):
-                    error = unquantised("fp8_sim", shape, f"fill.seed={seed}")["largest_error"]
+                    error = unquantized("fp8_sim", shape, f"fill.seed={seed}")["largest_error"]
                     self.assertIsNotNone(error)
                     self.assertLessEqual(error, MOST_OF_U8)
 
     def test_all_granularities_are_taken(self):
         for kernel in ("fp8_e4m3", "fp8_mixed"):
-            errors = [unquantised(kernel, "1,2,64,64", "shape.k_dtype=e4m3", f"quant.scales={scales}")["rms_error"]
+            errors = [unquantized(kernel, "1,2,64,64", "shape.k_dtype=e4m3", f"quant.scales={scales}")["rms_error"]
                       for scales in ("tensor", "head", "rows:64", "rows:5")]
             self.assertLess(max(errors), 1.2 * min(errors), errors)
 
     def test_q_in_f16_is_nearer(self):
         def squares(kernel):
-            errors = [unquantised(kernel, "1,4,128,64", "shape.k_dtype=e4m3", f"fill.seed={seed}")["rms_error"]
+            errors = [unquantized(kernel, "1,4,128,64", "shape.k_dtype=e4m3", f"fill.seed={seed}")["rms_error"]
                       for seed in range(3)]
             return sum(error ** 2 for error in errors)
         self.assertLess(squares("fp8_mixed"), squares("fp8_e4m3"))

@@ -149,7 +149,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--kept") == 0 && i + 1 < argc) {
             kept = argv[++i];
         } else if (add(argv[i]) != 0) {
-            fprintf(stderr, "%s: can not be read\n", argv[i]);
+            fprintf(stderr, "%s: cannot be read\n", argv[i]);
             return 2;
         }
     }

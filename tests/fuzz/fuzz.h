@@ -16,7 +16,7 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
    and steps. Ends the process where what it shows is not what it may be. */
 void fuzz_trace_file(const char *path, unsigned choice);
 
-/* A file that a target writes its input into and opens by its path below /proc. Ends the process where it can not. */
+/* A file that a target writes its input into and opens by its path below /proc. Ends the process where it cannot. */
 const char *fuzz_file(const uint8_t *data, size_t size);
 
 #endif

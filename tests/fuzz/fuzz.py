@@ -3,7 +3,7 @@
 
 With clang's libFuzzer, AddressSanitizer and UBSan; where that is missing, with the targets' own driver, which changes the
 corpus at random and sees no coverage, under gcc's sanitizers. What ends a target is kept in its corpus as crash-HASH: it
-fails `make test` from then on. --minimise puts the inputs that reach most with fewest bytes in the corpus's place, beside
+fails `make test` from then on. --minimize puts the inputs that reach most with fewest bytes in the corpus's place, beside
 every crash-*. Exits 1 where anything was found.
 """
 
@@ -73,7 +73,7 @@ def with_driver(name, seconds, work):
     return int(executions[1]) if executions else 0, int(done.returncode != 0)
 
 
-def minimise(name, work):
+def minimize(name, work):
     """The corpus anew, of itself and what earlier runs have found: each input that reaches a branch which no shorter one
     does (libFuzzer goes through them by size), those that bring most first. Every crash-* stays."""
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +104,7 @@ def minimise(name, work):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seconds", type=int, default=600, help="for each target")
-    options.add_argument("--minimise", action="store_true", help="only make the corpus smaller")
+    options.add_argument("--minimize", action="store_true", help="only make the corpus smaller")
     options.add_argument("targets", nargs="*", metavar="TARGET", help=" ".join(TARGETS))
     asked = options.parse_args()
     if not set(asked.targets) <= set(TARGETS):
@@ -112,7 +112,7 @@ def main():
     clang = has_libfuzzer()
     if not clang:
         print("fuzz: clang's libFuzzer is missing: inputs are changed at random, without coverage")
-        if asked.minimise:
+        if asked.minimize:
             return 3
     work = ROOT / "build/fuzz/work"
     for name in TARGETS:
@@ -123,8 +123,8 @@ def main():
         return 3
     failed = 0
     for name in asked.targets or TARGETS:
-        if asked.minimise:
-            minimise(name, work)
+        if asked.minimize:
+            minimize(name, work)
             continue
         executions, failures = (with_libfuzzer if clang else with_driver)(name, asked.seconds, work)
         print(f"# harness: fuzz {name}; executions {executions}; failures {failures}", flush=True)

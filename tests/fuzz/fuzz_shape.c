@@ -135,7 +135,7 @@ static void take_text(struct source *from, char *to, size_t bytes)
 {
     static const char *const known[] = {"complete", "crashed", "hung",         "cancelled", "race", "fp-invalid",
                                         "on",       "off",     "cpu",          "gpu",       "h100", "\033[2J\xff\n\t",
-                                        "k.cu",     "",        "uninitialised"};
+                                        "k.cu",     "",        "uninitialized"};
     const unsigned n = take(from) % 40;
     if (n < 24) {
         snprintf(to, bytes, "%s", known[n % (sizeof known / sizeof *known)]);

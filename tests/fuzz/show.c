@@ -27,7 +27,7 @@ const char *fuzz_file(const uint8_t *data, size_t size)
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
     if (ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
-        fail("the input can not be written\n");
+        fail("the input cannot be written\n");
     return path;
 }
 
@@ -86,7 +86,7 @@ static void draw(struct session *s, const char *view, unsigned size)
     if (!out)
         fail("no memory\n");
     if (tui_show(s, view, sizes[size % 4][0], sizes[size % 4][1], (int)(size >> 2 & 1), out, &err) != 0)
-        fail("a view can not be shown\n");
+        fail("a view cannot be shown\n");
     fclose(out);
     check_shown(text);
     free(text);

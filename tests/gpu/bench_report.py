@@ -188,7 +188,7 @@ timed the same way, stands below.
 
 
 def time_of(kernel):
-    """Of a launch in a graph, or of one by itself where the kernel can not be captured."""
+    """Of a launch in a graph, or of one by itself where the kernel cannot be captured."""
     return (kernel["graph"] or kernel["warm"])["median"]
 
 

@@ -1,6 +1,6 @@
 """What `make bench-gpu` measures: each step returns its figures as plain data, bench_report.py makes tables of them.
 
-A step that can not be measured raises NotMeasured; what only a part of it can not give stands in that part as "error".
+A step that cannot be measured raises NotMeasured; what only a part of it cannot give stands in that part as "error".
 """
 
 import json

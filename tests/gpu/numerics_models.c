@@ -76,7 +76,7 @@ static float add_narrow(float a, float b, int places)
 
 static int exponent_of(const struct candidate *c, const struct candidate_element *e, int at)
 {
-    if (!c->normalised)
+    if (!c->normalized)
         return e->exponent[at];
     const int32_t product = e->product[at];
     return e->place[at] + 31 - __builtin_clz((uint32_t)(product < 0 ? -product : product));
@@ -166,7 +166,7 @@ void candidate_text(const struct candidate *c, char *text, size_t size)
                                              ", f16 to nearest per instruction", ", f16 toward 0 per instruction"};
     snprintf(text, size, "(%d,%d,%d) %s%s%s%s%s%s", c->products, c->fraction, c->result, carry[c->carry],
              c->whole ? " per instruction" : "", c->pair == 4 ? ", k pairs interleaved" : "",
-             c->floor ? ", terms cut toward -inf" : "", c->normalised ? ", aligned by the products" : "",
+             c->floor ? ", terms cut toward -inf" : "", c->normalized ? ", aligned by the products" : "",
              half[c->half]);
 }
 
@@ -240,7 +240,7 @@ static int enumerate(int k, enum dtype sum, struct candidate *list)
     static const int fractions[] = {13, 14, 12, 11, 15, 16, 25, 24, 26, 23, 22, 27};
     int n = 0;
     for (int floor = 0; floor < 2; floor++)
-        for (int normalised = 0; normalised < 2; normalised++)
+        for (int normalized = 0; normalized < 2; normalized++)
             for (int pair = 2; pair <= 4; pair += 2)
                 for (int carry = 0; carry < CARRIES; carry++)
                     for (int whole = 0; whole < (carry == CARRY_JOINED ? 1 : 2); whole++)
@@ -263,7 +263,7 @@ static int enumerate(int k, enum dtype sum, struct candidate *list)
                                                                          .pair = pair,
                                                                          .whole = whole,
                                                                          .floor = floor,
-                                                                         .normalised = normalised,
+                                                                         .normalized = normalized,
                                                                          .carry = (enum candidate_carry)carry,
                                                                          .half = (enum candidate_half)half};
                                         n++;

@@ -27,7 +27,7 @@ struct candidate {
     int pair;                       /* as in tensor_core.def: 2 or 4 */
     int whole;                      /* CARRY_ADDED...: 1: an instruction's chunks are carried, added at its end */
     int floor;                      /* terms are cut toward minus infinity (two's complement), not toward zero */
-    int normalised;                 /* alignment goes by each product's own exponent, not by the sum of its factors' */
+    int normalized;                 /* alignment goes by each product's own exponent, not by the sum of its factors' */
     enum candidate_carry carry;
     enum candidate_half half;
 };

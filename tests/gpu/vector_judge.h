@@ -107,7 +107,7 @@ static inline double vector_magnitude(enum dtype t, float x)
     return x != 0 ? fmax(fabs((double)x), least) : 0;
 }
 
-/* |error| / bound of element (i, j) of a tile; -1 where an operand or the exact sum is no finite number of the type. */
+/* |error| / bound of element (i, j) of a tile; -1 where an operand or the exact sum is NaN or infinite of the type. */
 static inline double vector_ratio(const struct vector_inputs *in, const struct vector_row *row, enum tensor_core model,
                                   int tile, int element, uint32_t got_code)
 {

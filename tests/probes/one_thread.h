@@ -1,4 +1,4 @@
-/* The least that attnscope.h needs of an executor: threads run one after another, so kernels must not synchronise. Used
+/* The least that attnscope.h needs of an executor: threads run one after another, so kernels must not synchronize. Used
    to test the probes alone. */
 #ifndef TESTS_ONE_THREAD_H
 #define TESTS_ONE_THREAD_H

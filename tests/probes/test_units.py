@@ -49,7 +49,7 @@ class Units(unittest.TestCase):
     def test_both_files_are_fed(self):
         status, text = self.run_it("--isolate", "u")
         self.assertEqual(status, 0, text)
-        self.assertIn("every stage is clean, isolated as in the ordinary run", text)
+        self.assertIn("every stage is clean, isolated and in the ordinary run", text)
 
     def test_a_change_in_the_other_file_is_seen_and_said_there(self):
         self.assertEqual(self.run_it()[0], 0)

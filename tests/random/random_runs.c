@@ -1,6 +1,6 @@
 /* random_runs [--small] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on RUNS random problems and fails, in
    TAP, if the oracle raises anything. A problem follows from (SEED, its number) alone, and from --small, which makes it
-   a third as large; KEY=VALUE fixes what the kernel can not take otherwise. One session serves all runs, so the kernel
+   a third as large; KEY=VALUE fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel
    is built once and its process stays warm. A run that is not clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
 #include "engine/scenario/keys.h"

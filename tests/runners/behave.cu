@@ -1,5 +1,5 @@
 // The smallest attention kernel that can also misbehave: one thread per row, tiles of 8. The scale says how, as one of
-// enum behaviour. (Any of it happens in kv tile 1 of q tile 1.)
+// enum behavior. (Any of it happens in kv tile 1 of q tile 1.)
 
 #include <assert.h>
 #include <math.h>
@@ -14,7 +14,7 @@ namespace
 
 constexpr int TILE = 8, D_MAX = 16;
 
-enum behaviour { FINE = 1, NULL_POINTER, ASSERT, ENDLESS, DIVERGED, PRINTS, NAN_MADE, SAYS_NO, EXITS, DEADLOCK, SLOW };
+enum behavior { FINE = 1, NULL_POINTER, ASSERT, ENDLESS, DIVERGED, PRINTS, NAN_MADE, SAYS_NO, EXITS, DEADLOCK, SLOW };
 
 __device__ void misbehave(int how, int row, volatile int *forever)
 {

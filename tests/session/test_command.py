@@ -144,7 +144,7 @@ class Command(unittest.TestCase):
         words = shlex.split(self.copied())
         self.assertEqual(words[:4], ["attnscope", "run", "--isolate", "s"])
         self.assertIn('"isolation"', self.run_it(*words[1:], "--json"))
-        # What an edited kernel was can not be said.
+        # What an edited kernel was cannot be said.
         with open(self.folder / "k.cu", "a", encoding="utf-8") as kernel:
             kernel.write("// edited\n")
         self.terminal.send(ESC)

@@ -253,7 +253,7 @@ def summary(results, blinds, rows):
         none of them in `scenarios/bugs`, were written down with stage and tile first: stage {of(TRIAL["stage"])}, first tile
         {of(TRIAL["tile"])}, event {of(TRIAL["event"])}; {TRIAL["named"]} were named
         ({round(100 * TRIAL["named"] / TRIAL["mistakes"])} %), {TRIAL["unnamed"]} more were not although a name fits, and
-        {TRIAL["wrong"] or "none"} got a wrong name. It can not be had again. `scenarios/blind` can: it is for mistakes
+        {TRIAL["wrong"] or "none"} got a wrong name. It cannot be had again. `scenarios/blind` can: it is for mistakes
         written by somebody who had not looked at the names{"" if blinds else ", and holds none yet"}.""")
     return text + paragraph(f"""In all three a mistake without a name in [causes.md](causes.md) counts as not explained, and
         any name for it as wrong. Of the runs of `scenarios/bugs` these are {len(results) - len(listed)}; where such a

@@ -8,7 +8,7 @@ struct plot_series {
     const double *y; /* [n]; NaN: a gap. Infinities stand at the edge of the area. */
     int n;
     enum style style;
-    int dotted; /* 1: every other pair of dots, so that curves are told apart without colours */
+    int dotted; /* 1: every other pair of dots, so that curves are told apart without colors */
 };
 
 /* Smallest and largest finite value of all series; 0, and *low = *high = 0: there is none. A curve shows its run, not

@@ -20,16 +20,16 @@ static struct look look_of(const struct picture *p, uint8_t style)
     return theme_look(p->theme, (enum style)style, 256);
 }
 
-static unsigned colour_of(int colour, unsigned by_default)
+static unsigned color_of(int color, unsigned by_default)
 {
-    return colour == COLOUR_DEFAULT ? by_default : theme_rgb(colour);
+    return color == COLOUR_DEFAULT ? by_default : theme_rgb(color);
 }
 
 /* What a style's characters, and what lies behind them. */
-static void colours_of(const struct picture *p, uint8_t style, unsigned *ink, unsigned *paper)
+static void colors_of(const struct picture *p, uint8_t style, unsigned *ink, unsigned *paper)
 {
     const struct look look = look_of(p, style);
-    const unsigned fg = colour_of(look.fg, p->ink), bg = colour_of(look.bg, p->paper);
+    const unsigned fg = color_of(look.fg, p->ink), bg = color_of(look.bg, p->paper);
     *ink = look.attributes & ATTR_REVERSE ? bg : fg;
     *paper = look.attributes & ATTR_REVERSE ? fg : bg;
 }
@@ -47,7 +47,7 @@ static void write_styles(const struct picture *p)
         unsigned ink, paper;
         if (!used[s])
             continue;
-        colours_of(p, (uint8_t)s, &ink, &paper);
+        colors_of(p, (uint8_t)s, &ink, &paper);
         fprintf(p->out, ".s%d{fill:#%06x%s%s%s}\n", s, ink, look.attributes & ATTR_BOLD ? ";font-weight:bold" : "",
                 look.attributes & ATTR_DIM ? ";opacity:.6" : "",
                 look.attributes & ATTR_UNDERLINE ? ";text-decoration:underline" : "");
@@ -112,7 +112,7 @@ static void write_row(const struct picture *p, int row)
         int empty = 1;
         for (to = from; to < p->canvas->cols && line[to].style == line[from].style; to++)
             empty &= blank(&line[to]);
-        colours_of(p, line[from].style, &ink, &paper);
+        colors_of(p, line[from].style, &ink, &paper);
         if (paper != p->paper)
             fprintf(p->out, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#%06x\"/>\n",
                     MARGIN + from * CELL_W, MARGIN + row * CELL_H, (to - from) * CELL_W, CELL_H, paper);

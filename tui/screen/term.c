@@ -53,13 +53,13 @@ static attr_t attributes_of(unsigned set)
 
 static void make_styles(void)
 {
-    int colours = 0;
+    int colors = 0;
     if (has_colors() && start_color() == OK) {
         use_default_colors();
-        colours = theme_colours(COLORS);
+        colors = theme_colors(COLORS);
     }
     for (int i = 0; i < STYLE_COUNT; i++) {
-        const struct look look = theme_look(term.theme, i, colours);
+        const struct look look = theme_look(term.theme, i, colors);
         term.attributes[i] = attributes_of(look.attributes);
         term.pairs[i] = 0;
         /* The numbers are curses' own; -1 is the default in both. */
@@ -116,7 +116,7 @@ static int check_terminal(struct err *err)
         return err_set(err, ERR_TERMINAL, "", "TERM is '%s', which this system does not know: try TERM=xterm", name);
     const int moves = cursor_address != NULL;
     del_curterm(cur_term);
-    return moves ? 0 : err_set(err, ERR_TERMINAL, "", "terminal '%s' can not move its cursor: try TERM=xterm", name);
+    return moves ? 0 : err_set(err, ERR_TERMINAL, "", "terminal '%s' cannot move its cursor: try TERM=xterm", name);
 }
 
 int term_start(const struct term_options *o, struct err *err)
@@ -126,13 +126,13 @@ int term_start(const struct term_options *o, struct err *err)
         return -1;
     term_utf8();
     if (term_signals_keep() != 0)
-        return err_errno(err, "", "the terminal can not be read");
+        return err_errno(err, "", "the terminal cannot be read");
     if (term_signals_take() != 0)
         return err_errno(err, "", "no pipe for signals");
     term.screen = newterm(NULL, stdout, stdin);
     if (!term.screen) {
         term_signals_give_back();
-        return err_set(err, ERR_TERMINAL, "", "the terminal can not be used");
+        return err_set(err, ERR_TERMINAL, "", "the terminal cannot be used");
     }
     term.theme = o->theme;
     /* A terminal without a mouse may show what asks for one. */

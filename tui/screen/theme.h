@@ -1,14 +1,14 @@
-/* What each style looks like on a terminal of so many colours. Where the background is not known only the eight ANSI
-   colours are used: they follow the user's own palette, light or dark. Without colours attributes remain, and the
+/* What each style looks like on a terminal of so many colors. Where the background is not known only the eight ANSI
+   colors are used: they follow the user's own palette, light or dark. Without colors attributes remain, and the
    glyphs say everything anyway. */
 #ifndef SCREEN_THEME_H
 #define SCREEN_THEME_H
 
 #include "tui/screen/canvas.h"
 
-enum colour {
+enum color {
     COLOUR_DEFAULT = -1, /* the terminal's own */
-    COLOUR_BLACK,        /* ANSI order from here on, then the 256-colour table */
+    COLOUR_BLACK,        /* ANSI order from here on, then the 256-color table */
     COLOUR_RED,
     COLOUR_GREEN,
     COLOUR_YELLOW,
@@ -23,7 +23,7 @@ enum attribute { ATTR_BOLD = 1, ATTR_DIM = 2, ATTR_REVERSE = 4, ATTR_UNDERLINE =
 enum background { BACKGROUND_UNKNOWN, BACKGROUND_DARK, BACKGROUND_LIGHT };
 
 struct look {
-    int fg, bg;          /* of the 256-colour table, whose first eight are enum colour; or COLOUR_DEFAULT */
+    int fg, bg;          /* of the 256-color table, whose first eight are enum color; or COLOUR_DEFAULT */
     unsigned attributes; /* set of enum attribute */
 };
 
@@ -34,14 +34,14 @@ struct theme {
     unsigned char has_own[STYLE_COUNT];
 };
 
-/* colours: how many the terminal has; fewer than 8 counts as none. theme NULL: unknown background, nothing own. */
-struct look theme_look(const struct theme *theme, enum style style, int colours);
-/* 0 where the environment asks for none (NO_COLOR set and not empty, see no-color.org), else `colours`. */
-int theme_colours(int colours);
-/* The terminal's own word: COLORFGBG ("15;0": foreground, background of the ANSI colours), else unknown. */
+/* colors: how many the terminal has; fewer than 8 counts as none. theme NULL: unknown background, nothing own. */
+struct look theme_look(const struct theme *theme, enum style style, int colors);
+/* 0 where the environment asks for none (NO_COLOR set and not empty, see no-color.org), else `colors`. */
+int theme_colors(int colors);
+/* The terminal's own word: COLORFGBG ("15;0": foreground, background of the ANSI colors), else unknown. */
 enum background theme_background(void);
-/* 0xRRGGBB of a colour of xterm's 256-colour table. */
-unsigned theme_rgb(int colour);
+/* 0xRRGGBB of a color of xterm's 256-color table. */
+unsigned theme_rgb(int color);
 
 const char *style_name(enum style style); /* "bad"; the name in the configuration file */
 int style_from_name(const char *name);    /* enum style, or -1 */

@@ -56,7 +56,7 @@ static void first_bad_draw(const struct session *s, struct canvas *c, struct rec
     char place[64], culprits[64], words[192];
     if (summary->unvisited) {
         tile_words(s, summary->first, place, sizeof place);
-        snprintf(words, sizeof words, "first left out%s %s", so_far, place);
+        snprintf(words, sizeof words, "first skipped%s %s", so_far, place);
     } else if (summary->first.slot >= 0) {
         place_words(s, summary->first, place, sizeof place);
         culprit_words(summary->culprits, culprits, sizeof culprits);
@@ -111,7 +111,7 @@ static void activity_draw(const struct session *s, struct canvas *c, struct rect
     if (!s->judgement)
         return;
     if (s->phase != PHASE_JUDGING)
-        canvas_put(c, area, 1, 0, STYLE_DIM, "what is shown is the run before this one");
+        canvas_put(c, area, 1, 0, STYLE_DIM, "the run shown is the one before");
     else if (session_event(s))
         event_draw(s, c, area, 1);
     else
@@ -124,7 +124,7 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
     if (session_failed_to_show(s)) { /* the panels give way to the whole text */
         error_title(s, title, sizeof title);
         if (s->trace) {
-            canvas_printf(c, area, 1, 0, STYLE_TEXT, "E shows all of it; what is shown is run %d", s->run_number);
+            canvas_printf(c, area, 1, 0, STYLE_TEXT, "E shows all of it; run %d is shown", s->run_number);
             snprintf(words, sizeof words, "%s: %s%s%.*s", title, s->err.where, s->err.where[0] ? ": " : "",
                      (int)strcspn(s->err.message, "\n"), s->err.message);
             canvas_put_cut(c, area, 0, 0, STYLE_BAD, words);
@@ -176,7 +176,7 @@ static void reports_draw(const struct session *s, struct canvas *c, struct rect 
     const struct trace_event *e = session_event(s);
     char kinds[256], words[WORDS_BYTES], where[640];
     reports_words(s->trace, kinds, sizeof kinds);
-    snprintf(words, sizeof words, "values right, reported: %s", kinds);
+    snprintf(words, sizeof words, "values right, but reported: %s", kinds);
     event_lines(e, 1, where, sizeof where);
     add_more(s->trace->info.n_events - 1, where, sizeof where);
     row_draw(c, area, 0, STYLE_BAD, words, where);
@@ -219,7 +219,7 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
     } else if (summary->suspicious) {
         stage_list(summary->suspicious, list, sizeof list);
-        snprintf(words, sizeof words, "%s: off by the truth, while every local check passes", list);
+        snprintf(words, sizeof words, "%s: off globally, while every local check passes", list);
         canvas_put_cut(c, area, row, 0, STYLE_WARNING, words);
     } else if (s->judgement->complete && elements > 0) {
         int col = canvas_printf(c, area, row, 0, trace_complete(s->trace) ? STYLE_OK : STYLE_WARNING,
@@ -301,7 +301,7 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
         first_bad_draw(s, c, area, 1, "", site);
     } else if (s->finding->n_also > 0) {
         const enum cause also = s->finding->also[0];
-        snprintf(words, sizeof words, "as well explained by %s: %s", cause_formula(also), cause_sentence(also));
+        snprintf(words, sizeof words, "also explained by %s: %s", cause_formula(also), cause_sentence(also));
         site[0] = '\0';
         add_more((size_t)s->finding->n_also - 1, site, sizeof site);
         row_draw(c, text, 1, STYLE_TEXT, words, site);

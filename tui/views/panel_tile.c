@@ -161,9 +161,9 @@ int study_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     double share, seconds;
     if (session_studying(s, &share, &seconds))
-        canvas_printf(c, area, 1, 3, STYLE_TEXT, "working this out: %.0f%%  %.0f s  (x stops)", 100 * share, seconds);
+        canvas_printf(c, area, 1, 3, STYLE_TEXT, "computing: %.0f%%  %.0f s  (x stops)", 100 * share, seconds);
     else if (s->given_up)
-        canvas_put_cut(c, area, 1, 3, STYLE_DIM, "stopped: the next step of the cursor asks again");
+        canvas_put_cut(c, area, 1, 3, STYLE_DIM, "stopped: move the cursor to start again");
     else
         return 0;
     return 1;

@@ -163,7 +163,7 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
         place_words(s, summary->first, words, sizeof words);
     if (summary->culprits)
         culprit_words(summary->culprits, culprits, sizeof culprits);
-    snprintf(line, sizeof line, "%s %s", left_out ? "left out " : "first bad", words);
+    snprintf(line, sizeof line, "%s %s", left_out ? "skipped " : "first bad", words);
     canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
     snprintf(line, sizeof line, "culprit   %s", culprits);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);

@@ -207,7 +207,7 @@ static void progress_words(const struct session *s, char *out, size_t bytes)
     else if (now && now->result && now->result->negated)
         snprintf(out, bytes, "with Q and V negated");
     else if (now && now->result)
-        snprintf(out, bytes, "-: again with Q and V negated");
+        snprintf(out, bytes, "-: rerun with Q and V negated");
 }
 
 static void nothing_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -215,10 +215,10 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
     struct text_flow f = {.canvas = c, .area = area};
     flow_put(&f, STYLE_DIM,
              !s->trace || !s->judgement  ? "No run yet."
-             : s->isolation.trace        ? "An isolated run is not looked at for bias: ` goes back to the ordinary one."
-             : !trace_complete(s->trace) ? "The run did not come to its end: bias is not looked for."
-             : !s->judgement->complete   ? "Bias is looked for once every tile is judged."
-                                         : "Every recorded q tile is judged once more …");
+             : s->isolation.trace        ? "An isolated run is not searched for bias: ` goes back to the ordinary run."
+             : !trace_complete(s->trace) ? "The run did not complete: it is not searched for bias."
+             : !s->judgement->complete   ? "The bias search starts once every tile is judged."
+                                         : "Every recorded q tile is judged again …");
 }
 
 static void view_bias_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

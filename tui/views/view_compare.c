@@ -32,9 +32,9 @@ static void outputs_line(const struct comparison *c, char *out, size_t bytes)
     size_t used = (size_t)snprintf(out, bytes, "O: f16 path rms %s, max %s; this run rms %s, max %s", text[0], text[1],
                                    text[2], text[3]);
     if (run->bad && used < bytes)
-        used += (size_t)snprintf(out + used, bytes - used, ", %llu no numbers", (unsigned long long)run->bad);
+        used += (size_t)snprintf(out + used, bytes - used, ", %llu NaN or infinite", (unsigned long long)run->bad);
     if (!c->given_known && used < bytes)
-        snprintf(out + used, bytes - used, "; given: the codes' own values, what they were made from is not known");
+        snprintf(out + used, bytes - used, "; given: the codes' own values; the unquantized values are unknown");
 }
 
 static void parts_line(const struct comparison *c, int row, int col, char *out, size_t bytes)
@@ -108,8 +108,8 @@ static int top_draw(const struct session *s, const struct comparison *c, struct 
     flow_put(&f, STYLE_DIM, line);
     if (!c->attribution.s_recorded || !c->attribution.p_recorded)
         flow_put(&f, STYLE_WARNING,
-                 c->attribution.s_recorded ? "P is not recorded: as its declared type makes it of S"
-                                           : "S is not recorded: what adds it up counts as P's part");
+                 c->attribution.s_recorded ? "P is not recorded: computed from S in its declared type"
+                                           : "S is not recorded: its rounding counts as part of P's");
     return f.line;
 }
 
@@ -242,7 +242,7 @@ static void view_compare_draw(const struct session *s, struct canvas *c, const s
         flow_put(&f, STYLE_DIM,
                  !s->trace             ? "No run yet."
                  : session_slot(s) < 0 ? "This q tile is not recorded."
-                                       : "The three paths of this q tile are being computed.");
+                                       : "Computing the three paths of this q tile.");
         return;
     }
     const int used = top_draw(s, x, c, area), top = used > TOP_ROWS ? used : TOP_ROWS;

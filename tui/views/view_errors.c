@@ -86,13 +86,13 @@ static void view_errors_draw(const struct session *s, struct canvas *c, const st
         snprintf(title, sizeof title, "%s%s%s", name, s->err.where[0] ? ": " : "", s->err.where);
     }
     if (n > 0 && s->trace)
-        snprintf(right, sizeof right, "run %d is behind: Esc", s->run_number);
+        snprintf(right, sizeof right, "Esc: run %d", s->run_number);
     view_frame_draw(s, c, VIEW_ERRORS, title, right[0] ? right : NULL);
     c->no_memory |= n < 0;
     if (n > 0)
         lines_draw(c, body, lines, n, list_selected(vs->selected, n));
     else if (n == 0)
-        canvas_put(c, body, 0, 1, STYLE_DIM, "nothing kept the last run from coming about");
+        canvas_put(c, body, 0, 1, STYLE_DIM, "the last build had no errors");
     free(lines);
 }
 

@@ -36,17 +36,16 @@ static void evidence_flow(const struct cause_evidence *e, struct text_flow *f)
     char line[256];
     if (e->elements == 0)
         return;
-    snprintf(line, sizeof line,
-             "explained: %llu of %llu elements of the tiles with bad ones; plain rounding explains %llu",
+    snprintf(line, sizeof line, "explained: %llu of %llu elements in bad tiles; plain rounding explains %llu",
              (unsigned long long)e->explained, (unsigned long long)e->elements, (unsigned long long)e->rounding);
     flow_put(f, STYLE_TEXT, line);
     if (e->discriminating) {
-        snprintf(line, sizeof line, "telling the two apart: %llu elements in %llu rows",
+        snprintf(line, sizeof line, "distinguishing the two: %llu elements in %llu rows",
                  (unsigned long long)e->discriminating, (unsigned long long)e->rows);
         flow_put(f, STYLE_TEXT, line);
     }
     if (e->chance_tried) {
-        snprintf(line, sizeof line, "by chance: it fits %llu of %llu values of other elements",
+        snprintf(line, sizeof line, "by chance: fits %llu of %llu values of other elements",
                  (unsigned long long)e->chance_hit, (unsigned long long)e->chance_tried);
         flow_put(f, STYLE_TEXT, line);
     }
@@ -69,7 +68,7 @@ static void finding_flow(const struct session *s, const struct finding *found, s
     if (edge_words(s->trace, &s->judgement->summary, found, edge))
         flow_put(f, STYLE_TEXT, edge);
     for (int k = 0; k < found->n_also; k++) {
-        snprintf(line, sizeof line, "as well explained by %s: %s", cause_formula(found->also[k]),
+        snprintf(line, sizeof line, "also explained by %s: %s", cause_formula(found->also[k]),
                  cause_sentence(found->also[k]));
         flow_put(f, STYLE_WARNING, line);
     }
@@ -127,7 +126,7 @@ static void view_findings_draw(const struct session *s, struct canvas *c, const 
     else
         canvas_put(c, body, 1, 3, STYLE_DIM,
                    !s->judgement            ? "no run yet"
-                   : s->judgement->complete ? "nothing was found: no stage is to blame"
+                   : s->judgement->complete ? "nothing was found: no stage is a culprit"
                                             : "not judged yet");
 }
 
@@ -139,7 +138,7 @@ static struct view_answer act(const struct session *s, struct view_state *vs, en
     if ((a != ACTION_ZOOM && a != ACTION_SOURCE) || !count(s))
         return (struct view_answer){0};
     if (!place_of(s, vs, &answer.to))
-        return (struct view_answer){.does = ANSWER_SAYS, .text = "where this begins is not recorded"};
+        return (struct view_answer){.does = ANSWER_SAYS, .text = "the place the place where this begins is not recorded"};
     return answer;
 }
 

@@ -62,10 +62,10 @@ static void facts_lines(const struct formats_tensor *t, struct canvas *c, struct
     counts_line(n, line, sizeof line);
     canvas_put_cut(c, area, 1, 0, n->nan || n->saturated ? STYLE_BAD : STYLE_TEXT, line);
     if (n->known)
-        snprintf(line, sizeof line, "round trip: max %.3g, rms %.3g, against what the codes were made from", n->largest,
+        snprintf(line, sizeof line, "round trip: max %.3g, rms %.3g, against the unquantized values", n->largest,
                  formats_rms(n));
     else
-        snprintf(line, sizeof line, "what these codes were made from is not known: no round trip, nothing to saturate");
+        snprintf(line, sizeof line, "the unquantized values are unknown: no round trip error");
     canvas_put_cut(c, area, 2, 0, STYLE_TEXT, line);
 }
 
@@ -201,12 +201,11 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
     const struct laboratory_state *x = session_looked(s);
     struct text_flow f = {.canvas = c, .area = area};
     if (x && x->formats)
-        flow_put(
-            &f, STYLE_DIM,
-            "Nothing is quantised in this run: Q, K and V are no codes, the launch makes none, and P is not rounded "
-            "to FP8. X says what other formats would cost.");
+        flow_put(&f, STYLE_DIM,
+                 "Nothing is quantized in this run: Q, K and V are not codes, the launch does not quantize, and P is "
+                 "not rounded to FP8. X predicts what other formats would cost.");
     else
-        flow_put(&f, STYLE_DIM, s->trace ? "All codes are being counted." : "No run yet.");
+        flow_put(&f, STYLE_DIM, s->trace ? "Counting codes." : "No run yet.");
 }
 
 static void view_formats_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

@@ -212,7 +212,7 @@ static void words_draw(const struct session *s, struct canvas *c, struct rect li
     char words[96], tiles[64] = "a sign: a tile", place[64];
     const enum tile_status sign = sign_of_tile(s, session_place(s));
     if (a->by_q * a->by_kv > 1)
-        snprintf(tiles, sizeof tiles, "a sign: the worst of %dx%d", a->by_q, a->by_kv);
+        snprintf(tiles, sizeof tiles, "a mark: the worst of %dx%d", a->by_q, a->by_kv);
     tile_words(s, session_place(s), place, sizeof place);
     if (window[1] - window[0] < heads)
         snprintf(words, sizeof words, "heads %d-%d of %d, %dx%d tiles each, %s", window[0] + 1, window[1], heads,
@@ -279,7 +279,7 @@ static void view_map_draw(const struct session *s, struct canvas *c, const struc
     char title[96], right[96];
     struct rect body = view_body(c->cols, c->rows);
     map_title(s, title, sizeof title);
-    snprintf(right, sizeof right, "heads by %s, and their %% of bad tiles", vs->by_worst ? "worst" : "place");
+    snprintf(right, sizeof right, "heads by %s, with their %% of bad tiles", vs->by_worst ? "worst" : "place");
     view_frame_draw(s, c, VIEW_MAP, title, right);
     if (!s->trace || !s->judgement)
         return;

@@ -27,9 +27,9 @@ static const struct run_root *root_shown(const struct session *s, const struct r
 
 static void nothing_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const char *why = s->isolation.trace                         ? "an isolated run is not asked where NaN begins"
-                      : !s->judgement || !s->judgement->complete ? "not known before all of the run is judged"
-                                                                 : "no NaN and no infinity where none belongs";
+    const char *why = s->isolation.trace                         ? "NaN origin is not computed for isolated runs"
+                      : !s->judgement || !s->judgement->complete ? "unknown until the whole run is judged"
+                                                                 : "no unexpected NaN or infinity";
     canvas_put(c, area, 1, 1, STYLE_DIM, why);
 }
 
@@ -106,7 +106,7 @@ static void operands_words(const struct onset_root *r, char *out, size_t bytes)
                                  r->product[i].index, number_or_word(number, r->product[i].a),
                                  number_or_word(other, r->product[i].b));
     if (!used)
-        snprintf(out, bytes, "none of its operands is recorded");
+        snprintf(out, bytes, "its operands are not recorded");
 }
 
 static const char *captured(const struct session *s, enum asc_channel ch, int slot, int kv, int row,
@@ -189,13 +189,12 @@ static void root_draw(const struct session *s, struct canvas *c, struct rect are
         flow_put(&f, STYLE_STRONG, words);
     onset_path_words(&r->root, words);
     if (r->root.rule == RULE_MASKED)
-        snprintf(line, sizeof line,
-                 "that is no onset of NaN, but another mask than the wanted one: its view shows all of it");
+        snprintf(line, sizeof line, "this is a masking error, not a NaN: see the mask view (&)");
     else if (r->root.reached)
         snprintf(line, sizeof line, "chain %s; O in %d row%s, from [%d, %d] on", words, r->root.reached_rows,
                  r->root.reached_rows == 1 ? "" : "s", r->root.reached_row, r->root.reached_col);
     else
-        snprintf(line, sizeof line, "chain %s; it reached no element of O: what came behind dropped it", words);
+        snprintf(line, sizeof line, "chain %s; it does not reach O: a later stage dropped it", words);
     flow_put(&f, STYLE_TEXT, line);
     f.line += factors_draw(s, c, (struct rect){area.row + f.line, area.col, area.rows - f.line, area.cols}, r);
     if (f.line < area.rows - 1)
@@ -218,13 +217,12 @@ static void view_onset_draw(const struct session *s, struct canvas *c, const str
         snprintf(title, sizeof title, "NaN and infinity begin in %llu elements; %llu of O",
                  (unsigned long long)o->roots, (unsigned long long)o->outputs);
     else
-        snprintf(title, sizeof title, "no NaN begins; %llu scores are masked that should not be",
-                 (unsigned long long)o->roots);
+        snprintf(title, sizeof title, "no NaN begins; %llu scores are wrongly masked", (unsigned long long)o->roots);
     snprintf(right, sizeof right, "%d of %d kept", (int)(shown - o->first) + 1, o->n);
     view_frame_draw(s, c, VIEW_ONSET, title, right);
     const int most = body.rows / 4;
     const int heads = counts_by_head_draw(s, c, (struct rect){body.row, body.col, most, body.cols}, o);
-    rule_draw(c, (struct rect){body.row + heads, 0, 1, c->cols}, "roots", "elements, rule, what they reached of O");
+    rule_draw(c, (struct rect){body.row + heads, 0, 1, c->cols}, "roots", "elements, rule, elements of O reached");
     const int rows = o->n < most ? o->n : most, list = body.row + heads + 1;
     list_draw(s, c, (struct rect){list, body.col, rows, body.cols}, o, shown);
     char place[ONSET_WORDS_BYTES];

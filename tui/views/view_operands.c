@@ -168,7 +168,7 @@ static void rest_draw(const struct derivation *d, struct canvas *c, struct rect 
     if (d->channel == asc_m)
         canvas_printf(c, area, row, 1, STYLE_DIM, "%d smaller ones", d->n_terms - shown);
     else
-        canvas_printf(c, area, row, 1, STYLE_DIM, "%d smaller ones: %s together, wanted %s", d->n_terms - shown,
+        canvas_printf(c, area, row, 1, STYLE_DIM, "%d smaller ones: %s in total, want %s", d->n_terms - shown,
                       number_signed(got, sum, 9), number_signed(want, wanted, 9));
 }
 
@@ -211,9 +211,9 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
     if (absent_draw(s, c, area) || (!s->operands_made && study_draw(s, c, area)))
         return;
     canvas_put_cut(c, area, 1, 3, STYLE_DIM,
-                   d->derived == DERIVED_UNVISITED ? "the kernel did not come to this tile: nothing was computed"
-                   : d->derived == DERIVED_MASKED  ? "the row sees nothing of this tile, and nothing was computed"
-                                                   : "what this element was made from is not known");
+                   d->derived == DERIVED_UNVISITED ? "the kernel did not reach this tile: nothing was computed"
+                   : d->derived == DERIVED_MASKED  ? "the row sees no key of this tile: nothing was computed"
+                                                   : "the operands of this element are unknown");
 }
 
 static void view_operands_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

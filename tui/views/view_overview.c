@@ -80,7 +80,7 @@ static void titles_draw(const struct session *s, struct canvas *c, const struct 
     map_title(s, left, sizeof left);
     tile_title(s, !l->roomy, vs, right, sizeof right);
     if (v && sign_of_tile(s, session_place(s)) == STATUS_UPSTREAM && !vs->truth)
-        snprintf(ratio, sizeof ratio, "right by what came in, t: truth");
+        snprintf(ratio, sizeof ratio, "right for its inputs; t: reference");
     else if (v && one_factor(v))
         snprintf(ratio, sizeof ratio, "median got/want %s", number_signed(number, (double)v->ratio_median, 7));
     struct rect side = l->top_rule;

@@ -32,12 +32,12 @@ static void launch_flow(const struct trace_info *info, const struct trace_launch
 static void nothing_flow(const struct trace_info *info, struct text_flow *f)
 {
     if (info && strcmp(info->backend, "gpu") == 0)
-        flow_put(f, STYLE_DIM, "The kernel launched nothing through ASC_LAUNCH: what it takes is not known.");
+        flow_put(f, STYLE_DIM, "The kernel launched nothing through ASC_LAUNCH: its resources are unknown.");
     else
         flow_put(f, STYLE_DIM,
-                 info ? "This run was on the CPU. Of a run on a GPU this says for every launch: its time, registers, "
-                        "shared and local memory, the occupancy and what limits it, and whether that is within the "
-                        "scenario's [budget]."
+                 info ? "This run was on the CPU. For a run on a GPU, this view shows each launch: its time, "
+                        "registers, shared and local memory, the occupancy and what limits it, and whether it is "
+                        "within the scenario's [budget]."
                       : "No run yet.");
 }
 
@@ -61,7 +61,7 @@ static void resources_flow(const struct session *s, struct text_flow *f)
         flow_put(f, met ? STYLE_TEXT : STYLE_BAD, words);
     }
     if (info && info->launches.n && !plain)
-        flow_put(f, STYLE_DIM, "p runs again and measures the kernel without probes as well, with hardware counters.");
+        flow_put(f, STYLE_DIM, "p reruns and measures the kernel without probes too, with hardware counters.");
 }
 
 static void view_resources_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

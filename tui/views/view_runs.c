@@ -136,7 +136,7 @@ static void detail_flow(const struct session *s, const struct run *run, struct t
         flow_put(f, sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_TEXT, words);
     lines_words(before, run, lines, sizeof lines, &f->canvas->no_memory);
     if (before && !lines[0])
-        flow_put(f, STYLE_DIM, "the kernel's text is that of the run before");
+        flow_put(f, STYLE_DIM, "the kernel's text is unchanged");
     else if (before)
         diff_flow(before, run, f);
 }
@@ -192,8 +192,7 @@ static void changes_flow(const struct session *s, struct text_flow *f)
     if (before)
         diff_flow(before, run, f);
     if (f->line == begin)
-        flow_put(f, STYLE_DIM,
-                 before ? "the kernel's text is that of the run before" : "there is no run before this one");
+        flow_put(f, STYLE_DIM, before ? "the kernel's text is unchanged" : "there is no run before this one");
 }
 
 static void view_changes_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

@@ -54,7 +54,7 @@ void error_draw(const struct session *s, struct canvas *c, struct rect area)
         canvas_printf(c, area, area.rows - 1, 1, STYLE_KEY, "%d more lines: press L", f.line - f.area.rows);
     else
         canvas_put(c, area, area.rows - 1, 1, STYLE_DIM,
-                   s->has_scenario ? "r tries again, L shows the log" : "L shows the log");
+                   s->has_scenario ? "r: try again, L: log" : "L shows the log");
 }
 
 static void findings_flow(const struct session *s, struct text_flow *f)
@@ -139,7 +139,7 @@ static void log_flow(const struct session *s, struct text_flow *f)
     for (size_t i = 0; i < s->n_log; i++)
         flow_put(f, error_line_style(s->log[i], strlen(s->log[i])), s->log[i]);
     if (f->line == 0)
-        flow_put(f, STYLE_DIM, "neither compiler nor kernel said anything");
+        flow_put(f, STYLE_DIM, "no output from compiler or kernel");
 }
 
 static const struct {
@@ -186,14 +186,14 @@ static void keys_flow(struct text_flow *f)
 static void commands_flow(struct text_flow *f)
 {
     char line[512], name[96];
-    flow_put(f, STYLE_STRONG, "commands behind :");
+    flow_put(f, STYLE_STRONG, "commands after :");
     for (int i = 0; command_text(i); i++) {
         const struct command_text *text = command_text(i);
         snprintf(name, sizeof name, "%s%s%s", text->name, text->arguments[0] ? " " : "", text->arguments);
         snprintf(line, sizeof line, "%-16s %s", name, text->help);
         flow_put(f, STYLE_TEXT, line);
     }
-    flow_put(f, STYLE_TEXT, "and every key's action by its name, a count before it: `10 next-bad`");
+    flow_put(f, STYLE_TEXT, "and every action by its name, with an optional count: `10 next-bad`");
     flow_put(f, STYLE_TEXT, "");
 }
 
@@ -202,7 +202,7 @@ static void help_flow(struct text_flow *f)
     char line[256];
     keys_flow(f);
     commands_flow(f);
-    flow_put(f, STYLE_STRONG, "signs of tiles, heads and elements");
+    flow_put(f, STYLE_STRONG, "marks of tiles, heads and elements");
     for (int sign = 0; sign < STATUS_COUNT; sign++) {
         snprintf(line, sizeof line, "%s  %-13s %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));
         flow_put(f, STYLE_TEXT, line);
@@ -210,8 +210,7 @@ static void help_flow(struct text_flow *f)
     flow_put(f, STYLE_TEXT, "");
     flow_put(f, STYLE_STRONG, "stages");
     flow_put(f, STYLE_TEXT,
-             "ok: every element is within its bound. ✗: some are not. part: right as far as it was written, but tiles "
-             "were left out or the run ended before. -: not recorded. …: not judged (yet).");
+             "ok: every element is within its bound. ✗: some are not. part: right as far as written, but tiles were skipped or the run ended early. -: not recorded. …: not judged (yet).");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         /* Padding by columns, not by bytes: α takes two bytes. */
         const char *label = channel_label(ch);
@@ -221,9 +220,7 @@ static void help_flow(struct text_flow *f)
     }
     flow_put(f, STYLE_TEXT, "");
     flow_put(f, STYLE_TEXT,
-             "global: captured against the float64 truth from the inputs: how wrong is it. "
-             "local: against float64 arithmetic on what this run captured upstream: is this stage to "
-             "blame.");
+             "global: captured values against the float64 reference from the inputs: how wrong is it. local: against float64 arithmetic on the values captured upstream: is this stage the culprit.");
 }
 
 static struct text_flow flow_on(struct canvas *c, const struct view_state *vs)

@@ -72,15 +72,15 @@ static void lines_draw(const struct laboratory_state *x, struct canvas *c, struc
         most = fmax(most, path_rms(&w->row[i].o));
     looks_number(rms, path_rms(&w->measured));
     looks_number(largest, w->measured.n ? w->measured.largest : NAN);
-    snprintf(line, sizeof line, "O against float64 on what was given, in %d of %d q tiles; ◆ is this run", x->predicted,
-             w->all);
+    snprintf(line, sizeof line, "O against float64 on the unquantized inputs, in %d of %d q tiles; ◆ is this run",
+             x->predicted, w->all);
     canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
     /* Far from 1: something errs here that is no matter of formats. */
     looks_number(ratio, path_rms(&w->measured) / path_rms(&w->row[0].o));
-    snprintf(line, sizeof line, "measured in this run: rms %s, max %s, %s × what ◆ predicts", rms, largest, ratio);
+    snprintf(line, sizeof line, "measured in this run: rms %s, max %s, %s × the prediction of ◆", rms, largest, ratio);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     canvas_put_cut(c, area, 2, 0, STYLE_DIM,
-                   "Enter runs a row if the kernel takes it; :whatif e5m2 rows:32 x0.5 adds one");
+                   "Enter runs a row if the kernel accepts it; :whatif e5m2 rows:32 x0.5 adds one");
     canvas_put(c, area, TITLE_ROW, 3, STYLE_DIM, "formats");
     canvas_put(c, area, TITLE_ROW, words + 9 - 3, STYLE_DIM, "rms");
     canvas_put(c, area, TITLE_ROW, words + 18 - 3, STYLE_DIM, "max");
@@ -101,10 +101,9 @@ static void view_whatif_draw(const struct session *s, struct canvas *c, const st
     view_frame_draw(s, c, VIEW_WHATIF, "what if", right);
     struct text_flow f = {.canvas = c, .area = area};
     if (!x || !x->whatif)
-        flow_put(&f, STYLE_DIM, s->trace ? "What was given is being read." : "No run yet.");
+        flow_put(&f, STYLE_DIM, s->trace ? "Reading the unquantized inputs." : "No run yet.");
     else if (!x->whatif->given_known)
-        flow_put(&f, STYLE_DIM,
-                 "What the codes of this run were made from is not known: nothing can be said of other formats.");
+        flow_put(&f, STYLE_DIM, "The unquantized values of this run are unknown: other formats cannot be predicted.");
     else
         lines_draw(x, c, area, vs);
 }

@@ -52,8 +52,7 @@ static int takes_types(const struct asc_kernel *kernel, const struct asc_problem
     char names[128];
     if (!takes(kernel->dtypes, p->dtype)) {
         name_dtypes(kernel->dtypes, names, sizeof names);
-        snprintf(why, size, "%s takes %s, not %s", kernel->name, names[0] ? names : "no type at all",
-                 type_word(p->dtype));
+        snprintf(why, size, "%s takes %s, not %s", kernel->name, names[0] ? names : "no type", type_word(p->dtype));
         return 0;
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -66,7 +65,7 @@ static int takes_types(const struct asc_kernel *kernel, const struct asc_problem
         return 0;
     }
     if (kernel->conventions.quantized != ASC_QUANTIZED_GIVEN && problem_has_codes(p)) {
-        snprintf(why, size, "%s quantises Q, K and V itself (convention quantized): it takes values, not codes",
+        snprintf(why, size, "%s quantizes Q, K and V itself (convention quantized): it accepts values, not codes",
                  kernel->name);
         return 0;
     }
@@ -83,14 +82,14 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
     if (!takes_types(kernel, problem, why, size))
         return -1;
     if ((problem->layout != ASC_BHLD && problem->layout != ASC_BLHD) || !(kernel->layouts & 1u << problem->layout)) {
-        snprintf(why, size, "%s takes the layout %s, not %s", kernel->name,
+        snprintf(why, size, "%s accepts the layout %s, not %s", kernel->name,
                  problem_layout_names[problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD],
                  problem_layout_names[problem->layout]);
         return -1;
     }
     const char *term = term_not_taken(kernel, problem);
     if (term) {
-        snprintf(why, size, "%s takes no %s", kernel->name, term);
+        snprintf(why, size, "%s does not accept %s", kernel->name, term);
         return -1;
     }
     *plan = (struct asc_plan){0};

@@ -8,7 +8,7 @@
 
 #define ROOM_FOR_END 2 /* "}\n" */
 
-/* Lines of several threads must not mix. A spin lock, because a mutex is not for signal handlers; a handler can not
+/* Lines of several threads must not mix. A spin lock, because a mutex is not for signal handlers; a handler cannot
    meet its own thread inside: the faults that are told come from kernel code. */
 static atomic_flag sending = ATOMIC_FLAG_INIT;
 

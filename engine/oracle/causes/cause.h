@@ -13,7 +13,7 @@
 #include "engine/oracle/scratch.h"
 #include <math.h>
 
-/* MASKING: a mistake by which hidden keys have weights, or seen ones have none: the output can not be right then.
+/* MASKING: a mistake by which hidden keys have weights, or seen ones have none: the output cannot be right then.
    EVERYWHERE: it makes whole tiles all the same, so that only the others, which it leaves right, tell it from chance.
  */
 enum cause_kind { MISTAKE, MASKING, EVERYWHERE, DECLARATION };
@@ -158,7 +158,7 @@ double cause_padding_weight(const struct cause_tile *tile, int r, double *bound)
 void cause_unmasked_scores(const struct candidate *k, struct operands *s);
 
 /* Evidence: sets the candidate against what was captured, over the half of the elements that `half` names (0: those
-   that choose a parameter, 1: those that confirm it, -1: all). Stops early where more than `most_failed` can not be
+   that choose a parameter, 1: those that confirm it, -1: all). Stops early where more than `most_failed` cannot be
    explained. */
 int cause_half(int row, int col);
 /* Counts a value among those of the evidence, once. */

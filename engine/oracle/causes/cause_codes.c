@@ -69,7 +69,7 @@ static int decoded(const struct candidate *k)
     const struct stage *stage = &k->tile->s->stage[k->channel];
     const struct matrix *input = codes_input(k->tile->c, k->channel);
     const struct coding *coding = codes_of(k->tile->c, k->channel);
-    if (coding->quantised || !load_codes(k))
+    if (coding->quantized || !load_codes(k))
         return 0;
     for (int r = 0; r < stage->rows; r++) {
         const double scale = codes_scale(coding, first_row(k) + r);
@@ -98,11 +98,11 @@ static int is_zero_group(const struct candidate *k, const struct matrix *input, 
     return codes_scale(coding, first_row(k) + r) == 1;
 }
 
-/* 0 / 0 where a launch that quantises has given a group of zeros the scale 0. */
+/* 0 / 0 where a launch that quantizes has given a group of zeros the scale 0. */
 static int zero_group(struct candidate *k)
 {
     const struct stage *stage = &k->tile->s->stage[k->channel];
-    if (!codes_of(k->tile->c, k->channel)->quantised)
+    if (!codes_of(k->tile->c, k->channel)->quantized)
         return 0;
     cause_right(k);
     k->makes_nan = k->unreal = 1;

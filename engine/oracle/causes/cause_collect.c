@@ -53,7 +53,7 @@ static int is_open(const struct walk *w, enum cause cause)
     return !w->evidence[cause].given_up && !(is_parametric(cause) && isnan(w->plan->parameter[cause]));
 }
 
-/* What may fail before a cause can not be named any more. */
+/* What may fail before a cause cannot be named any more. */
 static uint64_t most_failed(const struct cause_plan *plan, enum asc_channel ch)
 {
     return plan->elements[ch] ? plan->elements[ch] / 10000 : UINT64_MAX;

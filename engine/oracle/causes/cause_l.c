@@ -101,7 +101,7 @@ static int over_part(struct candidate *k, int (*in)(const struct cause_tile *til
             if (!in(k->tile, k->parameter, r, col))
                 p[(size_t)r * (size_t)stage->cols + (size_t)col] = 0;
     with_p(k, p);
-    /* A part whose weights are all negligible can not be told from a tile that is left out. */
+    /* A part whose weights are all negligible cannot be told from a tile that is left out. */
     k->rival = carried(k);
     return 1;
 }

@@ -33,7 +33,7 @@ static int bits_of(int x, const struct bits *b)
     return x >> b->first & ((1 << b->n) - 1);
 }
 
-/* The i-th choice of neighbouring bits out of `all`, n 0 behind the last; with each value they may have, if `valued`.
+/* The i-th choice of neighboring bits out of `all`, n 0 behind the last; with each value they may have, if `valued`.
  */
 static struct bits choice(int all, int most, int valued, int i)
 {

@@ -212,7 +212,7 @@ static void other_q_describe(const struct oracle_case *c, double value, char *te
 const struct cause_parameter parameter_other_q = {other_q_value, other_q_describe};
 
 /* 1 .. n - 1: places move on by so much, around the end; n + 1 .. : bits of the index are flipped, which swaps
-   neighbours, pairs, halves, or reverses the order. */
+   neighbors, pairs, halves, or reverses the order. */
 static double permutation(int i, int n)
 {
     const int flips = (n & (n - 1)) == 0;

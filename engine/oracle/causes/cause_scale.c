@@ -4,7 +4,7 @@
 #include "engine/oracle/values.h"
 #include <stdio.h>
 
-/* Another scale than its own: of a neighbouring group or the first, of a neighbouring head or the first, the largest of
+/* Another scale than its own: of a neighboring group or the first, of a neighboring head or the first, the largest of
    the tensor as if there were one for all of it, or that of another input. */
 enum other_scale {
     GROUP_BEFORE,
@@ -43,7 +43,7 @@ static double other_scale(const struct oracle_case *c, enum asc_channel ch, enum
     const int groups = coding->groups, group = coding->rows > 0 ? (coding->first + r) / coding->rows : 0;
     const enum asc_channel input = which == OF_Q ? asc_q : which == OF_K ? asc_k : asc_v;
     if (which <= GROUP_FIRST && groups == 1)
-        return NAN; /* a neighbouring head's, or its own */
+        return NAN; /* a neighboring head's, or its own */
     switch (which) {
     case GROUP_BEFORE:
         return group > 0 ? at(coding->scale, group - 1, groups) : at(coding->before, groups - 1, groups);

@@ -107,7 +107,7 @@ int cause_s_alibi_corner(struct candidate *k)
     return c.alibi_slope != 0 && c.q_len != c.kv_len && biased(k, &c, 1);
 }
 
-/* Slopes are powers of 2^(-8 / heads): a neighbour's is that factor apart. Besides, the softmax scale, and log2 e. */
+/* Slopes are powers of 2^(-8 / heads): a neighbor's is that factor apart. Besides, the softmax scale, and log2 e. */
 static double slope_value(const struct cause_tile *tile, int i)
 {
     enum { HEADS_LOG2 = 8 };

@@ -1,4 +1,4 @@
-/* Causes of a wrong unnormalised output. */
+/* Causes of a wrong unnormalized output. */
 #include "engine/oracle/causes/cause.h"
 
 #include "engine/oracle/bound.h"

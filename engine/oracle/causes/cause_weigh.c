@@ -1,4 +1,4 @@
-/* Sets a candidate formula against what was captured: how much it explains, how much of that plain rounding can not,
+/* Sets a candidate formula against what was captured: how much it explains, how much of that plain rounding cannot,
    and how much of it could be chance. */
 #include "engine/oracle/causes/cause.h"
 
@@ -145,7 +145,7 @@ static int same_as_rival(const struct weighing *w, size_t at)
     return fabs(w->k->rival[at] - w->k->want[at]) <= 2 * w->k->bound[at] || w->k->rival[at] == w->k->want[at];
 }
 
-/* A constant that a convention puts in all of a tile can not be tried on other elements of that tile: they hold it for
+/* A constant that a convention puts in all of a tile cannot be tried on other elements of that tile: they hold it for
    the same reason. Chance is how often it stands where the formula does not put it. */
 static void weigh_constant(const struct weighing *w, const struct interval *candidate, double got)
 {

@@ -18,7 +18,7 @@ const char *cause_formula(enum cause c);  /* "scale² · q kᵀ" */
 enum asc_channel cause_channel(enum cause c);
 /* 1: no mistake of the kernel: its values are right under another convention than the declared one. */
 int cause_is_declaration(enum cause c);
-/* 1: a mistake of the mask, which the output can not be right under. */
+/* 1: a mistake of the mask, which the output cannot be right under. */
 int cause_is_masking(enum cause c);
 /* 1: a product has met the K or V of a tile visited before, or of the next. */
 int cause_is_other_tile(enum cause c);
@@ -54,7 +54,7 @@ struct cause_evidence {
     uint64_t chance_tried, chance_hit; /* the candidate against the captured values of other elements */
     uint64_t chance_seen;              /* elements it could have been tried on: all that tell the two apart */
     int applicable;                    /* 0: the formula has no meaning for this shape */
-    int given_up;                      /* 1: can not be named any more; the rest was not looked at */
+    int given_up;                      /* 1: cannot be named any more; the rest was not looked at */
 };
 void cause_add_evidence(struct cause_evidence to[CAUSE_COUNT], const struct cause_evidence from[CAUSE_COUNT]);
 

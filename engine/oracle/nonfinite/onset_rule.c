@@ -223,7 +223,7 @@ static enum rule explain_input(const struct explaining *e)
         return x == 0 ? RULE_ZERO_TIMES_INF : RULE_INPUT;
     if (is_nobodys(e))
         return RULE_UNWRITTEN;
-    const enum rule own = coding->quantised ? rule_of_own_scale(in, row, x, scale) : RULE_UNKNOWN;
+    const enum rule own = coding->quantized ? rule_of_own_scale(in, row, x, scale) : RULE_UNKNOWN;
     return own != RULE_UNKNOWN ? own : rule_of_conversion(type_of(e), x * scale * fold);
 }
 

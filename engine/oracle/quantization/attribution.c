@@ -164,8 +164,8 @@ static void take_types(const struct oracle_case *run, struct attribution *a)
     const struct flow_rounding rounding = flow_rounding(run);
     const struct coding *v = &run->v_codes;
     a->p_type = rounding.type >= 0 && dtype_is_code((enum dtype)rounding.type) ? rounding.type : -1;
-    a->v_type = !v->scale ? -1 : v->quantised ? (int)codes_type(v->quantised) : (int)run->in_v.dtype;
-    a->centred = rounding.sums == ASC_L_ROUNDED && !run->has_sink;
+    a->v_type = !v->scale ? -1 : v->quantized ? (int)codes_type(v->quantized) : (int)run->in_v.dtype;
+    a->centered = rounding.sums == ASC_L_ROUNDED && !run->has_sink;
     for (int j = 0; j < a->keys; j++)
         a->v_scale[j] = codes_scale(v, j);
 }
@@ -221,7 +221,7 @@ void attribution_keys(const struct attribution *a, enum player player, int row, 
             out[j] = (a->w[2][i] - a->w[1][i]) * v;
             break;
         case PLAYER_P:
-            out[j] = (a->w[4][i] - a->w[3][i]) * (a->centred ? v - o : v);
+            out[j] = (a->w[4][i] - a->w[3][i]) * (a->centered ? v - o : v);
             break;
         case PLAYER_V:
             out[j] = a->w[4][i] * (a->v[1][e] - v);

@@ -41,13 +41,13 @@ struct attribution {
     double *v[2];       /* [keys][dim] given, and as the kernel used it */
     double *v_scale;    /* [keys] of its codes */
     int p_type, v_type; /* enum dtype of codes; -1: it is none */
-    int centred;        /* 1: l adds up the rounded P, and there is no sink */
+    int centered;       /* 1: l adds up the rounded P, and there is no sink */
 };
 
 /* given: the case of what was given, without codes; run: the case of the run, of the same problem. -1: no memory, or
    the run has no output. */
 int attribution_make(const struct oracle_case *given, const struct oracle_case *run, struct attribution *out);
-void attribution_free(struct attribution *a); /* a zero-initialised one is legal */
+void attribution_free(struct attribution *a); /* a zero-initialized one is legal */
 
 /* The parts add up to o_run - o_given within this times the sum of their magnitudes and both outputs: ten sums of n
    float64 products each, gamma_n. */

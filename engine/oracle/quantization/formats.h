@@ -15,7 +15,7 @@ struct format_values {
     double scale; /* a code stands for its value times this */
 };
 
-/* Counted over any number of groups. Zero-initialise. */
+/* Counted over any number of groups. Zero-initialize. */
 struct format_counts {
     uint64_t code[256];
     uint64_t elements;

@@ -35,6 +35,6 @@ struct paths {
 
 /* given: the case of what was given, without codes; run: that of the run. -1: no memory. */
 int paths_make(const struct oracle_case *given, const struct oracle_case *run, struct paths *out);
-void paths_free(struct paths *p); /* a zero-initialised one is legal */
+void paths_free(struct paths *p); /* a zero-initialized one is legal */
 
 #endif

@@ -24,7 +24,7 @@ enum clustered_state {
     CLUSTERED_NOTHING,    /* no element at all */
     CLUSTERED_EXACT,      /* every y is zero */
     CLUSTERED_FEW,        /* too few rows or columns for the variance to be known */
-    CLUSTERED_UNBALANCED, /* nearly all signs are the same: the two effects can not be told apart */
+    CLUSTERED_UNBALANCED, /* nearly all signs are the same: the two effects cannot be told apart */
     CLUSTERED_COARSE      /* most y are zero: what is left repeats */
 };
 

@@ -264,7 +264,7 @@ static void found_words(enum asc_channel ch, const struct rounding_cell *cell, c
         snprintf(out, bytes, "%.3g %% of the elements do not have the tensor core's bits", 100 * (double)cell->off / n);
         break;
     case ROUNDING_BY_CONVERSION:
-        snprintf(out, bytes, "%.3g %% are rounded to the wrong neighbour; mean error %+.3f steps",
+        snprintf(out, bytes, "%.3g %% are rounded to the wrong neighbor; mean error %+.3f steps",
                  100 * (double)cell->off / n, cell->size);
         break;
     case ROUNDING_BY_NEGATION:
@@ -276,7 +276,7 @@ static void found_words(enum asc_channel ch, const struct rounding_cell *cell, c
                  cell->z);
         break;
     default:
-        snprintf(out, bytes, "%.3g %% of the elements lie beyond what rounding does: a mistake",
+        snprintf(out, bytes, "%.3g %% of the elements are out of their rounding bounds: a mistake",
                  100 * (double)cell->off / n);
     }
 }

@@ -47,7 +47,7 @@ struct rounding_cell {
     struct clustered fit;
     int narrow;                     /* 1: the type is narrower than f32 */
     int unsteady;                   /* 1: the same inputs gave other bits */
-    enum rounding_reason barred;    /* why `fit` can not be used; ROUNDING_CLEAR: it can */
+    enum rounding_reason barred;    /* why `fit` cannot be used; ROUNDING_CLEAR: it can */
     uint64_t inconclusive, refused; /* of a sum of cells: elements of those that said nothing; `fit` has none of them */
     /* The verdict; rounding_decide(). */
     enum rounding_state state;

@@ -88,7 +88,7 @@ static __attribute__((noinline, cold)) void outside(struct checks *c, const stru
                      write ? "writes" : "reads", bytes, (size_t)(a->begin - at), a->name);
     else
         finding_tell(c, EVENT_BOUNDS, site, 0, stamp_thread(c->stamp),
-                     "%s %zu bytes that end %zu bytes behind the end of %s", write ? "writes" : "reads", bytes,
+                     "%s %zu bytes that end %zu bytes past the end of %s", write ? "writes" : "reads", bytes,
                      (size_t)(at + bytes - a->end), a->name);
 }
 

@@ -215,7 +215,7 @@ void __ubsan_handle_type_mismatch_v1(const struct type_mismatch *what, uintptr_t
     const uint32_t site = SITE;
     if (c && address % align && finding_count(c, EVENT_MISALIGNED, site, 0))
         finding_tell(c, EVENT_MISALIGNED, site, 0, stamp_thread(c->stamp),
-                     "misaligned address: an access that needs a multiple of %zu bytes is %zu bytes beyond one", align,
+                     "misaligned address: the access needs a multiple of %zu bytes and is %zu bytes past one", align,
                      (size_t)(address % align));
 }
 

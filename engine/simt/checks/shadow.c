@@ -41,7 +41,7 @@ static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t a
     char place[PLACE_BYTES];
     const struct simt_dim i = c->worker->fiber[stamp_thread(other)].index;
     finding_tell(c, EVENT_NEVER_WAITED, site, other_site, stamp_thread(c->stamp),
-                 "%s %s while a cp.async of thread (%u,%u,%u) to it is under way: nobody has waited for it",
+                 "%s %s while a cp.async of thread (%u,%u,%u) to it is in flight: no thread has waited for it",
                  write ? "writes" : "reads", place_of(c, at, place), i.x, i.y, i.z);
 }
 
@@ -70,9 +70,9 @@ static __attribute__((noinline, cold)) uint32_t unwritten(struct checks *c, size
 {
     if (!is_poison(c, at, end))
         return WROTE_UNSEEN;
-    if (finding_count(c, EVENT_UNINITIALISED, site, 0)) {
+    if (finding_count(c, EVENT_UNINITIALIZED, site, 0)) {
         char place[PLACE_BYTES];
-        finding_tell(c, EVENT_UNINITIALISED, site, 0, stamp_thread(c->stamp),
+        finding_tell(c, EVENT_UNINITIALIZED, site, 0, stamp_thread(c->stamp),
                      "reads %s, which no thread of this block has written", place_of(c, at, place));
     }
     return 0;

@@ -136,10 +136,9 @@ void symbols_describe(uintptr_t address, size_t dynamic_bytes, char *text, size_
     if (before)
         plain_name(before->name, name, sizeof name);
     if (!before)
-        snprintf(text, size, "shared memory in front of all arrays");
+        snprintf(text, size, "shared memory before all arrays");
     else if (at - before->offset < before->bytes)
         snprintf(text, size, "byte %zu of the shared array %s", at - before->offset, name);
     else
-        snprintf(text, size, "byte %zu behind the end of the shared array %s", at - before->offset - before->bytes,
-                 name);
+        snprintf(text, size, "byte %zu past the end of the shared array %s", at - before->offset - before->bytes, name);
 }

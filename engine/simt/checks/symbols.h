@@ -14,7 +14,7 @@ struct symbols {
     struct symbol *at; /* by offset */
 };
 
-/* Reads them once; shared_begin: the calling thread's block. What can not be read is one array without a name. */
+/* Reads them once; shared_begin: the calling thread's block. What cannot be read is one array without a name. */
 void symbols_read(uintptr_t shared_begin, size_t shared_bytes);
 const struct symbols *symbols_get(void);
 

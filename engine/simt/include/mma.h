@@ -86,15 +86,15 @@ template <class F, class T> static inline void check_matrix(void *const args[32]
     const auto *first = static_cast<const matrix_arg<F, T> *>(args[__builtin_ctz(lanes)]);
     const unsigned ldm = first->stride == 1 ? first->step : first->stride;
     if ((uintptr_t)first->memory % 32)
-        simt_matrix_report(first->file, first->line, what, "its address is no multiple of 32 bytes");
+        simt_matrix_report(first->file, first->line, what, "its address is not a multiple of 32 bytes");
     if (ldm * sizeof(T) % 16)
-        simt_matrix_report(first->file, first->line, what, "its ldm is no multiple of 16 bytes");
+        simt_matrix_report(first->file, first->line, what, "its ldm is not a multiple of 16 bytes");
     bool same = lanes == 0xFFFFFFFFu;
     each_lane<matrix_arg<F, T>>(args, lanes, [&](int, matrix_arg<F, T> *me) {
         same &= me->memory == first->memory && me->stride == first->stride && me->step == first->step;
     });
     if (!same)
-        simt_matrix_report(first->file, first->line, what, "the 32 lanes do not name one matrix");
+        simt_matrix_report(first->file, first->line, what, "the 32 lanes do not name the same matrix");
 }
 
 template <class F, class T> static inline void load_elements(int lane, const matrix_arg<F, T> *arg)

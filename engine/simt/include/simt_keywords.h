@@ -30,7 +30,7 @@ extern "C" const int simt_checked __attribute__((weak)) = 1;
 
 /* A block runs on one thread, and its threads are fibers of it: thread-local storage is what they share. __constinit
    keeps g++ from adding guard variables for class types; clang has no such keyword before C++20 and needs none. */
-#if SIMT_CHECKS /* used: no access is optimised away because one thread alone would not see it */
+#if SIMT_CHECKS /* used: no access is optimized away because one thread alone would not see it */
 #define SIMT_SHARED __attribute__((used)) thread_local
 #else
 #define SIMT_SHARED thread_local

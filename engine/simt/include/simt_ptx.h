@@ -21,7 +21,7 @@ template <class W, class T> static inline W bits(const T &x)
     if constexpr (std::is_pointer<T>::value) {
         return (W)(uintptr_t)x;
     } else if constexpr (std::is_floating_point<T>::value) {
-        static_assert(sizeof(T) == sizeof(W), "an operand of inline PTX has another width than its instruction");
+        static_assert(sizeof(T) == sizeof(W), "an operand of inline PTX has a different width than its instruction");
         return simt::bit_cast<W>(x);
     } else {
         return (W)x;
@@ -31,7 +31,7 @@ template <class W, class T> static inline W bits(const T &x)
 template <class W, class T> static inline void put(W value, T &to)
 {
     static_assert(std::is_scalar<T>::value, "an operand of inline PTX is a number or a pointer");
-    static_assert(sizeof(T) == sizeof(W), "an operand of inline PTX has another width than its instruction");
+    static_assert(sizeof(T) == sizeof(W), "an operand of inline PTX has a different width than its instruction");
     if constexpr (std::is_integral<T>::value)
         to = (T)value;
     else

@@ -9,7 +9,7 @@
 
 namespace simt
 {
-/* p + c, rounded to odd: where inexact, the neighbour with an odd last bit. The error of the rounded sum is exact
+/* p + c, rounded to odd: where inexact, the neighbor with an odd last bit. The error of the rounded sum is exact
    (Knuth's TwoSum); not asked for where the sum is infinite or NaN, since inf - inf would trap. */
 static inline double sum_to_odd(double p, double c)
 {
@@ -23,7 +23,7 @@ static inline double sum_to_odd(double p, double c)
     return bit_cast<double>((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
-/* `near`, x rounded to nearest, moved to the neighbour that a directed rounding asks for: 0 towards zero, 1 up, -1
+/* `near`, x rounded to nearest, moved to the neighbor that a directed rounding asks for: 0 towards zero, 1 up, -1
  * down. */
 template <class T> static inline T directed(T near, float x, int direction)
 {

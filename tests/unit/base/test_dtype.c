@@ -27,7 +27,7 @@ static void names_lead_back(void **state)
     assert_string_equal(dtype_name((enum dtype)DTYPE_COUNT), "none");
 }
 
-/* Element 1 of three, at an odd address: its neighbours stay. */
+/* Element 1 of three, at an odd address: its neighbors stay. */
 static void store_then_load(void **state)
 {
     (void)state;

@@ -227,7 +227,7 @@ static void landmarks(void **state)
     assert_int_equal(bf16_from_f32(0x1.FFp127f), 0x7F80);
 }
 
-/* Around each number and each midpoint between two neighbours, the overflow threshold among them. */
+/* Around each number and each midpoint between two neighbors, the overflow threshold among them. */
 static void rounding_is_to_nearest_even(void **state)
 {
     (void)state;
@@ -415,7 +415,7 @@ __attribute__((target("f16c"))) static float hard_to_f32(uint16_t code)
 static void software_equals_f16c(void **state)
 {
     (void)state;
-    if (!__builtin_cpu_supports("avx2")) /* older compilers can not ask for F16C; every processor with AVX2 has it */
+    if (!__builtin_cpu_supports("avx2")) /* older compilers cannot ask for F16C; every processor with AVX2 has it */
         skip();
     static const uint32_t low[] = {0x0000, 0x0001, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000,
                                    0x5000, 0x7FFF, 0x8000, 0x8001, 0x9000, 0xB000, 0xFFFE, 0xFFFF};

@@ -272,7 +272,7 @@ static void test_refused(void **state)
     write_changed("cutlass.cu", KERNEL, "mine.h", "cutlass/cutlass.h");
     refused("cutlass.cu", NULL, ERR_GPU_ONLY, "cutlass.cu:2", "CUTLASS");
     write_changed("type.cu", KERNEL, "float s = x[0]", "int *s = (int *)x; //");
-    refused("type.cu", NULL, ERR_BUILD, "type.cu:8", "attnscope can not record this type");
+    refused("type.cu", NULL, ERR_BUILD, "type.cu:8", "attnscope cannot record this type");
     write_changed("tile.cu", KERNEL, "    ASC_AT(0, 0, 0);\n", "\n");
     refused("tile.cu", NULL, ERR_BUILD, "tile.cu:8", "ASC_AT(batch, head, q_tile) must stand before");
     write_changed("channel.cu", KERNEL, "ASC_RECORD_ROW(m,", "ASC_RECORD_ROW(mm,");

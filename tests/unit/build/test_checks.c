@@ -242,8 +242,8 @@ static void barriers_by_number(void **state)
 static void unwritten_memory(void **state)
 {
     (void)state;
-    expect("unwritten", "uninitialised", "unwritten", "byte 252 of the shared array x");
-    expect("unwritten-half", "uninitialised", "unwritten-half", "byte 126 of dynamic shared memory");
+    expect("unwritten", "uninitialized", "unwritten", "byte 252 of the shared array x");
+    expect("unwritten-half", "uninitialized", "unwritten-half", "byte 126 of dynamic shared memory");
 }
 
 static void ends_of_arrays(void **state)
@@ -302,7 +302,7 @@ static void matrices_of_a_warp(void **state)
     (void)state;
     expect("wmma-load", "race", "wmma-load", NULL);
     expect("clean-wmma-load", NULL, NULL, NULL);
-    expect("wmma-padding", "uninitialised", "wmma-padding", NULL);
+    expect("wmma-padding", "uninitialized", "wmma-padding", NULL);
     expect("clean-wmma-padding", NULL, NULL, NULL);
     expect("wmma-store", "race", "wmma-store", NULL);
     expect("clean-wmma-store", NULL, NULL, NULL);
@@ -393,7 +393,7 @@ static void stores_without_a_place(void **state)
                 snprintf(want, sizeof want, "report %s checks.cu:%d ", events[e][0], line_of("at", events[e][1]));
                 assert_told(out.text, want);
             }
-            assert_told(out.text, "write to in, which is an input (dropped; the checked run goes on)\n");
+            assert_told(out.text, "write to in, which is an input (dropped; the checked run continues)\n");
             assert_null(strstr(out.text, "\ninput "));
             assert_int_equal(out.status, 1);
         }

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* enum behaviour of behave.cu */
+/* enum behavior of behave.cu */
 enum { FINE = 1, NULL_POINTER, ASSERT, ENDLESS, DIVERGED, PRINTS, NAN_MADE, SAYS_NO, EXITS, DEADLOCK, SLOW };
 
 #define KERNEL "tests/runners/behave.cu"
@@ -91,7 +91,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct asc_problem problem(int behaviour)
+static struct asc_problem problem(int behavior)
 {
     return (struct asc_problem){.batch = 1,
                                 .heads = HEADS,
@@ -105,7 +105,7 @@ static struct asc_problem problem(int behaviour)
                                 .v_dtype = DTYPE_F32,
                                 .window_left = -1,
                                 .window_right = -1,
-                                .scale = (float)behaviour};
+                                .scale = (float)behavior};
 }
 
 static struct child *start(void)
@@ -119,10 +119,10 @@ static struct child *start(void)
 }
 
 /* A live trace for a run that behaves so, with all q tiles and small integers as inputs. */
-static struct trace *make_trace(struct child *c, int behaviour)
+static struct trace *make_trace(struct child *c, int behavior)
 {
     static float q[HEADS * Q_LEN * D], k[HEADS * KV_LEN * D], v[HEADS * KV_LEN * D];
-    struct asc_problem p = problem(behaviour);
+    struct asc_problem p = problem(behavior);
     struct asc_plan plan;
     struct err err = {0};
     struct trace *t = NULL;
@@ -304,11 +304,11 @@ static void test_declines(void **state)
 }
 
 /* Runs to a bad end: status, code, what the message has. Returns the trace. */
-static struct trace *run_badly(int behaviour, double limit_s, struct listener *l, const char *status,
-                               enum err_code code, const char *part, struct err *err)
+static struct trace *run_badly(int behavior, double limit_s, struct listener *l, const char *status, enum err_code code,
+                               const char *part, struct err *err)
 {
     struct child *c = start();
-    struct trace *t = make_trace(c, behaviour);
+    struct trace *t = make_trace(c, behavior);
     pid_t pid = c->pid;
     if (l->kill_at_line)
         l->kill_at_line = pid;
@@ -355,7 +355,7 @@ static void test_null_pointer(void **state)
     listen_to(&l);
     struct trace *t = run_badly(NULL_POINTER, 20, &l, "crashed", ERR_RUN, "null pointer", &err);
     at_line(t, &err, "address", "here: null pointer");
-    has(err.message, "the last probe that fired: S at batch 0, head ");
+    has(err.message, "last probe: S at batch 0, head ");
     has(err.message, "q tile 1, kv tile 1 (" KERNEL ":");
     first_tiles_are_there(t);
     struct last_stamp last[HEADS * 3];
@@ -428,8 +428,7 @@ static void test_killed(void **state)
     struct err err;
     listen_to(&l);
     l.kill_at_line = 1;
-    struct trace *t =
-        run_badly(PRINTS, 20, &l, "crashed", ERR_RUN, "signal 9 (Killed); the last probe that fired: S", &err);
+    struct trace *t = run_badly(PRINTS, 20, &l, "crashed", ERR_RUN, "signal 9 (Killed); last probe: S", &err);
     first_tiles_are_there(t);
     trace_free(t);
 }
@@ -451,7 +450,7 @@ static void test_deadlock(void **state)
     struct listener l;
     struct err err;
     listen_to(&l);
-    struct trace *t = run_badly(DEADLOCK, 20, &l, "hung", ERR_RUN, "; the last probe that fired: S at batch 0", &err);
+    struct trace *t = run_badly(DEADLOCK, 20, &l, "hung", ERR_RUN, "; last probe: S at batch 0", &err);
     at_line(t, &err, "deadlock", "here: deadlock");
     first_tiles_are_there(t);
     trace_free(t);
@@ -470,12 +469,12 @@ static void test_launch_says_no(void **state)
 }
 
 /* Runs to a good end, with an event at the line that has one of the comments. */
-static void run_with_event(int behaviour, const char *kind, const char *comment, const char *other, const char *part)
+static void run_with_event(int behavior, const char *kind, const char *comment, const char *other, const char *part)
 {
     struct listener l;
     struct err err = {0};
     struct child *c = start();
-    struct trace *t = make_trace(c, behaviour);
+    struct trace *t = make_trace(c, behavior);
     listen_to(&l);
     assert_int_equal(child_run(c, t, 20, &l.progress, &err), 0);
     assert_string_equal(t->info.status, "complete");

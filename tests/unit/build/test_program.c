@@ -113,7 +113,7 @@ static void test_saved_trace_opens(void **state)
     screen_start(&s, 80, 24, environment, argv);
     assert_true(screen_wait(&s, "S[h1,q1,k1]"));
     screen_send(&s, "r");
-    assert_true(screen_wait(&s, "can not be rerun"));
+    assert_true(screen_wait(&s, "cannot be rerun"));
     quit(&s);
     unlink(trace);
 }

@@ -24,7 +24,7 @@
 static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned", "ptx", "barriers"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
-static const char *missing; /* why the programs can not be built on this machine, or NULL */
+static const char *missing; /* why the programs cannot be built on this machine, or NULL */
 
 struct output {
     char text[1 << 16];
@@ -116,8 +116,8 @@ static int build_programs(void **state)
         snprintf(flags + strlen(flags), sizeof flags - strlen(flags), " %s", simt_march_flag());
     char compiler[2048];
     snprintf(compiler, sizeof compiler,
-             "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -Ibuild/include -I" INCLUDE
-             " -include " INCLUDE "/simt_device.h",
+             "env -u CPATH -u C_INCLUDE_PATH -u CPLUS_INCLUDE_PATH g++%s -Wall -Wextra -Werror -I. -Ibuild/include "
+             "-I" INCLUDE " -include " INCLUDE "/simt_device.h",
              flags);
     for (size_t i = 0; i < PROGRAMS; i++) {
         char source[96];
@@ -301,8 +301,8 @@ static const struct mistake mistakes[] = {
     {"copy-misaligned", "copy-misaligned", "misaligned", "block 0,0,0 thread 1,0,0", "misaligned address: cp.async of 16 bytes from 0x", 1, 3, 1, ANYWHERE},
     {"copy-bytes", "copy-bytes", "address", "block 0,0,0 thread 0,0,0", "cp.async of 12 bytes", 1, 3, 1, ANYWHERE},
     {"copy-wild", "copy-wild", "address", "block 0,0,0 thread 2,0,0", "a null pointer", 1, 3, 1, ANYWHERE},
-    {"matrix-misaligned", "matrix-misaligned", "matrix", "block 0,0,0 thread 31,0,0", "wmma::store_matrix_sync: its address is no multiple of 32 bytes", 0, 0, 3, ANYWHERE},
-    {"matrix-misaligned", "matrix-ldm", "matrix", "block 0,0,0 thread 30,0,0", "its ldm is no multiple of 16 bytes", 0, 0, 3, ANYWHERE},
+    {"matrix-misaligned", "matrix-misaligned", "matrix", "block 0,0,0 thread 31,0,0", "wmma::store_matrix_sync: its address is not a multiple of 32 bytes", 0, 0, 3, ANYWHERE},
+    {"matrix-misaligned", "matrix-ldm", "matrix", "block 0,0,0 thread 30,0,0", "its ldm is not a multiple of 16 bytes", 0, 0, 3, ANYWHERE},
     {"matrix-misaligned", "matrix-two", "matrix", "block 0,0,0 thread 31,0,0", "do not name one matrix", 0, 0, 3, ANYWHERE},
     {"matrix-apart", "matrix-apart", "matrix", "block 0,0,0 thread 31,0,0", "do not name one matrix", 0, 0, 1, ANYWHERE},
     {"matrix-overflow", "matrix-overflow", "fp-overflow", "block 0,0,0 thread 31,0,0", "overflow in a matrix product", 0, 0, 1, X86},

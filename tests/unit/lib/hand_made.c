@@ -299,7 +299,7 @@ static void overwrite(const struct trace *t, const void *at, const void *bytes, 
 {
     const off_t offset = (const unsigned char *)at - t->bytes;
     if (pwrite(t->fd, bytes, n, offset) != (ssize_t)n)
-        give_up("a trace can not be written");
+        give_up("a trace cannot be written");
 }
 
 void hand_made_store(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col, double value)
@@ -366,7 +366,7 @@ void hand_made_judge(struct session *s, struct trace *t)
 {
     runs_make_room(&s->runs, s->scenario.capture.mem_bytes);
     if (work_judge(s->work, t) != 0 || session_finish(s, 0) != 0)
-        give_up("it can not be judged");
+        give_up("it cannot be judged");
 }
 
 struct session *hand_made_run(const struct hand_made *made)

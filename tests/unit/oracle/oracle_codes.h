@@ -84,12 +84,12 @@ static inline float run_code(const struct kernel_run *run, enum asc_channel ch, 
     if (s->conventions.quantized) {
         const float scale = right_scale(run, ch, row), top = type == DTYPE_U8 ? 127 : type == DTYPE_E4M3 ? 448 : 57344;
         const int by_reciprocal = s->conventions.quantized_by == ASC_BY_RECIPROCAL;
-        const struct quantiser q = {type, (enum quantise_by)by_reciprocal, scale, scale == 1 ? 1 : top / (scale * top)};
-        code = quantise_code(&q, (float)dtype_load(s->dtype, input, i));
+        const struct quantizer q = {type, (enum quantize_by)by_reciprocal, scale, scale == 1 ? 1 : top / (scale * top)};
+        code = quantize_code(&q, (float)dtype_load(s->dtype, input, i));
         if (wrong == ZERO_GROUP_UNGUARDED && row < s->zero_rows)
             return NAN;
     }
-    float value = quantise_value(wrong == OTHER_FORMAT ? s->format : type, code);
+    float value = quantize_value(wrong == OTHER_FORMAT ? s->format : type, code);
     if (wrong == ZERO_POINT_OFF)
         value += s->zero_point;
     return descales_operand(s, ch) ? value * run_scale(run, ch, row) : value;
@@ -137,7 +137,7 @@ static inline struct coding run_coding(const struct kernel_run *run, enum asc_ch
     struct coding k = {.scale = run->scales[i][0],
                        .rows = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows,
                        .first = ch == asc_q ? s->q_tile * s->br : 0,
-                       .quantised = s->conventions.quantized,
+                       .quantized = s->conventions.quantized,
                        .behind = run->scales[i][1]};
     k.groups = codes_groups(rows, k.rows);
     if (s->wrong_codes == SCALE_OF_FIRST_HEAD) {

@@ -2,7 +2,7 @@
 #ifndef TEST_ORACLE_SPEC_H
 #define TEST_ORACLE_SPEC_H
 
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/product.h"
@@ -256,11 +256,11 @@ static inline void *test_fill_as(const struct spec *s, enum dtype dtype, int row
  */
 static inline void *test_fill(const struct spec *s, int rows, uint64_t seed, float **scales)
 {
-    const int quantised = s->conventions.quantized, D = s->head_dim;
-    const int share = quantised ? s->conventions.quantized_rows : s->scale_rows;
-    const enum dtype type = quantised ? codes_type(quantised) : s->dtype;
-    void *values = test_fill_as(s, has_codes(s) && !quantised ? DTYPE_F16 : s->dtype, rows, seed);
-    uint8_t *codes = has_codes(s) && !quantised ? calloc((size_t)rows * (size_t)D, 1) : NULL;
+    const int quantized = s->conventions.quantized, D = s->head_dim;
+    const int share = quantized ? s->conventions.quantized_rows : s->scale_rows;
+    const enum dtype type = quantized ? codes_type(quantized) : s->dtype;
+    void *values = test_fill_as(s, has_codes(s) && !quantized ? DTYPE_F16 : s->dtype, rows, seed);
+    uint8_t *codes = has_codes(s) && !quantized ? calloc((size_t)rows * (size_t)D, 1) : NULL;
     const int groups = has_codes(s) ? codes_groups(rows, share) : 0;
     for (int i = 0; i < 2 && groups; i++)
         scales[i] = calloc((size_t)groups, sizeof **scales);
@@ -268,12 +268,12 @@ static inline void *test_fill(const struct spec *s, int rows, uint64_t seed, flo
         const int from = group * share, to = share && from + share < rows ? from + share : rows;
         float amax = 0;
         for (int i = from * D; i < to * D; i++)
-            amax = quantise_amax(amax, (float)dtype_load(quantised ? s->dtype : DTYPE_F16, values, (size_t)i));
-        const struct quantiser q = quantiser_of(type, amax, QUANTISE_DIVISION);
+            amax = quantize_amax(amax, (float)dtype_load(quantized ? s->dtype : DTYPE_F16, values, (size_t)i));
+        const struct quantizer q = quantizer_of(type, amax, QUANTISE_DIVISION);
         scales[0][group] = q.scale;
         scales[1][group] = q.scale * (0.7f + 0.17f * (float)(2 * group % 5));
         for (int i = from * D; i < to * D && codes; i++)
-            codes[i] = quantise_code(&q, (float)dtype_load(DTYPE_F16, values, (size_t)i));
+            codes[i] = quantize_code(&q, (float)dtype_load(DTYPE_F16, values, (size_t)i));
     }
     if (!codes)
         return values;

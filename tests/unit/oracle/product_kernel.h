@@ -345,10 +345,10 @@ static inline void judge(struct run *run, struct fingerprint *f)
     for (unsigned i = 0; i < CASES; i++) {
         struct setup other = run->setup;
         other.seed += i * 100;
-        struct run *neighbour = i ? run_new(&other) : run;
-        assert_int_equal(fingerprint_add(f, &neighbour->c, scratch, (int)i, FINGERPRINT_BLOCKS / CASES), 0);
+        struct run *neighbor = i ? run_new(&other) : run;
+        assert_int_equal(fingerprint_add(f, &neighbor->c, scratch, (int)i, FINGERPRINT_BLOCKS / CASES), 0);
         if (i)
-            free(neighbour);
+            free(neighbor);
     }
     run->c.fingerprint = f;
     assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);

@@ -292,7 +292,7 @@ static void flushed_weights(void **state)
     attribution_free(&a);
 }
 
-/* What rounding does to every value of a type is told from what it can not have done. */
+/* What rounding does to every value of a type is told from what it cannot have done. */
 static void fates(void **state)
 {
     (void)state;

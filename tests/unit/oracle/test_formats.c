@@ -1,6 +1,6 @@
 /* What formats and scales make of values: counts, round trips and the best scale, at the edges. */
 #include "engine/base/format.h"
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/quantization/formats.h"
 
@@ -28,10 +28,10 @@ static void round_trips_are_those_of_the_codes(void **state)
             x[n++] = f16_to_f32((uint16_t)bits);
     for (size_t t = 0; t < 3; t++)
         for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
-            const struct quantiser q = {types[t], QUANTISE_DIVISION, scales[s], 1 / scales[s]};
+            const struct quantizer q = {types[t], QUANTISE_DIVISION, scales[s], 1 / scales[s]};
             formats_round_trip(types[t], scales[s], x, (size_t)n, y);
             for (int i = 0; i < n; i++)
-                if (y[i] != quantise_value(types[t], quantise_code(&q, x[i])) * scales[s])
+                if (y[i] != quantize_value(types[t], quantize_code(&q, x[i])) * scales[s])
                     fail_msg("type %d scale %g: %a becomes %a", (int)t, (double)scales[s], (double)x[i], (double)y[i]);
         }
     free(x);
@@ -42,9 +42,9 @@ static struct format_counts count(enum dtype type, double scale, const float *va
 {
     uint8_t code[64];
     struct format_counts c = {0};
-    const struct quantiser q = {type, QUANTISE_DIVISION, (float)scale, 1};
+    const struct quantizer q = {type, QUANTISE_DIVISION, (float)scale, 1};
     for (size_t i = 0; i < n; i++)
-        code[i] = quantise_code(&q, value[i]);
+        code[i] = quantize_code(&q, value[i]);
     formats_add(&(struct format_values){type, code, value, n, scale}, &c);
     return c;
 }

@@ -228,7 +228,7 @@ static void edges(void **state)
     assert_true(breaks(asc_u, 7, INFINITY, INVARIANT_OUTPUT));
 }
 
-/* A row that has seen no key has nothing to be held to, and still nothing of it may be NaN; the neighbours hold. */
+/* A row that has seen no key has nothing to be held to, and still nothing of it may be NaN; the neighbors hold. */
 static void nan_never_passes(void **state)
 {
     (void)state;

@@ -378,7 +378,7 @@ static void sums_leave_f16(void **state)
     (void)state;
     struct spec s = base;
     s.fill = FILL_CONSTANT;
-    s.wrong_number = INPUT_UNREAL; /* one product of 0.5 * 60000, its neighbours 0.25 */
+    s.wrong_number = INPUT_UNREAL; /* one product of 0.5 * 60000, its neighbors 0.25 */
     s.unreal_of = asc_k;
     s.unreal_row = 5;
     s.unreal_bits = 0x7B53; /* 60000 */

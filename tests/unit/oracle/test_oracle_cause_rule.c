@@ -121,7 +121,7 @@ static void a_clean_run_has_no_evidence(void **state)
         assert_int_equal(o.evidence[cause].elements, 0);
 }
 
-/* What can not be named is not looked at to the end; what can, is. */
+/* What cannot be named is not looked at to the end; what can, is. */
 static void hopeless_causes_are_given_up(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static struct outcome misdeclared(struct spec s, struct asc_conventions declared
     return o;
 }
 
-static void another_unit_is_recognised(void **state)
+static void another_unit_is_recognized(void **state)
 {
     (void)state;
     struct spec s = plain(RIGHT);
@@ -204,7 +204,7 @@ static void another_unit_is_recognised(void **state)
     assert_int_equal(o.culprits & 1u << asc_s, 0);
 }
 
-static void other_declarations_are_recognised(void **state)
+static void other_declarations_are_recognized(void **state)
 {
     (void)state;
     struct spec s = plain(RIGHT);
@@ -250,7 +250,7 @@ static void other_declarations_are_recognised(void **state)
 }
 
 /* Right kernels that record S before its mask: every stage that reads S says so. */
-static void scores_before_the_mask_are_recognised(void **state)
+static void scores_before_the_mask_are_recognized(void **state)
 {
     (void)state;
     struct spec s = shapes[3]; /* a causal mask and a tail */
@@ -272,7 +272,7 @@ static void scores_before_the_mask_are_recognised(void **state)
     assert_int_equal(o.culprits, 0);
 }
 
-static void masked_values_are_recognised(void **state)
+static void masked_values_are_recognized(void **state)
 {
     (void)state;
     struct spec s = shapes[3];
@@ -296,7 +296,7 @@ static void masked_values_are_recognised(void **state)
 }
 
 /* All rows of the first tile hold the same number: that it stands nowhere else by chance is what speaks for it. */
-static void another_first_alpha_is_recognised(void **state)
+static void another_first_alpha_is_recognized(void **state)
 {
     (void)state;
     struct spec s = plain(RIGHT);
@@ -328,11 +328,11 @@ int main(void)
         cmocka_unit_test(a_clean_run_has_no_evidence),
         cmocka_unit_test(hopeless_causes_are_given_up),
         cmocka_unit_test(parameters_are_found),
-        cmocka_unit_test(another_unit_is_recognised),
-        cmocka_unit_test(other_declarations_are_recognised),
-        cmocka_unit_test(scores_before_the_mask_are_recognised),
-        cmocka_unit_test(masked_values_are_recognised),
-        cmocka_unit_test(another_first_alpha_is_recognised),
+        cmocka_unit_test(another_unit_is_recognized),
+        cmocka_unit_test(other_declarations_are_recognized),
+        cmocka_unit_test(scores_before_the_mask_are_recognized),
+        cmocka_unit_test(masked_values_are_recognized),
+        cmocka_unit_test(another_first_alpha_is_recognized),
     };
     return cmocka_run_group_tests_name("oracle: evidence for causes", tests, scratch_begin, scratch_end);
 }

@@ -1,4 +1,4 @@
-/* Mistakes that no cause describes get no name, nor do inputs on which formulas can not be told apart give a wrong one.
+/* Mistakes that no cause describes get no name, nor do inputs on which formulas cannot be told apart give a wrong one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -81,7 +81,7 @@ static void judge(const struct spec *s, const char *what)
         const struct verdict *v[2] = {&run->out[i].local, &run->out[i].global};
         for (int side = 0; side < 2; side++) {
             if (verdict_bad(v[side]))
-                fail_msg("%s: seed %u, %s, quantised %d, qk %d, v %d, rows %d: %s of tile %d, %s: %u bad, %g at %d, %d",
+                fail_msg("%s: seed %u, %s, quantized %d, qk %d, v %d, rows %d: %s of tile %d, %s: %u bad, %g at %d, %d",
                          what, s->seed, dtype_name(s->dtype), s->conventions.quantized, s->conventions.qk_descale,
                          s->conventions.v_descale, s->scale_rows + s->conventions.quantized_rows,
                          channel_name((enum asc_channel)(i % ASC_CHANNELS)), i / ASC_CHANNELS,

@@ -21,7 +21,7 @@ struct case_of {
     double exp_error, tanh_error;
     int causal, masked_first; /* masked_first: visits tiles that no row sees, the last one first */
     int empty;                /* a q tile with rows that see no key */
-    int no_effect;            /* 1: these values can not tell the two apart */
+    int no_effect;            /* 1: these values cannot tell the two apart */
 };
 
 #define BASE .s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED
@@ -245,7 +245,7 @@ static struct asc_conventions both(const struct asc_conventions *a, const struct
     return sum;
 }
 
-/* Some can not: a U that is divided after every tile is not rescaled later, a sentinel lies out of reach of a fixed
+/* Some cannot: a U that is divided after every tile is not rescaled later, a sentinel lies out of reach of a fixed
    frame, and weights in a frame that lags by 2^8 leave E4M3, and with m beginning at 0 a maximum of 0 would pass for a
    row without keys, whose alpha is 1. */
 static int together(const struct case_of *a, const struct case_of *b)

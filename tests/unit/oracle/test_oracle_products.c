@@ -1,5 +1,5 @@
-/* Tensor cores and the oracle: kernels made of the emulator are recognised and asked for every bit, single wrong bits
-   are found, and what nobody recognises is left to bounds. */
+/* Tensor cores and the oracle: kernels made of the emulator are recognized and asked for every bit, single wrong bits
+   are found, and what nobody recognizes is left to bounds. */
 #include "tests/unit/oracle/product_kernel.h"
 
 static const struct setup setups[] = {
@@ -19,9 +19,9 @@ static const struct setup setups[] = {
 };
 enum { SETUPS = sizeof setups / sizeof setups[0] };
 
-/* Every model, in every unit, masked and not, with P recorded before and after rounding: recognised, and all equal.
+/* Every model, in every unit, masked and not, with P recorded before and after rounding: recognized, and all equal.
    Positive values of few bits have exact sums: those of bf16 tell nothing, and bounds decide. */
-static void recognised(void **state)
+static void recognized(void **state)
 {
     (void)state;
     for (int i = 0; i < SETUPS; i++) {
@@ -73,7 +73,7 @@ static void fused_rescaling(void **state)
     assert_true(n > 0);
 }
 
-/* f16 accumulators with f32 or half arithmetic around them, U recorded as f32 or as the f16 it is: recognised, and one
+/* f16 accumulators with f32 or half arithmetic around them, U recorded as f32 or as the f16 it is: recognized, and one
    f16 step in one element of U is found, which no bound shows. */
 static void f16_accumulators(void **state)
 {
@@ -216,7 +216,7 @@ static void counted(void **state)
 
 /* Bounds decide where no model fits: an order nobody knows, a bias in every element, sums that any arithmetic gets
    exact, products that are no tensor core's at all. */
-static void not_recognised(void **state)
+static void not_recognized(void **state)
 {
     (void)state;
     struct fingerprint f;
@@ -296,8 +296,8 @@ static void majority(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recognised),  cmocka_unit_test(fused_rescaling), cmocka_unit_test(last_bits),
-        cmocka_unit_test(another_way), cmocka_unit_test(counted),         cmocka_unit_test(not_recognised),
+        cmocka_unit_test(recognized),  cmocka_unit_test(fused_rescaling), cmocka_unit_test(last_bits),
+        cmocka_unit_test(another_way), cmocka_unit_test(counted),         cmocka_unit_test(not_recognized),
         cmocka_unit_test(not_finite),  cmocka_unit_test(majority),        cmocka_unit_test(f16_accumulators),
     };
     return cmocka_run_group_tests_name("oracle: tensor-core products", tests, scratch_begin, scratch_end);

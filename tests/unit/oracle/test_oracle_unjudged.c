@@ -324,7 +324,7 @@ static void logarithm_may_err_by_three_ulp(void **state)
     assert_true(4 * 0x1p-20 + BOUND_U * ln_l > bound_lse(0, ln_l, ln_l));
 }
 
-/* Sizes that can not be counted are no case: -1, not a wrapped product. */
+/* Sizes that cannot be counted are no case: -1, not a wrapped product. */
 static void sizes_that_wrap(void **state)
 {
     (void)state;

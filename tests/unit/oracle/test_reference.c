@@ -250,7 +250,7 @@ static void it_is_attention(void **state)
     kernel_run_free(run);
 }
 
-/* What the truth can not say is left to the kernel. */
+/* What the truth cannot say is left to the kernel. */
 static void nan_inputs_are_left_alone(void **state)
 {
     (void)state;

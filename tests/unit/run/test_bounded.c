@@ -85,7 +85,7 @@ static void test_what_is_off_is_recorded_first(void **state)
     assert_int_equal(bounded_choose(&b, slots, 2), 2);
     assert_memory_equal(slots[0], expected[0], sizeof expected[0]);
     assert_memory_equal(slots[1], expected[2], sizeof expected[2]);
-    /* More: their neighbours in the same head. */
+    /* More: their neighbors in the same head. */
     static const int32_t more[][3] = {{0, 1, 2}, {0, 1, 3}, {0, 1, 4}, {0, 1, 5}, {1, 2, 0}, {1, 2, 1}};
     assert_int_equal(bounded_choose(&b, slots, 6), 6);
     assert_memory_equal(slots, more, sizeof more);

@@ -30,7 +30,7 @@ static void test_choices(void **state)
     choices_free(NULL);
 }
 
-/* What can not be read ends the line it stands in. */
+/* What cannot be read ends the line it stands in. */
 static void test_broken(void **state)
 {
     (void)state;

@@ -399,23 +399,23 @@ static void test_what_can_not_be_compared(void **state)
     (void)state;
     struct maker m = maker();
     m.problem.kv_len = 16;
-    refused(m, "can not be compared with a: its kv_len is 16, there 20");
+    refused(m, "cannot be compared with a: its kv_len is 16, there 20");
     m = maker();
     m.plan.bc = 4;
-    refused(m, "can not be compared with a: its tiles are 8 x 4, there 8 x 8");
+    refused(m, "cannot be compared with a: its tiles are 8 x 4, there 8 x 8");
     m = maker();
     m.conventions.m_unit = ASC_UNIT_RAW;
     m.conventions.s_unit = ASC_UNIT_SCALED;
-    refused(m, "can not be compared with a: its kernel declares s_unit scaled, there raw");
+    refused(m, "cannot be compared with a: its kernel declares s_unit scaled, there raw");
     m = maker();
     m.types.channel[asc_s] = DTYPE_F16;
-    refused(m, "can not be compared with a: it holds s as f16, there f32");
+    refused(m, "cannot be compared with a: it holds s as f16, there f32");
     m = maker();
     m.seed = 7;
-    refused(m, "can not be compared with a: its input Q holds other values");
+    refused(m, "cannot be compared with a: its input Q holds other values");
     m = maker();
     m.problem.scale = 0.25f;
-    refused(m, "can not be compared with a: its scale is 0.25, there 0.349999994");
+    refused(m, "cannot be compared with a: its scale is 0.25, there 0.349999994");
 }
 
 int main(void)

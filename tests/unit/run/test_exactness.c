@@ -1,4 +1,4 @@
-/* A kernel on tensor cores, run, recognised and asked for every bit; the same kernel with mistakes in it, each named at
+/* A kernel on tensor cores, run, recognized and asked for every bit; the same kernel with mistakes in it, each named at
    its stage; and with a tail that is summed in another way, which is none. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void right(void **state)
     session_free(s);
 }
 
-/* Every architecture that the executor can stand for is recognised by its bits, and said. */
+/* Every architecture that the executor can stand for is recognized by its bits, and said. */
 static void architectures(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void mistakes(void **state)
         {"wmma-last-chunk-dropped", asc_s, bounds, bits},
         {"wmma-accumulator-kept", asc_s, bounds, bits},
         {"wmma-keys-dropped", asc_u, bits, bounds},
-        {"wmma-one-bit", asc_s, "h100; 4 elements are off, to the bit", bits},
+        {"wmma-one-bit", asc_s, "h100; 4 elements differ bitwise", bits},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct session *s = run(cases[i].name);
@@ -152,11 +152,11 @@ static void reasons(void **state)
     memset(f->equal, 0, sizeof f->equal);
     expect_words(s, asc_s, "no tensor-core model fits: judged by bounds");
     memset(f->told, 0, sizeof f->told);
-    expect_words(s, asc_s, "these sums are the same in any order: judged by bounds");
+    expect_words(s, asc_s, "the sums are the same in any order: judged by bounds");
     f->blocks = 0;
-    expect_words(s, asc_s, "what it stands on is not recorded as the tensor core took it: judged by bounds");
+    expect_words(s, asc_s, "its operands are not recorded as the tensor core took them: judged by bounds");
     f->n = 0;
-    expect_words(s, asc_s, "what follows the product is not declared to the bit: judged by bounds");
+    expect_words(s, asc_s, "the arithmetic after the product is not declared to the bit: judged by bounds");
     char models[64];
     exactness_models(1u << TENSOR_CORE_A100 | 1u << TENSOR_CORE_H100, models, sizeof models);
     assert_string_equal(models, "a100 or h100");

@@ -74,9 +74,9 @@ static void predictions_are_what_runs_measure(void **state)
         struct session *s = run("fp8_e4m3", "1,4,100,170,64", settings);
         struct laboratory *l = look(s, LABORATORY_WHATIF, -1);
         const struct whatif *w = laboratory_state(l)->whatif;
-        struct unquantised_error error;
+        struct unquantized_error error;
         struct err err;
-        assert_int_equal(output_error_unquantised(s->trace, &error, &err), 0);
+        assert_int_equal(output_error_unquantized(s->trace, &error, &err), 0);
         assert_int_equal(laboratory_state(l)->predicted, w->all);
         assert_float_equal(path_rms(&w->measured), error.rms, 1e-9);
         assert_float_equal(w->measured.largest, error.largest, 1e-9);
@@ -99,11 +99,11 @@ static void predictions_of_other_formats(void **state)
                                         "fill.kind=outliers", NULL};
     struct session *s = run("fp8_e4m3", "1,2,100,170,64", settings), *other = run("fp8_mixed", "1,2,100,170,64", mixed);
     struct laboratory *l = look(s, LABORATORY_WHATIF, -1);
-    struct unquantised_error error;
+    struct unquantized_error error;
     struct whatif_choice wanted = laboratory_state(l)->whatif->row[0].choice;
     struct err err;
     char bad[32], a[96], b[96];
-    assert_int_equal(output_error_unquantised(other->trace, &error, &err), 0);
+    assert_int_equal(output_error_unquantized(other->trace, &error, &err), 0);
     assert_int_equal(whatif_parse("q=f16 rows:64", &wanted, bad), 0);
     whatif_words(&wanted, a, sizeof a);
     int found = 0;
@@ -179,7 +179,7 @@ static void codes_are_multiplied(void **state)
     session_free(s);
 }
 
-/* fp8_sim quantises in its own launch; its codes are those that are counted. */
+/* fp8_sim quantizes in its own launch; its codes are those that are counted. */
 static void made_by_the_launch(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void small_groups(void **state)
     }
 }
 
-static void nothing_quantised(void **state)
+static void nothing_quantized(void **state)
 {
     (void)state;
     static const char *const settings[] = {NULL};
@@ -375,7 +375,7 @@ int main(void)
         cmocka_unit_test(codes_are_multiplied),
         cmocka_unit_test(made_by_the_launch),
         cmocka_unit_test(small_groups),
-        cmocka_unit_test(nothing_quantised),
+        cmocka_unit_test(nothing_quantized),
         cmocka_unit_test(scans_stop_and_go_on),
         cmocka_unit_test(a_scan_that_has_just_begun_stops),
         cmocka_unit_test(rows_are_run),

@@ -191,9 +191,9 @@ static void a_budget_is_never_met_silently(void **state)
     info.launches.at = l;
     info.launches.n = 1;
     info.launches.budget = (struct launch_budget){.stated = 1, .most = {64}};
-    budget_is(&info, 0, "budget not judged: what the kernel takes is not known");
+    budget_is(&info, 0, "budget not judged: the kernel's usage is unknown");
     info.launches.n = 2;
-    budget_is(&info, 0, "budget not judged: what the kernel takes is not known");
+    budget_is(&info, 0, "budget not judged: the kernel's usage is unknown");
     snprintf(info.launches.not_measured, sizeof info.launches.not_measured, "it does not compile without probes");
     budget_is(&info, 0, "budget not judged: it does not compile without probes");
     snprintf(info.backend, sizeof info.backend, "cpu");

@@ -1,7 +1,7 @@
 /* Codes, scales and a workspace on their way through a real run on the CPU: what the kernel was handed is seen from
    what its probes recorded. */
 #include "engine/base/format.h"
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/run/output_error.h"
 #include "engine/scenario/keys.h"
 
@@ -46,7 +46,7 @@ static float value_of(const struct trace *t, char which, int b, int h, int row, 
     const float *scales = trace_scales(t, which);
     if (!scales)
         return f16_to_f32(((const uint16_t *)data)[at]);
-    return quantise_value(dtype, ((const uint8_t *)data)[at]) * scales[asc_scale_at(p, heads, rows, b, h, row)];
+    return quantize_value(dtype, ((const uint8_t *)data)[at]) * scales[asc_scale_at(p, heads, rows, b, h, row)];
 }
 
 static void check_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
@@ -95,21 +95,21 @@ static void the_kernel_gets_what_was_asked_for(void **state)
             }
         assert_int_equal(output_error_judge(t, NULL, &error, &err), 0);
         assert_true(error.largest < 4e-3);
-        assert_true(error.unquantised.rms > 2e-3 && error.unquantised.rms < 0.05);
-        assert_true(error.unquantised.largest > error.unquantised.rms && error.unquantised.largest < 0.5);
+        assert_true(error.unquantized.rms > 2e-3 && error.unquantized.rms < 0.05);
+        assert_true(error.unquantized.largest > error.unquantized.rms && error.unquantized.largest < 0.5);
         trace_free(t);
         scenario_free(&s);
     }
 }
 
-/* Where nothing is quantised there is no such error; and the given values are those of the f16 run. */
+/* Where nothing is quantized there is no such error; and the given values are those of the f16 run. */
 static void originals_are_the_values_of_an_f16_run(void **state)
 {
     (void)state;
     static const char *const as_values[] = {"shape.dtype", "f16", "shape.k_dtype", "f16", "shape.v_dtype", "f16"};
     struct scenario s;
     struct err err = {0};
-    struct unquantised_error error;
+    struct unquantized_error error;
     enum dtype dtype;
     scenario(&s, NULL, 0);
     struct trace *codes = run(&s);
@@ -119,7 +119,7 @@ static void originals_are_the_values_of_an_f16_run(void **state)
     s.problem.scale_rows = 0;
     struct trace *values = run(&s);
     scenario_free(&s);
-    assert_int_equal(output_error_unquantised(values, &error, &err), 0);
+    assert_int_equal(output_error_unquantized(values, &error, &err), 0);
     assert_true(error.largest != error.largest && error.rms != error.rms);
     for (int i = 0; i < 3; i++) {
         const struct layout *l = &values->layout;

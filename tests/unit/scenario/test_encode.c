@@ -1,6 +1,6 @@
 /* Inputs as codes: which elements share a scale, where it stands, in either layout and with tails. */
 #include "engine/base/format.h"
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 #include "engine/scenario/scenario.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static float amax_of(const struct asc_problem *p, int heads, int rows, const uin
         for (int h = group[2]; h < group[3]; h++)
             for (int row = group[4]; row < group[5]; row++)
                 for (int d = 0; d < p->head_dim; d++)
-                    amax = quantise_amax(amax, f16_to_f32(values[s.batch * b + s.head * h + s.row * row + d]));
+                    amax = quantize_amax(amax, f16_to_f32(values[s.batch * b + s.head * h + s.row * row + d]));
     return amax;
 }
 
@@ -62,11 +62,11 @@ static void check(const struct asc_problem *p, int tensor, enum scenario_scales 
                 const int own[6] = {b, b + 1, h, h + 1, first, first + span < rows ? first + span : rows};
                 const int all[6] = {0, p->batch, 0, heads, 0, rows};
                 const float amax = amax_of(p, heads, rows, values, by == SCALES_TENSOR ? all : own);
-                const struct quantiser q = quantiser_of(type, amax, QUANTISE_DIVISION);
+                const struct quantizer q = quantizer_of(type, amax, QUANTISE_DIVISION);
                 assert_true(scales[asc_scale_at(p, heads, rows, b, h, row)] == q.scale);
                 for (int d = 0; d < p->head_dim; d++) {
                     const int64_t at = s.batch * b + s.head * h + s.row * row + d;
-                    assert_int_equal(codes[at], quantise_code(&q, f16_to_f32(values[at])));
+                    assert_int_equal(codes[at], quantize_code(&q, f16_to_f32(values[at])));
                 }
             }
     free(values);

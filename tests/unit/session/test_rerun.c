@@ -302,7 +302,7 @@ static void unwatched(void **state)
     assert_int_equal(session_set(s, "shape.length", "3", &err), -1);
     assert_string_equal(s->settings[KEY_Q_LEN].value, "30");
     rerun(s, 30, 90, "");
-    /* Nor does a file that can not be read. */
+    /* Nor does a file that cannot be read. */
     put_scenario(-3);
     assert_int_equal(session_rerun(s), -1);
     assert_int_equal(s->phase, PHASE_FAILED);
@@ -341,7 +341,7 @@ static void an_older_run_is_isolated(void **state)
     assert_non_null(s->isolation.trace);
     assert_int_equal(s->trace->problem.kv_len, 100);
     assert_int_equal(s->run_number, 1);
-    /* One whose kernel is another by now can not be repeated. */
+    /* One whose kernel is another by now cannot be repeated. */
     char *other = replaced(kernel, "s[i] *= SCALE;", "s[i] *= SCALE + 0;");
     put("k.cu", other);
     free(other);
@@ -352,7 +352,7 @@ static void an_older_run_is_isolated(void **state)
     session_free(s);
 }
 
-/* The scenario is read again; one that can not be is an error with its line, and nothing runs. */
+/* The scenario is read again; one that cannot be is an error with its line, and nothing runs. */
 static void scenarios(void **state)
 {
     (void)state;

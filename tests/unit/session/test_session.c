@@ -495,14 +495,14 @@ static void test_unjudged_is_not_clean(void **state)
         if (hide)
             v->local = v->global = (struct verdict){.unjudged = v->local.count[CLASS_OK], .visited = 1};
     }
-    judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
+    judgement_summarize(s->judgement, s->trace, &s->judgement->summary);
     assert_int_equal(s->judgement->summary.stage[asc_p].local, STAGE_UNKNOWN);
     assert_int_equal(s->judgement->summary.stage[asc_p].global, STAGE_UNKNOWN);
     assert_int_equal(s->judgement->summary.stage[asc_p].elements, 0);
     assert_string_equal(session_verdict_word(s), "CLEAN");
     for (int i = 0; i < s->judgement->n_slots * s->judgement->kv_tiles * ASC_CHANNELS; i++)
         s->judgement->tiles[i] = (struct tile_verdicts){{.unjudged = 1, .visited = 1}, {.unjudged = 1, .visited = 1}};
-    judgement_summarise(s->judgement, s->trace, &s->judgement->summary);
+    judgement_summarize(s->judgement, s->trace, &s->judgement->summary);
     assert_string_equal(session_verdict_word(s), "UNJUDGED");
     assert_false(meets(s, nothing));
     session_free(s);
@@ -582,7 +582,7 @@ static void test_saved_is_judged_the_same(void **state)
     assert_int_equal(a->first.channel, b->first.channel);
     assert_string_equal(s->judgement->findings[0].text, again->judgement->findings[0].text);
     assert_int_equal(session_site(s)->line, session_site(again)->line);
-    assert_int_equal(session_start(again), -1); /* a saved trace can not be rerun */
+    assert_int_equal(session_start(again), -1); /* a saved trace cannot be rerun */
     unlink(path);
     session_free(again);
     session_free(s);

@@ -107,7 +107,7 @@ static void an_event_explains(void **state)
                  {"race", "", between, s_probe->line + 1, 1, 1, 0},
                  {"race", "", between, s_probe->line, 0, 1, 0},
                  {"race", "", between, s_probe->line, 0, 9, 1},
-                 {"uninitialised", "", unwritten, s_probe->line, 1, 1, 1},
+                 {"uninitialized", "", unwritten, s_probe->line, 1, 1, 1},
                  {"fp-invalid", "", between, s_probe->line, 0, 1, 1},
                  {"nan-store", "", between, s_probe->line, 1, 1, 0},
                  {"limit", "", between, s_probe->line, 1, 1, 0},

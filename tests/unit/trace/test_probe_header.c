@@ -499,7 +499,7 @@ static void types_without_a_place_do_not_compile(void **state)
         " true",
         folder, folder);
     char *text = read_text("odd.txt", &n);
-    assert_non_null(strstr(text, "attnscope can not record this type"));
+    assert_non_null(strstr(text, "attnscope cannot record this type"));
     free(text);
 }
 

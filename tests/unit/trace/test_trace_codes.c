@@ -1,5 +1,5 @@
 /* Traces of runs on codes: scales and given values lie beside them, live and saved; files that lie about them. */
-#include "engine/run/unquantised.h"
+#include "engine/run/unquantized.h"
 #include "engine/trace/live.h"
 #include "engine/trace/trace_store.h"
 #include "tests/unit/lib/temporary.h"
@@ -238,7 +238,7 @@ static void the_view_of_what_was_given(void **state)
     (void)state;
     struct trace *t = make(NULL, &mixed, 1), view;
     enum dtype dtype;
-    assert_true(unquantised_view(t, &view));
+    assert_true(unquantized_view(t, &view));
     assert_memory_equal(trace_tensor(&view, 'q', &dtype), q_given, sizeof q_given);
     assert_int_equal(dtype, DTYPE_F16);
     assert_ptr_equal(trace_tensor(&view, 'k', &dtype), trace_tensor(t, 'k', &dtype));
@@ -249,9 +249,9 @@ static void the_view_of_what_was_given(void **state)
     assert_int_equal(view.conventions.qk_descale, ASC_QK_OPERANDS);
     trace_free(t);
     t = make(NULL, &mixed, 0);
-    assert_false(unquantised_view(t, &view));
-    t->problem.dtype = t->problem.v_dtype = DTYPE_F16; /* nothing is quantised */
-    assert_false(unquantised_view(t, &view));
+    assert_false(unquantized_view(t, &view));
+    t->problem.dtype = t->problem.v_dtype = DTYPE_F16; /* nothing is quantized */
+    assert_false(unquantized_view(t, &view));
     trace_free(t);
 }
 

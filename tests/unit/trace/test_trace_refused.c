@@ -1,4 +1,4 @@
-/* Traces that can not be made, saved or attached to: each is refused with a sentence, and nothing is left behind. */
+/* Traces that cannot be made, saved or attached to: each is refused with a sentence, and nothing is left behind. */
 #include "engine/trace/live.h"
 #include "tests/unit/lib/small_trace.h"
 #include "tests/unit/lib/temporary.h"
@@ -121,7 +121,7 @@ static void a_failed_save_leaves_nothing_behind(void **state)
     const int files = files_in_folder();
 
     const struct rlimit old = limit_files(3000); /* the disk is full half way */
-    save_fails(t, path, ERR_SYSTEM, "can not be written");
+    save_fails(t, path, ERR_SYSTEM, "cannot be written");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(files_in_folder(), files);
     char text[32] = "";
@@ -138,7 +138,7 @@ static void a_failed_save_leaves_nothing_behind(void **state)
     unlink(path);
 
     save_fails(t, "/nonexistent/folder/t.safetensors", ERR_SYSTEM, "No such file");
-    save_fails(t, "/proc/t.safetensors", ERR_SYSTEM, "can not be written");
+    save_fails(t, "/proc/t.safetensors", ERR_SYSTEM, "cannot be written");
     save_fails(t, folder, ERR_INPUT, "no regular file");
     save_fails(t, "/dev/null", ERR_INPUT, "no regular file");
     snprintf(path, sizeof path, "%s/", folder);

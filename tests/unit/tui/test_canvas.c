@@ -224,7 +224,7 @@ static void impossible_sizes_are_refused(void **state)
     canvas_free(&c);
 }
 
-static void colours_are_a_choice(void **state)
+static void colors_are_a_choice(void **state)
 {
     (void)state;
     assert_int_equal(theme_look(NULL, STYLE_BAD, 256).fg, COLOUR_RED);
@@ -232,9 +232,9 @@ static void colours_are_a_choice(void **state)
     assert_int_equal(theme_look(NULL, STYLE_BAD, 0).fg, COLOUR_DEFAULT);
     assert_int_equal(theme_look(NULL, STYLE_BAD, 0).attributes, ATTR_BOLD);
     setenv("NO_COLOR", "", 1);
-    assert_int_equal(theme_colours(256), 256);
+    assert_int_equal(theme_colors(256), 256);
     setenv("NO_COLOR", "1", 1);
-    assert_int_equal(theme_colours(256), 0);
+    assert_int_equal(theme_colors(256), 0);
     unsetenv("NO_COLOR");
 }
 
@@ -482,7 +482,7 @@ int main(void)
         cmocka_unit_test(cut_text_says_so),
         cmocka_unit_test(flow_fits_or_says_where_to_read_on),
         cmocka_unit_test(impossible_sizes_are_refused),
-        cmocka_unit_test(colours_are_a_choice),
+        cmocka_unit_test(colors_are_a_choice),
         cmocka_unit_test(backgrounds_have_looks),
         cmocka_unit_test(the_terminal_says_its_background),
         cmocka_unit_test(looks_are_words),

@@ -52,14 +52,14 @@ static void each_mistake_has_its_line(void **state)
     } cases[] = {
         {"[screen]\nstart = nowhere\n", 2, "start: expected overview|map|"},
         {"[screen]\n\n# words\n  mouse = maybe\n", 4, "mouse: expected yes|no, found 'maybe'"},
-        {"[screen]\ncolour = red\n", 2, "colour: expected one of start, background, mouse, ascii, remember"},
-        {"start = map\n", 1, "start: expected it in [screen], [keys] or [colours], found []"},
+        {"[screen]\ncolor = red\n", 2, "color: expected one of start, background, mouse, ascii, remember"},
+        {"start = map\n", 1, "start: expected it in [screen], [keys] or [colors], found []"},
         {"[mouse]\non = yes\n", 2, "found [mouse]"},
         {"[keys]\nfly = f\n", 2, "fly: expected the name of an action (attnscope docs keys)"},
         {"[keys]\nquit = F99\n", 2, "quit: expected keys as in `attnscope docs keys` (n C-l S-Tab), found 'F99'"},
         {"[keys]\nwatch = C-t\nedit = C-t\n", 3, "edit: 'C-t' is a key of watch already"},
-        {"[colours]\nbad = pinkish\n", 2, "bad: expected colours (red, 0 to 255, default)"},
-        {"[colours]\nworse = red\n", 2, "worse: expected one of text, dim, strong"},
+        {"[colors]\nbad = pinkish\n", 2, "bad: expected colors (red, 0 to 255, default)"},
+        {"[colors]\nworse = red\n", 2, "worse: expected one of text, dim, strong"},
         {"[screen]\nwords\n", 2, "expected `key = value` or `[section]`"},
         {"[screen\n", 1, "expected `key = value` or `[section]`"},
     };
@@ -106,7 +106,7 @@ static void what_it_sets(void **state)
     struct config config;
     struct err err;
     assert_int_equal(read_text("[screen]\r\nstart = map\nmouse=no\n  ascii = yes\nbackground = light\nremember = no\n"
-                               "[keys]\nrerun = R C-r\nquit =\n[colours]\nbad = 208 on black bold\n",
+                               "[keys]\nrerun = R C-r\nquit =\n[colors]\nbad = 208 on black bold\n",
                                &config, &err),
                      0);
     assert_int_equal(config.choice[SETTING_START], VIEW_MAP);

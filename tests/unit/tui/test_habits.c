@@ -254,7 +254,7 @@ static void a_crash_says_what_is_left(void **state)
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
         assert_true(screen_is_restored(&s));
         assert_int_equal(s.mouse, VTERM_PROP_MOUSE_NONE);
-        assert_true(screen_wait(&s, "attnscope crashed; the trace is where it was"));
+        assert_true(screen_wait(&s, "attnscope crashed; the trace is unchanged"));
         screen_close(&s);
     }
 }

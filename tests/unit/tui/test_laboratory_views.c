@@ -79,8 +79,8 @@ static void predicted(void **state)
     session_free(s);
 }
 
-/* A run of an f16 kernel: nothing is quantised, the rest of the laboratory has its say. */
-static void nothing_quantised(void **state)
+/* A run of an f16 kernel: nothing is quantized, the rest of the laboratory has its say. */
+static void nothing_quantized(void **state)
 {
     (void)state;
     struct session *s = opened("tests/recorded/clean-wmma.safetensors", ~0U);
@@ -103,7 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats),           cmocka_unit_test(compared),  cmocka_unit_test(predicted),
-        cmocka_unit_test(nothing_quantised), cmocka_unit_test(no_output),
+        cmocka_unit_test(nothing_quantized), cmocka_unit_test(no_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -336,7 +336,7 @@ static void resize_and_recover(void **state)
     quit(&s);
 }
 
-static int colour_of_first_bad(struct screen *s)
+static int color_of_first_bad(struct screen *s)
 {
     VTermScreenCell cell;
     assert_true(screen_wait(s, "? help"));
@@ -401,15 +401,15 @@ static void source_stands_at_the_event(void **state)
     quit(&s);
 }
 
-static void colour_and_none(void **state)
+static void color_and_none(void **state)
 {
     (void)state;
     struct screen s;
     start(&s, 80, 24, "plain", NULL);
-    assert_int_equal(colour_of_first_bad(&s), 1);
+    assert_int_equal(color_of_first_bad(&s), 1);
     quit(&s);
     start(&s, 80, 24, "plain", "NO_COLOR=1");
-    assert_int_equal(colour_of_first_bad(&s), -1);
+    assert_int_equal(color_of_first_bad(&s), -1);
     quit(&s);
 }
 
@@ -450,7 +450,7 @@ static void interrupt_cancels_then_quits(void **state)
     start(&s, 80, 24, "busy", NULL);
     assert_true(screen_wait(&s, "(x stops)"));
     screen_send(&s, "c");
-    assert_true(screen_wait(&s, "a run is under way: x stops it"));
+    assert_true(screen_wait(&s, "a run is in progress: x stops it"));
     screen_send(&s, "\003");
     assert_true(screen_wait_gone(&s, "(x stops)"));
     screen_send(&s, "\003");
@@ -630,7 +630,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rerun_says_where_it_went_wrong),
         cmocka_unit_test(checks_on_and_off),
         cmocka_unit_test(source_stands_at_the_event),
-        cmocka_unit_test(colour_and_none),
+        cmocka_unit_test(color_and_none),
         cmocka_unit_test(light_background),
         cmocka_unit_test(mouse_goes_where_it_clicks),
         cmocka_unit_test(no_mouse_where_it_is_not_wanted),

@@ -209,7 +209,7 @@ static void softmax_state(void **state)
 {
     (void)state;
     struct session *s = failing();
-    assert_true(golden_has(s, VIEW_STATE, 80, 24, "not known"));
+    assert_true(golden_has(s, VIEW_STATE, 80, 24, "unknown"));
     session_want_states(s, 1);
     golden_view(s, VIEW_STATE, NULL, "state-asked");
     session_free(s);
@@ -312,8 +312,7 @@ static void cancelled_run(void **state)
     snprintf(t->info.status_text, sizeof t->info.status_text, "cancelled");
     hand_made_judge(s, t);
     s->phase = PHASE_FAILED;
-    err_set(&s->err, ERR_CANCELLED, "",
-            "cancelled; the last probe that fired: U at batch 0, head 1, q tile 0, kv tile 0");
+    err_set(&s->err, ERR_CANCELLED, "", "cancelled; last probe: U at batch 0, head 1, q tile 0, kv tile 0");
     golden_top(s, "cancelled");
     for (int v = VIEW_OVERVIEW; v < VIEW_COUNT; v++) {
         char *text = golden_draw(s, v, 120, 40, false, NULL);
@@ -344,7 +343,7 @@ static void rerun_under_way(void **state)
     s->made_run = 0;
     snprintf(s->activity, sizeof s->activity, "running");
     char *text = golden_draw(s, VIEW_OVERVIEW, 80, 24, false, NULL);
-    assert_non_null(strstr(text, "the run before this one"));
+    assert_non_null(strstr(text, "the run shown is the one before"));
     assert_null(strstr(text, "so far"));
     free(text);
     s->phase = PHASE_JUDGING;
@@ -403,7 +402,7 @@ static void reports_of_a_checked_run(void **state)
     e->times = 61440;
     e->other_line = 6;
     snprintf(e->other_file, sizeof e->other_file, "%s", e->file);
-    hand_made_event(t, "uninitialised", "thread (0,0,0) reads 2 bytes that nobody has written", "kernels/v2b_scalar.cu",
+    hand_made_event(t, "uninitialized", "thread (0,0,0) reads 2 bytes that nobody has written", "kernels/v2b_scalar.cu",
                     10);
     t->info.events[2].batch = t->info.events[2].head = 0;
     t->info.events[2].q_tile = 5;
@@ -446,12 +445,12 @@ static void lost_values(void **state)
     hand_made_counter(s->trace, &l->mistyped, asc_s, 114688);
     golden_top(s, "mistyped");
     assert_true(golden_has(s, VIEW_LOG, 120, 40, "114688 values of s are not f32, the declared type"));
-    assert_true(golden_has(s, VIEW_LOG, 120, 40, "15872 values of l had no place in the trace (l_lanes?)"));
+    assert_true(golden_has(s, VIEW_LOG, 120, 40, "15872 values of l were not recorded (l_lanes?)"));
     session_free(s);
     s = clean();
     hand_made_counter(s->trace, &s->trace->layout.dropped, asc_l, 15872);
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "every recorded stage is within its bound"));
-    assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "15872 values of l had no place in the trace (l_lanes?)"));
+    assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "15872 values of l were not recorded (l_lanes?)"));
     session_free(s);
 }
 

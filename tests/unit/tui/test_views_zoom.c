@@ -49,9 +49,9 @@ static void map_of_any_size(void **state)
     static const struct {
         struct hand_made made;
         const char *words;
-    } maps[] = {{{1, 1, 8, 8, 8, 8, .mistake = HAND_RIGHT}, "1 head, 1x1 tiles, a sign: a tile"},
-                {{1, 1, 1024, 1024, 8, 8, .mistake = HAND_RIGHT}, "a sign: the worst of 8x2"},
-                {{2, 3, 64, 128, 8, 8, .mistake = HAND_RIGHT}, "6 heads, 8x16 tiles each, a sign: the worst of 1x2"},
+    } maps[] = {{{1, 1, 8, 8, 8, 8, .mistake = HAND_RIGHT}, "1 head, 1x1 tiles, a mark: a tile"},
+                {{1, 1, 1024, 1024, 8, 8, .mistake = HAND_RIGHT}, "a mark: the worst of 8x2"},
+                {{2, 3, 64, 128, 8, 8, .mistake = HAND_RIGHT}, "6 heads, 8x16 tiles each, a mark: the worst of 1x2"},
                 {{4, 40, 16, 16, 8, 8, .mistake = HAND_RIGHT}, "of 160, 2x2 tiles each"}};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
         const struct hand_made *made = &maps[i].made;
@@ -117,7 +117,7 @@ static void no_operands(void **state)
     made.kv_tiles = 7;
     struct session *s = hand_made_run(&made);
     hand_made_go(s, (struct cursor){.kv_tile = 7, .channel = asc_s});
-    assert_true(golden_has(s, VIEW_OPERANDS, 80, 24, "the kernel did not come to this tile"));
+    assert_true(golden_has(s, VIEW_OPERANDS, 80, 24, "the kernel did not reach this tile"));
     session_free(s);
     made = hand_made_usual;
     made.causal = true;
@@ -127,7 +127,7 @@ static void no_operands(void **state)
     s = hand_made_session(&made);
     hand_made_judge(s, t);
     hand_made_go(s, (struct cursor){.kv_tile = 7, .channel = asc_s});
-    assert_true(golden_has(s, VIEW_OPERANDS, 80, 24, "the row sees nothing of this tile"));
+    assert_true(golden_has(s, VIEW_OPERANDS, 80, 24, "the row sees no key of this tile"));
     session_free(s);
 }
 

@@ -1,6 +1,6 @@
 /* Codes and their scales, at the edges: ties, the largest value, groups of zeros, what is no number. */
 #include "engine/base/format.h"
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void scales_are_f32_quotients(void **state)
     static const float amax[] = {1, 3, 448, 57344, 0.1F, 65504, 0x1p-24F};
     for (size_t t = 0; t < 3; t++)
         for (size_t i = 0; i < sizeof amax / sizeof *amax; i++) {
-            const struct quantiser q = quantiser_of(types[t], amax[i], QUANTISE_RECIPROCAL);
+            const struct quantizer q = quantizer_of(types[t], amax[i], QUANTISE_RECIPROCAL);
             /* The f64 quotient of two f32 rounds to the f32 quotient: 53 >= 2 * 24 + 2 bits. */
             assert_int_equal(bits(q.scale), bits((float)((double)amax[i] / (double)limits[t])));
             assert_int_equal(bits(q.reciprocal), bits((float)((double)limits[t] / (double)amax[i])));
@@ -35,9 +35,9 @@ static void a_group_of_zeros_has_scale_one(void **state)
     static const uint8_t zero[3] = {128, 0, 0};
     for (size_t t = 0; t < 3; t++)
         for (int by = QUANTISE_DIVISION; by <= QUANTISE_RECIPROCAL; by++) {
-            const struct quantiser q = quantiser_of(types[t], 0, (enum quantise_by)by);
+            const struct quantizer q = quantizer_of(types[t], 0, (enum quantize_by)by);
             assert_true(q.scale == 1 && q.reciprocal == 1);
-            assert_int_equal(quantise_code(&q, 0), zero[t]);
+            assert_int_equal(quantize_code(&q, 0), zero[t]);
         }
 }
 
@@ -49,9 +49,9 @@ static void the_largest_value_becomes_the_largest_code(void **state)
     for (size_t t = 0; t < 3; t++)
         for (int i = -200; i < 160; i++) {
             const float amax = exp2f((float)i / 10);
-            const struct quantiser q = quantiser_of(types[t], amax, QUANTISE_DIVISION);
-            assert_int_equal(quantise_code(&q, amax), high[t]);
-            assert_int_equal(quantise_code(&q, -amax), low[t]);
+            const struct quantizer q = quantizer_of(types[t], amax, QUANTISE_DIVISION);
+            assert_int_equal(quantize_code(&q, amax), high[t]);
+            assert_int_equal(quantize_code(&q, -amax), low[t]);
         }
 }
 
@@ -59,23 +59,23 @@ static void ties_go_to_even(void **state)
 {
     (void)state;
     /* With these amax the scale is 1, so that x is the quotient. */
-    struct quantiser q = quantiser_of(DTYPE_U8, 127, QUANTISE_DIVISION);
-    assert_int_equal(quantise_code(&q, 0.5F), 128);
-    assert_int_equal(quantise_code(&q, nextafterf(0.5F, 1)), 129);
-    assert_int_equal(quantise_code(&q, 1.5F), 130);
-    assert_int_equal(quantise_code(&q, 2.5F), 130);
-    assert_int_equal(quantise_code(&q, -0.5F), 128);
-    assert_int_equal(quantise_code(&q, -1.5F), 126);
-    assert_int_equal(quantise_code(&q, -126.5F), 2);
-    q = quantiser_of(DTYPE_E4M3, 448, QUANTISE_DIVISION);
-    assert_true(quantise_value(DTYPE_E4M3, quantise_code(&q, 17)) == 16); /* of 16 and 18, 8 * 2 and 9 * 2 */
-    assert_true(quantise_value(DTYPE_E4M3, quantise_code(&q, 19)) == 20);
-    assert_true(quantise_value(DTYPE_E4M3, quantise_code(&q, nextafterf(17, 18))) == 18);
-    assert_true(quantise_value(DTYPE_E4M3, quantise_code(&q, 0x1p-10F)) == 0); /* half of the least subnormal */
-    assert_true(quantise_value(DTYPE_E4M3, quantise_code(&q, nextafterf(0x1p-10F, 1))) == 0x1p-9F);
-    q = quantiser_of(DTYPE_E5M2, 57344, QUANTISE_DIVISION);
-    assert_true(quantise_value(DTYPE_E5M2, quantise_code(&q, 9)) == 8);
-    assert_true(quantise_value(DTYPE_E5M2, quantise_code(&q, 11)) == 12);
+    struct quantizer q = quantizer_of(DTYPE_U8, 127, QUANTISE_DIVISION);
+    assert_int_equal(quantize_code(&q, 0.5F), 128);
+    assert_int_equal(quantize_code(&q, nextafterf(0.5F, 1)), 129);
+    assert_int_equal(quantize_code(&q, 1.5F), 130);
+    assert_int_equal(quantize_code(&q, 2.5F), 130);
+    assert_int_equal(quantize_code(&q, -0.5F), 128);
+    assert_int_equal(quantize_code(&q, -1.5F), 126);
+    assert_int_equal(quantize_code(&q, -126.5F), 2);
+    q = quantizer_of(DTYPE_E4M3, 448, QUANTISE_DIVISION);
+    assert_true(quantize_value(DTYPE_E4M3, quantize_code(&q, 17)) == 16); /* of 16 and 18, 8 * 2 and 9 * 2 */
+    assert_true(quantize_value(DTYPE_E4M3, quantize_code(&q, 19)) == 20);
+    assert_true(quantize_value(DTYPE_E4M3, quantize_code(&q, nextafterf(17, 18))) == 18);
+    assert_true(quantize_value(DTYPE_E4M3, quantize_code(&q, 0x1p-10F)) == 0); /* half of the least subnormal */
+    assert_true(quantize_value(DTYPE_E4M3, quantize_code(&q, nextafterf(0x1p-10F, 1))) == 0x1p-9F);
+    q = quantizer_of(DTYPE_E5M2, 57344, QUANTISE_DIVISION);
+    assert_true(quantize_value(DTYPE_E5M2, quantize_code(&q, 9)) == 8);
+    assert_true(quantize_value(DTYPE_E5M2, quantize_code(&q, 11)) == 12);
 }
 
 static void what_is_beyond_saturates(void **state)
@@ -83,11 +83,11 @@ static void what_is_beyond_saturates(void **state)
     (void)state;
     static const uint8_t high[3] = {255, 0x7E, 0x7B}, low[3] = {0, 0xFE, 0xFB};
     for (size_t t = 0; t < 3; t++) {
-        const struct quantiser q = quantiser_of(types[t], limits[t], QUANTISE_DIVISION);
-        assert_int_equal(quantise_code(&q, limits[t] * 2), high[t]);
-        assert_int_equal(quantise_code(&q, -limits[t] * 2), low[t]);
-        assert_int_equal(quantise_code(&q, INFINITY), high[t]);
-        assert_int_equal(quantise_code(&q, -INFINITY), low[t]);
+        const struct quantizer q = quantizer_of(types[t], limits[t], QUANTISE_DIVISION);
+        assert_int_equal(quantize_code(&q, limits[t] * 2), high[t]);
+        assert_int_equal(quantize_code(&q, -limits[t] * 2), low[t]);
+        assert_int_equal(quantize_code(&q, INFINITY), high[t]);
+        assert_int_equal(quantize_code(&q, -INFINITY), low[t]);
     }
 }
 
@@ -96,19 +96,19 @@ static void what_is_no_number(void **state)
     (void)state;
     static const uint8_t nan_code[3] = {128, 0x7F, 0x7F};
     for (size_t t = 0; t < 3; t++) {
-        struct quantiser q = quantiser_of(types[t], limits[t], QUANTISE_DIVISION);
+        struct quantizer q = quantizer_of(types[t], limits[t], QUANTISE_DIVISION);
         if (types[t] == DTYPE_U8)
-            assert_int_equal(quantise_code(&q, NAN), nan_code[t]);
+            assert_int_equal(quantize_code(&q, NAN), nan_code[t]);
         else
-            assert_true(isnan(quantise_value(types[t], quantise_code(&q, NAN))));
+            assert_true(isnan(quantize_value(types[t], quantize_code(&q, NAN))));
         /* An infinite member takes the scale with it: finite ones are 0 then, itself is no number. */
-        q = quantiser_of(types[t], INFINITY, QUANTISE_DIVISION);
+        q = quantizer_of(types[t], INFINITY, QUANTISE_DIVISION);
         assert_true(isinf(q.scale));
-        assert_true(quantise_value(types[t], quantise_code(&q, 1000)) == 0);
+        assert_true(quantize_value(types[t], quantize_code(&q, 1000)) == 0);
     }
-    assert_true(quantise_amax(quantise_amax(0, NAN), -3) == 3);
-    assert_true(quantise_amax(quantise_amax(0, -3), NAN) == 3);
-    assert_true(isinf(quantise_amax(3, -INFINITY)));
+    assert_true(quantize_amax(quantize_amax(0, NAN), -3) == 3);
+    assert_true(quantize_amax(quantize_amax(0, -3), NAN) == 3);
+    assert_true(isinf(quantize_amax(3, -INFINITY)));
 }
 
 /* Division and multiplication by the reciprocal differ: near a tie by a step of the code. */
@@ -118,11 +118,11 @@ static void the_reciprocal_is_another_formula(void **state)
     int differing = 0;
     for (int i = 1; i < 4096; i++) {
         const float amax = 1 + (float)i / 4096;
-        const struct quantiser by = quantiser_of(DTYPE_U8, amax, QUANTISE_DIVISION),
-                               times = quantiser_of(DTYPE_U8, amax, QUANTISE_RECIPROCAL);
+        const struct quantizer by = quantizer_of(DTYPE_U8, amax, QUANTISE_DIVISION),
+                               times = quantizer_of(DTYPE_U8, amax, QUANTISE_RECIPROCAL);
         for (int n = 1; n < 253; n += 2) {
             const float x = amax * (float)n / 254; /* near half a step */
-            const int a = quantise_code(&by, x), b = quantise_code(&times, x);
+            const int a = quantize_code(&by, x), b = quantize_code(&times, x);
             assert_true(a - b >= -1 && a - b <= 1);
             differing += a != b;
         }
@@ -135,15 +135,15 @@ static void codes_are_fixed_points(void **state)
 {
     (void)state;
     for (size_t t = 0; t < 3; t++) {
-        const struct quantiser q = quantiser_of(types[t], limits[t], QUANTISE_DIVISION);
+        const struct quantizer q = quantizer_of(types[t], limits[t], QUANTISE_DIVISION);
         for (int code = 0; code < 256; code++) {
-            const float value = quantise_value(types[t], (uint8_t)code);
+            const float value = quantize_value(types[t], (uint8_t)code);
             if (!isfinite(value))
                 continue;
-            assert_int_equal(quantise_code(&q, value), code);
+            assert_int_equal(quantize_code(&q, value), code);
         }
     }
-    assert_true(quantise_value(DTYPE_U8, 0) == -128 && quantise_value(DTYPE_U8, 255) == 127);
+    assert_true(quantize_value(DTYPE_U8, 0) == -128 && quantize_value(DTYPE_U8, 255) == 127);
 }
 
 int main(void)

@@ -1,22 +1,22 @@
-#include "engine/base/quantise.h"
+#include "engine/base/quantize.h"
 
 #include "engine/base/format.h"
 #include <math.h>
 
 #define U8_MIDPOINT 128 /* ASC_U8_MIDPOINT */
 
-float quantise_amax(float amax, float x)
+float quantize_amax(float amax, float x)
 {
     const float magnitude = fabsf(x);
     return magnitude > amax ? magnitude : amax;
 }
 
-struct quantiser quantiser_of(enum dtype type, float amax, enum quantise_by by)
+struct quantizer quantizer_of(enum dtype type, float amax, enum quantize_by by)
 {
     const float limit = type == DTYPE_U8 ? 127.0F : type == DTYPE_E4M3 ? 448.0F : 57344.0F;
     if (amax == 0)
-        return (struct quantiser){type, by, 1, 1};
-    return (struct quantiser){type, by, amax / limit, limit / amax};
+        return (struct quantizer){type, by, 1, 1};
+    return (struct quantizer){type, by, amax / limit, limit / amax};
 }
 
 static uint8_t u8_of(float x)
@@ -27,7 +27,7 @@ static uint8_t u8_of(float x)
     return code <= 0 ? 0 : code >= UINT8_MAX ? UINT8_MAX : (uint8_t)code;
 }
 
-uint8_t quantise_code(const struct quantiser *q, float x)
+uint8_t quantize_code(const struct quantizer *q, float x)
 {
     const float scaled = q->by == QUANTISE_RECIPROCAL ? x * q->reciprocal : x / q->scale;
     switch (q->type) {
@@ -40,7 +40,7 @@ uint8_t quantise_code(const struct quantiser *q, float x)
     }
 }
 
-float quantise_value(enum dtype type, uint8_t code)
+float quantize_value(enum dtype type, uint8_t code)
 {
     return type == DTYPE_E4M3   ? e4m3_to_f32(code)
            : type == DTYPE_E5M2 ? e5m2_to_f32(code)

@@ -1,6 +1,6 @@
-#include "engine/run/unquantised.h"
+#include "engine/run/unquantized.h"
 
-int unquantised_view(const struct trace *t, struct trace *out)
+int unquantized_view(const struct trace *t, struct trace *out)
 {
     static const char letters[] = "qkv";
     const int codes = problem_has_codes(&t->problem);

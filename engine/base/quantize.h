@@ -9,19 +9,19 @@
 
 #include "engine/base/dtype.h"
 
-enum quantise_by { QUANTISE_DIVISION, QUANTISE_RECIPROCAL };
+enum quantize_by { QUANTISE_DIVISION, QUANTISE_RECIPROCAL };
 
-struct quantiser {
+struct quantizer {
     enum dtype type; /* e4m3, e5m2 or u8 */
-    enum quantise_by by;
+    enum quantize_by by;
     float scale, reciprocal;
 };
 
 /* The largest of amax and |x|; NaN counts for nothing. From 0 on. */
-float quantise_amax(float amax, float x);
-struct quantiser quantiser_of(enum dtype type, float amax, enum quantise_by by);
-uint8_t quantise_code(const struct quantiser *q, float x);
+float quantize_amax(float amax, float x);
+struct quantizer quantizer_of(enum dtype type, float amax, enum quantize_by by);
+uint8_t quantize_code(const struct quantizer *q, float x);
 /* What a code stands for, before its scale. */
-float quantise_value(enum dtype type, uint8_t code);
+float quantize_value(enum dtype type, uint8_t code);
 
 #endif
