@@ -228,10 +228,8 @@ static void write_capture(const struct trace_capture *c, FILE *out)
         fputs("note: the first pass left no output to judge\n", out);
     }
     if (c->differing > 0)
-        fprintf(
-            out,
-            "warning: o or lse of %lld q tiles changed in the second pass: the kernel is not deterministic\n",
-            (long long)c->differing);
+        fprintf(out, "warning: o or lse of %lld q tiles changed in the second pass: the kernel is not deterministic\n",
+                (long long)c->differing);
 }
 
 static int has_finding(const struct judgement *j, enum asc_channel ch)
@@ -371,7 +369,8 @@ void report_write_findings(const struct session *s, FILE *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.suspicious & 1u << ch)
             fprintf(out,
-                    "%s is off globally, but no stage up to it is wrong locally: a bound or a declared convention is wrong\n",
+                    "%s is off globally, but no stage up to it is wrong locally: a bound or a declared convention is "
+                    "wrong\n",
                     channel_label(ch));
     write_warnings(s, out);
     write_events(s->trace, out);

@@ -124,7 +124,8 @@ void loop_search(struct loop *l, int by)
     search->view = l->view;
     /* In the middle, as far as the text goes. */
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, line - view_body(l->cols, l->rows).rows / 2);
-    snprintf(l->s->message, sizeof l->s->message, "'%.100s' on line %d: n, N: next, previous; Esc ends", search->text, line + 1);
+    snprintf(l->s->message, sizeof l->s->message, "'%.100s' on line %d: n, N: next, previous; Esc ends", search->text,
+             line + 1);
 }
 
 void loop_toggle_pin(struct loop *l, const struct cursor *at)

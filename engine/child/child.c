@@ -234,8 +234,8 @@ static int greet(struct child *c, struct err *err)
     if (message.kind == WIRE_DECLINED)
         failed = err_set(err, ERR_RUN, "GPU", "%s", wire_text(message.json, "why"));
     else if (message.kind != WIRE_HELLO)
-        failed = err_set(err, ERR_RUN, c->program, "the debuggee sent \"%s\", expected \"hello\"",
-                         wire_type(message.kind));
+        failed =
+            err_set(err, ERR_RUN, c->program, "the debuggee sent \"%s\", expected \"hello\"", wire_type(message.kind));
     else if (c->hello.abi != ASC_ABI_VERSION)
         failed = err_set(err, ERR_ABI, c->program,
                          "the kernel was built with an attnscope.h of ABI version %d, this attnscope has version %d: "

@@ -48,7 +48,7 @@ static void compared(void **state)
     /* The survey knows the other head, its comparison has not been asked for. */
     s->cursor.head = 1;
     char *text = golden_draw(s, VIEW_COMPARE, 80, 24, false, &(struct view_state){0});
-    assert_non_null(strstr(text, "are being computed"));
+    assert_non_null(strstr(text, "Computing the three paths"));
     free(text);
     session_look(s, LABORATORY_COMPARISON);
     session_look_finish(s);
@@ -70,7 +70,7 @@ static void predicted(void **state)
     assert_non_null(strstr(text, "▶  u8 rows:8 x0.25 p=e4m3 offset:8"));
     free(text);
     assert_int_equal(session_try(s, "u9"), -1);
-    assert_non_null(strstr(s->message, "'u9' is none of"));
+    assert_non_null(strstr(s->message, "'u9' is not one of"));
     struct view_state last = {.selected = 99};
     const struct view_answer answer = view_act(VIEW_WHATIF, s, 80, 24, &last, ACTION_ZOOM, 1);
     assert_int_equal(answer.does, ANSWER_TRIES);
