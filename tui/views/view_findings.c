@@ -138,7 +138,7 @@ static struct view_answer act(const struct session *s, struct view_state *vs, en
     if ((a != ACTION_ZOOM && a != ACTION_SOURCE) || !count(s))
         return (struct view_answer){0};
     if (!place_of(s, vs, &answer.to))
-        return (struct view_answer){.does = ANSWER_SAYS, .text = "the place the place where this begins is not recorded"};
+        return (struct view_answer){.does = ANSWER_SAYS, .text = "the place the place the place where this begins is not recorded"};
     return answer;
 }
 
