@@ -234,7 +234,7 @@ class Reports(unittest.TestCase):
 
     def test_the_effect_of_probes_is_what_the_schema_says(self):
         path = self.scenario(b"a.ini", SMALL)
-        for patch, verdict in (("probes-change-o", "changed"), ("crashes-without-probes", "other end")):
+        for patch, verdict in (("probes-change-o", "changed"), ("crashes-without-probes", "different end")):
             done = subprocess.run([BUILD / "attnscope", "run", "--json", "--probes", "compare", "--shape", "1,2,100,64",
                                    "--patch", f"tests/session/{patch}.patch", path], cwd=ROOT,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=100, check=False)

@@ -23,7 +23,7 @@ import tap
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 PROGRAM = str(BUILD / "attnscope")
 CLEAN = ROOT / "tests/recorded/clean-wmma.safetensors"
-SENTENCE = "was written to or cut while it was open"
+SENTENCE = "was modified or truncated while it was open"
 DELAYS_S = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15)
 
 

@@ -340,7 +340,7 @@ class Cache(Case):
         cache.chmod(0o777)
         status, output, _ = self.run_it("run", self.scenario(), ATTNSCOPE_CACHE=str(cache))
         self.assertEqual(status, 3)
-        self.assertIn("can be written by others", output)
+        self.assertIn("is writable by others", output)
         self.assertEqual(list(cache.iterdir()), [])
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can give a folder away")

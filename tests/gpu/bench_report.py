@@ -287,7 +287,7 @@ def bounded_section(figures):
             facts += [("q tiles", f"{first['wanted']:,}"),
                       ("judged in the first pass", f"{first['judged']:,}, of which {first['off']:,} are off" +
                        (f": {first['off_places']}" if first["off"] else "")),
-                      ("other bits in the second pass", f"{first['differing']:,} q tiles")]
+                      ("changed in the second pass", f"{first['differing']:,} q tiles")]
         facts += [("recorded in the second pass", f"{row['slots']:,} q tiles"),
                   ("trace", size(row["trace_bytes"])),
                   ("most memory", f"attnscope {size(1024 * row['attnscope_kib'])}, debuggee "

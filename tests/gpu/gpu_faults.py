@@ -90,7 +90,7 @@ class Faults(unittest.TestCase):
 
     def test_shared_memory_beyond_the_limit(self):
         self.check_launch("shared", "faults was not launched", "307200 bytes of shared memory (0 static, 307200 dynamic)",
-                          "a block may have")
+                          "the limit for a block is")
 
     def test_grid_beyond_the_limit(self):
         self.check_launch("grid", "grid.y is 70000, allowed are 1 to 65535")

@@ -60,7 +60,7 @@ class Signals(unittest.TestCase):
         self.see(terminal, words.get(phase, "CLEAN"))
         if phase == "looking":
             terminal.send(b"B")
-            self.see(terminal, "looking for bias")
+            self.see(terminal, "searching for bias")
         elif phase == "editing":
             terminal.send(b"e")
             terminal.wait("editing")

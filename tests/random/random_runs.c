@@ -148,7 +148,7 @@ static int run(struct session *s, const struct kernel *kernel, struct problem *p
     }
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (trace_dropped(s->trace, ch) || trace_mistyped(s->trace, ch)) {
-            snprintf(why, why_bytes, "values of %s had no place in the trace", channel_name(ch));
+            snprintf(why, why_bytes, "values of %s were not recorded", channel_name(ch));
             return 0;
         }
     }

@@ -273,7 +273,7 @@ static void copies_under_way(void **state)
 {
     (void)state;
     expect("clean-copies", NULL, NULL, NULL);
-    expect("copies", "never-waited", "copies", "nobody has waited for it");
+    expect("copies", "never-waited", "copies", "no thread has waited for it");
     expect("copies-commit", "never-waited", "copies", NULL);
     expect("copies-barrier", "race", "copies", NULL);
     expect("copy-over", "race", "copy-over", NULL);

@@ -531,7 +531,7 @@ static void test_strangers(void **state)
     play("echo '{\"type\":\"hello\",\"abi\":99,\"kernel\":\"x\"}' >&3; read x <&3", ERR_ABI, "version 99");
     play("echo '{\"type\":\"hello\"}' >&3; read x <&3", ERR_ABI, "version -1");
     play("echo 'good morning' >&3; read x <&3", ERR_RUN, "not a JSON object");
-    play("echo '{\"type\":\"plan\"}' >&3; read x <&3", ERR_RUN, "instead of \"hello\"");
+    play("echo '{\"type\":\"plan\"}' >&3; read x <&3", ERR_RUN, "expected \"hello\"");
     play("exit 5", ERR_RUN, "exited with status 5 before it said its hello");
     play("kill -9 $$", ERR_RUN, "signal 9");
     play("head -c 40000 /dev/zero | tr '\\0' x >&3; read x <&3", ERR_RUN, "longer than");

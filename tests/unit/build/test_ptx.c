@@ -153,7 +153,7 @@ static void test_refusals(void **state)
     refused("asm(\"bra AGAIN;\");", "bra", 7);
     refused("asm(\"\" : \"=x\"(x));", "with the constraint \"=x\"", 7);
     refused("asm(\"\" : \"r\"(x));", "with the constraint \"r\"", 7);
-    refused("asm goto(\"\" : : : : out);", "that is no plain asm statement", 7);
+    refused("asm goto(\"\" : : : : out);", "that is not a plain asm statement", 7);
     refused("asm(\"\" : : \"r\"(x) ];", "that does not end as asm statements do", 7);
 }
 

@@ -293,7 +293,7 @@ static const struct mistake mistakes[] = {
     {"trap", "trap", "trap", "block 0,0,0 thread 63,0,0", "__trap()", 1, 3, 1, ANYWHERE},
     {"int-divide", "int-divide", "trap", "block 0,0,0 thread 4,0,0", "integer division by zero", 1, 3, 1, X86},
     {"invalid", "invalid", "fp-invalid", "block 1,0,0 thread 33,0,0", "NaN", 0, 0, 1, X86},
-    {"poison", "poison", "fp-invalid", "block 0,0,0 thread 63,0,0", "shared memory that nobody wrote", 0, 0, 1, X86},
+    {"poison", "poison", "fp-invalid", "block 0,0,0 thread 63,0,0", "uninitialized shared memory", 0, 0, 1, X86},
     {"divide", "divide", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"divide-long", "divide-long", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"overflow", "overflow", "fp-overflow", "block 0,0,0 thread 7,0,0", "overflow", 0, 0, 3, F16C},
@@ -303,8 +303,8 @@ static const struct mistake mistakes[] = {
     {"copy-wild", "copy-wild", "address", "block 0,0,0 thread 2,0,0", "a null pointer", 1, 3, 1, ANYWHERE},
     {"matrix-misaligned", "matrix-misaligned", "matrix", "block 0,0,0 thread 31,0,0", "wmma::store_matrix_sync: its address is not a multiple of 32 bytes", 0, 0, 3, ANYWHERE},
     {"matrix-misaligned", "matrix-ldm", "matrix", "block 0,0,0 thread 30,0,0", "its ldm is not a multiple of 16 bytes", 0, 0, 3, ANYWHERE},
-    {"matrix-misaligned", "matrix-two", "matrix", "block 0,0,0 thread 31,0,0", "do not name one matrix", 0, 0, 3, ANYWHERE},
-    {"matrix-apart", "matrix-apart", "matrix", "block 0,0,0 thread 31,0,0", "do not name one matrix", 0, 0, 1, ANYWHERE},
+    {"matrix-misaligned", "matrix-two", "matrix", "block 0,0,0 thread 31,0,0", "do not name the same matrix", 0, 0, 3, ANYWHERE},
+    {"matrix-apart", "matrix-apart", "matrix", "block 0,0,0 thread 31,0,0", "do not name the same matrix", 0, 0, 1, ANYWHERE},
     {"matrix-overflow", "matrix-overflow", "fp-overflow", "block 0,0,0 thread 31,0,0", "overflow in a matrix product", 0, 0, 1, X86},
     {"overflow", "overflow-half", "fp-overflow", "block 0,0,0 thread 9,0,0", "overflow", 0, 0, 3, F16C},
 };
@@ -386,7 +386,7 @@ static void test_inline_ptx(void **state)
     run_case("ptx", "not-shared 1 1", &out); /* in the wrapper's header */
     assert_int_equal(out.status, 3);
     assert_non_null(strstr(out.text, "report address ptx_wrappers.h:"));
-    assert_non_null(strstr(out.text, "is no address of shared memory"));
+    assert_non_null(strstr(out.text, "is not an address of shared memory"));
 }
 
 /* clang-format off */

@@ -32,7 +32,7 @@ static void first_line(void **state)
         "E k.cu:7 expected ';'|- k.cu:7     7 | int x|- k.cu:7       |      ^");
     are("k.cu:7:3: key", "expected a number", "E k.cu:7 expected a number");
     are("", "no memory", "- :0 no memory");
-    are("k.cu", "registers no kernel", "- :0 registers no kernel");
+    are("k.cu", "does not register a kernel", "- :0 does not register a kernel");
     are("k.cu:3", "x.h:9:1: error: expected '}'", "E x.h:9 x.h:9:1: error: expected '}'");
     are("k.cu:0", "none", "- :0 none"); /* there is no line 0 */
     are("k.cu:99999999999999999999", "none", "- :0 none");

@@ -348,7 +348,7 @@ static void an_older_run_is_isolated(void **state)
     assert_int_equal(session_isolate(s, &request), 0);
     session_finish(s, 0);
     assert_int_equal(s->err.code, ERR_INPUT);
-    assert_non_null(strstr(s->err.message, "has changed since the run"));
+    assert_non_null(strstr(s->err.message, "has changed since that run"));
     session_free(s);
 }
 

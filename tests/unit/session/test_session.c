@@ -418,7 +418,7 @@ static void test_output_is_judged(void **state)
     struct session *s = run("o-wrong-column");
     assert_string_equal(session_verdict_word(s), "FAIL");
     assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
-    assert_non_null(strstr(s->judgement->findings[0].text, "memory does not hold what the probe saw"));
+    assert_non_null(strstr(s->judgement->findings[0].text, "memory does not match what the probe saw"));
     session_free(s);
 
     s = run("lse-not-stored");

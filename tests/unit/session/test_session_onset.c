@@ -97,7 +97,7 @@ static void an_event_explains(void **state)
     assert_true(s_probe->line - v_probe->line > 2);
     trace_event_init(&e);
     static const char between[] = "between its operands and its probe, ",
-                      unwritten[] = "memory that nobody wrote, read at ", waited[] = "its cp.async is not waited for, ";
+                      unwritten[] = "it reads uninitialized memory at ", waited[] = "its cp.async is not waited for, ";
     const struct {
         const char *kind, *text, *words;
         int line, head, times, explains;

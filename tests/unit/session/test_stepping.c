@@ -123,11 +123,11 @@ static void places_as_text(void **state)
         const char *text, *why;
     } wrong[] = {{"", "expected a place"},
                  {" [ ] ", "expected a place"},
-                 {"s[h2]", "head 2: this run has 2"},
-                 {"b1", "batch 1: this run has 1"},
+                 {"s[h2]", "head 2 is out of range: this run has 2"},
+                 {"b1", "batch 1 is out of range: this run has 1"},
                  {"q2", "q tile 2"},
-                 {"k99999999999", "no part of a place"},
-                 {"k-1", "no part of a place"},
+                 {"k99999999999", "not part of a place"},
+                 {"k-1", "not part of a place"},
                  {"x3", "'x3'"},
                  {"sss", "'sss'"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -160,7 +160,7 @@ static void stops_are_found(void **state)
     assert_int_equal(s->cursor.q_tile, 0);
     assert_true(seek(s, 5)); /* as far as there are any */
     assert_int_equal(s->cursor.q_tile, 1);
-    assert_true(strstr(s->message, "nowhere after this place") != NULL);
+    assert_true(strstr(s->message, "not found after this place") != NULL);
     assert_false(seek(s, 1));
     assert_true(seek(s, -1));
     assert_int_equal(s->cursor.q_tile, 0);
@@ -195,7 +195,7 @@ static void seeking_is_stopped(void **state)
         session_finish(s, 0);
         assert_false(s->seeking);
         assert_true(cursor_same(&from, &s->cursor));
-        assert_true(strstr(s->message, "nowhere") || strstr(s->message, "stopped looking"));
+        assert_true(strstr(s->message, "not found") || strstr(s->message, "stopped searching"));
     }
     /* Over while one is under way: the session ends it. */
     assert_int_equal(session_seek(s, 1), 1);
@@ -249,19 +249,19 @@ static void conditions_that_are_none(void **state)
     const struct {
         const char *text, *why;
     } wrong[] = {{"", "expected a condition"},
-                 {"nans", "'nans' is no stage"},
-                 {"s falls", "asked of m, l, alpha or u"},
-                 {"falls", "asked of m"},
-                 {"m falls > 3", "takes no number"},
+                 {"nans", "'nans' is neither a stage"},
+                 {"s falls", "applies to m, l, alpha or u"},
+                 {"falls", "applies to m"},
+                 {"m falls > 3", "does not take a number"},
                  {"s ratio", "expected >, <"},
                  {"s off 8", "expected >, <"},
                  {"s off > ", "expected one number"},
                  {"s off > x", "expected one number"},
                  {"s off > 8 9", "expected one number"},
                  {"s off > nan", "expected one number"},
-                 {"> 8", "of which stage"},
+                 {"> 8", "name a stage"},
                  {"s off >>> 8", "expected >, <"},
-                 {"a b c d e f g", "too much"}};
+                 {"a b c d e f g", "unexpected '"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(stop_parse(wrong[i].text, &stop, &err), -1);
         if (!strstr(err.message, wrong[i].why))

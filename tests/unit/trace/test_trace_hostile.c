@@ -141,7 +141,7 @@ static void lies_are_named(void **state)
 {
     (void)state;
     rewritten("\"attnscope.format\":\"3\"", "\"attnscope.format\":\"1\"", "is a trace of format 1");
-    rewritten("\"attnscope.format\":\"3\"", "\"attnscope.farmat\":\"1\"", "no attnscope trace");
+    rewritten("\"attnscope.format\":\"3\"", "\"attnscope.farmat\":\"1\"", "not an attnscope trace");
     rewritten("\\\"has_sink\\\":0", "\\\"has_sink\\\":2", "has_sink is 2");
     rewritten("\\\"has_sink\\\":0", "\\\"has_sink\\\":1", "tensor 'input.sink' is missing");
     rewritten("\\\"kv_splits\\\":0", "\\\"kv_split\\\" :0", "kv_splits must be a 32-bit integer");
@@ -229,7 +229,7 @@ static void misaligned_tensors_are_refused(void **state)
     put_file(bytes, good_bytes + 1);
     free(bytes);
     assert_int_equal(trace_open(path, &t, &err), -1);
-    assert_non_null(strstr(err.message, "no multiple of its element size"));
+    assert_non_null(strstr(err.message, "not a multiple of its element size"));
 }
 
 static void what_is_no_file_is_refused(void **state)

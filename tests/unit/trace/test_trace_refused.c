@@ -134,15 +134,15 @@ static void a_failed_save_leaves_nothing_behind(void **state)
     assert_non_null(file);
     fputs("// a kernel", file);
     fclose(file);
-    save_fails(t, path, ERR_INPUT, "is no trace");
+    save_fails(t, path, ERR_INPUT, "is not a trace");
     unlink(path);
 
     save_fails(t, "/nonexistent/folder/t.safetensors", ERR_SYSTEM, "No such file");
     save_fails(t, "/proc/t.safetensors", ERR_SYSTEM, "cannot be written");
-    save_fails(t, folder, ERR_INPUT, "no regular file");
-    save_fails(t, "/dev/null", ERR_INPUT, "no regular file");
+    save_fails(t, folder, ERR_INPUT, "not a regular file");
+    save_fails(t, "/dev/null", ERR_INPUT, "not a regular file");
     snprintf(path, sizeof path, "%s/", folder);
-    save_fails(t, path, ERR_INPUT, "no regular file");
+    save_fails(t, path, ERR_INPUT, "not a regular file");
     trace_free(t);
 }
 

@@ -235,7 +235,7 @@ static void draws(void **state)
     key("Tab");
     assert_string_equal(drawn(40, 7), "\n\n│ stop       help\n│ stops      help\n│ step-back  help\n"
                                       "─ Tab takes the next of 3 ──────────────\n:stop\n");
-    assert_string_equal(drawn(40, 5), "\n\n│ stop       help\n─ 3 of them, Tab goes on ───────────────\n:stop\n");
+    assert_string_equal(drawn(40, 5), "\n\n│ stop       help\n─ 3 matches, Tab cycles ────────────────\n:stop\n");
     for (int rows = 1; rows < 6; rows++)
         for (int cols = 1; cols < 12; cols++)
             drawn(cols, rows);
