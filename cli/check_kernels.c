@@ -4,6 +4,7 @@
 
 #include "cli/kernel_cases.h"
 #include "cli/report.h"
+#include "engine/base/clock.h"
 #include "engine/base/text.h"
 #include "engine/run/repeat.h"
 #include "engine/session/work.h"
@@ -55,7 +56,7 @@ struct watch {
 
 static bool spent(const struct watch *w)
 {
-    return work_clock() - w->begun > w->limit_s;
+    return clock_seconds() - w->begun > w->limit_s;
 }
 
 static void draw(const struct watch *w, const char *phase, double since, double done, double total)
@@ -65,8 +66,8 @@ static void draw(const struct watch *w, const char *phase, double since, double 
         return;
     if (total > 0)
         snprintf(part, sizeof part, ", %.0f of %.0f", done, total);
-    snprintf(line, sizeof line, "%.0f of %.0f s: %s: %s %.0f s%s", work_clock() - w->begun, w->limit_s, w->label, phase,
-             work_clock() - since, part);
+    snprintf(line, sizeof line, "%.0f of %.0f s: %s: %s %.0f s%s", clock_seconds() - w->begun, w->limit_s, w->label,
+             phase, clock_seconds() - since, part);
     text_progress(line);
 }
 
@@ -82,7 +83,7 @@ static void on_report(void *ctx, const char *phase, double done, double total)
     pthread_mutex_lock(&w->lock);
     if (strcmp(phase, w->phase) != 0) {
         snprintf(w->phase, sizeof w->phase, "%s", phase);
-        w->since = work_clock();
+        w->since = clock_seconds();
     }
     w->done = done;
     w->total = total;
@@ -119,7 +120,7 @@ static int background(struct watch *w, int (*work)(void *, const struct runner_p
     pthread_t thread;
     w->ended = false;
     w->done = w->total = 0;
-    w->since = work_clock();
+    w->since = clock_seconds();
     snprintf(w->phase, sizeof w->phase, "starting");
     atomic_store(&w->cancel, 0);
     if (pthread_create(&thread, NULL, task_thread, &task) != 0)
@@ -287,13 +288,13 @@ static int try_case(struct bench *b, struct checked *k, struct outcome *out)
 {
     struct err err = {0};
     char text[512];
-    const double begun = work_clock();
+    const double begun = clock_seconds();
     if (out->c->answer != CASE_TAKEN) {
         set_result(out, out->c->answer == CASE_DECLINED ? RESULT_DECLINED : RESULT_FAIL, out->c->why);
         return 0;
     }
     const int failed = run_case(b, k->path, out, &err);
-    out->seconds = work_clock() - begun;
+    out->seconds = clock_seconds() - begun;
     if (!failed)
         return 0;
     out->repeated = (struct repeat_result){0};
@@ -441,7 +442,7 @@ static void check_kernel(struct bench *b, struct checked *k)
 {
     struct watch *w = &b->watch;
     struct listing listing = {b, &k->cases};
-    w->begun = work_clock();
+    w->begun = clock_seconds();
     snprintf(w->label, sizeof w->label, "asking for its plan");
     if (!b->o->json)
         say_line(k->path);
@@ -474,7 +475,7 @@ static void check_kernel(struct bench *b, struct checked *k)
             write_outcome(b->o, k->path, x);
     }
     undraw(w);
-    k->seconds = work_clock() - w->begun;
+    k->seconds = clock_seconds() - w->begun;
     if (!b->o->json && k->err.code != ERR_NONE && k->err.code != ERR_CANCELLED) {
         fputs("  ERROR ", text_out());
         text_failure(text_out(), &k->err);

@@ -3,6 +3,7 @@
 #include "cli/check_table.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "engine/base/clock.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -103,13 +104,6 @@ static size_t count_kernels(const struct paths *p)
     return n;
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* What a report writes, as text; owned by the caller, NULL where there is no memory. */
 static char *text_of(void (*write)(const struct session *, FILE *), const struct session *s)
 {
@@ -142,7 +136,7 @@ static void write_line(const struct check_result *r, FILE *out)
 static void check_one(const struct options *o, struct check_result *r, json_t *results)
 {
     struct session *s;
-    const double begin = now_s();
+    const double begin = clock_seconds();
     int failed = options_open(o, r->path, &s, &r->err);
     if (!failed)
         failed = options_finish(s, &r->err);
@@ -180,7 +174,7 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
         json_array_append_new(results, json);
     }
     session_free(s);
-    r->seconds = now_s() - begin;
+    r->seconds = clock_seconds() - begin;
 }
 
 static int check_all(const struct options *o, struct check_result *r, size_t n, struct err *err)

@@ -24,7 +24,7 @@ static void write_run(const struct comparison *c, int run, FILE *out)
 {
     const struct trace_info *info = &c->t[run]->info;
     text_inline(out, "%s: %s%s%s%s%s, %s, %s", c->o->files[run], info->kernel, info->define[0] ? " " : "", info->define,
-                info->patch_name[0] ? " + " : "", info->patch_name, info->backend, info->status);
+                info->patch_name[0] ? " + " : "", info->patch_name, info->backend, run_status_names[info->status]);
     fputs("\n", out);
 }
 
@@ -189,7 +189,7 @@ static json_t *run_json(const struct comparison *c, int run)
     const struct {
         const char *name, *text;
     } texts[] = {{"file", c->o->files[run]},  {"kernel", info->kernel},   {"define", info->define},
-                 {"patch", info->patch_name}, {"backend", info->backend}, {"status", info->status}};
+                 {"patch", info->patch_name}, {"backend", info->backend}, {"status", run_status_names[info->status]}};
     json_t *json = json_object();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         json_object_set_new(json, texts[i].name, report_json_text(texts[i].text));

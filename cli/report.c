@@ -468,8 +468,8 @@ void report_write_probes(const struct probe_effect *effect, FILE *out)
     char text[PROBE_EFFECT_WORDS];
     fprintf(out, "probes: %s\n", probe_effect_sentence(effect->verdict));
     if (effect->verdict == PROBES_CHANGE_STATUS)
-        fprintf(out, "        with probes: %s; without: %s%s%s\n", effect->status[0], effect->status[1],
-                effect->status_text[0] ? ": " : "", effect->status_text);
+        fprintf(out, "        with probes: %s; without: %s%s%s\n", run_status_names[effect->status[0]],
+                run_status_names[effect->status[1]], effect->status_text[0] ? ": " : "", effect->status_text);
     for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++) {
         probe_effect_channel(effect, ch, text);
         if (text[0])

@@ -601,8 +601,9 @@ json_t *report_json_probes(const struct probe_effect *effect)
     for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++)
         json_object_set_new(channels, channel_name(ch), output_json(effect, ch));
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "verdict", probe_verdicts[effect->verdict], "sentence",
-                     probe_effect_sentence(effect->verdict), "with", effect->status[0], "without", effect->status[1],
-                     "why", report_json_text(effect->status_text), "channels", channels);
+                     probe_effect_sentence(effect->verdict), "with", run_status_names[effect->status[0]], "without",
+                     run_status_names[effect->status[1]], "why", report_json_text(effect->status_text), "channels",
+                     channels);
 }
 
 json_t *report_json_unquantized(const struct unquantized_error *error)

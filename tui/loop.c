@@ -1,11 +1,11 @@
 /* One poll() loop over terminal, signals, the session's work and a save; a tick only while something is under way. */
 #include "tui/loop.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/file_map.h"
 #include "engine/base/text.h"
 #include "engine/session/rounding_look.h"
 #include "tui/loop_state.h"
-#include "tui/screen/clock.h"
 #include "tui/screen/term.h"
 #include "tui/views/looks.h"
 #include "tui/views/panels.h"

@@ -47,11 +47,6 @@ static struct place first_bad(const struct session *s)
     return s->judgement ? s->judgement->summary.first : (struct place){.slot = -1};
 }
 
-static int same_place(struct place a, struct place b)
-{
-    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
-}
-
 void act_rerun(struct loop *l)
 {
     if (l->saver.active)
@@ -86,7 +81,7 @@ static void compare_new(struct loop *l)
     char words[200], place[64];
     l->seen = s->run_number;
     l->first = first;
-    if (!again || s->message[0] || first.slot < 0 || same_place(first, last) || same_place(first, session_place(s)))
+    if (!again || s->message[0] || first.slot < 0 || place_same(first, last) || place_same(first, session_place(s)))
         return;
     change_words(&s->change, words, sizeof words);
     place_words(s, first, place, sizeof place);

@@ -1,6 +1,6 @@
 #include "tui/show.h"
 
-#include "tui/screen/clock.h"
+#include "engine/base/clock.h"
 #include "tui/screen/svg.h"
 #include "tui/views/layout.h"
 #include "tui/views/view.h"

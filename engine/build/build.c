@@ -1,5 +1,6 @@
 #include "engine/build/build.h"
 
+#include "engine/base/path.h"
 #include "engine/build/cache.h"
 #include "engine/build/diagnose.h"
 #include "engine/build/inputs.h"
@@ -98,7 +99,7 @@ static int prepare_source(struct build_job *job, const char *patch, struct err *
     cache_key_add_text(key, job->request->kernel);
     cache_key_add_text(key, patched);
     cache_key_finish(key, hex);
-    const char *slash = strrchr(job->request->kernel, '/'), *name = slash ? slash + 1 : job->request->kernel;
+    const char *name = path_name(job->request->kernel);
     snprintf(folder, sizeof folder, "%s/patched-%s", job->paths->cache, hex);
     int n = snprintf(out->source_path, sizeof out->source_path, "%s/%s", folder, name);
     if (n < 0 || (size_t)n >= sizeof out->source_path)

@@ -1,5 +1,6 @@
 #include "engine/build/process.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/leftovers.h"
 
 #include <errno.h>
@@ -19,13 +20,6 @@
 #define CAPTURE_MAX (256u << 20) /* more than any preprocessed kernel */
 
 extern char **environ;
-
-double process_now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int process_cancelled(const struct runner_progress *progress)
 {
@@ -126,8 +120,8 @@ static bool has_ended(pid_t pid)
 
 int process_end(pid_t pid, double wait_s)
 {
-    const double until = process_now_s() + wait_s;
-    while (!has_ended(pid) && process_now_s() < until) {
+    const double until = clock_seconds() + wait_s;
+    while (!has_ended(pid) && clock_seconds() < until) {
         const struct timespec pause = {.tv_nsec = 2000000};
         nanosleep(&pause, NULL);
     }
@@ -201,7 +195,7 @@ static int collect(struct growing *streams, pid_t pid, const char *name, double 
                 return err_errno(err, "", "reading the output of %s", name);
         if (process_cancelled(progress))
             return err_set(err, ERR_CANCELLED, "", "cancelled");
-        if (process_now_s() > until)
+        if (clock_seconds() > until)
             return err_set(err, ERR_SYSTEM, "", "%s did not finish in time", name);
     }
     for (int i = 0; i < 2; i++) {
@@ -235,7 +229,7 @@ int process_capture(const char *const *argv, double limit_s, const struct runner
     struct growing streams[2] = {{&output->out, &output->n_out, 0, out[0]},
                                  {&output->err, &output->n_err, 0, error[0]}};
     if (!failed) {
-        failed = collect(streams, pid, argv[0], process_now_s() + limit_s, progress, err);
+        failed = collect(streams, pid, argv[0], clock_seconds() + limit_s, progress, err);
         int status = process_end(pid, failed ? 0 : limit_s);
         output->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }

@@ -36,7 +36,6 @@ int process_capture(const char *const *argv, double limit_s, const struct runner
                     struct process_output *output, struct err *err);
 void process_output_free(struct process_output *output);
 
-double process_now_s(void); /* monotonic */
 int process_cancelled(const struct runner_progress *progress);
 
 #endif

@@ -1,5 +1,6 @@
 #include "engine/child/child.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/units.h"
 #include "engine/build/assertion.h"
@@ -173,7 +174,7 @@ int child_wait(struct child *c, int wait_ms)
 /* Waits for one message; the child's end is ERR_RUN. */
 static int await_message(struct child *c, const char *what, struct wire_message *message, struct err *err)
 {
-    double until = process_now_s() + ANSWER_S;
+    double until = clock_seconds() + ANSWER_S;
     for (;;) {
         enum wire_got got;
         child_pass_log(c, NULL, 0);
@@ -191,7 +192,7 @@ static int await_message(struct child *c, const char *what, struct wire_message 
             return err_set(err, ERR_RUN, c->program, "the debuggee %s before it sent its %s%s%.500s", end, what,
                            c->early[0] ? "; it printed: " : "", c->early);
         }
-        if (process_now_s() > until) {
+        if (clock_seconds() > until) {
             child_end(c, 0);
             c->status = -1; /* the signal was ours */
             return err_set(err, ERR_RUN, c->program, "the debuggee did not send its %s within %g s", what, ANSWER_S);

@@ -1,3 +1,4 @@
+#include "engine/base/clock.h"
 #include "engine/build/process.h"
 #include "engine/child/child.h"
 
@@ -30,7 +31,7 @@ static int find_answer(struct child *c, const struct child_request *request, int
 static int await_answer(struct child *c, const struct child_request *request, int id,
                         const struct runner_progress *progress, struct wire_message *message, struct err *err)
 {
-    const double until = process_now_s() + request->limit_s;
+    const double until = clock_seconds() + request->limit_s;
     for (;;) {
         child_pass_log(c, progress, 0);
         const int found = find_answer(c, request, id, message, err);
@@ -40,7 +41,7 @@ static int await_answer(struct child *c, const struct child_request *request, in
             child_end(c, 0);
             return err_set(err, ERR_CANCELLED, "", "cancelled");
         }
-        if (process_now_s() > until) {
+        if (clock_seconds() > until) {
             child_end(c, 0);
             return err_set(err, ERR_RUN, "", "the kernel did not %s within %g s", request->what, request->limit_s);
         }

@@ -1,3 +1,4 @@
+#include "engine/base/clock.h"
 #include "engine/build/process.h"
 #include "engine/child/child.h"
 #include "engine/child/stamps.h"
@@ -186,7 +187,7 @@ static void take_result(struct run *run, const json_t *json)
     const char *status = wire_text(json, "status");
     if (wire_integer(json, "id", 1, INT32_MAX, 0) != run->id)
         return;
-    run->t->info.seconds = fmin(fmax(wire_number(json, "seconds", 0), 0), process_now_s() - run->began_at);
+    run->t->info.seconds = fmin(fmax(wire_number(json, "seconds", 0), 0), clock_seconds() - run->began_at);
     run->t->info.workers = (int)wire_integer(json, "workers", 0, INT32_MAX, 0);
     snprintf(run->text, sizeof run->text, "%s", wire_text(json, "text"));
     snprintf(run->stopped, sizeof run->stopped, "%s", wire_text(json, "stopped"));
@@ -201,7 +202,7 @@ static void take_progress(struct run *run, double done, double total)
 {
     const struct runner_progress *progress = run->progress;
     if (done != run->done) /* a second launch begins anew */
-        run->advanced_at = process_now_s();
+        run->advanced_at = clock_seconds();
     run->done = done;
     run->total = total;
     if (progress && progress->report)
@@ -241,13 +242,13 @@ static void take_messages(struct run *run)
 static void wait_for_outcome(struct run *run, double limit_s)
 {
     double cancel_until = 0;
-    run->began_at = run->advanced_at = process_now_s();
+    run->began_at = run->advanced_at = clock_seconds();
     while (run->outcome == OUTCOME_NONE) {
         child_pass_log(run->c, run->progress, 0);
         take_messages(run);
         if (run->outcome != OUTCOME_NONE)
             break;
-        double now = process_now_s();
+        double now = clock_seconds();
         if (cancel_until == 0 && process_cancelled(run->progress)) {
             wire_send(&run->c->wire, WIRE_CANCEL, json_object(), -1, NULL);
             cancel_until = now + CANCEL_GRACE_S;
@@ -318,18 +319,18 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
         snprintf(what + strlen(what), size - strlen(what), "; called at %s:%d", call->file, call->line);
 }
 
-static const char *status_word(const struct run *run)
+static enum run_status status_of(const struct run *run)
 {
     if (refused(run))
-        return "refused";
+        return RUN_REFUSED;
     if (run->outcome == OUTCOME_CANCELLED)
-        return "cancelled";
+        return RUN_CANCELLED;
     if (run->outcome == OUTCOME_HUNG)
-        return "hung";
+        return RUN_HUNG;
     const struct trace_event *fatal = fatal_event(run);
     if (fatal && strcmp(fatal->kind, "deadlock") == 0)
-        return "hung"; /* the executor sees that nothing can go on, before any time limit */
-    return "crashed";
+        return RUN_HUNG; /* the executor sees that nothing can go on, before any time limit */
+    return RUN_CRASHED;
 }
 
 /* Which kind of event that was, also where none was sent. */
@@ -376,7 +377,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     take_assertion(run);
     describe(run, status, limit_s, what, sizeof what, where, sizeof where);
     runner_describe_progress(run->t, progress, sizeof progress);
-    snprintf(info->status, sizeof info->status, "%s", status_word(run));
+    info->status = (int32_t)status_of(run);
     snprintf(info->status_text, sizeof info->status_text, "%s", what);
     snprintf(info->stopped, sizeof info->stopped, "%s", stopped_by(run));
     const enum err_code code = run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : refused(run) ? ERR_SYSTEM : ERR_RUN;
@@ -421,6 +422,6 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
         return finish_badly(&run, limit_s, err);
     child_pass_log(c, progress, 1);
     child_end_descendants(c, progress);
-    snprintf(info->status, sizeof info->status, "complete");
+    info->status = RUN_COMPLETE;
     return 0;
 }

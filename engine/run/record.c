@@ -1,5 +1,6 @@
 #include "engine/run/record.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/codes.h"
@@ -130,13 +131,12 @@ static void add_event_sources(struct trace *t)
 static int timed_run(struct child *child, struct trace *t, double limit_s, const struct runner_progress *progress,
                      struct err *err)
 {
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const double begin = clock_seconds();
     const int failed = child_run(child, t, limit_s, progress, err);
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double end = clock_seconds();
     add_event_sources(t);
     if (failed)
-        t->info.seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+        t->info.seconds = end - begin;
     return failed;
 }
 

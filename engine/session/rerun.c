@@ -1,5 +1,6 @@
 #include "engine/session/rerun.h"
 
+#include "engine/base/path.h"
 #include "engine/session/work.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +160,7 @@ static int reread(struct session *s, struct err *err)
         scenario_free(&now);
         return -1;
     }
-    const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
+    const char *name = path_name(s->path);
     if (other && (stay[0] || replaced[0]))
         snprintf(s->reread, sizeof s->reread, "%.60s read again: %s%s%s%s%s", name, replaced,
                  replaced[0] ? " in the place of what was set here" : "", stay[0] && replaced[0] ? "; " : "", stay,

@@ -124,13 +124,13 @@ void run_words(const struct run *run, char *out, size_t bytes)
 
 const char *run_verdict_word(const struct trace *t, const struct judgement *j)
 {
-    if (strcmp(t->info.status, "crashed") == 0)
+    if (t->info.status == RUN_CRASHED)
         return "CRASHED";
-    if (strcmp(t->info.status, "hung") == 0)
+    if (t->info.status == RUN_HUNG)
         return "HUNG";
-    if (strcmp(t->info.status, "cancelled") == 0)
+    if (t->info.status == RUN_CANCELLED)
         return "CANCELLED";
-    if (strcmp(t->info.status, "refused") == 0 || !j || !j->complete || j->no_summary || !judgement_any(j))
+    if (t->info.status == RUN_REFUSED || !j || !j->complete || j->no_summary || !judgement_any(j))
         return "UNJUDGED";
     if (j->summary.culprits || t->info.capture.off || reports_count(t))
         return "FAIL";

@@ -1,5 +1,7 @@
 #include "engine/session/session.h"
 
+#include "engine/base/clock.h"
+#include "engine/base/path.h"
 #include "engine/base/text.h"
 #include "engine/child/stamps.h"
 #include "engine/session/look.h"
@@ -15,12 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static int new_session(struct session **out, struct err *err)
 {
@@ -120,7 +116,7 @@ int session_open_trace(const char *path, struct session **out, struct err *err)
         trace_free(t);
         return -1;
     }
-    snprintf(s->title, sizeof s->title, "%s", base_name(path));
+    snprintf(s->title, sizeof s->title, "%s", path_name(path));
     snprintf(s->path, sizeof s->path, "%s", path);
     s->opened = t;
     *out = s;
@@ -390,7 +386,7 @@ int session_update(struct session *s)
     else if (mail.finished)
         session_end_run(s, &mail.err, s->made_run);
     else if (s->seeking)
-        session_say_seeking(s, work_clock() - s->seek_since);
+        session_say_seeking(s, clock_seconds() - s->seek_since);
     follow_first(s);
     session_refresh_detail(s);
     session_rerun_if_due(s);
@@ -399,16 +395,16 @@ int session_update(struct session *s)
 
 int session_finish(struct session *s, int progress)
 {
-    double begun = work_clock();
+    double begun = clock_seconds();
     int shown = 0;
     while (session_busy(s)) {
         struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
         poll(&fd, 1, 200);
         session_update(s);
-        if (progress && work_clock() - begun > 1 && session_busy(s)) {
+        if (progress && clock_seconds() - begun > 1 && session_busy(s)) {
             char line[256];
-            const int n =
-                snprintf(line, sizeof line, "%s: %s %.0f s", s->title, s->activity, work_clock() - s->activity_since);
+            const int n = snprintf(line, sizeof line, "%s: %s %.0f s", s->title, s->activity,
+                                   clock_seconds() - s->activity_since);
             if (s->total > 0 && n < (int)sizeof line)
                 snprintf(line + n, sizeof line - (size_t)n, " %.0f of %.0f", s->done, s->total);
             text_progress(line);

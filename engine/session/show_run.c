@@ -1,5 +1,6 @@
 #include "engine/session/show_run.h"
 
+#include "engine/base/path.h"
 #include "engine/session/look.h"
 #include "engine/session/step.h"
 #include "engine/session/work.h"
@@ -7,22 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 void session_make_title(struct session *s)
 {
     char kernel[128];
-    snprintf(kernel, sizeof kernel, "%s", base_name(s->scenario.kernel));
+    snprintf(kernel, sizeof kernel, "%s", path_name(s->scenario.kernel));
     char *dot = strrchr(kernel, '.');
     if (dot)
         *dot = '\0';
     const char *define = s->scenario.define, *patch = s->scenario.patch;
     snprintf(s->title, sizeof s->title, "%s%s%s%s%s", kernel, *define ? " " : "", define, *patch ? " + " : "",
-             base_name(patch));
+             path_name(patch));
 }
 
 void session_refresh_change(struct session *s)

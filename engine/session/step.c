@@ -1,6 +1,7 @@
 /* The cursor: stepping over stages, heads, tiles and elements as they lie beside each other. */
 #include "engine/session/step.h"
 
+#include "engine/base/clock.h"
 #include "engine/cursor/stop.h"
 #include "engine/session/study.h"
 #include "engine/session/work.h"
@@ -37,11 +38,6 @@ static void drop_row_state(struct session *s)
     }
 }
 
-static int same_place(struct place a, struct place b)
-{
-    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
-}
-
 static enum lack lack_of(enum study_kind kind)
 {
     static const enum lack lacks[] = {[STUDY_DETAIL] = LACK_DETAIL,
@@ -56,7 +52,7 @@ static enum lack lack_of(enum study_kind kind)
 static void drop_stale(struct session *s)
 {
     const struct place place = session_place(s);
-    if (!same_place(s->detail_place, place)) {
+    if (!place_same(s->detail_place, place)) {
         judgement_detail_free(&s->detail);
         session_note_lack(s, LACK_DETAIL, false);
     }
@@ -64,7 +60,7 @@ static void drop_stale(struct session *s)
         drop_row_state(s);
         session_note_lack(s, LACK_ROW_STATE, false);
     }
-    if (!same_place(s->operands_place, place) || s->operands_row != s->cursor.row || s->operands_col != s->cursor.col) {
+    if (!place_same(s->operands_place, place) || s->operands_row != s->cursor.row || s->operands_col != s->cursor.col) {
         derivation_free(&s->operands);
         s->operands_made = false;
         session_note_lack(s, LACK_OPERANDS, false);
@@ -173,7 +169,7 @@ static void wake(void *ctx)
 
 void session_refresh_detail(struct session *s)
 {
-    const double begun = work_clock();
+    const double begun = clock_seconds();
     unsigned failed = 0;
     struct study_ask ask;
     struct study_answer answer;
@@ -198,12 +194,12 @@ void session_refresh_detail(struct session *s)
         const bool stale = !wanted || !study_same(now, &ask);
         if (stale)
             study_give_up(s->study);
-        const double waited = fmax(study_seconds(s->study), work_clock() - begun);
+        const double waited = fmax(study_seconds(s->study), clock_seconds() - begun);
         if (!study_take(s->study, s->patience_s > 0 ? fmax(s->patience_s - waited, 0) : -1, &answer))
             return;
         if (answer.failed && !stale && !(s->given_up & lack_of(ask.kind))) {
             failed |= lack_of(ask.kind);
-            s->lacked_at = work_clock();
+            s->lacked_at = clock_seconds();
             session_note_lack(s, lack_of(ask.kind), true);
             if (ask.kind == STUDY_DETAIL && s->element_due)
                 session_note_lack(s, LACK_ELEMENT, true);

@@ -1,4 +1,5 @@
 /* The session's stop conditions, and looking for where they hold. */
+#include "engine/base/clock.h"
 #include "engine/session/step.h"
 #include "engine/session/study.h"
 
@@ -65,7 +66,7 @@ static int begin(struct session *s, int direction)
         return session_stay(s, "cannot start a search thread");
     }
     s->seeking = 1;
-    s->seek_since = work_clock();
+    s->seek_since = clock_seconds();
     return 1;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/session/study.h"
 
+#include "engine/base/clock.h"
 #include "engine/session/work.h"
 #include "engine/verdict/case.h"
 #include <errno.h>
@@ -35,7 +36,7 @@ static int ask(void *ctx)
     enum { TOLD_PER_SECOND = 10 };
     struct study *s = ctx;
     atomic_fetch_add(&s->tiles, 1);
-    const double now = work_clock();
+    const double now = clock_seconds();
     if (now - s->told > 1.0 / TOLD_PER_SECOND) {
         s->told = now;
         s->wake(s->ctx);
@@ -167,7 +168,7 @@ void study_begin(struct study *s, const struct trace *t, const struct judgement 
     }
     atomic_store(&s->give_up, 0);
     atomic_store(&s->tiles, 0);
-    s->since = s->told = work_clock();
+    s->since = s->told = clock_seconds();
     s->state = WORKING;
     pthread_cond_signal(&s->begun);
     pthread_mutex_unlock(&s->lock);
@@ -186,7 +187,7 @@ double study_share(const struct study *s)
 
 double study_seconds(const struct study *s)
 {
-    return work_clock() - s->since;
+    return clock_seconds() - s->since;
 }
 
 void study_give_up(struct study *s)

@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int same_place(struct place a, struct place b)
-{
-    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
-}
-
 /* The first bad element in row order, or the worst. */
 void session_find_element(struct session *s, int worst)
 {
@@ -76,7 +71,7 @@ static struct place first_report(const struct session *s)
 static int has_report(const struct session *s, struct place place)
 {
     for (size_t i = 0; i < s->trace->info.n_events && place.channel == report_stage(s); i++)
-        if (same_place(place_of_report(s, &s->trace->info.events[i]), place))
+        if (place_same(place_of_report(s, &s->trace->info.events[i]), place))
             return 1;
     return 0;
 }

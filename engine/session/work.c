@@ -1,5 +1,6 @@
 #include "engine/session/work.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/file_map.h"
 #include "engine/run/measure.h"
 #include "engine/session/work_parts.h"
@@ -10,13 +11,6 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-
-double work_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int work_fd(const struct work *w)
 {
@@ -47,7 +41,7 @@ void work_enter(struct work *w, enum phase phase, const char *activity)
     w->mail.phase = phase;
     snprintf(w->mail.activity, sizeof w->mail.activity, "%s", activity);
     w->mail.done = w->mail.total = 0;
-    w->mail.since = work_clock();
+    w->mail.since = clock_seconds();
     pthread_mutex_unlock(&w->lock);
     work_signal(w);
 }
@@ -58,7 +52,7 @@ static void on_report(void *ctx, const char *phase, double done, double total)
     pthread_mutex_lock(&w->lock);
     if (strcmp(phase, w->mail.activity) != 0) {
         snprintf(w->mail.activity, sizeof w->mail.activity, "%s", phase);
-        w->mail.since = work_clock();
+        w->mail.since = clock_seconds();
     }
     if (strcmp(phase, "running") == 0 || strcmp(phase, RECORD_FIRST_PASS) == 0)
         w->mail.phase = PHASE_RUNNING;

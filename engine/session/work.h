@@ -51,6 +51,4 @@ void work_prefer(struct work *w, int slot);          /* judge this slot next */
 int work_collect(struct work *w, struct mail *mail); /* 1: there was some */
 void work_wake(struct work *w);                      /* makes work_fd() readable; from any thread */
 
-double work_clock(void); /* monotonic seconds */
-
 #endif

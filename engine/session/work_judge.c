@@ -1,5 +1,6 @@
 #include "engine/session/work_parts.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/file_map.h"
 #include "engine/verdict/masks.h"
 #include "engine/verdict/onset.h"
@@ -60,7 +61,7 @@ int work_ask(void *ctx)
     struct work_ask *ask = ctx;
     struct work *w = ask->work;
     atomic_fetch_add(&ask->tiles, 1);
-    const long long now = (long long)(1000 * work_clock());
+    const long long now = (long long)(1000 * clock_seconds());
     long long told = atomic_load(&w->told_ms);
     if (w->walks && now - told >= EVERY_MS && atomic_compare_exchange_strong(&w->told_ms, &told, now))
         tell(w);

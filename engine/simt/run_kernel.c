@@ -1,3 +1,4 @@
+#include "engine/base/clock.h"
 #include "engine/child/debuggee/debuggee.h"
 #include "engine/child/debuggee/say.h"
 #include "engine/simt/arrays.h"
@@ -17,23 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROGRESS_NS 50000000 /* at most 20 messages a second */
+#define PROGRESS_S 0.05 /* at most 20 messages a second */
 
 /* What the executor's callbacks see; set up before a launch, alive through it. */
 struct listener {
     int socket;
-    int64_t last_progress_ns;
+    double last_progress;
     atomic_int fatal; /* a fatal report was made */
 };
 
 static atomic_int cancelled;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static int usable_cores(void)
 {
@@ -127,10 +121,10 @@ static void on_report(void *ctx, const struct simt_report *report)
 static void on_progress(void *ctx, uint64_t blocks_done, uint64_t blocks)
 {
     struct listener *listener = ctx;
-    int64_t now = now_ns();
-    if (blocks_done < blocks && now - listener->last_progress_ns < PROGRESS_NS)
+    const double now = clock_seconds();
+    if (blocks_done < blocks && now - listener->last_progress < PROGRESS_S)
         return;
-    listener->last_progress_ns = now;
+    listener->last_progress = now;
     struct say s;
     say_begin(&s, WIRE_PROGRESS);
     say_integer(&s, "done", (int64_t)blocks_done);
@@ -152,9 +146,9 @@ static uint32_t lane_order(void)
 static void launch(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct listener *listener,
                    struct launch_result *result)
 {
-    int64_t begin = now_ns();
+    const double begin = clock_seconds();
     const char *failure = kernel->launch(problem, NULL);
-    result->seconds = 1e-9 * (double)(now_ns() - begin);
+    result->seconds = clock_seconds() - begin;
     if (!failure && atomic_load(&listener->fatal))
         failure = simt_error() ? simt_error() : "a launch failed";
     if (atomic_load(&cancelled)) {

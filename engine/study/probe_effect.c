@@ -74,8 +74,8 @@ int probe_effect_find(const struct runner_paths *paths, const struct scenario *s
     *out = (struct probe_effect){0};
     int failed = run_without(&r, paths, scenario, progress, &without, err);
     if (!failed) {
-        snprintf(out->status[0], sizeof out->status[0], "%s", with->info.status);
-        snprintf(out->status[1], sizeof out->status[1], "%s", without->info.status);
+        out->status[0] = (enum run_status)with->info.status;
+        out->status[1] = (enum run_status)without->info.status;
         snprintf(out->status_text, sizeof out->status_text, "%s", without->info.status_text);
         const int complete = trace_complete(with) + trace_complete(without);
         if (complete == 1)

@@ -14,7 +14,7 @@ enum probe_effect_verdict {
 
 struct probe_effect {
     enum probe_effect_verdict verdict;
-    char status[2][16];           /* of the run with probes, and without */
+    enum run_status status[2];    /* of the run with probes, and without */
     char status_text[512];        /* why the run without probes ended early */
     struct difference difference; /* of o and lse, where both runs are complete */
 };

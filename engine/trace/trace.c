@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+const char *const run_status_names[] = {"", "complete", "crashed", "hung", "cancelled", "refused", NULL};
+
 void trace_event_init(struct trace_event *event)
 {
     *event = (struct trace_event){.batch = -1, .head = -1, .q_tile = -1, .kv_tile = -1, .times = 1};
@@ -20,7 +22,7 @@ void trace_free(struct trace *t)
     if (!t)
         return;
     void *mapping = (void *)(uintptr_t)t->bytes;
-    const int quiet = t->info.status[0] == '\0' || trace_complete(t); /* nobody writes any more */
+    const int quiet = t->info.status == RUN_OPEN || trace_complete(t); /* nobody writes any more */
     if (t->fd >= 0 && t->store && quiet && mapping) {
         trace_store_give(t->store, &(struct trace_memory){t->fd, mapping, t->n_bytes});
     } else {
@@ -48,7 +50,7 @@ void trace_free(struct trace *t)
 
 int trace_complete(const struct trace *t)
 {
-    return strcmp(t->info.status, "complete") == 0;
+    return t->info.status == RUN_COMPLETE;
 }
 
 int trace_checked(const struct trace *t)

@@ -53,6 +53,17 @@ struct trace_capture {
     char off_places[192]; /* the first of those that were off: "b0 h3 q17, ..." */
 };
 
+/* How a run ended. */
+enum run_status {
+    RUN_OPEN, /* it did not yet */
+    RUN_COMPLETE,
+    RUN_CRASHED,
+    RUN_HUNG,
+    RUN_CANCELLED,
+    RUN_REFUSED /* by the system */
+};
+extern const char *const run_status_names[]; /* "", "complete", "crashed"; NULL ends them */
+
 /* Facts about the run that are not arrays; nearly all of it goes into the saved file's metadata as JSON. */
 struct trace_info {
     char kernel[64];         /* registered name */
@@ -74,7 +85,7 @@ struct trace_info {
     struct trace_capture capture;
     int workers;
     double seconds;        /* of the launch */
-    char status[16];       /* "complete", "crashed", "hung", "cancelled", "refused" (by the system) */
+    int32_t status;        /* enum run_status */
     char status_text[512]; /* the run's own words where it is not complete */
     char stopped[32];      /* the kind of event that ended it, said or not; "": it came to its end, or was cancelled */
     struct trace_site *sites; /* owned */

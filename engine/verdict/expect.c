@@ -229,7 +229,7 @@ static int meets_stopped(const struct judgement *j, const struct trace *t, const
         return unmet(why, bytes, "expected the run to be stopped by %s, but it completed", e->stopped);
     if (!is_listed(e->stopped, info->stopped))
         return unmet(why, bytes, "expected the run to be stopped by %s, found %s: %.300s", e->stopped,
-                     info->stopped[0] ? info->stopped : info->status, info->status_text);
+                     info->stopped[0] ? info->stopped : run_status_names[info->status], info->status_text);
     int known;
     if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
         !meets_event_at(t, e, &known, why, bytes))

@@ -19,7 +19,7 @@ int judgement_new(const struct trace *t, struct judgement **out)
     j->summary.first.slot = -1;
     j->state_break.slot = -1;
     j->summarized = -1;
-    j->run_incomplete = strcmp(t->info.status, "complete") != 0;
+    j->run_incomplete = !trace_complete(t);
     j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
     j->statuses = calloc((size_t)j->n_slots * (size_t)j->kv_tiles, ASC_CHANNELS);
     j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);

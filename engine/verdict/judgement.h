@@ -13,6 +13,11 @@ struct place {
     enum asc_channel channel;
 };
 
+static inline bool place_same(struct place a, struct place b)
+{
+    return a.slot == b.slot && a.kv == b.kv && a.channel == b.channel;
+}
+
 /* Tiles of S or U that a tensor core's bits were asked of. */
 struct exact_tiles {
     uint64_t judged;            /* tiles that hold anything */

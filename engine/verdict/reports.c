@@ -1,5 +1,6 @@
 #include "engine/verdict/reports.h"
 
+#include "engine/base/path.h"
 #include "engine/verdict/judgement.h"
 #include <stdio.h>
 #include <string.h>
@@ -70,12 +71,6 @@ void reports_words(const struct trace *t, char *out, size_t bytes)
     }
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static struct event_place call_of(const char *file, int line, const struct trace_stack *stack)
 {
     const struct trace_frame *body = stack->n ? &stack->at[stack->n - 1] : NULL;
@@ -114,8 +109,8 @@ void event_lines(const struct trace_event *e, int short_names, char *out, size_t
     const int elsewhere = strcmp(call.file, other.file) != 0;
     int same = !elsewhere && call.line == other.line;
     if (short_names) {
-        snprintf(here, sizeof here, "%s:%d", base_name(call.file), call.line);
-        snprintf(there, sizeof there, " and %s:%d", elsewhere ? base_name(other.file) : "", other.line);
+        snprintf(here, sizeof here, "%s:%d", path_name(call.file), call.line);
+        snprintf(there, sizeof there, " and %s:%d", elsewhere ? path_name(other.file) : "", other.line);
     } else {
         place_words(&call, e->file, e->line, &e->stack, here, sizeof here);
         const int used = snprintf(there, sizeof there, "%s and ", e->stack.n ? "," : "");

@@ -170,9 +170,9 @@ static void take_info(struct source *from, struct trace_info *info)
     take_text(from, info->tensor_core, sizeof info->tensor_core);
     take_text(from, info->probes, sizeof info->probes);
     take_text(from, info->checks, sizeof info->checks);
-    snprintf(info->status, sizeof info->status, "complete");
+    info->status = RUN_COMPLETE;
     if (take(from) > 180) {
-        take_text(from, info->status, sizeof info->status);
+        info->status = (int32_t)(take(from) % (RUN_REFUSED + 1));
         take_text(from, info->status_text, sizeof info->status_text);
         take_text(from, info->stopped, sizeof info->stopped);
     }

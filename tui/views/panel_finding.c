@@ -1,6 +1,7 @@
 /* The two rows that answer first: what is wrong, and what happened during the run. */
 #include "tui/views/panels.h"
 
+#include "engine/base/path.h"
 #include "engine/run/lost.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/reports.h"
@@ -28,7 +29,7 @@ static void site_words(const struct session *s, const struct finding *f, char *o
     const struct trace_site *site = finding_site(f, s->trace);
     out[0] = '\0';
     if (site)
-        snprintf(out, bytes, "%s:%d", path_base(site->file), site->line);
+        snprintf(out, bytes, "%s:%d", path_name(site->file), site->line);
 }
 
 /* ", 7 more: L log" behind a place, or "" */
@@ -135,7 +136,7 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
         return;
     }
     /* The verdict says that it is the run's error. */
-    const char *where = path_base(s->err.where);
+    const char *where = path_name(s->err.where);
     snprintf(words, sizeof words, "%s%s%.*s", where, *where ? ": " : "", (int)strcspn(s->err.message, "\n"),
              s->err.message);
     const int used = flow_fit(c, area, STYLE_BAD, words, "L log");

@@ -64,7 +64,7 @@ static enum style verdict_style(const struct session *s)
     if (!s->judgement || !s->trace)
         return STYLE_STRONG;
     if (s->judgement->summary.culprits || s->trace->info.capture.off || reports_count(s->trace) ||
-        strcmp(s->trace->info.status, "complete") != 0)
+        !trace_complete(s->trace))
         return STYLE_BAD;
     if (s->judgement->summary.suspicious)
         return STYLE_WARNING;

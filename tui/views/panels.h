@@ -87,6 +87,5 @@ void tile_words(const struct session *s, struct place place, char *out, size_t b
 void place_words(const struct session *s, struct place place, char *out, size_t bytes); /* "S h0 q0 k0" */
 void stage_list(unsigned stages, char *out, size_t bytes);                              /* "S, l" */
 void culprit_words(unsigned culprits, char *out, size_t bytes);                         /* "S alone", "S, l" */
-const char *path_base(const char *path);
 
 #endif

@@ -108,12 +108,6 @@ void place_words(const struct session *s, struct place place, char *out, size_t 
     snprintf(out, bytes, "%s%s%s", channel_label(place.channel), tile[0] ? " " : "", tile);
 }
 
-const char *path_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times)
 {
     static const struct {

@@ -1,6 +1,7 @@
 /* Every finding with what speaks for it; Enter goes to where it begins. */
 #include "tui/views/panels.h"
 
+#include "engine/base/path.h"
 #include "engine/verdict/edge.h"
 #include "tui/screen/hits.h"
 #include "tui/screen/text_flow.h"
@@ -60,7 +61,7 @@ static void finding_flow(const struct session *s, const struct finding *found, s
     flow_put(f, STYLE_BAD, line);
     if (site)
         snprintf(line, sizeof line, "begins at %s r%d c%d, its probe is %s:%d", place, found->row, found->col,
-                 path_base(site->file), site->line);
+                 path_name(site->file), site->line);
     else
         snprintf(line, sizeof line, "begins at %s r%d c%d", place, found->row, found->col);
     flow_put(f, STYLE_STRONG, line);

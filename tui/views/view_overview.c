@@ -1,4 +1,5 @@
 /* The first screen: the answer is on it before a key is pressed. */
+#include "engine/base/path.h"
 #include "tui/screen/hits.h"
 #include "tui/views/layout.h"
 #include "tui/views/panels.h"
@@ -60,7 +61,7 @@ static void right_draw(const struct session *s, struct canvas *c, const struct s
         tile_list_draw(s, c, l->tile, vs);
     }
     source_words(s, right, sizeof right);
-    rule_draw(c, l->source_rule, path_base(source_file(s) ? source_file(s) : ""), right);
+    rule_draw(c, l->source_rule, path_name(source_file(s) ? source_file(s) : ""), right);
     source_draw(s, c, l->source, source_window(s, l->source.rows), 1);
     legend_draw(s, c, l->legend);
 }

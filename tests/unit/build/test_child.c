@@ -242,7 +242,7 @@ static void test_two_runs_in_one_child(void **state)
         listen_to(&l);
         if (child_run(c, t, 20, &l.progress, &err))
             fail_msg("%s: %s", err.where, err.message);
-        assert_string_equal(t->info.status, "complete");
+        assert_int_equal(t->info.status, RUN_COMPLETE);
         assert_string_equal(t->info.stopped, "");
         assert_string_equal(t->info.kernel, "behave");
         assert_string_equal(t->info.backend, "cpu");
@@ -304,8 +304,8 @@ static void test_declines(void **state)
 }
 
 /* Runs to a bad end: status, code, what the message has. Returns the trace. */
-static struct trace *run_badly(int behavior, double limit_s, struct listener *l, const char *status, enum err_code code,
-                               const char *part, struct err *err)
+static struct trace *run_badly(int behavior, double limit_s, struct listener *l, enum run_status status,
+                               enum err_code code, const char *part, struct err *err)
 {
     struct child *c = start();
     struct trace *t = make_trace(c, behavior);
@@ -314,7 +314,7 @@ static struct trace *run_badly(int behavior, double limit_s, struct listener *l,
         l->kill_at_line = pid;
     *err = (struct err){0};
     assert_int_equal(child_run(c, t, limit_s, &l->progress, err), -1);
-    assert_string_equal(t->info.status, status);
+    assert_int_equal(t->info.status, status);
     has(err->message, part);
     assert_int_equal(err->code, code);
     has(err->message, t->info.status_text);
@@ -353,7 +353,7 @@ static void test_null_pointer(void **state)
     struct listener l;
     struct err err;
     listen_to(&l);
-    struct trace *t = run_badly(NULL_POINTER, 20, &l, "crashed", ERR_RUN, "null pointer", &err);
+    struct trace *t = run_badly(NULL_POINTER, 20, &l, RUN_CRASHED, ERR_RUN, "null pointer", &err);
     at_line(t, &err, "address", "here: null pointer");
     has(err.message, "last probe: S at batch 0, head ");
     has(err.message, "q tile 1, kv tile 1 (" KERNEL ":");
@@ -374,7 +374,7 @@ static void test_assert(void **state)
     struct listener l;
     struct err err;
     listen_to(&l);
-    struct trace *t = run_badly(ASSERT, 20, &l, "crashed", ERR_RUN, "assert(row != 3)", &err);
+    struct trace *t = run_badly(ASSERT, 20, &l, RUN_CRASHED, ERR_RUN, "assert(row != 3)", &err);
     at_line(t, &err, "assert", "here: assert");
     trace_free(t);
 }
@@ -385,7 +385,7 @@ static void test_time_limit(void **state)
     struct listener l;
     struct err err;
     listen_to(&l);
-    struct trace *t = run_badly(ENDLESS, 0.5, &l, "hung", ERR_RUN,
+    struct trace *t = run_badly(ENDLESS, 0.5, &l, RUN_HUNG, ERR_RUN,
                                 "did not finish within 0.5 s of the last block that did (scenario.limit); ", &err);
     assert_string_equal(t->info.stopped, "limit");
     first_tiles_are_there(t);
@@ -414,7 +414,7 @@ static void test_cancel(void **state)
     struct err err;
     listen_to(&l);
     l.cancel_at_line = 1;
-    struct trace *t = run_badly(PRINTS, 20, &l, "cancelled", ERR_CANCELLED, "cancelled; the last probe", &err);
+    struct trace *t = run_badly(PRINTS, 20, &l, RUN_CANCELLED, ERR_CANCELLED, "cancelled; the last probe", &err);
     assert_string_equal(t->info.stopped, "");
     has(l.log, "spinning\n");
     first_tiles_are_there(t);
@@ -428,7 +428,7 @@ static void test_killed(void **state)
     struct err err;
     listen_to(&l);
     l.kill_at_line = 1;
-    struct trace *t = run_badly(PRINTS, 20, &l, "crashed", ERR_RUN, "signal 9 (Killed); last probe: S", &err);
+    struct trace *t = run_badly(PRINTS, 20, &l, RUN_CRASHED, ERR_RUN, "signal 9 (Killed); last probe: S", &err);
     first_tiles_are_there(t);
     trace_free(t);
 }
@@ -439,7 +439,7 @@ static void test_exits(void **state)
     struct listener l;
     struct err err;
     listen_to(&l);
-    struct trace *t = run_badly(EXITS, 20, &l, "crashed", ERR_RUN, "exited with status 7", &err);
+    struct trace *t = run_badly(EXITS, 20, &l, RUN_CRASHED, ERR_RUN, "exited with status 7", &err);
     assert_string_equal(t->info.stopped, "crash");
     trace_free(t);
 }
@@ -450,7 +450,7 @@ static void test_deadlock(void **state)
     struct listener l;
     struct err err;
     listen_to(&l);
-    struct trace *t = run_badly(DEADLOCK, 20, &l, "hung", ERR_RUN, "; last probe: S at batch 0", &err);
+    struct trace *t = run_badly(DEADLOCK, 20, &l, RUN_HUNG, ERR_RUN, "; last probe: S at batch 0", &err);
     at_line(t, &err, "deadlock", "here: deadlock");
     first_tiles_are_there(t);
     trace_free(t);
@@ -463,7 +463,7 @@ static void test_launch_says_no(void **state)
     struct err err;
     listen_to(&l);
     struct trace *t =
-        run_badly(SAYS_NO, 20, &l, "crashed", ERR_RUN, "this one is never launched; no probe had fired", &err);
+        run_badly(SAYS_NO, 20, &l, RUN_CRASHED, ERR_RUN, "this one is never launched; no probe had fired", &err);
     assert_string_equal(t->info.stopped, "launch");
     trace_free(t);
 }
@@ -477,7 +477,7 @@ static void run_with_event(int behavior, const char *kind, const char *comment, 
     struct trace *t = make_trace(c, behavior);
     listen_to(&l);
     assert_int_equal(child_run(c, t, 20, &l.progress, &err), 0);
-    assert_string_equal(t->info.status, "complete");
+    assert_int_equal(t->info.status, RUN_COMPLETE);
     assert_true(child_alive(c));
     int found = 0;
     for (size_t i = 0; i < t->info.n_events; i++) {

@@ -86,7 +86,7 @@ static void describe(struct trace *t)
     snprintf(info->source_name, sizeof info->source_name, "kernels/v2b_scalar.cu");
     snprintf(info->scenario_name, sizeof info->scenario_name, "double-scale");
     snprintf(info->backend, sizeof info->backend, "cpu");
-    snprintf(info->status, sizeof info->status, "complete");
+    info->status = RUN_COMPLETE;
     info->source = strdup(source);
     info->workers = 2;
     info->seconds = 0.41;

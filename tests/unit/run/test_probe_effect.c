@@ -129,8 +129,8 @@ static void another_end(void **state)
     (void)state;
     struct probe_effect effect;
     expect_effect("crashes-without-probes", PROBES_CHANGE_STATUS, &effect);
-    assert_string_equal(effect.status[0], "complete");
-    assert_string_equal(effect.status[1], "crashed");
+    assert_int_equal(effect.status[0], RUN_COMPLETE);
+    assert_int_equal(effect.status[1], RUN_CRASHED);
     assert_true(effect.status_text[0]);
 }
 
@@ -140,7 +140,7 @@ static void neither_ends(void **state)
     struct probe_effect effect;
     struct err err = {0};
     struct session *s = run("o-nan", "on");
-    snprintf(s->trace->info.status, sizeof s->trace->info.status, "crashed");
+    s->trace->info.status = RUN_CRASHED;
     snprintf(s->scenario.patch, sizeof s->scenario.patch, "%s/tests/session/crashes-without-probes.patch",
              s->paths.root);
     assert_int_equal(probe_effect_find(&s->paths, &s->scenario, s->trace, NULL, &effect, &err), -1);

@@ -58,7 +58,7 @@ static struct trace *one_slot(int kv_tiles, int kv_splits)
     if (trace_create(&p, &plan, &conventions, &types, slots, 1, zeros, zeros, zeros, &t, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     free(zeros);
-    snprintf(t->info.status, sizeof t->info.status, "complete");
+    t->info.status = RUN_COMPLETE;
     return t;
 }
 

@@ -183,7 +183,7 @@ static void what_can_not_be_compared(void **state)
     now->judgement->summary.stage[asc_s].global = STAGE_UNKNOWN;
     now->judgement->summary.stage[asc_m].global = STAGE_PARTIAL;
     says(&r, "since run 1: α..LSE better by the truth", -1);
-    snprintf(now->trace->info.status, sizeof now->trace->info.status, "crashed");
+    now->trace->info.status = RUN_CRASHED;
     says(&r, "since run 1: does not complete any more, α..LSE better by the truth", 1);
     runs_free(&r);
 }

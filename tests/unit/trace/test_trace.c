@@ -218,7 +218,7 @@ static void fill_info(struct trace *t)
     struct trace_info *info = &t->info;
     strcpy(info->kernel, "v2b");
     strcpy(info->source_name, "my \"kernel\".cu");
-    strcpy(info->status, "complete");
+    info->status = RUN_COMPLETE;
     strcpy(info->status_text, "cut in the middle of a letter: \xce");
     info->workers = 2;
     info->seconds = 0.25;

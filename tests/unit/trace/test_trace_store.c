@@ -61,10 +61,10 @@ static void scribble(const struct trace *t)
     munmap(bytes, t->n_bytes);
 }
 
-static void ended(struct trace *t, const char *status)
+static void ended(struct trace *t, enum run_status status)
 {
     scribble(t);
-    snprintf(t->info.status, sizeof t->info.status, "%s", status);
+    t->info.status = (int32_t)status;
     trace_free(t);
 }
 
@@ -74,7 +74,7 @@ static void test_nothing_survives(void **state)
     struct trace_store *store = trace_store_new(NULL);
     struct trace *t = make(store, 24, 1);
     const ino_t file = file_of(t);
-    ended(t, "complete");
+    ended(t, RUN_COMPLETE);
     t = make(store, 24, 2);
     assert_int_equal(file_of(t), file); /* what a debuggee has mapped is this very file */
     struct trace *fresh = make(NULL, 24, 2);
@@ -102,7 +102,7 @@ static void test_threads_fill_the_same(void **state)
     for (int i = 0; i < 2; i++) {
         struct trace *t = make(store, 20000, 7);
         assert_memory_equal(t->bytes, want->bytes, want->n_bytes);
-        ended(t, "complete");
+        ended(t, RUN_COMPLETE);
     }
     trace_free(want);
     trace_store_free(store);
@@ -115,7 +115,7 @@ static void test_another_size_is_another_file(void **state)
     struct trace_store *store = trace_store_new(NULL);
     struct trace *t = make(store, 24, 1);
     const ino_t file = file_of(t);
-    ended(t, "complete");
+    ended(t, RUN_COMPLETE);
     t = make(store, 16, 2);
     assert_int_not_equal(file_of(t), file);
     trace_free(t);
@@ -126,13 +126,13 @@ static void test_another_size_is_another_file(void **state)
 static void test_stopped_runs_leave_nothing(void **state)
 {
     (void)state;
-    static const char *const words[] = {"crashed", "hung", "cancelled"};
+    static const enum run_status statuses[] = {RUN_CRASHED, RUN_HUNG, RUN_CANCELLED};
     for (int i = 0; i < 3; i++) {
         struct trace_store *store = trace_store_new(NULL);
         struct trace *held = make(store, 24, 1);
         const ino_t file = file_of(held);
         const int fd = dup(held->fd); /* so that the number is not given to a new file */
-        ended(held, words[i]);
+        ended(held, statuses[i]);
         held = make(store, 24, 1);
         assert_int_not_equal(file_of(held), file);
         trace_free(held);
@@ -148,16 +148,16 @@ static void test_two_at_once(void **state)
     struct trace *a = make(store, 24, 1), *b = make(store, 24, 1);
     const ino_t file_a = file_of(a), file_b = file_of(b);
     assert_int_not_equal(file_a, file_b);
-    ended(a, "complete");
+    ended(a, RUN_COMPLETE);
     struct trace *c = make(store, 24, 1);
     assert_int_equal(file_of(c), file_a);
-    ended(b, "complete");
-    ended(c, "complete"); /* one is kept: the last one */
+    ended(b, RUN_COMPLETE);
+    ended(c, RUN_COMPLETE); /* one is kept: the last one */
     a = make(store, 24, 1);
     assert_int_equal(file_of(a), file_a);
     /* The store's owner may go first. */
     trace_store_free(store);
-    ended(a, "complete");
+    ended(a, RUN_COMPLETE);
 }
 
 int main(void)

@@ -272,13 +272,13 @@ static void no_run_yet(void **state)
 }
 
 /* A run that ended in head 1, q tile 0, before kv tile 1. */
-static struct trace *ended(const char *status)
+static struct trace *ended(enum run_status status)
 {
     struct hand_made made = right();
     made.ends_slot = 8;
     made.ends_kv = 1;
     struct trace *t = hand_made_trace(&made);
-    snprintf(t->info.status, sizeof t->info.status, "%s", status);
+    t->info.status = (int32_t)status;
     return t;
 }
 
@@ -286,7 +286,7 @@ static void crashed_run(void **state)
 {
     (void)state;
     struct session *s = hand_made_session(&hand_made_usual);
-    struct trace *t = ended("crashed");
+    struct trace *t = ended(RUN_CRASHED);
     hand_made_event(t, "address", "invalid read of address 0x40 (a null pointer) in block (0,1,0), thread (30,0,0)",
                     "kernels/v2b_scalar.cu", 9);
     hand_made_judge(s, t);
@@ -307,7 +307,7 @@ static void cancelled_run(void **state)
 {
     (void)state;
     struct session *s = hand_made_session(&hand_made_usual);
-    struct trace *t = ended("cancelled");
+    struct trace *t = ended(RUN_CANCELLED);
     t->info.seconds = 12.5;
     snprintf(t->info.status_text, sizeof t->info.status_text, "cancelled");
     hand_made_judge(s, t);

@@ -1,9 +1,9 @@
-#ifndef SCREEN_CLOCK_H
-#define SCREEN_CLOCK_H
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
 
 #include <time.h>
 
-/* The clock of session.activity_since. */
+/* Monotonic seconds: what times of this program count by. */
 static inline double clock_seconds(void)
 {
     struct timespec t;
