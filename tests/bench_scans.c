@@ -22,7 +22,7 @@ static double frame(struct session *s, enum view_id view)
     const double begin = now_ms();
     session_update(s);
     session_step_kv(s, 1);
-    session_look(s, view_looks(view));
+    session_look(s, views[view]->looks);
     const struct view_state state = {.top = view_start_top(view, s, COLS, ROWS)};
     canvas_clear(&canvas);
     view_draw(view, s, &canvas, &state);
@@ -115,7 +115,7 @@ static void scan(struct session *s, enum view_id view, int (*busy)(const struct 
         session_drop_look(s);
         const double begin = now_ms();
         double asked = 0;
-        session_look(s, view_looks(view));
+        session_look(s, views[view]->looks);
         if (view == VIEW_BIAS)
             session_want_rounding(s);
         for (frame(s, view); busy(s);) {

@@ -140,7 +140,7 @@ static int bench_opening(struct session *session, struct err *err)
             session_drop_look(session);
             session_want_states(session, 0);
             const double begin = now_ms();
-            session_look(session, view_looks(id));
+            session_look(session, views[id]->looks);
             session_want_states(session, id == VIEW_STATE);
             if (id == VIEW_BIAS)
                 session_want_rounding(session);
@@ -148,7 +148,7 @@ static int bench_opening(struct session *session, struct err *err)
             canvas_clear(&canvas);
             view_draw(id, session, &canvas, &state);
             sample(&first, now_ms() - begin);
-            if (!view_looks(id) && id != VIEW_BIAS)
+            if (!views[id]->looks && id != VIEW_BIAS)
                 continue;
             session_look_finish(session);
             session_finish_rounding(session);

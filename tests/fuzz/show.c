@@ -75,7 +75,7 @@ static void draw(struct session *s, const char *view, unsigned size)
     char *text = NULL;
     size_t bytes;
     struct err err = {0};
-    session_look(s, view_looks((enum view_id)id));
+    session_look(s, views[id]->looks);
     session_look_finish(s);
     session_want_states(s, id == VIEW_STATE);
     if (id == VIEW_BIAS) {
