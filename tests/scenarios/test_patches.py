@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every patch of the repository fits the file that it names. It takes a second; whether the mistake is found is test_scenarios.py's."""
+"""Every patch of the repository fits the file that it names. It takes a second; whether the mistake is found is
+test_scenarios.py's."""
 
 import re
 import subprocess
