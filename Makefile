@@ -98,7 +98,7 @@ install: all
 	$(Q)install -m 644 $(filter %.a,$(DEBUGGEES)) "$(LIB)"
 	$(Q)install -D -m 644 $(HEADER) "$(DESTDIR)$(PREFIX)/include/attnscope.h"
 	$(Q)install -m 755 $(DEVICE) "$(LIB)"
-	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' \
+	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
 	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
 	$(Q)$(PROGRAM) docs man > "$(MAN)/attnscope.1"
 	$(Q)$(PROGRAM) docs completion-bash > "$(BASH_COMPLETION)/attnscope"

@@ -16,68 +16,24 @@
 //     p   [8][64] f32       2048    2048     weights of the row each warp works on
 //                          21056   39488
 //
-// Known to be bad at: many queries, where ranges only add the way through the workspace, and grouped heads, each of
+// Limits: many queries, where ranges only add the way through the workspace, and grouped heads, each of
 // which loads the K and V they share. The products are scalar.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <math.h>
-#include <stdint.h>
-
-#include "attnscope.h"
+#include "ladder.cuh"
 
 namespace
 {
 
+using namespace ladder;
+
 constexpr int BR = 16, BC = 64, WARPS = 8, THREADS = 32 * WARPS, ROWS_PER_WARP = BR / WARPS;
 constexpr int ENOUGH = 264, MOST_SPLITS = 16; // blocks: two for each SM of an H100
 
-template <class T> struct Params {
-    const T *q, *k, *v;
-    T *o;
-    float *lse;       /* [batch][heads][q_len] */
+template <class T> struct SplitParams : Params<T> {
     float *split_o;   /* [batch][heads][q_len][splits][D] */
     float *split_lse; /* [batch][heads][q_len][splits] */
-    asc_strides q_strides, kv_strides;
-    int heads, group; /* group: query heads that share a kv head */
-    int q_len, kv_len;
     int splits, split_tiles;
-    int reach; /* row i sees keys 0 .. i + reach */
-    float scale;
 };
-
-[[maybe_unused]] __device__ __forceinline__ float to_float(__half x)
-{
-    return __half2float(x);
-}
-[[maybe_unused]] __device__ __forceinline__ float to_float(__nv_bfloat16 x)
-{
-    return __bfloat162float(x);
-}
-[[maybe_unused]] __device__ __forceinline__ void from_float(__half &out, float x)
-{
-    out = __float2half(x);
-}
-[[maybe_unused]] __device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
-{
-    out = __float2bfloat16(x);
-}
-
-__device__ __forceinline__ float warp_max(float x)
-{
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
-    return x;
-}
-
-__device__ __forceinline__ float warp_sum(float x)
-{
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, step);
-    return x;
-}
 
 // Rows first .. first + COUNT - 1 of a head into shared memory; rows beyond `rows` become zero.
 template <class T, int D, int COUNT>
@@ -93,7 +49,7 @@ __device__ void load_tile(T *tile, const T *head, int64_t row_stride, int first,
     }
 }
 
-template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Params<T> p)
+template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(SplitParams<T> p)
 {
     constexpr int LD = D + 2, COLS = D / 32;
     extern __shared__ __align__(16) unsigned char shared[];
@@ -197,7 +153,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Pa
 }
 
 // A warp owns a row from its splits to its output.
-template <class T, int D> __global__ void __launch_bounds__(THREADS) merge_splits(Params<T> p)
+template <class T, int D> __global__ void __launch_bounds__(THREADS) merge_splits(SplitParams<T> p)
 {
     constexpr int COLS = D / 32;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -261,17 +217,9 @@ int splits_of(const asc_problem *problem)
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    if (problem->head_dim != 64 && problem->head_dim != 128)
-        return "head_dim must be 64 or 128";
-    if (problem->heads > 65535 || problem->batch > 65535)
-        return "batch and heads are grid dimensions y and z: at most 65535 each";
-    if (problem->window_left >= 0 || problem->window_right >= 0)
-        return "there is no sliding window in this kernel: window must be none";
-    if (problem->softcap != 0)
-        return "there is no soft cap in this kernel: softcap must be 0";
-    plan->br = BR;
-    plan->bc = BC;
-    plan->threads = THREADS;
+    const char *refused = plan_tiles(problem, plan, BR, BC, THREADS);
+    if (refused)
+        return refused;
     plan->kv_splits = splits_of(problem);
     plan->workspace_bytes =
         static_cast<uint64_t>(rows_of(problem)) * plan->kv_splits * (problem->head_dim + 1) * sizeof(float);
@@ -279,55 +227,22 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
     return NULL;
 }
 
-template <class T, int D> const char *run(const asc_problem *problem, void *stream)
-{
-    Params<T> p;
-    p.q = static_cast<const T *>(problem->q);
-    p.k = static_cast<const T *>(problem->k);
-    p.v = static_cast<const T *>(problem->v);
-    p.o = static_cast<T *>(problem->o);
-    p.lse = problem->lse;
-    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
-    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
-    p.heads = problem->heads;
-    p.group = problem->heads / problem->kv_heads;
-    p.q_len = problem->q_len;
-    p.kv_len = problem->kv_len;
-    p.splits = splits_of(problem);
-    p.split_tiles = asc_split_tiles((problem->kv_len - 1) / BC + 1, p.splits);
-    p.split_o = static_cast<float *>(problem->workspace);
-    p.split_lse = p.split_o + rows_of(problem) * p.splits * D;
-    p.reach = problem->kv_len; // everything
-    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
-        p.reach = 0;
-    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
-        p.reach = problem->kv_len - problem->q_len;
-    p.scale = problem->scale;
-
-    const size_t shared = (BR + 2 * BC) * (D + 2) * sizeof(T) + WARPS * BC * sizeof(float);
-    const unsigned q_tiles = (problem->q_len - 1) / BR + 1;
-    const char *failed = ASC_LAUNCH((split_kv<T, D>), dim3(q_tiles * p.splits, problem->heads, problem->batch), THREADS,
-                                    shared, stream, p);
-    if (failed)
-        return failed;
-    return ASC_LAUNCH((merge_splits<T, D>), dim3(q_tiles, problem->heads, problem->batch), THREADS, 0, stream, p);
-}
-
-template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
-{
-    if constexpr (asc_built_for(dtype, D))
-        return run<T, D>(problem, stream);
-    return "this build has no such instance";
-}
-
 const char *launch(const asc_problem *problem, void *stream)
 {
-    const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == ASC_F16)
-        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
-                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
+    return for_instance(problem, [&](auto type, auto head_dim) {
+        using T = decltype(type);
+        constexpr int D = head_dim;
+        auto p = params_of<SplitParams<T>>(problem);
+        p.splits = splits_of(problem);
+        p.split_tiles = asc_split_tiles((problem->kv_len - 1) / BC + 1, p.splits);
+        p.split_o = static_cast<float *>(problem->workspace);
+        p.split_lse = p.split_o + rows_of(problem) * p.splits * D;
+
+        const size_t shared = (BR + 2 * BC) * (D + 2) * sizeof(T) + WARPS * BC * sizeof(float);
+        const dim3 q_tiles = grid_of(problem, BR), blocks(q_tiles.x * p.splits, q_tiles.y, q_tiles.z);
+        const char *failed = ASC_LAUNCH((split_kv<T, D>), blocks, THREADS, shared, stream, p);
+        return failed ? failed : ASC_LAUNCH((merge_splits<T, D>), q_tiles, THREADS, 0, stream, p);
+    });
 }
 
 } // namespace

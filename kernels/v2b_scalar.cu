@@ -14,63 +14,17 @@
 //     m,l [64] f32           512     512
 //                          27904   52480
 //
-// Known to be bad at: speed. Every product is a scalar FMA, K is read from shared memory once per row, and the loads of
+// Limits: speed. Every product is a scalar FMA, K is read from shared memory once per row, and the loads of
 // a tile wait for the arithmetic of the one before.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <math.h>
-
-#include "attnscope.h"
+#include "ladder.cuh"
 
 namespace
 {
 
+using namespace ladder;
+
 constexpr int BR = 64, BC = 64, WARPS = 8, THREADS = 32 * WARPS, ROWS_PER_WARP = BR / WARPS;
-
-template <class T> struct Params {
-    const T *q, *k, *v;
-    T *o;
-    float *lse; /* [batch][heads][q_len] */
-    asc_strides q_strides, kv_strides;
-    int heads, group; /* group: query heads that share a kv head */
-    int q_len, kv_len;
-    int reach; /* row i sees keys 0 .. i + reach */
-    float scale;
-};
-
-[[maybe_unused]] __device__ __forceinline__ float to_float(__half x)
-{
-    return __half2float(x);
-}
-[[maybe_unused]] __device__ __forceinline__ float to_float(__nv_bfloat16 x)
-{
-    return __bfloat162float(x);
-}
-[[maybe_unused]] __device__ __forceinline__ void from_float(__half &out, float x)
-{
-    out = __float2half(x);
-}
-[[maybe_unused]] __device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
-{
-    out = __float2bfloat16(x);
-}
-
-__device__ __forceinline__ float warp_max(float x)
-{
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
-    return x;
-}
-
-__device__ __forceinline__ float warp_sum(float x)
-{
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, step);
-    return x;
-}
 
 // Rows first .. first + 63 of a head into shared memory; rows beyond `rows` become zero.
 template <class T, int D> __device__ void load_tile(T *tile, const T *head, int64_t row_stride, int first, int rows)
@@ -200,62 +154,19 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    if (problem->head_dim != 64 && problem->head_dim != 128)
-        return "head_dim must be 64 or 128";
-    if (problem->heads > 65535 || problem->batch > 65535)
-        return "batch and heads are grid dimensions y and z: at most 65535 each";
-    if (problem->window_left >= 0 || problem->window_right >= 0)
-        return "there is no sliding window in this kernel: window must be none";
-    if (problem->softcap != 0)
-        return "there is no soft cap in this kernel: softcap must be 0";
-    plan->br = BR;
-    plan->bc = BC;
-    plan->threads = THREADS;
     plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
-    return NULL;
-}
-
-template <class T, int D> const char *run(const asc_problem *problem, void *stream)
-{
-    Params<T> p;
-    p.q = static_cast<const T *>(problem->q);
-    p.k = static_cast<const T *>(problem->k);
-    p.v = static_cast<const T *>(problem->v);
-    p.o = static_cast<T *>(problem->o);
-    p.lse = problem->lse;
-    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
-    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
-    p.heads = problem->heads;
-    p.group = problem->heads / problem->kv_heads;
-    p.q_len = problem->q_len;
-    p.kv_len = problem->kv_len;
-    p.reach = problem->kv_len; // everything
-    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
-        p.reach = 0;
-    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
-        p.reach = problem->kv_len - problem->q_len;
-    p.scale = problem->scale;
-
-    const size_t shared = 3 * 64 * (D + 2) * sizeof(T) + (WARPS * BC + 2 * BR) * sizeof(float);
-    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
-    return ASC_LAUNCH((v2b_scalar<T, D>), grid, THREADS, shared, stream, p);
-}
-
-template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
-{
-    if constexpr (asc_built_for(dtype, D))
-        return run<T, D>(problem, stream);
-    return "this build has no such instance";
+    return plan_tiles(problem, plan, BR, BC, THREADS);
 }
 
 const char *launch(const asc_problem *problem, void *stream)
 {
-    const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == ASC_F16)
-        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
-                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
+    return for_instance(problem, [&](auto type, auto head_dim) {
+        using T = decltype(type);
+        constexpr int D = head_dim;
+        const auto p = params_of<Params<T>>(problem);
+        const size_t shared = 3 * 64 * (D + 2) * sizeof(T) + (WARPS * BC + 2 * BR) * sizeof(float);
+        return ASC_LAUNCH((v2b_scalar<T, D>), grid_of(problem, BR), THREADS, shared, stream, p);
+    });
 }
 
 } // namespace

@@ -12,64 +12,21 @@
 //     s   [64][72] f32        18432   18432     in the place of q; p [64][72] T and at the end u in that of s
 //                             55296   88064
 //
-// Known to be bad at: the way through shared memory, twice for each tile (S there and back as f32, P once more), which
+// Limits: the way through shared memory, twice for each tile (S there and back as f32, P once more), which
 // mma.sync with its known layout needs not at all.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_pipeline.h>
-#include <math.h>
-#include <mma.h>
+#include "ladder.cuh"
 
-#include "attnscope.h"
+#include <mma.h>
 
 namespace
 {
 
+using namespace ladder;
 using namespace nvcuda;
 
 constexpr int BR = 64, BC = 64, WARPS = 4, THREADS = 32 * WARPS;
 constexpr int LDS = BC + 8; // floats in a row of scores
-
-template <class T> struct Params {
-    const T *q, *k, *v;
-    T *o;
-    float *lse; /* [batch][heads][q_len] */
-    asc_strides q_strides, kv_strides;
-    int heads, group; /* group: query heads that share a kv head */
-    int q_len, kv_len;
-    int reach; /* row i sees keys 0 .. i + reach */
-    float scale;
-    bool aligned; /* q, k, v and o to 16 bytes */
-};
-
-[[maybe_unused]] __device__ __forceinline__ void from_float(__half &out, float x)
-{
-    out = __float2half(x);
-}
-[[maybe_unused]] __device__ __forceinline__ void from_float(__nv_bfloat16 &out, float x)
-{
-    out = __float2bfloat16(x);
-}
-
-// Begins to copy rows first .. first + 63 of a head into rows of LD elements; rows beyond `rows` become zero.
-template <class T, int D, int LD>
-__device__ void copy_tile(T *tile, const T *head, int64_t row_stride, int first, int rows, bool aligned)
-{
-    for (int i = threadIdx.x; i < 64 * D / 8; i += THREADS) {
-        const int r = i / (D / 8), d = i % (D / 8) * 8;
-        T *to = tile + r * LD + d;
-        const T *from = head + (first + r) * row_stride + d;
-        if (first + r >= rows) {
-            *reinterpret_cast<uint4 *>(to) = make_uint4(0, 0, 0, 0);
-        } else if (aligned) {
-            __pipeline_memcpy_async(to, from, 16);
-        } else {
-            for (int e = 0; e < 8; e++)
-                to[e] = from[e];
-        }
-    }
-}
 
 template <class T, int D> struct Shared {
     static constexpr int LD = D + 8, TILE = BC * LD; /* elements of a row, of a tile */
@@ -98,11 +55,11 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma(Pa
     const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
     const int keys = min(p.kv_len, last_row + p.reach + 1);
 
-    copy_tile<T, D, LDQ>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
+    copy_tile<T, D, LDQ, BR, THREADS>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
     __pipeline_commit();
     if (keys > 0) {
-        copy_tile<T, D, LDK>(k_stages, k, p.kv_strides.row, 0, p.kv_len, p.aligned);
-        copy_tile<T, D, LDV>(v_stages, v, p.kv_strides.row, 0, p.kv_len, p.aligned);
+        copy_tile<T, D, LDK, BC, THREADS>(k_stages, k, p.kv_strides.row, 0, p.kv_len, p.aligned);
+        copy_tile<T, D, LDV, BC, THREADS>(v_stages, v, p.kv_strides.row, 0, p.kv_len, p.aligned);
     }
     __pipeline_commit();
     __pipeline_wait_prior(1);
@@ -132,8 +89,10 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma(Pa
         T *sk = k_stages + kt % 2 * L::TILE, *sv = v_stages + kt % 2 * L::TILE;
         if ((kt + 1) * BC < keys) {
             const int other = (kt + 1) % 2, first = (kt + 1) * BC;
-            copy_tile<T, D, LDK>(k_stages + other * L::TILE, k, p.kv_strides.row, first, p.kv_len, p.aligned);
-            copy_tile<T, D, LDV>(v_stages + other * L::TILE, v, p.kv_strides.row, first, p.kv_len, p.aligned);
+            copy_tile<T, D, LDK, BC, THREADS>(k_stages + other * L::TILE, k, p.kv_strides.row, first, p.kv_len,
+                                              p.aligned);
+            copy_tile<T, D, LDV, BC, THREADS>(v_stages + other * L::TILE, v, p.kv_strides.row, first, p.kv_len,
+                                              p.aligned);
         }
         __pipeline_commit();      // of nothing, behind the last tile
         __pipeline_wait_prior(1); // this tile is there, the next one may be under way
@@ -267,66 +226,18 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma(Pa
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    if (problem->head_dim != 64 && problem->head_dim != 128)
-        return "head_dim must be 64 or 128";
-    if (problem->heads > 65535 || problem->batch > 65535)
-        return "batch and heads are grid dimensions y and z: at most 65535 each";
-    if (problem->window_left >= 0 || problem->window_right >= 0)
-        return "there is no sliding window in this kernel: window must be none";
-    if (problem->softcap != 0)
-        return "there is no soft cap in this kernel: softcap must be 0";
-    plan->br = BR;
-    plan->bc = BC;
-    plan->threads = THREADS;
     plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
-    return NULL;
-}
-
-template <class T, int D> const char *run(const asc_problem *problem, void *stream)
-{
-    Params<T> p;
-    p.q = static_cast<const T *>(problem->q);
-    p.k = static_cast<const T *>(problem->k);
-    p.v = static_cast<const T *>(problem->v);
-    p.o = static_cast<T *>(problem->o);
-    p.lse = problem->lse;
-    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
-    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
-    p.heads = problem->heads;
-    p.group = problem->heads / problem->kv_heads;
-    p.q_len = problem->q_len;
-    p.kv_len = problem->kv_len;
-    p.reach = problem->kv_len; // everything
-    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
-        p.reach = 0;
-    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
-        p.reach = problem->kv_len - problem->q_len;
-    p.scale = problem->scale;
-    // All strides are multiples of head_dim.
-    p.aligned = (reinterpret_cast<uintptr_t>(p.q) | reinterpret_cast<uintptr_t>(p.k) |
-                 reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
-                    16 ==
-                0;
-
-    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
-    return ASC_LAUNCH((v2c_wmma<T, D>), grid, THREADS, (Shared<T, D>::bytes), stream, p);
-}
-
-template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
-{
-    if constexpr (asc_built_for(dtype, D))
-        return run<T, D>(problem, stream);
-    return "this build has no such instance";
+    return plan_tiles(problem, plan, BR, BC, THREADS);
 }
 
 const char *launch(const asc_problem *problem, void *stream)
 {
-    const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == ASC_F16)
-        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
-                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
+    return for_instance(problem, [&](auto type, auto head_dim) {
+        using T = decltype(type);
+        constexpr int D = head_dim;
+        const auto p = params_of<Params<T>>(problem);
+        return ASC_LAUNCH((v2c_wmma<T, D>), grid_of(problem, BR), THREADS, (Shared<T, D>::bytes), stream, p);
+    });
 }
 
 } // namespace

@@ -138,8 +138,31 @@ static int add_defines(struct build_job *job, struct err *err)
     return 0;
 }
 
+/* Whether a source or a header that stands beside it asks for its instance. */
+static bool asks_for_instance(const char *source, const char *path, int depth)
+{
+    if (strstr(source, "asc_built_for"))
+        return true;
+    const char *slash = strrchr(path, '/');
+    const int n_folder = slash ? (int)(slash - path + 1) : 0;
+    for (const char *at = source; depth > 0 && (at = strstr(at, "#include \"")) != NULL;) {
+        at += strlen("#include \"");
+        char header[PATH_MAX], *text;
+        struct err none = {0};
+        snprintf(header, sizeof header, "%.*s%.*s", n_folder, path, (int)strcspn(at, "\"\n"), at);
+        if (cache_read_text(header, "a header", &text, &none) != 0)
+            continue;
+        const bool asks = asks_for_instance(text, header, depth - 1);
+        free(text);
+        if (asks)
+            return true;
+    }
+    return false;
+}
+
 static void collect_arguments(struct build_job *job)
 {
+    enum { HEADER_DEPTH = 2 };
     static const char *const modes[] = {"-DASC_MODE=0", "-DASC_MODE=1", "-DASC_MODE=2"};
     const char *root = job->paths->root;
     build_add(job, job->compiler);
@@ -147,7 +170,7 @@ static void collect_arguments(struct build_job *job)
     build_add(job, modes[job->request->probes]);
     build_add(job, "-DASC_REGISTER=1");
     /* Only where it changes anything, or every shape would be a build of its own. */
-    if (job->request->head_dim > 0 && strstr(job->out->source, "asc_built_for")) {
+    if (job->request->head_dim > 0 && asks_for_instance(job->out->source, job->request->kernel, HEADER_DEPTH)) {
         build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);
         build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
     }

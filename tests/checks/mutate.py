@@ -17,6 +17,7 @@ become what was found.
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -104,8 +105,9 @@ class Run:
         for kind, at, other in self.events:
             if kind.startswith("fp-") and not all(other.startswith("fp-") for other in kinds):
                 continue
-            lines = [place.rsplit(":", 1)[1] for place in (at, other)]
-            first.setdefault(kind, ", ".join(n for n in lines if n != "0"))
+            places = [place.rsplit(":", 1) for place in (at, other)]
+            first.setdefault(kind, ", ".join(f"{Path(file).name}:{n}" if file.endswith(".cuh") else n
+                                             for file, n in places if n != "0"))
         return ", ".join(f"{kind} ({lines})" if lines else kind for kind, lines in first.items())
 
 
@@ -177,6 +179,8 @@ def main():
     kernels = arguments.kernels or sorted((ROOT / "kernels").glob("*.cu"))
     rows, missed = [], 0
     with tempfile.TemporaryDirectory(prefix="attnscope-mutants-") as folder:
+        for header in (ROOT / "kernels").glob("*.cuh"):
+            shutil.copy(header, folder)
         for kernel in kernels:
             for define in variants(kernel.read_text()):
                 more, bad = of_variant(arguments.build.resolve(), folder, kernel, define, arguments.only)

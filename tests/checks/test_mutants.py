@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ class Mutants(unittest.TestCase):
         test = "if (global_row >= p.q_len)"
         self.assertEqual(source.count(test), 1)
         with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / "kernels/ladder.cuh", folder)
             kernel = Path(folder) / "tail.cu"
             kernel.write_text(source.replace(test, "if (false)"))
             done = subprocess.run([BUILD / "tests/run_checked", "-c", kernel, "1,2,2,33,64,64"], cwd=ROOT,

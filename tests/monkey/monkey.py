@@ -65,6 +65,7 @@ def furnish(folder):
     """What the program opens, in a folder of its own: whatever is saved and edited stays there."""
     for part in ("kernels", "tests/recorded", "tests/session"):
         shutil.copytree(ROOT / part, folder / part)
+    shutil.copy(ROOT / "kernels/ladder.cuh", folder)
     shutil.copy(ROOT / "kernels/v2b_scalar.cu", folder / "k.cu")
     shutil.copy(ROOT / "kernels/v2b_scalar.cu", folder / "vi.cu")
     (folder / "edited.ini").write_text("[scenario]\nkernel = k.cu\nbackend = cpu\n[shape]\nheads = 1\nq_len = 128\n"

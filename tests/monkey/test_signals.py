@@ -41,6 +41,7 @@ class Signals(unittest.TestCase):
         self.folder = Path(holder.name)
         self.env = dict(os.environ, TERM="xterm-256color", LC_ALL="C.UTF-8", ATTNSCOPE_BACKEND="cpu",
                         VISUAL=f"{self.folder}/slow", XDG_CONFIG_HOME=str(self.folder), XDG_STATE_HOME=str(self.folder))
+        shutil.copy(ROOT / "kernels/ladder.cuh", self.folder)
         self.kernel = (ROOT / "kernels/v2b_scalar.cu").read_text(encoding="utf-8")
         (self.folder / "slow").write_text("#!/bin/sh\necho editing\nsleep 60\n", encoding="ascii")
         (self.folder / "slow").chmod(0o755)

@@ -45,7 +45,7 @@ def compiled(nvcc, folder, name, source, architecture, options):
     folder.mkdir()
     (folder / f"{name}.cu").write_text(source, encoding="utf-8")
     cubin = folder / f"{name}.cubin"
-    done = subprocess.run([nvcc, "-std=c++17", f"-arch={architecture}", "-I", ROOT / "build/include",
+    done = subprocess.run([nvcc, "-std=c++17", f"-arch={architecture}", "-I", ROOT / "build/include", "-I", ROOT / "kernels",
                            *options, "-cubin", "-o", cubin.name, f"{name}.cu"], cwd=folder,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False)

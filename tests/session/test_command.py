@@ -36,6 +36,7 @@ class Command(unittest.TestCase):
                         XDG_CONFIG_HOME=str(self.folder), XDG_STATE_HOME=str(self.folder))
         for name in ("TMUX", "STY"):
             self.env.pop(name, None)
+        shutil.copy(ROOT / "kernels/ladder.cuh", self.folder)
         shutil.copy(ROOT / "kernels/v2b_scalar.cu", self.folder / "k.cu")
         shutil.copy(ROOT / "scenarios/bugs/double-scale.patch", self.folder / "it's.patch")
 

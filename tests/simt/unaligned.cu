@@ -3,6 +3,7 @@
 #define ASC_ONLY_DTYPE ASC_F16
 #define ASC_ONLY_HEAD_DIM 64
 #include "attnscope.h"
+#include "kernels/ladder.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>

@@ -11,6 +11,7 @@
 #include "tests/unit/lib/temporary.h"
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,33 @@ static void test_cache(void **state)
     "+    float s = x[0] * SCALE * SCALE;\n"                                                                           \
     "+    s += WHAT;\n"                                                                                                \
     "     /* note */\n"
+
+static void build_for(int head_dim, char *program, size_t size)
+{
+    char kernel[160];
+    in_folder(kernel, sizeof kernel, "asks.cu");
+    const struct build_request request = {.kernel = kernel, .probes = PROBES_RECORD, .head_dim = head_dim};
+    struct build b;
+    struct err err = {0};
+    if (build_debuggee(&paths, &request, NULL, &b, &err))
+        fail_msg("%s: %s", err.where, err.message);
+    snprintf(program, size, "%s", b.program);
+    build_free(&b);
+}
+
+/* A header that asks asc_built_for() has the kernel built for each head_dim alone. */
+static void test_header_asks(void **state)
+{
+    (void)state;
+    char programs[2][PATH_MAX];
+    write_changed("asks.cu", KERNEL, "mine.h", "asks.h");
+    for (int asks = 0; asks < 2; asks++) {
+        write_file("asks.h", asks ? "#define SCALE (asc_built_for(ASC_F16, 64) ? 2 : 1)\n" : "#define SCALE 2\n");
+        build_for(64, programs[0], sizeof programs[0]);
+        build_for(128, programs[1], sizeof programs[1]);
+        assert_int_equal(strcmp(programs[0], programs[1]) != 0, asks);
+    }
+}
 
 static void test_patch(void **state)
 {
@@ -661,11 +689,11 @@ static void test_cancelled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),       cmocka_unit_test(test_cache),           cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_registration),    cmocka_unit_test(test_no_compiler),
-        cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_two_at_once),     cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_environment), cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_define),
-        cmocka_unit_test(test_words_stay),
+        cmocka_unit_test(test_paths),       cmocka_unit_test(test_cache),       cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_header_asks), cmocka_unit_test(test_refused),     cmocka_unit_test(test_registration),
+        cmocka_unit_test(test_no_compiler), cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_two_at_once),
+        cmocka_unit_test(test_prune),       cmocka_unit_test(test_environment), cmocka_unit_test(test_nothing_changed),
+        cmocka_unit_test(test_define),      cmocka_unit_test(test_words_stay),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -34,6 +34,7 @@ static int begin(void **state)
     if (!mkdtemp(temporary(folder, "edit-loop")))
         return -1;
     shell("cp '%s/kernels/v2b_scalar.cu' '%s/k.cu'", paths.root, folder);
+    shell("cp '%s/kernels/ladder.cuh' '%s'", paths.root, folder);
     shell(
         "printf '[scenario]\\nkernel = k.cu\\nbackend = cpu\\n[shape]\\nheads = 1\\nq_len = 128\\nhead_dim = 64\\n' > "
         "'%s/s.ini'",
