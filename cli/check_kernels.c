@@ -543,11 +543,6 @@ static void write_tallies(const struct checked *kernels, size_t n)
         write_not_tried(&kernels[i]);
 }
 
-static json_t *number_json(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *outcome_json(const struct options *o, const char *path, const struct outcome *x)
 {
     const struct repeat_result *r = &x->repeated;
@@ -556,10 +551,10 @@ static json_t *outcome_json(const struct options *o, const char *path, const str
     write_command(o, path, x->c, command, sizeof command);
     return json_pack("{s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:f, s:o}", "case", x->c->name, "result",
                      result_names[x->result], "command", report_json_text(command), "runs", r->runs, "differing",
-                     r->differing, "largest_error", number_json(measured ? r->error.largest : NAN),
-                     "largest_error_of_bound", number_json(measured ? r->error.largest_ratio : NAN),
-                     "largest_error_unquantized", number_json(measured ? r->error.unquantized.largest : NAN),
-                     "error_limit", number_json(r->limit > 0 ? r->limit : NAN), "seconds", x->seconds, "why",
+                     r->differing, "largest_error", report_json_number(measured ? r->error.largest : NAN),
+                     "largest_error_of_bound", report_json_number(measured ? r->error.largest_ratio : NAN),
+                     "largest_error_unquantized", report_json_number(measured ? r->error.unquantized.largest : NAN),
+                     "error_limit", report_json_number(r->limit > 0 ? r->limit : NAN), "seconds", x->seconds, "why",
                      report_json_text(x->why));
 }
 
@@ -587,9 +582,7 @@ static json_t *checked_json(const struct options *o, const struct checked *k)
                   ORACLE_VERSION, "result", word_of(k), "takes", report_json_text(k->cases.takes), "seconds",
                   k->seconds, "time", o->time_s > 0 ? o->time_s : TIME_S, "cases", cases, "not_tried", not_tried);
     if (json && k->err.code != ERR_NONE && k->err.code != ERR_CANCELLED)
-        json_object_set_new(json, "error",
-                            json_pack("{s:s, s:o, s:o}", "code", err_name(k->err.code), "where",
-                                      report_json_text(k->err.where), "message", report_json_text(k->err.message)));
+        json_object_set_new(json, "error", report_json_error(&k->err));
     return json;
 }
 

@@ -14,15 +14,10 @@
 
 #define LIMIT_S 1.0 /* of one measurement */
 
-static json_t *number_json(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *timing_json(const struct timing *t)
 {
-    return t->n ? json_pack("{s:o, s:o, s:i}", "median", number_json(t->median_s), "min", number_json(t->min_s), "n",
-                            t->n)
+    return t->n ? json_pack("{s:o, s:o, s:i}", "median", report_json_number(t->median_s), "min",
+                            report_json_number(t->min_s), "n", t->n)
                 : json_null();
 }
 
@@ -82,12 +77,13 @@ static json_t *line_json(enum bench_build build, const struct bench_line *line, 
     if (line->err.code != ERR_NONE)
         return json_pack("{s:s, s:s, s:o}", "build", bench_name(build), "error", err_name(line->err.code), "message",
                          report_json_text(line->err.message));
-    return json_pack(
-        "{s:s, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "build", bench_name(build), "warm",
-        timing_json(&r->warm), "cold", timing_json(&r->cold), "graph", timing_json(&r->graph), "no_graph", r->no_graph,
-        "slow_down", number_json(slow_down(line, plain)), "recorded_bytes", (json_int_t)line->recorded_bytes, "slots",
-        (json_int_t)line->slots, "places", (json_int_t)line->places, "bytes_per_second", number_json(write_rate(line)),
-        "copy_bytes_per_second", number_json(r->copy_bytes_per_second), "launches", launches_json(&r->launches));
+    return json_pack("{s:s, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "build", bench_name(build), "warm",
+                     timing_json(&r->warm), "cold", timing_json(&r->cold), "graph", timing_json(&r->graph), "no_graph",
+                     r->no_graph, "slow_down", report_json_number(slow_down(line, plain)), "recorded_bytes",
+                     (json_int_t)line->recorded_bytes, "slots", (json_int_t)line->slots, "places",
+                     (json_int_t)line->places, "bytes_per_second", report_json_number(write_rate(line)),
+                     "copy_bytes_per_second", report_json_number(r->copy_bytes_per_second), "launches",
+                     launches_json(&r->launches));
 }
 
 static void write_title(const char *path, const struct asc_problem *p, FILE *out)
@@ -220,9 +216,9 @@ static json_t *rung_json(const struct rung *rung)
         json_object_set_new(json, "error", json_string(err_name(rung->err.code)));
         json_object_set_new(json, "message", report_json_text(rung->err.message));
     }
-    json_object_set_new(json, "largest_error", rung->err.code ? json_null() : number_json(rung->error.largest));
+    json_object_set_new(json, "largest_error", rung->err.code ? json_null() : report_json_number(rung->error.largest));
     json_object_set_new(json, "largest_error_of_bound",
-                        rung->err.code ? json_null() : number_json(rung->error.largest_ratio));
+                        rung->err.code ? json_null() : report_json_number(rung->error.largest_ratio));
     json_t *unquantized = rung->err.code ? NULL : report_json_unquantized(&rung->error.unquantized);
     if (unquantized)
         json_object_set_new(json, "unquantized", unquantized);

@@ -128,12 +128,6 @@ static void write_text(const struct comparison *c, FILE *out)
     write_verdict(c, out);
 }
 
-/* JSON has no infinity and no NaN. */
-static json_t *number_json(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *value_json(double x, int unwritten)
 {
     if (unwritten)
@@ -145,10 +139,8 @@ static json_t *first_json(const struct difference_place *first)
 {
     if (first->order == UINT64_MAX)
         return json_null();
-    json_t *json = json_pack("{s:s, s:i, s:i, s:i}", "channel", channel_name(first->channel), "batch", first->place[0],
-                             "head", first->place[1], "q_tile", first->place[2]);
-    if (first->kv >= 0)
-        json_object_set_new(json, "kv_tile", json_integer(first->kv));
+    json_t *json = json_pack("{s:s}", "channel", channel_name(first->channel));
+    report_json_put_at(json, first->place, first->kv);
     json_object_set_new(json, "row", json_integer(first->row));
     json_object_set_new(json, "col", json_integer(first->col));
     json_object_set_new(json, "first", value_json(first->got[0], first->unwritten_a));
@@ -176,8 +168,8 @@ static json_t *channel_json(const struct channel_difference *d)
                              (json_int_t)d->lost[1]);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_object_set_new(json, counts[i].name, json_integer((json_int_t)counts[i].n));
-    json_object_set_new(json, "largest", number_json(d->largest));
-    json_object_set_new(json, "largest_ratio", number_json(d->largest_ratio));
+    json_object_set_new(json, "largest", report_json_number(d->largest));
+    json_object_set_new(json, "largest_ratio", report_json_number(d->largest_ratio));
     json_object_set_new(json, "first", first_json(&d->first));
     json_object_set_new(json, "first_beyond", first_json(&d->first_bad));
     return json;

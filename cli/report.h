@@ -52,6 +52,9 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
 
 json_t *report_json_text(const char *text); /* bytes that are no UTF-8 become U+FFFD */
 json_t *report_json_number(double x);       /* null for what JSON has no number for: NaN, infinity */
+json_t *report_json_error(const struct err *err);
+/* Sets batch, head, q_tile (at) and kv_tile; what is negative is left out. */
+void report_json_put_at(json_t *json, const int32_t *at, int kv);
 
 /* Writes JSON as one text with a newline; -1 with *err where it cannot be written. json may be NULL (no memory). */
 int report_dump(const json_t *json, FILE *out, struct err *err);

@@ -34,6 +34,12 @@ json_t *report_json_number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
+json_t *report_json_error(const struct err *err)
+{
+    return json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where", report_json_text(err->where), "message",
+                     report_json_text(err->message));
+}
+
 static json_t *channels_json(unsigned set)
 {
     json_t *json = json_array();
@@ -43,8 +49,7 @@ static json_t *channels_json(unsigned set)
     return json;
 }
 
-/* What is negative is left out. */
-static void put_at(json_t *json, const int32_t *at, int kv)
+void report_json_put_at(json_t *json, const int32_t *at, int kv)
 {
     static const char *const axis[] = {"batch", "head", "q_tile", "kv_tile"};
     for (int i = 0; i < 4; i++)
@@ -57,7 +62,7 @@ static json_t *culprit_place_json(const struct session *s, int culprit, struct p
     if (place.slot < 0)
         return json_null();
     json_t *json = json_pack("{s:s}", "channel", culprit_name(culprit));
-    put_at(json, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1);
+    report_json_put_at(json, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1);
     return json;
 }
 
@@ -82,7 +87,7 @@ static json_t *expect_json(const struct session *s)
     json_t *json = json_pack("{s:s}", "verdict", verdict[e->verdict]), *first = json_object();
     if (e->first_channel >= 0)
         json_object_set_new(first, "channel", json_string(culprit_name(e->first_channel)));
-    put_at(first, e->first, e->first[3]);
+    report_json_put_at(first, e->first, e->first[3]);
     if (json_object_size(first))
         json_object_set(json, "first", first);
     json_decref(first);
@@ -256,10 +261,11 @@ static json_t *left_out_json(const struct session *s)
     struct place at = {0};
     struct left_out it;
     for (int n = 0; n < LISTED && judgement_left_out(s->judgement, s->trace, &at, &it); n++) {
-        const int32_t *place = trace_slot_place(s->trace, it.place.slot);
-        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "batch", place[0], "head", place[1],
-                                              "q_tile", place[2], "kv_tile", it.place.kv, "first_row", it.first_row,
-                                              "last_row", it.last_row));
+        json_t *json = json_object();
+        report_json_put_at(json, trace_slot_place(s->trace, it.place.slot), it.place.kv);
+        json_object_set_new(json, "first_row", json_integer(it.first_row));
+        json_object_set_new(json, "last_row", json_integer(it.last_row));
+        json_array_append_new(list, json);
     }
     return json_pack("{s:I, s:o}", "tiles", (json_int_t)s->judgement->summary.unvisited, "first", list);
 }
@@ -535,9 +541,7 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
     json_t *json = json_pack("{s:o, s:i, s:b, s:o}", "file", report_json_text(path), "oracle_version", ORACLE_VERSION,
                              "as_expected", met, "why", report_json_text(why));
     if (err && err->code != ERR_NONE)
-        json_object_set_new(json, "error",
-                            json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where",
-                                      report_json_text(err->where), "message", report_json_text(err->message)));
+        json_object_set_new(json, "error", report_json_error(err));
     if (!s)
         return json;
     json_object_set_new(json, "title", report_json_text(s->title));
@@ -587,7 +591,7 @@ static json_t *output_json(const struct probe_effect *effect, enum asc_channel c
     probe_effect_channel(effect, ch, text);
     return json_pack("{s:I, s:I, s:I, s:o, s:s}", "compared", (json_int_t)d->compared, "other_bits",
                      (json_int_t)(d->compared - d->same), "beyond", (json_int_t)probe_effect_beyond(effect, ch),
-                     "largest", isfinite(d->largest) ? json_real(d->largest) : json_null(), "text", text);
+                     "largest", report_json_number(d->largest), "text", text);
 }
 
 static const char *const probe_verdicts[] = {[PROBES_CHANGE_NOTHING] = "same",

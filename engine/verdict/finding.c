@@ -421,6 +421,11 @@ const char *finding_word(const struct finding *f, const struct trace *t)
                                   : f->declaration;
 }
 
+void finding_also(const struct finding *f, int i, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "also explained by %s: %s", cause_formula(f->also[i]), cause_sentence(f->also[i]));
+}
+
 const struct trace_site *finding_site(const struct finding *f, const struct trace *t)
 {
     return f->loop ? NULL : trace_site(t, f->channel);

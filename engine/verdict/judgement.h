@@ -145,6 +145,7 @@ const char *findings_unknown(const struct judgement *j);
 /* Where a cause is known: what it explains, in one line. shorter: 1 without counts and detail, 2 without what rounding
    explains as well. */
 void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes);
+void finding_also(const struct finding *f, int i, char *out, size_t bytes);            /* "also explained by ..." */
 const struct trace_site *finding_site(const struct finding *f, const struct trace *t); /* its probe; NULL: not known */
 /* "s,l"; "": none. culprits: as in struct summary. */
 void culprits_words(unsigned culprits, char *out, size_t bytes);

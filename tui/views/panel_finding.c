@@ -301,8 +301,7 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
     } else if (!roomy) {
         first_bad_draw(s, c, area, 1, "", site);
     } else if (s->finding->n_also > 0) {
-        const enum cause also = s->finding->also[0];
-        snprintf(words, sizeof words, "also explained by %s: %s", cause_formula(also), cause_sentence(also));
+        finding_also(s->finding, 0, words, sizeof words);
         site[0] = '\0';
         add_more((size_t)s->finding->n_also - 1, site, sizeof site);
         row_draw(c, text, 1, STYLE_TEXT, words, site);

@@ -69,8 +69,7 @@ static void finding_flow(const struct session *s, const struct finding *found, s
     if (edge_words(s->trace, &s->judgement->summary, found, edge))
         flow_put(f, STYLE_TEXT, edge);
     for (int k = 0; k < found->n_also; k++) {
-        snprintf(line, sizeof line, "also explained by %s: %s", cause_formula(found->also[k]),
-                 cause_sentence(found->also[k]));
+        finding_also(found, k, line, sizeof line);
         flow_put(f, STYLE_WARNING, line);
     }
     flow_put(f, STYLE_TEXT, "");
@@ -139,7 +138,8 @@ static struct view_answer act(const struct session *s, struct view_state *vs, en
     if ((a != ACTION_ZOOM && a != ACTION_SOURCE) || !count(s))
         return (struct view_answer){0};
     if (!place_of(s, vs, &answer.to))
-        return (struct view_answer){.does = ANSWER_SAYS, .text = "the place the place the place where this begins is not recorded"};
+        return (struct view_answer){.does = ANSWER_SAYS,
+                                    .text = "the place the place the place where this begins is not recorded"};
     return answer;
 }
 

@@ -68,8 +68,8 @@ static void findings_flow(const struct session *s, struct text_flow *f)
         if (edge_words(s->trace, &s->judgement->summary, found, edge))
             flow_put(f, STYLE_TEXT, edge);
         for (int k = 0; k < found->n_also; k++) {
-            snprintf(line, sizeof line, "  as well explained by %s: %s", cause_formula(found->also[k]),
-                     cause_sentence(found->also[k]));
+            line[0] = line[1] = ' ';
+            finding_also(found, k, line + 2, sizeof line - 2);
             flow_put(f, STYLE_TEXT, line);
         }
     }
