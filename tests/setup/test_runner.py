@@ -130,7 +130,7 @@ class Runner(unittest.TestCase):
         (self.tree / "tests/unit/base/test_u.c").touch()
         status, out, last = self.run_tests()
         self.assertEqual((status, last), (1, "0 passed, 1 failed"))
-        self.assertIn("FAIL unit/test_u: the program itself\n     could not be started", out)
+        self.assertIn("FAIL unit/test_u: the program itself\n     build/tests/test_u is not built: make build/tests/test_u\n", out)
 
     def test_filter(self):
         self.script("a", "echo 1..1; echo ok 1 - one")
