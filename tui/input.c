@@ -54,7 +54,7 @@ void act_cancel(struct loop *l)
 {
     if (session_busy(l->s))
         session_cancel(l->s);
-    else if (session_stop_study(l->s) || session_stop_rounding(l->s))
+    else if (session_stop_values(l->s) || session_stop_rounding(l->s))
         return;
     else
         toggle_scan(l);
@@ -70,7 +70,7 @@ void loop_go_back(struct loop *l)
     } else if (session_busy(l->s)) {
         session_cancel(l->s);
     } else {
-        session_stop_study(l->s);
+        session_stop_values(l->s);
     }
 }
 

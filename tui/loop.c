@@ -136,7 +136,7 @@ static int turn(struct loop *l, struct err *err)
                            {.fd = l->saver.fd, .events = POLLIN},
                            {.fd = l->saver.active ? -1 : session_fd(l->s), .events = POLLIN}};
     double share, seconds;
-    const int busy = session_busy(l->s) || l->saver.active || session_studying(l->s, &share, &seconds);
+    const int busy = session_busy(l->s) || l->saver.active || session_values_under_way(l->s, &share, &seconds);
     if (poll(fds, sizeof fds / sizeof *fds, busy ? TICK_MS : -1) < 0 && errno != EINTR)
         return err_errno(err, "", "waiting for events");
     if (read_terminal(l, err) != 0)

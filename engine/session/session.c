@@ -8,7 +8,7 @@
 #include "engine/session/rerun.h"
 #include "engine/session/show_run.h"
 #include "engine/session/step.h"
-#include "engine/session/study.h"
+#include "engine/session/tile_values.h"
 #include "engine/session/work.h"
 #include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
@@ -169,8 +169,8 @@ void session_free(struct session *s)
         return;
     session_drop_look(s);   /* which wakes the work's reader */
     session_drop_detail(s); /* as does this */
-    study_free(s->study);
-    s->study = NULL;
+    tile_values_free(s->tile_values);
+    s->tile_values = NULL;
     work_free(s->work);
     s->seeking = 0;
     seek_end(&s->seek);
@@ -356,11 +356,11 @@ int session_update(struct session *s)
     struct mail mail;
     const struct trace *t;
     const int saved = session_take_saves(s), looked = session_collect_look(s);
-    const int studied = study_under_way(s->study) != NULL;
-    if (studied)
+    const int valued = tile_values_under_way(s->tile_values) != NULL;
+    if (valued)
         session_refresh_detail(s);
     if (!work_collect(s->work, &mail))
-        return session_rerun_if_due(s) || saved || looked || studied;
+        return session_rerun_if_due(s) || saved || looked || valued;
     s->n_remarks += mail.n_remarks;
     s->fresh_remarks |= mail.fresh;
     append_log(s, mail.log, mail.n_log);

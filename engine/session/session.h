@@ -106,7 +106,8 @@ struct session {
     int unseen;               /* 1: nobody looks at tiles, and nothing of the above is made: it judges a slot again */
     int wants_states;         /* 1: a view shows those of the cursor's slot */
     struct judge_scratch *scratch; /* owned: of this thread's own, for one tile */
-    struct study *study;           /* owned: the thread that makes all of the above (study.h); NULL: not asked yet */
+    struct tile_values
+        *tile_values;  /* owned: the thread that makes all of the above (tile_values.h); NULL: not asked yet */
     double patience_s; /* how long a verb waits for it; it comes by itself then. 0: to the end, however long */
     unsigned given_up; /* set of enum lack: what the user has stopped, until the cursor moves */
     double lacked_at;  /* monotonic seconds: when memory ran out for it last */
@@ -166,7 +167,8 @@ void session_cancel(struct session *s);  /* stops what is under way; what was re
 int session_fd(const struct session *s); /* readable when session_update() has something to do */
 int session_update(struct session *s);   /* takes over what the threads have done; 1 if anything changed */
 int session_busy(const struct session *s);
-/* Runs to the end in the calling thread's time. progress: a line on stderr after a second. -1: it failed (s->err). */
+/* Runs to the end in the calling thread's time. progress: told by text_progress() after a second. -1: it failed
+ * (s->err). */
 int session_finish(struct session *s, int progress);
 int session_save(const struct session *s, const char *path, struct err *err);
 
@@ -220,8 +222,8 @@ int session_seek(struct session *s, int by);
 void session_refresh_detail(struct session *s);
 void session_drop_detail(struct session *s);
 /* What of it is under way: how much of it is done, 0 to 1, and for how many seconds. 0: nothing is. */
-int session_studying(const struct session *s, double *share, double *seconds);
-int session_stop_study(struct session *s); /* 1: it stops; the next step of the cursor asks again */
+int session_values_under_way(const struct session *s, double *share, double *seconds);
+int session_stop_values(struct session *s); /* 1: it stops; the next step of the cursor asks again */
 /* 1: memory ran out for something that is shown. */
 bool session_lacks_memory(const struct session *s);
 void session_note_lack(struct session *s, enum lack what, bool lacking); /* for the session's own files */

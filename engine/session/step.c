@@ -3,7 +3,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/cursor/stop.h"
-#include "engine/session/study.h"
+#include "engine/session/tile_values.h"
 #include "engine/session/work.h"
 #include "engine/verdict/case.h"
 
@@ -38,13 +38,13 @@ static void drop_row_state(struct session *s)
     }
 }
 
-static enum lack lack_of(enum study_kind kind)
+static enum lack lack_of(enum tile_values_kind kind)
 {
-    static const enum lack lacks[] = {[STUDY_DETAIL] = LACK_DETAIL,
-                                      [STUDY_ROW] = LACK_ROW_STATE,
-                                      [STUDY_OPERANDS] = LACK_OPERANDS,
-                                      [STUDY_PIN] = LACK_PINS,
-                                      [STUDY_STATES] = LACK_STATES};
+    static const enum lack lacks[] = {[VALUES_DETAIL] = LACK_DETAIL,
+                                      [VALUES_ROW] = LACK_ROW_STATE,
+                                      [VALUES_OPERANDS] = LACK_OPERANDS,
+                                      [VALUES_PIN] = LACK_PINS,
+                                      [VALUES_STATES] = LACK_STATES};
     return lacks[kind];
 }
 
@@ -79,13 +79,13 @@ static bool element_exists(const struct session *s, struct place place)
     return s->cursor.row >= 0 && s->cursor.row < rows && s->cursor.col >= 0 && s->cursor.col < cols;
 }
 
-static bool may_ask(const struct session *s, enum study_kind kind, unsigned failed)
+static bool may_ask(const struct session *s, enum tile_values_kind kind, unsigned failed)
 {
     return !((s->given_up | failed) & lack_of(kind));
 }
 
 /* The first piece that is missing; failed: set of enum lack that is not asked for again. 0: none is. */
-static int next_piece(const struct session *s, unsigned failed, struct study_ask *ask)
+static int next_piece(const struct session *s, unsigned failed, struct tile_values_ask *ask)
 {
     const struct place place = session_place(s);
     const struct cursor *c = &s->cursor;
@@ -93,25 +93,25 @@ static int next_piece(const struct session *s, unsigned failed, struct study_ask
         return 0;
     const bool judged = judgement_slot_done(s->judgement, place.slot);
     if (judged && trace_has(s->trace, place.channel)) {
-        *ask = (struct study_ask){.kind = STUDY_DETAIL, .place = place};
-        if (!s->detail.got && may_ask(s, STUDY_DETAIL, failed))
+        *ask = (struct tile_values_ask){.kind = VALUES_DETAIL, .place = place};
+        if (!s->detail.got && may_ask(s, VALUES_DETAIL, failed))
             return 1;
-        *ask = (struct study_ask){STUDY_OPERANDS, place, c->row, c->col};
-        if (!s->operands_made && may_ask(s, STUDY_OPERANDS, failed) && element_exists(s, place))
+        *ask = (struct tile_values_ask){VALUES_OPERANDS, place, c->row, c->col};
+        if (!s->operands_made && may_ask(s, VALUES_OPERANDS, failed) && element_exists(s, place))
             return 1;
-        *ask = (struct study_ask){STUDY_ROW, {place.slot, 0, asc_m}, c->row, 0};
-        if (s->detail.got && !s->row_want[asc_m] && may_ask(s, STUDY_ROW, failed))
+        *ask = (struct tile_values_ask){VALUES_ROW, {place.slot, 0, asc_m}, c->row, 0};
+        if (s->detail.got && !s->row_want[asc_m] && may_ask(s, VALUES_ROW, failed))
             return 1;
     }
     const int i = pins_unknown(&s->pins, s->trace, s->judgement);
-    if (i >= 0 && may_ask(s, STUDY_PIN, failed)) {
+    if (i >= 0 && may_ask(s, VALUES_PIN, failed)) {
         const struct cursor *at = &s->pins.at[i].at;
         const int slot = trace_slot(s->trace, at->batch, at->head, at->q_tile);
-        *ask = (struct study_ask){STUDY_PIN, {slot, 0, at->channel}, at->row, at->col};
+        *ask = (struct tile_values_ask){VALUES_PIN, {slot, 0, at->channel}, at->row, at->col};
         return 1;
     }
-    *ask = (struct study_ask){.kind = STUDY_STATES, .place = {place.slot, 0, asc_m}};
-    return judged && s->wants_states && !s->states.steps && may_ask(s, STUDY_STATES, failed);
+    *ask = (struct tile_values_ask){.kind = VALUES_STATES, .place = {place.slot, 0, asc_m}};
+    return judged && s->wants_states && !s->states.steps && may_ask(s, VALUES_STATES, failed);
 }
 
 static void go_due(struct session *s)
@@ -125,27 +125,27 @@ static void go_due(struct session *s)
 }
 
 /* Takes over what is still of the cursor's place. */
-static void adopt(struct session *s, struct study_answer *a)
+static void adopt(struct session *s, struct tile_values_answer *a)
 {
-    const struct study_ask *ask = &a->ask;
-    struct study_ask wanted;
-    if (ask->kind == STUDY_PIN && !a->failed)
+    const struct tile_values_ask *ask = &a->ask;
+    struct tile_values_ask wanted;
+    if (ask->kind == VALUES_PIN && !a->failed)
         pins_take(&s->pins, &a->pin);
-    else if (!a->failed && next_piece(s, 0, &wanted) && study_same(ask, &wanted))
+    else if (!a->failed && next_piece(s, 0, &wanted) && tile_values_same(ask, &wanted))
         switch (ask->kind) {
-        case STUDY_DETAIL:
+        case VALUES_DETAIL:
             s->detail = a->detail;
             a->detail = (struct tile_detail){0};
             s->detail_place = ask->place;
             go_due(s);
             break;
-        case STUDY_ROW:
+        case VALUES_ROW:
             memcpy(s->row_want, a->row_want, sizeof s->row_want);
             memset(a->row_want, 0, sizeof a->row_want);
             s->row_slot = ask->place.slot;
             s->detail_row = ask->row;
             break;
-        case STUDY_OPERANDS:
+        case VALUES_OPERANDS:
             s->operands = a->operands;
             a->operands = (struct derivation){0};
             s->operands_place = ask->place;
@@ -159,7 +159,7 @@ static void adopt(struct session *s, struct study_answer *a)
             s->states_slot = ask->place.slot;
             break;
         }
-    study_answer_free(a);
+    tile_values_answer_free(a);
 }
 
 static void wake(void *ctx)
@@ -171,37 +171,37 @@ void session_refresh_detail(struct session *s)
 {
     const double begun = clock_seconds();
     unsigned failed = 0;
-    struct study_ask ask;
-    struct study_answer answer;
+    struct tile_values_ask ask;
+    struct tile_values_answer answer;
     if (s->unseen)
         return;
     drop_stale(s);
     if (s->patience_s > 0 && begun - s->lacked_at < 1) /* a loop that is woken by each failure tries again in a while */
         failed = s->lacks;
     for (;;) {
-        const struct study_ask *now = study_under_way(s->study);
+        const struct tile_values_ask *now = tile_values_under_way(s->tile_values);
         const int wanted = next_piece(s, failed, &ask);
         if (!now) {
             if (!wanted)
                 return;
-            const bool lacking = !s->study && study_new(wake, s->work, &s->study) != 0;
+            const bool lacking = !s->tile_values && tile_values_new(wake, s->work, &s->tile_values) != 0;
             session_note_lack(s, lack_of(ask.kind), lacking);
             if (lacking)
                 return;
-            study_begin(s->study, s->trace, s->judgement, &ask);
+            tile_values_begin(s->tile_values, s->trace, s->judgement, &ask);
             continue;
         }
-        const bool stale = !wanted || !study_same(now, &ask);
+        const bool stale = !wanted || !tile_values_same(now, &ask);
         if (stale)
-            study_give_up(s->study);
-        const double waited = fmax(study_seconds(s->study), clock_seconds() - begun);
-        if (!study_take(s->study, s->patience_s > 0 ? fmax(s->patience_s - waited, 0) : -1, &answer))
+            tile_values_give_up(s->tile_values);
+        const double waited = fmax(tile_values_seconds(s->tile_values), clock_seconds() - begun);
+        if (!tile_values_take(s->tile_values, s->patience_s > 0 ? fmax(s->patience_s - waited, 0) : -1, &answer))
             return;
         if (answer.failed && !stale && !(s->given_up & lack_of(ask.kind))) {
             failed |= lack_of(ask.kind);
             s->lacked_at = clock_seconds();
             session_note_lack(s, lack_of(ask.kind), true);
-            if (ask.kind == STUDY_DETAIL && s->element_due)
+            if (ask.kind == VALUES_DETAIL && s->element_due)
                 session_note_lack(s, LACK_ELEMENT, true);
         }
         adopt(s, &answer);
@@ -209,32 +209,32 @@ void session_refresh_detail(struct session *s)
     }
 }
 
-int session_studying(const struct session *s, double *share, double *seconds)
+int session_values_under_way(const struct session *s, double *share, double *seconds)
 {
-    if (!study_under_way(s->study))
+    if (!tile_values_under_way(s->tile_values))
         return 0;
-    *share = study_share(s->study);
-    *seconds = study_seconds(s->study);
+    *share = tile_values_share(s->tile_values);
+    *seconds = tile_values_seconds(s->tile_values);
     return 1;
 }
 
-int session_stop_study(struct session *s)
+int session_stop_values(struct session *s)
 {
-    if (!study_under_way(s->study))
+    if (!tile_values_under_way(s->tile_values))
         return 0;
     s->given_up = ~0u;
     s->element_due = ELEMENT_NONE;
-    study_give_up(s->study);
+    tile_values_give_up(s->tile_values);
     return 1;
 }
 
 void session_drop_detail(struct session *s)
 {
-    struct study_answer answer;
-    if (study_under_way(s->study)) {
-        study_give_up(s->study);
-        study_take(s->study, -1, &answer);
-        study_answer_free(&answer);
+    struct tile_values_answer answer;
+    if (tile_values_under_way(s->tile_values)) {
+        tile_values_give_up(s->tile_values);
+        tile_values_take(s->tile_values, -1, &answer);
+        tile_values_answer_free(&answer);
     }
     s->lacks = s->given_up = 0;
     s->element_due = ELEMENT_NONE;

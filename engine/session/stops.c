@@ -1,7 +1,7 @@
 /* The session's stop conditions, and looking for where they hold. */
 #include "engine/base/clock.h"
 #include "engine/session/step.h"
-#include "engine/session/study.h"
+#include "engine/session/tile_values.h"
 
 #include "engine/session/work.h"
 #include <stdio.h>
@@ -120,7 +120,7 @@ static void go_to_hit(struct session *s, const struct stop_hit *hit)
     if (hit->row < 0)
         stop_element(stop, &s->detail, &s->cursor.row, &s->cursor.col);
     session_moved(s);
-    if (hit->row < 0 && !s->detail.got && study_under_way(s->study)) {
+    if (hit->row < 0 && !s->detail.got && tile_values_under_way(s->tile_values)) {
         s->element_due = ELEMENT_STOP;
         s->due_stop = *stop;
     }

@@ -1,7 +1,7 @@
 /* The cursor in the kernel's own execution order: over bad places, steps, kv steps, elements; and to stop conditions.
  */
 #include "engine/session/step.h"
-#include "engine/session/study.h"
+#include "engine/session/tile_values.h"
 #include "engine/verdict/reports.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ void session_find_element(struct session *s, int worst)
     const struct tile_detail *d = &s->detail;
     double best = -1;
     session_note_lack(s, LACK_ELEMENT, s->lacks & LACK_DETAIL);
-    if (!d->got && study_under_way(s->study))
+    if (!d->got && tile_values_under_way(s->tile_values))
         s->element_due = worst ? ELEMENT_WORST : ELEMENT_FIRST_BAD;
     for (int i = 0; d->got && i < d->rows * d->cols; i++) {
         double error = d->got[i] - d->want_local[i];
@@ -97,7 +97,7 @@ int session_go_first_bad(struct session *s)
 
 int session_go_worst(struct session *s)
 {
-    const int late = !s->detail.got && study_under_way(s->study);
+    const int late = !s->detail.got && tile_values_under_way(s->tile_values);
     if (!s->detail.got && !late)
         return session_stay(s, "nothing is judged here");
     session_find_element(s, 1);

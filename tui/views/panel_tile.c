@@ -157,10 +157,10 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
              listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_by_truth(s, vs) ? ", truth" : "");
 }
 
-int study_draw(const struct session *s, struct canvas *c, struct rect area)
+int values_under_way_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     double share, seconds;
-    if (session_studying(s, &share, &seconds))
+    if (session_values_under_way(s, &share, &seconds))
         canvas_printf(c, area, 1, 3, STYLE_TEXT, "computing: %.0f%%  %.0f s  (x stops)", 100 * share, seconds);
     else if (s->given_up)
         canvas_put_cut(c, area, 1, 3, STYLE_DIM, "stopped: move the cursor to start again");
@@ -181,7 +181,7 @@ int absent_draw(const struct session *s, struct canvas *c, struct rect area)
     else if (session_slot(s) < 0)
         canvas_printf(c, area, 1, 3, STYLE_DIM, "not recorded: h%d q%d is not in the capture selection", s->cursor.head,
                       s->cursor.q_tile);
-    else if (!s->judgement || !judgement_slot_done(s->judgement, session_slot(s)) || !study_draw(s, c, area))
+    else if (!s->judgement || !judgement_slot_done(s->judgement, session_slot(s)) || !values_under_way_draw(s, c, area))
         canvas_put(c, area, 1, 3, STYLE_DIM, "not judged yet");
     return 1;
 }

@@ -27,7 +27,7 @@ void map_title(const struct session *s, char *out, size_t bytes);
 /* Why there is nothing to see of the cursor's tile; returns 1 if so. */
 int absent_draw(const struct session *s, struct canvas *c, struct rect area);
 /* Says how far what belongs here is, or that it was stopped. 0: it is neither. */
-int study_draw(const struct session *s, struct canvas *c, struct rect area);
+int values_under_way_draw(const struct session *s, struct canvas *c, struct rect area);
 void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 /* Which elements of the cursor's tile tile_matrix_draw shows where: cell (r, c) stands in row 1 + r of its area and in
    column label_cols + c cell_cols, its text 7 wide. */

@@ -208,7 +208,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
     const struct derivation *d = &s->operands;
     if (!s->trace)
         return;
-    if (absent_draw(s, c, area) || (!s->operands_made && study_draw(s, c, area)))
+    if (absent_draw(s, c, area) || (!s->operands_made && values_under_way_draw(s, c, area)))
         return;
     canvas_put_cut(c, area, 1, 3, STYLE_DIM,
                    d->derived == DERIVED_UNVISITED ? "the kernel did not reach this tile: nothing was computed"

@@ -173,7 +173,7 @@ static void view_state_draw(const struct session *s, struct canvas *c, const str
     (void)vs;
     if (!t->steps || t->n_steps == 0 || s->states_slot != session_slot(s)) {
         view_frame_draw(s, c, VIEW_STATE, title, right);
-        if (!study_draw(s, c, body))
+        if (!values_under_way_draw(s, c, body))
             canvas_put(c, body, 1, 1, STYLE_DIM, "unknown: this q tile is not recorded, or not judged yet");
         return;
     }

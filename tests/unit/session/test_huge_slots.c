@@ -162,15 +162,15 @@ static void values_of_a_tile_come_later(void **state)
     s->cursor.channel = asc_m;
     assert_int_equal(session_step_kv(s, 1), 1);
     assert_null(s->detail.got);
-    assert_int_equal(session_studying(s, &share, &seconds), 1);
+    assert_int_equal(session_values_under_way(s, &share, &seconds), 1);
     assert_true(share >= 0 && share < 1);
     while (!s->detail.got)
         take_news(s);
     assert_int_equal(s->detail.kv, 1);
 
     assert_int_equal(session_step_kv(s, 1), 1);
-    assert_int_equal(session_stop_study(s), 1);
-    while (session_studying(s, &share, &seconds))
+    assert_int_equal(session_stop_values(s), 1);
+    while (session_values_under_way(s, &share, &seconds))
         take_news(s);
     assert_null(s->detail.got); /* stopped: nothing is asked again before the cursor moves */
     assert_false(session_lacks_memory(s));

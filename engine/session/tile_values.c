@@ -1,4 +1,4 @@
-#include "engine/session/study.h"
+#include "engine/session/tile_values.h"
 
 #include "engine/base/clock.h"
 #include "engine/session/work.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-struct study {
+struct tile_values {
     void (*wake)(void *ctx);
     void *ctx;
     struct judge_scratch *scratch; /* owned */
@@ -20,12 +20,12 @@ struct study {
     enum { IDLE, WORKING, ANSWERED } state;
     const struct trace *t;     /* borrowed while not idle */
     const struct judgement *j; /* as t */
-    struct study_answer answer;
+    struct tile_values_answer answer;
     double since, told; /* monotonic seconds: when it began, when the share was told last (the thread's own) */
     atomic_int give_up, tiles;
 };
 
-bool study_same(const struct study_ask *a, const struct study_ask *b)
+bool tile_values_same(const struct tile_values_ask *a, const struct tile_values_ask *b)
 {
     return a->kind == b->kind && a->place.slot == b->place.slot && a->place.kv == b->place.kv &&
            a->place.channel == b->place.channel && a->row == b->row && a->col == b->col;
@@ -34,7 +34,7 @@ bool study_same(const struct study_ask *a, const struct study_ask *b)
 static int ask(void *ctx)
 {
     enum { TOLD_PER_SECOND = 10 };
-    struct study *s = ctx;
+    struct tile_values *s = ctx;
     atomic_fetch_add(&s->tiles, 1);
     const double now = clock_seconds();
     if (now - s->told > 1.0 / TOLD_PER_SECOND) {
@@ -44,7 +44,7 @@ static int ask(void *ctx)
     return atomic_load(&s->give_up);
 }
 
-static int make_row(const struct trace *t, const struct study_ask *a, double *want[ASC_CHANNELS])
+static int make_row(const struct trace *t, const struct tile_values_ask *a, double *want[ASC_CHANNELS])
 {
     static const enum asc_channel of[] = {asc_m, asc_alpha, asc_l};
     struct slot_case c;
@@ -61,27 +61,27 @@ static int make_row(const struct trace *t, const struct study_ask *a, double *wa
     return failed ? -1 : 0;
 }
 
-static int make(struct study *s)
+static int make(struct tile_values *s)
 {
-    struct study_answer *to = &s->answer;
-    const struct study_ask *a = &to->ask;
+    struct tile_values_answer *to = &s->answer;
+    const struct tile_values_ask *a = &to->ask;
     switch (a->kind) {
-    case STUDY_DETAIL:
+    case VALUES_DETAIL:
         return judgement_detail(s->j, s->t, a->place, s->scratch, &to->detail);
-    case STUDY_ROW:
+    case VALUES_ROW:
         return make_row(s->t, a, to->row_want);
-    case STUDY_OPERANDS:
+    case VALUES_OPERANDS:
         return operands_find(s->j, s->t, a->place, a->row, a->col, s->scratch, &to->operands);
-    case STUDY_PIN:
+    case VALUES_PIN:
         return pin_fill(&to->pin, s->t, s->j, s->scratch);
     default:
         return states_of_slot(s->j, s->t, a->place.slot, s->scratch, &to->states);
     }
 }
 
-static void *study_thread(void *ctx)
+static void *tile_values_thread(void *ctx)
 {
-    struct study *s = ctx;
+    struct tile_values *s = ctx;
     pthread_mutex_lock(&s->lock);
     for (;;) {
         while (!s->quit && s->state != WORKING)
@@ -100,9 +100,9 @@ static void *study_thread(void *ctx)
     return NULL;
 }
 
-int study_new(void (*wake)(void *ctx), void *ctx, struct study **out)
+int tile_values_new(void (*wake)(void *ctx), void *ctx, struct tile_values **out)
 {
-    struct study *s = calloc(1, sizeof *s);
+    struct tile_values *s = calloc(1, sizeof *s);
     *out = NULL;
     if (!s)
         return -1;
@@ -116,7 +116,7 @@ int study_new(void (*wake)(void *ctx), void *ctx, struct study **out)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->answered, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (!s->scratch || pthread_create(&s->thread, NULL, study_thread, s) != 0) {
+    if (!s->scratch || pthread_create(&s->thread, NULL, tile_values_thread, s) != 0) {
         judge_scratch_free(s->scratch);
         free(s);
         return -1;
@@ -126,17 +126,17 @@ int study_new(void (*wake)(void *ctx), void *ctx, struct study **out)
     return 0;
 }
 
-void study_free(struct study *s)
+void tile_values_free(struct tile_values *s)
 {
     if (!s)
         return;
-    study_give_up(s);
+    tile_values_give_up(s);
     pthread_mutex_lock(&s->lock);
     s->quit = true;
     pthread_cond_broadcast(&s->begun);
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->thread, NULL);
-    study_answer_free(&s->answer);
+    tile_values_answer_free(&s->answer);
     judge_scratch_free(s->scratch);
     pthread_cond_destroy(&s->begun);
     pthread_cond_destroy(&s->answered);
@@ -144,7 +144,7 @@ void study_free(struct study *s)
     free(s);
 }
 
-void study_answer_free(struct study_answer *a)
+void tile_values_answer_free(struct tile_values_answer *a)
 {
     judgement_detail_free(&a->detail);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
@@ -152,16 +152,17 @@ void study_answer_free(struct study_answer *a)
     derivation_free(&a->operands);
     pin_forget(&a->pin);
     row_states_free(&a->states);
-    *a = (struct study_answer){.failed = 1};
+    *a = (struct tile_values_answer){.failed = 1};
 }
 
-void study_begin(struct study *s, const struct trace *t, const struct judgement *j, const struct study_ask *a)
+void tile_values_begin(struct tile_values *s, const struct trace *t, const struct judgement *j,
+                       const struct tile_values_ask *a)
 {
     pthread_mutex_lock(&s->lock);
     s->t = t;
     s->j = j;
-    s->answer = (struct study_answer){.ask = *a};
-    if (a->kind == STUDY_PIN) {
+    s->answer = (struct tile_values_answer){.ask = *a};
+    if (a->kind == VALUES_PIN) {
         const int32_t *at = trace_slot_place(t, a->place.slot);
         s->answer.pin.at = (struct cursor){
             .batch = at[0], .head = at[1], .q_tile = at[2], .channel = a->place.channel, .row = a->row, .col = a->col};
@@ -174,30 +175,30 @@ void study_begin(struct study *s, const struct trace *t, const struct judgement 
     pthread_mutex_unlock(&s->lock);
 }
 
-const struct study_ask *study_under_way(const struct study *s)
+const struct tile_values_ask *tile_values_under_way(const struct tile_values *s)
 {
     return s && s->t ? &s->answer.ask : NULL;
 }
 
-double study_share(const struct study *s)
+double tile_values_share(const struct tile_values *s)
 {
     const double share = (double)atomic_load(&s->tiles) / s->t->layout.kv_tiles;
     return share < 1 ? share : 1;
 }
 
-double study_seconds(const struct study *s)
+double tile_values_seconds(const struct tile_values *s)
 {
     return clock_seconds() - s->since;
 }
 
-void study_give_up(struct study *s)
+void tile_values_give_up(struct tile_values *s)
 {
     atomic_store(&s->give_up, 1);
 }
 
-int study_take(struct study *s, double seconds, struct study_answer *out)
+int tile_values_take(struct tile_values *s, double seconds, struct tile_values_answer *out)
 {
-    if (!study_under_way(s))
+    if (!tile_values_under_way(s))
         return 0;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -214,7 +215,7 @@ int study_take(struct study *s, double seconds, struct study_answer *out)
     const int there = s->state == ANSWERED;
     if (there) {
         *out = s->answer;
-        s->answer = (struct study_answer){.failed = 1};
+        s->answer = (struct tile_values_answer){.failed = 1};
         s->state = IDLE;
         s->t = NULL;
         s->j = NULL;
