@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TIME_S 300.0 /* of a kernel, on two cores */
 #define RUNS 2       /* without probes, of every case: their bits are the same */
@@ -41,10 +40,9 @@ struct checked {
     double seconds;
 };
 
-/* The budget of one kernel, and what a terminal shows while it runs. */
+/* The budget of one kernel, and what is told while it runs. */
 struct watch {
     double begun, limit_s;
-    bool terminal;
     char label[160]; /* "case 12 of 48 (1,2,67,35,64)" */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -59,22 +57,14 @@ static bool spent(const struct watch *w)
     return clock_seconds() - w->begun > w->limit_s;
 }
 
-static void draw(const struct watch *w, const char *phase, double since, double done, double total)
+static void tell(const struct watch *w, const char *phase, double since, double done, double total)
 {
     char line[256], part[64] = "";
-    if (!w->terminal)
-        return;
     if (total > 0)
         snprintf(part, sizeof part, ", %.0f of %.0f", done, total);
     snprintf(line, sizeof line, "%.0f of %.0f s: %s: %s %.0f s%s", clock_seconds() - w->begun, w->limit_s, w->label,
              phase, clock_seconds() - since, part);
     text_progress(line);
-}
-
-static void undraw(const struct watch *w)
-{
-    if (w->terminal)
-        text_progress("");
 }
 
 static void on_report(void *ctx, const char *phase, double done, double total)
@@ -135,7 +125,7 @@ static int background(struct watch *w, int (*work)(void *, const struct runner_p
         pthread_cond_timedwait(&w->changed, &w->lock, &until);
         if (spent(w))
             atomic_store(&w->cancel, 1);
-        draw(w, w->phase, w->since, w->done, w->total);
+        tell(w, w->phase, w->since, w->done, w->total);
     }
     pthread_mutex_unlock(&w->lock);
     pthread_join(thread, NULL);
@@ -151,7 +141,7 @@ static int run_session(struct watch *w, struct session *s, struct err *err)
         struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
         poll(&fd, 1, TICK_MS);
         session_update(s);
-        draw(w, s->activity, s->activity_since, s->done, s->total);
+        tell(w, s->activity, s->activity_since, s->done, s->total);
         if (spent(w))
             session_cancel(s);
     }
@@ -470,11 +460,11 @@ static void check_kernel(struct bench *b, struct checked *k)
             set_result(x, RESULT_NOT_TRIED, why);
         else
             ended |= try_case(b, k, x);
-        undraw(w);
+        text_progress("");
         if (!b->o->json && x->result != RESULT_NOT_TRIED)
             write_outcome(b->o, k->path, x);
     }
-    undraw(w);
+    text_progress("");
     k->seconds = clock_seconds() - w->begun;
     if (!b->o->json && k->err.code != ERR_NONE && k->err.code != ERR_CANCELLED) {
         fputs("  ERROR ", text_out());
@@ -649,7 +639,6 @@ int check_kernels(const struct options *o, char *const *paths, size_t n, struct 
     if (!kernels)
         return err_no_memory(err, "", "the results");
     b.watch.limit_s = o->time_s > 0 ? o->time_s : TIME_S;
-    b.watch.terminal = isatty(STDERR_FILENO);
     pthread_mutex_init(&b.watch.lock, NULL);
     pthread_cond_init(&b.watch.changed, NULL);
     int worst = 0;

@@ -2,7 +2,6 @@
 #include "cli/report.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* The run's own failure is said behind what was recorded. */
 static int status_of(const struct session *s, struct err *err)
@@ -19,7 +18,7 @@ static int isolate(struct session *s, const struct isolation_request *request, j
 {
     if (session_isolate(s, request) != 0)
         return err_set(err, ERR_INPUT, "--isolate", "%s", s->message);
-    if (session_finish(s, isatty(STDERR_FILENO)) != 0) {
+    if (session_finish(s, 1) != 0) {
         *err = s->err;
         return -1;
     }

@@ -58,7 +58,7 @@ int options_finish(struct session *s, struct err *err);
    the session's (rounding_look.h). */
 void options_look_bias(const struct options *o, struct session *s);
 
-/* Shows what a command without a session is about; NULL where nobody looks. */
+/* Progress of a command without a session, told by text_progress(). */
 const struct runner_progress *options_progress(void);
 
 /* Each returns an exit status, or -1 with *err. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LONGEST = 4 }; /* bytes of a character in UTF-8 */
@@ -192,20 +193,39 @@ void text_failure(FILE *out, const struct err *err)
     fputs("\n", out);
 }
 
+/* Where no terminal replaces lines: whether one is due. A run that takes less than the first pause says nothing. */
+static bool plain_line_is_due(void)
+{
+    enum { FIRST_S = 5, EVERY_S = 30 };
+    static time_t due; /* monotonic; 0: nothing has been told yet */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (due == 0)
+        due = now.tv_sec + FIRST_S;
+    if (now.tv_sec < due)
+        return false;
+    due = now.tv_sec + EVERY_S;
+    return true;
+}
+
 void text_progress(const char *line)
 {
     enum { COLUMNS = 79 };
     char shown[4 * COLUMNS + 1], whole[sizeof shown + COLUMNS + 8];
-    int columns = 0;
+    int columns = 0, n;
     size_t end = 0;
     uint32_t code;
     text_name(line, strlen(line), shown, sizeof shown);
-    for (size_t length; (length = utf8_decode(shown + end, &code)) > 0; end += length)
-        if ((columns += utf8_width(code)) > COLUMNS) {
-            columns -= utf8_width(code);
-            break;
-        }
-    const int n = snprintf(whole, sizeof whole, "\r%.*s%*s\r", (int)end, shown, COLUMNS - columns, "");
+    if (isatty(STDERR_FILENO)) {
+        for (size_t length; (length = utf8_decode(shown + end, &code)) > 0; end += length)
+            if ((columns += utf8_width(code)) > COLUMNS) {
+                columns -= utf8_width(code);
+                break;
+            }
+        n = snprintf(whole, sizeof whole, "\r%.*s%*s\r", (int)end, shown, COLUMNS - columns, "");
+    } else {
+        n = line[0] && plain_line_is_due() ? snprintf(whole, sizeof whole, "%s\n", shown) : 0;
+    }
     fflush(text_err());
     if (n > 0 && write_all(STDERR_FILENO, whole, (size_t)n) != 0)
         errno = 0;

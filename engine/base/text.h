@@ -16,7 +16,9 @@ FILE *text_err(void); /* standard error */
    reads it any more. */
 int text_out_end(void);
 
-/* A line on standard error that the next one replaces, cut to 79 columns; "" takes it away. */
+/* What is being done, on standard error. A terminal shows one line, which the next one replaces, cut to 79 columns; ""
+   takes it away. Anything else is given a line now and then: the first after 5 s, then one each 30 s. For one thread at
+   a time. */
 void text_progress(const char *line);
 
 /* n bytes of text as a name: a line feed and a tab are shown as "^J" and "^I" as well. Ends in "..." where it is cut to
