@@ -17,15 +17,72 @@ import tap  # noqa: E402
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 NAMED = re.compile(r"`((?:[\w.-]+/)+[\w.-]+)`")
 
+SPAN = re.compile(r"``\s?(.+?)\s?``|`([^`\n]+)`")
+
+# Letters and marks that the pages have between backquotes and that are no keys.
+NO_KEYS = {"◆", "▲", "▼", "^", "=", ";"}
+# Options of other programs.
+FOREIGN_OPTIONS = {"--wait": "an editor's", "--expt-relaxed-constexpr": "nvcc's", "--tool": "compute-sanitizer's",
+                   "--small": "tests/random's"}
 # What docs/editing.md says a key does, by the names of the key table.
 EDITING_KEYS = {"W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "profile", "i": "isolate", "B": "bias",
                 "a": "name-run", "s": "save", "R": "runs", "D": "changes", "E": "errors", "e": "edit", "j": "q-next",
                 "k": "q-previous"}
 
 
+def rows(text):
+    """(what stands between backquotes in the first cell, the second cell) of every row of the tables in a page."""
+    for line in text.splitlines():
+        cells = line.split(" | ")
+        if line.startswith("| `") and len(cells) > 1:
+            yield [double or single for double, single in SPAN.findall(cells[0])], cells[1].strip()
+
+
+class Names:
+    """What the program says there is: keys, commands behind `:`, keys of a scenario, options."""
+
+    def __init__(self):
+        keys, prompt, scenarios, commands = (
+            subprocess.run([f"{BUILD}/attnscope", "docs", page], capture_output=True, text=True, timeout=100,
+                           check=True).stdout
+            for page in ("keys", "prompt", "scenarios", "commands"))
+        table = keys.split("\n## ")[0]
+        self.keys = {key: action for named, action in rows(table) for key in named}
+        self.commands = {span[1:].split()[0] for named, _ in rows(prompt) for span in named if span[0] == ":"}
+        self.commands |= {action for _, action in rows(table)}
+        self.sections = {section.split("]")[0]: {named[0] for named, _ in rows(section)}
+                         for section in re.split(r"^## \[|^## ", scenarios, flags=re.MULTILINE)[1:] if "]" in section[:20]}
+        self.options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", commands)) | set(FOREIGN_OPTIONS)
+        self.scenario_key = re.compile(rf"(?<![\w./-])({'|'.join(self.sections)})\.([a-z]\w*)(?![\w(/])")
+
+    def unknown(self, text):
+        """Names in a page that the program has not."""
+        spans = [double or single for double, single in SPAN.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL))]
+        found = [option for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text) if option not in self.options]
+        for span in spans:
+            if re.fullmatch(r"\D|F\d+|[CS]-\w+", span) and span not in self.keys and span not in NO_KEYS:
+                found.append(span)
+            command = re.match(r":(?:\d+ )?([a-z][\w-]*)", span)
+            if command and command[1] not in self.commands:
+                found.append(span)
+        found += [key[0] for key in self.scenario_key.finditer(text)
+                  if key[2] not in self.sections[key[1]] and key[2] not in ("c", "h", "def", "ini")]
+        return found
+
+
 class Docs(unittest.TestCase):
     def pages(self):
         return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+    def test_names_are_those_of_the_program(self):
+        names = Names()
+        self.assertGreater(min(map(len, [names.keys, names.commands, names.sections, names.options])), 5)
+        for text, wrong in (("`ü` `n`", ["ü"]), ("`:view map` `:vieww map`", [":vieww map"]), ("`:10 next-bad`", []),
+                            ("set shape.causal, shape.casual", ["shape.casual"]), ("--shape --shapes", ["--shapes"]),
+                            ("`C-o` `C-u`", ["C-u"]), ("`` ` ``", [])):
+            self.assertEqual(names.unknown(text), wrong)
+        self.assertEqual([f"{page.name}: {name}" for page in self.pages()
+                          for name in names.unknown(page.read_text(encoding="utf-8"))], [])
 
     def test_generated_pages_are_up_to_date(self):
         done = subprocess.run([ROOT / "docs/generate", "--check", "--build", BUILD], capture_output=True, text=True,
