@@ -17,8 +17,8 @@ FILE *text_err(void); /* standard error */
 int text_out_end(void);
 
 /* What is being done, on standard error. A terminal shows one line, which the next one replaces, cut to 79 columns; ""
-   takes it away. Anything else is given a line now and then: the first after 5 s, then one each 30 s. For one thread at
-   a time. */
+   takes it away. Anything else is given a line now and then: the first after 5 s, then one each 30 s; none with
+   ATTNSCOPE_PROGRESS=no. For one thread at a time. */
 void text_progress(const char *line);
 
 /* n bytes of text as a name: a line feed and a tab are shown as "^J" and "^I" as well. Ends in "..." where it is cut to

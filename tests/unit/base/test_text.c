@@ -40,6 +40,9 @@ static void progress_in_a_file(void **state)
     assert_true(fd >= 0 && terminal >= 0);
     unlink(path);
     dup2(fd, STDERR_FILENO);
+    setenv("ATTNSCOPE_PROGRESS", "no", 1);
+    tell(900, 1000);
+    unsetenv("ATTNSCOPE_PROGRESS");
     tell(1000, 1004);
     const off_t after_a_short_run = lseek(fd, 0, SEEK_END);
     tell(1005, 1070);
