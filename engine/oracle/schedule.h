@@ -43,4 +43,14 @@ int schedule_visit(const struct oracle_case *c, int split, int i, int *seen);
 /* 1 if no row of this q tile sees any key at all. */
 int schedule_empty(const struct oracle_case *c);
 
+/* One visit of a kv tile. */
+struct case_step {
+    int kv, split;
+    int before, behind; /* steps of the same split, -1: none */
+};
+
+/* Where nothing was recorded that shows visits, all tiles that hold something count as visited. out: room for
+   [kv_tiles]; returns how many, -1 without memory. */
+int steps_list(const struct oracle_case *c, struct case_step *out);
+
 #endif

@@ -4,7 +4,7 @@
 #ifndef NONFINITE_INVARIANTS_H
 #define NONFINITE_INVARIANTS_H
 
-#include "engine/oracle/steps.h"
+#include "engine/oracle/schedule.h"
 
 enum invariant {
 #define INVARIANT(id, name, sentence, formula) id,

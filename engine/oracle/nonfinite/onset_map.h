@@ -4,7 +4,6 @@
 
 #include "engine/oracle/nonfinite/onset.h"
 #include "engine/oracle/schedule.h"
-#include "engine/oracle/steps.h"
 
 enum {
     CELL_BAD = 1,    /* captured, no finite number where one belongs */
