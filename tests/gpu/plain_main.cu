@@ -1,6 +1,7 @@
 /* A kernel of kernels/ as its user's program runs it: no probes, no attnscope. Built with -DKERNEL='"kernels/x.cu"'.
-   plain B,H,L,D LAUNCHES: launches it and prints one JSON object: the medians of what events and what the program's own
-   clock say of a launch. The same program runs under compute-sanitizer. */
+   plain B,H,L,D LAUNCHES [BATCH]: launches it and prints one JSON object: the medians of what events and what the
+   program's own clock say of a launch, or of BATCH launches without a pause, divided by their number. All inputs are
+   zeros. The same program runs under compute-sanitizer. */
 #define ASC_REGISTER 1
 #include "attnscope.h"
 
@@ -51,14 +52,18 @@ int main(int argc, char **argv)
     double by_clock[MOST], by_events[MOST];
     asc_problem p = {};
     asc_kernel kernel = {};
-    const int n = argc == 3 ? atoi(argv[2]) : 0;
-    if (n < 1 || n > MOST || sscanf(argv[1], "%d,%d,%d,%d", &p.batch, &p.heads, &p.q_len, &p.head_dim) != 4) {
-        fprintf(stderr, "usage: plain B,H,L,D LAUNCHES, at most %d\n", MOST);
+    const int n = argc == 3 || argc == 4 ? atoi(argv[2]) : 0, batch = argc == 4 ? atoi(argv[3]) : 1;
+    if (n < 1 || n > MOST || batch < 1 ||
+        sscanf(argv[1], "%d,%d,%d,%d", &p.batch, &p.heads, &p.q_len, &p.head_dim) != 4) {
+        fprintf(stderr, "usage: plain B,H,L,D LAUNCHES [BATCH], at most %d launches\n", MOST);
         return 2;
     }
     p.kv_heads = p.heads;
     p.kv_len = p.q_len;
-    p.dtype = ASC_F16;
+    asc_describe(kernel);
+    const uint32_t of_k = kernel.k_dtypes ? kernel.k_dtypes : kernel.dtypes;
+    p.dtype = !kernel.dtypes || kernel.dtypes & ASC_SUPPORTS(F16) ? ASC_F16 : ASC_E4M3;
+    p.k_dtype = p.v_dtype = !of_k || of_k & ASC_SUPPORTS(F16) ? ASC_F16 : ASC_E4M3;
     p.window_left = p.window_right = -1;
     p.scale = 1.0f / sqrtf(static_cast<float>(p.head_dim));
     const size_t rows = static_cast<size_t>(p.batch) * p.heads * p.q_len, bytes = rows * p.head_dim * 2;
@@ -67,11 +72,13 @@ int main(int argc, char **argv)
     p.v = array(bytes);
     p.o = array(bytes);
     p.lse = static_cast<float *>(array(rows * sizeof(float)));
-    if (!p.q || !p.k || !p.v || !p.o || !p.lse)
+    p.q_scale = p.k_scale = p.v_scale = static_cast<float *>(array(rows * sizeof(float)));
+    if (!p.q_scale || !p.q || !p.k || !p.v || !p.o || !p.lse)
         return fail("device memory", cudaGetErrorString(cudaGetLastError()));
     asc_plan tiles = {};
-    asc_describe(kernel);
     const char *why = kernel.plan(&p, &tiles);
+    if (!why && tiles.workspace_bytes && !(p.workspace = array(tiles.workspace_bytes)))
+        return fail("device memory", cudaGetErrorString(cudaGetLastError()));
     if (why)
         return fail("declined", why);
     cudaEvent_t begin, end;
@@ -81,14 +88,16 @@ int main(int argc, char **argv)
         float ms = 0;
         const double from = now();
         cudaEventRecord(begin);
-        why = kernel.launch(&p, nullptr);
+        why = nullptr;
+        for (int j = 0; j < batch && !why; j++)
+            why = kernel.launch(&p, nullptr);
         cudaEventRecord(end);
         const cudaError_t status = cudaDeviceSynchronize();
         if (why || status != cudaSuccess)
             return fail("launch", why ? why : cudaGetErrorString(status));
         cudaEventElapsedTime(&ms, begin, end);
-        by_clock[i < 0 ? 0 : i] = now() - from;
-        by_events[i < 0 ? 0 : i] = 1e-3 * static_cast<double>(ms);
+        by_clock[i < 0 ? 0 : i] = (now() - from) / batch;
+        by_events[i < 0 ? 0 : i] = 1e-3 * static_cast<double>(ms) / batch;
     }
     qsort(by_clock, n, sizeof *by_clock, ascending);
     qsort(by_events, n, sizeof *by_events, ascending);

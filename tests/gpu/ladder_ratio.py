@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Times the kernels of kernels/ against those of another folder, both without probes, in random turn.
+
+ladder_ratio.py OLD [KERNEL...]: OLD holds KERNEL.cu as they were. One line for each kernel, choice of WS and shape: the
+medians of both and their ratio. Exit 1: a ratio is above --most. 77: there is no nvcc or no CUDA device."""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SHAPES = {"2,8,2048,128": 2, "1,8,512,64": 50}  # launches between two events
+CHOICES = re.compile(r"ASC_CHOICES\((\w+), ([^)]*)\);")
+
+
+def build(nvcc, program, kernel, define):
+    subprocess.run([nvcc, "-O3", "-std=c++17", "-arch=native", f"-I{kernel.parent}", "-I.", "-Ibuild/include",
+                    "--expt-relaxed-constexpr", "-diag-suppress=177", "-DASC_MODE=0",
+                    *([f"-D{define}"] if define else []), f'-DKERNEL="{kernel}"', "-o", program,
+                    "tests/gpu/plain_main.cu"], cwd=ROOT, check=True)
+    return program
+
+
+def measure(program, shape):
+    done = subprocess.run([program, shape, "20", str(SHAPES[shape])], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{program.name} {shape}: {done.stderr.strip()}")
+    return json.loads(done.stdout)["events"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=Path)
+    parser.add_argument("kernels", nargs="*")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--most", type=float, default=1.02)
+    arguments = parser.parse_args()
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    smi = shutil.which("nvidia-smi")
+    if not nvcc or not smi or subprocess.run([smi, "-L"], capture_output=True, check=False).returncode:
+        print("SKIP: no nvcc or no CUDA device")
+        return 77
+    sides = {"old": arguments.old.resolve(), "new": ROOT / "kernels"}
+    rungs = []
+    for path in sorted(sides["new"].glob("*.cu")):
+        if (not arguments.kernels or path.stem in arguments.kernels) and (sides["old"] / path.name).exists():
+            found = CHOICES.search(path.read_text())
+            choices = [f"{found[1]}={value.strip()}" for value in found[2].split(",")] if found else [""]
+            rungs += [(path.name, define) for define in choices]
+    if not rungs:
+        parser.error(f"{arguments.old} holds no kernel of that name")
+    worse = 0
+    with tempfile.TemporaryDirectory() as folder:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            jobs = {(name, define, side): pool.submit(build, nvcc, Path(folder) / f"{side}-{name}-{define}",
+                                                      where / name, define)
+                    for name, define in rungs for side, where in sides.items()}
+            programs = {key: job.result() for key, job in jobs.items()}
+        for name, define in rungs:
+            for shape in SHAPES:
+                times = {"old": [], "new": []}
+                for _ in range(arguments.rounds):
+                    for side in random.sample(("old", "new"), 2):
+                        times[side].append(measure(programs[name, define, side], shape))
+                old, new = (statistics.median(times[side]) for side in ("old", "new"))
+                worse += new > arguments.most * old
+                print(f"{name.removesuffix('.cu')} {define or '-'} ({shape}): old {1e6 * old:.1f} us, "
+                      f"new {1e6 * new:.1f} us, ratio {new / old:.3f}", flush=True)
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
