@@ -3,6 +3,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/values.h"
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,16 +231,16 @@ static void count(struct mask_tile *m)
     }
 }
 
-int mask_read(const struct oracle_case *c, struct judge_scratch *scratch, int kv, struct mask_tile *m)
+static int read_tile(const struct oracle_case *c, enum mask_source source, bool visited, struct judge_scratch *scratch,
+                     int kv, struct mask_tile *m)
 {
-    const enum mask_source source = mask_source(c);
     const enum asc_channel ch = source == MASK_FROM_P ? asc_p : asc_s;
     if (source == MASK_FROM_P && scratch_prepare(scratch, c) != 0)
         return -1;
     want(c, kv, m);
     memset(m->applied, 0, bits_bytes(m));
     memset(m->known, 0, bits_bytes(m));
-    if (source != MASK_NOT_KNOWN && (!is_visited(c, kv) || !values_written(&c->captured[kv * ASC_CHANNELS + (int)ch])))
+    if (source != MASK_NOT_KNOWN && (!visited || !values_written(&c->captured[kv * ASC_CHANNELS + (int)ch])))
         memset(m->known, 0xff, bits_bytes(m));
     else if (source == MASK_FROM_S)
         read_scores(c, kv, m);
@@ -247,4 +248,23 @@ int mask_read(const struct oracle_case *c, struct judge_scratch *scratch, int kv
         read_weights(c, scratch, kv, m);
     count(m);
     return 0;
+}
+
+int mask_read(const struct oracle_case *c, struct judge_scratch *scratch, int kv, struct mask_tile *m)
+{
+    return read_tile(c, mask_source(c), is_visited(c, kv), scratch, kv, m);
+}
+
+int mask_read_all(const struct oracle_case *c, struct judge_scratch *scratch, struct mask_tile *tiles)
+{
+    const enum mask_source source = mask_source(c);
+    bool *visited = calloc((size_t)c->kv_tiles + 1, sizeof *visited);
+    int failed = !visited;
+    for (int i = 0; i < c->n_visited && !failed; i++)
+        if (c->order[i] >= 0 && c->order[i] < c->kv_tiles)
+            visited[c->order[i]] = true;
+    for (int kv = 0; kv < c->kv_tiles && !failed; kv++)
+        failed = mask_tile_new(c, &tiles[kv]) != 0 || read_tile(c, source, visited[kv], scratch, kv, &tiles[kv]) != 0;
+    free(visited);
+    return failed ? -1 : 0;
 }

@@ -40,6 +40,9 @@ static inline int mask_bit(const struct mask_tile *m, const uint64_t *bits, int 
 
 /* Reads kv tile kv. A tile that was not visited, or left without a score, hides all its keys. -1: memory ran out. */
 int mask_read(const struct oracle_case *c, struct judge_scratch *scratch, int kv, struct mask_tile *m);
+/* Makes and reads all of tiles[kv_tiles], which are zeros, in time that grows with their number alone. -1: memory ran
+   out; those that were made are the caller's. */
+int mask_read_all(const struct oracle_case *c, struct judge_scratch *scratch, struct mask_tile *tiles);
 
 enum mask_shift {
 #define SHIFT(id, name, moves, sentence) id,
