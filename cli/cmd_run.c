@@ -18,7 +18,7 @@ static int isolate(struct session *s, const struct isolation_request *request, j
 {
     if (session_isolate(s, request) != 0)
         return err_set(err, ERR_INPUT, "--isolate", "%s", s->message);
-    if (session_finish(s, 1) != 0) {
+    if (session_finish(s, text_progress) != 0) {
         *err = s->err;
         return -1;
     }

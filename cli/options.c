@@ -405,7 +405,7 @@ int options_finish(struct session *s, struct err *err)
 {
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
-    if (session_finish(s, 1) != 0 && !s->trace) {
+    if (session_finish(s, text_progress) != 0 && !s->trace) {
         *err = s->err;
         return -1;
     }

@@ -3,18 +3,9 @@
 #include "engine/scenario/keys.h"
 #include "tui/loop_state.h"
 #include "tui/views/looks.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void __attribute__((format(printf, 2, 3))) say(struct loop *l, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(l->s->message, sizeof l->s->message, format, args);
-    va_end(args);
-}
 
 /* ---- the commands: each gets what stands behind its name, "" for nothing ---- */
 
@@ -23,11 +14,11 @@ static int parse_place(struct loop *l, const char *argument, struct cursor *to)
     struct err err;
     *to = l->s->cursor;
     if (!l->s->trace) {
-        say(l, "there is no run yet");
+        session_say(l->s, "there is no run yet");
         return -1;
     }
     if (cursor_parse(argument, l->s->trace, to, &err) != 0) {
-        say(l, "%.250s", err.message);
+        session_say(l->s, "%.250s", err.message);
         return -1;
     }
     return 0;
@@ -44,7 +35,7 @@ static void run_view(struct loop *l, const char *argument)
 {
     const int view = view_from_name(argument);
     if (view < 0)
-        say(l, "no view '%.60s': Tab lists them", argument);
+        session_say(l->s, "no view '%.60s': Tab lists them", argument);
     else
         loop_open_view(l, (enum view_id)view);
 }
@@ -61,7 +52,7 @@ static void run_stops(struct loop *l, const char *argument)
     for (int i = 0; i < l->s->n_stops; i++)
         notes_add(&l->notes, "%d  %s", i + 1, l->s->stops[i].text);
     if (l->s->n_stops == 0)
-        say(l, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
+        session_say(l->s, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
 }
 
 /* 1 to n as 0 to n - 1; -1: it is none of these. */
@@ -76,7 +67,7 @@ static void run_unstop(struct loop *l, const char *argument)
 {
     const int all = strcmp(argument, "all") == 0, i = number_from(argument, l->s->n_stops);
     if (!all && i < 0)
-        say(l, "expected a number from `:stops`, or all");
+        session_say(l->s, "expected a number from `:stops`, or all");
     for (int k = l->s->n_stops; k-- > 0;)
         if (all || k == i)
             session_remove_stop(l->s, k);
@@ -84,10 +75,8 @@ static void run_unstop(struct loop *l, const char *argument)
 
 static void run_mark(struct loop *l, const char *argument)
 {
-    if (argument[0] && !argument[1] && jumps_set_mark(&l->s->jumps, (unsigned char)argument[0], &l->s->cursor))
-        say(l, "mark %c", argument[0]);
-    else if (argument[0])
-        say(l, "a mark is a letter, a to z or A to Z");
+    if (argument[0])
+        session_set_mark(l->s, argument[1] ? 0 : (unsigned char)argument[0]);
     else
         loop_act(l, ACTION_MARK);
 }
@@ -103,25 +92,25 @@ static void run_marks(struct loop *l, const char *argument)
             notes_add(&l->notes, "%c  %s", jumps_letter(i), words);
     }
     if (!j->marked)
-        say(l, "no marks yet: m and a letter mark a place");
+        session_say(l->s, "no marks yet: m and a letter mark a place");
 }
 
 static void run_pin(struct loop *l, const char *argument)
 {
     struct cursor at = l->s->cursor;
     if (!argument[0] || parse_place(l, argument, &at) == 0)
-        loop_toggle_pin(l, &at);
+        session_toggle_pin(l->s, &at);
 }
 
 static void run_unpin(struct loop *l, const char *argument)
 {
     const int i = number_from(argument, l->s->pins.n);
     if (!argument[0])
-        pins_free(&l->s->pins);
+        session_unpin(l->s, -1);
     else if (i >= 0)
-        pins_remove(&l->s->pins, i);
+        session_unpin(l->s, i);
     else
-        say(l, l->s->pins.n ? "expected a number from 1 to %d" : "nothing is pinned", l->s->pins.n);
+        session_say(l->s, l->s->pins.n ? "expected a number from 1 to %d" : "nothing is pinned", l->s->pins.n);
 }
 
 static void run_whatif(struct loop *l, const char *argument)
@@ -141,7 +130,7 @@ static void list_settings(struct loop *l)
                       setting->file ? setting->file : "nothing");
     }
     if (l->notes.n == 0)
-        say(l, "nothing is set: KEY=VALUE sets a key, such as shape.causal=top-left");
+        session_say(l->s, "nothing is set: KEY=VALUE sets a key, such as shape.causal=top-left");
 }
 
 static void run_set(struct loop *l, const char *argument)
@@ -150,7 +139,7 @@ static void run_set(struct loop *l, const char *argument)
     struct err err;
     const size_t length = strcspn(argument, "="), blank = strcspn(argument, " =");
     if (!l->s->has_scenario) {
-        say(l, "a saved trace cannot be rerun: open its scenario");
+        session_say(l->s, "a saved trace cannot be rerun: open its scenario");
         return;
     }
     if (!argument[0]) {
@@ -158,17 +147,17 @@ static void run_set(struct loop *l, const char *argument)
         return;
     }
     if (argument[length] != '=' || blank >= sizeof key) {
-        say(l, "expected KEY=VALUE, such as shape.causal=top-left");
+        session_say(l->s, "expected KEY=VALUE, such as shape.causal=top-left");
         return;
     }
     snprintf(key, sizeof key, "%.*s", (int)blank, argument);
     snprintf(value, sizeof value, "%s", argument + length + 1 + strspn(argument + length + 1, " "));
     if (session_set(l->s, key, value, &err) != 0)
-        say(l, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
+        session_say(l->s, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
     else if (scenario_check(&l->s->scenario, &err) != 0)
-        say(l, "%.60s=%.60s is set, but %.120s", key, value, err.message);
+        session_say(l->s, "%.60s=%.60s is set, but %.120s", key, value, err.message);
     else
-        say(l, "%.60s=%.100s: r runs it", key, value);
+        session_say(l->s, "%.60s=%.100s: r runs it", key, value);
 }
 
 static void run_save(struct loop *l, const char *argument)
@@ -228,7 +217,7 @@ static void run_help(struct loop *l, const char *word)
             notes_add(&l->notes, "%s: %s  (%s)", name, key->meaning, key->expected);
     }
     if (l->notes.n == 0)
-        say(l, "'%.60s' not found", word);
+        session_say(l->s, "'%.60s' not found", word);
 }
 
 /* ---- a line ---- */
@@ -266,7 +255,7 @@ static void say_unknown(struct loop *l, const char *name)
             nearest = other;
         }
     }
-    say(l, "no command '%.60s': the nearest is '%s'", name, nearest);
+    session_say(l->s, "no command '%.60s': the nearest is '%s'", name, nearest);
 }
 
 void command_line_run(struct loop *l, const char *line)
@@ -282,7 +271,7 @@ void command_line_run(struct loop *l, const char *line)
     if (*argument)
         *argument++ = '\0';
     argument += strspn(argument, " ");
-    l->s->message[0] = '\0';
+    session_hush(l->s);
     if (!text[0])
         return;
     const enum action a = find_action(text);
@@ -290,11 +279,11 @@ void command_line_run(struct loop *l, const char *line)
     if (exact >= 0 && (a == ACTION_NONE || strcmp(command_text(exact)->name, text) == 0))
         functions[exact](l, argument);
     else if (a != ACTION_NONE && *argument)
-        say(l, "'%s' does not take an argument", text);
+        session_say(l->s, "'%s' does not take an argument", text);
     else if (a != ACTION_NONE)
         loop_act_times(l, a, count);
     else if (exact == -2)
-        say(l, "several commands begin with '%.60s': Tab lists them", text);
+        session_say(l->s, "several commands begin with '%.60s': Tab lists them", text);
     else
         say_unknown(l, text);
 }

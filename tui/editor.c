@@ -132,21 +132,21 @@ void editor_open(struct session *s, const char *file, int line)
     struct stat before, after;
     int status = 0;
     if (stat(file, &before) != 0) {
-        snprintf(s->message, sizeof s->message, "%.200s is not on this machine", file);
+        session_say(s, "%.200s is not on this machine", file);
         return;
     }
     if (editor_command(editor_chosen(), file, line, &command) != 0) {
-        snprintf(s->message, sizeof s->message, "the editor's command is too long");
+        session_say(s, "the editor's command is too long");
         return;
     }
     if (term_run(command.argv, &status) != 0)
-        snprintf(s->message, sizeof s->message, "cannot start a process for %s", command.name);
+        session_say(s, "cannot start a process for %s", command.name);
     else if (WIFEXITED(status) && (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126))
-        snprintf(s->message, sizeof s->message, "cannot start %s: set VISUAL or EDITOR", command.name);
+        session_say(s, "cannot start %s: set VISUAL or EDITOR", command.name);
     else if (WIFSIGNALED(status))
-        snprintf(s->message, sizeof s->message, "%s was ended by signal %d", command.name, WTERMSIG(status));
+        session_say(s, "%s was ended by signal %d", command.name, WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0)
-        snprintf(s->message, sizeof s->message, "%s ended with status %d", command.name, WEXITSTATUS(status));
+        session_say(s, "%s ended with status %d", command.name, WEXITSTATUS(status));
     if (s->has_scenario && !session_watching(s) && stat(file, &after) == 0 && changed(&before, &after))
         session_ask_rerun(s);
 }
@@ -156,7 +156,7 @@ void editor_open_source(struct session *s)
     const char *file = source_file(s);
     const int line = source_line(s);
     if (!file)
-        snprintf(s->message, sizeof s->message, "the source of this run is not known");
+        session_say(s, "the source of this run is not known");
     else
         editor_open(s, file, editor_line(file, s->trace ? trace_source(s->trace, file) : NULL, line));
 }

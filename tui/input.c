@@ -10,11 +10,6 @@
 
 #define MAX_COUNT 1000000
 
-void loop_say(struct loop *l, const char *text)
-{
-    snprintf(l->s->message, sizeof l->s->message, "%.*s", (int)sizeof l->s->message - 1, text);
-}
-
 /* The view's first line, where it begins, or where what it stands at is. */
 void loop_stand(struct loop *l)
 {
@@ -41,13 +36,13 @@ void act_cycle_shown(struct loop *l)
     const struct tile_detail *d = &l->s->detail;
     session_cycle_shown(l->s);
     if (d->got && d->cols == 1)
-        loop_say(l, "v has no effect here: single-column tiles already show all four values");
+        session_say(l->s, "v has no effect here: single-column tiles already show all four values");
 }
 
 static void toggle_scan(struct loop *l)
 {
     const int stopped = session_look_toggle(l->s);
-    loop_say(l, stopped < 0 ? "nothing is running" : stopped ? "stopped: x continues" : "");
+    session_say(l->s, "%s", stopped < 0 ? "nothing is running" : stopped ? "stopped: x continues" : "");
 }
 
 void act_cancel(struct loop *l)
@@ -115,28 +110,15 @@ void loop_search(struct loop *l, int by)
     }
     search->active = line >= 0;
     if (line < 0) {
-        snprintf(l->s->message, sizeof l->s->message,
-                 line == SEARCH_NO_MEMORY ? "out of memory for a search for '%.100s'" : "'%.100s' not found",
-                 search->text);
+        session_say(l->s, line == SEARCH_NO_MEMORY ? "out of memory for a search for '%.100s'" : "'%.100s' not found",
+                    search->text);
         return;
     }
     search->line = line;
     search->view = l->view;
     /* In the middle, as far as the text goes. */
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, line - view_body(l->cols, l->rows).rows / 2);
-    snprintf(l->s->message, sizeof l->s->message, "'%.100s' on line %d: n, N: next, previous; Esc ends", search->text,
-             line + 1);
-}
-
-void loop_toggle_pin(struct loop *l, const struct cursor *at)
-{
-    const int pinned = pins_toggle(&l->s->pins, at);
-    if (!l->s->trace || pinned < 0) {
-        loop_say(l, l->s->trace ? "four elements are pinned: `:unpin N` removes one" : "there is no run yet");
-        return;
-    }
-    session_refresh_detail(l->s);
-    loop_say(l, pinned ? "pinned" : "unpinned");
+    session_say(l->s, "'%.100s' on line %d: n, N: next, previous; Esc ends", search->text, line + 1);
 }
 
 static void copy(struct loop *l, int key)
@@ -146,13 +128,13 @@ static void copy(struct loop *l, int key)
     int edited = 0;
     if (!copy_name((uint32_t)key)) {
         copy_menu(menu, sizeof menu);
-        snprintf(l->s->message, sizeof l->s->message, "nothing was copied; %s", menu);
+        session_say(l->s, "nothing was copied; %s", menu);
     } else if ((edited = copy_text(&from, (uint32_t)key, text, sizeof text)) < 0) {
-        loop_say(l, text);
+        session_say(l->s, "%s", text);
     } else {
         term_copy(text);
-        snprintf(l->s->message, sizeof l->s->message, "copied%s: %.180s",
-                 edited ? " (the kernel was edited since this run: the command runs the current text)" : "", text);
+        session_say(l->s, "copied%s: %.180s",
+                    edited ? " (the kernel was edited since this run: the command runs the current text)" : "", text);
     }
 }
 
@@ -161,17 +143,15 @@ static void take_letter(struct loop *l, int key)
 {
     const enum action asked = l->pending;
     l->pending = ACTION_NONE;
-    l->s->message[0] = '\0';
+    session_hush(l->s);
     if (key == KEY_ID_ESC)
         return;
     if (asked == ACTION_COPY)
         copy(l, key);
     else if (asked == ACTION_GO_MARK)
         session_go_mark(l->s, (uint32_t)key);
-    else if (jumps_set_mark(&l->s->jumps, (uint32_t)key, &l->s->cursor))
-        snprintf(l->s->message, sizeof l->s->message, "mark %c", key);
     else
-        loop_say(l, "a mark is a letter, a to z or A to Z");
+        session_set_mark(l->s, (uint32_t)key);
 }
 
 void act_onset(struct loop *l)
@@ -182,24 +162,26 @@ void act_onset(struct loop *l)
 void act_mark(struct loop *l)
 {
     l->pending = ACTION_MARK;
-    loop_say(l, "mark: a letter");
+    session_say(l->s, "mark: a letter");
 }
 
 void act_go_mark(struct loop *l)
 {
     l->pending = ACTION_GO_MARK;
-    loop_say(l, "to mark: a letter, or ' for where the last jump began");
+    session_say(l->s, "to mark: a letter, or ' for where the last jump began");
 }
 
 void act_copy(struct loop *l)
 {
+    char menu[100];
     l->pending = ACTION_COPY;
-    copy_menu(l->s->message, sizeof l->s->message);
+    copy_menu(menu, sizeof menu);
+    session_say(l->s, "%s", menu);
 }
 
 void act_pin(struct loop *l)
 {
-    loop_toggle_pin(l, &l->s->cursor);
+    session_toggle_pin(l->s, &l->s->cursor);
 }
 
 void act_prompt(struct loop *l)
@@ -215,14 +197,16 @@ void act_search(struct loop *l)
 void act_reference(struct loop *l)
 {
     l->vs.truth = !l->vs.truth;
-    loop_say(l, l->vs.truth ? "want: the reference from the original inputs"
+    session_say(l->s, "%s",
+                l->vs.truth ? "want: the reference from the original inputs"
                             : "want: what follows from the values captured upstream");
 }
 
 void act_order(struct loop *l)
 {
     l->vs.by_worst = !l->vs.by_worst;
-    loop_say(l, l->vs.by_worst ? "the map shows the worst heads first" : "the map shows heads in their order");
+    session_say(l->s, "%s",
+                l->vs.by_worst ? "the map shows the worst heads first" : "the map shows heads in their order");
 }
 
 void act_negate(struct loop *l)
@@ -298,7 +282,7 @@ static void try_formats(struct loop *l, const struct whatif_choice *choice)
 {
     if (session_run_choice(l->s, choice) != 0)
         return;
-    loop_say(l, "running with these formats");
+    session_say(l->s, "running with these formats");
     l->vs.selected = 0; /* where the run's own formats stand */
 }
 
@@ -333,7 +317,7 @@ static void act(struct loop *l, enum action a, int times)
         try_formats(l, answer.choice);
         break;
     case ANSWER_SAYS:
-        loop_say(l, answer.text);
+        session_say(l->s, "%s", answer.text);
         break;
     }
 }
@@ -343,7 +327,7 @@ void loop_act_times(struct loop *l, enum action a, long count)
     if (a == ACTION_NONE)
         return;
     if (!l->saver.active && !l->s->seeking)
-        l->s->message[0] = '\0';
+        session_hush(l->s);
     const int times = count > MAX_COUNT ? MAX_COUNT : count > 0 ? (int)count : 1;
     if (l->search.active && views[l->view]->lines && (a == ACTION_NEXT_BAD || a == ACTION_PREV_BAD))
         loop_search(l, a == ACTION_NEXT_BAD ? times : -times);
@@ -373,7 +357,7 @@ static int end_something(struct loop *l)
         session_cancel(l->s);
     } else if (l->search.active && views[l->view]->lines) {
         l->search.active = 0;
-        loop_say(l, "search ended");
+        session_say(l->s, "search ended");
     } else {
         return 0;
     }

@@ -97,9 +97,9 @@ static void go_first(struct loop *l)
     if (found)
         session_go_cursor(s, &to);
     if (!found && !l->at_remembered)
-        snprintf(s->message, sizeof s->message, "--at: %.230s", err.message);
+        session_say(s, "--at: %.230s", err.message);
     else if (found && l->at_remembered)
-        loop_say(l, "where you left it; g: the first bad tile");
+        session_say(l->s, "where you left it; g: the first bad tile");
 }
 
 /* What is said where the program itself crashes: only what the run's owner can still find. */

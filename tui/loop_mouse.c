@@ -41,7 +41,7 @@ static void click_stage(struct loop *l, int channel)
     if (!s->trace || channel == (int)s->cursor.channel)
         return;
     if (!trace_has(s->trace, channel)) {
-        loop_say(l, "this stage is not recorded");
+        session_say(l->s, "this stage is not recorded");
         return;
     }
     /* Steps count recorded stages. */
@@ -135,7 +135,7 @@ void loop_take_mouse(struct loop *l)
         return;
     const int known = hits_find(&l->hits, m->row, m->col, &kind, &first, &second);
     if (!l->saver.active && (m->kind == MOUSE_PRESS || m->kind >= MOUSE_WHEEL_UP))
-        l->s->message[0] = '\0';
+        session_hush(l->s);
     switch (m->kind) {
     case MOUSE_PRESS:
         l->drawing_divider = 0;

@@ -18,11 +18,11 @@ void loop_save(struct loop *l, const char *path)
 {
     struct err err;
     if (session_busy(l->s))
-        loop_say(l, "wait until the run is judged, or stop it with x");
+        session_say(l->s, "wait until the run is judged, or stop it with x");
     else if (saver_start(&l->saver, l->s, views[l->view]->run ? chosen_run(l) : 0, path, &err) != 0)
-        loop_say(l, err.message);
+        session_say(l->s, "%s", err.message);
     else
-        snprintf(l->s->message, sizeof l->s->message, "saving %.200s", l->saver.path);
+        session_say(l->s, "saving %.200s", l->saver.path);
 }
 
 void loop_take_saved(struct loop *l)
@@ -30,10 +30,10 @@ void loop_take_saved(struct loop *l)
     struct err err;
     const int number = l->saver.number ? l->saver.number : l->s->runs.shown;
     if (saver_finish(&l->saver, &err) == 0) {
-        snprintf(l->s->message, sizeof l->s->message, "saved %.200s", l->saver.path);
+        session_say(l->s, "saved %.200s", l->saver.path);
         session_note_saved(l->s, number, l->saver.path);
     } else {
-        snprintf(l->s->message, sizeof l->s->message, "not saved: %.200s", err.message);
+        session_say(l->s, "not saved: %.200s", err.message);
     }
 }
 
@@ -50,7 +50,7 @@ static struct place first_bad(const struct session *s)
 void act_rerun(struct loop *l)
 {
     if (l->saver.active)
-        loop_say(l, "a save is in progress");
+        session_say(l->s, "a save is in progress");
     else
         session_rerun(l->s); /* says itself why not */
 }
@@ -61,7 +61,7 @@ static int set(struct loop *l, const char *key, const char *value)
     struct err err = {0};
     if (session_set(l->s, key, value, &err) == 0)
         return 0;
-    snprintf(l->s->message, sizeof l->s->message, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
+    session_say(l->s, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
     return -1;
 }
 
@@ -85,7 +85,7 @@ static void compare_new(struct loop *l)
         return;
     change_words(&s->change, words, sizeof words);
     place_words(s, first, place, sizeof place);
-    snprintf(s->message, sizeof s->message, "%s%sfirst bad %s: g", words, words[0] ? "; " : "", place);
+    session_say(s, "%s%sfirst bad %s: g", words, words[0] ? "; " : "", place);
 }
 
 void loop_take_run(struct loop *l)
@@ -106,7 +106,7 @@ void act_isolate(struct loop *l)
     struct isolation_request request;
     isolation_of_stage(l->s->cursor.channel, &request);
     if (l->saver.active)
-        loop_say(l, "a save is in progress");
+        session_say(l->s, "a save is in progress");
     else
         session_isolate(l->s, &request); /* says itself why not */
 }
@@ -115,7 +115,7 @@ void act_isolate(struct loop *l)
 void act_profile(struct loop *l)
 {
     if (!l->s->has_scenario) {
-        loop_say(l, "a saved trace cannot be measured");
+        session_say(l->s, "a saved trace cannot be measured");
     } else if (l->saver.active || set(l, "scenario.profile", "yes") == 0) {
         act_rerun(l);
     }
@@ -125,9 +125,9 @@ void act_profile(struct loop *l)
 void act_checks(struct loop *l)
 {
     if (!l->s->has_scenario) {
-        loop_say(l, "a saved trace cannot be checked: open its scenario");
+        session_say(l->s, "a saved trace cannot be checked: open its scenario");
     } else if (l->s->scenario.backend == SCENARIO_BACKEND_GPU) {
-        loop_say(l, "the scenario says backend = gpu: only the CPU executor can check accesses");
+        session_say(l->s, "the scenario says backend = gpu: only the CPU executor can check accesses");
     } else if (l->saver.active || set(l, "scenario.checks", l->s->scenario.checks ? "no" : "yes") == 0) {
         act_rerun(l);
     }
@@ -137,7 +137,7 @@ void act_checks(struct loop *l)
 void loop_show_run(struct loop *l, int number)
 {
     if (l->saver.active)
-        loop_say(l, "a save is in progress");
+        session_say(l->s, "a save is in progress");
     else if (number ? session_show_run(l->s, number) == 0 : session_flip(l->s) == 0)
         l->anchor = -1; /* its source stands elsewhere */
 }
@@ -151,7 +151,8 @@ void act_watch(struct loop *l)
 {
     const int on = !session_watching(l->s);
     if (session_watch(l->s, on) == 0)
-        loop_say(l, on ? "watching: saved changes are built and run at once" : "not watching: r runs what was saved");
+        session_say(l->s, "%s",
+                    on ? "watching: saved changes are built and run at once" : "not watching: r runs what was saved");
 }
 
 void act_edit(struct loop *l)
@@ -169,12 +170,12 @@ void act_name_run(struct loop *l)
 {
     const int i = runs_index(&l->s->runs, chosen_run(l));
     if (i < 0) {
-        loop_say(l, "there is no run to name yet");
+        session_say(l->s, "there is no run to name yet");
         return;
     }
     l->naming = l->s->runs.at[i].number;
     snprintf(l->typed, sizeof l->typed, "%s", l->s->runs.at[i].name);
-    snprintf(l->s->message, sizeof l->s->message, "name of run %d: %s_", l->naming, l->typed);
+    session_say(l->s, "name of run %d: %s_", l->naming, l->typed);
 }
 
 void loop_type_name(struct loop *l, int key)
@@ -187,7 +188,7 @@ void loop_type_name(struct loop *l, int key)
         if (key == KEY_ID_ENTER)
             session_name_run(l->s, l->naming, l->typed);
         l->naming = 0;
-        l->s->message[0] = '\0';
+        session_hush(l->s);
         return;
     }
     if (key == KEY_ID_BACKSPACE) {
@@ -199,5 +200,5 @@ void loop_type_name(struct loop *l, int key)
         if (n + length < sizeof l->typed)
             memcpy(l->typed + n, bytes, length + 1);
     }
-    snprintf(l->s->message, sizeof l->s->message, "name of run %d: %s_", l->naming, l->typed);
+    session_say(l->s, "name of run %d: %s_", l->naming, l->typed);
 }

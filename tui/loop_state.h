@@ -43,7 +43,6 @@ void loop_act_times(struct loop *l, enum action a, long count); /* 0: none was t
 /* Goes to the by-th match of l->search.text from here on, < 0: back; 0: a new text, in this view or in one that has it.
  */
 void loop_search(struct loop *l, int by);
-void loop_toggle_pin(struct loop *l, const struct cursor *at);
 
 /* What actions do: the functions of actions.def. */
 #define MOVES(verb, by)
@@ -60,7 +59,6 @@ void loop_toggle_pin(struct loop *l, const struct cursor *at);
 #undef SHOWS
 #undef LEFT_TO_VIEWS
 
-void loop_say(struct loop *l, const char *text);
 void loop_open_view(struct loop *l, enum view_id view);
 void loop_stand(struct loop *l);               /* the view begins where it does */
 void loop_act(struct loop *l, enum action a);  /* as if its key had been pressed */

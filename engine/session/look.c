@@ -84,27 +84,20 @@ void session_drop_look(struct session *s)
     s->rounding = NULL;
 }
 
-static int refuse(struct session *s, const char *why)
-{
-    snprintf(s->message, sizeof s->message, "%s", why);
-    return -1;
-}
-
 int session_try(struct session *s, const char *words)
 {
     struct whatif_choice choice;
     char bad[32];
     if (!has_run(s))
-        return refuse(s, "there is no run to ask this of yet");
+        return session_refuse(s, "there is no run to ask this of yet");
     if (begin(s) != 0)
-        return refuse(s, "out of memory for the prediction");
+        return session_refuse(s, "out of memory for the prediction");
     whatif_of_run(s->trace, &choice);
     if (whatif_parse(words, &choice, bad) != 0) {
-        snprintf(s->message, sizeof s->message,
-                 "'%s' is not one of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N factor:N", bad);
+        session_say(s, "'%s' is not one of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N factor:N", bad);
         return -1;
     }
-    return laboratory_try(s->laboratory, &choice) == 0 ? 0 : refuse(s, "there is no room for one more row");
+    return laboratory_try(s->laboratory, &choice) == 0 ? 0 : session_refuse(s, "there is no room for one more row");
 }
 
 int session_run_choice(struct session *s, const struct whatif_choice *choice)
@@ -114,22 +107,22 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
     char scales[32] = "head";
     struct err err = {0};
     if (!s->has_scenario)
-        return refuse(s, "a saved trace cannot be rerun: open its scenario");
+        return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
     if (session_busy(s))
-        return refuse(s, "a run is in progress: x stops it");
+        return session_refuse(s, "a run is in progress: x stops it");
     whatif_of_run(s->trace, &own);
     if (choice->factor != 1)
-        return refuse(s, "scenarios cannot scale the quantization factors: this row is a prediction only");
+        return session_refuse(s, "scenarios cannot scale the quantization factors: this row is a prediction only");
     if (choice->p_type != own.p_type || choice->p_offset != own.p_offset || choice->p_factor != own.p_factor)
-        return refuse(s, "the type of P belongs to the kernel: this row is a prediction only");
+        return session_refuse(s, "the type of P belongs to the kernel: this row is a prediction only");
     if (choice->scales != WHATIF_HEAD)
         snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);
     if (s->trace->conventions.quantized != ASC_QUANTIZED_GIVEN)
-        return refuse(s, "this kernel quantizes in its own launch: a scenario cannot choose its formats");
+        return session_refuse(s, "this kernel quantizes in its own launch: a scenario cannot choose its formats");
     for (int i = 0; i < 3; i++)
         if (session_set(s, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)
-            return refuse(s, err.message);
+            return session_refuse(s, err.message);
     if (problem_has_codes(&s->scenario.problem) && session_set(s, "quant.scales", scales, &err) != 0)
-        return refuse(s, err.message);
+        return session_refuse(s, err.message);
     return session_rerun(s);
 }

@@ -37,7 +37,7 @@ int session_watch(struct session *s, int on)
 {
     struct err err;
     if (on && !s->has_scenario) {
-        snprintf(s->message, sizeof s->message, "a saved trace has no kernel to watch: open its scenario");
+        session_say(s, "a saved trace has no kernel to watch: open its scenario");
         return -1;
     }
     if (!on) {
@@ -46,7 +46,7 @@ int session_watch(struct session *s, int on)
         s->rerun_due = 0;
     } else if (!s->watch) {
         if (watch_new(work_fd(s->work), &s->watch, &err) != 0) {
-            snprintf(s->message, sizeof s->message, "%.250s", err.message);
+            session_say(s, "%.250s", err.message);
             return -1;
         }
         follow_files(s);
@@ -228,7 +228,7 @@ int session_rerun(struct session *s)
     s->rerun_due = 0;
     /* Of a saved trace that is still being judged, too: there will be nothing to run. */
     if (session_busy(s) && s->has_scenario) {
-        snprintf(s->message, sizeof s->message, "a run is in progress: x stops it");
+        session_say(s, "a run is in progress: x stops it");
         return -1;
     }
     if (s->has_scenario && reread(s, &err) != 0) {
@@ -239,7 +239,7 @@ int session_rerun(struct session *s)
     }
     const int started = session_start(s);
     if (started == 0) {
-        snprintf(s->message, sizeof s->message, "%s", s->reread);
+        session_say(s, "%s", s->reread);
         s->reread[0] = '\0';
     }
     return started;

@@ -8,28 +8,22 @@ static void wake(void *ctx)
     work_wake(ctx);
 }
 
-static int refuse(struct session *s, const char *why)
-{
-    snprintf(s->message, sizeof s->message, "%s", why);
-    return -1;
-}
-
 int session_look_rounding(struct session *s, int negate)
 {
     const struct rounding_progress *now = session_rounding(s);
     if (now && now->activity[0])
-        return negate ? refuse(s, "a bias search is running: x stops it") : 0;
+        return negate ? session_refuse(s, "a bias search is running: x stops it") : 0;
     if (now && now->result && !negate)
         return 0;
     if (!s->trace || !s->judgement || !s->judgement->complete || !trace_complete(s->trace))
-        return refuse(s, "there is no complete run to search for bias");
+        return session_refuse(s, "there is no complete run to search for bias");
     if (s->isolation.trace)
-        return refuse(s, "an isolated run is not searched for bias: ` goes back to the ordinary run");
+        return session_refuse(s, "an isolated run is not searched for bias: ` goes back to the ordinary run");
     if (negate && !session_made_by(s))
-        return refuse(s, "a saved trace cannot be run with negated inputs: open its scenario");
+        return session_refuse(s, "a saved trace cannot be run with negated inputs: open its scenario");
     if (negate && session_busy(s))
-        return refuse(s, "a run is in progress: x stops it");
-    s->message[0] = '\0';
+        return session_refuse(s, "a run is in progress: x stops it");
+    session_hush(s);
     const struct rounding_source source = {&s->paths, session_made_by(s)};
     const int failed = s->rounding
                            ? rounding_scan_again(s->rounding, &source, negate)
@@ -37,7 +31,7 @@ int session_look_rounding(struct session *s, int negate)
     session_note_lack(s, LACK_ROUNDING, failed != 0);
     if (!failed)
         rounding_scan_collect(s->rounding);
-    return failed ? refuse(s, "out of memory for the search for bias") : 0;
+    return failed ? session_refuse(s, "out of memory for the search for bias") : 0;
 }
 
 void session_want_rounding(struct session *s)

@@ -13,6 +13,7 @@
 #include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,9 +189,22 @@ void session_free(struct session *s)
     free(s);
 }
 
-static int refuse(struct session *s, const char *why)
+void session_say(struct session *s, const char *format, ...)
 {
-    snprintf(s->message, sizeof s->message, "%s", why);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->message, sizeof s->message, format, args);
+    va_end(args);
+}
+
+void session_hush(struct session *s)
+{
+    s->message[0] = '\0';
+}
+
+int session_refuse(struct session *s, const char *why)
+{
+    session_say(s, "%s", why);
     return -1;
 }
 
@@ -208,12 +222,12 @@ int session_start(struct session *s)
         if (started == 0)
             s->opened = NULL;
     } else if (!s->has_scenario) {
-        snprintf(s->message, sizeof s->message, "a saved trace cannot be rerun: open its scenario");
+        session_say(s, "a saved trace cannot be rerun: open its scenario");
     }
     if (started == 0) {
         s->phase = s->has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
         s->err = (struct err){0};
-        s->message[0] = '\0';
+        session_hush(s);
         s->made_run = 0;
     }
     return started;
@@ -224,22 +238,22 @@ int session_isolate(struct session *s, const struct isolation_request *request)
     const struct trace *run = s->isolation.trace ? s->isolation.trace : s->trace;
     const struct judgement *j = s->isolation.trace ? s->isolation.judgement : s->judgement;
     if (session_busy(s))
-        return refuse(s, "a run is in progress: x stops it");
+        return session_refuse(s, "a run is in progress: x stops it");
     if (!s->has_scenario)
-        return refuse(s, "a saved trace cannot be rerun: open its scenario");
+        return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
     if (!run || !j || !j->complete || !trace_complete(run))
-        return refuse(s, "there is no complete run to isolate a stage of");
+        return session_refuse(s, "there is no complete run to isolate a stage of");
     if (!isolation_channels(request->stages, run))
-        return refuse(s, "nothing up to this stage is recorded: nothing to feed");
+        return session_refuse(s, "nothing up to this stage is recorded: nothing to feed");
     s->isolating = *request;
     const struct scenario *made_by = session_made_by(s);
     if (!made_by)
-        return refuse(s, "the inputs of this run are unknown: r runs it again");
+        return session_refuse(s, "the inputs of this run are unknown: r runs it again");
     if (work_isolate(s->work, &s->paths, made_by, run, &s->isolating) != 0)
-        return refuse(s, "no thread could be started");
+        return session_refuse(s, "no thread could be started");
     s->phase = PHASE_BUILDING;
     s->err = (struct err){0};
-    s->message[0] = '\0';
+    session_hush(s);
     s->made_run = 0;
     return 0;
 }
@@ -393,7 +407,7 @@ int session_update(struct session *s)
     return 1;
 }
 
-int session_finish(struct session *s, int progress)
+int session_finish(struct session *s, void (*progress)(const char *line))
 {
     double begun = clock_seconds();
     int shown = 0;
@@ -407,12 +421,12 @@ int session_finish(struct session *s, int progress)
                                    clock_seconds() - s->activity_since);
             if (s->total > 0 && n < (int)sizeof line)
                 snprintf(line + n, sizeof line - (size_t)n, " %.0f of %.0f", s->done, s->total);
-            text_progress(line);
+            progress(line);
             shown = 1;
         }
     }
     if (shown)
-        text_progress("");
+        progress("");
     return s->err.code == ERR_NONE ? 0 : -1;
 }
 

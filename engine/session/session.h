@@ -167,9 +167,9 @@ void session_cancel(struct session *s);  /* stops what is under way; what was re
 int session_fd(const struct session *s); /* readable when session_update() has something to do */
 int session_update(struct session *s);   /* takes over what the threads have done; 1 if anything changed */
 int session_busy(const struct session *s);
-/* Runs to the end in the calling thread's time. progress: told by text_progress() after a second. -1: it failed
- * (s->err). */
-int session_finish(struct session *s, int progress);
+/* Runs to the end in the calling thread's time. progress (NULL: nobody asks) gets a line a few times a second once the
+   first one is over, "" at the end. -1: it failed (s->err). */
+int session_finish(struct session *s, void (*progress)(const char *line));
 int session_save(const struct session *s, const char *path, struct err *err);
 
 /* The last runs. The cursor stays at its place. -1: s->message says why not. */
@@ -185,6 +185,16 @@ int session_watch(struct session *s, int on);
 int session_watching(const struct session *s);
 /* Runs again when nothing is under way any more. */
 void session_ask_rerun(struct session *s);
+
+/* Sets s->message, which no other function writes: one line, cut to its room; the second one empties it. */
+void session_say(struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void session_hush(struct session *s);
+int session_refuse(struct session *s, const char *why); /* says it; -1 */
+
+/* The user's marks and pins. */
+bool session_set_mark(struct session *s, uint32_t letter); /* of the cursor; false, said: no letter */
+void session_toggle_pin(struct session *s, const struct cursor *at);
+void session_unpin(struct session *s, int i); /* -1: all */
 
 /* Stepping. Each returns 1 if the cursor moved; else s->message says why not. */
 int session_step_stage(struct session *s, int by); /* over the channels that are recorded */

@@ -164,19 +164,13 @@ static void keep_cursor(struct session *s)
     c->col = within(c->col, channel_cols(c->channel, &t->plan, &t->problem));
 }
 
-static int refuse(struct session *s, const char *why)
-{
-    snprintf(s->message, sizeof s->message, "%s", why);
-    return -1;
-}
-
 int session_show_run(struct session *s, int number)
 {
     const int i = runs_index(&s->runs, number), old = runs_index(&s->runs, s->runs.shown);
     if (i < 0)
-        return refuse(s, "this run is not kept any more");
+        return session_refuse(s, "this run is not kept any more");
     if (s->isolation.trace && session_busy(s) && !s->judgement->complete)
-        return refuse(s, "the isolated run is being judged: x stops it");
+        return session_refuse(s, "the isolated run is being judged: x stops it");
     session_stop_seek(s);
     if (s->isolation.trace) {
         session_drop_isolated(s);
@@ -201,7 +195,7 @@ int session_show_run(struct session *s, int number)
         s->err = run->err;
         s->phase = run->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     }
-    s->message[0] = '\0';
+    session_hush(s);
     keep_cursor(s);
     session_refresh_change(s);
     session_refresh_detail(s);
@@ -214,7 +208,8 @@ int session_flip(struct session *s)
     if (s->isolation.trace) /* back to what it is an isolated run of */
         return session_show_run(s, s->runs.shown);
     if (!other)
-        return refuse(s, s->has_scenario ? "there is no other run yet: r runs it again" : "there is no other run");
+        return session_refuse(s,
+                              s->has_scenario ? "there is no other run yet: r runs it again" : "there is no other run");
     return session_show_run(s, other->number);
 }
 
@@ -222,7 +217,7 @@ int session_name_run(struct session *s, int number, const char *name)
 {
     const int i = runs_index(&s->runs, number);
     if (i < 0)
-        return refuse(s, "this run is not kept any more");
+        return session_refuse(s, "this run is not kept any more");
     snprintf(s->runs.at[i].name, sizeof s->runs.at[i].name, "%s", name);
     return 0;
 }

@@ -249,7 +249,7 @@ void session_drop_detail(struct session *s)
 /* The element stays inside the tile, the judge queue turns to where the user looks. */
 int session_moved(struct session *s)
 {
-    s->message[0] = '\0';
+    session_hush(s);
     s->follow_first = 0;
     s->at_event = 0;
     s->given_up = 0;
@@ -269,7 +269,7 @@ int session_moved(struct session *s)
 
 int session_stay(struct session *s, const char *why)
 {
-    snprintf(s->message, sizeof s->message, "%s", why);
+    session_say(s, "%s", why);
     return 0;
 }
 

@@ -79,7 +79,7 @@ int session_seek(struct session *s, int by)
     if (session_busy(s))
         return session_stay(s, "a run is in progress: x stops it");
     s->seek_left = abs(by) - 1;
-    s->message[0] = '\0';
+    session_hush(s);
     return by ? begin(s, by < 0 ? -1 : 1) : 0;
 }
 
@@ -106,8 +106,7 @@ void session_say_seeking(struct session *s, double seconds)
     if (seconds < 0.3)
         return;
     sought_words(&s->seek, words, sizeof words);
-    snprintf(s->message, sizeof s->message, "searching for %s: %.0f of %.0f q tiles, Esc stops", words, s->done,
-             s->total);
+    session_say(s, "searching for %s: %.0f of %.0f q tiles, Esc stops", words, s->done, s->total);
 }
 
 static void go_to_hit(struct session *s, const struct stop_hit *hit)
@@ -127,7 +126,7 @@ static void go_to_hit(struct session *s, const struct stop_hit *hit)
     jumps_note(&s->jumps, &from);
     char place[CURSOR_WORDS_BYTES];
     cursor_words(&s->cursor, place);
-    snprintf(s->message, sizeof s->message, "stop %s: %s", stop->text, place);
+    session_say(s, "stop %s: %s", stop->text, place);
 }
 
 void session_end_seek(struct session *s, int cancelled)
@@ -139,7 +138,7 @@ void session_end_seek(struct session *s, int cancelled)
     if (s->seek.trace != s->trace)
         return; /* another run has come to the screen */
     if (atomic_load(&s->seek.no_memory)) {
-        snprintf(s->message, sizeof s->message, "out of memory for a search of the whole run");
+        session_say(s, "out of memory for a search of the whole run");
         return;
     }
     if (hit.place.slot >= 0 && !cancelled) {
@@ -150,8 +149,7 @@ void session_end_seek(struct session *s, int cancelled)
     }
     sought_words(&s->seek, words, sizeof words);
     if (cancelled)
-        snprintf(s->message, sizeof s->message, "stopped searching for %s", words);
+        session_say(s, "stopped searching for %s", words);
     else
-        snprintf(s->message, sizeof s->message, "%s: not found %s this place", words,
-                 direction > 0 ? "after" : "before");
+        session_say(s, "%s: not found %s this place", words, direction > 0 ? "after" : "before");
 }

@@ -278,8 +278,38 @@ int session_go_mark(struct session *s, uint32_t letter)
         const struct cursor to = *mark;
         return session_jump_to(s, &to);
     }
-    snprintf(s->message, sizeof s->message, letter == '\'' ? "there was no jump yet" : "no mark '%c'", (int)letter);
+    session_say(s, letter == '\'' ? "there was no jump yet" : "no mark '%c'", (int)letter);
     return 0;
+}
+
+bool session_set_mark(struct session *s, uint32_t letter)
+{
+    const bool set = jumps_set_mark(&s->jumps, letter, &s->cursor);
+    if (set)
+        session_say(s, "mark %c", (int)letter);
+    else
+        session_say(s, "a mark is a letter, a to z or A to Z");
+    return set;
+}
+
+void session_toggle_pin(struct session *s, const struct cursor *at)
+{
+    const int pinned = s->trace ? pins_toggle(&s->pins, at) : -1;
+    if (pinned >= 0)
+        session_refresh_detail(s);
+    session_say(s, "%s",
+                !s->trace    ? "there is no run yet"
+                : pinned < 0 ? "four elements are pinned: `:unpin N` removes one"
+                : pinned     ? "pinned"
+                             : "unpinned");
+}
+
+void session_unpin(struct session *s, int i)
+{
+    if (i < 0)
+        pins_free(&s->pins);
+    else
+        pins_remove(&s->pins, i);
 }
 
 int session_jump(struct session *s, int by)
@@ -293,12 +323,6 @@ int session_jump(struct session *s, int by)
             return 0;
     }
     return moves ? 1 : session_stay(s, by < 0 ? "no jump before this one" : "no jump after this one");
-}
-
-static int stay(struct session *s, const char *why)
-{
-    snprintf(s->message, sizeof s->message, "%s", why);
-    return 0;
 }
 
 int session_root(const struct session *s)
@@ -326,18 +350,18 @@ int session_go_root(struct session *s, int by)
     const struct judgement *j = s->judgement;
     const int at = session_root(s);
     if (!j || !j->complete)
-        return stay(s, "not judged yet");
+        return session_stay(s, "not judged yet");
     if (s->isolation.trace)
-        return stay(s, "NaN origin is not computed for isolated runs");
+        return session_stay(s, "NaN origin is not computed for isolated runs");
     if (!j->onset || !j->onset->n)
-        return stay(s, "no unexpected NaN or infinity in this run");
+        return session_stay(s, "no unexpected NaN or infinity in this run");
     const struct run_root *roots = j->onset->first, *first = run_onset_first(j->onset);
     if (at < 0 && by < 0)
         return go(s, &roots[j->onset->n - 1]);
     if (at < 0 || by == 0)
         return go(s, first ? first : roots);
     if (at + by < 0 || at + by >= j->onset->n)
-        return stay(s, by > 0 ? "this is the last root that is kept" : "this is the first root");
+        return session_stay(s, by > 0 ? "this is the last root that is kept" : "this is the first root");
     return go(s, &roots[at + by]);
 }
 

@@ -231,7 +231,7 @@ static void commands_are_typed(void **state)
     screen_send(&s, ":nxt-bda\r");
     assert_true(screen_wait(&s, "no command 'nxt-bda': the nearest is 'next-bad'"));
     screen_send(&s, ":go h99\r");
-    assert_true(screen_wait(&s, "head 99: this run has 8 of them"));
+    assert_true(screen_wait(&s, "head 99 is out of range: this run has 8"));
     screen_send(&s, ":st\t");
     assert_true(screen_wait(&s, "Tab takes the next of 5"));
     screen_send(&s, "\003"); /* C-c leaves the line, not the program */
@@ -272,7 +272,7 @@ static void search_in_text(void **state)
     start(&s, 80, 24, "plain", NULL);
     assert_true(screen_wait(&s, "S[h0,q0,k0]"));
     screen_send(&s, "S/QV\r");
-    assert_true(screen_wait(&s, "'QV' is nowhere")); /* a capital is one */
+    assert_true(screen_wait(&s, "'QV' not found")); /* a capital is one */
     screen_send(&s, "/qv\r");
     assert_true(screen_wait(&s, "'qv' on line 8:"));
     screen_send(&s, "n");
