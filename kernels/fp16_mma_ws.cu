@@ -17,16 +17,11 @@
 //     v   [2][64][D] T    16384   32768     at the end o [64][D] T in that of the first
 //                         32768   65536
 //
-// Known to be bad at: what fp16_mma is bad at; and a producer takes as many registers as a consumer, since only sm_90
+// Limits: what fp16_mma is bad at; and a producer takes as many registers as a consumer, since only sm_90
 // can give them back (setmaxnreg), so there is room for fewer blocks. With two stages a consumer that is done with a
 // tile has to wait for the slowest one before the next but one is copied.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <math.h>
-#include <stdint.h>
-
-#include "attnscope.h"
+#include "ladder.cuh"
 
 #ifndef WS
 #define WS 1
@@ -36,42 +31,11 @@ ASC_CHOICES(WS, 0, 1, 2);
 namespace
 {
 
+using namespace ladder;
+
 constexpr int BR = 64, BC = 64, CONSUMERS = 128, PRODUCERS = 32 * WS, THREADS = CONSUMERS + PRODUCERS;
 
 constexpr int FULL = 1, EMPTY = 3, READERS = 5; // barriers; of the first two one for each stage
-
-template <class T> struct Params {
-    const T *q, *k, *v;
-    T *o;
-    float *lse; /* [batch][heads][q_len] */
-    asc_strides q_strides, kv_strides;
-    int heads, group; /* group: query heads that share a kv head */
-    int q_len, kv_len;
-    int reach;               /* row i sees keys 0 .. i + reach */
-    float scale, scale_log2; /* times log2(e) */
-    bool aligned;            /* q, k, v and o to 16 bytes */
-};
-
-__device__ __forceinline__ uint32_t shared_address(const void *p)
-{
-    return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-
-// Of 16 bytes the first `bytes` are copied, 0 or 16; the others become zero.
-__device__ __forceinline__ void copy_async(uint32_t to, const void *from, int bytes)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-
-__device__ __forceinline__ void copy_commit()
-{
-    asm volatile("cp.async.commit_group;\n" ::: "memory");
-}
-
-template <int groups_left> __device__ __forceinline__ void copy_wait()
-{
-    asm volatile("cp.async.wait_group %0;\n" ::"n"(groups_left) : "memory");
-}
 
 __device__ __forceinline__ void barrier_wait(int barrier)
 {
@@ -86,58 +50,6 @@ __device__ __forceinline__ void barrier_arrive(int barrier)
 __device__ __forceinline__ void consumers_meet()
 {
     asm volatile("bar.sync %0, %1;\n" ::"n"(READERS), "n"(CONSUMERS) : "memory");
-}
-
-// Four 8 x 8 matrices, lanes 8 i .. 8 i + 7 give the addresses of the rows of matrix i.
-__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(row)
-                 : "memory");
-}
-
-__device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint32_t row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(row)
-                 : "memory");
-}
-
-template <class T> constexpr bool is_half = false;
-template <> constexpr bool is_half<__half> = true;
-
-// c += a b, of 16 x 16 and 16 x 8.
-template <class T> __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
-{
-    if constexpr (is_half<T>)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    else
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <class T> __device__ __forceinline__ uint32_t two(float low, float high)
-{
-    uint32_t out;
-    if constexpr (is_half<T>)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
-    else
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(out) : "f"(high), "f"(low));
-    return out;
-}
-
-__device__ __forceinline__ float exp2_fast(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
-    return y;
 }
 
 // Where chunk `chunk` of row `row` of a tile begins, in elements.
@@ -402,69 +314,20 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma_ws
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    if (problem->head_dim != 64 && problem->head_dim != 128)
-        return "head_dim must be 64 or 128";
-    if (problem->heads > 65535 || problem->batch > 65535)
-        return "batch and heads are grid dimensions y and z: at most 65535 each";
-    if (problem->window_left >= 0 || problem->window_right >= 0)
-        return "there is no sliding window in this kernel: window must be none";
-    if (problem->softcap != 0)
-        return "there is no soft cap in this kernel: softcap must be 0";
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
     if (!(problem->scale > 0))
         return "the maximum is taken before scores are scaled: scale must be above 0";
-    plan->br = BR;
-    plan->bc = BC;
-    plan->threads = THREADS;
-    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
-    return NULL;
-}
-
-template <class T, int D> const char *run(const asc_problem *problem, void *stream)
-{
-    Params<T> p;
-    p.q = static_cast<const T *>(problem->q);
-    p.k = static_cast<const T *>(problem->k);
-    p.v = static_cast<const T *>(problem->v);
-    p.o = static_cast<T *>(problem->o);
-    p.lse = problem->lse;
-    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
-    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
-    p.heads = problem->heads;
-    p.group = problem->heads / problem->kv_heads;
-    p.q_len = problem->q_len;
-    p.kv_len = problem->kv_len;
-    p.reach = problem->kv_len; // everything
-    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
-        p.reach = 0;
-    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
-        p.reach = problem->kv_len - problem->q_len;
-    p.scale = problem->scale;
-    p.scale_log2 = problem->scale * 1.44269504088896340736f;
-    // All strides are multiples of head_dim.
-    p.aligned = (reinterpret_cast<uintptr_t>(p.q) | reinterpret_cast<uintptr_t>(p.k) |
-                 reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
-                    16 ==
-                0;
-
-    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
-    return ASC_LAUNCH((fp16_mma_ws<T, D>), grid, THREADS, (4 * 64 * D * sizeof(T)), stream, p);
-}
-
-template <class T, int dtype, int D> const char *run_if_built(const asc_problem *problem, void *stream)
-{
-    if constexpr (asc_built_for(dtype, D))
-        return run<T, D>(problem, stream);
-    return "this build has no such instance";
+    return plan_tiles(problem, plan, BR, BC, THREADS);
 }
 
 const char *launch(const asc_problem *problem, void *stream)
 {
-    const bool narrow = problem->head_dim == 64;
-    if (problem->dtype == ASC_F16)
-        return narrow ? run_if_built<__half, ASC_F16, 64>(problem, stream)
-                      : run_if_built<__half, ASC_F16, 128>(problem, stream);
-    return narrow ? run_if_built<__nv_bfloat16, ASC_BF16, 64>(problem, stream)
-                  : run_if_built<__nv_bfloat16, ASC_BF16, 128>(problem, stream);
+    return for_instance(problem, [&](auto type, auto head_dim) {
+        using T = decltype(type);
+        constexpr int D = head_dim;
+        const auto p = params_of<Params<T>>(problem);
+        return ASC_LAUNCH((fp16_mma_ws<T, D>), grid_of(problem, BR), THREADS, (4 * 64 * D * sizeof(T)), stream, p);
+    });
 }
 
 } // namespace

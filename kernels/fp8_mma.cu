@@ -23,74 +23,26 @@
 //     v  [2][64][D] e4m3    8192   16384
 //                          16384   32768
 //
-// Known to be bad at: precision, since P is rounded to three bits as well; sm_90, which has no such instruction and
+// Limits: precision, since P is rounded to three bits as well; sm_90, which has no such instruction and
 // makes two of f16 and an addition of each, so that only wgmma is faster there; scales for blocks of rows, which would
 // have to be applied tile by tile.
 
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-#include <math.h>
-#include <stdint.h>
+#include "ladder.cuh"
 
-#include "attnscope.h"
+#include <cuda_fp8.h>
 
 namespace
 {
 
+using namespace ladder;
+
 constexpr int BR = 64, BC = 64, WARPS = 4, THREADS = 32 * WARPS;
 constexpr float P_OFFSET = 8.0f; // log2 of the factor in P, l and U
 
-struct Params {
-    const __nv_fp8_e4m3 *q, *k, *v;
+struct ScaledParams : Params<__nv_fp8_e4m3, __nv_fp8_e4m3, __half> {
     const float *q_scale;           /* [batch][heads] */
     const float *k_scale, *v_scale; /* [batch][kv_heads] */
-    __half *o;
-    float *lse; /* [batch][heads][q_len] */
-    asc_strides q_strides, kv_strides;
-    int heads, kv_heads, group; /* group: query heads that share a kv head */
-    int q_len, kv_len;
-    int reach; /* row i sees keys 0 .. i + reach */
-    float scale;
-    bool aligned; /* q, k, v and o to 16 bytes */
 };
-
-__device__ __forceinline__ uint32_t shared_address(const void *p)
-{
-    return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-
-// Of 16 bytes the first `bytes` are copied, 0 or 16; the others become zero.
-__device__ __forceinline__ void copy_async(uint32_t to, const void *from, int bytes)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-
-__device__ __forceinline__ void copy_commit()
-{
-    asm volatile("cp.async.commit_group;\n" ::: "memory");
-}
-
-template <int groups_left> __device__ __forceinline__ void copy_wait()
-{
-    asm volatile("cp.async.wait_group %0;\n" ::"n"(groups_left) : "memory");
-}
-
-// Four matrices of 8 rows of 16 bytes, lanes 8 i .. 8 i + 7 give the addresses of the rows of matrix i.
-__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(row)
-                 : "memory");
-}
-
-__device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint32_t row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(row)
-                 : "memory");
-}
 
 // c += a b, of 16 x 32 and 32 x 8.
 __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
@@ -108,13 +60,6 @@ __device__ __forceinline__ uint32_t four(float x0, float x1, float x2, float x3)
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;\n" : "=h"(low) : "f"(x1), "f"(x0));
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;\n" : "=h"(high) : "f"(x3), "f"(x2));
     return low | static_cast<uint32_t>(high) << 16;
-}
-
-__device__ __forceinline__ float exp2_fast(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
-    return y;
 }
 
 // A line of shared memory, 128 bytes, holds 128 / D rows. Of rows 0 .. 7 and of rows 0, 1, 4, 5, 8, 9, 12, 13 those at
@@ -157,7 +102,7 @@ __device__ __forceinline__ void copy_tile(__nv_fp8_e4m3 *tile, const __nv_fp8_e4
 #define KEY(i) ((i) / 8 * 16 + 4 * t + (i) / 4 % 2 * 2 + (i) % 2)
 #define COL(i) ((i) / 8 * 16 + 4 * t + (i) % 2 * 2 + (i) / 4 % 2)
 
-template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
+template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(ScaledParams p)
 {
     constexpr int TILE = 64 * D;
     extern __shared__ __align__(128) unsigned char shared[];
@@ -365,68 +310,23 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(Params p)
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    if (problem->head_dim != 64 && problem->head_dim != 128)
-        return "head_dim must be 64 or 128";
-    if (problem->heads > 65535 || problem->batch > 65535)
-        return "batch and heads are grid dimensions y and z: at most 65535 each";
-    if (problem->window_left >= 0 || problem->window_right >= 0)
-        return "there is no sliding window in this kernel: window must be none";
-    if (problem->softcap != 0)
-        return "there is no soft cap in this kernel: softcap must be 0";
     if (!(problem->scale > 0))
         return "the maximum is taken before scores are scaled: scale must be above 0";
     if (problem->scale_rows > 0)
         return "scales are applied to scores and to the output, one for each head: quant.scales must be tensor or head";
-    plan->br = BR;
-    plan->bc = BC;
-    plan->threads = THREADS;
-    return NULL;
-}
-
-template <int D> const char *run(const asc_problem *problem, void *stream)
-{
-    Params p;
-    p.q = static_cast<const __nv_fp8_e4m3 *>(problem->q);
-    p.k = static_cast<const __nv_fp8_e4m3 *>(problem->k);
-    p.v = static_cast<const __nv_fp8_e4m3 *>(problem->v);
-    p.q_scale = problem->q_scale;
-    p.k_scale = problem->k_scale;
-    p.v_scale = problem->v_scale;
-    p.o = static_cast<__half *>(problem->o);
-    p.lse = problem->lse;
-    p.q_strides = asc_strides_of(problem, problem->heads, problem->q_len);
-    p.kv_strides = asc_strides_of(problem, problem->kv_heads, problem->kv_len);
-    p.heads = problem->heads;
-    p.kv_heads = problem->kv_heads;
-    p.group = problem->heads / problem->kv_heads;
-    p.q_len = problem->q_len;
-    p.kv_len = problem->kv_len;
-    p.reach = problem->kv_len; // everything
-    if (problem->causal == ASC_CAUSAL_TOP_LEFT)
-        p.reach = 0;
-    else if (problem->causal == ASC_CAUSAL_BOTTOM_RIGHT)
-        p.reach = problem->kv_len - problem->q_len;
-    p.scale = problem->scale;
-    // All strides are multiples of head_dim.
-    p.aligned = (reinterpret_cast<uintptr_t>(p.q) | reinterpret_cast<uintptr_t>(p.k) |
-                 reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
-                    16 ==
-                0;
-
-    const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
-    return ASC_LAUNCH((fp8_mma<D>), grid, THREADS, (4 * 64 * D * sizeof(__nv_fp8_e4m3)), stream, p);
-}
-
-template <int D> const char *run_if_built(const asc_problem *problem, void *stream)
-{
-    if constexpr (asc_built_for(ASC_E4M3, D))
-        return run<D>(problem, stream);
-    return "this build has no such instance";
+    return plan_tiles(problem, plan, BR, BC, THREADS);
 }
 
 const char *launch(const asc_problem *problem, void *stream)
 {
-    return problem->head_dim == 64 ? run_if_built<64>(problem, stream) : run_if_built<128>(problem, stream);
+    return for_head_dim<ASC_E4M3, __nv_fp8_e4m3>(problem, [&](auto, auto head_dim) {
+        constexpr int D = head_dim;
+        auto p = params_of<ScaledParams>(problem);
+        p.q_scale = problem->q_scale;
+        p.k_scale = problem->k_scale;
+        p.v_scale = problem->v_scale;
+        return ASC_LAUNCH((fp8_mma<D>), grid_of(problem, BR), THREADS, (4 * 64 * D), stream, p);
+    });
 }
 
 } // namespace

@@ -25,7 +25,7 @@ namespace wmma_both
 #include "kernels/v2c_wmma.cu"
 #undef KEY
 } // namespace wmma_both
-namespace mma
+namespace mma_sync
 {
 #include "kernels/fp16_mma.cu"
 }
@@ -81,7 +81,7 @@ extern "C" int simt_case(const char *name)
     void (*describe)(asc_kernel &) = !strcmp(name, "v2c_cpasync")   ? cpasync::asc_describe_v2c_cpasync
                                      : !strcmp(name, "v2c_wmma_qk") ? wmma_qk::asc_describe_v2c_wmma_qk
                                      : !strcmp(name, "v2c_wmma")    ? wmma_both::asc_describe_v2c_wmma
-                                     : !strcmp(name, "fp16_mma")    ? mma::asc_describe_fp16_mma
+                                     : !strcmp(name, "fp16_mma")    ? mma_sync::asc_describe_fp16_mma
                                      : !strcmp(name, "fp16_mma_ws") ? mma_ws::asc_describe_fp16_mma_ws
                                                                     : nullptr;
     if (!describe || run(describe, 0, aligned))
