@@ -237,9 +237,9 @@ static void commands_are_typed(void **state)
     screen_send(&s, "\003"); /* C-c leaves the line, not the program */
     assert_true(screen_wait(&s, "n/N bad"));
     screen_send(&s, ":stop s falls\r");
-    assert_true(screen_wait(&s, "'falls' is asked of m, l, alpha or u"));
+    assert_true(screen_wait(&s, "'falls' applies to m, l, alpha or u"));
     screen_send(&s, ":stop m falls\r");
-    assert_true(screen_wait(&s, "m falls: nowhere after this place"));
+    assert_true(screen_wait(&s, "m falls: not found after this place"));
     screen_send(&s, ":stops\r");
     assert_true(screen_wait(&s, "1  m falls"));
     screen_send(&s, ":set shape.causal=sideways\r");
@@ -251,9 +251,9 @@ static void commands_are_typed(void **state)
     screen_send(&s, ":save tests/ses\t");
     assert_true(screen_wait(&s, ":save tests/session/"));
     screen_send(&s, "\033:save README.md\r");
-    assert_true(screen_wait(&s, "README.md is there already"));
+    assert_true(screen_wait(&s, "README.md already exists"));
     screen_send(&s, ":help fp\r");
-    assert_true(screen_wait(&s, "nothing is called 'fp'"));
+    assert_true(screen_wait(&s, "'fp' not found"));
     screen_send(&s, ":help unst\r");
     assert_true(screen_wait(&s, ":unstop N or all"));
     screen_send(&s, ":\033OA"); /* Up: the last line */
