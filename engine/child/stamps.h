@@ -19,7 +19,7 @@ int runner_last_stamps(const struct trace *t, struct last_stamp *last);
  *last its last probe. -1: no probe had fired. */
 int runner_farthest(const struct trace *t, struct last_stamp *last);
 
-/* "the last probe that fired: P at batch 0, head 3, q tile 2, kv tile 5 (kernel.cu:88)" of runner_farthest(). "no probe
+/* "last probe: P at batch 0, head 3, q tile 2, kv tile 5 (kernel.cu:88)" of runner_farthest(). "no probe
    had fired" without any stamp. */
 void runner_describe_progress(const struct trace *t, char *text, size_t size);
 

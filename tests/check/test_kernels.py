@@ -121,7 +121,7 @@ class Kernels(unittest.TestCase):
         self.assertEqual(set(failed), {"(1,4/1,8,32,288)", "(3,6/2,9,33,288)",
                                        "(2,4/1,9,67,288) causal=bottom-right", "(1,2,19,67,288)"})  # a limit is one for normal inputs alone
         self.assertIn("one is too few", failed["(1,4/1,8,32,288)"]["why"])
-        self.assertIn("1 of 2 runs leave other bits than the first", failed["(3,6/2,9,33,288)"]["why"])
+        self.assertIn("1 of 2 runs differ bitwise from the first", failed["(3,6/2,9,33,288)"]["why"])
         self.assertIn("the kernel's plan allows 1e-09", failed["(1,2,19,67,288)"]["why"])
         self.assertEqual(result["not_tried"], [])
 
@@ -145,7 +145,7 @@ class Kernels(unittest.TestCase):
         kernel = self.kernel("slow.cu")
         done = self.run_check(kernel, "--time", "0.001")
         self.assertEqual(done.returncode, 3, done.stdout)
-        self.assertIn(f"{kernel}: not tried: every case: the time of --time ended", done.stdout.splitlines()[-1])
+        self.assertIn(f"{kernel}: not tried: every case: --time ran out", done.stdout.splitlines()[-1])
         result, _ = self.check(kernel, "--time", "0.001", status=3)
         self.assertEqual((result["result"], [case["case"] for case in result["not_tried"]]), ("unfinished", ["every case"]))
 
@@ -155,7 +155,7 @@ class Kernels(unittest.TestCase):
                         "capture.channels=o", "quant.scales=tensor", "expect.verdict=fail"):
             done = self.run_check(kernel, "--set", setting)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
-            self.assertIn(f"--set: {setting.split('=')[0]} belongs to the cases of a kernel", done.stderr)
+            self.assertIn(f"--set: {setting.split('=')[0]} is set by the kernel's cases", done.stderr)
         for setting in ("shape.scale=0.3", "capture.mem=1GiB", "scenario.limit=10"):
             self.assertEqual(self.run_check(kernel, "--set", setting, "--time", "0.001").returncode, 3)
         self.assertEqual(self.run_check(kernel, "--bias").returncode, 2)

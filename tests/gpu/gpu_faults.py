@@ -96,7 +96,7 @@ class Faults(unittest.TestCase):
         self.check_launch("grid", "grid.y is 70000, allowed are 1 to 65535")
 
     def test_threads_beyond_the_limit(self):
-        self.check_launch("threads", "2048 threads a block")
+        self.check_launch("threads", "2048 threads in a block")
 
     def test_out_of_memory(self):
         self.check_launch("memory", "out of memory")
@@ -113,7 +113,7 @@ class Faults(unittest.TestCase):
                 os.kill(child, signal.SIGKILL)
                 out, err = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 3)
-            self.assertIn("ended by signal 9", out + err)
+            self.assertIn("killed by signal 9", out + err)
             self.assertEqual(values_of(Trace(path))(1, 2, 0), 102.0)
 
     def debuggee_of(self, pid):

@@ -24,9 +24,9 @@ struct head {
 /* How the pictures lie on the screen. */
 struct arrangement {
     int q_tiles, kv_tiles;
-    int by_q, by_kv; /* tiles that share a sign */
+    int by_q, by_kv; /* tiles that share a mark */
     int rows, cols;  /* signs of a picture */
-    int step;        /* columns of a sign */
+    int step;        /* columns of a mark */
     int label_cols;
     int title_cols, gap_cols;
     int panel_rows, panel_cols; /* with title and gap */
@@ -209,7 +209,7 @@ static void labels_draw(struct canvas *c, struct rect area, const struct arrange
 static void words_draw(const struct session *s, struct canvas *c, struct rect line, const struct arrangement *a,
                        const int window[2], int heads)
 {
-    char words[96], tiles[64] = "a sign: a tile", place[64];
+    char words[96], tiles[64] = "a mark: a tile", place[64];
     const enum tile_status sign = sign_of_tile(s, session_place(s));
     if (a->by_q * a->by_kv > 1)
         snprintf(tiles, sizeof tiles, "a mark: the worst of %dx%d", a->by_q, a->by_kv);

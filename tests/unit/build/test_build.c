@@ -304,7 +304,7 @@ static void test_refused(void **state)
     write_changed("tile.cu", KERNEL, "    ASC_AT(0, 0, 0);\n", "\n");
     refused("tile.cu", NULL, ERR_BUILD, "tile.cu:8", "ASC_AT(batch, head, q_tile) must stand before");
     write_changed("channel.cu", KERNEL, "ASC_RECORD_ROW(m,", "ASC_RECORD_ROW(mm,");
-    refused("channel.cu", NULL, ERR_BUILD, "channel.cu:8", "'mm' is no channel; they are q, k, v");
+    refused("channel.cu", NULL, ERR_BUILD, "channel.cu:8", "'mm' is not a channel; the channels are q, k, v");
     write_changed("name.cu", KERNEL, "float s = x[0]", "asc_stridez t; float s = x[0]");
     refused("name.cu", NULL, ERR_BUILD, "name.cu:6", "'asc_stridez' was not declared");
     write_changed("bare.cu", KERNEL, "#include \"attnscope.h\"\n", "#include <cuda_fp16.h>\n");
@@ -318,7 +318,7 @@ static void test_registration(void **state)
     (void)state;
     char bare[4096];
     write_file("unregistered.cu", "#include \"attnscope.h\"\n__global__ void k() {}\n");
-    refused("unregistered.cu", NULL, ERR_BUILD, "unregistered.cu", "registers no kernel: ASC_KERNEL(name) is missing");
+    refused("unregistered.cu", NULL, ERR_BUILD, "unregistered.cu", "does not register a kernel: ASC_KERNEL(name) is missing");
     snprintf(bare, sizeof bare, "%sint main() { return 0; }\n", KERNEL);
     write_file("main.cu", bare);
     refused("main.cu", NULL, ERR_BUILD, "main.cu", "defines main()");

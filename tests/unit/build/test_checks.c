@@ -251,9 +251,9 @@ static void ends_of_arrays(void **state)
     (void)state;
     expect("beyond-dynamic", "bounds", "beyond-dynamic", "of which the launch asked for 256 bytes");
     expect("clean-beyond-dynamic", NULL, NULL, NULL);
-    expect("beyond-static", "bounds", "beyond-static", "behind the end of the shared array x");
+    expect("beyond-static", "bounds", "beyond-static", "past the end of the shared array x");
     expect("clean-beyond-static", NULL, NULL, NULL);
-    expect("beyond-global", "bounds", "beyond-global", "writes 4 bytes that end 4 bytes behind the end of O");
+    expect("beyond-global", "bounds", "beyond-global", "writes 4 bytes that end 4 bytes past the end of O");
     expect("clean-beyond-global", NULL, NULL, NULL);
 }
 
@@ -313,7 +313,7 @@ static void matrices_of_a_warp(void **state)
 static void misaligned_vectors(void **state)
 {
     (void)state;
-    expect("misaligned", "misaligned", "misaligned", "needs a multiple of 16 bytes is 8 bytes beyond one");
+    expect("misaligned", "misaligned", "misaligned", "needs a multiple of 16 bytes is 8 bytes past one");
     expect("clean-misaligned", NULL, NULL, NULL);
 }
 

@@ -285,7 +285,7 @@ static void test_declines(void **state)
     p = problem(FINE);
     p.layout = ASC_BLHD;
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
-    assert_string_equal(err.message, "behave takes the layout BHLD, not BLHD");
+    assert_string_equal(err.message, "behave accepts the layout BHLD, not BLHD");
     p = problem(FINE);
     p.head_dim = 13;
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
@@ -414,7 +414,7 @@ static void test_cancel(void **state)
     struct err err;
     listen_to(&l);
     l.cancel_at_line = 1;
-    struct trace *t = run_badly(PRINTS, 20, &l, RUN_CANCELLED, ERR_CANCELLED, "cancelled; the last probe", &err);
+    struct trace *t = run_badly(PRINTS, 20, &l, RUN_CANCELLED, ERR_CANCELLED, "cancelled; last probe", &err);
     assert_string_equal(t->info.stopped, "");
     has(l.log, "spinning\n");
     first_tiles_are_there(t);
@@ -463,7 +463,7 @@ static void test_launch_says_no(void **state)
     struct err err;
     listen_to(&l);
     struct trace *t =
-        run_badly(SAYS_NO, 20, &l, RUN_CRASHED, ERR_RUN, "this one is never launched; no probe had fired", &err);
+        run_badly(SAYS_NO, 20, &l, RUN_CRASHED, ERR_RUN, "this one is never launched; no probe fired", &err);
     assert_string_equal(t->info.stopped, "launch");
     trace_free(t);
 }
@@ -532,7 +532,7 @@ static void test_strangers(void **state)
     play("echo '{\"type\":\"hello\"}' >&3; read x <&3", ERR_ABI, "version -1");
     play("echo 'good morning' >&3; read x <&3", ERR_RUN, "not a JSON object");
     play("echo '{\"type\":\"plan\"}' >&3; read x <&3", ERR_RUN, "expected \"hello\"");
-    play("exit 5", ERR_RUN, "exited with status 5 before it said its hello");
+    play("exit 5", ERR_RUN, "exited with status 5 before it sent its hello");
     play("kill -9 $$", ERR_RUN, "signal 9");
     play("head -c 40000 /dev/zero | tr '\\0' x >&3; read x <&3", ERR_RUN, "longer than");
     struct child *c = NULL;

@@ -234,7 +234,7 @@ static void test_refusals(void **state)
         fail_msg("%s", out.text);
     assert_int_equal(count(out.text, "report launch ?:0 "), 3);
     assert_int_equal(count(out.text, "report shared-memory ?:0 "), 1);
-    assert_non_null(strstr(out.text, "slow: 232449 bytes of dynamic shared memory, at most 232448 are possible"));
+    assert_non_null(strstr(out.text, "slow: 232449 bytes of dynamic shared memory, at most 232448 are allowed"));
 }
 
 static void test_cancel(void **state)
@@ -395,13 +395,13 @@ static const struct mistake barrier_mistakes[] = {
     {"count", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 48 threads: that must be a multiple of 32", 1, 3, 1, ANYWHERE},
     {"no-count", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 0 threads: that must be a multiple of 32", 1, 3, 1, ANYWHERE},
     {"too-many", "too-many", "barrier", "block 0,0,0 thread 0,0,0", "barrier 1 for 96 threads: the block has 64", 1, 3, 1, ANYWHERE},
-    {"different", "different", "barrier", "block 0,0,0 thread 32,0,0", "barrier 2 for 32 threads: others came to it for 64", 0, 0, 1, ANYWHERE},
-    {"again", "again", "barrier", "block 0,0,0 thread 0,0,0", "comes again before the barrier is complete (32 of 96 threads have come)", 0, 0, 1, ANYWHERE},
+    {"different", "different", "barrier", "block 0,0,0 thread 32,0,0", "barrier 2 for 32 threads: others use it for 64", 0, 0, 1, ANYWHERE},
+    {"again", "again", "barrier", "block 0,0,0 thread 0,0,0", "arrives again before the barrier is complete (32 of 96 threads have arrived)", 0, 0, 1, ANYWHERE},
     {"lanes-apart", "lanes-apart", "barrier", "block 0,0,0 thread 0,0,0", "barrier 3: of warp 0 only lanes 0000ffff came", 0, 0, 1, ANYWHERE},
     {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..31 wait at barrier 4 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},
     {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 32..63 wait at barrier 5 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},
     {"returned", "returned", "barrier", "block 0,0,0 thread 0,0,0", "barrier 6 is reached by 32 of 64 threads: the others have returned", 0, 0, 1, ANYWHERE},
-    {"both-zeros", "both-zeros", "barrier", "block 0,0,0 thread 0,0,0", "__syncthreads is barrier 0, to which others came for 64 threads", 0, 0, 2, ANYWHERE},
+    {"both-zeros", "both-zeros", "barrier", "block 0,0,0 thread 0,0,0", "__syncthreads is barrier 0, which others use for 64 threads", 0, 0, 2, ANYWHERE},
 };
 /* clang-format on */
 

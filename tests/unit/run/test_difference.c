@@ -409,10 +409,10 @@ static void test_what_can_not_be_compared(void **state)
     refused(m, "cannot be compared with a: its kernel declares s_unit scaled, there raw");
     m = maker();
     m.types.channel[asc_s] = DTYPE_F16;
-    refused(m, "cannot be compared with a: it holds s as f16, there f32");
+    refused(m, "cannot be compared with a: it has s as f16, there f32");
     m = maker();
     m.seed = 7;
-    refused(m, "cannot be compared with a: its input Q holds other values");
+    refused(m, "cannot be compared with a: its input Q has different values");
     m = maker();
     m.problem.scale = 0.25f;
     refused(m, "cannot be compared with a: its scale is 0.25, there 0.349999994");

@@ -138,7 +138,7 @@ static void scalar_tail(void **state)
     assert_int_equal(x.tiles.first_unequal.kv, 3);
     assert_int_equal(x.tiles.off, 0);
     exactness_words(s->judgement, s->trace, asc_s, words, sizeof words);
-    assert_non_null(strstr(words, "in 16 of 64 tiles, first b0 h0 q0 k3, are summed in another way"));
+    assert_non_null(strstr(words, "in 16 of 64 tiles, first b0 h0 q0 k3, are summed differently"));
     expect_words(s, asc_u, "bit-equal to h100");
     session_free(s);
 }

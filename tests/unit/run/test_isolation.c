@@ -138,8 +138,8 @@ static void what_a_state_begins_at_is_not_fed(void **state)
     int said = 0;
     for (int i = 0; i < n; i++) {
         assert_null(strstr(sentences[i], "culprit of its own"));
-        said |= strcmp(sentences[i], "α stays wrong when m is fed, in the first kv tile alone: what m begins at is not "
-                                     "fed") == 0;
+        said |= strcmp(sentences[i], "α stays wrong when m is fed, only in the first kv tile: the initial value of m "
+                                     "is not fed") == 0;
     }
     assert_true(said);
     session_free(s);
@@ -220,10 +220,10 @@ static void another_trace_feeds(void **state)
 
     static const struct {
         const char *key, *value, *why;
-    } others[] = {{"shape.q_len", "80", "another problem"},
+    } others[] = {{"shape.q_len", "80", "different problem"},
                   {"fill.seed", "7", "not this run's inputs"},
-                  {"capture.channels", "q,k,v", "does not hold s"},
-                  {"capture.heads", "1", "does not hold batch 0, head 0"}};
+                  {"capture.channels", "q,k,v", "does not contain s"},
+                  {"capture.heads", "1", "does not contain batch 0, head 0"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct session *other = run("tests/session/small.ini");
         set(other, others[i].key, others[i].value);

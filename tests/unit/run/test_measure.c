@@ -173,10 +173,10 @@ static void budgets_are_judged_without_probes(void **state)
     info.launches.budget = (struct launch_budget){.stated = 3, .most = {64, 1024}};
     budget_is(&info, 1, "within budget");
     info.launches.budget.most[BUDGET_REGISTERS] = 63;
-    budget_is(&info, 0, "over budget: k64 takes 64 registers of a thread, 63 are allowed");
+    budget_is(&info, 0, "over budget: k64 uses 64 registers of a thread, 63 are allowed");
     info.launches.budget.most[BUDGET_SHARED_BYTES] = 1023;
     budget_is(&info, 0,
-              "over budget: k64 takes 64 registers of a thread, 63 are allowed, over budget: k40 takes 1024 bytes of "
+              "over budget: k64 uses 64 registers of a thread, 63 are allowed, over budget: k40 uses 1024 bytes of "
               "shared memory, static and dynamic, 1023 are allowed");
     assert_int_equal(budget_of_launch(&info, &l[0], BUDGET_REGISTERS), BUDGET_NOT_STATED);
     assert_int_equal(budget_of_launch(&info, &l[1], BUDGET_REGISTERS), BUDGET_MET);

@@ -111,7 +111,7 @@ static void other_bits(void **state)
     assert_true(d->first.got[1] == 1);
     probe_effect_channel(&effect, asc_o, text);
     assert_non_null(
-        strstr(text, "64 of 12800 elements have other bits, 64 of them beyond rounding; first o[b0,h0,q1] row 3"));
+        strstr(text, "64 of 12800 elements differ bitwise, 64 of them out of bounds; first o[b0,h0,q1] row 3"));
     probe_effect_channel(&effect, asc_lse, text);
     assert_string_equal(text, "");
 }

@@ -153,9 +153,9 @@ static void crashes(const char *patch, const char *kv_len, const char *words)
 static void arrays_have_names_and_guards(void **state)
 {
     (void)state;
-    crashes("tests/session/codes-behind-workspace.patch", "50", "behind the end of the workspace");
+    crashes("tests/session/codes-behind-workspace.patch", "50", "past the end of the workspace");
     crashes("tests/session/codes-behind-workspace.patch", "51", "the kernel wrote outside the workspace");
-    crashes("tests/session/codes-behind-scales.patch", "50", "behind the end of the scales of V");
+    crashes("tests/session/codes-behind-scales.patch", "50", "past the end of the scales of V");
     crashes("tests/session/codes-write-scales.patch", "50", "write to the scales of K, which is an input");
 }
 

@@ -28,6 +28,9 @@ static void put(const char *name, const char *text)
     fclose(out);
 }
 
+/* What v2b_scalar includes beside it. */
+static char *ladder;
+
 static char *replaced(const char *text, const char *old, const char *now)
 {
     const char *at = strstr(text, old);
@@ -37,20 +40,29 @@ static char *replaced(const char *text, const char *old, const char *now)
     return made;
 }
 
+static char *read_text(const char *root, const char *name)
+{
+    char path[600], *text = NULL;
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "%s/kernels/%s", root, name);
+    FILE *in = fopen(path, "r");
+    if (!in || getdelim(&text, &bytes, '\0', in) < 0)
+        return NULL;
+    fclose(in);
+    return text;
+}
+
 static int read_kernel(void **state)
 {
     (void)state;
     struct runner_paths paths;
-    char path[600], *text = NULL;
-    size_t bytes = 0;
     if (runner_find_paths(&paths, NULL) != 0)
         return -1;
-    snprintf(path, sizeof path, "%s/kernels/v2b_scalar.cu", paths.root);
-    FILE *in = fopen(path, "r");
-    if (!in || getdelim(&text, &bytes, '\0', in) < 0)
+    ladder = read_text(paths.root, "ladder.cuh");
+    char *text = read_text(paths.root, "v2b_scalar.cu");
+    if (!ladder || !text)
         return -1;
-    fclose(in);
-    char *included = replaced(text, "#include \"attnscope.h\"", "#include \"attnscope.h\"\n#include \"scale.h\"");
+    char *included = replaced(text, "#include \"ladder.cuh\"", "#include \"ladder.cuh\"\n#include \"scale.h\"");
     free(text);
     kernel = replaced(included, "s[i] *= p.scale;", "s[i] *= SCALE;");
     free(included);
@@ -61,6 +73,7 @@ static int forget_kernel(void **state)
 {
     (void)state;
     free(kernel);
+    free(ladder);
     return 0;
 }
 
@@ -79,6 +92,7 @@ static int begin(void **state)
     if (!mkdtemp(temporary(folder, "rerun")))
         return -1;
     put("k.cu", kernel);
+    put("ladder.cuh", ladder);
     put("scale.h", "#define SCALE p.scale\n");
     put_scenario(100);
     return 0;

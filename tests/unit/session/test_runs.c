@@ -128,7 +128,7 @@ static void repaired_and_broken(void **state)
     says(&r, "", 0); /* nothing before it */
     add(&r, HAND_RIGHT);
     /* 4 q tiles x 2 kv tiles of 64 x 64 */
-    says(&r, "since run 1: S better (32768 → 0 off), m..LSE better by the truth", -1);
+    says(&r, "since run 1: S better (32768 → 0 off), m..LSE better globally", -1);
     struct change c = change_of(&r);
     assert_int_equal(c.state, CHANGE_COMPARED);
     assert_int_equal(c.first_moved, 1);
@@ -144,7 +144,7 @@ static void repaired_and_broken(void **state)
     add(&r, HAND_O_DOUBLED);
     says(&r, "since run 3: as before", 0);
     add(&r, HAND_S_SCALED_TWICE); /* one culprit for another */
-    says(&r, "since run 4: S worse (0 → 32768 off), O better (4096 → 0 off), m..U, LSE worse by the truth", 1);
+    says(&r, "since run 4: S worse (0 → 32768 off), O better (4096 → 0 off), m..U, LSE worse globally", 1);
     runs_free(&r);
 }
 
@@ -161,7 +161,7 @@ static void same_count(void **state)
     says(&r, "since run 1: S worst error/bound 7.4e+05 → 70", 0);
     now->worst[asc_s] = r.at[0].worst[asc_s];
     now->judgement->summary.first = (struct place){2, 1, asc_s};
-    says(&r, "since run 1: as many off, elsewhere", 0);
+    says(&r, "since run 1: as many off, in other places", 0);
     assert_int_equal(change_of(&r).first_moved, 1);
     runs_free(&r);
 }
@@ -182,9 +182,9 @@ static void what_can_not_be_compared(void **state)
     now->judgement->summary.stage[asc_s].local = STAGE_UNRECORDED;
     now->judgement->summary.stage[asc_s].global = STAGE_UNKNOWN;
     now->judgement->summary.stage[asc_m].global = STAGE_PARTIAL;
-    says(&r, "since run 1: α..LSE better by the truth", -1);
+    says(&r, "since run 1: α..LSE better globally", -1);
     now->trace->info.status = RUN_CRASHED;
-    says(&r, "since run 1: does not complete any more, α..LSE better by the truth", 1);
+    says(&r, "since run 1: does not complete any more, α..LSE better globally", 1);
     runs_free(&r);
 }
 

@@ -512,7 +512,7 @@ static void test_accesses_outside_an_array_are_named(void **state)
 {
     (void)state;
     static const char *const names[] = {"o-unguarded", "reads-behind-k", "reads-far-behind"};
-    static const char *const words[] = {"behind the end of O", "behind the end of", "behind the end of Q"};
+    static const char *const words[] = {"past the end of O", "past the end of", "past the end of Q"};
     for (int i = 0; i < 3; i++) {
         struct session *s = run(names[i]);
         assert_string_equal(session_verdict_word(s), "CRASHED");

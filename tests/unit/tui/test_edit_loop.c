@@ -119,12 +119,12 @@ static void error_is_edited(void **state)
     assert_true(screen_wait(&s, "watch CLEAN"));
     shell("sed -i 's/s\\[i\\] \\*= p.scale;/s[i] *= p.scal;/' '%s/k.cu'", folder);
     assert_true(screen_wait(&s, "build error: "));
-    assert_true(screen_wait(&s, "run 1 is behind: Esc"));
+    assert_true(screen_wait(&s, "Esc: run 1"));
     assert_true(screen_wait(&s, "did you mean"));
     screen_send(&s, "\033");
-    assert_true(screen_wait(&s, "E shows all of it; what is shown is run 1"));
+    assert_true(screen_wait(&s, "E shows all of it; run 1 is shown"));
     screen_send(&s, "lE");
-    assert_true(screen_wait(&s, "run 1 is behind: Esc"));
+    assert_true(screen_wait(&s, "Esc: run 1"));
     shell("echo 'sed -i s/p.scal\\;/p.scale\\;/ \"$1\"' > '%s/edit.sh'", folder);
     screen_send(&s, "\r");
     assert_true(screen_wait(&s, "since run 1: as before")); /* the panel has gone, and there is a run */
