@@ -20,7 +20,7 @@ int dropped_words(const struct trace *t, enum asc_channel ch, char out[LOST_WORD
     const char *why = ch == asc_l && t->plan.l_lanes <= 1 ? " (l_lanes?): lane" : ": column";
     out[0] = '\0';
     if (n)
-        snprintf(out, LOST_WORDS_BYTES, "%" PRIu64 " values of %s were not recorded%s: row or kv tile out of range", n,
+        snprintf(out, LOST_WORDS_BYTES, "%" PRIu64 " values of %s were not recorded%s, row or kv tile out of range", n,
                  channel_name(ch), why);
     return n > 0;
 }

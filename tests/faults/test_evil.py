@@ -61,13 +61,13 @@ WANTED = {
     "says-a-long-line": (CRASHED, "broke the protocol"),
     "says-many-events": (FAIL, ""),
     "says-strange-progress": (CLEAN, ""),
-    "constructor-exits": (REFUSED, "exited with status 0 before it said its hello"),
+    "constructor-exits": (REFUSED, "exited with status 0 before it sent its hello"),
     "constructor-prints": (CLEAN, ""),
     "constructor-prints-and-exits": (REFUSED, "it printed: no licence found"),
     "constructor-says-hello": (REFUSED, "ABI version 999"),
     "constructor-says-nothing": (REFUSED, "unknown type"),
     "destructor-spins": (CLEAN, ""),
-    "device-spins": (HUNG, "1 of 5 blocks were done"),
+    "device-spins": (HUNG, "1 of 5 blocks had finished"),
     "device-overflows": (CRASHED, "evil.cu:"),
     "device-exits": (CRASHED, "exited with status 0"),
     "device-quick-exits": (CRASHED, "exited with status 7"),
@@ -77,7 +77,7 @@ WANTED = {
     "device-throws": (CRASHED, "signal 6"),
     "device-killed": (CRASHED, "signal 9"),
     "device-traps": (CRASHED, "illegal instruction"),
-    "device-sleeps": (HUNG, "1 of 5 blocks were done"),
+    "device-sleeps": (HUNG, "1 of 5 blocks had finished"),
     "device-forks": (CLEAN, ""),
     "device-scribbles": (CRASHED, ""),
     "plan-says-much": (DECLINED, "evil: www"),
@@ -99,8 +99,8 @@ WANTED = {
     "writes-its-inputs": (CRASHED, "signal 11"),
 }
 SLOW = {  # 30 s each: how long a debuggee has for its hello and its plan
-    "constructor-spins": (REFUSED, "did not say its hello within 30 s"),
-    "plan-spins": (REFUSED, "did not say its plan within 30 s"),
+    "constructor-spins": (REFUSED, "did not send its hello within 30 s"),
+    "plan-spins": (REFUSED, "did not send its plan within 30 s"),
 }
 SCENARIO = """[scenario]
 kernel = {kernel}
@@ -213,7 +213,7 @@ class Evil(Case):
 
     def test_the_log_says_what_was_left_running(self):
         output = self.run_it("show", self.scenario(), "--view", "log", EVIL="forks-daemons")[1]
-        self.assertIn("the kernel left 5 processes running; they were ended", output)
+        self.assertIn("the kernel left 5 processes running; they were killed", output)
 
 
 class Killed(Case):

@@ -40,7 +40,7 @@ def last_stamps(attnscope, trace):
     """How far the blocks of a run that ended early came."""
     done = subprocess.run([attnscope, "run", trace], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                           timeout=120, check=False)
-    return [line for line in done.stdout.splitlines() if line.startswith("last probe: ") or " had begun, " in line]
+    return [line for line in done.stdout.splitlines() if line.startswith("last probe: ") or " had begun and " in line]
 
 
 def changes(expected, got, where=""):

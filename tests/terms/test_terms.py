@@ -167,7 +167,7 @@ class Terms(unittest.TestCase):
                            ("shape.bias=shared", "bias")):
             status, text = run("run", "kernels/v2b_scalar.cu", "--shape", "1,1,64,64", *settings(pair))
             self.assertNotEqual(status, 0, text)
-            self.assertIn(f"v2b_scalar takes no {word}", text)
+            self.assertIn(f"v2b_scalar does not accept {word}", text)
 
 
 if __name__ == "__main__":
