@@ -124,14 +124,15 @@ static void go_due(struct session *s)
         session_find_element(s, due == ELEMENT_WORST);
 }
 
-/* Takes over what is still of the cursor's place. */
-static void adopt(struct session *s, struct tile_values_answer *a)
+/* Takes over what is still of the cursor's place. failed: the pieces that no memory was found for: the ones after them
+   are wanted all the same. */
+static void adopt(struct session *s, unsigned failed, struct tile_values_answer *a)
 {
     const struct tile_values_ask *ask = &a->ask;
     struct tile_values_ask wanted;
     if (ask->kind == VALUES_PIN && !a->failed)
         pins_take(&s->pins, &a->pin);
-    else if (!a->failed && next_piece(s, 0, &wanted) && tile_values_same(ask, &wanted))
+    else if (!a->failed && next_piece(s, failed, &wanted) && tile_values_same(ask, &wanted))
         switch (ask->kind) {
         case VALUES_DETAIL:
             s->detail = a->detail;
@@ -204,7 +205,7 @@ void session_refresh_detail(struct session *s)
             if (ask.kind == VALUES_DETAIL && s->element_due)
                 session_note_lack(s, LACK_ELEMENT, true);
         }
-        adopt(s, &answer);
+        adopt(s, failed, &answer);
         drop_stale(s); /* the cursor may have gone to its element */
     }
 }
