@@ -37,8 +37,8 @@ COMMANDS = [("run", CULPRIT), ("run", CLEAN), ("run", HUNG), ("run", "--json", C
 VIEWS = ("overview", "map", "tile", "operands", "row", "state", "onset", "mask", "compare", "formats", "whatif", "bias",
          "errors")
 COMMANDS += [("show", "--view", view, CULPRIT) for view in VIEWS]
-SAMPLES = {"memory": 2, "io": 2}  # calls that fail of each command, as a test
-LAST, LAST_STEP = 100, 100  # and of those in which a view is made: the last ones of `show`
+SAMPLES = {"memory": 4, "io": 2}  # calls that fail of each command, as a test
+LAST, LAST_STEP = 100, 9  # and of those in which a view is made: the last ones of `show`
 WORKER = "cannot start a worker: Cannot allocate memory"
 LOADER = "error while loading shared libraries"
 
