@@ -82,7 +82,7 @@ WANTED = {
     "device-scribbles": (CRASHED, ""),
     "plan-says-much": (DECLINED, "evil: www"),
     "plan-says-escapes": (DECLINED, "red"),
-    "plan-says-nonsense": (REFUSED, "before it said its plan"),
+    "plan-says-nonsense": (REFUSED, "before it sent its plan"),
     "plan-is-huge": (DECLINED, "kv splits"),
     "plan-is-negative": (DECLINED, "expected 1..1024 rows"),
     "plan-wants-all-memory": (DECLINED, "a workspace of 18446744073709551615 bytes"),

@@ -313,7 +313,7 @@ static void matrices_of_a_warp(void **state)
 static void misaligned_vectors(void **state)
 {
     (void)state;
-    expect("misaligned", "misaligned", "misaligned", "needs a multiple of 16 bytes is 8 bytes past one");
+    expect("misaligned", "misaligned", "misaligned", "needs a multiple of 16 bytes and is 8 bytes past one");
     expect("clean-misaligned", NULL, NULL, NULL);
 }
 
