@@ -168,8 +168,8 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
 #endif
 }
 
-/* Where a lane's element i lies in a fragment. CUDA does not say; measured on sm_80 to sm_90 it lies as in mma.m16n8
-   (PTX ISA), the left half first, whether the sums are float or __half. */
+/* Where a lane's element i lies in a fragment. CUDA does not say; on sm_90 it lies as in mma.m16n8
+   (PTX ISA), the left half first, whether the sums are float or __half: tests/gpu/gpu_patterns.py asks the device. */
 template <class Fragment> struct asc_fragment {
     static_assert(sizeof(Fragment) == 0,
                   "attnscope knows where the elements of 16x16 WMMA accumulators lie: ASC_RECORD records any other "
