@@ -16,6 +16,7 @@ become what was found.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -147,7 +148,7 @@ def of_variant(build, folder, kernel, define, only):
     if only and only < len(all_of_them):
         all_of_them = [all_of_them[i * len(all_of_them) // only] for i in range(only)]
     rows, missed = [], 0
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         for row, is_missed in pool.map(lambda m: judge(build, folder, kernel.stem, define, whole, m), all_of_them):
             rows.append(row)
             missed += is_missed

@@ -402,13 +402,15 @@ def long_form(build, runs, part):
     begin, chunks = time.monotonic(), runs // LONG_CHUNK
     first, end = (part[0] - 1) * chunks // part[1], part[0] * chunks // part[1]
     done = alarms = elements = 0
-    for number in range(first, end):
-        (path, settings), seed = chunk(number)
-        row = random_runs(build, LONG_CHUNK, seed, path, settings)
-        done, alarms, elements = done + row["runs"], alarms + row["alarms"], elements + row["elements"]
-        print("".join(f"{line}\n" for line in row["said"]) +
-              f"{time.monotonic() - begin:6.0f} s  {number + 1 - first} of {end - first}: seed {seed}, {row['kernel']} "
-              f"{row['settings']}, {alarms} raised so far", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        def one(number):
+            (path, settings), seed = chunk(number)
+            return seed, random_runs(build, LONG_CHUNK, seed, path, settings)
+        for count, (seed, row) in enumerate(pool.map(one, range(first, end)), 1):
+            done, alarms, elements = done + row["runs"], alarms + row["alarms"], elements + row["elements"]
+            print("".join(f"{line}\n" for line in row["said"]) +
+                  f"{time.monotonic() - begin:6.0f} s  {count} of {end - first}: seed {seed}, {row['kernel']} "
+                  f"{row['settings']}, {alarms} raised so far", flush=True)
     cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = cpu.ru_utime + cpu.ru_stime
     print(f"{done} random runs of correct kernels, seeds {FIRST_LONG_SEED + first} to {FIRST_LONG_SEED + end - 1}, "
