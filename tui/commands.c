@@ -290,7 +290,7 @@ void command_line_run(struct loop *l, const char *line)
 
 int commands_write_docs(FILE *out)
 {
-    fputs("# Commands behind `:`\n\nGenerated from `tui/keys/commands.def` by `make docs`. `:` opens a line at the "
+    fputs("# Commands after `:`\n\nGenerated from `tui/keys/commands.def` by `make docs`. `:` opens a line at the "
           "bottom of the screen. Tab completes commands, views, channels, conditions, scenario keys and files, and "
           "cycles through the list it shows; Up and Down recall earlier lines; Esc, C-c or C-g leave. Editing: Home, "
           "End, C-a, C-e, C-w, C-u, C-k. The name of every action in [keys.md](keys.md) is a command as well, with a "
@@ -303,9 +303,9 @@ int commands_write_docs(FILE *out)
     }
     fputs(
         "\n## Stop conditions\n\n"
-        "`[truth] [STAGE] CONDITION`: a channel or `any` (which is the same as none), and one of these. Verdicts are "
-        "those by what the run captured upstream, with `truth` those by the original inputs. Tiles are looked through "
-        "as the kernel ran, slot by slot, behind the cursor (`*`) or before it (`#`).\n\n"
+        "`[global] [STAGE] CONDITION`: a channel or `any` (which is the same as none), and one of these. Verdicts are "
+        "those by what the run captured upstream, with `global` those by the original inputs. Tiles are looked through "
+        "as the kernel ran, slot by slot, after the cursor (`*`) or before it (`#`).\n\n"
         "| condition | holds in a tile with |\n| --- | --- |\n",
         out);
     for (int i = 0; i < STOP_KINDS; i++)

@@ -147,7 +147,7 @@ static void add_arguments(const struct session *s, enum completion kind, const c
         add_stops(word, out);
         add_channels(s, word, out);
         candidates_add(out, word, "any", "any stage");
-        candidates_add(out, word, "truth", "verdicts by the original inputs, not by what came in");
+        candidates_add(out, word, "global", "verdicts by the original inputs, not by what came in");
         break;
     case COMPLETE_KEY:
         add_keys(word, out);

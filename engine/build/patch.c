@@ -129,7 +129,7 @@ int patch_check(const char *diff, const char *name, int *hunks, struct err *err)
         return refuse(err, name, number, line,
                       *hunks ? "more lines in the last hunk, as its header says" : "a unified diff with a hunk");
     if (diff[strlen(diff) - 1] != '\n')
-        return refuse(err, name, number, line, "a newline behind the last line");
+        return refuse(err, name, number, line, "a newline after the last line");
     return 0;
 }
 

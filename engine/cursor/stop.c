@@ -51,7 +51,7 @@ static int split(const char *text, struct words *out, struct err *err)
         const size_t sign = strspn(text, "<>=");
         const size_t length = sign ? sign : strcspn(text, " \t<>=");
         if (out->n == 6 || length >= sizeof out->word[0])
-            return err_set(err, ERR_INPUT, "", "unexpected '%.20s': expected [truth] [STAGE] CONDITION [> NUMBER]",
+            return err_set(err, ERR_INPUT, "", "unexpected '%.20s': expected [global] [STAGE] CONDITION [> NUMBER]",
                            text);
         snprintf(out->word[out->n++], sizeof out->word[0], "%.*s", (int)length, text);
         text += length;
@@ -84,12 +84,12 @@ static int parse_number(const char *word, double *out)
     return end != word && *end == '\0' && !isnan(*out) ? 0 : -1;
 }
 
-/* [truth] [STAGE | any]; returns how many words that were. */
+/* [global] [STAGE | any]; returns how many words that were. */
 static int parse_subject(const struct words *w, struct stop *out)
 {
     int i = 0;
-    if (i < w->n && strcmp(w->word[i], "truth") == 0) {
-        out->truth = 1;
+    if (i < w->n && strcmp(w->word[i], "global") == 0) {
+        out->global = true;
         i++;
     }
     if (i < w->n && strcmp(w->word[i], "any") == 0) {
@@ -112,7 +112,7 @@ static int parse_comparison(const struct words *w, int i, struct stop *out, stru
     if (i == w->n && !asked)
         return 0;
     if (i == w->n || comparison_of(w->word[i]) < 0)
-        return err_set(err, ERR_INPUT, "", "expected >, <, >=, <= or =%s%s, found '%s'", *word ? " behind " : "", word,
+        return err_set(err, ERR_INPUT, "", "expected >, <, >=, <= or =%s%s, found '%s'", *word ? " after " : "", word,
                        i < w->n ? w->word[i] : "");
     if (stops[out->kind].question == STEP)
         return err_set(err, ERR_INPUT, "", "'%s' does not take a number", word);
@@ -235,14 +235,14 @@ int stop_holds(const struct stop *stop, const struct trace *t, const struct judg
     if (!trace_has(t, place.channel) || (stop->channel >= 0 && stop->channel != (int)place.channel))
         return 0;
     const struct tile_verdicts *tile = judgement_tile(j, place);
-    const struct verdict *v = stop->truth ? &tile->global : &tile->local;
+    const struct verdict *v = stop->global ? &tile->global : &tile->local;
     const struct matrix m = captured(t, place),
                         last = captured(t, (struct place){place.slot, before < 0 ? 0 : before, place.channel});
     switch (stop->kind) {
     case STOP_NAN:
         return compares(stop, count_nan(&m, row, col));
     case STOP_BAD: /* what a run that ended early never came to does not count */
-        return judgement_tile_bad(j, place, stop->truth) && compares(stop, verdict_bad(v));
+        return judgement_tile_bad(j, place, stop->global) && compares(stop, verdict_bad(v));
     case STOP_RATIO:
         return v->judged && compares(stop, (double)v->worst_ratio);
     case STOP_MEAN:
@@ -259,9 +259,9 @@ int stop_holds(const struct stop *stop, const struct trace *t, const struct judg
 
 int stop_element(const struct stop *stop, const struct tile_detail *d, int *row, int *col)
 {
-    const uint8_t *classes = stop->truth ? d->class_global : d->class_local;
-    const double *want = stop->truth ? d->want_global : d->want_local;
-    const double *bound = stop->truth ? d->bound_global : d->bound_local;
+    const uint8_t *classes = stop->global ? d->class_global : d->class_local;
+    const double *want = stop->global ? d->want_global : d->want_local;
+    const double *bound = stop->global ? d->bound_global : d->bound_local;
     double worst = -1;
     int found = -1;
     for (int i = 0; d->got && i < d->rows * d->cols; i++) {

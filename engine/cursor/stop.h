@@ -1,4 +1,4 @@
-/* Stop conditions: "nan", "s off > 8", "m falls", "l <= 0", "truth o ratio > 2", as a predicate on one tile's verdicts
+/* Stop conditions: "nan", "s off > 8", "m falls", "l <= 0", "global o ratio > 2", as a predicate on one tile's verdicts
    and captured values. */
 #ifndef CURSOR_STOP_H
 #define CURSOR_STOP_H
@@ -17,7 +17,7 @@ enum stop_comparison { STOP_MORE, STOP_LESS, STOP_AT_LEAST, STOP_AT_MOST, STOP_E
 struct stop {
     enum stop_kind kind;
     int channel; /* enum asc_channel; -1: any */
-    int truth;   /* 1: verdicts by the original inputs, 0: by what the run captured upstream */
+    bool global; /* verdicts by the original inputs, not by what the run captured upstream */
     enum stop_comparison comparison;
     double number;
     char text[64]; /* as the user said it, blanks made one */

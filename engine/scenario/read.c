@@ -47,7 +47,7 @@ static int check_section_line(struct reader *r, const char *at, size_t n)
     where_at(r, NULL, NULL, where, sizeof where);
     if (behind < end && *behind != ';' && *behind != '#') {
         text_name(behind, (size_t)(end - behind), found, sizeof found);
-        return err_set(r->err, ERR_INPUT, where, "expected nothing behind `]`, found `%s`", found);
+        return err_set(r->err, ERR_INPUT, where, "expected nothing after `]`, found `%s`", found);
     }
     snprintf(section, sizeof section, "%.*s", (int)(close - at - 1), at + 1);
     if (scenario_section(section) < 0)

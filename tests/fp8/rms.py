@@ -42,7 +42,7 @@ Written by `make fp8`; `attnscope run` says the same of one run.
   about one of them.
 - **Finer scales help where one part dwarfs the rest by more than e4m3 reaches down.** With one scale for the tensor,
   the large key takes the bits of K in all heads; with one for each head in its own; with blocks of rows in its block
-  alone, whose other keys nobody sees either.
+  alone, whose other keys no query sees either.
 - **u8 has one step for all values** (`fp8_sim`). Where values have one size it is finer than e4m3, with seven bits for
   the largest of them; outliers set the step for all the others.
 - **Q in f16** (`fp8_mixed`) is better than codes throughout: no score has the rounding of Q in it. **P in e4m3**

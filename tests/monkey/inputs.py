@@ -78,7 +78,7 @@ class Monkey:
         if kind == 1:
             return "view " + r.choice(VIEWS)
         if kind == 2:
-            return f"stop {r.choice(('', 'truth '))}{r.choice(['', 'any ', *[s + ' ' for s in STAGES]])}{r.choice(CONDITIONS)}"
+            return f"stop {r.choice(('', 'global '))}{r.choice(['', 'any ', *[s + ' ' for s in STAGES]])}{r.choice(CONDITIONS)}"
         if kind == 3:
             return "pin " + self.place()
         if kind == 4:

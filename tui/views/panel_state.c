@@ -1,4 +1,4 @@
-/* The softmax state of the cursor's row over the kv tiles, captured and by the truth, as small curves. */
+/* The softmax state of the cursor's row over the kv tiles, captured and by the reference, as small curves. */
 #include "tui/views/panels.h"
 
 #include "tui/screen/hits.h"
@@ -140,7 +140,7 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
             continue;
         canvas_printf(c, area, row, 0, STYLE_DIM, "%s", channel_label(k.channel));
         for (int wanted = 0; wanted <= has_want; wanted++, row++) {
-            canvas_put(c, area, row, wanted ? 2 : 3, STYLE_DIM, wanted ? "true" : "got");
+            canvas_put(c, area, row, wanted ? 2 : 3, STYLE_DIM, wanted ? "want" : "got");
             curve_draw(&k, c, area, row, label_cols, wanted);
             hit_add(c, area, (struct rect){row, label_cols, 1, k.n}, HIT_KV, 0, k.first, 1);
             ends_draw(&k, c, area, row, label_cols);

@@ -154,7 +154,7 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
     /* A list shows all four numbers of each element. */
     const int listed = with_row || (cursor_has_detail(s) && s->detail.cols == 1);
     snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
-             listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_by_truth(s, vs) ? ", truth" : "");
+             listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_by_truth(s, vs) ? ", global" : "");
 }
 
 int values_under_way_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -321,7 +321,7 @@ void formula_words(const struct session *s, const struct view_state *vs, char *o
     out[0] = '\0';
     if (!cursor_has_detail(s))
         return;
-    snprintf(out, bytes, "%s: %s = %s", shown_by_truth(s, vs) ? "truth" : "local", channel_label(ch),
+    snprintf(out, bytes, "%s: %s = %s", shown_by_truth(s, vs) ? "global" : "local", channel_label(ch),
              conventions_formula(&s->trace->conventions, ch));
 }
 

@@ -90,7 +90,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
     canvas_put(c, area, 0, 0, STYLE_DIM, "   k");
     for (int k = 0; k < STATES; k++, col += 24)
         canvas_printf(c, area, 0, col, STYLE_DIM, "%*s%s %10s", 9 - text_columns(channel_label(states[k])), "",
-                      channel_label(states[k]), "truth");
+                      channel_label(states[k]), "want");
     for (int r = 0; r < rows && first + r < values->n; r++) {
         const int kv = first + r, here = kv == s->cursor.kv_tile;
         canvas_printf(c, area, 1 + r, 0, here ? STYLE_CURSOR : STYLE_DIM, "%4d", kv);
@@ -113,7 +113,7 @@ static void view_row_draw(const struct session *s, struct canvas *c, const struc
     (void)vs;
     tile_words(s, (struct place){session_slot(s), s->cursor.kv_tile, asc_m}, tile, sizeof tile);
     snprintf(title, sizeof title, "row %d of %s", s->cursor.row, tile[0] ? tile : "this tile");
-    view_frame_draw(s, c, VIEW_ROW, title, c->ascii ? "captured ***, truth ..." : "captured ⠤⠤, truth ⠄ ⠄");
+    view_frame_draw(s, c, VIEW_ROW, title, c->ascii ? "captured ***, reference ..." : "captured ⠤⠤, reference ⠄ ⠄");
     if (!s->trace || session_slot(s) < 0) {
         canvas_put(c, body, 1, 3, STYLE_DIM, s->trace ? "not recorded" : "no run yet");
         return;

@@ -149,7 +149,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
                                : s->trace->conventions.m_unit == ASC_UNIT_LOG2 ? "m, log2"
                                                                                : "m";
     canvas_printf(c, area, 0, 1, STYLE_DIM, "%-5s %10s %10s %10s %10s %10s %6s %6s", "kv", m_head, "alpha", "l",
-                  "m + ln l", "truth", "sum", "u / l");
+                  "m + ln l", "want", "sum", "u / l");
     for (int i = 0; i < lines; i++) {
         const int step = first + i;
         const struct row_step *r = at_step(t, step, row);

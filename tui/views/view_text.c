@@ -53,8 +53,7 @@ void error_draw(const struct session *s, struct canvas *c, struct rect area)
     if (f.line > f.area.rows)
         canvas_printf(c, area, area.rows - 1, 1, STYLE_KEY, "%d more lines: press L", f.line - f.area.rows);
     else
-        canvas_put(c, area, area.rows - 1, 1, STYLE_DIM,
-                   s->has_scenario ? "r: try again, L: log" : "L shows the log");
+        canvas_put(c, area, area.rows - 1, 1, STYLE_DIM, s->has_scenario ? "r: try again, L: log" : "L shows the log");
 }
 
 static void findings_flow(const struct session *s, struct text_flow *f)
@@ -210,7 +209,8 @@ static void help_flow(struct text_flow *f)
     flow_put(f, STYLE_TEXT, "");
     flow_put(f, STYLE_STRONG, "stages");
     flow_put(f, STYLE_TEXT,
-             "ok: every element is within its bound. ✗: some are not. part: right as far as written, but tiles were skipped or the run ended early. -: not recorded. …: not judged (yet).");
+             "ok: every element is within its bound. ✗: some are not. part: right as far as written, but tiles were "
+             "skipped or the run ended early. -: not recorded. …: not judged (yet).");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         /* Padding by columns, not by bytes: α takes two bytes. */
         const char *label = channel_label(ch);
@@ -220,7 +220,8 @@ static void help_flow(struct text_flow *f)
     }
     flow_put(f, STYLE_TEXT, "");
     flow_put(f, STYLE_TEXT,
-             "global: captured values against the float64 reference from the inputs: how wrong is it. local: against float64 arithmetic on the values captured upstream: is this stage the culprit.");
+             "global: captured values against the float64 reference from the inputs: how wrong is it. local: against "
+             "float64 arithmetic on the values captured upstream: is this stage the culprit.");
 }
 
 static struct text_flow flow_on(struct canvas *c, const struct view_state *vs)

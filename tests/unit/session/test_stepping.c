@@ -217,7 +217,7 @@ static void what_conditions_ask(void **state)
     struct session *s = run("small"); /* nothing is wrong in it */
     static const char *const never[] = {
         "bad",    "any bad", "nan",     "inf",         "missing",   "extra",    "m falls",      "alpha > 1.01",
-        "l <= 0", "p < 0",   "off > 0", "s ratio > 1", "truth bad", "s = 1e30", "m < -1000000", "s bad > 0"};
+        "l <= 0", "p < 0",   "off > 0", "s ratio > 1", "global bad", "s = 1e30", "m < -1000000", "s bad > 0"};
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
         if (first_hit(s, never[i]))
             fail_msg("%s: %s", never[i], s->message);
@@ -267,12 +267,12 @@ static void conditions_that_are_none(void **state)
         if (!strstr(err.message, wrong[i].why))
             fail_msg("'%s': %s", wrong[i].text, err.message);
     }
-    assert_int_equal(stop_parse("truth s off>8", &stop, &err), 0);
-    assert_int_equal(stop.truth, 1);
+    assert_int_equal(stop_parse("global s off>8", &stop, &err), 0);
+    assert_int_equal(stop.global, 1);
     assert_int_equal(stop.channel, asc_s);
     assert_int_equal(stop.kind, STOP_OFF);
     assert_true(stop.number == 8);
-    assert_string_equal(stop.text, "truth s off > 8");
+    assert_string_equal(stop.text, "global s off > 8");
     assert_int_equal(stop_parse("u", &stop, &err), 0); /* what is bad of it */
     assert_int_equal(stop.kind, STOP_BAD);
 }

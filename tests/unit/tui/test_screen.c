@@ -148,7 +148,7 @@ static void keys_step_and_zoom(void **state)
     assert_true(screen_wait(&s, "difference ─"));
     assert_true(screen_wait(&s, "r1 c3"));
     screen_send(&s, "t");
-    assert_true(screen_wait(&s, "difference, truth"));
+    assert_true(screen_wait(&s, "difference, global"));
     screen_send(&s, "\r");
     assert_true(screen_wait(&s, "probe of S"));
     screen_send(&s, "\033");
