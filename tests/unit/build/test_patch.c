@@ -142,7 +142,7 @@ static const struct {
      "5: expected more lines in this hunk, as its header says, found `*b`"},
     {"a\n", HEAD "@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n",
      " patch: malformed patch at line 4: \\ No newline at end of file"},
-    {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b", "5: expected a newline behind the last line, found the end of the patch"},
+    {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b", "5: expected a newline after the last line, found the end of the patch"},
     {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n1d\n",
      "8: expected no more lines in this hunk, as its header says, and no second file, found `1d`"},
     {"a\n", "1d\n", "1: expected a unified diff with a hunk, found the end of the patch"},
