@@ -109,7 +109,11 @@ static void add_block(struct fingerprint_stage *f, const struct oracle_case *c, 
             compare_element(&x, i, stage->got[at], as_captured(t, (float)stage->want[LOCAL][at]));
     }
     f->finite += x.finite;
+    bool told = false;
+    for (int w = 0; w < f->n; w++)
+        told |= x.told[w] >= FINGERPRINT_SIDE;
     for (int w = 0; w < f->n; w++) {
+        f->match[w] += told && x.differs[w] == 0;
         if (x.told[w] < FINGERPRINT_SIDE)
             continue;
         f->told[w]++;
@@ -179,16 +183,18 @@ int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct j
 
 uint32_t fingerprint_fits(const struct fingerprint_stage *stage)
 {
-    uint32_t fits = 0;
+    uint32_t best = 0;
+    bool shown = false;
     int most = 0;
+    for (int w = 0; w < stage->n; w++)
+        most = stage->match[w] > most ? stage->match[w] : most;
     for (int w = 0; w < stage->n; w++) {
-        if (stage->told[w] < 2 || 2 * stage->equal[w] <= stage->told[w] || stage->equal[w] < most)
+        if (stage->match[w] < most)
             continue;
-        fits = stage->equal[w] > most ? 0 : fits;
-        most = stage->equal[w];
-        fits |= 1u << w;
+        best |= 1u << w;
+        shown |= stage->told[w] >= 2 && 2 * stage->equal[w] > stage->told[w];
     }
-    return fits;
+    return shown ? best : 0;
 }
 
 uint32_t fingerprint_models(const struct fingerprint_stage *stage)

@@ -15,6 +15,7 @@ struct fingerprint_stage {
     struct product_way way[PRODUCT_WAYS];
     int told[PRODUCT_WAYS];  /* blocks that tell this way from rounding the exact sum, or from another tensor core */
     int equal[PRODUCT_WAYS]; /* of these, how many it equals in every element */
+    int match[PRODUCT_WAYS]; /* the same, of the blocks that any way tells: a count that compares ways */
 };
 
 /* Both are summed over cases by fingerprint_add, from zeros. */
@@ -27,9 +28,10 @@ struct fingerprint {
 int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int sample,
                     int blocks);
 
-/* The ways that fit, as a set of 1u << index. A fault may lie in the sample as well as anywhere, so a way fits if it
-   equals more than half of the blocks that can tell, and at least two; of several the ones that equal most.
-   0: none, bounds decide. */
+/* The ways that fit, as a set of 1u << index: those that equal most of the blocks that any way tells. A fault may lie in
+   the sample as well as anywhere, so one of them must equal more than half of the blocks that it tells itself, and at
+   least two. Where sums are nearly exact, the right way may tell fewer than a wrong one that equals the same blocks:
+   both fit. 0: none, bounds decide. */
 uint32_t fingerprint_fits(const struct fingerprint_stage *stage);
 
 /* The tensor cores of the ways that fit, as a set of 1u << enum tensor_core. */

@@ -281,24 +281,38 @@ static void not_finite(void **state)
 static void majority(void **state)
 {
     (void)state;
-    struct fingerprint_stage f = {.n = 3, .told = {16, 16, 16}, .equal = {9, 8, 0}};
+    struct fingerprint_stage f = {.n = 3, .told = {16, 16, 16}, .equal = {9, 8, 0}, .match = {9, 8, 0}};
     assert_int_equal(fingerprint_fits(&f), 1);
-    f.equal[1] = 9;
+    f.equal[1] = f.match[1] = 9;
     assert_int_equal(fingerprint_fits(&f), 3);
-    f.equal[1] = 16;
+    f.equal[1] = f.match[1] = 16;
     assert_int_equal(fingerprint_fits(&f), 2);
-    f = (struct fingerprint_stage){.n = 1, .told = {1}, .equal = {1}};
+    f.equal[1] = f.match[1] = 8;
+    f.equal[0] = f.match[0] = 8;
     assert_int_equal(fingerprint_fits(&f), 0);
-    f.told[0] = f.equal[0] = 2;
+    f = (struct fingerprint_stage){.n = 1, .told = {1}, .equal = {1}, .match = {1}};
+    assert_int_equal(fingerprint_fits(&f), 0);
+    f.told[0] = f.equal[0] = f.match[0] = 2;
     assert_int_equal(fingerprint_fits(&f), 1);
+}
+
+/* Nearly exact sums: the right way has a block to tell it by, a wrong one three, and both equal all three. */
+static void nearly_exact(void **state)
+{
+    (void)state;
+    struct fingerprint_stage f = {.n = 2, .told = {1, 3}, .equal = {1, 3}, .match = {3, 3}};
+    assert_int_equal(fingerprint_fits(&f), 3);
+    f.equal[1] = f.match[1] = 2;
+    assert_int_equal(fingerprint_fits(&f), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recognized),  cmocka_unit_test(fused_rescaling), cmocka_unit_test(last_bits),
-        cmocka_unit_test(another_way), cmocka_unit_test(counted),         cmocka_unit_test(not_recognized),
-        cmocka_unit_test(not_finite),  cmocka_unit_test(majority),        cmocka_unit_test(f16_accumulators),
+        cmocka_unit_test(nearly_exact),     cmocka_unit_test(recognized),  cmocka_unit_test(fused_rescaling),
+        cmocka_unit_test(last_bits),        cmocka_unit_test(another_way), cmocka_unit_test(counted),
+        cmocka_unit_test(not_recognized),   cmocka_unit_test(not_finite),  cmocka_unit_test(majority),
+        cmocka_unit_test(f16_accumulators),
     };
     return cmocka_run_group_tests_name("oracle: tensor-core products", tests, scratch_begin, scratch_end);
 }
