@@ -9,7 +9,7 @@
 #define ASC_DEVICE __device__ __forceinline__
 /* What a probe does once it records is called, not inlined: a kernel whose probes are compiled in but have nothing to
    record keeps its registers, and compiles faster. */
-#define ASC_CALLED static __device__ __noinline__
+#define ASC_CALLED static __device__ __attribute__((noinline))
 #define ASC_CONSTANT __constant__
 #define ASC_CONSTEXPR __host__ __device__ constexpr
 #define ASC_UNROLL _Pragma("unroll")

@@ -10,7 +10,7 @@ template <class T, int N> __device__ __forceinline__ void put(T (&to)[N], int i,
     to[i] = x; // in: put
 }
 
-template <class T> __device__ __noinline__ T get(const T *from)
+template <class T> __device__ __attribute__((noinline)) T get(const T *from)
 {
     return *from; // in: get
 }

@@ -126,7 +126,7 @@ __global__ void far_read(const int *p)
         sink[0] = (float)load(p);
 }
 
-__device__ __noinline__ int deep(int n)
+__device__ __attribute__((noinline)) int deep(int n)
 {
     volatile char local[8192];
     local[n % 8192] = (char)n;

@@ -24,7 +24,8 @@ extern "C" const int simt_checked __attribute__((weak)) = 1;
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
+/* Empty: the C++ library spells __attribute__((__noinline__, ...)), and an attribute list may have empty places. */
+#define __noinline__
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
 
