@@ -5,6 +5,7 @@
 #include "cli/kernel_cases.h"
 #include "cli/report.h"
 #include "engine/base/clock.h"
+#include "engine/base/json_memory.h"
 #include "engine/base/text.h"
 #include "engine/run/repeat.h"
 #include "engine/session/work.h"
@@ -594,9 +595,12 @@ static int write_junit(const struct options *o, const struct checked *kernels, s
             r->status = x->result == RESULT_FAIL;
             r->skipped = x->result == RESULT_DECLINED || x->result == RESULT_NOT_TRIED ? x->why : NULL;
             snprintf(r->why, sizeof r->why, "%s", x->why);
-            r->details = r->status ? malloc(1100) : NULL;
-            if (r->details)
-                write_command(o, kernels[k].path, x->c, r->details, 1100);
+            if (!r->status)
+                continue;
+            r->details = malloc(1100);
+            if (!r->details)
+                end_without_memory();
+            write_command(o, kernels[k].path, x->c, r->details, 1100);
         }
         if (kernels[k].err.code != ERR_NONE) {
             results[n] = (struct check_result){.kernel = kernels[k].path, .path = "every case", .err = kernels[k].err};

@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "engine/base/clock.h"
+#include "engine/base/json_memory.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -104,16 +105,18 @@ static size_t count_kernels(const struct paths *p)
     return n;
 }
 
-/* What a report writes, as text; owned by the caller, NULL where there is no memory. */
+/* What a report writes, as text; owned by the caller. */
 static char *text_of(void (*write)(const struct session *, FILE *), const struct session *s)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out)
-        return NULL;
+        end_without_memory();
     write(s, out);
     fclose(out);
+    if (!text)
+        end_without_memory();
     return text;
 }
 

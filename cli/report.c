@@ -1,5 +1,6 @@
 #include "cli/report.h"
 
+#include "engine/base/json_memory.h"
 #include "engine/base/units.h"
 #include "engine/child/stamps.h"
 #include "engine/run/budget.h"
@@ -285,7 +286,7 @@ static void write_last_stamps(const struct session *s, FILE *out)
     struct last_stamp *last = calloc((size_t)t->layout.n_slots, sizeof *last);
     int begun = 0, finished = 0, shown = 0;
     if (!last)
-        return;
+        end_without_memory();
     begun = runner_last_stamps(t, last);
     for (int slot = 0; slot < t->layout.n_slots; slot++) {
         finished += last[slot].clock && last[slot].finished;

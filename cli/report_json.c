@@ -22,9 +22,11 @@ json_t *report_json_text(const char *text)
     enum { LONGEST = 3 }; /* bytes that one byte of text can become: U+FFFD */
     char *clean = malloc(strlen(text) * LONGEST + 1), *at = clean;
     uint32_t code;
-    for (size_t n; clean && (n = utf8_decode(text, &code)) > 0; text += n)
+    if (!clean)
+        end_without_memory();
+    for (size_t n; (n = utf8_decode(text, &code)) > 0; text += n)
         at += utf8_write(code, at);
-    json_t *json = clean ? json_stringn(clean, (size_t)(at - clean)) : NULL;
+    json_t *json = json_stringn(clean, (size_t)(at - clean));
     free(clean);
     return json;
 }
@@ -317,7 +319,9 @@ static json_t *hop_json(enum asc_channel ch, const struct onset_hop *hop)
 static void factors_json(const struct session *s, const struct run_root *r, enum asc_channel ch, json_t *json)
 {
     double *values = calloc((size_t)s->trace->problem.head_dim, sizeof *values);
-    const int n = values ? onset_factors(s->trace, r, ch, values) : 0;
+    if (!values)
+        end_without_memory();
+    const int n = onset_factors(s->trace, r, ch, values);
     json_t *row = n ? json_array() : NULL;
     for (int d = 0; d < n; d++)
         json_array_append_new(row, value_json(values[d]));
@@ -444,14 +448,15 @@ static void put_run(json_t *json, const struct trace *t)
     static const char *const keys[] = {"problem", "plan", "run", "events", "launches"};
     struct safetensors_text texts[TRACE_TEXTS_MAX];
     const int n = trace_metadata_write(t, texts, NULL);
+    if (n < 0)
+        end_without_memory();
     for (int i = 0; i < n; i++) {
         const char *dot = strchr(texts[i].key, '.');
         for (size_t k = 0; dot && k < sizeof keys / sizeof *keys; k++)
             if (strcmp(dot + 1, keys[k]) == 0)
                 json_object_set_new(json, keys[k], json_loads(texts[i].value, 0, NULL));
     }
-    if (n > 0)
-        trace_metadata_free(texts, n);
+    trace_metadata_free(texts, n);
     const long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
     json_object_set_new(json, "slots", json_pack("{s:i, s:I}", "recorded", t->layout.n_slots, "all", (json_int_t)all));
     if (t->info.launches.budget.stated)

@@ -21,7 +21,7 @@ static int in_reserve(const void *p)
 }
 
 /* Nothing above could go on: jansson has no way to say that it failed which leaves its values whole. */
-static _Noreturn void give_up(void)
+_Noreturn void end_without_memory(void)
 {
     static const char words[] = "attnscope: out of memory\n";
     if (write(STDERR_FILENO, words, sizeof words - 1) < 0)
@@ -43,7 +43,7 @@ static void *take(size_t bytes)
     }
     pthread_mutex_unlock(&lock);
     if (!p)
-        give_up();
+        end_without_memory();
     return p;
 }
 

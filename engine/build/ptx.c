@@ -264,7 +264,7 @@ int ptx_translate(const char *text, struct ptx_translation *out)
         return -1;
     int failed = translate(&s);
     failed |= ferror(s.code) != 0;
-    failed |= fclose(s.code) != 0;
+    failed |= fclose(s.code) != 0 || !out->code; /* closing allocates, and says nothing where it could not */
     free(s.text);
     free(s.text_lines);
     out->end = s.at;

@@ -423,7 +423,7 @@ static int finish_rewritten(struct reader *r, struct err *err)
     int failed = ferror(r->rewritten);
     failed |= fclose(r->rewritten);
     r->rewritten = NULL;
-    if (failed)
+    if (failed || !r->scan->rewritten) /* closing allocates, and says nothing where it could not */
         return err_no_memory(err, r->file, "the rewritten source");
     blank_includes(r->scan->rewritten, r->scan->n_rewritten);
     return 0;
