@@ -107,10 +107,11 @@ struct session {
     int wants_states;         /* 1: a view shows those of the cursor's slot */
     struct judge_scratch *scratch; /* owned: of this thread's own, for one tile */
     struct tile_values
-        *tile_values;  /* owned: the thread that makes all of the above (tile_values.h); NULL: not asked yet */
-    double patience_s; /* how long a verb waits for it; it comes by itself then. 0: to the end, however long */
-    unsigned given_up; /* set of enum lack: what the user has stopped, until the cursor moves */
-    double lacked_at;  /* monotonic seconds: when memory ran out for it last */
+        *tile_values;        /* owned: the thread that makes all of the above (tile_values.h); NULL: not asked yet */
+    double patience_s;       /* how long a verb waits for it; it comes by itself then. 0: to the end, however long */
+    unsigned given_up;       /* set of enum lack: what the user has stopped, until the cursor moves */
+    double lacked_at;        /* monotonic seconds: when memory ran out for it last */
+    struct cursor lacked_by; /* and what the cursor was at then */
     enum element_due { ELEMENT_NONE, ELEMENT_FIRST_BAD, ELEMENT_WORST, ELEMENT_STOP } element_due;
     struct stop due_stop; /* where the cursor goes in its tile once that is there */
     int follow_first;     /* 1: the cursor still goes to the first bad tile by itself */

@@ -52,23 +52,25 @@ static enum lack lack_of(enum tile_values_kind kind)
 static void drop_stale(struct session *s)
 {
     const struct place place = session_place(s);
-    if (!place_same(s->detail_place, place)) {
+    if (!place_same(s->detail_place, place))
         judgement_detail_free(&s->detail);
-        session_note_lack(s, LACK_DETAIL, false);
-    }
-    if (s->row_slot != place.slot || s->detail_row != s->cursor.row) {
+    if (s->row_slot != place.slot || s->detail_row != s->cursor.row)
         drop_row_state(s);
-        session_note_lack(s, LACK_ROW_STATE, false);
-    }
     if (!place_same(s->operands_place, place) || s->operands_row != s->cursor.row || s->operands_col != s->cursor.col) {
         derivation_free(&s->operands);
         s->operands_made = false;
-        session_note_lack(s, LACK_OPERANDS, false);
     }
-    if (!s->wants_states || s->states_slot != place.slot) {
+    if (!s->wants_states || s->states_slot != place.slot)
         session_drop_states(s);
-        session_note_lack(s, LACK_STATES, false);
-    }
+}
+
+/* What there was no memory for at another element is tried again. */
+static void drop_lacks(struct session *s)
+{
+    if (!cursor_same(&s->lacked_by, &s->cursor))
+        s->lacks &= ~(unsigned)(LACK_DETAIL | LACK_ROW_STATE | LACK_OPERANDS | LACK_STATES);
+    if (!s->wants_states)
+        s->lacks &= ~(unsigned)LACK_STATES;
 }
 
 static bool element_exists(const struct session *s, struct place place)
@@ -177,6 +179,7 @@ void session_refresh_detail(struct session *s)
     if (s->unseen)
         return;
     drop_stale(s);
+    drop_lacks(s);
     if (s->patience_s > 0 && begun - s->lacked_at < 1) /* a loop that is woken by each failure tries again in a while */
         failed = s->lacks;
     for (;;) {
@@ -201,6 +204,7 @@ void session_refresh_detail(struct session *s)
         if (answer.failed && !stale && !(s->given_up & lack_of(ask.kind))) {
             failed |= lack_of(ask.kind);
             s->lacked_at = clock_seconds();
+            s->lacked_by = s->cursor;
             session_note_lack(s, lack_of(ask.kind), true);
             if (ask.kind == VALUES_DETAIL && s->element_due)
                 session_note_lack(s, LACK_ELEMENT, true);

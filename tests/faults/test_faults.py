@@ -185,7 +185,7 @@ class Faults:
     def limits(self):
         MiB = 1 << 20
         if "asan" not in str(BUILD):  # its shadow is larger than any of these
-            address = [n * MiB for n in (range(8, 400, 8) if self.full else (24, 48, 96, 250, 350))]
+            address = [n * MiB for n in ((*range(8, 64), *range(64, 400, 8)) if self.full else (24, 46, 96, 250, 350))]
             self.ladder(resource.RLIMIT_AS, "RLIMIT_AS", address, [("run", CULPRIT), ("show", CLEAN), LIVE], (3,))
         self.ladder(resource.RLIMIT_NOFILE, "RLIMIT_NOFILE", range(3, 24, 1 if self.full else 5),
                     [("run", CULPRIT), LIVE], (2, 3))
