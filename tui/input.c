@@ -196,9 +196,9 @@ void act_search(struct loop *l)
 
 void act_reference(struct loop *l)
 {
-    l->vs.truth = !l->vs.truth;
+    l->vs.global = !l->vs.global;
     session_say(l->s, "%s",
-                l->vs.truth ? "want: the reference from the original inputs"
+                l->vs.global ? "want: the reference from the original inputs"
                             : "want: what follows from the values captured upstream");
 }
 

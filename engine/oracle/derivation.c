@@ -7,7 +7,7 @@
 #include "engine/oracle/merge.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/truth.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct walk {
     int newest;    /* kv tile that was looked at last; -1: none */
     int split;     /* its split */
     int no_memory; /* 1: for terms */
-    /* The truth behind the tile before, in the frame of that tile. */
+    /* The reference behind the tile before, in the frame of that tile. */
     double l_before, *u_before; /* u: owned, [head_dim] */
     double l_now, *u_now;
 };
@@ -207,7 +207,7 @@ static void derive_m(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
     const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s->at.split);
-    const double by = s->at.s_direct ? 1 : s->at.s_natural / natural, true_by = s->truth.s_natural / natural;
+    const double by = s->at.s_direct ? 1 : s->at.s_natural / natural, true_by = s->reference.s_natural / natural;
     double top = -INFINITY;
     double true_top = -INFINITY;
     char where[64] = "";
@@ -215,7 +215,7 @@ static void derive_m(struct walk *w)
         return;
     for (int i = 0; i < s->at.cols; i++) {
         const double got = s->at.s.value[i] == -INFINITY ? -INFINITY : s->at.s.value[i] * by;
-        const double want = s->truth.s[i] == -INFINITY ? -INFINITY : s->truth.s[i] * true_by;
+        const double want = s->reference.s[i] == -INFINITY ? -INFINITY : s->reference.s[i] * true_by;
         true_top = fmax(true_top, want);
         if (got > top)
             snprintf(where, sizeof where, "c%d", i);
@@ -223,7 +223,7 @@ static void derive_m(struct walk *w)
         if (got != -INFINITY || want != -INFINITY)
             put_term(w->out, i, (double[]){got, 0}, (double[]){want, 0});
     }
-    put_step(w, "m before", "", s->at.m_prev.value[0], fmax(s->truth.max_prev[0] / natural, start));
+    put_step(w, "m before", "", s->at.m_prev.value[0], fmax(s->reference.max_prev[0] / natural, start));
     if (s->at.tiles_seen > 0)
         is_of_channel(w, is_recorded(w, asc_m));
     put_step(w, "largest score", where, top, true_top);
@@ -235,8 +235,8 @@ static void derive_alpha(struct walk *w)
     const struct judge_scratch *s = w->s;
     const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s->at.split);
     const int running = w->c->conventions.m_policy == ASC_M_RUNNING;
-    const double from = running ? fmax(s->truth.max_prev[0] / natural, start) : s->truth.frame_prev[0] / natural;
-    const double to = running ? fmax(s->truth.max[0] / natural, start) : s->truth.frame[0] / natural;
+    const double from = running ? fmax(s->reference.max_prev[0] / natural, start) : s->reference.frame_prev[0] / natural;
+    const double to = running ? fmax(s->reference.max[0] / natural, start) : s->reference.frame[0] / natural;
     const double m = s->at.of[asc_m].value[0];
     double declared;
     put_step(w, "m before", "", s->at.m_prev.value[0], from);
@@ -251,11 +251,11 @@ static void derive_alpha(struct walk *w)
 static void derive_p(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
-    const double natural = values_natural_m(w->c), factor = truth_offset(w->c);
+    const double natural = values_natural_m(w->c), factor = reference_offset(w->c);
     const int is_tile = w->c->conventions.p_max == ASC_P_MAX_TILE;
     const double m = local_p_frame(w->c, &s->at).value[0] * natural;
-    const double frame = is_tile ? s->truth.max[0] + log(s->truth.p_unit[0] * factor) : s->truth.frame[0];
-    const double got = s->at.s.value[w->at] * s->at.s_natural, want = s->truth.s[w->at] * s->truth.s_natural;
+    const double frame = is_tile ? s->reference.max[0] + log(s->reference.p_unit[0] * factor) : s->reference.frame[0];
+    const double got = s->at.s.value[w->at] * s->at.s_natural, want = s->reference.s[w->at] * s->reference.s_natural;
     put_step(w, "s", "in natural units", got, want);
     is_of_channel(w, is_recorded(w, asc_s));
     put_step(w, is_tile ? "t" : "m",
@@ -270,7 +270,7 @@ static void derive_p(struct walk *w)
 /* What l and U before this tile are multiplied by to stand on this tile's m. */
 static double true_alpha(const struct judge_scratch *s)
 {
-    return s->truth.max_prev[0] == -INFINITY ? 0 : exp(s->truth.frame_prev[0] - s->truth.frame[0]);
+    return s->reference.max_prev[0] == -INFINITY ? 0 : exp(s->reference.frame_prev[0] - s->reference.frame[0]);
 }
 
 static void put_carried(struct walk *w, const char *name, enum asc_channel ch, double got, double want)
@@ -299,7 +299,7 @@ static void put_carried(struct walk *w, const char *name, enum asc_channel ch, d
 static void put_beta(struct walk *w, double got, double want)
 {
     const struct judge_scratch *s = w->s;
-    const double true_beta = exp(s->truth.max[0] + log(s->truth.p_unit[0] * truth_offset(w->c)) - s->truth.frame[0]);
+    const double true_beta = exp(s->reference.max[0] + log(s->reference.p_unit[0] * reference_offset(w->c)) - s->reference.frame[0]);
     if (w->c->conventions.p_max != ASC_P_MAX_TILE)
         return;
     put_step(w, "exp(t - m)", "t: this tile's largest score", s->at.beta.value[0], true_beta);
@@ -368,14 +368,14 @@ static void derive_end(struct walk *w, enum asc_channel ch)
     const struct judge_scratch *s = w->s;
     const char *state = c->kv_splits > 1 ? "the splits merged" : "after the last tile";
     const double natural = values_natural_m(c);
-    const double shift = (isfinite(s->truth.max[0]) ? exp(s->truth.max[0] - s->truth.frame[0]) : 1) * truth_offset(c);
-    const double l = s->at.l_prev.value[0], true_l = s->truth.sum[0] * shift, times = codes_o_times(c);
+    const double shift = (isfinite(s->reference.max[0]) ? exp(s->reference.max[0] - s->reference.frame[0]) : 1) * reference_offset(c);
+    const double l = s->at.l_prev.value[0], true_l = s->reference.sum[0] * shift, times = codes_o_times(c);
     const int divided = merge_leaves_normalized(c);
     if (ch == asc_o) {
-        put_step(w, "u", state, s->at.u_prev.value[w->at], s->truth.out[w->at] * (divided ? shift / true_l : shift));
+        put_step(w, "u", state, s->at.u_prev.value[w->at], s->reference.out[w->at] * (divided ? shift / true_l : shift));
         is_of_channel(w, c->captured[asc_u].data != NULL);
     } else {
-        put_step(w, "m", state, s->at.m_prev.value[0], s->truth.frame[0] / natural);
+        put_step(w, "m", state, s->at.m_prev.value[0], s->reference.frame[0] / natural);
         is_of_channel(w, c->captured[asc_m].data != NULL);
     }
     if (!divided || ch == asc_lse) {
@@ -400,12 +400,12 @@ static void derive_stage(struct walk *w, enum asc_channel ch)
     put_result(w, ch);
 }
 
-/* Keeps the truth of l and U behind the tile that is now looked at for the first time. */
-static void keep_truth(struct walk *w)
+/* Keeps the reference of l and U behind the tile that is now looked at for the first time. */
+static void keep_reference(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
     const size_t bytes = (size_t)w->c->head_dim * sizeof(double);
-    const double shift = s->truth.shift[0] * truth_offset(w->c);
+    const double shift = s->reference.shift[0] * reference_offset(w->c);
     if (w->split != s->at.split) {
         w->l_now = local_l_begin(w->c, s->at.split) * bound_p_factor(w->c);
         memset(w->u_now, 0, bytes);
@@ -414,10 +414,10 @@ static void keep_truth(struct walk *w)
     w->newest = s->at.kv;
     w->l_before = w->l_now;
     memcpy(w->u_before, w->u_now, bytes);
-    w->l_now = s->truth.sum[0] * shift;
+    w->l_now = s->reference.sum[0] * shift;
     for (int d = 0; d < w->c->head_dim; d++)
-        w->u_now[d] = s->truth.out[d] * (w->c->conventions.u_norm != ASC_U_NORM_TILE ? shift
-                                         : s->truth.sum[0] > 0                       ? 1 / s->truth.sum[0]
+        w->u_now[d] = s->reference.out[d] * (w->c->conventions.u_norm != ASC_U_NORM_TILE ? shift
+                                         : s->reference.sum[0] > 0                       ? 1 / s->reference.sum[0]
                                                                                      : 0);
 }
 
@@ -456,7 +456,7 @@ static void look(void *ctx, const struct tile_detail *tile)
     }
     if (tile->kv == w->newest)
         return;
-    keep_truth(w);
+    keep_reference(w);
     if (tile->kv == w->kv && channel_per_kv(ch) && ch != asc_k && ch != asc_v)
         derive_stage(w, ch);
 }

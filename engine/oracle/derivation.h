@@ -1,5 +1,5 @@
 /* What one element was made from: the operands of its local formula as this run captured them (where a channel is not
-   recorded: what follows from those before it), beside what they should be by the truth. */
+   recorded: what follows from those before it), beside what they should be by the reference. */
 #ifndef ORACLE_DERIVATION_H
 #define ORACLE_DERIVATION_H
 
@@ -11,7 +11,7 @@ enum { DERIVATION_STEPS = 12 };
 struct derivation_step {
     char name[32];    /* "m before", "sum of q·k" */
     char formula[64]; /* how it follows from the steps above; "": an operand */
-    double got, want; /* from what was captured, and by the truth */
+    double got, want; /* from what was captured, and by the reference */
     int got_known, want_known;
     int expected; /* 1: an operand that is not recorded: got follows from the channels before it */
 };
@@ -42,7 +42,7 @@ struct derivation {
     struct derivation_term *terms; /* owned, [n_terms], the largest of the captured ones first, NaN before all */
     int n_terms;
     double size_got; /* sum of the magnitudes of the captured terms; 0 for m, which is no sum */
-    /* The element: captured, by float64 from its captured operands, and by the truth. */
+    /* The element: captured, by float64 from its captured operands, and by the reference. */
     double got, want_local, want_global;
     int recorded;
     char note[64]; /* "": nothing to add; else what the steps do not show */

@@ -6,7 +6,7 @@
 #include "engine/oracle/operand.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/truth.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
 #include <math.h>
 #include <stdbool.h>
@@ -158,7 +158,7 @@ int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct j
         return 0;
     if (scratch_prepare(scratch, c) != 0)
         return -1;
-    truth_inputs(c, scratch);
+    reference_inputs(c, scratch);
     scratch_tile(scratch, c, 0);
     operand_take(c, scratch, asc_q);
     for (int split = 0; split < schedule_splits(c); split++) {

@@ -10,7 +10,7 @@
 #include "engine/oracle/padding.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/truth.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
 #include <math.h>
@@ -226,8 +226,8 @@ static void judge_visited(const struct job *job, int kv)
     if (!left) {
         tile_local(job->c, s);
         padding_excuse(job->c, s);
-        truth_s(job->c, s);
-        truth_tile(job->c, s);
+        reference_s(job->c, s);
+        reference_tile(job->c, s);
     }
     for (int i = 0; i < TILE_STAGES; i++) {
         const enum asc_channel ch = tile_stages[i];
@@ -259,17 +259,17 @@ static void judge_visited(const struct job *job, int kv)
     local_advance(job->c, s);
 }
 
-/* A tile the kernel did not visit still counts in the truth of o and lse. */
+/* A tile the kernel did not visit still counts in the reference of o and lse. */
 static void judge_unvisited(const struct job *job, int kv)
 {
     struct judge_scratch *s = job->s;
     scratch_tile(s, job->c, kv);
     s->exact_k = 0;
     if (!s->masked) {
-        truth_load(job->c, s, asc_k);
-        truth_load(job->c, s, asc_v);
-        truth_s(job->c, s);
-        truth_tile(job->c, s);
+        reference_load(job->c, s, asc_k);
+        reference_load(job->c, s, asc_v);
+        reference_s(job->c, s);
+        reference_tile(job->c, s);
     }
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (channel_per_kv(ch) && is_recorded(job, ch))
@@ -286,7 +286,7 @@ static int visits_unseen(const struct oracle_case *c)
     return 1;
 }
 
-/* 1 where o and lse follow from nothing that was captured but the inputs: the truth, whose bounds are the narrower
+/* 1 where o and lse follow from nothing that was captured but the inputs: the reference, whose bounds are the narrower
    ones, is then what they should be by any account. */
 static int end_follows_from_inputs(const struct job *job)
 {
@@ -301,7 +301,7 @@ static void judge_end(const struct job *job)
     const int from_inputs = end_follows_from_inputs(job);
     local_o(job->c, &job->s->at, scratch_local(job->s, asc_o));
     local_lse(job->c, &job->s->at, scratch_local(job->s, asc_lse));
-    truth_end(job->c, job->s);
+    reference_end(job->c, job->s);
     const enum asc_channel ends[] = {asc_o, asc_lse};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         struct stage *stage = &job->s->stage[ends[i]];
@@ -325,7 +325,7 @@ static void judge_split(const struct job *job, int split)
     const struct oracle_case *c = job->c;
     int *seen = job->s->seen;
     local_begin(c, job->s, split);
-    truth_begin(c, job->s, split);
+    reference_begin(c, job->s, split);
     for (int i = 0; i < c->n_visited && !job->s->stopped; i++) {
         const int kv = schedule_visit(c, split, i, seen);
         if (kv >= 0)
@@ -343,7 +343,7 @@ static void judge_split(const struct job *job, int split)
         if (schedule_split(c, kv) == split && !seen[kv])
             judge_unvisited(job, kv);
     merge_local(c, job->s);
-    merge_truth(c, job->s);
+    merge_reference(c, job->s);
 }
 
 int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
@@ -355,7 +355,7 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     memset(out, 0, (size_t)c->kv_tiles * ASC_CHANNELS * sizeof *out);
     if (detail)
         detail->rows = detail->cols = 0;
-    truth_inputs(c, scratch);
+    reference_inputs(c, scratch);
     scratch_tile(scratch, c, 0);
     scratch->exact_q = operand_take(c, scratch, asc_q);
     judge_operand(&job, asc_q, schedule_empty(c));
@@ -365,7 +365,7 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     if (scratch->stopped)
         return -1;
     merge_finish_local(c, scratch);
-    merge_finish_truth(c, scratch);
+    merge_finish_reference(c, scratch);
     judge_end(&job);
     return 0;
 }

@@ -70,7 +70,7 @@ void local_rescale(const struct oracle_case *c, const double *alpha, const doubl
 void local_advance(const struct oracle_case *c, struct judge_scratch *s);
 
 /* Scores factor q k' of the tile with their bound, masked; both [rows][kv_cols]. qs, ks: sizes of the operands (their
-   magnitudes, grown by what conversion may have cost). Shared with the truth and the causes. */
+   magnitudes, grown by what conversion may have cost). Shared with the reference and the causes. */
 struct score_product {
     const double *q, *k, *size_q, *size_k; /* [rows][head_dim], [kv_cols][head_dim] */
     double factor, relative;               /* score = factor q.k, bound = relative |factor| sum |q k| */

@@ -134,24 +134,24 @@ void merge_local(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-void merge_truth(const struct oracle_case *c, struct judge_scratch *s)
+void merge_reference(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct merged to = s->merged[GLOBAL];
     if (!is_split(c))
         return;
     for (int r = 0; r < c->in_q.rows; r++) {
-        const double m = s->truth.max[r], l = s->truth.sum[r];
+        const double m = s->reference.max[r], l = s->reference.sum[r];
         const size_t first = (size_t)r * (size_t)c->head_dim;
         if (!takes_part(&to, r, c->head_dim, m, l))
             continue;
         const struct part part = {.m = m,
                                   .l = l,
-                                  .l_loose = s->truth.sum_error[r] + lanes_loose(c, l),
-                                  .share_loose = share_loose(c, s->truth.frame[r], 0, m + log(l)),
-                                  .u = s->truth.out + first,
-                                  .u_loose = s->truth.out_error + first};
+                                  .l_loose = s->reference.sum_error[r] + lanes_loose(c, l),
+                                  .share_loose = share_loose(c, s->reference.frame[r], 0, m + log(l)),
+                                  .u = s->reference.out + first,
+                                  .u_loose = s->reference.out_error + first};
         add_part(&to, r, c->head_dim, &part);
-        s->merged[GLOBAL].max_bound[r] = fmax(s->merged[GLOBAL].max_bound[r], s->truth.max_bound[r]);
+        s->merged[GLOBAL].max_bound[r] = fmax(s->merged[GLOBAL].max_bound[r], s->reference.max_bound[r]);
     }
 }
 
@@ -215,19 +215,19 @@ static void sink_local(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-static void sink_truth(const struct oracle_case *c, struct judge_scratch *s)
+static void sink_reference(const struct oracle_case *c, struct judge_scratch *s)
 {
     for (int r = 0; r < c->in_q.rows; r++) {
-        if (!isfinite(s->truth.max[r]))
+        if (!isfinite(s->reference.max[r]))
             continue;
-        const struct sunk sunk = sink_into(c, s->truth.max[r], s->truth.frame[r], 0);
-        const double sum = sunk.kept * s->truth.sum[r] + sunk.weight;
-        s->truth.sum_error[r] = sunk.kept * (s->truth.sum_error[r] + s->truth.sum[r] * sunk.kept_loose) +
+        const struct sunk sunk = sink_into(c, s->reference.max[r], s->reference.frame[r], 0);
+        const double sum = sunk.kept * s->reference.sum[r] + sunk.weight;
+        s->reference.sum_error[r] = sunk.kept * (s->reference.sum_error[r] + s->reference.sum[r] * sunk.kept_loose) +
                                 sunk.weight_loose + 3 * BOUND_U * sum;
-        s->truth.sum[r] = sum;
-        s->truth.max[r] = sunk.top;
-        scale_row(s->truth.out, r, c->head_dim, sunk.kept);
-        scale_row(s->truth.out_error, r, c->head_dim, sunk.kept);
+        s->reference.sum[r] = sum;
+        s->reference.max[r] = sunk.top;
+        scale_row(s->reference.out, r, c->head_dim, sunk.kept);
+        scale_row(s->reference.out_error, r, c->head_dim, sunk.kept);
     }
 }
 
@@ -252,21 +252,21 @@ void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
         sink_local(c, s);
 }
 
-void merge_finish_truth(const struct oracle_case *c, struct judge_scratch *s)
+void merge_finish_reference(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct merged from = s->merged[GLOBAL];
     const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
     if (is_split(c)) {
         for (int r = 0; r < c->in_q.rows; r++)
             finish_row(c, &from, r);
-        memcpy(s->truth.max, from.m, row_bytes);
-        memcpy(s->truth.frame, from.m, row_bytes);
-        memcpy(s->truth.max_bound, s->merged[GLOBAL].max_bound, row_bytes);
-        memcpy(s->truth.sum, from.l, row_bytes);
-        memcpy(s->truth.sum_error, from.l_loose, row_bytes);
-        memcpy(s->truth.out, from.u, value_bytes);
-        memcpy(s->truth.out_error, from.u_loose, value_bytes);
+        memcpy(s->reference.max, from.m, row_bytes);
+        memcpy(s->reference.frame, from.m, row_bytes);
+        memcpy(s->reference.max_bound, s->merged[GLOBAL].max_bound, row_bytes);
+        memcpy(s->reference.sum, from.l, row_bytes);
+        memcpy(s->reference.sum_error, from.l_loose, row_bytes);
+        memcpy(s->reference.out, from.u, value_bytes);
+        memcpy(s->reference.out_error, from.u_loose, value_bytes);
     }
     if (sink_comes_last(c))
-        sink_truth(c, s);
+        sink_reference(c, s);
 }

@@ -21,11 +21,11 @@ void merge_begin(const struct oracle_case *c, struct judge_scratch *s);
 
 /* Behind the last tile of a split (its state is in m_prev, l_prev, u_prev, or max, sum, out): takes it in. */
 void merge_local(const struct oracle_case *c, struct judge_scratch *s);
-void merge_truth(const struct oracle_case *c, struct judge_scratch *s);
+void merge_reference(const struct oracle_case *c, struct judge_scratch *s);
 
 /* Behind the last split: the state is the merged one, and holds a sink that is added at the end. */
 void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s);
-void merge_finish_truth(const struct oracle_case *c, struct judge_scratch *s);
+void merge_finish_reference(const struct oracle_case *c, struct judge_scratch *s);
 
 /* 1: U was divided by l after every tile, and is not merged with anything: o is the last one. */
 int merge_leaves_normalized(const struct oracle_case *c);

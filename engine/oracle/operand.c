@@ -3,7 +3,7 @@
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
-#include "engine/oracle/truth.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
 #include <float.h>
 
@@ -47,7 +47,7 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     const int n = stage->rows * stage->cols, first = ch == asc_q ? 0 : s->at.kv * c->bc;
     const int coded = codes_use(c, ch) != CODES_NONE;
     if (ch != asc_q)
-        truth_load(c, s, ch);
+        reference_load(c, s, ch);
     /* What a code becomes is rounded before it is converted: that is no one number in the captured type. */
     const double *loose = coded && own->lossy ? own->loose : s->room.zero;
     s->at.unseen[ch] = own->lossy && !captured->data;

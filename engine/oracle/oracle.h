@@ -1,5 +1,5 @@
 /* The oracle: arrays in, verdicts out. It knows no files, no traces, no kernel names.
-   Global: captured against the float64 truth from the original inputs: how wrong is it.
+   Global: captured against the float64 reference from the original inputs: how wrong is it.
    Local: captured against float64 arithmetic on what this run captured upstream: is this stage the culprit.
    An element passes when error <= bound, a bound derived from the arithmetic (bound.h); NaN never passes. */
 #ifndef ORACLE_ORACLE_H

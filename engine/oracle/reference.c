@@ -1,164 +1,494 @@
 #include "engine/oracle/reference.h"
 
+#include "engine/base/vector.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
-#include "engine/oracle/operand.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
-#include "engine/oracle/tile.h"
-#include "engine/oracle/truth.h"
 #include "engine/oracle/values.h"
-#include "engine/trace/layout.h"
-#include <math.h>
-#include <stdlib.h>
+#include "engine/oracle/weight.h"
 #include <string.h>
 
-struct job {
-    const struct oracle_case *c;
-    struct judge_scratch *s;
-    const struct reference_tile *tiles;
+/* ln of the largest f32 is 88.7: frames further apart than this lose one another's values. */
+#define FRAME_REACH 80.0
+/* A fixed maximum may lie above the running one by as much as scores differ; weights of such tiles underflow. Beyond
+   this distance they are taken to be e^-650 relative to 1, which is as far below BOUND_TINY: their own numbers and
+   those of the errors relative to the maximum, BOUND_TINY e^650 times a row's sum, stay within float64. */
+#define FRAME_ABOVE 650.0
+/* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
+#define FRAME_LOST 1e100
+
+VECTOR_UNITS static void grow_sizes(const double *restrict x, size_t n, double grown, double more,
+                                    double *restrict size)
+{
+    for (size_t i = 0; i < n; i++)
+        size[i] = fabs(x[i]) * grown + more;
+}
+
+/* The type that an input is converted to before it is used; DTYPE_F32: none that is narrower. What codes become is f16
+   where nothing else is known. */
+static enum dtype used_type(const struct oracle_case *c, enum asc_channel ch)
+{
+    const int used = values_type(c, ch);
+    switch (codes_use(c, ch)) {
+    case CODES_DESCALED:
+        return used < 0 ? DTYPE_F16 : (enum dtype)used;
+    case CODES_RAW:
+        return DTYPE_F32;
+    default:
+        return used < 0 || used == (int)codes_input(c, ch)->dtype ? DTYPE_F32 : (enum dtype)used;
+    }
+}
+
+/* Loads rows first .. first + rows - 1 of an input. Where the kernel converts it to a narrower type before use, a
+   correct one works on values up to half a step away: the sizes include that. */
+static void load_input(const struct oracle_case *c, enum asc_channel ch, int first, int rows, struct original_input *to)
+{
+    const struct coded_rows part = {ch, codes_input(c, ch), codes_of(c, ch), first, rows};
+    const size_t n = (size_t)rows * (size_t)c->head_dim;
+    double unit = 0;
+    double half_tiny = 0;
+    const int uncertain = codes_load(c, &part, to->value, to->loose);
+    to->lossy = bound_narrow(used_type(c, ch), &unit, &half_tiny) || uncertain;
+    to->size = to->lossy ? to->size_room : to->value;
+    if (!to->lossy)
+        return;
+    grow_sizes(to->value, n, 1 + unit, half_tiny, to->size_room);
+    for (size_t i = 0; uncertain && i < n; i++)
+        to->size_room[i] += to->loose[i] * (1 + unit);
+}
+
+/* Where a factor is folded into Q the result is rounded to the recorded type, or where none is recorded, to the type of
+   the input: a relative error that does not depend on the factor, and half a subnormal, which does. */
+static void load_q(const struct oracle_case *c, struct original_input *to)
+{
+    const int used = values_type(c, asc_q);
+    const double fold = fabs(values_fold(c));
+    double unit = 0;
+    double half_tiny = 0;
+    load_input(c, asc_q, 0, c->in_q.rows, to);
+    if (fold == 1)
+        return;
+    const int coded = codes_use(c, asc_q) != CODES_NONE;
+    bound_narrow(used >= 0 ? (enum dtype)used : coded ? DTYPE_F16 : c->in_q.dtype, &unit, &half_tiny);
+    for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
+        to->size_room[i] = (fabs(to->value[i]) + (coded ? to->loose[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
+                           (half_tiny + BOUND_TINY) / fold;
+    to->size = to->size_room;
+    to->lossy = 1;
+}
+
+void reference_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const int first = s->at.kv * c->bc;
+    load_input(c, ch, first, s->at.cols, &s->input[ch]);
+    if (ch == asc_k)
+        codes_by(c, ch, first, s->at.cols, s->input[ch].by);
+    else
+        s->at.times_v = codes_v_times(c, first);
+}
+
+void reference_inputs(const struct oracle_case *c, struct judge_scratch *s)
+{
+    load_q(c, &s->input[asc_q]);
+    codes_by(c, asc_q, 0, c->in_q.rows, s->input[asc_q].by);
+    s->at.scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c) > 0;
+    memset(s->reference.out_top, 0, (size_t)c->head_dim * sizeof *s->reference.out_top);
+}
+
+/* A sink that m and l begin with is a key of its own: its score is exact, the m that the kernel makes of it may be
+   rounded, and l = 1 stands on that. */
+void reference_begin(const struct oracle_case *c, struct judge_scratch *s, int split)
+{
+    const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;
+    s->at.split = split;
+    s->at.tiles_seen = 0;
+    s->late_kv = -1;
+    const double start = local_m_begin(c, s->at.split) * values_natural_m(c);
+    const double loose = local_m_begin_loose(c, s->at.split) * fabs(values_natural_m(c));
+    const int at_sink = local_begins_at_sink(c, s->at.split);
+    for (size_t r = 0; r < rows; r++) {
+        s->reference.max[r] = at_sink ? c->sink : -INFINITY;
+        s->reference.frame[r] = start;
+        s->reference.max_bound[r] = loose;
+        s->reference.frame_loose[r] = 0;
+        s->reference.sum[r] = local_l_begin(c, s->at.split);
+        s->reference.sum_error[r] = s->reference.sum[r] * bound_expm1(loose);
+    }
+    memset(s->reference.out, 0, values * sizeof(double));
+    memset(s->reference.out_size, 0, values * sizeof(double));
+    memset(s->reference.out_error, 0, values * sizeof(double));
+}
+
+static void true_product(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *stage = &s->stage[asc_s];
+    const int unit = c->conventions.s_unit;
+    const struct score_product product = {.q = s->input[asc_q].value,
+                                          .k = s->input[asc_k].value,
+                                          .size_q = s->input[asc_q].size,
+                                          .size_k = s->input[asc_k].size,
+                                          .factor = values_factor(unit, c->scale),
+                                          .relative = product_score(c),
+                                          .want = stage->want[GLOBAL],
+                                          .bound = stage->bound[GLOBAL]};
+    local_score(c, &s->at, &s->room, &product);
+    if (s->input[asc_q].lossy || s->input[asc_k].lossy)
+        local_score_lossy(c, &s->at, &s->room, &product);
+}
+
+void reference_s(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *stage = &s->stage[asc_s];
+    const size_t n = (size_t)stage->rows * (size_t)stage->cols;
+    if (s->exact_q && s->exact_k) {
+        /* The captured operands are the inputs: local_s has computed this. */
+        memcpy(stage->want[GLOBAL], stage->want[LOCAL], n * sizeof(double));
+        memcpy(stage->bound[GLOBAL], stage->bound[LOCAL], n * sizeof(double));
+    } else {
+        true_product(c, s);
+    }
+    s->reference.s = stage->want[GLOBAL];
+    s->reference.s_bound = stage->bound[GLOBAL];
+    s->reference.s_natural = values_natural_later(c) ? 1 : values_natural_s(c);
+    if (values_natural_later(c) || values_mask_later(c)) {
+        local_see_scores(c, &s->at,
+                         &(struct score_view){s->reference.s, s->reference.s_bound, s->reference.scores, s->reference.scores_bound});
+        s->reference.s = s->reference.scores;
+        s->reference.s_bound = s->reference.scores_bound;
+    }
+}
+
+/* 1 if m is no maximum of scores as they were captured: these change their unit first. */
+static int scores_convert(const struct oracle_case *c)
+{
+    return c->conventions.s_unit != c->conventions.m_unit || values_natural_later(c);
+}
+
+/* How many padding keys take part like any other, each with the score of a masked one. */
+static int counted_padding(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    return c->conventions.s_masked == ASC_MASKED_VALUE ? s->at.pad_cols : 0;
+}
+
+static double masked_score(const struct oracle_case *c)
+{
+    return (double)c->conventions.s_masked_value * values_natural_s(c);
+}
+
+/* x and off times a positive factor: rounding is monotonic, so that the largest product is that of the largest. */
+VECTOR_UNITS static void raise_top(const double *x, const double *off, int n, double factor, double *top,
+                                   double *top_bound)
+{
+    *top = fmax(*top, vector_max(x, n, -INFINITY) * factor);
+    *top_bound = fmax(*top_bound, vector_max(off, n, 0) * factor);
+}
+
+/* The running maximum of the true scores, and of their bounds; want and bound of m. */
+static void take_maximum(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *stage = &s->stage[asc_m];
+    const int cols = s->at.cols, converts = scores_convert(c);
+    const double back = values_natural_m(c), start = local_m_begin(c, s->at.split);
+    for (int r = 0; r < stage->rows; r++) {
+        const double *x = s->reference.s + (size_t)r * (size_t)cols;
+        const double *off = s->reference.s_bound + (size_t)r * (size_t)cols;
+        double top = s->reference.max[r];
+        double top_bound = s->reference.max_bound[r];
+        s->reference.max_prev[r] = top;
+        s->reference.max_bound_prev[r] = top_bound;
+        raise_top(x, off, cols, s->reference.s_natural, &top, &top_bound);
+        if (counted_padding(c, s))
+            top = fmax(top, masked_score(c));
+        s->reference.max[r] = top;
+        s->reference.max_bound[r] = top_bound;
+        double want = top == -INFINITY ? top : top / back;
+        double bound = top == -INFINITY ? 0 : top_bound / fabs(back) + BOUND_SLACK * 0x1p-50 * fabs(want);
+        if (converts && top != -INFINITY)
+            bound += bound_convert(want) + bound_folded_scales(c, want);
+        want = fmax(want, start);
+        stage->want[GLOBAL][r] = local_policy(c, want, stage->recorded ? &stage->got[r] : NULL, &bound);
+        stage->bound[GLOBAL][r] = bound;
+    }
+}
+
+/* The frame of each row: the captured m where it can serve. */
+static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct stage *stage = &s->stage[asc_m];
+    const double natural = values_natural_m(c), lag = (double)c->conventions.m_lag * M_LN2;
+    for (int r = 0; r < stage->rows; r++) {
+        const double start = local_m_begin(c, s->at.split) * natural, top = fmax(s->reference.max[r], start);
+        const double captured = stage->recorded ? s->at.of[asc_m].value[r] * natural : NAN;
+        s->reference.frame_prev[r] = s->reference.frame[r];
+        const int above = c->conventions.m_policy == ASC_M_FIXED && captured > top && isfinite(captured);
+        if (fabs(captured - top) <= FRAME_REACH || above || (s->reference.max[r] == -INFINITY && isfinite(captured))) {
+            s->reference.frame[r] = captured;
+            s->reference.frame_loose[r] = fmin(bound_expm1(s->at.of[asc_m].loose[r] * fabs(natural)), FRAME_LOST);
+        } else {
+            /* Not recorded: a correct kernel's frame is its own maximum, within the bound of m. Absurd: the verdict on
+               what stands on it need not be gentle. */
+            s->reference.frame[r] = top;
+            s->reference.frame_loose[r] = 0;
+            if (!stage->recorded && c->conventions.m_policy == ASC_M_LAGGING)
+                s->reference.frame_loose[r] = fmin(bound_expm1(s->reference.max_bound[r] + lag), FRAME_LOST);
+            else if (!stage->recorded && c->conventions.m_policy == ASC_M_RUNNING)
+                s->reference.frame_loose[r] = fmin(bound_expm1(s->reference.max_bound[r]), FRAME_LOST);
+            else if (!stage->recorded)
+                s->reference.frame_loose[r] = FRAME_LOST;
+        }
+        s->reference.shift[r] =
+            s->reference.max[r] == -INFINITY ? 1 : exp(fmax(s->reference.max[r] - s->reference.frame[r], -FRAME_ABOVE));
+    }
+}
+
+/* The largest exp(s - m) with s <= m: 1, but for its rounding; and where both are multiplied by a constant before they
+   are subtracted, the same product rounded once and not at all may differ. */
+static double most_weight(const struct oracle_case *c, double folded)
+{
+    return 1.001 * exp(bound_exp_declared(c, 0, folded));
+}
+
+static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *stage = &s->stage[asc_alpha];
+    const double natural = values_natural_m(c);
+    const int running = c->conventions.m_policy == ASC_M_RUNNING;
+    for (int r = 0; r < stage->rows; r++) {
+        const double start = local_m_begin(c, s->at.split), prev = s->reference.max_prev[r];
+        /* Where m may lag there is no true alpha but the one of this run's frames. */
+        const double from = running ? fmax(prev, start * natural) : s->reference.frame_prev[r];
+        const double to = running ? fmax(s->reference.max[r], start * natural) : s->reference.frame[r];
+        const double loose =
+            running ? s->reference.max_bound_prev[r] + s->reference.max_bound[r] : log1p(s->reference.frame_loose[r]);
+        double want = 0;
+        double bound = 0;
+        if (!local_alpha_declared(c, &s->at, from == start * natural ? start : from / natural, &want)) {
+            const double x = from - to;
+            const double folded = local_folded(c, to);
+            want = exp(x);
+            /* A factor of exp(m_prev - m) <= 1, however uncertain both are. */
+            bound = fmin(bound_exp_moved(want, 1, x, loose + bound_exp_declared(c, x, folded)),
+                         running ? most_weight(c, folded) : INFINITY) +
+                    BOUND_TINY;
+        }
+        stage->want[GLOBAL][r] = want;
+        stage->bound[GLOBAL][r] = bound;
+        s->reference.decay[r] = 0;
+        s->reference.decay_error[r] = 0;
+        if (prev != -INFINITY) {
+            /* The alpha of this run goes from frame to frame; its underflow is seen from the frame of max. */
+            const double step = s->reference.frame_prev[r] - s->reference.frame[r];
+            s->reference.decay[r] = exp(prev - s->reference.max[r]);
+            s->reference.decay_error[r] =
+                bound_exp_moved(s->reference.decay[r], 1, prev - s->reference.max[r],
+                                bound_exp_declared(c, step, local_folded(c, s->reference.frame[r]))) +
+                BOUND_TINY * exp(prev - s->reference.frame_prev[r] - (s->reference.max[r] - s->reference.frame[r]));
+        }
+    }
+}
+
+/* A score is at most the maximum, so a kernel's exp(s - m) is at most 1, however uncertain s is; in a frame that may
+   lag, 2^lag. This is what a weight may err by at most, relative to max; a fixed frame sets no such limit. */
+static double weight_limit(const struct oracle_case *c, double shift, double folded)
+{
+    switch (c->conventions.m_policy) {
+    case ASC_M_RUNNING:
+        return most_weight(c, folded) / shift + 1;
+    case ASC_M_LAGGING:
+        return most_weight(c, folded) * exp2((double)c->conventions.m_lag) / shift + 1;
+    default:
+        return FRAME_LOST;
+    }
+}
+
+/* What P of a row stands on in this run where that is this tile's maximum: the one of the scores that were captured, if
+   it can serve. */
+struct tile_frame {
+    double top;   /* natural; -inf: the row sees nothing of the tile */
+    double loose; /* relative uncertainty of exp(-top) */
 };
 
-static const struct reference_tile *tile_of(const struct job *job, enum asc_channel ch)
+static struct tile_frame tile_frame(const struct oracle_case *c, const struct judge_scratch *s, int r)
 {
-    return &job->tiles[(channel_per_kv(ch) ? job->s->at.kv : 0) * ASC_CHANNELS + (int)ch];
+    const int cols = s->at.cols, recorded = s->stage[asc_s].recorded;
+    const double natural = values_natural_m(c), captured = recorded ? s->at.tile_top.value[r] * natural : NAN;
+    double top = local_m_start(c) * natural;
+    double top_bound = 0;
+    raise_top(s->reference.s + (size_t)r * (size_t)cols, s->reference.s_bound + (size_t)r * (size_t)cols, cols,
+              s->reference.s_natural, &top, &top_bound);
+    if (counted_padding(c, s))
+        top = fmax(top, masked_score(c));
+    if (fabs(captured - top) <= FRAME_REACH)
+        return (struct tile_frame){captured, fmin(bound_expm1(s->at.tile_top.loose[r] * fabs(natural)), FRAME_LOST)};
+    return (struct tile_frame){top, recorded || top == -INFINITY ? 0 : fmin(bound_expm1(top_bound), FRAME_LOST)};
 }
 
-static void store(const struct reference_tile *tile, int row, int col, double value)
-{
-    const double stored = tile->dtype == DTYPE_U8 ? value + ASC_U8_MIDPOINT : value;
-    if (!isnan(value))
-        dtype_store(tile->dtype, tile->data, (size_t)(row * tile->row_stride + col), stored);
-}
+struct weight_sums {
+    double weight, error;
+    int seen; /* keys that are not masked */
+};
 
-/* Columns beyond those of the truth are further lanes of a row sum: one lane has all of it, the others nothing. */
-static void write_stage(const struct job *job, enum asc_channel ch)
+/* P of one row, in this run's frame, from weights relative to the maximum; and what they add up to. */
+VECTOR_UNITS static void expect_weights(const struct weight_row *row, const double *restrict weight,
+                                        const double *restrict error, double shift, double loose, double *restrict want,
+                                        double *restrict bound, struct weight_sums *sums)
 {
-    const struct stage *stage = &job->s->stage[ch];
-    const struct reference_tile *tile = tile_of(job, ch);
-    if (!tile->data)
-        return;
-    for (int r = 0; r < tile->rows && r < stage->rows; r++)
-        for (int col = 0; col < tile->cols; col++)
-            store(tile, r, col,
-                  col < stage->cols ? stage->want[GLOBAL][(size_t)r * (size_t)stage->cols + (size_t)col] : 0);
-}
-
-static void fill_columns(const struct reference_tile *tile, double value)
-{
-    for (int r = 0; tile->data && r < tile->rows; r++)
-        for (int col = 0; col < tile->pad_cols; col++)
-            store(tile, r, tile->cols + col, value);
-}
-
-/* Keys from kv_len on are masked like any other hidden key; what they hold where the mask comes after S, and what a
-   finite mask makes of their weights, the kernel knows itself. */
-static void write_padding(const struct job *job)
-{
-    const struct asc_conventions *conventions = &job->c->conventions;
-    const int is_value = conventions->s_masked == ASC_MASKED_VALUE;
-    if (!values_mask_later(job->c))
-        fill_columns(tile_of(job, asc_s), is_value ? (double)conventions->s_masked_value : -INFINITY);
-    if (!is_value)
-        fill_columns(tile_of(job, asc_p), 0);
-}
-
-/* u of the tile before, which is recorded once this one has rescaled it. */
-static void write_late_u(const struct job *job)
-{
-    struct judge_scratch *s = job->s;
-    const struct stage own = s->stage[asc_u];
-    const int kv = s->at.kv;
-    if (s->late_kv < 0)
-        return;
-    s->stage[asc_u] = s->late;
-    s->at.kv = s->late_kv;
-    write_stage(job, asc_u);
-    s->stage[asc_u] = own;
-    s->at.kv = kv;
-    s->late_kv = -1;
-}
-
-static void write_operand(const struct job *job, enum asc_channel ch)
-{
-    operand_take(job->c, job->s, ch);
-    write_stage(job, ch);
-}
-
-/* Where a kernel may choose m, the reference's is the one that its P, l and U stand on. */
-static void choose_m(const struct job *job)
-{
-    struct judge_scratch *s = job->s;
-    const struct stage *m = &s->stage[asc_m];
-    if (job->c->conventions.m_policy == ASC_M_RUNNING)
-        return;
-    for (int r = 0; r < m->rows; r++)
-        m->want[GLOBAL][r] = s->truth.frame[r] / values_natural_m(job->c);
-}
-
-static void fill_tile(const struct job *job, int kv)
-{
-    struct judge_scratch *s = job->s;
-    scratch_tile(s, job->c, kv);
-    write_operand(job, asc_k);
-    write_operand(job, asc_v);
-    s->exact_q = s->exact_k = 0; /* truth_s then takes the inputs, not what local_s would have left */
-    truth_s(job->c, s);
-    truth_tile(job->c, s);
-    choose_m(job);
-    for (int i = 0; i < TILE_STAGES; i++)
-        write_stage(job, tile_stages[i]);
-    write_padding(job);
-    write_late_u(job);
-    if (job->c->conventions.u_phase == ASC_U_RESCALED)
-        local_keep_u(job->c, s);
-    s->at.tiles_seen++;
-}
-
-static void fill_split(const struct job *job, int split)
-{
-    const struct oracle_case *c = job->c;
-    int *seen = job->s->seen;
-    truth_begin(c, job->s, split);
-    for (int i = 0; i < c->n_visited && !job->s->stopped; i++) {
-        const int kv = schedule_visit(c, split, i, seen);
-        if (kv >= 0)
-            fill_tile(job, kv);
+    int seen = 0;
+    for (int i = 0; i < row->n; i++) {
+        want[i] = weight[i] * shift;
+        bound[i] = (error[i] + loose * (weight[i] + error[i])) * shift;
+        seen += row->score[i] != -INFINITY;
     }
-    for (int kv = 0; kv < c->kv_tiles; kv++)
-        if (schedule_split(c, kv) == split && !seen[kv])
-            fill_tile(job, kv);
-    merge_truth(c, job->s);
+    *sums = (struct weight_sums){vector_sum(weight, row->n), vector_sum(error, row->n), seen};
 }
 
-int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, const struct reference_tile *tiles)
+/* Weights of a row from the frame of its tile's maximum into that of max, taken in by a beta that errs by `beta`; and
+   what they add up to. */
+VECTOR_UNITS static void carry_weights(int n, double scale, double beta, double tiny, double *restrict weight,
+                                       double *restrict error, struct weight_sums *sums)
 {
-    struct oracle_case own = *c;
-    const struct job job = {&own, scratch, tiles};
-    /* Nothing counts as captured but operands: the truth then stands on its own running maximum. */
-    struct matrix *captured = calloc((size_t)c->kv_tiles * ASC_CHANNELS, sizeof *captured);
-    if (!captured || scratch_prepare(scratch, c) != 0) {
-        free(captured);
-        return -1;
+    for (int i = 0; i < n; i++) {
+        error[i] = scale * (error[i] + (weight[i] + error[i]) * beta) + (weight[i] > 0 ? tiny : 0);
+        weight[i] *= scale;
     }
-    for (int i = 0; i < c->kv_tiles * ASC_CHANNELS; i++)
-        if (i % ASC_CHANNELS == asc_q || i % ASC_CHANNELS == asc_k || i % ASC_CHANNELS == asc_v)
-            captured[i] = c->captured[i];
-    own.captured = captured;
-    own.fed = NULL;
-    truth_inputs(&own, scratch);
-    scratch_tile(scratch, &own, 0);
-    write_operand(&job, asc_q);
-    merge_begin(&own, scratch);
-    for (int split = 0; split < schedule_splits(c) && !scratch->stopped; split++)
-        fill_split(&job, split);
-    if (scratch->stopped) {
-        free(captured);
-        return -1;
+    sums->weight = vector_sum(weight, n);
+    sums->error = vector_sum(error, n);
+}
+
+/* Weights of the tile: w and its error relative to max, p in the frame; and the running sum. */
+static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *p = &s->stage[asc_p], *l = &s->stage[asc_l];
+    const int cols = s->at.cols, padding = counted_padding(c, s), converts = scores_convert(c);
+    const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols);
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
+    const double relative = bound_sum(c->bc + is_tile), factor = reference_offset(c);
+    enum dtype t;
+    double unit = 0;
+    double half_tiny = 0;
+    if (values_p_type(c, &t) && c->conventions.l_from == ASC_L_ROUNDED)
+        bound_narrow(t, &unit, &half_tiny);
+    for (int r = 0; r < p->rows; r++) {
+        const size_t first = (size_t)r * (size_t)cols;
+        const double top = s->reference.max[r], frame = s->reference.frame[r], loose = s->reference.frame_loose[r];
+        const double shift = s->reference.shift[r];
+        const double folded = local_folded(c, frame) + bound_offset(c), tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
+        const double limit = weight_limit(c, shift, folded);
+        const struct tile_frame own = is_tile ? tile_frame(c, s, r) : (struct tile_frame){0};
+        const double own_folded = local_folded(c, own.top) + bound_offset(c);
+        const int takes_in = is_tile && own.top != -INFINITY && top != -INFINITY;
+        const double beta = takes_in ? bound_expm1(bound_exp_declared(c, own.top - frame, folded) + BOUND_U) : 0;
+        s->reference.p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);
+        const double step = half_tiny * s->reference.p_unit[r];
+        double sum = s->reference.decay[r] * s->reference.sum[r];
+        double error = (s->reference.decay[r] + s->reference.decay_error[r]) * s->reference.sum_error[r] +
+                       s->reference.decay_error[r] * s->reference.sum[r];
+        const struct weight_row row = {.score = s->reference.s + first,
+                                       .loose = s->reference.s_bound + first,
+                                       .n = cols,
+                                       .natural = s->reference.s_natural,
+                                       .top = is_tile ? own.top : top,
+                                       .frame = is_tile ? own.top : frame,
+                                       .folded = is_tile ? own_folded : folded,
+                                       .converts = converts,
+                                       .factor = 1,
+                                       .limit = is_tile ? most_weight(c, own_folded) + 1 : limit,
+                                       .tiny = is_tile ? fmax(1, 1 / factor) * BOUND_TINY : tiny};
+        struct weight_sums sums = {0};
+        weight_row(c, &row, s->reference.weight + first, s->reference.weight_error + first);
+        expect_weights(&row, s->reference.weight + first, s->reference.weight_error + first, is_tile ? factor : factor * shift,
+                       is_tile ? own.loose : loose, p->want[GLOBAL] + first, p->bound[GLOBAL] + first, &sums);
+        if (is_tile)
+            carry_weights(cols, s->reference.p_unit[r] * factor, beta, 2 * tiny, s->reference.weight + first,
+                          s->reference.weight_error + first, &sums);
+        sum += sums.weight;
+        error += sums.error + unit * (sums.weight + sums.error) + step * sums.seen;
+        error += unseen ? unseen * fmin(exp(masked_score(c) - top), limit) : 0;
+        if (padding) {
+            sum += padding * exp(masked_score(c) - top);
+            error +=
+                padding * exp(masked_score(c) - top) * (bound_exp_declared(c, masked_score(c) - frame, folded) + beta);
+        }
+        error += relative * (sum + error);
+        s->reference.sum[r] = sum;
+        s->reference.sum_error[r] = error;
+        l->want[GLOBAL][r] = factor * sum * shift;
+        l->bound[GLOBAL][r] = factor * (error + loose * (sum + error)) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
     }
-    merge_finish_truth(&own, scratch);
-    truth_end(&own, scratch);
-    write_stage(&job, asc_o);
-    write_stage(&job, asc_lse);
-    free(captured);
-    return 0;
+}
+
+void reference_tile(const struct oracle_case *c, struct judge_scratch *s)
+{
+    take_maximum(c, s);
+    take_frame(c, s);
+    reference_alpha(c, s);
+    reference_late_u(c, s);
+    reference_p_l(c, s);
+    reference_u(c, s);
+}
+
+/* A row without any key: nothing follows from the inputs but that both are what the registration says, or any number.
+ */
+static void reference_of_empty(const struct oracle_case *c, struct judge_scratch *s, int r)
+{
+    struct stage *o = &s->stage[asc_o], *lse = &s->stage[asc_lse];
+    const int computed = c->conventions.empty_row == ASC_EMPTY_COMPUTED;
+    const struct matrix *m = scratch_captured(s, c, asc_o);
+    for (int d = 0; d < o->cols; d++) {
+        const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
+        const double got = computed && m->data ? dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d)) : 0;
+        o->want[GLOBAL][i] = isfinite(got) ? got : 0;
+        o->bound[GLOBAL][i] = 0;
+    }
+    m = scratch_captured(s, c, asc_lse);
+    const double got = computed && m->data ? dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride)) : 0;
+    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1;
+    lse->bound[GLOBAL][r] = 0;
+    lse->want[GLOBAL][r] = c->conventions.empty_lse_negative ? -INFINITY : INFINITY;
+    if (computed) {
+        lse->want[GLOBAL][r] = isfinite(got) ? got : 0;
+    } else if (c->has_sink) {
+        lse->want[GLOBAL][r] = local_lse_of_sink(c, r, &lse->bound[GLOBAL][r]) * unit;
+        lse->bound[GLOBAL][r] *= unit;
+    }
+}
+
+void reference_end(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *o = &s->stage[asc_o], *lse = &s->stage[asc_lse];
+    const double unit = c->conventions.lse_base2 ? M_LOG2E : 1, offset = bound_ln_factor(c);
+    const int lanes = c->conventions.l_lanes;
+    const double times = codes_o_times(c);
+    for (int r = 0; r < o->rows; r++) {
+        const int keys = schedule_keys(c, r);
+        if (keys == 0) {
+            reference_of_empty(c, s, r);
+            continue;
+        }
+        const double sum = s->reference.sum[r], error = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+        const double least = sum - error;
+        const int divides = !merge_leaves_normalized(c);
+        for (int d = 0; d < o->cols; d++) {
+            const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
+            const double want = s->reference.out[i] / sum;
+            const double moved = least > 0 ? (s->reference.out_error[i] + fabs(want) * error) / least : INFINITY;
+            o->want[GLOBAL][i] = want * times;
+            /* However uncertain the weights, o is a mean of V with weights rounded by less than a half each way. */
+            o->bound[GLOBAL][i] = bound_descale(
+                c, want, (divides ? bound_divide(want) : 0) + fmin(moved, fabs(want) + 2 * s->reference.out_top[d]), times);
+        }
+        const double ln_sum = log(sum), frame = s->reference.frame[r], want = s->reference.max[r] + ln_sum;
+        const double own = bound_lse(fabs(frame) + fabs(offset), s->reference.max[r] - frame + ln_sum + offset, want) +
+                           bound_folded_scales(c, frame);
+        /* However uncertain the scores, lse lies between their maximum and ln(keys) above it, a sink being another key.
+         */
+        const double widest = s->reference.max_bound[r] + log(keys + (c->has_sink != 0));
+        lse->want[GLOBAL][r] = want * unit;
+        lse->bound[GLOBAL][r] = (own + fmin(least > 0 ? -log1p(-error / sum) : INFINITY, widest)) * unit;
+        if (c->conventions.lse_base2)
+            lse->bound[GLOBAL][r] += bound_convert(want * unit);
+    }
 }

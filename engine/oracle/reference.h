@@ -1,23 +1,58 @@
-/* The reference that an isolated run is fed with: what every stage of one (batch, head, q tile) should be by the
-   float64 truth (truth.h), in the declared conventions, for the order in which a run visited its kv tiles, each value
-   rounded once into the type of its channel. */
+/* The float64 reference from the original inputs, and how far a correct kernel may lie from it at each stage.
+
+   m, P, l and U stand on the maximum the kernel took. Two frames m and m' give p and p exp(m - m'), so they are
+   compared in this run's own: its captured m is the frame, whatever it is, and reference is exp(true s - frame). A wrong m
+   is then m's fault alone. Where the captured m is no usable frame (not finite, or further from the true maximum than
+   exp can bridge in f32) the true maximum is.
+
+   Inside, everything is kept relative to the true running maximum, M, so that nothing can overflow:
+     w = exp(s - M), L = sum w, U = sum w v, A = sum w |v|.
+
+   How far a correct kernel may lie from it, composed through the stages (hats are the kernel's, F its frame, B the
+   bound of a score, e the relative error of one exponential at the argument it gets): p:  p^/p = exp(s^ - s) (1 + e),
+   so |p^ - p| <= p d, d = expm1(B + e) l:  E_j = decay (1 + e_alpha) E_(j-1) + decay e_alpha L_(j-1) + sum w d +
+   gamma(Bc+6) (L_j + E_j) with decay = exp(M_(j-1) - M_j): the previous error is carried along, alpha's own error falls
+   on what l was, each weight's error falls on the sum, and the additions round what they add. u:  the same with w |v|
+   for w and A for L. o = u / l:  |o^ - o| <= (E_u + |o| E_l) / (L - E_l), then the division's own error lse = m + ln l:
+   -ln(1 - E_l / L), then its own error.
+
+   Where P stands on the maximum of its own tile, T (convention p_max), p is w exp(M - T) and errs by d as before, the
+   exponential's argument being s - T; l and u take it in times b = exp(T - F), which errs by e_b, and one operation
+   rounds: a weight's part in E is then w (d + expm1(e_b + u)), and T itself cancels out of p b. Where U is divided by l
+   after every tile (u_norm), N_j = u^_j l^_j is an unnormalized U: N_j = (alpha^ N_(j-1) + p^ v) (1 + 6 u), the six
+   being the operations of a step beyond alpha u_prev + p v, so that E_u is that of U with six roundings more a step;
+   and |u^ - u| <= (E_u + |u| E_l) / (L - E_l) as for o. */
 #ifndef ORACLE_REFERENCE_H
 #define ORACLE_REFERENCE_H
 
-#include "engine/oracle/oracle.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/scratch.h"
+#include <math.h>
 
-/* Where one tile of a channel goes: element (r, c) is data[r * row_stride + c]. */
-struct reference_tile {
-    void *data; /* NULL: not wanted */
-    enum dtype dtype;
-    int64_t row_stride; /* in elements */
-    int rows, cols;     /* what exists in the problem; of l: its lanes */
-    int pad_cols;       /* columns of s and p behind them, for keys from kv_len on */
-};
+/* Loads Q as float64; and of the tile at hand K or V, which operand_take() does. */
+void reference_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
+void reference_inputs(const struct oracle_case *c, struct judge_scratch *s);
+/* Before the first tile of a split. */
+void reference_begin(const struct oracle_case *c, struct judge_scratch *s, int split);
 
-/* tiles: [kv_tiles][ASC_CHANNELS], channels that exist once per slot at kv 0. Of what c captured, only the types and
-   shapes of q, k and v and the visiting order count. Tiles that were not visited follow in ascending order. Elements on
-   which the truth makes no statement (NaN in the inputs) are left alone. -1 where memory ran out. */
-int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, const struct reference_tile *tiles);
+/* Scores of the tile at hand: want[GLOBAL] and bound[GLOBAL] of s. */
+void reference_s(const struct oracle_case *c, struct judge_scratch *s);
+/* Takes in the tile at hand (after reference_s) and fills want[GLOBAL] and bound[GLOBAL] of m, alpha, p, l and u. The frame
+   is what stage m captured, if it did. */
+void reference_tile(const struct oracle_case *c, struct judge_scratch *s);
+
+/* The part of it that comes after the weights: want[GLOBAL] and bound[GLOBAL] of u; and, where an earlier tile's u is
+   recorded after this tile has rescaled it, of that one, before this tile's weights are added. */
+void reference_u(const struct oracle_case *c, struct judge_scratch *s);
+void reference_late_u(const struct oracle_case *c, struct judge_scratch *s);
+
+/* 2^k, the factor of P, l and U. */
+static inline double reference_offset(const struct oracle_case *c)
+{
+    return bound_p_factor(c);
+}
+
+/* After all tiles with a visible key, their splits merged (merge.h): o and lse. */
+void reference_end(const struct oracle_case *c, struct judge_scratch *s);
 
 #endif

@@ -176,7 +176,7 @@ static void lay_prepared(struct prepared *x, struct arena *a, const struct exten
     x->lane_sum = take(a, e->R);
 }
 
-static void lay_truth(struct truth *t, struct arena *a, const struct extents *e)
+static void lay_reference(struct reference *t, struct arena *a, const struct extents *e)
 {
     double **const rows[] = {
         &t->max,   &t->max_prev, &t->max_bound, &t->max_bound_prev, &t->frame, &t->frame_prev, &t->frame_loose,
@@ -268,7 +268,7 @@ static size_t lay(struct judge_scratch *s, const struct oracle_case *c, double *
     lay_inputs(s, &a, &e);
     lay_carried(&s->carried, &a, &e);
     lay_prepared(&s->prepared, &a, &e, bias_terms(c) > 0);
-    lay_truth(&s->truth, &a, &e);
+    lay_reference(&s->reference, &a, &e);
     for (int side = 0; side < SIDES; side++)
         lay_merged(&s->merged[side], &a, &e, c->kv_splits > 1);
     lay_mistake(&s->mistake, &a, &e);

@@ -100,9 +100,9 @@ struct prepared {
     double *lane_sum; /* [R] sums of the lanes of l; the never-written pattern where one of them is missing */
 };
 
-/* The float64 truth of the tiles so far (truth.h). "Frame" is the m that this run's p, l and u stand on; weights and
+/* The float64 reference of the tiles so far (reference.h). "Frame" is the m that this run's p, l and u stand on; weights and
    sums count relative to the maximum of the true scores. */
-struct truth {
+struct reference {
     double *max, *max_prev;             /* [R] maximum of the true scores so far, and before this tile, natural units */
     double *max_bound, *max_bound_prev; /* [R] largest bound of a score so far, natural units */
     double *frame, *frame_prev;         /* [R] natural units */
@@ -126,7 +126,7 @@ struct merged {
     double *m;                    /* [R] largest that a split has ended with, natural units; -inf: none had any key */
     double *l, *l_loose;          /* [R] sum of their l in that frame */
     double *u, *u_size, *u_loose; /* [R][D] sum of their u in that frame, and of its magnitudes w |u_s| */
-    double *max_bound;            /* [R] truth alone: largest bound of a score in any split, natural units */
+    double *max_bound;            /* [R] reference alone: largest bound of a score in any split, natural units */
 };
 
 /* What mistakes are tried out in (causes/cause.h). X: the larger of R and C times the larger of C and D. */
@@ -175,7 +175,7 @@ struct judge_scratch {
     struct original_input input[INPUTS];
     struct carried carried;
     struct prepared prepared;
-    struct truth truth;
+    struct reference reference;
     struct merged merged[SIDES];
     struct mistake_room mistake;
     struct room room;

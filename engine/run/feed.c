@@ -1,6 +1,6 @@
 #include "engine/run/feed.h"
 
-#include "engine/oracle/reference.h"
+#include "engine/oracle/reference_fill.h"
 #include "engine/trace/conventions.h"
 #include "engine/trace/trace_store.h"
 #include "engine/verdict/case.h"
@@ -152,7 +152,7 @@ static int fill_from_reference(const struct feed *f, int slot, struct judge_scra
 {
     struct slot_case c;
     const int kv_tiles = f->run->layout.kv_tiles;
-    struct reference_tile *tiles = calloc((size_t)kv_tiles * ASC_CHANNELS, sizeof *tiles);
+    struct reference_target *tiles = calloc((size_t)kv_tiles * ASC_CHANNELS, sizeof *tiles);
     if (!tiles || slot_case_make(f->run, slot, &c) != 0) {
         free(tiles);
         return -1;
@@ -161,7 +161,7 @@ static int fill_from_reference(const struct feed *f, int slot, struct judge_scra
         for (int ch = 0; ch < ASC_CHANNELS; ch++) {
             const struct tile tile = writable(f, ch, slot, kv);
             const int pads = ch == asc_s || ch == asc_p;
-            tiles[kv * ASC_CHANNELS + ch] = (struct reference_tile){.data = address(f, &tile),
+            tiles[kv * ASC_CHANNELS + ch] = (struct reference_target){.data = address(f, &tile),
                                                                     .dtype = tile.dtype,
                                                                     .row_stride = tile.cols,
                                                                     .rows = tile.valid_rows,

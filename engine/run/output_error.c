@@ -122,7 +122,7 @@ static void judges_free(struct job *job, int threads)
     free(job->squares);
 }
 
-/* *rms: of |o - truth| over all elements. */
+/* *rms: of |o - reference| over all elements. */
 static int judge_output(const struct trace *t, const struct runner_progress *progress, struct output_error *out,
                         double *rms, struct err *err)
 {

@@ -1,17 +1,17 @@
-/* How far the output of a kernel without probes is from the float64 truth. */
+/* How far the output of a kernel without probes is from the float64 reference. */
 #ifndef RUN_OUTPUT_ERROR_H
 #define RUN_OUTPUT_ERROR_H
 
 #include "engine/run/record.h"
 
-/* |o - truth|, the truth being that of what codes were made from, or of what the launch quantizes; NaN: nothing is
+/* |o - reference|, the reference being that of what codes were made from, or of what the launch quantizes; NaN: nothing is
    quantized, or those values are not known. */
 struct unquantized_error {
     double largest, rms;
 };
 
 struct output_error {
-    double largest; /* |o - truth|; infinite where one of them is not a number and the other is, or nobody wrote */
+    double largest; /* |o - reference|; infinite where one of them is not a number and the other is, or nobody wrote */
     double largest_ratio; /* of the error to its bound; more than 1: beyond it */
     uint64_t elements;
     struct unquantized_error unquantized;

@@ -11,7 +11,7 @@ struct repeat_result {
     double limit;              /* most that the kernel's plan allows for repeat_error_given(); 0: it says nothing */
 };
 
-/* |o - truth| of the inputs as they were before anything was quantized. */
+/* |o - reference| of the inputs as they were before anything was quantized. */
 double repeat_error_given(const struct repeat_result *r);
 
 /* Builds without probes, launches `runs` times on the scenario's inputs, and judges o of the first. r stays warm. */

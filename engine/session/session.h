@@ -99,7 +99,7 @@ struct session {
     struct place operands_place;
     int operands_row, operands_col;
     bool operands_made; /* the above are those of this element, derived or not */
-    /* m, alpha and l of the cursor's row over the kv tiles by the truth; NULL: not known. Owned, [kv_tiles]. */
+    /* m, alpha and l of the cursor's row over the kv tiles by the reference; NULL: not known. Owned, [kv_tiles]. */
     double *row_want[ASC_CHANNELS];
     struct row_states states; /* of the rows of a slot, after every step; steps NULL: not known. Owned */
     int states_slot;          /* that slot */

@@ -10,7 +10,7 @@
 
 enum tile_values_kind {
     VALUES_DETAIL,   /* of the place's tile */
-    VALUES_ROW,      /* m, alpha and l of row `row` of the slot, by the truth */
+    VALUES_ROW,      /* m, alpha and l of row `row` of the slot, by the reference */
     VALUES_OPERANDS, /* of element (row, col) of the tile */
     VALUES_PIN,      /* element (row, col) of the place's channel at every kv tile */
     VALUES_STATES    /* of the slot */

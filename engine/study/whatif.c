@@ -321,7 +321,7 @@ struct bench {
     const struct oracle_case *c; /* of what was given */
     double *given[3], *used[3];  /* owned: q [rows][dim], k and v [keys][dim] */
     double *s, *w;               /* owned, [rows][keys] */
-    double *truth, *o;           /* owned, [rows][dim] */
+    double *reference, *o;           /* owned, [rows][dim] */
 };
 
 static int bench_new(const struct oracle_case *c, struct bench *b)
@@ -337,9 +337,9 @@ static int bench_new(const struct oracle_case *c, struct bench *b)
     }
     b->s = calloc(weights, sizeof(double));
     b->w = calloc(weights, sizeof(double));
-    b->truth = calloc(q, sizeof(double));
+    b->reference = calloc(q, sizeof(double));
     b->o = calloc(q, sizeof(double));
-    return made && b->s && b->w && b->truth && b->o ? 0 : -1;
+    return made && b->s && b->w && b->reference && b->o ? 0 : -1;
 }
 
 static void bench_free(struct bench *b)
@@ -350,7 +350,7 @@ static void bench_free(struct bench *b)
     }
     free(b->s);
     free(b->w);
-    free(b->truth);
+    free(b->reference);
     free(b->o);
 }
 
@@ -359,7 +359,7 @@ static void add_errors(const struct bench *b, int rounded, struct path_error *to
     const struct flow_shape n = flow_shape(b->c);
     for (int i = 0; i < n.rows * n.dim; i++) {
         const double o = rounded ? bound_round((enum dtype)b->c->o_dtype, b->o[i]) : b->o[i];
-        const double off = fabs(o - b->truth[i]);
+        const double off = fabs(o - b->reference[i]);
         if (!isfinite(off)) {
             to->bad++;
             continue;
@@ -403,7 +403,7 @@ int whatif_piece(const struct trace *t, struct whatif *w, int piece)
         flow_load(b.c, asc_v, FLOW_INPUT, b.given[2]);
         flow_scores(b.c, b.given[0], b.given[1], b.s);
         flow_weights(b.c, b.s, b.w);
-        flow_output(b.c, b.w, b.given[2], b.truth);
+        flow_output(b.c, b.w, b.given[2], b.reference);
         for (int i = 0; i < w->n; i++)
             predict(t, w, trace_slot_place(t, slot), &b, &w->row[i]);
         if (flow_run_output(&g.run.c, b.o))

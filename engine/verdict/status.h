@@ -5,7 +5,7 @@
 #include "engine/verdict/judgement.h"
 
 /* Of a tile of a slot that is done: ok, the most telling class of what is bad, STATUS_UPSTREAM (right by what it was
-   given, wrong by the truth), STATUS_MASKED, STATUS_UNWRITTEN or STATUS_UNJUDGED. */
+   given, wrong by the reference), STATUS_MASKED, STATUS_UNWRITTEN or STATUS_UNJUDGED. */
 enum tile_status judgement_status(const struct judgement *j, struct place place);
 /* Keeps those of a slot that is judged and not yet done. */
 void judgement_note_statuses(struct judgement *j, int slot);

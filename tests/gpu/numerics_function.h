@@ -42,7 +42,7 @@ NUMERICS_BOTH void numerics_pair(uint32_t i, float *x, float *y)
     memcpy(y, &b, sizeof b);
 }
 
-NUMERICS_BOTH double numerics_truth(int f, double x, double y)
+NUMERICS_BOTH double numerics_reference(int f, double x, double y)
 {
     switch (f) {
     case NUMERICS_EX2_FTZ:
@@ -162,7 +162,7 @@ static inline float numerics_unpack(unsigned long long packed)
 /* Weighs one result. */
 NUMERICS_BOTH void numerics_weigh(int f, double x, double y, double got, uint32_t index, struct numerics_worst *w)
 {
-    const double want = numerics_truth(f, x, y), bound = numerics_bound(f, x, want), error = fabs(got - want);
+    const double want = numerics_reference(f, x, y), bound = numerics_bound(f, x, want), error = fabs(got - want);
     const enum dtype type = numerics_type(f);
     /* What rounds beyond the type's largest number is infinite. */
     const double beyond = type == DTYPE_F16 ? 65520 : type == DTYPE_BF16 ? 0x1.ffp127 : 0x1.ffffffp127;

@@ -70,7 +70,7 @@ static inline void host_argument(const struct numerics_host *h, int f, uint32_t 
         numerics_pair(index, &x, &y);
     if (t == DTYPE_F16 || t == DTYPE_BF16)
         x = vector_value(t, index);
-    double got = host_round(t, numerics_truth(f, (double)x, (double)y) * (1 + h->relative));
+    double got = host_round(t, numerics_reference(f, (double)x, (double)y) * (1 + h->relative));
     if (h->wrong && index == h->wrong_code)
         got = NAN;
     numerics_weigh(f, (double)x, (double)y, got, index, w);

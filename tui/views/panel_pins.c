@@ -17,10 +17,10 @@ int pins_view_rows(const struct session *s, int rows)
     return rows - s->pins.n >= SCREEN_MIN_ROWS ? rows - s->pins.n : rows;
 }
 
-/* As an element of a tile: blame is local, what is wrong only by the truth was given something wrong. */
-static enum tile_status sign_of(const struct pin_value *local, const struct pin_value *global, int truth)
+/* As an element of a tile: blame is local, what is wrong only by the reference was given something wrong. */
+static enum tile_status sign_of(const struct pin_value *local, const struct pin_value *global, bool by_reference)
 {
-    if (truth)
+    if (by_reference)
         return global->class;
     if (class_bad(local->class))
         return local->class;
@@ -62,10 +62,10 @@ static int place_columns(const struct session *s)
 }
 
 static void pin_draw(const struct session *s, struct canvas *c, struct rect line, const struct pin *pin, int columns,
-                     int truth)
+                     bool global)
 {
     char place[64], got[NUMBER_BYTES], want[NUMBER_BYTES], ratio[NUMBER_BYTES] = "-";
-    struct pin_value by[2]; /* what came in, the truth */
+    struct pin_value by[2]; /* by what was captured, by the reference */
     place_of(s, pin, place, sizeof place);
     canvas_fill(c, line, STYLE_TEXT, " ");
     canvas_put(c, line, 0, 0, STYLE_KEY, "◆");
@@ -75,8 +75,8 @@ static void pin_draw(const struct session *s, struct canvas *c, struct rect line
         canvas_put_cut(c, line, 0, col, STYLE_DIM, "not recorded in this run, or not judged yet");
         return;
     }
-    const struct pin_value v = by[truth != 0];
-    const enum tile_status sign = sign_of(&by[0], &by[1], truth);
+    const struct pin_value v = by[global];
+    const enum tile_status sign = sign_of(&by[0], &by[1], global);
     number_or(got, v.got, sign == CLASS_MISSING || sign == STATUS_UNJUDGED ? "-" : "nan");
     number_or(want, v.want, "-");
     if ((v.bound > 0 && !isnan(v.got) && !isnan(v.want)) || v.got == v.want)
@@ -102,5 +102,5 @@ void pins_draw(const struct session *s, struct canvas *c, int view_rows, const s
     if (c->rows > view_rows)
         move_down(c, view_rows - FOOT_ROWS, FOOT_ROWS, n);
     for (int i = 0; i < n; i++)
-        pin_draw(s, c, (struct rect){c->rows - FOOT_ROWS - n + i, 0, 1, c->cols}, &s->pins.at[i], columns, vs->truth);
+        pin_draw(s, c, (struct rect){c->rows - FOOT_ROWS - n + i, 0, 1, c->cols}, &s->pins.at[i], columns, vs->global);
 }

@@ -42,12 +42,12 @@ static int is_written(const struct session *s, int row, int col)
     return !tile.data || row >= tile.rows || col >= tile.cols || !dtype_is_unwritten(tile.dtype, tile.data, i);
 }
 
-static struct element element_at(const struct session *s, int row, int col, int truth)
+static struct element element_at(const struct session *s, int row, int col, bool global)
 {
     const struct tile_detail *d = &s->detail;
     const size_t i = (size_t)row * (size_t)d->cols + (size_t)col;
-    const double *want = truth ? d->want_global : d->want_local, *bound = truth ? d->bound_global : d->bound_local;
-    const uint8_t *classes = truth ? d->class_global : d->class_local;
+    const double *want = global ? d->want_global : d->want_local, *bound = global ? d->bound_global : d->bound_local;
+    const uint8_t *classes = global ? d->class_global : d->class_local;
     struct element e = {d->got[i],
                         want ? want[i] : NAN,
                         bound ? bound[i] : NAN,
@@ -110,9 +110,9 @@ static const char *ratio_text(char out[NUMBER_BYTES], const struct element *e)
     return e->missing || isnan(e->want) ? nothing(out) : number_ratio(out, ratio_of(e));
 }
 
-double tile_ratio(const struct session *s, int row, int col, int truth)
+double tile_ratio(const struct session *s, int row, int col, bool global)
 {
-    const struct element e = element_at(s, row, col, truth);
+    const struct element e = element_at(s, row, col, global);
     if (e.missing || isnan(e.want))
         return e.missing && class_bad(e.sign) ? INFINITY : 0;
     return ratio_of(&e);
@@ -123,11 +123,11 @@ static int limited(int value, int count)
     return value < 0 ? 0 : value >= count ? count - 1 : value;
 }
 
-int shown_by_truth(const struct session *s, const struct view_state *vs)
+int shown_global(const struct session *s, const struct view_state *vs)
 {
     const struct verdict *v = cursor_verdict(s, 0);
-    if (vs->truth || !v || !cursor_has_detail(s))
-        return vs->truth;
+    if (vs->global || !v || !cursor_has_detail(s))
+        return vs->global;
     const struct tile_detail *d = &s->detail;
     const size_t n = (size_t)d->rows * (size_t)d->cols;
     if (v->count[CLASS_MISSING] < n || !d->want_global)
@@ -154,7 +154,7 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
     /* A list shows all four numbers of each element. */
     const int listed = with_row || (cursor_has_detail(s) && s->detail.cols == 1);
     snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
-             listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_by_truth(s, vs) ? ", global" : "");
+             listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_global(s, vs) ? ", global" : "");
 }
 
 int values_under_way_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -188,7 +188,7 @@ int absent_draw(const struct session *s, struct canvas *c, struct rect area)
 
 void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs)
 {
-    const struct verdict *v = cursor_verdict(s, vs->truth);
+    const struct verdict *v = cursor_verdict(s, vs->global);
     int col = 0;
     if (!v)
         return;
@@ -215,12 +215,12 @@ void tile_list_draw(const struct session *s, struct canvas *c, struct rect area,
     /* One value per row: the list runs down the rows; else along the cursor's row. */
     const int down = d->cols == 1, n = down ? d->rows : d->cols, visible = area.rows - 2;
     const int row = limited(s->cursor.row, d->rows), at = limited(down ? s->cursor.row : s->cursor.col, n);
-    const int first = window_first(at, visible, n), truth = shown_by_truth(s, vs);
+    const int first = window_first(at, visible, n), global = shown_global(s, vs);
     canvas_printf(c, area, 0, 0, STYLE_DIM, "%4s %10s %10s %10s  %9s   %dx%d", down ? "r" : "c", "got", "want", "diff",
                   "err/bound", d->rows, d->cols);
     for (int i = 0; i < visible && first + i < n; i++) {
         const int index = first + i;
-        const struct element e = element_at(s, down ? index : row, down ? 0 : index, truth);
+        const struct element e = element_at(s, down ? index : row, down ? 0 : index, global);
         char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES];
         const enum style style = sign_style(e.sign);
         hit_add(c, area, (struct rect){1 + i, 0, 1, 51}, down ? HIT_ELEMENT : HIT_COLUMN, down ? index : row,
@@ -292,7 +292,7 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         tile_list_draw(s, c, area, vs);
         return;
     }
-    const int truth = shown_by_truth(s, vs), at_row = limited(s->cursor.row, d->rows),
+    const bool global = shown_global(s, vs), at_row = limited(s->cursor.row, d->rows),
               at_col = limited(s->cursor.col, d->cols);
     const struct tile_window w = tile_window(s, area);
     for (int i = 0; i < w.cols; i++) {
@@ -307,7 +307,7 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         const int row = w.first_row + r;
         canvas_printf(c, area, 1 + r, 0, row == at_row ? STYLE_STRONG : STYLE_DIM, "r%d", row);
         for (int i = 0; i < w.cols; i++) {
-            const struct element e = element_at(s, row, w.first_col + i, truth);
+            const struct element e = element_at(s, row, w.first_col + i, global);
             cell_draw(c, area, 1 + r, w.label_cols + i * CELL_COLS, &e, s->shown,
                       row == at_row && w.first_col + i == at_col);
         }
@@ -321,7 +321,7 @@ void formula_words(const struct session *s, const struct view_state *vs, char *o
     out[0] = '\0';
     if (!cursor_has_detail(s))
         return;
-    snprintf(out, bytes, "%s: %s = %s", shown_by_truth(s, vs) ? "global" : "local", channel_label(ch),
+    snprintf(out, bytes, "%s: %s = %s", shown_global(s, vs) ? "global" : "local", channel_label(ch),
              conventions_formula(&s->trace->conventions, ch));
 }
 
@@ -342,9 +342,9 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
         return;
     const struct tile_detail *d = &s->detail;
     const struct element e =
-        element_at(s, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_by_truth(s, vs));
+        element_at(s, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_global(s, vs));
     char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES] = "-";
-    const struct verdict *v = cursor_verdict(s, vs->truth);
+    const struct verdict *v = cursor_verdict(s, vs->global);
     if (v && v->exact && e.bound == 0)
         snprintf(bound, sizeof bound, "0 (%s)", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (!isnan(e.want) && !isnan(e.bound))

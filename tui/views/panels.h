@@ -37,13 +37,13 @@ struct tile_window {
 struct tile_window tile_window(const struct session *s, struct rect area);
 /* |captured - wanted| / bound of an element; infinite where it is not finite or missing, 0 where nothing is wanted. */
 enum dtype captured_type(const struct session *s, enum asc_channel ch);
-double tile_ratio(const struct session *s, int row, int col, int truth);
+double tile_ratio(const struct session *s, int row, int col, bool global);
 /* In the last line of the area: the shape, and which number is shown. */
 void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area);
 void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
-/* 1 where wanted values and bounds are the truth's: the user wants so, or nothing was written here and what would
+/* 1 where wanted values and bounds are the reference's: the user wants so, or nothing was written here and what would
    follow from upstream is not known either. */
-int shown_by_truth(const struct session *s, const struct view_state *vs);
+int shown_global(const struct session *s, const struct view_state *vs);
 void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes);
 /* "local: S = scale * ..." */
 void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes);
@@ -75,7 +75,7 @@ int source_window(const struct session *s, int rows);
 /* Facts that several panels need. */
 const struct asc_problem *shown_problem(const struct session *s);
 int session_failed_to_show(const struct session *s); /* 1: there is an error and no trace of that run to look at */
-const struct verdict *cursor_verdict(const struct session *s, int truth); /* of the cursor's tile; NULL: not judged */
+const struct verdict *cursor_verdict(const struct session *s, bool global); /* of the cursor's tile; NULL: not judged */
 int cursor_has_detail(const struct session *s);
 /* What keys mean in views of one element: steps over tiles are steps over elements, Enter goes to the source. */
 struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times);

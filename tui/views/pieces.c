@@ -69,14 +69,14 @@ int session_failed_to_show(const struct session *s)
     return !s->trace || (s->err.code != ERR_RUN && s->err.code != ERR_CANCELLED);
 }
 
-const struct verdict *cursor_verdict(const struct session *s, int truth)
+const struct verdict *cursor_verdict(const struct session *s, bool global)
 {
     const struct place place = session_place(s);
     if (!s->trace || !s->judgement || place.slot < 0 || !trace_has(s->trace, place.channel) ||
         !judgement_slot_done(s->judgement, place.slot))
         return NULL;
     const struct tile_verdicts *tile = judgement_tile(s->judgement, place);
-    const struct verdict *v = truth ? &tile->global : &tile->local;
+    const struct verdict *v = global ? &tile->global : &tile->local;
     return v->judged ? v : NULL;
 }
 

@@ -77,10 +77,10 @@ static void titles_draw(const struct session *s, struct canvas *c, const struct 
                         const struct view_state *vs)
 {
     char left[96], right[96], ratio[96] = "", number[NUMBER_BYTES];
-    const struct verdict *v = cursor_verdict(s, vs->truth);
+    const struct verdict *v = cursor_verdict(s, vs->global);
     map_title(s, left, sizeof left);
     tile_title(s, !l->roomy, vs, right, sizeof right);
-    if (v && sign_of_tile(s, session_place(s)) == STATUS_UPSTREAM && !vs->truth)
+    if (v && sign_of_tile(s, session_place(s)) == STATUS_UPSTREAM && !vs->global)
         snprintf(ratio, sizeof ratio, "right for its inputs; t: reference");
     else if (v && one_factor(v))
         snprintf(ratio, sizeof ratio, "median got/want %s", number_signed(number, (double)v->ratio_median, 7));

@@ -24,19 +24,19 @@ static enum style ruler_style(double ratio)
     return ratio <= 1 ? STYLE_OK : STYLE_BAD;
 }
 
-static double row_worst(const struct session *s, int row, int truth)
+static double row_worst(const struct session *s, int row, bool global)
 {
     double worst = 0;
     for (int col = 0; col < s->detail.cols; col++)
-        worst = fmax(worst, tile_ratio(s, row, col, truth));
+        worst = fmax(worst, tile_ratio(s, row, col, global));
     return worst;
 }
 
-static double col_worst(const struct session *s, int col, int truth)
+static double col_worst(const struct session *s, int col, bool global)
 {
     double worst = 0;
     for (int row = 0; row < s->detail.rows; row++)
-        worst = fmax(worst, tile_ratio(s, row, col, truth));
+        worst = fmax(worst, tile_ratio(s, row, col, global));
     return worst;
 }
 
@@ -48,17 +48,17 @@ static void mark_draw(struct canvas *c, struct rect area, int row, int col, doub
 }
 
 /* Of the whole row or column, not only of what is visible of it. */
-static void rulers_draw(const struct session *s, struct canvas *c, struct rect matrix, int truth)
+static void rulers_draw(const struct session *s, struct canvas *c, struct rect matrix, bool global)
 {
     const struct tile_window w = tile_window(s, matrix);
     const int right = matrix.col + w.label_cols + w.cols * w.cell_cols + 1, below = matrix.row + 1 + w.rows;
     const struct rect all = {0, 0, c->rows, c->cols};
     canvas_put(c, all, matrix.row, right, STYLE_DIM, "worst");
     for (int r = 0; r < w.rows; r++)
-        mark_draw(c, all, matrix.row + 1 + r, right, row_worst(s, w.first_row + r, truth));
+        mark_draw(c, all, matrix.row + 1 + r, right, row_worst(s, w.first_row + r, global));
     canvas_put(c, all, below, matrix.col, STYLE_DIM, "worst");
     for (int i = 0; i < w.cols; i++)
-        mark_draw(c, all, below, matrix.col + w.label_cols + i * w.cell_cols + 1, col_worst(s, w.first_col + i, truth));
+        mark_draw(c, all, below, matrix.col + w.label_cols + i * w.cell_cols + 1, col_worst(s, w.first_col + i, global));
 }
 
 static void matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
@@ -73,7 +73,7 @@ static void matrix_draw(const struct session *s, struct canvas *c, struct rect a
     /* The matrix ends with the line of what is shown; the ruler comes between. */
     tile_matrix_draw(s, c, body, vs);
     canvas_fill(c, (struct rect){matrix.row + matrix.rows - 1, area.col, 1, area.cols}, STYLE_TEXT, " ");
-    rulers_draw(s, c, matrix, shown_by_truth(s, vs));
+    rulers_draw(s, c, matrix, shown_global(s, vs));
     tile_shown_draw(s, c, words);
     text_right(c, words, 0, STYLE_DIM,
                area.cols < 100 ? "worst: ▃ ≤1, step ×10 " : "worst: err/bound, ▃ ≤1, each step ×10 ");

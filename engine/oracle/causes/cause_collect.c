@@ -7,7 +7,7 @@
 #include "engine/oracle/padding.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/truth.h"
+#include "engine/oracle/reference.h"
 #include "engine/trace/layout.h"
 #include <string.h>
 
@@ -270,7 +270,7 @@ static int walk_slot(struct walk *w)
         return 0;
     if (scratch_prepare(s, c) != 0)
         return -1;
-    truth_inputs(c, s);
+    reference_inputs(c, s);
     scratch_tile(s, c, 0);
     operand_take(c, s, asc_q);
     visit(w, asc_q);

@@ -32,8 +32,8 @@ const char *invariant_formula(enum invariant i)
     return texts[i].formula;
 }
 
-/* What the truth says of one row after one step, in the frame that the captured m sets, where it can be one. */
-struct truth_row {
+/* What the reference says of one row after one step, in the frame that the captured m sets, where it can be one. */
+struct reference_row {
     double frame; /* natural */
     double l, l_bound;
 };
@@ -42,7 +42,7 @@ struct judging_states {
     const struct oracle_case *c;
     struct judge_scratch *s;
     struct row_states *out;
-    struct truth_row *truth; /* owned, [n_steps][rows] */
+    struct reference_row *reference; /* owned, [n_steps][rows] */
     int *step_of;            /* owned, [kv_tiles], -1: not visited */
 };
 
@@ -115,27 +115,27 @@ static void judge_alpha(struct judging_states *j, int step, const struct tile_de
     }
 }
 
-/* The truth is L e^M, whatever M; the kernel's is l e^m. Both times e^-frame the truth is what a correct kernel's l
-   would be in that frame, with the bound that goes with it (truth.h): |l e^(m - frame) - want| <= bound. Where m is the
+/* The reference is L e^M, whatever M; the kernel's is l e^m. Both times e^-frame the reference is what a correct kernel's l
+   would be in that frame, with the bound that goes with it (reference.h): |l e^(m - frame) - want| <= bound. Where m is the
    frame, as it is but for an absurd m, the power is 1. l is positive wherever the bound leaves no room for 0. */
 static void judge_l(struct judging_states *j, int step, const struct tile_detail *d)
 {
     const double natural = values_natural_m(j->c), offset = bound_ln_factor(j->c);
     for (int r = 0; r < d->rows; r++) {
         struct row_step *at = row_at(j, step, r);
-        struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];
+        struct reference_row *reference = &j->reference[(size_t)step * (size_t)j->out->rows + (size_t)r];
         const double want = d->want_global[r], bound = d->bound_global[r];
-        *truth = (struct truth_row){j->s->truth.frame[r], want, bound};
-        at->log_sum_want = truth->frame + log(want) - offset;
+        *reference = (struct reference_row){j->s->reference.frame[r], want, bound};
+        at->log_sum_want = reference->frame + log(want) - offset;
         if (!was_written(d, r))
             continue;
         at->l = d->got[r];
         at->written |= 1u << asc_l;
-        const double m = isnan(at->m) ? truth->frame : at->m * natural;
+        const double m = isnan(at->m) ? reference->frame : at->m * natural;
         at->log_sum = m + log(at->l) - offset;
         if (isnan(want) || !(bound <= INFINITY))
             continue;
-        const double power = m == truth->frame || at->l == 0 ? 1 : exp(m - truth->frame);
+        const double power = m == reference->frame || at->l == 0 ? 1 : exp(m - reference->frame);
         const double error = fabs(at->l * power - want);
         at->sum_ratio = error <= 0 ? 0 : bound > 0 ? error / bound : INFINITY;
         if (isnan(error))
@@ -157,23 +157,23 @@ static int late_factor(const struct judging_states *j, int step, int row, double
     const size_t rows = (size_t)j->out->rows;
     *got = row_at(j, behind, row)->alpha;
     *want =
-        exp(j->truth[(size_t)step * rows + (size_t)row].frame - j->truth[(size_t)behind * rows + (size_t)row].frame);
+        exp(j->reference[(size_t)step * rows + (size_t)row].frame - j->reference[(size_t)behind * rows + (size_t)row].frame);
     return *got > 0 && *want > 0;
 }
 
 /* u / l needs no frame. With u off by B_u and l by B_l at most, the quotient of a correct kernel's lies within
-   (B_u + |o| B_l) / (l - B_l) of the true one, o (truth.h). A U that was divided by l after the tile is that quotient.
+   (B_u + |o| B_l) / (l - B_l) of the true one, o (reference.h). A U that was divided by l after the tile is that quotient.
  */
 static void judge_u(struct judging_states *j, int step, const struct tile_detail *d)
 {
     const int divided = j->c->conventions.u_norm == ASC_U_NORM_TILE;
     for (int r = 0; r < d->rows; r++) {
         struct row_step *at = row_at(j, step, r);
-        const struct truth_row *truth = &j->truth[(size_t)step * (size_t)j->out->rows + (size_t)r];
+        const struct reference_row *reference = &j->reference[(size_t)step * (size_t)j->out->rows + (size_t)r];
         double got_factor, want_factor;
         if (!(at->written & 1u << asc_l) || !late_factor(j, step, r, &got_factor, &want_factor))
             continue;
-        const double l = truth->l * want_factor, l_bound = truth->l_bound * want_factor;
+        const double l = reference->l * want_factor, l_bound = reference->l_bound * want_factor;
         int holds = 1, any = 0;
         for (int col = 0; col < d->cols; col++)
             any |= is_own_nan(d, (size_t)r * (size_t)d->cols + (size_t)col);
@@ -276,9 +276,9 @@ int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, 
     const size_t n = out->n_steps > 0 ? (size_t)out->n_steps * (size_t)out->rows : 0;
     struct judging_states j = {.c = c, .s = scratch, .out = out};
     out->at = calloc(n + 1, sizeof *out->at);
-    j.truth = calloc(n + 1, sizeof *j.truth);
+    j.reference = calloc(n + 1, sizeof *j.reference);
     j.step_of = calloc((size_t)c->kv_tiles + 1, sizeof *j.step_of);
-    int failed = out->n_steps < 0 || !out->at || !j.truth || !j.step_of;
+    int failed = out->n_steps < 0 || !out->at || !j.reference || !j.step_of;
     if (!failed) {
         const struct row_step unknown = {.m = NAN,
                                          .alpha = NAN,
@@ -295,7 +295,7 @@ int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, 
             j.step_of[out->steps[i].kv] = i;
         failed = judge_all(&j) != 0;
     }
-    free(j.truth);
+    free(j.reference);
     free(j.step_of);
     if (failed) {
         row_states_free(out);

@@ -92,15 +92,15 @@ static void compute(struct work *x)
     const size_t weights = (size_t)x->n.rows * (size_t)x->n.keys, values = (size_t)x->n.keys * (size_t)x->n.dim,
                  outputs = (size_t)x->n.rows * (size_t)x->n.dim;
     const struct flow_rounding f16 = {.type = DTYPE_F16, .factor = 1, .sums = ASC_L_UNROUNDED};
-    struct way *truth = &x->way[PATHS], *half = &x->way[PATH_F16], *run = &x->way[PATH_RUN];
+    struct way *reference = &x->way[PATHS], *half = &x->way[PATH_F16], *run = &x->way[PATH_RUN];
     flow_load(x->given, asc_q, FLOW_INPUT, x->q);
     flow_load(x->given, asc_k, FLOW_INPUT, x->k);
-    flow_load(x->given, asc_v, FLOW_INPUT, truth->v);
-    flow_scores(x->given, x->q, x->k, truth->s);
-    flow_weights(x->given, truth->s, truth->w);
-    memcpy(truth->w_l, truth->w, weights * sizeof(double));
+    flow_load(x->given, asc_v, FLOW_INPUT, reference->v);
+    flow_scores(x->given, x->q, x->k, reference->s);
+    flow_weights(x->given, reference->s, reference->w);
+    memcpy(reference->w_l, reference->w, weights * sizeof(double));
 
-    memcpy(half->v, truth->v, values * sizeof(double));
+    memcpy(half->v, reference->v, values * sizeof(double));
     round_all(DTYPE_F16, half->v, values);
     round_all(DTYPE_F16, x->q, outputs);
     round_all(DTYPE_F16, x->k, values);
@@ -110,7 +110,7 @@ static void compute(struct work *x)
     flow_round_weights(x->given, half->s, &f16, &(struct flow_weights){.w = half->w});
     flow_weights(x->given, half->s, half->w_l);
 
-    flow_run_scores(x->run, truth->s, run->s);
+    flow_run_scores(x->run, reference->s, run->s);
     flow_run_weights(x->run, run->s, &(struct flow_weights){.w = run->w});
 }
 
@@ -156,16 +156,16 @@ static void add_ul(const struct work *x, int kv, struct path_tile *tile)
 {
     const struct matrix *u = &x->run->captured[kv * ASC_CHANNELS + asc_u],
                         *l = &x->run->captured[kv * ASC_CHANNELS + asc_l];
-    const struct way *truth = &x->way[PATHS], *half = &x->way[PATH_F16];
+    const struct way *reference = &x->way[PATHS], *half = &x->way[PATH_F16];
     const int own = u->data && l->data && tile->visited && x->run->conventions.u_phase == ASC_U_AFTER_PV;
     const double times = codes_o_times(x->run);
     for (int r = 0; r < x->n.rows; r++) {
         const double sum = !own ? 0 : x->run->conventions.u_norm == ASC_U_NORM_TILE ? 1 : captured_l(l, r);
-        if (!(truth->l[r] > 0))
+        if (!(reference->l[r] > 0))
             continue;
         for (int d = 0; d < x->n.dim; d++) {
             const size_t i = (size_t)r * (size_t)x->n.dim + (size_t)d;
-            const double want = truth->u[i] / truth->l[r];
+            const double want = reference->u[i] / reference->l[r];
             add(&tile->ul[PATH_F16], half->u[i] / half->l[r], want);
             if (own)
                 add(&tile->ul[PATH_RUN], values_element(u, (size_t)(r * u->row_stride + d)) * times / sum, want);
@@ -183,15 +183,15 @@ static void add_scores(const struct work *x, int kv, struct path_tile *tile)
         const struct key_range seen = schedule_range(x->run, r);
         for (int j = first; j < first + cols; j++) {
             const size_t i = (size_t)r * (size_t)x->n.keys + (size_t)j;
-            const struct way *truth = &x->way[PATHS];
+            const struct way *reference = &x->way[PATHS];
             if (j < seen.first || j >= seen.last)
                 continue;
-            add(&tile->s[PATH_F16], x->way[PATH_F16].s[i], truth->s[i]);
-            add(&tile->p[PATH_F16], x->way[PATH_F16].w[i], truth->w[i]);
+            add(&tile->s[PATH_F16], x->way[PATH_F16].s[i], reference->s[i]);
+            add(&tile->p[PATH_F16], x->way[PATH_F16].w[i], reference->w[i]);
             if (has_s)
-                add(&tile->s[PATH_RUN], x->way[PATH_RUN].s[i], truth->s[i]);
+                add(&tile->s[PATH_RUN], x->way[PATH_RUN].s[i], reference->s[i]);
             if (has_p)
-                add(&tile->p[PATH_RUN], x->way[PATH_RUN].w[i], truth->w[i]);
+                add(&tile->p[PATH_RUN], x->way[PATH_RUN].w[i], reference->w[i]);
         }
     }
 }

@@ -14,8 +14,8 @@ enum path { PATH_F16, PATH_RUN, PATHS };
 
 struct path_error {
     uint64_t n;   /* elements compared; 0: nothing was recorded, or is there */
-    uint64_t bad; /* not counted in n: no number, or infinite where the truth is not, or the other way round */
-    double largest, squares; /* of |x - truth| */
+    uint64_t bad; /* not counted in n: no number, or infinite where the reference is not, or the other way round */
+    double largest, squares; /* of |x - reference| */
 };
 double path_rms(const struct path_error *e); /* NaN: nothing was compared */
 void path_error_add(struct path_error *to, const struct path_error *from);

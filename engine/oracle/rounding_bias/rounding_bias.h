@@ -56,7 +56,7 @@ struct rounding_cell {
     double size, error, z; /* of a bias; NaN where the evidence gives none */
 };
 
-/* What has become of a number that does not depend on the frame that m sets, relative to the truth, mean over rows. */
+/* What has become of a number that does not depend on the frame that m sets, relative to the reference, mean over rows. */
 struct rounding_drift {
     double n, sum, squares;
 };
@@ -67,7 +67,7 @@ static inline double rounding_drift_mean(const struct rounding_drift *d)
 /* Its standard error; NaN of fewer than two rows. */
 double rounding_drift_error(const struct rounding_drift *d);
 void rounding_drift_merge(struct rounding_drift *to, const struct rounding_drift *from);
-enum rounding_curve { ROUNDING_SUM /* m + ln l */, ROUNDING_OUTPUT /* u / l, along the truth */, ROUNDING_CURVES };
+enum rounding_curve { ROUNDING_SUM /* m + ln l */, ROUNDING_OUTPUT /* u / l, along the reference */, ROUNDING_CURVES };
 
 /* Collects one head: rounding_head_new(any case of it), each q tile once, rounding_head_finish(). */
 struct rounding_head;

@@ -328,7 +328,7 @@ static void drift_add(struct rounding_drift *d, double x)
     d->squares += x * x;
 }
 
-/* l and u in the frame of the captured m, so that l / truth is exp of what m + ln l is off by. */
+/* l and u in the frame of the captured m, so that l / reference is exp of what m + ln l is off by. */
 static void drift_tile(struct rounding_head *h, const struct tile_detail *d)
 {
     struct rounding_drift *sum = &h->drift[ROUNDING_SUM * h->kv_tiles + d->kv];

@@ -1,5 +1,5 @@
 /* What an element was made from: one row alone is judged as it is among others, and the steps lead to what the oracle
-   expects, from captured values and by the truth. */
+   expects, from captured values and by the reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,7 @@ static double value(const struct derivation *d, const char *name, int want, doub
     return !s ? otherwise : want ? s->want : s->got;
 }
 
-/* What the steps come to; want: those of the truth. NaN: nothing can be said. */
+/* What the steps come to; want: those of the reference. NaN: nothing can be said. */
 static double arithmetic(const struct kernel_run *run, const struct derivation *d, int want)
 {
     switch (d->channel) {
@@ -183,7 +183,7 @@ static void expect_derived(const struct spec *spec, int steps)
                 assert_true(d.recorded);
                 expect_near(d.got, tile->got[at], "captured value", &d);
                 expect_near(d.want_local, tile->want_local[at], "local expectation", &d);
-                expect_near(d.want_global, tile->want_global[at], "truth", &d);
+                expect_near(d.want_global, tile->want_global[at], "reference", &d);
                 const double got = arithmetic(run, &d, 0), want = arithmetic(run, &d, 1);
                 if (steps && says_something(run, &d, got))
                     expect_near(got, d.want_local, "captured steps", &d);

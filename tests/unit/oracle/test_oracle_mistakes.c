@@ -433,7 +433,7 @@ static void padding_counts_in_the_maximum(void **state)
     kernel_run_free(run);
 }
 
-/* Captured maxima that make no frame: nothing traps, nothing unreal passes, o is still judged by the truth. */
+/* Captured maxima that make no frame: nothing traps, nothing unreal passes, o is still judged by the reference. */
 static void absurd_frames(void **state)
 {
     (void)state;

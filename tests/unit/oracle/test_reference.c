@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "engine/oracle/reference.h"
+#include "engine/oracle/reference_fill.h"
 #include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
@@ -14,7 +14,7 @@ static const struct asc_conventions scaled = {.s_unit = ASC_UNIT_SCALED, .m_unit
 
 /* The tiles of a run, filled with the reference in place of what the kernel wrote. */
 struct filled {
-    struct reference_tile *tiles;
+    struct reference_target *tiles;
     struct matrix *captured;
     void **arrays;
     int n;
@@ -42,7 +42,7 @@ static struct filled fill_reference(const struct kernel_run *run)
         f.captured[i] = *m;
         f.captured[i].data = f.arrays[i] = calloc((size_t)(m->rows * m->row_stride) + 1, 8);
         fill_unwritten(m, f.arrays[i]);
-        f.tiles[i] = (struct reference_tile){f.arrays[i], m->dtype, m->row_stride,
+        f.tiles[i] = (struct reference_target){f.arrays[i], m->dtype, m->row_stride,
                                              m->rows,     m->cols,  pads ? (int)m->row_stride - m->cols : 0};
     }
     assert_int_equal(reference_fill(&run->c, scratch, f.tiles), 0);
@@ -78,7 +78,7 @@ static void expect_right(const struct spec *spec)
         if (verdict_bad(v))
             fail_msg("%s of kv tile %d: %u off, error/bound %g at %d,%d", channel_name(i % ASC_CHANNELS),
                      i / ASC_CHANNELS, verdict_bad(v), (double)v->worst_ratio, v->worst_row, v->worst_col);
-        const struct reference_tile *t = &f.tiles[i];
+        const struct reference_target *t = &f.tiles[i];
         const int plain = spec->conventions.s_at == ASC_S_MASKED && spec->conventions.s_masked == ASC_MASKED_INFINITE;
         for (int r = 0; plain && r < t->rows; r++)
             for (int col = t->cols; t->data && col < t->cols + t->pad_cols; col++)
@@ -250,7 +250,7 @@ static void it_is_attention(void **state)
     kernel_run_free(run);
 }
 
-/* What the truth cannot say is left to the kernel. */
+/* What the reference cannot say is left to the kernel. */
 static void nan_inputs_are_left_alone(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Two runs side by side: the float64 truth recorded twice, and one of both changed at the edges of what counts. */
+/* Two runs side by side: the float64 reference recorded twice, and one of both changed at the edges of what counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void stamp(const struct feed *f)
             }
 }
 
-/* A run that recorded the truth. */
+/* A run that recorded the reference. */
 static struct feed made(const struct maker *m)
 {
     unsigned char input[3][4096];
@@ -342,7 +342,7 @@ static void test_outputs_everywhere(void **state)
     struct maker m = maker();
     const struct maker all = m;
     struct two x = {0};
-    struct feed truth = made(&all);
+    struct feed reference = made(&all);
     m.slots = 1;
     x = two(&m);
     struct feed *feeds[] = {&x.a, &x.b};
@@ -351,8 +351,8 @@ static void test_outputs_everywhere(void **state)
         for (int slot = 0; slot < 4; slot++)
             for (int row = 0; row < (slot % 2 ? 4 : 8); row++) {
                 const size_t at = (size_t)slot / 2 * 12 + (size_t)slot % 2 * 8 + (size_t)row;
-                memcpy(feeds[i]->bytes + l->o.offset + at * 16, element(&truth, asc_o, slot, 0, row, 0), 16);
-                memcpy(feeds[i]->bytes + l->lse.offset + at * 4, element(&truth, asc_lse, slot, 0, row, 0), 4);
+                memcpy(feeds[i]->bytes + l->o.offset + at * 16, element(&reference, asc_o, slot, 0, row, 0), 16);
+                memcpy(feeds[i]->bytes + l->lse.offset + at * 4, element(&reference, asc_lse, slot, 0, row, 0), 4);
             }
         feeds[i]->trace->info.status = RUN_COMPLETE;
     }
@@ -377,7 +377,7 @@ static void test_outputs_everywhere(void **state)
     x.b.trace->info.status = RUN_CRASHED;
     compare(&x);
     assert_false(difference_within(&x.d));
-    feed_close(&truth);
+    feed_close(&reference);
     drop(&x);
 }
 

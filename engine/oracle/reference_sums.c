@@ -1,5 +1,5 @@
 /* The true U: products of weights with V, and how far a correct kernel's may lie from them. */
-#include "engine/oracle/truth.h"
+#include "engine/oracle/reference.h"
 
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
@@ -9,20 +9,20 @@
 #include "engine/oracle/values.h"
 
 /* What u of all tiles before this one is in this tile's frame, where it is recorded after its rescaling. */
-void truth_late_u(const struct oracle_case *c, struct judge_scratch *s)
+void reference_late_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     const int head_dim = c->head_dim;
-    const double factor = truth_offset(c);
+    const double factor = reference_offset(c);
     if (s->late_kv < 0)
         return;
     for (int i = 0; i < c->in_q.rows * head_dim; i++) {
         const int r = i / head_dim;
-        const double shift = factor * s->truth.shift[r];
-        const double decay = s->truth.decay[r], decay_error = s->truth.decay_error[r];
-        const double error = (decay + decay_error) * s->truth.out_error[i] + decay_error * s->truth.out_size[i];
-        s->late.want[GLOBAL][i] = decay * s->truth.out[i] * shift;
+        const double shift = factor * s->reference.shift[r];
+        const double decay = s->reference.decay[r], decay_error = s->reference.decay_error[r];
+        const double error = (decay + decay_error) * s->reference.out_error[i] + decay_error * s->reference.out_size[i];
+        s->late.want[GLOBAL][i] = decay * s->reference.out[i] * shift;
         s->late.bound[GLOBAL][i] =
-            (error + (s->truth.frame_loose[r] + BOUND_U) * (decay * s->truth.out_size[i] + error)) * shift + BOUND_TINY;
+            (error + (s->reference.frame_loose[r] + BOUND_U) * (decay * s->reference.out_size[i] + error)) * shift + BOUND_TINY;
     }
 }
 
@@ -37,9 +37,9 @@ static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
     bound_narrow(t, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * s->at.cols; i++) {
         const int r = i / s->at.cols;
-        if (s->truth.weight[i] > 0 || s->truth.weight_error[i] > 0)
-            s->truth.weight_error[i] +=
-                unit * (s->truth.weight[i] + s->truth.weight_error[i]) + half_tiny * s->truth.p_unit[r];
+        if (s->reference.weight[i] > 0 || s->reference.weight_error[i] > 0)
+            s->reference.weight_error[i] +=
+                unit * (s->reference.weight[i] + s->reference.weight_error[i]) + half_tiny * s->reference.p_unit[r];
     }
 }
 
@@ -51,16 +51,16 @@ static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, 
     const int rows = c->in_q.rows, cols = s->at.cols;
     const double least = product_size(c->conventions.acc_u, BOUND_TINY);
     for (int r = 0; r < rows; r++) {
-        const double least_weight = least * s->truth.p_unit[r];
+        const double least_weight = least * s->reference.p_unit[r];
         lost[r] = 0;
         if (least <= BOUND_TINY)
             continue;
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
-            if (s->truth.weight[i] > 0 && s->truth.weight[i] < least_weight)
-                s->truth.weight_error[i] += relative * least_weight;
+            if (s->reference.weight[i] > 0 && s->reference.weight[i] < least_weight)
+                s->reference.weight_error[i] += relative * least_weight;
         }
-        lost[r] = relative * (least * s->truth.sum[r] + cols * least_weight);
+        lost[r] = relative * (least * s->reference.sum[r] + cols * least_weight);
     }
 }
 
@@ -87,7 +87,7 @@ static double weigh_sizes(const struct oracle_case *c, struct judge_scratch *s, 
     if (s->weighed_p && s->at.size[asc_v] == s->input[asc_v].size &&
         weights_follow(s->at.pv_p.value, s->stage[asc_p].want[GLOBAL], n))
         return 1 + 0x1p-15;
-    magnitude_sum(&s->room, c->in_q.rows, c->head_dim, s->at.cols, s->truth.weight, s->input[asc_v].size, sizes);
+    magnitude_sum(&s->room, c->in_q.rows, c->head_dim, s->at.cols, s->reference.weight, s->input[asc_v].size, sizes);
     s->weighed_p = 0;
     return 1;
 }
@@ -122,24 +122,24 @@ VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *rest
     }
 }
 
-/* U of one row that was divided by l: out / sum, within what is said of u_norm in truth.h. However uncertain the
+/* U of one row that was divided by l: out / sum, within what is said of u_norm in reference.h. However uncertain the
    weights, it is a mean of V. */
 static void divide_row(const struct oracle_case *c, const struct judge_scratch *s, int r, double tiny, double *want,
                        double *bound)
 {
     const int lanes = c->conventions.l_lanes;
     const size_t first = (size_t)r * (size_t)c->head_dim;
-    const double sum = s->truth.sum[r], off = s->truth.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
-    const double least = sum - off, l = truth_offset(c) * sum * s->truth.shift[r];
+    const double sum = s->reference.sum[r], off = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+    const double least = sum - off, l = reference_offset(c) * sum * s->reference.shift[r];
     for (int d = 0; d < c->head_dim; d++) {
-        const double u = sum > 0 ? s->truth.out[first + (size_t)d] / sum : 0;
-        const double moved = least > 0 ? (s->truth.out_error[first + (size_t)d] + fabs(u) * off) / least : INFINITY;
+        const double u = sum > 0 ? s->reference.out[first + (size_t)d] / sum : 0;
+        const double moved = least > 0 ? (s->reference.out_error[first + (size_t)d] + fabs(u) * off) / least : INFINITY;
         want[d] = u;
-        bound[d] = sum > 0 ? fmin(moved, fabs(u) + 2 * s->truth.out_top[d]) + tiny * (1 + 1 / l) : 0;
+        bound[d] = sum > 0 ? fmin(moved, fabs(u) + 2 * s->reference.out_top[d]) + tiny * (1 + 1 / l) : 0;
     }
 }
 
-void truth_u(const struct oracle_case *c, struct judge_scratch *s)
+void reference_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE, divides = c->conventions.u_norm == ASC_U_NORM_TILE;
     struct stage *stage = &s->stage[asc_u];
@@ -147,38 +147,38 @@ void truth_u(const struct oracle_case *c, struct judge_scratch *s)
     const double *v = s->input[asc_v].value, *size_v = s->input[asc_v].size;
     const double relative =
         product_accumulate(c) + (is_tile + 6 * divides) * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
-    const double factor = truth_offset(c), times = s->at.times_v;
+    const double factor = reference_offset(c), times = s->at.times_v;
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
     for (int key = 0; key < cols; key++)
-        raise_row(head_dim, times, size_v + (size_t)key * (size_t)head_dim, s->truth.out_top);
-    matrix_multiply(rows, head_dim, cols, times, s->truth.weight, cols, v, head_dim, want, 0);
+        raise_row(head_dim, times, size_v + (size_t)key * (size_t)head_dim, s->reference.out_top);
+    matrix_multiply(rows, head_dim, cols, times, s->reference.weight, cols, v, head_dim, want, 0);
     const double as_weighed = weigh_sizes(c, s, &sizes);
     if (s->input[asc_v].lossy) {
         /* What converting V may have cost: w (size - |v|). */
         for (int i = 0; i < cols * head_dim; i++)
             s->room.k[i] = size_v[i] - fabs(v[i]);
-        magnitude_multiply(&s->room, rows, head_dim, cols, times * BOUND_SLACK, s->truth.weight, s->room.k, s->room.sum,
+        magnitude_multiply(&s->room, rows, head_dim, cols, times * BOUND_SLACK, s->reference.weight, s->room.k, s->room.sum,
                            0);
     }
     add_rounding(c, s);
-    add_subnormal(c, s, relative, s->truth.lost);
-    magnitude_sum(&s->room, rows, head_dim, cols, s->truth.weight_error, size_v, &errors);
+    add_subnormal(c, s, relative, s->reference.lost);
+    magnitude_sum(&s->room, rows, head_dim, cols, s->reference.weight_error, size_v, &errors);
     for (int r = 0; r < rows; r++) {
-        const double shift = factor * s->truth.shift[r];
+        const double shift = factor * s->reference.shift[r];
         const size_t first = (size_t)r * (size_t)head_dim;
-        struct true_row row = {.decay = s->truth.decay[r],
-                               .decay_error = s->truth.decay_error[r],
+        struct true_row row = {.decay = s->reference.decay[r],
+                               .decay_error = s->reference.decay_error[r],
                                .relative = relative,
-                               .lost = s->truth.lost[r] * times,
-                               .loose = s->truth.frame_loose[r],
+                               .lost = s->reference.lost[r] * times,
+                               .loose = s->reference.frame_loose[r],
                                .shift = shift,
                                .tiny = fmax(1, factor) * fmax(1, times) * c->bc * BOUND_TINY,
                                .size = magnitude_row(&sizes, r, head_dim, cols),
                                .error = magnitude_row(&errors, r, head_dim, cols)};
-        row.size.grown *= times * (s->weighed_p ? as_weighed * s->truth.p_unit[r] : 1);
+        row.size.grown *= times * (s->weighed_p ? as_weighed * s->reference.p_unit[r] : 1);
         row.error.grown *= times;
-        sum_row(head_dim, &row, s->truth.out + first, s->truth.out_size + first, s->truth.out_error + first,
+        sum_row(head_dim, &row, s->reference.out + first, s->reference.out_size + first, s->reference.out_error + first,
                 s->input[asc_v].lossy ? s->room.sum + first : s->room.zero, want + first, bound + first);
         if (divides)
             divide_row(c, s, r, row.tiny, want + first, bound + first);
