@@ -48,8 +48,8 @@ struct watch {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool ended; /* the thread of background() */
-    char phase[64];
-    double since, done, total; /* of the phase; total 0: unknown */
+    enum runner_step step;
+    double since, done, total; /* of the step; total 0: unknown */
     atomic_int cancel;
 };
 
@@ -58,22 +58,22 @@ static bool spent(const struct watch *w)
     return clock_seconds() - w->begun > w->limit_s;
 }
 
-static void tell(const struct watch *w, const char *phase, double since, double done, double total)
+static void tell(const struct watch *w, enum runner_step step, double since, double done, double total)
 {
     char line[256], part[64] = "";
     if (total > 0)
         snprintf(part, sizeof part, ", %.0f of %.0f", done, total);
     snprintf(line, sizeof line, "%.0f of %.0f s: %s: %s %.0f s%s", clock_seconds() - w->begun, w->limit_s, w->label,
-             phase, clock_seconds() - since, part);
+             runner_step_words(step), clock_seconds() - since, part);
     text_progress(line);
 }
 
-static void on_report(void *ctx, const char *phase, double done, double total)
+static void on_report(void *ctx, enum runner_step step, double done, double total)
 {
     struct watch *w = ctx;
     pthread_mutex_lock(&w->lock);
-    if (strcmp(phase, w->phase) != 0) {
-        snprintf(w->phase, sizeof w->phase, "%s", phase);
+    if (step != w->step) {
+        w->step = step;
         w->since = clock_seconds();
     }
     w->done = done;
@@ -112,7 +112,7 @@ static int background(struct watch *w, int (*work)(void *, const struct runner_p
     w->ended = false;
     w->done = w->total = 0;
     w->since = clock_seconds();
-    snprintf(w->phase, sizeof w->phase, "starting");
+    w->step = STEP_STARTING;
     atomic_store(&w->cancel, 0);
     if (pthread_create(&thread, NULL, task_thread, &task) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
@@ -126,7 +126,7 @@ static int background(struct watch *w, int (*work)(void *, const struct runner_p
         pthread_cond_timedwait(&w->changed, &w->lock, &until);
         if (spent(w))
             atomic_store(&w->cancel, 1);
-        tell(w, w->phase, w->since, w->done, w->total);
+        tell(w, w->step, w->since, w->done, w->total);
     }
     pthread_mutex_unlock(&w->lock);
     pthread_join(thread, NULL);
@@ -142,7 +142,7 @@ static int run_session(struct watch *w, struct session *s, struct err *err)
         struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
         poll(&fd, 1, TICK_MS);
         session_update(s);
-        tell(w, s->activity, s->activity_since, s->done, s->total);
+        tell(w, s->step, s->step_since, s->done, s->total);
         if (spent(w))
             session_cancel(s);
     }

@@ -387,17 +387,17 @@ int options_open(const struct options *o, const char *path, struct session **out
 }
 
 /* One line on a terminal, in place. */
-static void show_phase(void *ctx, const char *phase, double done, double total)
+static void show_step(void *ctx, enum runner_step step, double done, double total)
 {
     (void)ctx;
     (void)done;
     (void)total;
-    text_progress(phase);
+    text_progress(runner_step_words(step));
 }
 
 const struct runner_progress *options_progress(void)
 {
-    static const struct runner_progress progress = {.report = show_phase};
+    static const struct runner_progress progress = {.report = show_step};
     return &progress;
 }
 

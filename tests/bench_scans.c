@@ -87,7 +87,7 @@ static void open_views(struct session *s)
 static int bias_is_scanned(const struct session *s)
 {
     const struct rounding_progress *now = session_rounding(s);
-    return now && now->activity[0];
+    return now && now->step;
 }
 
 static int laboratory_is_busy(const struct session *s)

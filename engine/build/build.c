@@ -25,15 +25,20 @@ const char *backend_name(enum backend backend)
     return backend == BACKEND_GPU ? "gpu" : "cpu";
 }
 
-static void report(const struct build_job *job, const char *what)
+const char *runner_step_words(enum runner_step step)
 {
-    char phase[256];
-    const struct runner_progress *progress = job->progress;
-    if (!progress || !progress->report)
-        return;
-    const char *slash = strrchr(job->request->kernel, '/');
-    snprintf(phase, sizeof phase, "%s %s", what, slash ? slash + 1 : job->request->kernel);
-    progress->report(progress->ctx, phase, 0, 0);
+    static const char *const words[] = {
+#define STEP(id, words) words,
+#include "engine/build/steps.def"
+#undef STEP
+    };
+    return words[step];
+}
+
+void runner_report(const struct runner_progress *progress, enum runner_step step, double done, double total)
+{
+    if (progress && progress->report)
+        progress->report(progress->ctx, step, done, total);
 }
 
 static struct diagnose names_of(const struct build_job *job, int source)
@@ -436,10 +441,10 @@ static int make_program(struct build_job *job, const char *work, struct err *err
     char object[640], program[640];
     snprintf(object, sizeof object, "%s/kernel.o", work);
     snprintf(program, sizeof program, "%s/program", work);
-    report(job, "compiling");
+    runner_report(job->progress, STEP_COMPILING, 0, 0);
     if (make_object(job, work, object, err))
         return -1;
-    report(job, "linking");
+    runner_report(job->progress, STEP_LINKING, 0, 0);
     if (job->tools->link(job, object, work, program, err))
         return -1;
     char name[200];
@@ -498,7 +503,7 @@ static int build(struct build_job *job, struct err *err)
     if (is_signed && take_last(job, signature))
         return 0;
     clock_gettime(CLOCK_REALTIME, &began);
-    report(job, "reading");
+    runner_report(job->progress, STEP_READING, 0, 0);
     int failed = compiler_version(job, &version, err) || preprocess(job, 0, &text, err) ||
                  scan(job, 0, text.out, err) || read_others(job, &text, err) ||
                  make_key(job, &text, &version, hex, err);

@@ -22,9 +22,17 @@ int runner_find_built(const struct runner_paths *paths, const char *name, char *
 /* A path below the current folder without that folder: what the user would type. */
 const char *runner_short_path(const char *path);
 
+enum runner_step {
+#define STEP(id, words) STEP_##id,
+#include "engine/build/steps.def"
+#undef STEP
+    STEP_COUNT
+};
+const char *runner_step_words(enum runner_step step); /* "compiling"; "" for STEP_NONE */
+
 /* Tells the caller what is going on; called from the thread that builds or runs. May be NULL. */
 struct runner_progress {
-    void (*report)(void *ctx, const char *phase, double done, double total); /* total 0: unknown */
+    void (*report)(void *ctx, enum runner_step step, double done, double total); /* may be NULL; total 0: unknown */
     void (*log)(void *ctx, const char *line); /* the compiler's and the kernel's own output, a line each */
     void *ctx;
     atomic_int *cancel; /* borrowed, may be NULL; non-zero: stop as soon as possible with ERR_CANCELLED */
@@ -33,6 +41,7 @@ struct runner_progress {
     /* May be NULL. A file of the user's that the kernel includes; told by builds that ask a compiler. */
     void (*reads)(void *ctx, const char *path);
 };
+void runner_report(const struct runner_progress *progress, enum runner_step step, double done, double total);
 
 struct build {
     char program[600];        /* the debuggee */

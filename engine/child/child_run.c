@@ -200,13 +200,11 @@ static void take_result(struct run *run, const json_t *json)
 
 static void take_progress(struct run *run, double done, double total)
 {
-    const struct runner_progress *progress = run->progress;
     if (done != run->done) /* a second launch begins anew */
         run->advanced_at = clock_seconds();
     run->done = done;
     run->total = total;
-    if (progress && progress->report)
-        progress->report(progress->ctx, "running", done, total);
+    runner_report(run->progress, STEP_RUNNING, done, total);
 }
 
 static void take_message(struct run *run, const struct wire_message *message)
@@ -411,8 +409,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     info->launches.n = 0;
     info->seconds = 0;
     info->status_text[0] = info->stopped[0] = '\0';
-    if (progress && progress->report)
-        progress->report(progress->ctx, "running", 0, 0);
+    runner_report(progress, STEP_RUNNING, 0, 0);
     c->assertion.kind[0] = '\0';
     run.id = ++c->last_id;
     if (send_run(&run))

@@ -119,8 +119,7 @@ static int step(void *ctx, int worker)
     else
         job->b->state[i] = (uint8_t)state_of(job->verdicts[worker]);
     const int64_t done = atomic_fetch_add(&job->done, 1) + 1;
-    if (job->progress && job->progress->report)
-        job->progress->report(job->progress->ctx, "judging the output", (double)done, (double)job->sample);
+    runner_report(job->progress, STEP_JUDGING_OUTPUT, (double)done, (double)job->sample);
     return 1;
 }
 

@@ -13,8 +13,7 @@ static const struct {
     [BENCH_PLAIN] = {"plain", "without probes (ASC_MODE 0)"},
     [BENCH_OFF] = {"probes off", "probes compiled in, nothing to record (ASC_MODE 1)"},
     [BENCH_CAPTURE] = {"capture", "records what the scenario asks for, up to capture.mem"},
-    [BENCH_FULL] = {"full capture",
-                    "records every channel of every q tile, up to half of this machine's memory"},
+    [BENCH_FULL] = {"full capture", "records every channel of every q tile, up to half of this machine's memory"},
 };
 
 const char *bench_name(enum bench_build build)
@@ -51,8 +50,7 @@ int measure_plain(struct recorder *r, const struct runner_paths *paths, const st
     struct trace *t = NULL;
     int failed = record_open(r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
     if (!failed) {
-        if (progress && progress->report)
-            progress->report(progress->ctx, "measuring", 0, 0);
+        runner_report(progress, STEP_MEASURING, 0, 0);
         failed = child_profile(r->child, t, counters, scenario->limit_s, progress, err);
     }
     if (!failed) {
@@ -110,8 +108,7 @@ int measure_bench(const struct runner_paths *paths, const struct scenario *scena
         line->slots = room ? l->n_slots : 0;
         line->places = (int64_t)t->problem.batch * t->problem.heads * l->q_tiles;
         line->recorded_bytes = room ? slot_bytes * (uint64_t)l->n_slots : 0;
-        if (progress && progress->report)
-            progress->report(progress->ctx, "timing", 0, 0);
+        runner_report(progress, STEP_TIMING, 0, 0);
         failed = child_bench(r.child, t, &asked, scenario->limit_s, progress, &line->result, &line->err);
     }
     trace_free(t);

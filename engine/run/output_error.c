@@ -74,8 +74,8 @@ static int step(void *ctx, int worker)
     const int64_t i = atomic_fetch_add(&job->next, 1);
     if (i >= job->places || atomic_load(&job->failed) || process_cancelled(job->progress))
         return 0;
-    if (worker == 0 && job->progress && job->progress->report) /* one thread alone */
-        job->progress->report(job->progress->ctx, "judging o", (double)i, (double)job->places);
+    if (worker == 0) /* one thread alone */
+        runner_report(job->progress, STEP_JUDGING_OUTPUT, (double)i, (double)job->places);
     const int32_t place[3] = {(int32_t)(i / l->q_tiles / job->t->problem.heads),
                               (int32_t)(i / l->q_tiles % job->t->problem.heads), (int32_t)(i % l->q_tiles)};
     job->judges[worker].squares = 0;

@@ -18,12 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static void report(const struct runner_progress *progress, const char *phase)
-{
-    if (progress && progress->report)
-        progress->report(progress->ctx, phase, 0, 0);
-}
-
 int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                  enum probes probes, const struct runner_progress *progress, struct err *err)
 {
@@ -41,7 +35,7 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
         return -1;
     if (*note && progress && progress->log)
         progress->log(progress->ctx, note);
-    report(progress, "compiling");
+    runner_report(progress, STEP_COMPILING, 0, 0);
     if (build_debuggee(paths, &request, progress, &built, err) != 0)
         return -1;
     if (r->child && (!child_alive(r->child) || strcmp(built.program, r->build.program) != 0)) {
@@ -50,7 +44,7 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
     }
     build_free(&r->build);
     r->build = built;
-    report(progress, "starting");
+    runner_report(progress, STEP_STARTING, 0, 0);
     bool damaged = false;
     if (r->child || child_start(r->build.program, &r->child, &damaged, err) == 0)
         return 0;
@@ -145,7 +139,7 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
                        const struct runner_progress *progress, struct trace **out, struct err *err)
 {
     *out = NULL;
-    report(progress, "filling inputs");
+    runner_report(progress, STEP_FILLING, 0, 0);
     if (record_inputs(r, scenario, selection, out, err) != 0)
         return -1;
     if (describe(r, scenario, *out, err) != 0) {
@@ -153,15 +147,13 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
         *out = NULL;
         return -1;
     }
-    report(progress, "running");
+    runner_report(progress, STEP_RUNNING, 0, 0);
     return timed_run(r->child, *out, scenario->limit_s, progress, err);
 }
 
-static void report_first_pass(void *ctx, const char *phase, double done, double total)
+static void report_first_pass(void *ctx, enum runner_step step, double done, double total)
 {
-    const struct runner_progress *progress = ctx;
-    if (progress->report)
-        progress->report(progress->ctx, strcmp(phase, "running") == 0 ? RECORD_FIRST_PASS : phase, done, total);
+    runner_report(ctx, step == STEP_RUNNING ? STEP_FIRST_PASS : step, done, total);
 }
 
 static void log_first_pass(void *ctx, const char *line)
@@ -187,9 +179,9 @@ static int first_pass(struct recorder *r, const struct scenario *scenario, const
                                         .cancel = progress ? progress->cancel : NULL};
     int failed = record_pass(r, scenario, &nothing, progress ? &own : NULL, &t, err);
     if (failed && err->code == ERR_CANCELLED)
-        err_set(err, ERR_CANCELLED, "", "cancelled; " RECORD_FIRST_PASS);
+        err_set(err, ERR_CANCELLED, "", "cancelled; %s", runner_step_words(STEP_FIRST_PASS));
     if (!failed) {
-        report(progress, "judging the output");
+        runner_report(progress, STEP_JUDGING_OUTPUT, 0, 0);
         bounded_sample(b, &scenario->problem, &wanted->plan, BOUNDED_SCORES);
         failed = bounded_judge(b, t, wanted->types.channel, progress, err);
         bounded_remember(b, t);
@@ -301,7 +293,7 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
         for (int ch = 0; ch < ASC_CHANNELS; ch++)
             selection.types.channel[ch] = -1;
     }
-    report(progress, "filling inputs");
+    runner_report(progress, STEP_FILLING, 0, 0);
     int failed = record_inputs(r, &own, &selection, out, err);
     free(selection.slots);
     if (!failed && describe(r, &own, *out, err) != 0) {
@@ -343,7 +335,7 @@ int record_again(struct recorder *r, const struct runner_paths *paths, const str
         trace_free(t);
         return -1;
     }
-    report(progress, "running");
+    runner_report(progress, STEP_RUNNING, 0, 0);
     *out = t;
     return timed_run(r->child, t, scenario->limit_s, progress, err);
 }

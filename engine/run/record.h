@@ -5,9 +5,6 @@
 #include "engine/build/runner.h"
 #include "engine/scenario/scenario.h"
 
-/* The activity while the first of two runs is under way. */
-#define RECORD_FIRST_PASS "first pass of two: nothing is recorded yet"
-
 /* What stays warm between runs. Zero-initialize; free with recorder_free. */
 struct recorder {
     struct build build;

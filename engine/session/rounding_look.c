@@ -11,7 +11,7 @@ static void wake(void *ctx)
 int session_look_rounding(struct session *s, int negate)
 {
     const struct rounding_progress *now = session_rounding(s);
-    if (now && now->activity[0])
+    if (now && now->step)
         return negate ? session_refuse(s, "a bias search is running: x stops it") : 0;
     if (now && now->result && !negate)
         return 0;
@@ -50,7 +50,7 @@ void session_finish_rounding(struct session *s)
 int session_stop_rounding(struct session *s)
 {
     const struct rounding_progress *now = session_rounding(s);
-    if (!now || !now->activity[0])
+    if (!now || !now->step)
         return 0;
     rounding_scan_cancel(s->rounding);
     return 1;

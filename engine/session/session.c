@@ -390,8 +390,8 @@ int session_update(struct session *s)
     take_findings(s, &mail);
     if (!mail.sought) {
         s->phase = mail.phase;
-        snprintf(s->activity, sizeof s->activity, "%s", mail.activity);
-        s->activity_since = mail.since;
+        s->step = mail.step;
+        s->step_since = mail.since;
     }
     s->done = mail.done;
     s->total = mail.total;
@@ -417,8 +417,8 @@ int session_finish(struct session *s, void (*progress)(const char *line))
         session_update(s);
         if (progress && clock_seconds() - begun > 1 && session_busy(s)) {
             char line[256];
-            const int n = snprintf(line, sizeof line, "%s: %s %.0f s", s->title, s->activity,
-                                   clock_seconds() - s->activity_since);
+            const int n = snprintf(line, sizeof line, "%s: %s %.0f s", s->title, runner_step_words(s->step),
+                                   clock_seconds() - s->step_since);
             if (s->total > 0 && n < (int)sizeof line)
                 snprintf(line + n, sizeof line - (size_t)n, " %.0f of %.0f", s->done, s->total);
             progress(line);

@@ -71,9 +71,9 @@ struct session {
     char title[192]; /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
     enum phase phase;
     struct err err;                     /* why PHASE_FAILED */
-    char activity[64];                  /* "compiling v2b_scalar.cu", "running" */
-    double done, total;                 /* of the activity; total 0: unknown */
-    double activity_since;              /* monotonic seconds */
+    enum runner_step step;              /* of the work under way */
+    double done, total;                 /* of the step; total 0: unknown */
+    double step_since;                  /* monotonic seconds */
     struct trace *trace;                /* what is shown: borrowed from runs, but an isolated one; NULL: no run yet */
     struct judgement *judgement;        /* as trace */
     int run_number;                     /* of the run that is shown; 1 for the first */

@@ -35,26 +35,26 @@ void work_signal(struct work *w)
     work_wake(w);
 }
 
-void work_enter(struct work *w, enum phase phase, const char *activity)
+void work_enter(struct work *w, enum phase phase, enum runner_step step)
 {
     pthread_mutex_lock(&w->lock);
     w->mail.phase = phase;
-    snprintf(w->mail.activity, sizeof w->mail.activity, "%s", activity);
+    w->mail.step = step;
     w->mail.done = w->mail.total = 0;
     w->mail.since = clock_seconds();
     pthread_mutex_unlock(&w->lock);
     work_signal(w);
 }
 
-static void on_report(void *ctx, const char *phase, double done, double total)
+static void on_report(void *ctx, enum runner_step step, double done, double total)
 {
     struct work *w = ctx;
     pthread_mutex_lock(&w->lock);
-    if (strcmp(phase, w->mail.activity) != 0) {
-        snprintf(w->mail.activity, sizeof w->mail.activity, "%s", phase);
+    if (step != w->mail.step) {
+        w->mail.step = step;
         w->mail.since = clock_seconds();
     }
-    if (strcmp(phase, "running") == 0 || strcmp(phase, RECORD_FIRST_PASS) == 0)
+    if (step == STEP_RUNNING || step == STEP_FIRST_PASS)
         w->mail.phase = PHASE_RUNNING;
     w->mail.done = done;
     w->mail.total = total;
@@ -123,7 +123,7 @@ static int fill_feed(struct work *w, const struct trace *from, uint32_t channels
     if (feed_open(&w->feed, w->run, from, channels, err) != 0)
         return -1;
     atomic_store(&w->judge_failed, 0);
-    work_pass(w, w->run, PHASE_BUILDING, from ? "reading the fed values" : "computing the reference");
+    work_pass(w, w->run, PHASE_BUILDING, from ? STEP_READING_FED : STEP_REFERENCE);
     pool_start(w->pool, feed_step, w);
     pool_wait(w->pool);
     if (!work_stopped(w) && !atomic_load(&w->judge_failed))
@@ -138,7 +138,7 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
     const char *path = w->request->feed;
     const uint32_t channels = isolation_channels(w->request->stages, w->run);
     struct trace *from = NULL;
-    on_report(w, path[0] ? "reading the fed values" : "computing the reference", 0, 0);
+    on_report(w, path[0] ? STEP_READING_FED : STEP_REFERENCE, 0, 0);
     int failed = path[0] && (trace_open(path, &from, err) != 0 || feed_check(w->run, from, path, channels, err) != 0);
     failed = failed || fill_feed(w, from, channels, err) != 0 || (from && file_map_check(from->bytes, err) != 0);
     trace_free(from);
@@ -219,7 +219,7 @@ static int start(struct work *w, struct seek *seek)
     atomic_store(&w->busy, 1);
     if (pthread_create(&w->thread, NULL, work_thread, w) != 0) {
         atomic_store(&w->busy, 0);
-        work_enter(w, PHASE_IDLE, "");
+        work_enter(w, PHASE_IDLE, STEP_NONE);
         return -1;
     }
     w->joinable = 1;
@@ -235,7 +235,7 @@ int work_run(struct work *w, const struct runner_paths *paths, const struct scen
     w->run = NULL;
     w->trace = NULL;
     w->judgement = NULL;
-    work_enter(w, PHASE_BUILDING, "compiling");
+    work_enter(w, PHASE_BUILDING, STEP_COMPILING);
     return start(w, NULL);
 }
 
@@ -247,7 +247,7 @@ int work_judge(struct work *w, struct trace *t)
     w->run = NULL;
     w->trace = t;
     w->judgement = NULL;
-    work_enter(w, PHASE_JUDGING, "judging");
+    work_enter(w, PHASE_JUDGING, STEP_JUDGING);
     return start(w, NULL);
 }
 
@@ -262,7 +262,7 @@ int work_isolate(struct work *w, const struct runner_paths *paths, const struct 
     w->request = request;
     w->trace = NULL;
     w->judgement = NULL;
-    work_enter(w, PHASE_BUILDING, "isolating");
+    work_enter(w, PHASE_BUILDING, STEP_ISOLATING);
     return start(w, NULL);
 }
 

@@ -10,9 +10,9 @@ struct work;
 /* What has happened since the last work_collect(). Pointers are handed over to the caller. */
 struct mail {
     enum phase phase;
-    char activity[64];
+    enum runner_step step;
     double done, total;
-    double since;                /* monotonic seconds when this activity began */
+    double since;                /* monotonic seconds when this step began */
     struct trace *trace;         /* NULL: no new one */
     struct judgement *judgement; /* comes with trace */
     int complete;                /* 1: every slot is judged, findings[n_findings] are all there are */

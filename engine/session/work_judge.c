@@ -23,14 +23,14 @@ static int next_slot(struct work *w)
     return -1;
 }
 
-void work_pass(struct work *w, const struct trace *t, enum phase phase, const char *activity)
+void work_pass(struct work *w, const struct trace *t, enum phase phase, enum runner_step step)
 {
     w->walks = t;
     atomic_store(&w->next, 0);
     atomic_store(&w->slots_walked, 0);
     for (int i = 0; i < pool_threads(w->pool); i++)
         atomic_store(&w->asks[i].tiles, 0);
-    work_enter(w, phase, activity);
+    work_enter(w, phase, step);
 }
 
 static void tell(struct work *w)
@@ -129,7 +129,7 @@ static void find_onset(struct work *w)
         atomic_store(&w->judge_failed, 1);
         return;
     }
-    work_pass(w, w->trace, PHASE_JUDGING, "finding where NaN begins");
+    work_pass(w, w->trace, PHASE_JUDGING, STEP_ONSET);
     pool_start(w->pool, onset_step, w);
     pool_wait(w->pool);
 }
@@ -148,7 +148,7 @@ static int find(struct work *w, struct err *err)
         atomic_store(&w->judge_failed, 1);
     w->evidence = calloc((size_t)workers, sizeof *w->evidence);
     if (w->evidence && culprits) {
-        work_pass(w, w->trace, PHASE_JUDGING, "searching for causes");
+        work_pass(w, w->trace, PHASE_JUDGING, STEP_CAUSES);
         pool_start(w->pool, collect_step, w);
         pool_wait(w->pool);
         for (int i = 1; i < workers; i++)
@@ -204,7 +204,7 @@ int work_judge_trace(struct work *w, struct err *err)
         return err_no_memory(err, "", "the verdicts");
     }
     atomic_store(&w->judge_failed, 0);
-    work_pass(w, w->trace, PHASE_JUDGING, "judging");
+    work_pass(w, w->trace, PHASE_JUDGING, STEP_JUDGING);
     pthread_mutex_lock(&w->lock);
     w->mail.trace = w->trace;
     w->mail.judgement = w->judgement;

@@ -61,12 +61,12 @@ static inline int work_stopped(struct work *w)
 }
 
 /* A pass over the slots begins: counts from 0, in kv tiles, so that one huge slot moves as well. */
-void work_pass(struct work *w, const struct trace *t, enum phase phase, const char *activity);
+void work_pass(struct work *w, const struct trace *t, enum phase phase, enum runner_step step);
 void work_walked(struct work *w, int worker); /* its slot is through */
 int work_ask(void *ctx);                      /* of a struct work_ask, for judge_scratch_watch() */
 /* Something is in the mail. */
 void work_signal(struct work *w);
-void work_enter(struct work *w, enum phase phase, const char *activity);
+void work_enter(struct work *w, enum phase phase, enum runner_step step);
 /* Judges w->trace and looks for causes; the judgement is mailed at once, so that views see it fill. */
 int work_judge_trace(struct work *w, struct err *err);
 

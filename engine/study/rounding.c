@@ -113,11 +113,11 @@ static int stopped(const struct rounding_scan *s)
     return atomic_load(&s->cancel) || atomic_load(&s->failed);
 }
 
-static void report(void *ctx, const char *phase, double done, double total)
+static void report(void *ctx, enum runner_step step, double done, double total)
 {
     struct rounding_scan *s = ctx;
     pthread_mutex_lock(&s->lock);
-    snprintf(s->now.activity, sizeof s->now.activity, "%s", phase);
+    s->now.step = step;
     s->now.done = (int)done;
     s->now.total = (int)total;
     s->changed = 1;
@@ -249,7 +249,7 @@ static int check_steady(struct rounding_scan *s, const struct runner_progress *p
 /* The runs of negated inputs. What cannot be run is said, and the scan goes on without it. */
 static int record_negated(struct rounding_scan *s, const struct runner_progress *progress, struct err *err)
 {
-    static const char *const words[RUNS] = {"Q negated", "V negated"};
+    static const enum runner_step steps[RUNS] = {STEP_Q_NEGATED, STEP_V_NEGATED};
     struct rounding *b = s->making;
     b->negated = 1;
     if (!s->has_scenario) {
@@ -260,7 +260,7 @@ static int record_negated(struct rounding_scan *s, const struct runner_progress 
         struct err own = {0};
         if (!negate_channels(s->t, which[i]))
             continue;
-        report(s, words[i], 0, 0);
+        report(s, steps[i], 0, 0);
         if (negate_record(&s->recorder, s->paths, &s->scenario, s->t, which[i], progress, &s->negated[i], &own) == 0)
             continue;
         if (own.code == ERR_CANCELLED) {
@@ -268,7 +268,8 @@ static int record_negated(struct rounding_scan *s, const struct runner_progress 
             return -1;
         }
         const size_t used = strlen(b->lost);
-        snprintf(b->lost + used, sizeof b->lost - used, "%s%s: %.150s", used ? "; " : "", words[i], own.message);
+        snprintf(b->lost + used, sizeof b->lost - used, "%s%s: %.150s", used ? "; " : "", runner_step_words(steps[i]),
+                 own.message);
     }
     return 0;
 }
@@ -281,7 +282,7 @@ static int scan(struct rounding_scan *s, struct err *err)
         return err_no_memory(err, "", "the search for bias");
     if (s->negate && record_negated(s, &progress, err) != 0)
         return -1;
-    report(s, "searching for bias", 0, s->making->heads);
+    report(s, STEP_BIAS, 0, s->making->heads);
     atomic_store(&s->next, 0);
     pool_start(s->pool, scan_step, s);
     pool_wait(s->pool);
@@ -309,7 +310,7 @@ static void *scan_thread(void *ctx)
         s->made = s->making;
     }
     s->making = NULL;
-    s->now.activity[0] = '\0';
+    s->now.step = STEP_NONE;
     s->now.err = err;
     s->changed = 1;
     s->busy = 0;
@@ -344,7 +345,7 @@ int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *s
     s->negate = negate;
     s->busy = 1;
     s->now.err = (struct err){0};
-    snprintf(s->now.activity, sizeof s->now.activity, "searching for bias");
+    s->now.step = STEP_BIAS;
     s->now.done = s->now.total = 0;
     s->changed = 1;
     atomic_store(&s->cancel, 0);

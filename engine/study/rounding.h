@@ -44,7 +44,7 @@ struct rounding_source {
 
 struct rounding_progress {
     const struct rounding *result; /* of the last scan that came to its end; NULL: none has */
-    char activity[64];             /* of the one that is under way; "": none is */
+    enum runner_step step;         /* of the one that is under way; STEP_NONE: none is */
     int done, total;               /* heads */
     struct err err;                /* why the last one came to no end */
 };

@@ -92,10 +92,10 @@ static void left_words(double seconds, double share, char *out, size_t bytes)
         snprintf(out, bytes, ", %.0f min left", ceil(left / 60));
 }
 
-static void activity_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
+static void step_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
-    const double seconds = vs->now > s->activity_since ? vs->now - s->activity_since : 0;
-    int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", s->activity, seconds) + 2;
+    const double seconds = vs->now > s->step_since ? vs->now - s->step_since : 0;
+    int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", runner_step_words(s->step), seconds) + 2;
     if (s->total > 0) {
         char left[32];
         const int bar_cols = col + 44 <= area.cols ? 20 : 0; /* the numbers say it as well */
@@ -322,7 +322,7 @@ void finding_draw(const struct session *s, struct canvas *c, struct rect area, i
 {
     struct isolation_result isolated;
     if (s->phase == PHASE_BUILDING || s->phase == PHASE_RUNNING || s->phase == PHASE_JUDGING)
-        activity_draw(s, c, area, vs);
+        step_draw(s, c, area, vs);
     else if (s->phase == PHASE_FAILED)
         error_draw_rows(s, c, area);
     else if (!s->judgement)

@@ -196,10 +196,10 @@ static void progress_words(const struct session *s, char *out, size_t bytes)
 {
     const struct rounding_progress *now = session_rounding(s);
     out[0] = '\0';
-    if (now && now->activity[0] && now->total)
-        snprintf(out, bytes, "%s: %d of %d heads, x stops", now->activity, now->done, now->total);
-    else if (now && now->activity[0])
-        snprintf(out, bytes, "%s …, x stops", now->activity);
+    if (now && now->step && now->total)
+        snprintf(out, bytes, "%s: %d of %d heads, x stops", runner_step_words(now->step), now->done, now->total);
+    else if (now && now->step)
+        snprintf(out, bytes, "%s …, x stops", runner_step_words(now->step));
     else if (now && now->err.code != ERR_NONE)
         snprintf(out, bytes, "%s", now->err.message);
     else if (now && now->result && now->result->lost[0])

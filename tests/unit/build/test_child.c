@@ -57,10 +57,10 @@ static void on_log(void *ctx, const char *line)
         atomic_store(&l->cancel, 1);
 }
 
-static void on_report(void *ctx, const char *phase, double done, double total)
+static void on_report(void *ctx, enum runner_step step, double done, double total)
 {
     struct listener *l = ctx;
-    assert_string_equal(phase, "running");
+    assert_int_equal(step, STEP_RUNNING);
     l->done = done;
     l->total = total;
 }

@@ -109,10 +109,10 @@ static void all_signs(void **state)
     golden_view(s, VIEW_OVERVIEW, NULL, "not-recorded");
     /* One slot waits. */
     s->phase = PHASE_JUDGING;
-    snprintf(s->activity, sizeof s->activity, "judging");
+    s->step = STEP_JUDGING;
     s->done = 23;
     s->total = 24;
-    s->activity_since = 1000;
+    s->step_since = 1000;
     atomic_store(&s->judgement->slot_done[23], 0);
     golden_top(s, "judging");
     session_free(s);
@@ -250,8 +250,8 @@ static void no_run_yet(void **state)
     struct session *s = hand_made_session(&hand_made_usual);
     golden_top(s, "empty");
     s->phase = PHASE_BUILDING;
-    snprintf(s->activity, sizeof s->activity, "compiling v2b_scalar.cu");
-    s->activity_since = 1000;
+    s->step = STEP_COMPILING;
+    s->step_since = 1000;
     golden_top(s, "building");
     s->phase = PHASE_FAILED;
     err_set(&s->err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
@@ -341,7 +341,7 @@ static void rerun_under_way(void **state)
     struct session *s = failing();
     s->phase = PHASE_RUNNING;
     s->made_run = 0;
-    snprintf(s->activity, sizeof s->activity, "running");
+    s->step = STEP_RUNNING;
     char *text = golden_draw(s, VIEW_OVERVIEW, 80, 24, false, NULL);
     assert_non_null(strstr(text, "the run shown is the one before"));
     assert_null(strstr(text, "so far"));
