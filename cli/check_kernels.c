@@ -7,7 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json_memory.h"
 #include "engine/base/text.h"
-#include "engine/run/repeat.h"
+#include "engine/run/output_error.h"
 #include "engine/session/work.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 
 #include "engine/base/units.h"
 #include "engine/build/cache.h"
-#include "engine/run/choices.h"
 #include "engine/run/measure.h"
 #include "engine/run/output_error.h"
 #include <glob.h>

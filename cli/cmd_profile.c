@@ -2,9 +2,8 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
-#include "engine/run/budget.h"
-#include "engine/run/launch_words.h"
 #include "engine/run/measure.h"
+#include "engine/run/resources.h"
 #include <unistd.h>
 
 static void write_launch(const struct trace_info *info, const struct trace_launch *l, FILE *out)

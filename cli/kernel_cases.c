@@ -2,7 +2,7 @@
 
 #include "engine/build/process.h"
 #include "engine/oracle/codes.h"
-#include "engine/run/adopt_types.h"
+#include "engine/run/record.h"
 #include "engine/scenario/keys.h"
 #include "engine/trace/layout.h"
 

@@ -3,9 +3,9 @@
 #include "engine/base/json_memory.h"
 #include "engine/base/units.h"
 #include "engine/child/stamps.h"
-#include "engine/run/budget.h"
-#include "engine/run/lost.h"
+#include "engine/run/resources.h"
 #include "engine/session/rounding_look.h"
+#include "engine/trace/trace.h"
 #include "engine/verdict/edge.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/onset.h"
@@ -198,7 +198,7 @@ static void write_finding(const struct session *s, const struct finding *f, FILE
         write_left_out(s, out);
         return;
     }
-    if (mistyped_words(s->trace, f->channel, lost)) /* then that is why it was never written */
+    if (trace_mistyped_words(s->trace, f->channel, lost)) /* then that is why it was never written */
         fprintf(out, "%s\n         ", lost);
     fprintf(out, "%s\n         begins at ", f->text);
     write_place(s, f->first, out);
@@ -208,7 +208,7 @@ static void write_finding(const struct session *s, const struct finding *f, FILE
     fputs("\n", out);
     if (edge_words(s->trace, &s->judgement->summary, f, edge))
         fprintf(out, "         %s\n", edge);
-    if (dropped_words(s->trace, f->channel, lost))
+    if (trace_dropped_words(s->trace, f->channel, lost))
         fprintf(out, "         %s\n", lost);
     for (int i = 0; i < f->n_also; i++)
         fprintf(out, "         also explained by: %s\n", cause_sentence(f->also[i]));
@@ -249,9 +249,9 @@ static void write_warnings(const struct session *s, FILE *out)
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (has_finding(s->judgement, (enum asc_channel)ch))
             continue;
-        if (dropped_words(t, (enum asc_channel)ch, lost))
+        if (trace_dropped_words(t, (enum asc_channel)ch, lost))
             fprintf(out, "warning: %s\n", lost);
-        if (mistyped_words(t, (enum asc_channel)ch, lost))
+        if (trace_mistyped_words(t, (enum asc_channel)ch, lost))
             fprintf(out, "warning: %s: they are not recorded\n", lost);
     }
     long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;

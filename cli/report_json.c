@@ -4,7 +4,7 @@
 #include "engine/base/json_memory.h"
 #include "engine/base/tensor_core.h"
 #include "engine/base/utf8.h"
-#include "engine/run/budget.h"
+#include "engine/run/resources.h"
 #include "engine/session/rounding_look.h"
 #include "engine/trace/trace_file.h"
 #include "engine/verdict/edge.h"

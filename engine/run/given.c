@@ -1,11 +1,38 @@
 #include "engine/run/given.h"
 
-#include "engine/run/unquantized.h"
 #include <string.h>
 
 static int quantizes(const struct trace *t)
 {
     return problem_has_codes(&t->problem) || t->conventions.quantized != ASC_QUANTIZED_GIVEN;
+}
+
+int unquantized_view(const struct trace *t, struct trace *out)
+{
+    static const char letters[] = "qkv";
+    if (!quantizes(t))
+        return 0;
+    *out = *t;
+    struct layout *l = &out->layout;
+    struct layout_part *const parts[3][3] = {
+        {&l->q, &l->q_scale, &l->q_given}, {&l->k, &l->k_scale, &l->k_given}, {&l->v, &l->v_scale, &l->v_given}};
+    int32_t *const types[3] = {&out->problem.dtype, &out->problem.k_dtype, &out->problem.v_dtype};
+    for (int i = 0; i < 3; i++) {
+        enum dtype dtype;
+        if (!trace_given(t, letters[i], &dtype))
+            return 0;
+        *types[i] = (int32_t)dtype;
+        if (parts[i][2]->bytes)
+            *parts[i][0] = *parts[i][2];
+        parts[i][1]->bytes = parts[i][2]->bytes = 0;
+    }
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        l->channel[ch].dtype = -1;
+    out->fed = NULL;
+    out->conventions.quantized = ASC_QUANTIZED_GIVEN;
+    out->conventions.qk_descale = ASC_QK_OPERANDS;
+    out->conventions.v_descale = ASC_V_OPERANDS;
+    return 1;
 }
 
 int given_view(const struct trace *t, struct trace *out)

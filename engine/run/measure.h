@@ -34,4 +34,16 @@ int measure_bench(const struct runner_paths *paths, const struct scenario *scena
                   const struct bench_request *request, const struct runner_progress *progress, struct bench_line *line);
 void measure_bench_free(struct bench_line *line);
 
+/* What a kernel leaves to its build: the ASC_CHOICES lines of its source. */
+#define CHOICE_BYTES 64
+
+struct choices {
+    char (*define)[CHOICE_BYTES]; /* owned, [n]: "NAME=VALUE", in the order of the source */
+    size_t n;
+};
+
+/* Every value of every choice; n 0 where there is none. -1: no memory. */
+int choices_read(const char *source, struct choices *out);
+void choices_free(struct choices *c);
+
 #endif

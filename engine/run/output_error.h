@@ -4,8 +4,8 @@
 
 #include "engine/run/record.h"
 
-/* |o - reference|, the reference being that of what codes were made from, or of what the launch quantizes; NaN: nothing is
-   quantized, or those values are not known. */
+/* |o - reference|, the reference being that of what codes were made from, or of what the launch quantizes; NaN: nothing
+   is quantized, or those values are not known. */
 struct unquantized_error {
     double largest, rms;
 };
@@ -26,5 +26,20 @@ int output_error_judge(const struct trace *t, const struct runner_progress *prog
                        struct err *err);
 /* That part alone, of any run that is complete. */
 int output_error_unquantized(const struct trace *t, struct unquantized_error *out, struct err *err);
+
+/* The same launch several times: a kernel whose blocks race leaves other bits now and then. */
+struct repeat_result {
+    int runs;                  /* that came to their end */
+    int differing;             /* of these, how many left other bits in o or lse than the first */
+    struct output_error error; /* of the first run */
+    double limit;              /* most that the kernel's plan allows for repeat_error_given(); 0: it says nothing */
+};
+
+/* |o - reference| of the inputs as they were before anything was quantized. */
+double repeat_error_given(const struct repeat_result *r);
+
+/* Builds without probes, launches `runs` times on the scenario's inputs, and judges o of the first. r stays warm. */
+int repeat_measure(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int runs,
+                   const struct runner_progress *progress, struct repeat_result *out, struct err *err);
 
 #endif

@@ -3,20 +3,256 @@
 #include "engine/base/clock.h"
 #include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
+#include "engine/base/units.h"
 #include "engine/oracle/codes.h"
-#include "engine/run/adopt_types.h"
 #include "engine/run/backend.h"
 #include "engine/run/bounded.h"
 #include "engine/run/feed.h"
-#include "engine/run/record_parts.h"
 #include "engine/scenario/keys.h"
 #include "engine/trace/conventions.h"
 #include "engine/trace/trace_store.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What a run records: n of slots. */
+struct record_selection {
+    struct asc_plan plan;
+    struct layout_types types;
+    int32_t (*slots)[3]; /* borrowed, [n] */
+    int n;
+};
+
+/* The one that is wanted, if the set has it, else its first. An empty set stands for `same`. */
+static int32_t choose_dtype(uint32_t set, int32_t wanted, int32_t same)
+{
+    if (!set)
+        return same;
+    return (set & 1u << wanted) ? wanted : (int32_t)__builtin_ctz(set);
+}
+
+void adopt_types(const struct child_hello *hello, struct scenario *scenario)
+{
+    struct asc_problem *p = &scenario->problem;
+    if (!scenario_stated(scenario, KEY_DTYPE))
+        p->dtype = choose_dtype(hello->dtypes, p->dtype, p->dtype);
+    if (!scenario_stated(scenario, KEY_K_DTYPE))
+        p->k_dtype = choose_dtype(hello->k_dtypes, p->dtype, p->dtype);
+    if (!scenario_stated(scenario, KEY_V_DTYPE))
+        p->v_dtype = choose_dtype(hello->v_dtypes, p->k_dtype, p->dtype);
+}
+
+static int has_site(const struct build *b, int channel)
+{
+    for (size_t i = 0; i < b->n_sites; i++)
+        if ((int)b->sites[i].channel == channel)
+            return 1;
+    return 0;
+}
+
+static int default_dtype(const struct child_hello *hello, const struct asc_problem *p, int channel)
+{
+    static const char type_of[ASC_CHANNELS] = {
+#define TYPE_INPUT 'i'
+#define TYPE_OUTPUT 'o'
+#define TYPE_F32 'f'
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) type,
+#include "probes/channels.def"
+#undef CHANNEL
+#undef TYPE_INPUT
+#undef TYPE_OUTPUT
+#undef TYPE_F32
+    };
+    if (hello->channel_dtype[channel] >= 0)
+        return hello->channel_dtype[channel];
+    if (type_of[channel] == 'i')
+        return conventions_operand(&hello->conventions, p, (enum asc_channel)channel);
+    if (type_of[channel] == 'o')
+        return problem_o_dtype(p, hello->o_dtype);
+    return DTYPE_F32;
+}
+
+/* A channel is recorded where the kernel has a probe for it and the scenario wants it. */
+static void choose_types(const struct recorder *r, const struct scenario *scenario, struct layout_types *types)
+{
+    const struct child_hello *hello = child_hello(r->child);
+    types->o = problem_o_dtype(&scenario->problem, hello->o_dtype);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        int wanted = (scenario->capture.channels & 1u << ch) && has_site(&r->build, ch);
+        types->channel[ch] = wanted ? default_dtype(hello, &scenario->problem, ch) : -1;
+    }
+}
+
+static int selected(const int *list, int n, int value)
+{
+    if (!n)
+        return 1;
+    for (int i = 0; i < n; i++)
+        if (list[i] == value)
+            return 1;
+    return 0;
+}
+
+/* The selected (batch, head, q tile)s in order; *out is the caller's. */
+static int list_places(const struct scenario *scenario, int q_tiles, int32_t (**out)[3], int64_t *n_out,
+                       struct err *err)
+{
+    const struct asc_problem *p = &scenario->problem;
+    const struct capture *c = &scenario->capture;
+    const int64_t all = (int64_t)p->batch * p->heads * q_tiles;
+    int32_t(*places)[3] = malloc((size_t)all * sizeof *places);
+    int64_t n = 0;
+    if (!places)
+        return err_no_memory(err, "", "the slot table");
+    for (int b = 0; b < p->batch; b++)
+        for (int h = 0; h < p->heads; h++)
+            for (int q = 0; q < q_tiles; q++) {
+                if (!selected(c->batches, c->n_batches, b) || !selected(c->heads, c->n_heads, h) ||
+                    !selected(c->q_tiles, c->n_q_tiles, q))
+                    continue;
+                places[n][0] = b;
+                places[n][1] = h;
+                places[n++][2] = q;
+            }
+    if (!n) {
+        free(places);
+        return err_set(err, ERR_INPUT, scenario->path, "capture: selects nothing of %d batches, %d heads, %d q tiles",
+                       p->batch, p->heads, q_tiles);
+    }
+    *out = places;
+    *n_out = n;
+    return 0;
+}
+
+/* How many of `wanted` slots the capture's memory takes beside inputs and outputs, at least 1. */
+static int slots_room(const struct scenario *scenario, const struct asc_plan *plan, const struct layout_types *types,
+                      int64_t wanted, int *room, struct err *err)
+{
+    const struct asc_problem *p = &scenario->problem;
+    const uint64_t mem = scenario->capture.mem_bytes;
+    struct layout l;
+    uint64_t slot_bytes;
+    if (layout_make(p, plan, types, 1, &l, err) != 0 || layout_slot_bytes(p, plan, types, &slot_bytes, err) != 0)
+        return -1;
+    if (l.total_bytes > mem) {
+        char outside[32], one[32], allowed[32];
+        units_bytes(l.total_bytes - slot_bytes, outside, sizeof outside);
+        units_bytes(slot_bytes, one, sizeof one);
+        units_bytes(mem, allowed, sizeof allowed);
+        return err_set(err, ERR_INPUT, scenario->path,
+                       "capture.mem: inputs and outputs take %s and one q tile %s, %s are allowed", outside, one,
+                       allowed);
+    }
+    const uint64_t fit = 1 + (mem - l.total_bytes) / slot_bytes,
+                   most = wanted < INT32_MAX ? (uint64_t)wanted : INT32_MAX;
+    *room = (int)(fit < most ? fit : most);
+    /* The slot table grows with them. */
+    while (*room > 1 && (layout_make(p, plan, types, *room, &l, err) != 0 || l.total_bytes > mem))
+        --*room;
+    return 0;
+}
+
+/* Sinks, slopes and bias as far as the problem has them; owned by the caller: free_terms. */
+static int make_terms(const struct scenario *scenario, struct asc_problem *p, struct err *err)
+{
+    const size_t n = asc_bias_count(p);
+    float *sink = p->has_sink ? malloc((size_t)p->heads * sizeof *sink) : NULL;
+    float *alibi = p->has_alibi ? malloc((size_t)p->heads * sizeof *alibi) : NULL;
+    float *bias = n ? malloc(n * sizeof *bias) : NULL;
+    p->sink = sink;
+    p->alibi = alibi;
+    p->bias = bias;
+    if ((p->has_sink && !sink) || (p->has_alibi && !alibi) || (n && !bias))
+        return err_no_memory(err, "", "sinks and bias");
+    if (sink)
+        fill_sink(p, &scenario->fill_sink, sink);
+    if (alibi)
+        fill_alibi(p, alibi);
+    if (bias)
+        fill_bias(p, &scenario->fill_bias, bias);
+    for (int h = 0; sink && h < p->heads; h++)
+        if (!isfinite(sink[h]))
+            return err_set(err, ERR_INPUT, scenario->path, "fill.sink.sigma: the sinks have values that overflow f32");
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(bias[i]))
+            return err_set(err, ERR_INPUT, scenario->path, "fill.bias.sigma: the bias has values that overflow f32");
+    return 0;
+}
+
+static void free_terms(const struct asc_problem *p)
+{
+    free((void *)(uintptr_t)p->sink);
+    free((void *)(uintptr_t)p->alibi);
+    free((void *)(uintptr_t)p->bias);
+}
+
+/* Q, K and V with the scales of those that are codes. Zero-initialize; owned by the caller: tensors_free. */
+struct tensors {
+    void *values[3]; /* in the problem's layout, of fill_dtype() */
+    void *codes[3];  /* where the tensor holds codes */
+    float *scales[3];
+};
+
+static int make_tensor(const struct recorder *r, const struct scenario *scenario, int i, struct tensors *out,
+                       struct err *err)
+{
+    static const char *const names[3] = {"Q", "K", "V"};
+    const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
+    const struct asc_problem *p = &scenario->problem;
+    const size_t bytes = fill_tensor_bytes(p, i);
+    out->values[i] = malloc(bytes);
+    if (!out->values[i])
+        return err_no_memory(err, "", "the inputs");
+    /* It would make NaN out of a correct kernel. */
+    if (fill_tensor(p, i, fills[i], r->pool, out->values[i]) != 0)
+        return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s has values that overflow %s", names[i],
+                       dtype_name(fill_dtype(p, i)));
+    const int32_t types[3] = {p->dtype, p->k_dtype, p->v_dtype};
+    if (!dtype_is_code((enum dtype)types[i]))
+        return 0;
+    out->codes[i] = malloc(bytes / dtype_bytes(fill_dtype(p, i)));
+    out->scales[i] = malloc(encode_scales_bytes(p, i));
+    if (!out->codes[i] || !out->scales[i])
+        return err_no_memory(err, "", "the inputs");
+    encode_tensor(p, i, (enum scenario_scales)scenario->scales, out->values[i], out->codes[i], out->scales[i]);
+    return 0;
+}
+
+static void tensors_free(struct tensors *tensors)
+{
+    for (int i = 0; i < 3; i++) {
+        free(tensors->values[i]);
+        free(tensors->codes[i]);
+        free(tensors->scales[i]);
+    }
+}
+
+/* A live trace of what is selected, filled with the scenario's inputs. */
+static int make_trace(const struct recorder *r, const struct scenario *scenario,
+                      const struct record_selection *selection, struct trace **out, struct err *err)
+{
+    struct asc_problem p = scenario->problem;
+    struct tensors tensors = {0};
+    struct trace_inputs inputs = {0};
+    int result = make_terms(scenario, &p, err);
+    for (int i = 0; i < 3 && result == 0; i++) {
+        result = make_tensor(r, scenario, i, &tensors, err);
+        inputs.of[i] = tensors.codes[i] ? tensors.codes[i] : tensors.values[i];
+        inputs.given[i] = tensors.codes[i] ? tensors.values[i] : NULL;
+    }
+    p.q_scale = tensors.scales[0];
+    p.k_scale = tensors.scales[1];
+    p.v_scale = tensors.scales[2];
+    if (result == 0)
+        result = trace_create_in(r->store, &p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
+                                 (const int32_t(*)[3])selection->slots, selection->n, &inputs, out, err);
+    tensors_free(&tensors);
+    free_terms(&p);
+    return result;
+}
 
 int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                  enum probes probes, const struct runner_progress *progress, struct err *err)
@@ -140,7 +376,7 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
 {
     *out = NULL;
     runner_report(progress, STEP_FILLING, 0, 0);
-    if (record_inputs(r, scenario, selection, out, err) != 0)
+    if (make_trace(r, scenario, selection, out, err) != 0)
         return -1;
     if (describe(r, scenario, *out, err) != 0) {
         trace_free(*out);
@@ -245,11 +481,11 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
     const char *refused = codes_refused(&scenario->problem, &selection->plan, &child_hello(r->child)->conventions);
     if (refused)
         return err_set(err, ERR_INPUT, scenario->kernel, "%s", refused);
-    record_choose_types(r, scenario, &selection->types);
+    choose_types(r, scenario, &selection->types);
     if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
-        record_list_places(scenario, one.q_tiles, &selection->slots, wanted, err) != 0)
+        list_places(scenario, one.q_tiles, &selection->slots, wanted, err) != 0)
         return -1;
-    if (record_slots_room(scenario, &selection->plan, &selection->types, *wanted, &selection->n, err) == 0)
+    if (slots_room(scenario, &selection->plan, &selection->types, *wanted, &selection->n, err) == 0)
         return 0;
     free(selection->slots);
     return -1;
@@ -294,7 +530,7 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
             selection.types.channel[ch] = -1;
     }
     runner_report(progress, STEP_FILLING, 0, 0);
-    int failed = record_inputs(r, &own, &selection, out, err);
+    int failed = make_trace(r, &own, &selection, out, err);
     free(selection.slots);
     if (!failed && describe(r, &own, *out, err) != 0) {
         trace_free(*out);

@@ -47,4 +47,8 @@ int record_again(struct recorder *r, const struct runner_paths *paths, const str
                  struct trace **out, struct err *err);
 void recorder_free(struct recorder *r);
 
+/* The types of Q, K and V where a scenario leaves them open: their defaults where the kernel takes them, else the first
+   type that it takes. */
+void adopt_types(const struct child_hello *hello, struct scenario *scenario);
+
 #endif

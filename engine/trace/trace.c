@@ -4,6 +4,7 @@
 #include "engine/trace/live.h"
 #include "engine/trace/trace_store.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +228,28 @@ uint64_t trace_dropped(const struct trace *t, enum asc_channel ch)
 uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch)
 {
     return counter(t, &t->layout.mistyped, ch);
+}
+
+bool trace_mistyped_words(const struct trace *t, enum asc_channel ch, char out[LOST_WORDS_BYTES])
+{
+    const uint64_t n = trace_mistyped(t, ch);
+    out[0] = '\0';
+    if (n)
+        snprintf(out, LOST_WORDS_BYTES, "%" PRIu64 " values of %s are not %s, the declared type", n, channel_name(ch),
+                 dtype_name(t->layout.channel[ch].dtype));
+    return n > 0;
+}
+
+bool trace_dropped_words(const struct trace *t, enum asc_channel ch, char out[LOST_WORDS_BYTES])
+{
+    const uint64_t n = trace_dropped(t, ch);
+    /* Its column is the lane: one, unless the kernel says that a row has partial sums in several. */
+    const char *why = ch == asc_l && t->plan.l_lanes <= 1 ? " (l_lanes?): lane" : ": column";
+    out[0] = '\0';
+    if (n)
+        snprintf(out, LOST_WORDS_BYTES, "%" PRIu64 " values of %s were not recorded%s, row or kv tile out of range", n,
+                 channel_name(ch), why);
+    return n > 0;
 }
 
 uint64_t trace_unfed(const struct trace *t, enum asc_channel ch)

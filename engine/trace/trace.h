@@ -6,6 +6,7 @@
 #include "engine/trace/event.h"
 #include "engine/trace/launch.h"
 #include "engine/trace/layout.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 /* One probe line of the kernel. */
@@ -198,6 +199,11 @@ const int32_t *trace_slot_place(const struct trace *t, int slot); /* [3] batch, 
 
 uint64_t trace_dropped(const struct trace *t, enum asc_channel ch);  /* values without a place */
 uint64_t trace_mistyped(const struct trace *t, enum asc_channel ch); /* values of another type than declared */
+/* Those in words, the same on the screen and in text: "114688 values of k are not bf16, the declared type", "49600
+   values of l were not recorded: ..."; false, and "": there are none. */
+#define LOST_WORDS_BYTES 192
+bool trace_mistyped_words(const struct trace *t, enum asc_channel ch, char out[LOST_WORDS_BYTES]);
+bool trace_dropped_words(const struct trace *t, enum asc_channel ch, char out[LOST_WORDS_BYTES]);
 
 /* Values of this fed channel that could not be overwritten, being const (live traces only). */
 uint64_t trace_unfed(const struct trace *t, enum asc_channel ch);

@@ -2,7 +2,7 @@
 #include "tui/views/panels.h"
 
 #include "engine/base/path.h"
-#include "engine/run/lost.h"
+#include "engine/trace/trace.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/reports.h"
 #include "engine/verdict/undeclared.h"
@@ -166,7 +166,7 @@ static void exactness_draw(const struct session *s, struct canvas *c, struct rec
 static int any_lost(const struct trace *t, char out[LOST_WORDS_BYTES])
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (mistyped_words(t, (enum asc_channel)ch, out) || dropped_words(t, (enum asc_channel)ch, out))
+        if (trace_mistyped_words(t, (enum asc_channel)ch, out) || trace_dropped_words(t, (enum asc_channel)ch, out))
             return 1;
     return 0;
 }
@@ -256,7 +256,7 @@ static void finding_row_draw(const struct session *s, struct canvas *c, struct r
     char words[sizeof f->text + LOST_WORDS_BYTES];
     const int where_cols = text_columns(where);
     int used = 0;
-    if (!f->loop && mistyped_words(s->trace, f->channel, words)) { /* then that is why it was never written */
+    if (!f->loop && trace_mistyped_words(s->trace, f->channel, words)) { /* then that is why it was never written */
         used = (int)strlen(words);
         used += snprintf(words + used, sizeof words - (size_t)used, "; ");
     }
@@ -271,7 +271,7 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
     const struct trace_event *event = session_event(s);
     char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
     struct rect text = area;
-    const int dropped = !event && dropped_words(s->trace, s->finding->channel, lost);
+    const int dropped = !event && trace_dropped_words(s->trace, s->finding->channel, lost);
     if (roomy) {
         const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
         canvas_put(c, area, 1, 0, STYLE_STRONG,

@@ -1,8 +1,7 @@
 /* What the kernels of a run take on the GPU, beside their budget. */
 #include "tui/views/view_text.h"
 
-#include "engine/run/budget.h"
-#include "engine/run/launch_words.h"
+#include "engine/run/resources.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Views of running text: the log, the help; and the error that takes the place of panels. */
 #include "tui/views/view_text.h"
 
-#include "engine/run/lost.h"
+#include "engine/trace/trace.h"
 #include "engine/verdict/edge.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/reports.h"
@@ -78,9 +78,9 @@ static void lost_flow(const struct session *s, struct text_flow *f)
 {
     char lost[LOST_WORDS_BYTES];
     for (int ch = 0; s->trace && ch < ASC_CHANNELS; ch++) {
-        if (mistyped_words(s->trace, (enum asc_channel)ch, lost))
+        if (trace_mistyped_words(s->trace, (enum asc_channel)ch, lost))
             flow_put(f, STYLE_WARNING, lost);
-        if (dropped_words(s->trace, (enum asc_channel)ch, lost))
+        if (trace_dropped_words(s->trace, (enum asc_channel)ch, lost))
             flow_put(f, STYLE_WARNING, lost);
     }
 }

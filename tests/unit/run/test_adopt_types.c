@@ -1,5 +1,5 @@
 /* Types that a scenario leaves open: defaults where the kernel takes them, else what it takes. */
-#include "engine/run/adopt_types.h"
+#include "engine/run/record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/run/choices.h"
+#include "engine/run/measure.h"
 
 static void reads(const char *source, size_t n, const char *first, const char *last)
 {

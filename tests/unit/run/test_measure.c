@@ -8,10 +8,9 @@
 #include <cmocka.h>
 
 #include "engine/child/child.h"
-#include "engine/run/budget.h"
-#include "engine/run/launch_words.h"
 #include "engine/run/measure.h"
 #include "engine/run/output_error.h"
+#include "engine/run/resources.h"
 #include "engine/scenario/scenario.h"
 #include "engine/trace/conventions.h"
 #include "tests/unit/lib/temporary.h"

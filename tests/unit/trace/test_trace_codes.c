@@ -1,5 +1,5 @@
 /* Traces of runs on codes: scales and given values lie beside them, live and saved; files that lie about them. */
-#include "engine/run/unquantized.h"
+#include "engine/run/given.h"
 #include "engine/trace/live.h"
 #include "engine/trace/trace_store.h"
 #include "tests/unit/lib/temporary.h"
