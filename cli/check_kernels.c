@@ -172,7 +172,9 @@ static void judge_repeated(struct outcome *out)
     const struct repeat_result *r = &out->repeated;
     if (r->differing)
         add_why(out, "%d of %d runs differ bitwise from the first", r->differing, r->runs);
-    if (out->result == RESULT_OK && !(r->error.largest_ratio <= 1))
+    if (out->result == RESULT_OK && isnan(r->error.largest_ratio))
+        add_why(out, "without probes, o is NaN or was never written where the reference is a number");
+    else if (out->result == RESULT_OK && !(r->error.largest_ratio <= 1))
         add_why(out, "without probes, o differs from the reference by up to %.3g times its bound",
                 r->error.largest_ratio);
     if (out->c->normal && r->limit > 0 && !(repeat_error_given(r) <= r->limit))
@@ -350,12 +352,12 @@ static void write_outcome(const struct options *o, const char *path, const struc
     char command[1100];
     text_inline(text_out(), "  %s %-46s", marks[x->result], x->c->name);
     if (x->repeated.runs) {
-        if (isinf(x->repeated.error.largest)) /* beyond any number: a NaN, or what was not written */
+        if (!isfinite(x->repeated.error.largest)) /* what was never written is a NaN, too */
             fputs(" O contains NaN or infinity", text_out());
         else
             fprintf(text_out(), " max error %-9.3g of bound %.3g", x->repeated.error.largest,
                     x->repeated.error.largest_ratio);
-        if (isfinite(x->repeated.error.unquantized.rms))
+        if (x->repeated.error.unquantized.known && isfinite(x->repeated.error.unquantized.largest))
             fprintf(text_out(), ", unquantized %.3g", x->repeated.error.unquantized.largest);
     }
     if (x->why[0])
@@ -376,22 +378,22 @@ struct tally {
     size_t unfinished; /* not tried, of those that a green needs */
     int runs;
     double largest, largest_ratio; /* of the error of O, and of that to its bound */
-    double given, limit; /* of repeat_error_given(), and the most that a plan allows for it; NaN, 0: there is none */
+    double given, limit; /* of repeat_error_given(), and the most that a plan allows for it; -1, 0: there is none */
 };
 
 static struct tally tally_of(const struct checked *k)
 {
-    struct tally t = {.given = NAN};
+    struct tally t = {.given = -1};
     for (size_t i = 0; i < k->cases.n; i++) {
         const struct outcome *x = &k->outcomes[i];
         t.count[x->result]++;
         t.taken += x->c->answer == CASE_TAKEN;
         t.unfinished += x->result == RESULT_NOT_TRIED && !x->c->last;
         t.runs += x->repeated.runs;
-        t.largest = fmax(t.largest, x->repeated.error.largest);
-        t.largest_ratio = fmax(t.largest_ratio, x->repeated.error.largest_ratio);
+        t.largest = error_larger(t.largest, x->repeated.error.largest);
+        t.largest_ratio = error_larger(t.largest_ratio, x->repeated.error.largest_ratio);
         if (x->c->normal && x->repeated.limit > 0)
-            t.given = fmax(t.given, repeat_error_given(&x->repeated)); /* NaN gives way */
+            t.given = error_larger(t.given, repeat_error_given(&x->repeated));
         t.limit = fmax(t.limit, x->repeated.limit);
     }
     return t;
@@ -451,7 +453,6 @@ static void check_kernel(struct bench *b, struct checked *k)
         struct outcome *x = &k->outcomes[i];
         char why[512];
         x->c = &k->cases.at[i];
-        x->repeated.error.unquantized.rms = NAN;
         snprintf(w->label, sizeof w->label, "%zu of %zu %s", i + 1, k->cases.n, x->c->name);
         if (ended)
             end_reason(k, why, sizeof why);
@@ -508,11 +509,6 @@ static void write_not_tried(const struct checked *k)
     }
 }
 
-static void number_text(double x, char *text, size_t size)
-{
-    snprintf(text, size, isnan(x) ? "-" : "%.3g", x);
-}
-
 static void write_tallies(const struct checked *kernels, size_t n)
 {
     int width = 6;
@@ -523,8 +519,8 @@ static void write_tallies(const struct checked *kernels, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct tally t = tally_of(&kernels[i]);
         char given[16], limit[16];
-        number_text(t.given, given, sizeof given);
-        number_text(t.limit > 0 ? t.limit : NAN, limit, sizeof limit);
+        snprintf(given, sizeof given, t.given < 0 ? "-" : "%.3g", t.given);
+        snprintf(limit, sizeof limit, t.limit > 0 ? "%.3g" : "-", t.limit);
         text_inline(text_out(), "%-*s  %5zu  %6zu  %8zu  %9zu  %4d  %9.3g  %8.3g  %11s  %7s  %s", width,
                     kernels[i].path, t.count[RESULT_OK], t.count[RESULT_FAIL], t.count[RESULT_DECLINED],
                     t.count[RESULT_NOT_TRIED], t.runs, t.largest, t.largest_ratio, given, limit, word_of(&kernels[i]));
@@ -540,13 +536,13 @@ static json_t *outcome_json(const struct options *o, const char *path, const str
     const int measured = r->runs > 0;
     char command[1100];
     write_command(o, path, x->c, command, sizeof command);
-    return json_pack("{s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:f, s:o}", "case", x->c->name, "result",
-                     result_names[x->result], "command", report_json_text(command), "runs", r->runs, "differing",
-                     r->differing, "largest_error", report_json_number(measured ? r->error.largest : NAN),
-                     "largest_error_of_bound", report_json_number(measured ? r->error.largest_ratio : NAN),
-                     "largest_error_unquantized", report_json_number(measured ? r->error.unquantized.largest : NAN),
-                     "error_limit", report_json_number(r->limit > 0 ? r->limit : NAN), "seconds", x->seconds, "why",
-                     report_json_text(x->why));
+    return json_pack(
+        "{s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:f, s:o}", "case", x->c->name, "result",
+        result_names[x->result], "command", report_json_text(command), "runs", r->runs, "differing", r->differing,
+        "largest_error", report_json_number(measured ? r->error.largest : NAN), "largest_error_of_bound",
+        report_json_number(measured ? r->error.largest_ratio : NAN), "largest_error_unquantized",
+        report_json_number(r->error.unquantized.known ? r->error.unquantized.largest : NAN), "error_limit",
+        report_json_number(r->limit > 0 ? r->limit : NAN), "seconds", x->seconds, "why", report_json_text(x->why));
 }
 
 static json_t *not_tried_json(const char *name, const char *why)

@@ -199,7 +199,7 @@ static void write_rung(const struct rung *rung, FILE *out)
             (long long)takes(rung, BUDGET_SHARED_BYTES), (long long)takes(rung, BUDGET_SPILL_BYTES),
             seconds(&r->warm, 0, text[0]), seconds(&r->warm, 1, text[1]), seconds(&r->graph, 0, text[2]),
             rung->error.largest, rung->error.largest_ratio);
-    if (!isnan(rung->error.unquantized.rms))
+    if (rung->error.unquantized.known)
         fprintf(out, "  unquantized: max %.3g, rms %.3g", rung->error.unquantized.largest, rung->error.unquantized.rms);
     fputs("\n", out);
 }

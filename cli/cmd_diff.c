@@ -80,6 +80,8 @@ static void write_value(double x, int unwritten, FILE *out)
 {
     if (unwritten)
         fputs("never written", out);
+    else if (isnan(x)) /* its sign says nothing */
+        fputs("nan", out);
     else
         fprintf(out, "%.9g", x);
 }

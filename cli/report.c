@@ -480,8 +480,10 @@ void report_write_probes(const struct probe_effect *effect, FILE *out)
 
 void report_write_unquantized(const struct unquantized_error *error, FILE *out)
 {
-    if (isinf(error->largest))
+    if (!error->known)
+        return;
+    if (!isfinite(error->largest))
         fputs("O against unquantized inputs: not measured, O contains NaN or infinity\n", out);
-    else if (!isnan(error->rms))
+    else
         fprintf(out, "O against unquantized inputs: max %.3g, rms %.3g\n", error->largest, error->rms);
 }

@@ -117,7 +117,7 @@ static void add_verdict(struct total *t, const struct verdict *v)
         t->elements += v->count[class];
     }
     t->unjudged += v->unjudged;
-    t->worst = fmax(t->worst, (double)v->worst_ratio);
+    t->worst = error_larger(t->worst, verdict_worst(v));
 }
 
 static json_t *total_json(const struct total *t, enum stage_status mark, uint64_t bad)
@@ -617,9 +617,9 @@ json_t *report_json_probes(const struct probe_effect *effect)
 
 json_t *report_json_unquantized(const struct unquantized_error *error)
 {
-    return isnan(error->rms) ? NULL
-                             : json_pack("{s:o, s:o}", "largest_error", report_json_number(error->largest), "rms_error",
-                                         report_json_number(error->rms));
+    return !error->known ? NULL
+                         : json_pack("{s:o, s:o}", "largest_error", report_json_number(error->largest), "rms_error",
+                                     report_json_number(error->rms));
 }
 
 /* What jansson leaves as it is and a terminal may not have stays itself to who reads the JSON: "\u202e". */

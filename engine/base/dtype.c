@@ -160,6 +160,11 @@ void dtype_store(enum dtype t, void *array, size_t i, double value)
     }
 }
 
+double error_larger(double a, double b)
+{
+    return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
+}
+
 int dtype_has_unwritten(enum dtype t)
 {
     return t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F32 || t == DTYPE_F64;

@@ -47,7 +47,7 @@ double element_ratio(enum dtype t, int class, double got, double want, double bo
         return 0;
     const double error = fabs(got - want);
     if (isnan(error))
-        return INFINITY;
+        return NAN;
     if (bound_narrow(t, &unit, &half_tiny))
         within_rounded(t, 0, got, want, bound, &reach);
     const double ratio = reach > 0 ? error / reach : INFINITY;
@@ -346,6 +346,11 @@ int verdict_ok(const struct verdict *v)
 int class_bad(int element_class)
 {
     return element_class != CLASS_OK && element_class != STATUS_UNJUDGED;
+}
+
+double verdict_worst(const struct verdict *v)
+{
+    return v->count[CLASS_NAN] || v->count[CLASS_MISSING] ? (double)NAN : (double)v->worst_ratio;
 }
 
 uint32_t verdict_bad(const struct verdict *v)

@@ -20,7 +20,7 @@ struct comparison {
 int element_within(enum dtype t, double got, double want, double bound);
 
 /* |got - want| over what it may be, the rounding to the captured type t included: at most 1 where the class is no bad
-   one, more where it is. Equal infinities are no error, a NaN is an infinite one. */
+   one, more where it is. Equal infinities are no error; NaN where either is. */
 double element_ratio(enum dtype t, int class, double got, double want, double bound);
 
 /* The class of one element, or STATUS_UNJUDGED; bound is that of the arithmetic, before rounding to the captured type.

@@ -4,9 +4,9 @@
 #include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/operand.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
 #include <math.h>
 #include <stdbool.h>
@@ -19,13 +19,23 @@ static double as_captured(enum dtype t, float x)
     return t == DTYPE_F32 ? (double)x : bound_round(t, (double)x);
 }
 
+static int is_masked(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row, int col)
+{
+    return ch == asc_s && !values_mask_later(c) && (col < s->at.hidden[row] || col >= s->at.visible[row]);
+}
+
 /* 1 where an element of S or U is the product and nothing else: finite, and not masked. */
 static int is_product(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row, int col)
 {
     const struct stage *stage = &s->stage[ch];
-    if (!isfinite(stage->want[LOCAL][(size_t)row * (size_t)stage->cols + (size_t)col]))
-        return 0;
-    return ch != asc_s || values_mask_later(c) || (col >= s->at.hidden[row] && col < s->at.visible[row]);
+    return isfinite(stage->want[LOCAL][(size_t)row * (size_t)stage->cols + (size_t)col]) &&
+           !is_masked(c, s, ch, row, col);
+}
+
+/* A score that a bias hides is -inf, and rightly. */
+static bool is_odd(double got, double want)
+{
+    return !(isfinite(got) && isfinite(want)) && !(got == -INFINITY && want == -INFINITY);
 }
 
 struct block {
@@ -56,7 +66,7 @@ struct comparison_of_ways {
     const struct fingerprint_stage *stage;
     double value[PRODUCT_WAYS][BLOCK];
     int told[PRODUCT_WAYS], differs[PRODUCT_WAYS];
-    bool finite;
+    bool finite, odd;
 };
 
 /* An element tells way w from the others where it is not simply the exact value rounded, or where another tensor core
@@ -105,10 +115,12 @@ static void add_block(struct fingerprint_stage *f, const struct oracle_case *c, 
     for (int i = 0; i < b.rows * b.cols; i++) {
         const int row = b.row + i / b.cols, col = b.col + i % b.cols;
         const size_t at = (size_t)row * (size_t)stage->cols + (size_t)col;
+        x.odd |= !is_masked(c, s, ch, row, col) && is_odd(stage->got[at], stage->want[LOCAL][at]);
         if (is_product(c, s, ch, row, col))
             compare_element(&x, i, stage->got[at], as_captured(t, (float)stage->want[LOCAL][at]));
     }
     f->finite += x.finite;
+    f->odd += x.odd;
     bool told = false;
     for (int w = 0; w < f->n; w++)
         told |= x.told[w] >= FINGERPRINT_SIDE;

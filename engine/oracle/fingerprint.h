@@ -12,6 +12,7 @@ struct fingerprint_stage {
     int n;      /* ways that are open */
     int blocks; /* whose operands were captured */
     int finite; /* of these, with any sum that is and should be a number: no other tells anything */
+    int odd;    /* of these, with any that is or should be NaN or infinite, masked ones apart */
     struct product_way way[PRODUCT_WAYS];
     int told[PRODUCT_WAYS];  /* blocks that tell this way from rounding the exact sum, or from another tensor core */
     int equal[PRODUCT_WAYS]; /* of these, how many it equals in every element */
@@ -28,9 +29,9 @@ struct fingerprint {
 int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int sample,
                     int blocks);
 
-/* The ways that fit, as a set of 1u << index: those that equal most of the blocks that any way tells. A fault may lie in
-   the sample as well as anywhere, so one of them must equal more than half of the blocks that it tells itself, and at
-   least two. Where sums are nearly exact, the right way may tell fewer than a wrong one that equals the same blocks:
+/* The ways that fit, as a set of 1u << index: those that equal most of the blocks that any way tells. A fault may lie
+   in the sample as well as anywhere, so one of them must equal more than half of the blocks that it tells itself, and
+   at least two. Where sums are nearly exact, the right way may tell fewer than a wrong one that equals the same blocks:
    both fit. 0: none, bounds decide. */
 uint32_t fingerprint_fits(const struct fingerprint_stage *stage);
 

@@ -152,7 +152,8 @@ struct verdict {
 
 int verdict_ok(const struct verdict *v); /* 1: judged, and every element that could be is CLASS_OK */
 uint32_t verdict_bad(const struct verdict *v);
-int class_bad(int element_class); /* 1: judged, and not CLASS_OK */
+double verdict_worst(const struct verdict *v); /* worst_ratio; NaN where an element is NaN or was never written */
+int class_bad(int element_class);              /* 1: judged, and not CLASS_OK */
 
 struct tile_verdicts {
     struct verdict local, global;

@@ -31,13 +31,10 @@ struct job {
 static void add_element(struct judge *judge, int element_class, double off)
 {
     struct output_error *error = &judge->error;
-    const int numbers = element_class == CLASS_OK || element_class == CLASS_OFF;
-    if (!numbers || (element_class == CLASS_OFF && !isfinite(off)))
-        off = INFINITY;
-    else if (!isfinite(off)) /* the same infinity is wanted */
+    if (element_class == CLASS_OK && !isfinite(off)) /* the same infinity is wanted */
         off = 0;
     error->elements++;
-    error->largest = fmax(error->largest, off);
+    error->largest = error_larger(error->largest, off);
     judge->squares += off * off;
 }
 
@@ -64,7 +61,8 @@ static int judge_place(const struct job *job, struct judge *judge, const int32_t
     failed = failed || judge_case(&c.c, judge->scratch, judge->verdicts, &d) != 0;
     slot_case_free(&c);
     /* Of a rounded output the bound is an interval, which the verdict knows. */
-    judge->error.largest_ratio = fmax(judge->error.largest_ratio, (double)judge->verdicts[asc_o].global.worst_ratio);
+    judge->error.largest_ratio =
+        error_larger(judge->error.largest_ratio, verdict_worst(&judge->verdicts[asc_o].global));
     return failed;
 }
 
@@ -142,8 +140,8 @@ static int judge_output(const struct trace *t, const struct runner_progress *pro
     *out = (struct output_error){0};
     for (int i = 0; i < threads && job.judges; i++) {
         const struct output_error *error = &job.judges[i].error;
-        out->largest = fmax(out->largest, error->largest);
-        out->largest_ratio = fmax(out->largest_ratio, error->largest_ratio);
+        out->largest = error_larger(out->largest, error->largest);
+        out->largest_ratio = error_larger(out->largest_ratio, error->largest_ratio);
         out->elements += error->elements;
     }
     *rms = 0;
@@ -162,11 +160,12 @@ static int judge_unquantized(const struct trace *t, const struct runner_progress
 {
     struct trace view;
     struct output_error error;
-    *out = (struct unquantized_error){NAN, NAN};
+    *out = (struct unquantized_error){.known = false};
     if (!unquantized_view(t, &view))
         return 0;
     if (judge_output(&view, progress, &error, &out->rms, err) != 0)
         return -1;
+    out->known = true;
     out->largest = error.largest;
     return 0;
 }
@@ -210,7 +209,7 @@ static uint64_t outputs_of(const struct trace *t)
 
 double repeat_error_given(const struct repeat_result *r)
 {
-    return isnan(r->error.unquantized.rms) ? r->error.largest : r->error.unquantized.largest;
+    return r->error.unquantized.known ? r->error.unquantized.largest : r->error.largest;
 }
 
 int repeat_measure(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int runs,

@@ -3,16 +3,17 @@
 #define RUN_OUTPUT_ERROR_H
 
 #include "engine/run/record.h"
+#include <stdbool.h>
 
-/* |o - reference|, the reference being that of what codes were made from, or of what the launch quantizes; NaN: nothing
-   is quantized, or those values are not known. */
+/* |o - reference|, the reference being that of what codes were made from, or of what the launch quantizes. */
 struct unquantized_error {
+    bool known; /* something is quantized, and its values before that are known */
     double largest, rms;
 };
 
 struct output_error {
-    double largest; /* |o - reference|; infinite where one of them is not a number and the other is, or nobody wrote */
-    double largest_ratio; /* of the error to its bound; more than 1: beyond it */
+    double largest;       /* |o - reference|; NaN where an element is NaN or unwritten */
+    double largest_ratio; /* of the error to its bound; more than 1: beyond it; NaN as above */
     uint64_t elements;
     struct unquantized_error unquantized;
 };

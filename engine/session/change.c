@@ -2,6 +2,7 @@
 
 #include "engine/study/isolation.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,8 +146,11 @@ static void add_worst(struct line *l, const struct change *c)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct stage_change *s = &c->stage[ch];
-        if (s->local == CHANGE_NONE && s->now > 0 &&
-            (s->worst_now > s->worst_before * WORST_FACTOR || s->worst_before > s->worst_now * WORST_FACTOR))
+        const bool numbers = !isnan(s->worst_before) && !isnan(s->worst_now),
+                   changed = numbers ? s->worst_now > s->worst_before * WORST_FACTOR ||
+                                           s->worst_before > s->worst_now * WORST_FACTOR
+                                     : isnan(s->worst_before) != isnan(s->worst_now);
+        if (s->local == CHANGE_NONE && s->now > 0 && changed)
             add(l, "%s worst error/bound %.2g → %.2g", channel_label(ch), s->worst_before, s->worst_now);
     }
 }

@@ -111,8 +111,8 @@ void run_measure(struct run *run)
         for (int kv = 0; kv < j->kv_tiles; kv++)
             for (int ch = 0; ch < ASC_CHANNELS; ch++) {
                 const struct verdict *v = &judgement_tile(j, (struct place){slot, kv, (enum asc_channel)ch})->local;
-                if (v->judged && (double)v->worst_ratio > run->worst[ch])
-                    run->worst[ch] = (double)v->worst_ratio;
+                if (v->judged)
+                    run->worst[ch] = error_larger(run->worst[ch], verdict_worst(v));
             }
     }
 }

@@ -20,7 +20,7 @@ struct run {
     struct judgement *judgement;   /* owned */
     struct scenario *scenario;     /* owned: what decided it; NULL: not known */
     struct err err;                /* what ended it early, or its judging; ERR_NONE: nothing */
-    double worst[ASC_CHANNELS];    /* largest error / bound of what is judged locally; 0 before all of it is judged */
+    double worst[ASC_CHANNELS];    /* largest error / bound by what was captured; NaN: of a NaN; 0: not all judged */
     int at_event;                  /* as in struct session */
     const struct finding *finding; /* borrowed from judgement: the one shown, or NULL */
 };

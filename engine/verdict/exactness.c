@@ -20,9 +20,9 @@ static const char *why_bounds(const struct fingerprint_stage *f)
     if (f->blocks == 0)
         return "its operands are not recorded as the tensor core took them";
     if (f->finite == 0)
-        return "all sampled sums are NaN or infinite";
+        return f->odd ? "all sampled sums are NaN or infinite" : "all sampled sums are masked";
     if (told < 2)
-        return "the sums are the same in any order";
+        return f->odd ? "too few of the sampled sums are numbers" : "the sums are the same in any order";
     return "no tensor-core model fits";
 }
 

@@ -114,7 +114,7 @@ double tile_ratio(const struct session *s, int row, int col, bool global)
 {
     const struct element e = element_at(s, row, col, global);
     if (e.missing || isnan(e.want))
-        return e.missing && class_bad(e.sign) ? INFINITY : 0;
+        return e.missing && class_bad(e.sign) ? NAN : 0;
     return ratio_of(&e);
 }
 
@@ -293,7 +293,7 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         return;
     }
     const bool global = shown_global(s, vs), at_row = limited(s->cursor.row, d->rows),
-              at_col = limited(s->cursor.col, d->cols);
+               at_col = limited(s->cursor.col, d->cols);
     const struct tile_window w = tile_window(s, area);
     for (int i = 0; i < w.cols; i++) {
         char name[16];

@@ -35,7 +35,7 @@ struct tile_window {
     int label_cols, cell_cols, first_row, rows, first_col, cols;
 };
 struct tile_window tile_window(const struct session *s, struct rect area);
-/* |captured - wanted| / bound of an element; infinite where it is not finite or missing, 0 where nothing is wanted. */
+/* |captured - wanted| / bound of an element; NaN where it is NaN or missing, 0 where nothing is wanted. */
 enum dtype captured_type(const struct session *s, enum asc_channel ch);
 double tile_ratio(const struct session *s, int row, int col, bool global);
 /* In the last line of the area: the shape, and which number is shown. */

@@ -54,7 +54,14 @@ static int log_sum_is_nan(const void *ctx, int step, int row)
 static double ratio_of(const void *ctx, int step, int row)
 {
     const struct row_step *at = at_step(ctx, step, row);
-    return fmax(at->sum_ratio, at->output_ratio);
+    const double most = error_larger(at->sum_ratio, at->output_ratio);
+    return most < 0 ? (double)NAN : most; /* not judged */
+}
+
+static int ratio_is_nan(const void *ctx, int step, int row)
+{
+    const struct row_step *at = at_step(ctx, step, row);
+    return isnan(at->sum_ratio) || isnan(at->output_ratio);
 }
 
 static int step_of_cursor(const struct session *s)
@@ -134,7 +141,7 @@ static const char *number_or_none(char out[NUMBER_BYTES], double x, int is_there
 
 static const char *ratio_or_none(char out[NUMBER_BYTES], double x)
 {
-    return isnan(x) ? "-" : number_ratio(out, x);
+    return x < 0 ? "-" : number_ratio(out, x);
 }
 
 static void table_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -186,7 +193,7 @@ static void view_state_draw(const struct session *s, struct canvas *c, const str
     const struct band bands[] = {{"m", t->rows, t->n_steps, row, m_of, t, NAN, m_is_nan},
                                  {"m + ln l", t->rows, t->n_steps, row, log_sum_of, t, NAN, log_sum_is_nan},
                                  {"alpha", t->rows, t->n_steps, row, alpha_of, t, NAN, alpha_is_nan},
-                                 {"err/bnd", t->rows, t->n_steps, row, ratio_of, t, 1, NULL}};
+                                 {"err/bnd", t->rows, t->n_steps, row, ratio_of, t, 1, ratio_is_nan}};
     const int room = body.cols - BAND_LABEL_COLS - BAND_SCALE_COLS, steps = room < t->n_steps ? room : t->n_steps;
     const int first = window_first(at, steps, t->n_steps), n = body.rows >= 30 ? 4 : 3;
     int line = 0;

@@ -28,7 +28,7 @@ static double row_worst(const struct session *s, int row, bool global)
 {
     double worst = 0;
     for (int col = 0; col < s->detail.cols; col++)
-        worst = fmax(worst, tile_ratio(s, row, col, global));
+        worst = error_larger(worst, tile_ratio(s, row, col, global));
     return worst;
 }
 
@@ -36,7 +36,7 @@ static double col_worst(const struct session *s, int col, bool global)
 {
     double worst = 0;
     for (int row = 0; row < s->detail.rows; row++)
-        worst = fmax(worst, tile_ratio(s, row, col, global));
+        worst = error_larger(worst, tile_ratio(s, row, col, global));
     return worst;
 }
 
@@ -58,7 +58,8 @@ static void rulers_draw(const struct session *s, struct canvas *c, struct rect m
         mark_draw(c, all, matrix.row + 1 + r, right, row_worst(s, w.first_row + r, global));
     canvas_put(c, all, below, matrix.col, STYLE_DIM, "worst");
     for (int i = 0; i < w.cols; i++)
-        mark_draw(c, all, below, matrix.col + w.label_cols + i * w.cell_cols + 1, col_worst(s, w.first_col + i, global));
+        mark_draw(c, all, below, matrix.col + w.label_cols + i * w.cell_cols + 1,
+                  col_worst(s, w.first_col + i, global));
 }
 
 static void matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)

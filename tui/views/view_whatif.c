@@ -77,7 +77,10 @@ static void lines_draw(const struct laboratory_state *x, struct canvas *c, struc
     canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
     /* Far from 1: something errs here that is no matter of formats. */
     looks_number(ratio, path_rms(&w->measured) / path_rms(&w->row[0].o));
-    snprintf(line, sizeof line, "measured in this run: rms %s, max %s, %s × the prediction of ◆", rms, largest, ratio);
+    const size_t used = (size_t)snprintf(
+        line, sizeof line, "measured in this run: rms %s, max %s, %s × the prediction of ◆", rms, largest, ratio);
+    if (w->measured.bad && used < sizeof line)
+        snprintf(line + used, sizeof line - used, ", %llu NaN or infinite", (unsigned long long)w->measured.bad);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     canvas_put_cut(c, area, 2, 0, STYLE_DIM,
                    "Enter runs a row if the kernel accepts it; :whatif e5m2 rows:32 x0.5 adds one");

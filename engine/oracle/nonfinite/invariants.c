@@ -43,7 +43,7 @@ struct judging_states {
     struct judge_scratch *s;
     struct row_states *out;
     struct reference_row *reference; /* owned, [n_steps][rows] */
-    int *step_of;            /* owned, [kv_tiles], -1: not visited */
+    int *step_of;                    /* owned, [kv_tiles], -1: not visited */
 };
 
 static void judge(struct judging_states *j, struct row_step *at, enum invariant i, int holds)
@@ -115,9 +115,10 @@ static void judge_alpha(struct judging_states *j, int step, const struct tile_de
     }
 }
 
-/* The reference is L e^M, whatever M; the kernel's is l e^m. Both times e^-frame the reference is what a correct kernel's l
-   would be in that frame, with the bound that goes with it (reference.h): |l e^(m - frame) - want| <= bound. Where m is the
-   frame, as it is but for an absurd m, the power is 1. l is positive wherever the bound leaves no room for 0. */
+/* The reference is L e^M, whatever M; the kernel's is l e^m. Both times e^-frame the reference is what a correct
+   kernel's l would be in that frame, with the bound that goes with it (reference.h): |l e^(m - frame) - want| <= bound.
+   Where m is the frame, as it is but for an absurd m, the power is 1. l is positive wherever the bound leaves no room
+   for 0. */
 static void judge_l(struct judging_states *j, int step, const struct tile_detail *d)
 {
     const double natural = values_natural_m(j->c), offset = bound_ln_factor(j->c);
@@ -137,9 +138,7 @@ static void judge_l(struct judging_states *j, int step, const struct tile_detail
             continue;
         const double power = m == reference->frame || at->l == 0 ? 1 : exp(m - reference->frame);
         const double error = fabs(at->l * power - want);
-        at->sum_ratio = error <= 0 ? 0 : bound > 0 ? error / bound : INFINITY;
-        if (isnan(error))
-            at->sum_ratio = INFINITY;
+        at->sum_ratio = isnan(error) ? (double)NAN : error <= 0 ? 0 : bound > 0 ? error / bound : INFINITY;
         judge(j, at, INVARIANT_SUM, error <= bound);
         if (want > bound || is_own_nan(d, (size_t)r))
             judge(j, at, INVARIANT_L_POSITIVE, at->l > 0);
@@ -156,13 +155,14 @@ static int late_factor(const struct judging_states *j, int step, int row, double
         return 1;
     const size_t rows = (size_t)j->out->rows;
     *got = row_at(j, behind, row)->alpha;
-    *want =
-        exp(j->reference[(size_t)step * rows + (size_t)row].frame - j->reference[(size_t)behind * rows + (size_t)row].frame);
+    *want = exp(j->reference[(size_t)step * rows + (size_t)row].frame -
+                j->reference[(size_t)behind * rows + (size_t)row].frame);
     return *got > 0 && *want > 0;
 }
 
 /* u / l needs no frame. With u off by B_u and l by B_l at most, the quotient of a correct kernel's lies within
-   (B_u + |o| B_l) / (l - B_l) of the true one, o (reference.h). A U that was divided by l after the tile is that quotient.
+   (B_u + |o| B_l) / (l - B_l) of the true one, o (reference.h). A U that was divided by l after the tile is that
+   quotient.
  */
 static void judge_u(struct judging_states *j, int step, const struct tile_detail *d)
 {
@@ -191,12 +191,10 @@ static void judge_u(struct judging_states *j, int step, const struct tile_detail
             if (d->class_local[i] == CLASS_MISSING || isnan(o) || !(bound <= INFINITY))
                 continue;
             const double error = fabs(d->got[i] / (divided ? 1 : at->l * got_factor) - o);
-            const double ratio = error <= bound ? (bound > 0 ? error / bound : 0)
-                                 : bound > 0    ? error / bound
-                                                : INFINITY;
+            const double ratio = isnan(error) ? (double)NAN : error <= 0 ? 0 : bound > 0 ? error / bound : INFINITY;
             holds &= error <= bound;
-            if (!any || !(ratio <= at->output_ratio)) {
-                at->output_ratio = isnan(ratio) ? INFINITY : ratio;
+            if (!any || (!isnan(at->output_ratio) && !(ratio <= at->output_ratio))) {
+                at->output_ratio = ratio;
                 at->output_col = col;
             }
             any = 1;
@@ -280,13 +278,8 @@ int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, 
     j.step_of = calloc((size_t)c->kv_tiles + 1, sizeof *j.step_of);
     int failed = out->n_steps < 0 || !out->at || !j.reference || !j.step_of;
     if (!failed) {
-        const struct row_step unknown = {.m = NAN,
-                                         .alpha = NAN,
-                                         .l = NAN,
-                                         .log_sum = NAN,
-                                         .log_sum_want = NAN,
-                                         .sum_ratio = NAN,
-                                         .output_ratio = NAN};
+        const struct row_step unknown = {
+            .m = NAN, .alpha = NAN, .l = NAN, .log_sum = NAN, .log_sum_want = NAN, .sum_ratio = -1, .output_ratio = -1};
         for (size_t i = 0; i < n; i++)
             out->at[i] = unknown;
         for (int kv = 0; kv < c->kv_tiles; kv++)

@@ -20,7 +20,7 @@ const char *invariant_formula(enum invariant i);
 struct row_step {
     double m, alpha, l;             /* captured, m in its unit; lanes of l added up */
     double log_sum, log_sum_want;   /* m + ln l in natural units, without P's factor; captured, and by float64 */
-    double sum_ratio, output_ratio; /* error / bound of l e^m, and of u / l in its worst column; NaN: not judged */
+    double sum_ratio, output_ratio; /* error / bound of l e^m, and of u / l in its worst column; -1: not judged */
     int output_col;
     unsigned written; /* set of 1u << asc_m, asc_alpha, asc_l: those that were not are NaN, others may be */
     unsigned broken;  /* set of 1u << enum invariant */

@@ -105,6 +105,30 @@ static void test_narrow_reach(void **state)
     assert_true(element_ratio(DTYPE_F16, CLASS_OFF, got, want, bound) == 16);
 }
 
+/* The largest error where there is a NaN is NaN; of an infinity it is infinite. */
+static void test_worst_of_nan(void **state)
+{
+    (void)state;
+    const uint64_t unwritten = UNWRITTEN_64;
+    struct tile t;
+    for (int i = 0; i < N; i++)
+        t.got[i] = t.want[i] = t.bound[i] = 1;
+    t.got[7] = 4;
+    struct verdict v = judge(&t, ROWS);
+    assert_true(verdict_worst(&v) == 3);
+    t.got[9] = INFINITY;
+    v = judge(&t, ROWS);
+    assert_true(isinf(verdict_worst(&v)));
+    t.got[N - 1] = NAN;
+    v = judge(&t, ROWS);
+    assert_true(isnan(verdict_worst(&v)));
+    memcpy(&t.got[N - 1], &unwritten, sizeof unwritten);
+    v = judge(&t, ROWS);
+    assert_int_equal(v.count[CLASS_MISSING], 1);
+    assert_true(isnan(verdict_worst(&v)));
+    assert_true(isnan(error_larger(INFINITY, NAN)) && isnan(error_larger(NAN, 1)) && error_larger(1, 2) == 2);
+}
+
 /* What is shown beside an element agrees with its class: a value that its type rounds is within, however small the
    bound of the arithmetic is. */
 static void test_ratio_agrees_with_class(void **state)
@@ -121,7 +145,8 @@ static void test_ratio_agrees_with_class(void **state)
         assert_int_equal(element_ratio(DTYPE_F16, class, got[i], want, tiny) > 1, i);
     }
     assert_true(element_ratio(DTYPE_F32, CLASS_OK, 1, 1, 0) == 0);
-    assert_true(isinf(element_ratio(DTYPE_F32, CLASS_NAN, NAN, 1, 1)));
+    assert_true(isnan(element_ratio(DTYPE_F32, CLASS_NAN, NAN, 1, 1)));
+    assert_true(isinf(element_ratio(DTYPE_F32, CLASS_INF, INFINITY, 1, 1)));
     assert_true(element_ratio(DTYPE_F32, CLASS_OFF, 3, 1, 1) == 2);
     assert_true(element_ratio(DTYPE_F32, CLASS_EXTRA, 0, 1, 1) > 1);
 }
@@ -132,6 +157,7 @@ int main(void)
         cmocka_unit_test(test_worst),
         cmocka_unit_test(test_ratios),
         cmocka_unit_test(test_narrow_reach),
+        cmocka_unit_test(test_worst_of_nan),
         cmocka_unit_test(test_ratio_agrees_with_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,29 @@ static void not_recognized(void **state)
     free(run);
 }
 
+/* Sums that are NaN or infinite tell no order, and are counted; masked scores are neither. */
+static void sums_that_tell_nothing(void **state)
+{
+    (void)state;
+    struct fingerprint f;
+    struct setup s = {.core = TENSOR_CORE_H100, .type = DTYPE_F16, .acc = ASC_ACC_MMA_F16, .seed = 60, .dyadic = 1};
+    for (int causal = 0; causal < 2; causal++) {
+        s.causal = causal ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_NONE;
+        struct run *run = run_new(&s);
+        f = (struct fingerprint){0};
+        assert_int_equal(fingerprint_add(&f, &run->c, scratch, 0, FINGERPRINT_BLOCKS), 0);
+        assert_true(f.s.finite > 0 && f.s.odd == 0);
+        for (int kv = 0; kv < TILES; kv++)
+            for (int i = 0; i < BR * BC; i += 2)
+                run->s[kv][i] = kv % 2 ? INFINITY : NAN;
+        f = (struct fingerprint){0};
+        assert_int_equal(fingerprint_add(&f, &run->c, scratch, 0, FINGERPRINT_BLOCKS), 0);
+        assert_true(f.s.finite > 0 && f.s.odd > f.s.blocks / 2);
+        assert_int_equal(f.u.odd, 0); /* its operand is the recorded P */
+        free(run);
+    }
+}
+
 /* Non-finite values take the same way as under a bound. */
 static void not_finite(void **state)
 {
@@ -309,10 +332,17 @@ static void nearly_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearly_exact),     cmocka_unit_test(recognized),  cmocka_unit_test(fused_rescaling),
-        cmocka_unit_test(last_bits),        cmocka_unit_test(another_way), cmocka_unit_test(counted),
-        cmocka_unit_test(not_recognized),   cmocka_unit_test(not_finite),  cmocka_unit_test(majority),
+        cmocka_unit_test(nearly_exact),
+        cmocka_unit_test(recognized),
+        cmocka_unit_test(fused_rescaling),
+        cmocka_unit_test(last_bits),
+        cmocka_unit_test(another_way),
+        cmocka_unit_test(counted),
+        cmocka_unit_test(not_recognized),
+        cmocka_unit_test(not_finite),
+        cmocka_unit_test(majority),
         cmocka_unit_test(f16_accumulators),
+        cmocka_unit_test(sums_that_tell_nothing),
     };
     return cmocka_run_group_tests_name("oracle: tensor-core products", tests, scratch_begin, scratch_end);
 }

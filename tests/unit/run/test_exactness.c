@@ -153,6 +153,12 @@ static void reasons(void **state)
     expect_words(s, asc_s, "no tensor-core model fits: judged by bounds");
     memset(f->told, 0, sizeof f->told);
     expect_words(s, asc_s, "the sums are the same in any order: judged by bounds");
+    f->odd = 1;
+    expect_words(s, asc_s, "too few of the sampled sums are numbers: judged by bounds");
+    f->finite = 0;
+    expect_words(s, asc_s, "all sampled sums are NaN or infinite: judged by bounds");
+    f->odd = 0;
+    expect_words(s, asc_s, "all sampled sums are masked: judged by bounds");
     f->blocks = 0;
     expect_words(s, asc_s, "its operands are not recorded as the tensor core took them: judged by bounds");
     f->n = 0;

@@ -5,9 +5,11 @@
 #include "engine/run/output_error.h"
 #include "engine/scenario/keys.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -65,6 +67,14 @@ static void check_tile(const struct trace *t, enum asc_channel ch, int slot, int
         }
 }
 
+static void store_o(const struct trace *t, size_t i, float value)
+{
+    enum dtype type;
+    const uint16_t bits = f16_from_f32(value);
+    const unsigned char *o = trace_tensor(t, 'o', &type);
+    assert_int_equal(pwrite(t->fd, &bits, sizeof bits, o - t->bytes + (off_t)(i * sizeof bits)), sizeof bits);
+}
+
 static void the_kernel_gets_what_was_asked_for(void **state)
 {
     (void)state;
@@ -95,8 +105,15 @@ static void the_kernel_gets_what_was_asked_for(void **state)
             }
         assert_int_equal(output_error_judge(t, NULL, &error, &err), 0);
         assert_true(error.largest < 4e-3);
-        assert_true(error.unquantized.rms > 2e-3 && error.unquantized.rms < 0.05);
+        assert_true(error.unquantized.known && error.unquantized.rms > 2e-3 && error.unquantized.rms < 0.05);
         assert_true(error.unquantized.largest > error.unquantized.rms && error.unquantized.largest < 0.5);
+        store_o(t, 5, INFINITY);
+        assert_int_equal(output_error_judge(t, NULL, &error, &err), 0);
+        assert_true(isinf(error.largest) && isinf(error.largest_ratio) && isinf(error.unquantized.largest));
+        store_o(t, i, NAN);
+        assert_int_equal(output_error_judge(t, NULL, &error, &err), 0);
+        assert_true(isnan(error.largest) && isnan(error.largest_ratio));
+        assert_true(error.unquantized.known && isnan(error.unquantized.largest) && isnan(error.unquantized.rms));
         trace_free(t);
         scenario_free(&s);
     }
@@ -120,7 +137,7 @@ static void originals_are_the_values_of_an_f16_run(void **state)
     struct trace *values = run(&s);
     scenario_free(&s);
     assert_int_equal(output_error_unquantized(values, &error, &err), 0);
-    assert_true(error.largest != error.largest && error.rms != error.rms);
+    assert_false(error.known);
     for (int i = 0; i < 3; i++) {
         const struct layout *l = &values->layout;
         const size_t bytes[3] = {l->q.bytes, l->k.bytes, l->v.bytes};

@@ -68,7 +68,10 @@ static void predicted(void **state)
     session_look_finish(s);
     char *text = golden_draw(s, VIEW_WHATIF, 120, 40, false, &(struct view_state){.selected = 99});
     assert_non_null(strstr(text, "▶  u8 rows:8 x0.25 p=e4m3 offset:8"));
+    assert_null(strstr(text, "NaN or infinite"));
     free(text);
+    ((struct whatif *)(uintptr_t)session_looked(s)->whatif)->measured.bad = 2;
+    assert_true(golden_has(s, VIEW_WHATIF, 120, 40, "prediction of ◆, 2 NaN or infinite"));
     assert_int_equal(session_try(s, "u9"), -1);
     assert_non_null(strstr(s->message, "'u9' is not one of"));
     struct view_state last = {.selected = 99};

@@ -163,7 +163,7 @@ static void rulers(void **state)
     s = hand_made_session(&made);
     hand_made_judge(s, t);
     hand_made_go(s, (struct cursor){.channel = asc_s});
-    assert_true(golden_has(s, VIEW_TILE, 80, 24, "█ inf"));
+    assert_true(golden_has(s, VIEW_TILE, 80, 24, "█ nan"));
     session_free(s);
 }
 
