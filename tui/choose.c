@@ -10,39 +10,37 @@
 struct chooser {
     const char *title;
     const char *const *lines;
-    int n, at, chosen, left;
+    int n, at, page;
+    bool chosen, left;
     struct hits hits;
 };
 
+static void line_row(const struct list *l, int i, struct canvas *c, struct rect line)
+{
+    const char *const *lines = l->of;
+    canvas_put_cut(c, line, 0, 2, list_style(l, i), lines[i]);
+}
+
 static void draw(struct chooser *k, struct canvas *c)
 {
-    const struct rect all = {0, 0, c->rows, c->cols}, list = {2, 0, c->rows - 3, c->cols};
+    const struct rect all = {0, 0, c->rows, c->cols};
+    const struct list list = {.of = k->lines, .n = k->n, .selected = k->at, .row = line_row};
     k->hits.n = 0;
     canvas_clear(c);
     canvas_put(c, all, 0, 0, STYLE_STRONG, "attnscope");
     if (c->rows < 4)
         return;
     rule_draw(c, (struct rect){1, 0, 1, c->cols}, k->title, NULL);
-    const int first = window_first(k->at, list.rows, k->n);
-    for (int i = 0; i < list.rows && first + i < k->n; i++) {
-        hit_add(c, list, (struct rect){i, 0, 1, list.cols}, HIT_ENTRY, first + i, 0, 0);
-        canvas_put(c, list, i, 0, STYLE_CURSOR, first + i == k->at ? "▶" : " ");
-        canvas_put_cut(c, list, i, 2, first + i == k->at ? STYLE_STRONG : STYLE_TEXT, k->lines[first + i]);
-    }
+    k->page = c->rows - 3;
+    list_draw(&list, c, (struct rect){2, 0, k->page, c->cols});
     canvas_put_cut(c, all, c->rows - 1, 0, STYLE_DIM, "j k line  Enter opens it  q leaves");
 }
 
 static void act(struct chooser *k, enum action a)
 {
     switch (a) {
-    case ACTION_Q_NEXT:
-        k->at += k->at + 1 < k->n;
-        break;
-    case ACTION_Q_PREV:
-        k->at -= k->at > 0;
-        break;
     case ACTION_ZOOM:
-        k->chosen = 1;
+        k->chosen = true;
         break;
     case ACTION_SUSPEND:
         term_suspend();
@@ -53,9 +51,10 @@ static void act(struct chooser *k, enum action a)
     case ACTION_QUIT:
     case ACTION_BACK:
     case ACTION_INTERRUPT:
-        k->left = 1;
+        k->left = true;
         break;
     default:
+        k->at = list_selected(k->at + list_moves(a, k->page), k->n);
         break;
     }
 }
@@ -78,7 +77,7 @@ static void take(struct chooser *k, int key)
     if (key == TERM_MOUSE)
         take_mouse(k);
     else if (key == TERM_INTERRUPTED || key == TERM_ENDED)
-        k->left = 1;
+        k->left = true;
     else if (key != TERM_RESIZED)
         act(k, action_of_key(key));
 }

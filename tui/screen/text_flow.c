@@ -57,6 +57,13 @@ void flow_put(struct text_flow *f, enum style style, const char *text)
     } while (*text);
 }
 
+void flow_cut(struct text_flow *f, enum style style, const char *text)
+{
+    const int row = f->line++ - f->top;
+    if (f->canvas && row >= 0 && row < f->area.rows)
+        canvas_put_cut(f->canvas, f->area, row, 0, style, text);
+}
+
 int flow_fit(struct canvas *c, struct rect area, enum style style, const char *text, const char *where)
 {
     size_t length = strlen(text);

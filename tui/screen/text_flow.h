@@ -14,6 +14,8 @@ struct text_flow {
 /* Puts text, broken at newlines and at the area's width (at blanks where possible); continuation lines are indented by
    two columns. An empty text is an empty line. */
 void flow_put(struct text_flow *f, enum style style, const char *text);
+/* One line, cut with a sign where it has no room. */
+void flow_cut(struct text_flow *f, enum style style, const char *text);
 
 /* Wraps text into the area. Where its rows do not suffice, the last one is cut with a sign and ends with `where`, the
    place to read on. Returns the rows used. */

@@ -2,6 +2,7 @@
 #ifndef VIEWS_PANELS_H
 #define VIEWS_PANELS_H
 
+#include "tui/views/list.h"
 #include "tui/views/view.h"
 
 /* A horizontal line with a title in it, and text at its right end ("" or NULL for none). */
@@ -79,10 +80,6 @@ const struct verdict *cursor_verdict(const struct session *s, bool global); /* o
 int cursor_has_detail(const struct session *s);
 /* What keys mean in views of one element: steps over tiles are steps over elements, Enter goes to the source. */
 struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times);
-/* An entry of a list of n: the nearest to this one that there is, 0 of none. */
-int list_selected(int selected, int n);
-/* First index of a window of `visible` out of `n` that shows `at`. */
-int window_first(int at, int visible, int n);
 void tile_words(const struct session *s, struct place place, char *out, size_t bytes);  /* "h0 q0 k0" */
 void place_words(const struct session *s, struct place place, char *out, size_t bytes); /* "S h0 q0 k0" */
 void stage_list(unsigned stages, char *out, size_t bytes);                              /* "S, l" */

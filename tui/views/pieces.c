@@ -49,14 +49,6 @@ void rule_draw(struct canvas *c, struct rect area, const char *title, const char
     }
 }
 
-int window_first(int at, int visible, int n)
-{
-    int first = at - visible / 2;
-    if (first > n - visible)
-        first = n - visible;
-    return first > 0 ? first : 0;
-}
-
 const struct asc_problem *shown_problem(const struct session *s)
 {
     return s->trace ? &s->trace->problem : &s->scenario.problem;
@@ -123,9 +115,4 @@ struct view_answer act_on_element(const struct session *s, struct view_state *vs
             return (struct view_answer){
                 .does = ANSWER_MEANS, .action = within[i].means, .times = within[i].times * times};
     return a == ACTION_ZOOM ? (struct view_answer){.does = ANSWER_OPENS, .view = VIEW_SOURCE} : (struct view_answer){0};
-}
-
-int list_selected(int selected, int n)
-{
-    return selected >= n ? n > 0 ? n - 1 : 0 : selected > 0 ? selected : 0;
 }

@@ -84,12 +84,7 @@ struct view_answer view_act(enum view_id id, const struct session *s, int cols, 
                             enum action a, int times)
 {
     const struct view *v = views[id];
-    const int page = view_body(cols, rows).rows;
-    const int by = a == ACTION_Q_NEXT      ? 1
-                   : a == ACTION_Q_PREV    ? -1
-                   : a == ACTION_PAGE_DOWN ? page
-                   : a == ACTION_PAGE_UP   ? -page
-                                           : 0;
+    const int by = list_moves(a, view_body(cols, rows).rows);
     const struct view_answer own = v->act ? v->act(s, vs, a, times) : (struct view_answer){0};
     if (own.does != ANSWER_PASSES || by == 0 || (!v->count && !v->lines))
         return own;

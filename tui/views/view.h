@@ -21,7 +21,7 @@ enum view_id {
 struct view_state {
     double now;   /* monotonic seconds, for what is under way */
     int by_worst; /* 1: heads by their share of bad tiles, 0: as they are numbered */
-    bool global;    /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
+    bool global;  /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
     int split;    /* column of the line between the overview\'s sides; 0: by the screen\'s size */
     int top;      /* first line shown of a view that scrolls */
     int selected; /* entry of a view that is a list, from 0 */

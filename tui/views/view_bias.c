@@ -2,6 +2,7 @@
    that have error bars. */
 #include "engine/session/rounding_look.h"
 
+#include "tui/screen/hits.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
@@ -43,24 +44,38 @@ static int words_col(const struct rounding_cell *cell)
     return rounding_evidence_name(cell->evidence)[0] ? WORDS_COL : EVIDENCE_COL;
 }
 
+struct stage_rows {
+    const struct rounding *b;
+    enum asc_channel stage[ASC_CHANNELS];
+};
+
+static void stage_row(const struct list *l, int i, struct canvas *c, struct rect line)
+{
+    const struct stage_rows *rows = l->of;
+    const enum asc_channel ch = rows->stage[i];
+    const struct rounding_cell *cell = rounding_stage(rows->b, ch);
+    char words[256];
+    rounding_words(ch, cell, words, sizeof words);
+    hit_add(c, line, (struct rect){0, 0, 1, line.cols}, HIT_STAGE, 0, (int)ch, 0);
+    canvas_put(c, line, 0, LABEL_COL, list_style(l, i), channel_label(ch));
+    canvas_put(c, line, 0, VERDICT_COL, style_of(cell->state), rounding_state_word(cell->state));
+    canvas_put(c, line, 0, EVIDENCE_COL, list_style(l, i), rounding_evidence_name(cell->evidence));
+    canvas_put_cut(c, line, 0, words_col(cell), list_style(l, i), words);
+}
+
+/* Those that are recorded. Returns the lines used. */
 static int stages_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
 {
-    int row = 0;
-    for (int ch = 0; ch < ASC_CHANNELS && row < area.rows; ch++) {
-        const struct rounding_cell *cell = rounding_stage(b, (enum asc_channel)ch);
-        char words[256];
-        if (cell->state == ROUNDING_UNRECORDED)
+    struct stage_rows rows = {.b = b};
+    struct list list = {.of = &rows, .selected = -1, .kind = LIST_CURSOR, .row = stage_row};
+    for (enum asc_channel ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (rounding_stage(b, ch)->state == ROUNDING_UNRECORDED)
             continue;
-        const int here = (int)s->cursor.channel == ch;
-        const enum style style = here ? STYLE_STRONG : STYLE_TEXT;
-        rounding_words((enum asc_channel)ch, cell, words, sizeof words);
-        canvas_put(c, area, row, 0, STYLE_CURSOR, here ? "▶" : " ");
-        canvas_put(c, area, row, LABEL_COL, style, channel_label((enum asc_channel)ch));
-        canvas_put(c, area, row, VERDICT_COL, style_of(cell->state), rounding_state_word(cell->state));
-        canvas_put(c, area, row, EVIDENCE_COL, style, rounding_evidence_name(cell->evidence));
-        canvas_put_cut(c, area, row++, words_col(cell), style, words);
+        if (s->cursor.channel == ch)
+            list.selected = list.n;
+        rows.stage[list.n++] = ch;
     }
-    return row;
+    return list_draw(&list, c, area);
 }
 
 /* The words of the cursor's stage in full, where its line has no room for them. Returns the lines used. */
@@ -151,44 +166,60 @@ static void heads_draw(const struct session *s, const struct rounding *b, struct
     }
 }
 
+/* One stage of one head over the kv steps. */
+struct step_rows {
+    const struct rounding *b;
+    enum asc_channel stage;
+    int head, plot_cols;
+    bool drift;  /* the curve is a drift: the stage has no estimate of its own */
+    double most; /* of the curve, with its error */
+};
+
+static void step_row(const struct list *l, int kv, struct canvas *c, struct rect line)
+{
+    const struct step_rows *t = l->of;
+    const bool per_kv = channel_per_kv(t->stage);
+    const struct rounding_cell *cell = rounding_cell(t->b, t->stage, t->head, per_kv ? kv : t->b->kv_tiles);
+    const struct rect plot = {line.row, line.col + PLOT_COL, 1, t->plot_cols};
+    char words[64];
+    hit_add(c, line, (struct rect){0, 0, 1, line.cols}, HIT_KV, 0, kv, 0);
+    canvas_printf(c, line, 0, 0, list_style(l, kv), "%d", kv);
+    if (per_kv || kv == 0) { /* what exists once per q tile has one verdict */
+        canvas_put(c, line, 0, 5, style_of(cell->state), rounding_state_word(cell->state));
+        measured_words(size_of(cell), words, sizeof words);
+        canvas_put(c, line, 0, SIZE_COL, list_style(l, kv), words);
+    }
+    point_draw(c, plot, plotted(t->b, t->stage, t->head, kv, t->drift), t->most,
+               style_of(t->drift ? ROUNDING_UNRECORDED : cell->state));
+    for (int curve = 0; curve < ROUNDING_CURVES; curve++) {
+        measured_words(drift_of(t->b, (enum rounding_curve)curve, t->head, kv), words, sizeof words);
+        canvas_put(c, line, 0, line.cols - (ROUNDING_CURVES - curve) * DRIFT_COLS, list_style(l, kv), words);
+    }
+}
+
 static void steps_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
 {
     const enum asc_channel ch = s->cursor.channel;
-    const int head = head_of_cursor(s), n = b->kv_tiles, drift = !has_size(b, ch, head);
     const int plot_cols = area.cols - PLOT_COL - 2 * DRIFT_COLS - 1;
-    const struct rect plot = {area.row, area.col + PLOT_COL, 1, plot_cols > 0 ? plot_cols : 0};
-    const int visible = area.rows - 1, first = window_first(s->cursor.kv_tile, visible, n);
-    double most = 0;
+    struct step_rows t = {.b = b, .stage = ch, .head = head_of_cursor(s), .plot_cols = plot_cols > 0 ? plot_cols : 0};
+    const struct list list = {
+        .of = &t, .n = b->kv_tiles, .selected = s->cursor.kv_tile, .kind = LIST_TABLE, .row = step_row};
     char words[64];
-    for (int kv = 0; kv < n; kv++) {
-        const struct measured x = plotted(b, ch, head, kv, drift);
+    t.drift = !has_size(b, ch, t.head);
+    for (int kv = 0; kv < b->kv_tiles; kv++) {
+        const struct measured x = plotted(b, ch, t.head, kv, t.drift);
         if (!isnan(x.mean))
-            most = fmax(most, fabs(x.mean) + (isnan(x.error) ? 0 : x.error));
+            t.most = fmax(t.most, fabs(x.mean) + (isnan(x.error) ? 0 : x.error));
     }
     canvas_put(c, area, 0, 0, STYLE_DIM, "kv");
     canvas_put(c, area, 0, 5, STYLE_DIM, "verdict");
-    canvas_printf(c, area, 0, SIZE_COL, STYLE_DIM, "%s", rounding_unit(ch, rounding_cell(b, ch, head, n)));
-    snprintf(words, sizeof words, "%s±%.2g", !drift ? "" : ch == asc_o ? "u / l: " : "m + ln l: ", most);
-    canvas_put_cut(c, (struct rect){area.row, plot.col, 1, plot.cols}, 0, 0, STYLE_DIM, most > 0 ? words : "");
+    canvas_printf(c, area, 0, SIZE_COL, STYLE_DIM, "%s", rounding_unit(ch, rounding_cell(b, ch, t.head, b->kv_tiles)));
+    snprintf(words, sizeof words, "%s±%.2g", !t.drift ? "" : ch == asc_o ? "u / l: " : "m + ln l: ", t.most);
+    canvas_put_cut(c, (struct rect){area.row, area.col + PLOT_COL, 1, t.plot_cols}, 0, 0, STYLE_DIM,
+                   t.most > 0 ? words : "");
     canvas_put(c, area, 0, area.cols - 2 * DRIFT_COLS, STYLE_DIM, "m + ln l");
     canvas_put(c, area, 0, area.cols - DRIFT_COLS, STYLE_DIM, "u / l, 2⁻²⁴");
-    for (int i = 0; i < visible && first + i < n; i++) {
-        const int kv = first + i, row = 1 + i;
-        const struct rounding_cell *cell = rounding_cell(b, ch, head, channel_per_kv(ch) ? kv : n);
-        const enum style style = kv == s->cursor.kv_tile ? STYLE_STRONG : STYLE_TEXT;
-        canvas_printf(c, area, row, 0, style, "%d", kv);
-        if (channel_per_kv(ch) || i == 0) { /* what exists once per q tile has one verdict */
-            canvas_put(c, area, row, 5, style_of(cell->state), rounding_state_word(cell->state));
-            measured_words(size_of(cell), words, sizeof words);
-            canvas_put(c, area, row, SIZE_COL, style, words);
-        }
-        point_draw(c, (struct rect){area.row + row, plot.col, 1, plot.cols}, plotted(b, ch, head, kv, drift), most,
-                   style_of(drift ? ROUNDING_UNRECORDED : cell->state));
-        for (int curve = 0; curve < ROUNDING_CURVES; curve++) {
-            measured_words(drift_of(b, (enum rounding_curve)curve, head, kv), words, sizeof words);
-            canvas_put(c, area, row, area.cols - (ROUNDING_CURVES - curve) * DRIFT_COLS, style, words);
-        }
-    }
+    list_draw(&list, c, (struct rect){area.row + 1, area.col, area.rows - 1, area.cols});
 }
 
 /* How far it is, and what there is to do. */

@@ -136,29 +136,34 @@ static double *tile_parts(const struct session *s, const struct comparison *c, i
     return sum;
 }
 
-static void tile_row_draw(const struct session *s, const struct path_tile *t, const double *parts, int kv,
-                          struct canvas *c, struct rect area, int row)
+struct tile_rows {
+    const struct session *s;
+    const struct comparison *c;
+    const double *parts; /* NULL: not known */
+};
+
+static void tile_row(const struct list *l, int kv, struct canvas *c, struct rect line)
 {
+    const struct tile_rows *rows = l->of;
+    const struct path_tile *t = &rows->c->paths.tile[kv];
     const struct path_error *const errors[3] = {t->s, t->p, t->ul};
-    const int here = kv == s->cursor.kv_tile;
-    const enum style style = here ? STYLE_STRONG : t->visited ? STYLE_TEXT : STYLE_DIM;
-    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_KV, 0, kv, 0);
-    canvas_printf(c, area, row, 0, style, "%s%d", here ? "▶k" : " k", kv);
+    const enum style style = kv != l->selected && !t->visited ? STYLE_DIM : list_style(l, kv);
+    hit_add(c, line, (struct rect){0, 0, 1, line.cols}, HIT_KV, 0, kv, 0);
+    canvas_printf(c, line, 0, 1, style, "k%d", kv);
     for (int i = 0; i < 3; i++)
         for (int path = 0; path < PATHS; path++) {
             if (errors[i][path].bad)
-                canvas_put(c, area, row, ends[i][path] - 3, STYLE_NONFINITE, "NaN");
+                canvas_put(c, line, 0, ends[i][path] - 3, STYLE_NONFINITE, "NaN");
             else
-                looks_cell(c, area, row, ends[i][path], style, path_rms(&errors[i][path]));
+                looks_cell(c, line, 0, ends[i][path], style, path_rms(&errors[i][path]));
         }
-    for (int p = 0; parts && p < PLAYERS && PARTS_COL + (p + 1) * PART_COLS <= area.cols; p++)
-        looks_cell(c, area, row, PARTS_COL + (p + 1) * PART_COLS, style, parts[kv * PLAYERS + p]);
+    for (int p = 0; rows->parts && p < PLAYERS && PARTS_COL + (p + 1) * PART_COLS <= line.cols; p++)
+        looks_cell(c, line, 0, PARTS_COL + (p + 1) * PART_COLS, style, rows->parts[kv * PLAYERS + p]);
 }
 
 static void table_draw(const struct session *s, const struct comparison *c, struct canvas *canvas, struct rect area)
 {
     static const char *const stages[] = {"S", "P / Σ P", "U / l"};
-    const int visible = area.rows - TABLE_HEAD, first = window_first(s->cursor.kv_tile, visible, c->paths.kv_tiles);
     char right[64];
     int row, col;
     element_of(s, c, &row, &col);
@@ -177,8 +182,10 @@ static void table_draw(const struct session *s, const struct comparison *c, stru
         const char *name = p == PLAYER_REST ? "S rest" : player_name((enum player)p);
         canvas_put(canvas, area, 2, PARTS_COL + (p + 1) * PART_COLS - text_columns(name), STYLE_DIM, name);
     }
-    for (int i = 0; i < visible && first + i < c->paths.kv_tiles; i++)
-        tile_row_draw(s, &c->paths.tile[first + i], parts, first + i, canvas, area, TABLE_HEAD + i);
+    const struct tile_rows rows = {s, c, parts};
+    const struct list list = {
+        .of = &rows, .n = c->paths.kv_tiles, .selected = s->cursor.kv_tile, .kind = LIST_CURSOR, .row = tile_row};
+    list_draw(&list, canvas, (struct rect){area.row + TABLE_HEAD, area.col, area.rows - TABLE_HEAD, area.cols});
     free(parts);
 }
 
@@ -202,26 +209,40 @@ static int worst_slots(const struct laboratory_state *x, int n, int *slots)
     return found;
 }
 
+struct worst_rows {
+    const struct session *s;
+    const struct survey_row *survey;
+    const int *slots;
+};
+
+static void worst_row(const struct list *l, int i, struct canvas *c, struct rect line)
+{
+    const struct worst_rows *rows = l->of;
+    const struct survey_row *row = &rows->survey[rows->slots[i]];
+    const int32_t *at = trace_slot_place(rows->s->trace, rows->slots[i]);
+    char words[128];
+    canvas_printf(c, line, 0, 0, STYLE_TEXT, "b%d h%d q%d", (int)at[0], (int)at[1], (int)at[2]);
+    looks_cell(c, line, 0, 22, STYLE_TEXT, path_rms(&row->o[PATH_F16]));
+    if (row->o[PATH_RUN].bad)
+        canvas_put(c, line, 0, 29, STYLE_NONFINITE, "NaN");
+    else
+        looks_cell(c, line, 0, 32, STYLE_TEXT, path_rms(&row->o[PATH_RUN]));
+    shares_words(row->share, words, sizeof words);
+    canvas_put_cut(c, line, 0, 35, STYLE_TEXT, words);
+}
+
 static void worst_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const struct laboratory_state *x = session_looked(s);
     int slots[64];
-    const int n = worst_slots(x, area.rows - 1 < 64 ? area.rows - 1 : 64, slots);
+    const struct worst_rows rows = {s, x->survey, slots};
+    const struct list list = {.of = &rows,
+                              .n = worst_slots(x, area.rows - 1 < 64 ? area.rows - 1 : 64, slots),
+                              .kind = LIST_TABLE,
+                              .row = worst_row};
     rule_draw(c, (struct rect){area.row, area.col - 1, 1, area.cols + 2}, "q tiles with the largest errors",
               "O: f16 path, this run; shares");
-    for (int i = 0; i < n; i++) {
-        const struct survey_row *row = &x->survey[slots[i]];
-        const int32_t *at = trace_slot_place(s->trace, slots[i]);
-        char words[128];
-        canvas_printf(c, area, 1 + i, 0, STYLE_TEXT, "b%d h%d q%d", (int)at[0], (int)at[1], (int)at[2]);
-        looks_cell(c, area, 1 + i, 22, STYLE_TEXT, path_rms(&row->o[PATH_F16]));
-        if (row->o[PATH_RUN].bad)
-            canvas_put(c, area, 1 + i, 29, STYLE_NONFINITE, "NaN");
-        else
-            looks_cell(c, area, 1 + i, 32, STYLE_TEXT, path_rms(&row->o[PATH_RUN]));
-        shares_words(row->share, words, sizeof words);
-        canvas_put_cut(c, area, 1 + i, 35, STYLE_TEXT, words);
-    }
+    list_draw(&list, c, (struct rect){area.row + 1, area.col, area.rows - 1, area.cols});
 }
 
 static void view_compare_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

@@ -3,8 +3,6 @@
 #include "tui/views/panels.h"
 
 #include "engine/session/error_lines.h"
-#include "tui/screen/hits.h"
-#include "tui/screen/text_flow.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,32 +51,26 @@ static enum style style_of(enum error_line_kind kind)
 }
 
 /* A line for each but the selected one, which has as many as it takes. */
-static void lines_draw(struct canvas *c, struct rect area, const struct error_line *lines, int n, int selected)
+static void line_text(const struct list *l, int i, struct text_flow *f)
 {
+    const struct error_line *line = (const struct error_line *)l->of + i;
     char text[1100];
-    const struct rect inner = {area.row, 2, area.rows, area.cols - 3};
-    for (int i = window_first(selected, area.rows - 3, n), row = 0; i < n && row < area.rows; i++) {
-        const struct error_line *l = &lines[i];
-        snprintf(text, sizeof text, "%.*s", (int)(l->length < sizeof text ? l->length : sizeof text - 1), l->text);
-        if (i != selected) {
-            hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
-            canvas_put_cut(c, inner, row++, 0, style_of(l->kind), text);
-            continue;
-        }
-        canvas_put(c, area, row, 0, STYLE_CURSOR, "▶");
-        struct text_flow f = {.canvas = c, .area = {inner.row + row, inner.col, area.rows - row, inner.cols}};
-        flow_put(&f, style_of(l->kind), text);
-        for (int k = 0; k < f.line; k++)
-            hit_add(c, area, (struct rect){row + k, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
-        row += f.line;
-    }
+    snprintf(text, sizeof text, "%.*s", (int)(line->length < sizeof text ? line->length : sizeof text - 1), line->text);
+    if (i == l->selected)
+        flow_put(f, style_of(line->kind), text);
+    else
+        flow_cut(f, style_of(line->kind), text);
 }
 
 static void view_errors_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    struct rect body = view_body(c->cols, c->rows);
     struct error_line *lines;
     const int n = list(s, &lines);
+    const struct list shown = {.of = lines,
+                               .n = n,
+                               .selected = list_selected(vs->selected, n),
+                               .empty = "the last build had no errors",
+                               .text = line_text};
     char title[600], right[64] = "", name[64];
     snprintf(title, sizeof title, "errors");
     if (n > 0) {
@@ -89,10 +81,8 @@ static void view_errors_draw(const struct session *s, struct canvas *c, const st
         snprintf(right, sizeof right, "Esc: run %d", s->run_number);
     view_frame_draw(s, c, VIEW_ERRORS, title, right[0] ? right : NULL);
     c->no_memory |= n < 0;
-    if (n > 0)
-        lines_draw(c, body, lines, n, list_selected(vs->selected, n));
-    else if (n == 0)
-        canvas_put(c, body, 0, 1, STYLE_DIM, "the last build had no errors");
+    if (n >= 0)
+        list_draw(&shown, c, view_body(c->cols, c->rows));
     free(lines);
 }
 

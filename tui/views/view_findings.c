@@ -3,8 +3,6 @@
 
 #include "engine/base/path.h"
 #include "engine/verdict/edge.h"
-#include "tui/screen/hits.h"
-#include "tui/screen/text_flow.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
 
@@ -52,8 +50,10 @@ static void evidence_flow(const struct cause_evidence *e, struct text_flow *f)
     }
 }
 
-static void finding_flow(const struct session *s, const struct finding *found, struct text_flow *f)
+static void finding_text(const struct list *l, int i, struct text_flow *f)
 {
+    const struct session *s = l->of;
+    const struct finding *found = &s->judgement->findings[i];
     char line[512], place[64], edge[EDGE_WORDS_BYTES];
     const struct trace_site *site = finding_site(found, s->trace);
     place_words(s, found->first, place, sizeof place);
@@ -75,59 +75,21 @@ static void finding_flow(const struct session *s, const struct finding *found, s
     flow_put(f, STYLE_TEXT, "");
 }
 
-/* First line of each finding, and behind the last one how many lines there are. */
-static void count_lines(const struct session *s, int cols, int starts[MAX_FINDINGS + 1])
-{
-    struct text_flow f = {.area = {0, 0, 0, cols}};
-    const int n = count(s);
-    for (int i = 0; i < n; i++) {
-        starts[i] = f.line;
-        finding_flow(s, &s->judgement->findings[i], &f);
-    }
-    starts[n] = f.line;
-}
-
-static int first_line(const int *starts, int n, int selected, int rows)
-{
-    const int last = starts[n] - rows;
-    int top = starts[selected + 1] - rows; /* all of the selected one, and as much before it as there is room for */
-    top = top > starts[selected] ? starts[selected] : top;
-    top = top > last ? last : top;
-    return top > 0 ? top : 0;
-}
-
-static void list_draw(const struct session *s, struct canvas *c, struct rect area, int selected)
-{
-    int starts[MAX_FINDINGS + 1];
-    const int n = count(s);
-    const struct rect inner = {area.row, 2, area.rows, area.cols - 3};
-    count_lines(s, inner.cols, starts);
-    struct text_flow f = {.canvas = c, .area = inner, .top = first_line(starts, n, selected, area.rows)};
-    for (int i = 0; i < n; i++) {
-        const int row = starts[i] - f.top;
-        finding_flow(s, &s->judgement->findings[i], &f);
-        for (int k = row < 0 ? 0 : row; k < starts[i + 1] - f.top && k < area.rows; k++)
-            hit_add(c, area, (struct rect){k, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
-        if (i == selected && row >= 0)
-            canvas_put(c, area, row, 0, STYLE_CURSOR, "▶");
-    }
-}
-
 static void view_findings_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    const struct rect body = view_body(c->cols, c->rows);
-    const int n = count(s), selected = list_selected(vs->selected, n);
+    const int n = count(s);
+    const struct list list = {.of = s,
+                              .n = n,
+                              .selected = list_selected(vs->selected, n),
+                              .empty = !s->judgement            ? "no run yet"
+                                       : s->judgement->complete ? "nothing was found: no stage is a culprit"
+                                                                : "not judged yet",
+                              .text = finding_text};
     char right[48] = "";
     if (n)
-        snprintf(right, sizeof right, "%d of %d", selected + 1, n);
+        snprintf(right, sizeof right, "%d of %d", list.selected + 1, n);
     view_frame_draw(s, c, VIEW_FINDINGS, "findings", right);
-    if (n)
-        list_draw(s, c, body, selected);
-    else
-        canvas_put(c, body, 1, 3, STYLE_DIM,
-                   !s->judgement            ? "no run yet"
-                   : s->judgement->complete ? "nothing was found: no stage is a culprit"
-                                            : "not judged yet");
+    list_draw(&list, c, view_body(c->cols, c->rows));
 }
 
 /* Enter: its first tile; the source's key: its probe's line. */
@@ -138,8 +100,7 @@ static struct view_answer act(const struct session *s, struct view_state *vs, en
     if ((a != ACTION_ZOOM && a != ACTION_SOURCE) || !count(s))
         return (struct view_answer){0};
     if (!place_of(s, vs, &answer.to))
-        return (struct view_answer){.does = ANSWER_SAYS,
-                                    .text = "the place the place the place where this begins is not recorded"};
+        return (struct view_answer){.does = ANSWER_SAYS, .text = "the place where this begins is not recorded"};
     return answer;
 }
 

@@ -22,7 +22,7 @@ static int tensors(const struct session *s)
 
 static int selected(const struct formats *f, const struct view_state *vs)
 {
-    return vs->selected < 0 ? 0 : vs->selected >= f->n ? f->n - 1 : vs->selected;
+    return list_selected(vs->selected, f->n);
 }
 
 static int histogram_rows(int body_rows)
@@ -130,45 +130,42 @@ enum {
     END_LOST = 78
 };
 
-static void group_words(const struct formats_tensor *t, const struct formats_group *g, char *out, size_t bytes)
+static void group_words(const struct formats_group *g, char *out, size_t bytes)
 {
     const int last = g->first + g->rows - 1;
-    (void)t;
     if (g->rows == 1)
         snprintf(out, bytes, "b%d h%d %d", g->batch, g->head, g->first);
     else
         snprintf(out, bytes, "b%d h%d %d–%d", g->batch, g->head, g->first, last);
 }
 
-static void group_draw(const struct formats_tensor *t, const struct formats_group *g, struct canvas *c,
-                       struct rect area, int row)
+static void group_draw(const struct formats_group *g, struct canvas *c, struct rect line)
 {
-    char words[48];
+    char words[48], bits[LOOKS_NUMBER];
     const enum style style = g->nan || g->saturated ? STYLE_BAD : STYLE_TEXT;
-    group_words(t, g, words, sizeof words);
-    canvas_put_cut(c, (struct rect){area.row, area.col, area.rows, END_AMAX - 8}, row, 0, style, words);
-    looks_cell(c, area, row, END_AMAX, style, g->amax);
-    looks_cell(c, area, row, END_SCALE, style, g->scale);
-    char bits[LOOKS_NUMBER];
+    group_words(g, words, sizeof words);
+    canvas_put_cut(c, (struct rect){line.row, line.col, 1, END_AMAX - 8}, 0, 0, style, words);
+    looks_cell(c, line, 0, END_AMAX, style, g->amax);
+    looks_cell(c, line, 0, END_SCALE, style, g->scale);
     /* amax / limit is rounded: a group that just fits is no warning. */
     const double headroom = fabs(g->headroom) < 0.005 ? 0 : g->headroom;
     if (isfinite(headroom))
         snprintf(bits, sizeof bits, "%+.2f", headroom);
     else
         looks_number(bits, headroom);
-    canvas_put(c, area, row, END_HEADROOM - text_columns(bits), headroom < 0 ? STYLE_WARNING : style, bits);
+    canvas_put(c, line, 0, END_HEADROOM - text_columns(bits), headroom < 0 ? STYLE_WARNING : style, bits);
     if (isnan(g->best_scale))
         looks_number(bits, g->best_scale);
     else
         snprintf(bits, sizeof bits, "×%.3g", g->best_scale / g->scale);
-    canvas_put(c, area, row, END_BEST - text_columns(bits), style, bits);
-    looks_cell(c, area, row, END_RMS, style, g->rms);
-    looks_cell(c, area, row, END_BEST_RMS, style, g->best_rms);
-    looks_cell(c, area, row, END_LOST, style, (double)(g->nan + g->saturated + g->flushed));
-    if (area.cols >= 100)
-        looks_cell(c, area, row, END_LOST + 10, style, g->value_rms > 0 ? g->rms / g->value_rms * 100 : g->value_rms);
-    if (area.cols >= 115)
-        looks_cell(c, area, row, END_LOST + 22, style, g->best_scale);
+    canvas_put(c, line, 0, END_BEST - text_columns(bits), style, bits);
+    looks_cell(c, line, 0, END_RMS, style, g->rms);
+    looks_cell(c, line, 0, END_BEST_RMS, style, g->best_rms);
+    looks_cell(c, line, 0, END_LOST, style, (double)(g->nan + g->saturated + g->flushed));
+    if (line.cols >= 100)
+        looks_cell(c, line, 0, END_LOST + 10, style, g->value_rms > 0 ? g->rms / g->value_rms * 100 : g->value_rms);
+    if (line.cols >= 115)
+        looks_cell(c, line, 0, END_LOST + 22, style, g->best_scale);
 }
 
 static void table_draw(const struct formats_tensor *t, struct canvas *c, struct rect area, int top)
@@ -193,7 +190,8 @@ static void table_draw(const struct formats_tensor *t, struct canvas *c, struct 
     int first = top > t->n_groups - visible ? t->n_groups - visible : top;
     first = first > 0 ? first : 0;
     for (int i = 0; i < visible && first + i < t->n_groups; i++)
-        group_draw(t, &t->groups[t->order[first + i]], c, area, TABLE_HEAD + i);
+        group_draw(&t->groups[t->order[first + i]], c,
+                   (struct rect){area.row + TABLE_HEAD + i, area.col, 1, area.cols});
 }
 
 static void nothing_draw(const struct session *s, struct canvas *c, struct rect area)

@@ -60,24 +60,23 @@ static int counts_by_head_draw(const struct session *s, struct canvas *c, struct
     return lines + 1;
 }
 
-static void list_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_onset *o,
-                      const struct run_root *shown)
+struct roots {
+    const struct session *s;
+    const struct run_onset *o;
+};
+
+static void root_row(const struct list *l, int i, struct canvas *c, struct rect line)
 {
-    const int at = (int)(shown - o->first), first = window_first(at, area.rows, o->n);
-    for (int i = 0; i < area.rows && first + i < o->n; i++) {
-        const struct run_root *r = &o->first[first + i];
-        char place[ONSET_WORDS_BYTES], line[2 * ONSET_WORDS_BYTES], reached[32] = "-";
-        onset_place_words(s->trace, r, place);
-        if (r->root.reached)
-            snprintf(reached, sizeof reached, "%llu", (unsigned long long)r->root.reached);
-        snprintf(line, sizeof line, "%.60s", place);
-        canvas_put(c, area, i, 1, r == shown ? STYLE_KEY : STYLE_TEXT, r == shown ? "▶" : " ");
-        canvas_put_cut(c, (struct rect){area.row + i, area.col, 1, 32}, 0, 3, r == shown ? STYLE_STRONG : STYLE_TEXT,
-                       line);
-        canvas_printf(c, area, i, 33, STYLE_NONFINITE, "%-4s", onset_value_word(r->root.value));
-        canvas_printf(c, area, i, 38, STYLE_TEXT, "x %-4d %-18s O %s", r->root.members, rule_name(r->root.rule),
-                      reached);
-    }
+    const struct roots *roots = l->of;
+    const struct run_root *r = &roots->o->first[i];
+    char place[ONSET_WORDS_BYTES], text[64], reached[32] = "-";
+    onset_place_words(roots->s->trace, r, place);
+    if (r->root.reached)
+        snprintf(reached, sizeof reached, "%llu", (unsigned long long)r->root.reached);
+    snprintf(text, sizeof text, "%.60s", place);
+    canvas_put_cut(c, (struct rect){line.row, line.col, 1, 31}, 0, 2, list_style(l, i), text);
+    canvas_printf(c, line, 0, 32, STYLE_NONFINITE, "%-4s", onset_value_word(r->root.value));
+    canvas_printf(c, line, 0, 37, STYLE_TEXT, "x %-4d %-18s O %s", r->root.members, rule_name(r->root.rule), reached);
 }
 
 static const char *number_or_word(char out[NUMBER_BYTES], double x)
@@ -223,11 +222,14 @@ static void view_onset_draw(const struct session *s, struct canvas *c, const str
     const int most = body.rows / 4;
     const int heads = counts_by_head_draw(s, c, (struct rect){body.row, body.col, most, body.cols}, o);
     rule_draw(c, (struct rect){body.row + heads, 0, 1, c->cols}, "roots", "elements, rule, elements of O reached");
-    const int rows = o->n < most ? o->n : most, list = body.row + heads + 1;
-    list_draw(s, c, (struct rect){list, body.col, rows, body.cols}, o, shown);
+    const int rows = o->n < most ? o->n : most, top = body.row + heads + 1;
+    const struct roots roots = {s, o};
+    const struct list list = {
+        .of = &roots, .n = o->n, .selected = (int)(shown - o->first), .kind = LIST_CURSOR, .row = root_row};
+    list_draw(&list, c, (struct rect){top, body.col + 1, rows, body.cols - 1});
     char place[ONSET_WORDS_BYTES];
     onset_place_words(s->trace, shown, place);
-    rule_draw(c, (struct rect){list + rows, 0, 1, c->cols}, place, onset_value_word(shown->root.value));
+    rule_draw(c, (struct rect){top + rows, 0, 1, c->cols}, place, onset_value_word(shown->root.value));
     const int used = heads + 1 + rows + 1;
     root_draw(s, c, (struct rect){body.row + used, body.col, body.rows - used, body.cols}, shown);
 }

@@ -87,7 +87,8 @@ static int steps_draw(const struct session *s, struct canvas *c, struct rect are
     return row;
 }
 
-/* Columns of the table of terms: factors and product as captured, share, and by the reference what there is room for. */
+/* Columns of the table of terms: factors and product as captured, share, and by the reference what there is room for.
+ */
 struct term_columns {
     int width;       /* of one block */
     int wanted_both; /* 1: the wanted factors as well */

@@ -65,19 +65,13 @@ static void resources_flow(const struct session *s, struct text_flow *f)
 
 static void view_resources_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    struct rect area = view_body(c->cols, c->rows);
-    area.col = 1;
-    area.cols -= 2;
-    struct text_flow f = {.canvas = c, .area = area, .top = vs->top};
     view_frame_draw(s, c, VIEW_RESOURCES, "resources", s->trace ? s->trace->info.device : "");
-    resources_flow(s, &f);
+    text_view_draw(s, c, vs, resources_flow);
 }
 
 static int view_resources_lines(const struct session *s, int cols)
 {
-    struct text_flow f = {.area = {0, 0, 0, cols - 2}};
-    resources_flow(s, &f);
-    return f.line;
+    return text_view_lines(s, cols, resources_flow);
 }
 
 const struct view view_resources = {.draw = view_resources_draw, .lines = view_resources_lines};

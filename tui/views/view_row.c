@@ -1,4 +1,5 @@
 /* m, alpha and l of the cursor's row over the kv tiles: curves, and below them the numbers. */
+#include "tui/screen/hits.h"
 #include "tui/screen/number.h"
 #include "tui/screen/plot.h"
 #include "tui/views/panels.h"
@@ -83,26 +84,37 @@ static void curve_draw(const struct session *s, struct canvas *c, struct rect ar
                STYLE_CURSOR, "◆");
 }
 
+struct kv_rows {
+    const struct session *s;
+    const struct row_values *values;
+};
+
+static void kv_row(const struct list *l, int kv, struct canvas *c, struct rect line)
+{
+    const struct kv_rows *rows = l->of;
+    hit_add(c, line, (struct rect){0, 0, 1, line.cols}, HIT_KV, 0, kv, 0);
+    canvas_printf(c, line, 0, 0, kv == l->selected ? STYLE_CURSOR : STYLE_DIM, "%4d", kv);
+    for (int k = 0; k < STATES; k++) {
+        char got[NUMBER_BYTES], want[NUMBER_BYTES];
+        const enum tile_status sign = sign_of_tile(rows->s, (struct place){session_slot(rows->s), kv, states[k]});
+        const double x = rows->values->got[k][kv], y = rows->values->want[k][kv];
+        canvas_printf(c, line, 0, 6 + 24 * k, STYLE_TEXT, "%9s", isnan(x) ? "-" : number_signed(got, x, 9));
+        canvas_printf(c, line, 0, 16 + 24 * k, STYLE_DIM, "%10s", isnan(y) ? "-" : number_signed(want, y, 9));
+        canvas_put(c, line, 0, 27 + 24 * k, sign_style(sign), sign_glyph(sign));
+    }
+}
+
 static void table_draw(const struct session *s, struct canvas *c, struct rect area, const struct row_values *values)
 {
-    const int rows = area.rows - 1, first = window_first(s->cursor.kv_tile, rows, values->n), slot = session_slot(s);
+    const struct kv_rows rows = {s, values};
+    const struct list list = {
+        .of = &rows, .n = values->n, .selected = s->cursor.kv_tile, .kind = LIST_TABLE, .row = kv_row};
     int col = 6;
     canvas_put(c, area, 0, 0, STYLE_DIM, "   k");
     for (int k = 0; k < STATES; k++, col += 24)
         canvas_printf(c, area, 0, col, STYLE_DIM, "%*s%s %10s", 9 - text_columns(channel_label(states[k])), "",
                       channel_label(states[k]), "want");
-    for (int r = 0; r < rows && first + r < values->n; r++) {
-        const int kv = first + r, here = kv == s->cursor.kv_tile;
-        canvas_printf(c, area, 1 + r, 0, here ? STYLE_CURSOR : STYLE_DIM, "%4d", kv);
-        for (int k = 0; k < STATES; k++) {
-            char got[NUMBER_BYTES], want[NUMBER_BYTES];
-            const enum tile_status sign = sign_of_tile(s, (struct place){slot, kv, states[k]});
-            const double x = values->got[k][kv], y = values->want[k][kv];
-            canvas_printf(c, area, 1 + r, 6 + 24 * k, STYLE_TEXT, "%9s", isnan(x) ? "-" : number_signed(got, x, 9));
-            canvas_printf(c, area, 1 + r, 16 + 24 * k, STYLE_DIM, "%10s", isnan(y) ? "-" : number_signed(want, y, 9));
-            canvas_put(c, area, 1 + r, 27 + 24 * k, sign_style(sign), sign_glyph(sign));
-        }
-    }
+    list_draw(&list, c, (struct rect){area.row + 1, area.col, area.rows - 1, area.cols});
 }
 
 static void view_row_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

@@ -3,8 +3,6 @@
 
 #include "engine/base/units.h"
 #include "engine/study/text_diff.h"
-#include "tui/screen/hits.h"
-#include "tui/screen/text_flow.h"
 #include "tui/views/sign.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
@@ -28,14 +26,14 @@ static int begin(const struct session *s)
 }
 
 /* The newest run is the first. */
-static int selected_index(const struct session *s, const struct view_state *vs)
+static const struct run *selected(const struct session *s, const struct view_state *vs)
 {
-    return s->runs.n - 1 - list_selected(vs->selected, s->runs.n);
+    return s->runs.n ? &s->runs.at[s->runs.n - 1 - list_selected(vs->selected, s->runs.n)] : NULL;
 }
 
 static int selected_run(const struct session *s, const struct view_state *vs)
 {
-    return s->runs.n ? s->runs.at[selected_index(s, vs)].number : 0;
+    return s->runs.n ? selected(s, vs)->number : 0;
 }
 
 /* "+3 −1"; "": nothing, or nothing to compare with. *no_memory becomes true where there was none to compare with. */
@@ -54,7 +52,7 @@ static void lines_words(const struct run *before, const struct run *run, char *o
     text_diff_free(&d);
 }
 
-static void stages_draw(struct canvas *c, struct rect area, int row, const struct run *run)
+static void stages_draw(struct canvas *c, struct rect line, const struct run *run)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct stage_summary *stage = &run->judgement->summary.stage[ch];
@@ -64,30 +62,30 @@ static void stages_draw(struct canvas *c, struct rect area, int row, const struc
             text = sign_glyph(STATUS_UPSTREAM);
             style = sign_style(STATUS_UPSTREAM);
         }
-        canvas_put(c, area, row, STAGES_COL + ch * STAGE_COLS, style, text);
+        canvas_put(c, line, 0, STAGES_COL + ch * STAGE_COLS, style, text);
     }
 }
 
-static void row_draw(const struct session *s, struct canvas *c, struct rect area, int row, int i, int selected)
+static void run_row(const struct list *l, int i, struct canvas *c, struct rect line)
 {
-    const struct run *run = &s->runs.at[i];
-    const struct rect cut = {area.row, area.col, area.rows, STAGES_COL - 1};
+    const struct session *s = l->of;
+    const struct run *run = &s->runs.at[s->runs.n - 1 - i];
+    const struct rect cut = {line.row, line.col, 1, STAGES_COL - 1};
     char lines[32], when[16] = "";
     struct tm at;
     if (localtime_r(&run->at, &at))
         strftime(when, sizeof when, "%H:%M:%S", &at);
-    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, s->runs.n - 1 - i, 0, 0);
-    canvas_put(c, area, row, 0, STYLE_CURSOR, selected ? "▶" : " ");
-    canvas_put(c, area, row, 1, STYLE_STRONG, run->number == s->runs.shown ? "◆" : " ");
-    canvas_printf(c, area, row, 3, selected ? STYLE_STRONG : STYLE_TEXT, "%3d  %s", run->number, when);
+    if (run->number == s->runs.shown)
+        list_mark(c, line);
+    canvas_printf(c, line, 0, 3, list_style(l, i), "%3d  %s", run->number, when);
     const char *word = run->judgement->complete ? run_verdict_word(run->trace, run->judgement) : "judging";
     const int bad = strcmp(word, "CLEAN") != 0;
-    canvas_put_cut(c, cut, row, 17, bad ? STYLE_BAD : STYLE_OK, word);
-    stages_draw(c, area, row, run);
+    canvas_put_cut(c, cut, 0, 17, bad ? STYLE_BAD : STYLE_OK, word);
+    stages_draw(c, line, run);
     lines_words(runs_before(&s->runs, run), run, lines, sizeof lines, &c->no_memory);
-    canvas_put(c, area, row, LINES_COL, STYLE_TEXT, lines);
-    if (run->name[0] && area.cols > NAME_COL + 10)
-        canvas_put_cut(c, area, row, NAME_COL, STYLE_STRONG, run->name);
+    canvas_put(c, line, 0, LINES_COL, STYLE_TEXT, lines);
+    if (run->name[0] && line.cols > NAME_COL + 10)
+        canvas_put_cut(c, line, 0, NAME_COL, STYLE_STRONG, run->name);
 }
 
 static void diff_flow(const struct run *before, const struct run *run, struct text_flow *f)
@@ -156,27 +154,36 @@ static void title_words(const struct session *s, char *out, size_t bytes)
         snprintf(out, bytes, "%s", taken);
 }
 
+static void titles_draw(struct canvas *c, struct rect line)
+{
+    canvas_put(c, line, 0, 3, STYLE_DIM, "run  time      verdict");
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        canvas_put(c, line, 0, STAGES_COL + ch * STAGE_COLS, STYLE_DIM, channel_label(ch));
+    canvas_put(c, line, 0, LINES_COL, STYLE_DIM, "lines");
+    if (line.cols > NAME_COL + 10)
+        canvas_put(c, line, 0, NAME_COL, STYLE_DIM, "name");
+}
+
 static void view_runs_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    const struct rect body = view_body(c->cols, c->rows);
+    struct rect body = view_body(c->cols, c->rows);
+    const struct run *run = selected(s, vs);
+    const struct list list = {.of = s,
+                              .n = s->runs.n,
+                              .selected = list_selected(vs->selected, s->runs.n),
+                              .empty = "no run yet: press r",
+                              .row = run_row};
     char right[96], title[RUN_NAME_BYTES + 32];
     title_words(s, right, sizeof right);
-    view_frame_draw(s, c, VIEW_RUNS, "runs", s->runs.n ? right : NULL);
-    if (!s->runs.n) {
-        canvas_put(c, body, 0, 1, STYLE_TEXT, "no run yet: press r");
-        return;
+    view_frame_draw(s, c, VIEW_RUNS, "runs", run ? right : NULL);
+    if (run) {
+        titles_draw(c, body);
+        body.row++;
+        body.rows--;
     }
-    canvas_put(c, body, 0, 3, STYLE_DIM, "run  time      verdict");
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        canvas_put(c, body, 0, STAGES_COL + ch * STAGE_COLS, STYLE_DIM, channel_label(ch));
-    canvas_put(c, body, 0, LINES_COL, STYLE_DIM, "lines");
-    if (body.cols > NAME_COL + 10)
-        canvas_put(c, body, 0, NAME_COL, STYLE_DIM, "name");
-    const int selected = selected_index(s, vs);
-    for (int i = s->runs.n - 1, row = 1; i >= 0; i--, row++)
-        row_draw(s, c, body, row, i, i == selected);
-    const int used = s->runs.n + 1;
-    const struct run *run = &s->runs.at[selected];
+    const int used = list_draw(&list, c, body);
+    if (!run)
+        return;
     run_words(run, title, sizeof title);
     rule_draw(c, (struct rect){body.row + used, 0, 1, body.cols}, title, NULL);
     struct text_flow f = {.canvas = c, .area = {body.row + used + 1, 1, body.rows - used - 1, body.cols - 2}};
@@ -197,7 +204,6 @@ static void changes_flow(const struct session *s, struct text_flow *f)
 
 static void view_changes_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    struct rect area = view_body(c->cols, c->rows);
     const struct run *run = runs_shown(&s->runs), *before = run ? runs_before(&s->runs, run) : NULL;
     char title[2 * RUN_NAME_BYTES + 64], one[RUN_NAME_BYTES + 32], other[RUN_NAME_BYTES + 32], lines[32] = "";
     snprintf(title, sizeof title, "changes");
@@ -208,17 +214,12 @@ static void view_changes_draw(const struct session *s, struct canvas *c, const s
         lines_words(before, run, lines, sizeof lines, &c->no_memory);
     }
     view_frame_draw(s, c, VIEW_CHANGES, title, lines[0] ? lines : NULL);
-    area.col = 1;
-    area.cols -= 2;
-    struct text_flow f = {.canvas = c, .area = area, .top = vs->top};
-    changes_flow(s, &f);
+    text_view_draw(s, c, vs, changes_flow);
 }
 
 static int view_changes_lines(const struct session *s, int cols)
 {
-    struct text_flow f = {.area = {0, 0, 0, cols - 2}};
-    changes_flow(s, &f);
-    return f.line;
+    return text_view_lines(s, cols, changes_flow);
 }
 
 static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)

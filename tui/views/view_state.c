@@ -3,6 +3,7 @@
 #include "engine/verdict/states.h"
 
 #include "tui/screen/band.h"
+#include "tui/screen/hits.h"
 #include "tui/screen/number.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
@@ -144,32 +145,34 @@ static const char *ratio_or_none(char out[NUMBER_BYTES], double x)
     return x < 0 ? "-" : number_ratio(out, x);
 }
 
+/* Of the cursor's row. */
+static void step_row(const struct list *l, int step, struct canvas *c, struct rect line)
+{
+    const struct session *s = l->of;
+    const struct row_states *t = &s->states;
+    const struct row_step *r = at_step(t, step, row_of_cursor(s));
+    char m[NUMBER_BYTES], alpha[NUMBER_BYTES], sum_l[NUMBER_BYTES], sum[NUMBER_BYTES], want[NUMBER_BYTES],
+        ratio[NUMBER_BYTES], output[NUMBER_BYTES];
+    hit_add(c, line, (struct rect){0, 0, 1, line.cols}, HIT_KV, 0, t->steps[step].kv, 0);
+    canvas_printf(c, line, 0, 0, r->broken ? STYLE_BAD : list_style(l, step), "%s%-5d %10s %10s %10s %10s %10s %6s %6s",
+                  r->broken ? "✗" : " ", t->steps[step].kv, number_or_none(m, r->m, has(r, asc_m)),
+                  number_or_none(alpha, r->alpha, has(r, asc_alpha)), number_or_none(sum_l, r->l, has(r, asc_l)),
+                  number_or_none(sum, r->log_sum, has(r, asc_l)),
+                  number_or_none(want, r->log_sum_want, !isnan(r->log_sum_want)), ratio_or_none(ratio, r->sum_ratio),
+                  ratio_or_none(output, r->output_ratio));
+}
+
 static void table_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const struct row_states *t = &s->states;
-    const int row = row_of_cursor(s), at = step_of_cursor(s);
-    const int lines = area.rows - 1 < t->n_steps ? area.rows - 1 : t->n_steps,
-              first = window_first(at, lines, t->n_steps);
+    const enum asc_unit unit = s->trace->conventions.m_unit;
+    const char *const m_head = unit == ASC_UNIT_RAW ? "m, raw" : unit == ASC_UNIT_LOG2 ? "m, log2" : "m";
+    const struct list list = {
+        .of = s, .n = s->states.n_steps, .selected = step_of_cursor(s), .kind = LIST_TABLE, .row = step_row};
     if (area.rows < 2)
         return;
-    const char *const m_head = s->trace->conventions.m_unit == ASC_UNIT_RAW    ? "m, raw"
-                               : s->trace->conventions.m_unit == ASC_UNIT_LOG2 ? "m, log2"
-                                                                               : "m";
     canvas_printf(c, area, 0, 1, STYLE_DIM, "%-5s %10s %10s %10s %10s %10s %6s %6s", "kv", m_head, "alpha", "l",
                   "m + ln l", "want", "sum", "u / l");
-    for (int i = 0; i < lines; i++) {
-        const int step = first + i;
-        const struct row_step *r = at_step(t, step, row);
-        char m[NUMBER_BYTES], alpha[NUMBER_BYTES], l[NUMBER_BYTES], sum[NUMBER_BYTES], want[NUMBER_BYTES],
-            ratio[NUMBER_BYTES], output[NUMBER_BYTES];
-        const enum style style = r->broken ? STYLE_BAD : step == at ? STYLE_STRONG : STYLE_TEXT;
-        canvas_printf(c, area, 1 + i, 0, style, "%s%-5d %10s %10s %10s %10s %10s %6s %6s", r->broken ? "✗" : " ",
-                      t->steps[step].kv, number_or_none(m, r->m, has(r, asc_m)),
-                      number_or_none(alpha, r->alpha, has(r, asc_alpha)), number_or_none(l, r->l, has(r, asc_l)),
-                      number_or_none(sum, r->log_sum, has(r, asc_l)),
-                      number_or_none(want, r->log_sum_want, !isnan(r->log_sum_want)),
-                      ratio_or_none(ratio, r->sum_ratio), ratio_or_none(output, r->output_ratio));
-    }
+    list_draw(&list, c, (struct rect){area.row + 1, area.col, area.rows - 1, area.cols});
 }
 
 static void view_state_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

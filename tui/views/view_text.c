@@ -196,9 +196,10 @@ static void commands_flow(struct text_flow *f)
     flow_put(f, STYLE_TEXT, "");
 }
 
-static void help_flow(struct text_flow *f)
+static void help_flow(const struct session *s, struct text_flow *f)
 {
     char line[256];
+    (void)s;
     keys_flow(f);
     commands_flow(f);
     flow_put(f, STYLE_STRONG, "marks of tiles, heads and elements");
@@ -224,31 +225,31 @@ static void help_flow(struct text_flow *f)
              "float64 arithmetic on the values captured upstream: is this stage the culprit.");
 }
 
-static struct text_flow flow_on(struct canvas *c, const struct view_state *vs)
+void text_view_draw(const struct session *s, struct canvas *c, const struct view_state *vs, view_text *text)
 {
     struct rect area = view_body(c->cols, c->rows);
     area.col = 1;
     area.cols -= 2;
-    return (struct text_flow){.canvas = c, .area = area, .top = vs->top};
+    struct text_flow f = {.canvas = c, .area = area, .top = vs->top};
+    text(s, &f);
 }
 
-static struct text_flow counter(int cols)
+int text_view_lines(const struct session *s, int cols, view_text *text)
 {
-    return (struct text_flow){.area = {0, 0, 0, cols - 2}};
+    struct text_flow f = {.area = {0, 0, 0, cols - 2}};
+    text(s, &f);
+    return f.line;
 }
 
 static void view_log_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    struct text_flow f = flow_on(c, vs);
     view_frame_draw(s, c, VIEW_LOG, "log", NULL);
-    log_flow(s, &f);
+    text_view_draw(s, c, vs, log_flow);
 }
 
 static int view_log_lines(const struct session *s, int cols)
 {
-    struct text_flow f = counter(cols);
-    log_flow(s, &f);
-    return f.line;
+    return text_view_lines(s, cols, log_flow);
 }
 
 /* The newest lines, unless an error or an event stands at the top. */
@@ -259,20 +260,16 @@ static int view_log_start(const struct session *s, int cols, int rows)
 
 static int view_help_lines(const struct session *s, int cols)
 {
-    struct text_flow f = counter(cols);
-    (void)s;
-    help_flow(&f);
-    return f.line;
+    return text_view_lines(s, cols, help_flow);
 }
 
 static void view_help_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    struct text_flow f = flow_on(c, vs);
     char right[64];
     const int lines = view_help_lines(s, c->cols);
     snprintf(right, sizeof right, "line %d of %d", vs->top + 1, lines);
-    view_frame_draw(s, c, VIEW_HELP, "keys", lines > f.area.rows ? right : NULL);
-    help_flow(&f);
+    view_frame_draw(s, c, VIEW_HELP, "keys", lines > view_body(c->cols, c->rows).rows ? right : NULL);
+    text_view_draw(s, c, vs, help_flow);
 }
 
 const struct view view_log = {.draw = view_log_draw, .lines = view_log_lines, .start = view_log_start};

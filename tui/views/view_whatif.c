@@ -1,7 +1,6 @@
 /* What the output would err by with other formats, row by row; Enter runs the kernel with one. */
 #include "tui/views/looks.h"
 
-#include "tui/screen/hits.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
@@ -31,45 +30,46 @@ static int words_cols(int cols)
     return cols >= 100 ? 50 : 46;
 }
 
-static void bar_draw(struct canvas *c, struct rect area, int row, int col, double share)
+static void bar_draw(struct canvas *c, struct rect line, int col, double share)
 {
     const int n = isfinite(share) ? (int)lround(fmin(share, 1) * BAR_COLS) : 0;
     for (int i = 0; i < n; i++)
-        canvas_put(c, area, row, col + i, STYLE_RULE, "█");
+        canvas_put(c, line, 0, col + i, STYLE_RULE, "█");
 }
 
-static void row_draw(const struct whatif *w, int i, int chosen, double most, struct canvas *c, struct rect area,
-                     int row)
+/* The largest error of all rows. */
+static double most_of(const struct whatif *w)
 {
-    const struct whatif_row *x = &w->row[i];
-    const int words = words_cols(area.cols);
-    char text[96];
-    const enum style style = chosen ? STYLE_STRONG : STYLE_TEXT;
-    whatif_words(&x->choice, text, sizeof text);
-    hit_add(c, area, (struct rect){row, 0, 1, area.cols}, HIT_ENTRY, i, 0, 0);
-    canvas_put(c, area, row, 0, STYLE_CURSOR, chosen ? "▶" : " ");
-    canvas_put_cut(c, (struct rect){area.row, area.col, area.rows, words + 1}, row, 3, style, text);
-    looks_cell(c, area, row, words + 9, style, path_rms(&x->o));
-    looks_cell(c, area, row, words + 18, style, x->o.n ? x->o.largest : NAN);
-    looks_cell(c, area, row, words + 27, style, path_rms(&x->o) / path_rms(&w->row[0].o));
-    if (i == 0)
-        canvas_put(c, area, row, 1, STYLE_STRONG, "◆");
-    if (area.cols >= words + 32 + BAR_COLS)
-        bar_draw(c, area, row, words + 32, path_rms(&x->o) / most);
-    if (x->o.bad) /* in the place of the ratio, which is none */
-        canvas_put(c, area, row, words + 29, STYLE_NONFINITE, "NaN");
-}
-
-static void lines_draw(const struct laboratory_state *x, struct canvas *c, struct rect area,
-                       const struct view_state *vs)
-{
-    const struct whatif *w = x->whatif;
-    const int words = words_cols(area.cols), visible = area.rows - FIRST_ROW;
-    const int chosen = list_selected(vs->selected, w->n);
-    char line[192], rms[LOOKS_NUMBER], largest[LOOKS_NUMBER], ratio[LOOKS_NUMBER];
     double most = 0;
     for (int i = 0; i < w->n; i++)
         most = fmax(most, path_rms(&w->row[i].o));
+    return most;
+}
+
+static void choice_row(const struct list *l, int i, struct canvas *c, struct rect line)
+{
+    const struct whatif *w = l->of;
+    const struct whatif_row *x = &w->row[i];
+    const int words = words_cols(line.cols);
+    const enum style style = list_style(l, i);
+    char text[96];
+    whatif_words(&x->choice, text, sizeof text);
+    canvas_put_cut(c, (struct rect){line.row, line.col, 1, words + 1}, 0, 3, style, text);
+    looks_cell(c, line, 0, words + 9, style, path_rms(&x->o));
+    looks_cell(c, line, 0, words + 18, style, x->o.n ? x->o.largest : NAN);
+    looks_cell(c, line, 0, words + 27, style, path_rms(&x->o) / path_rms(&w->row[0].o));
+    if (i == 0)
+        list_mark(c, line);
+    if (line.cols >= words + 32 + BAR_COLS)
+        bar_draw(c, line, words + 32, path_rms(&x->o) / most_of(w));
+    if (x->o.bad) /* in the place of the ratio, which is none */
+        canvas_put(c, line, 0, words + 29, STYLE_NONFINITE, "NaN");
+}
+
+static void errors_draw(const struct laboratory_state *x, struct canvas *c, struct rect area)
+{
+    const struct whatif *w = x->whatif;
+    char line[192], rms[LOOKS_NUMBER], largest[LOOKS_NUMBER], ratio[LOOKS_NUMBER];
     looks_number(rms, path_rms(&w->measured));
     looks_number(largest, w->measured.n ? w->measured.largest : NAN);
     snprintf(line, sizeof line, "O against float64 on the unquantized inputs, in %d of %d q tiles; ◆ is this run",
@@ -84,13 +84,20 @@ static void lines_draw(const struct laboratory_state *x, struct canvas *c, struc
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     canvas_put_cut(c, area, 2, 0, STYLE_DIM,
                    "Enter runs a row if the kernel accepts it; :whatif e5m2 rows:32 x0.5 adds one");
+}
+
+static void lines_draw(const struct laboratory_state *x, struct canvas *c, struct rect area,
+                       const struct view_state *vs)
+{
+    const struct whatif *w = x->whatif;
+    const int words = words_cols(area.cols);
+    const struct list list = {.of = w, .n = w->n, .selected = list_selected(vs->selected, w->n), .row = choice_row};
+    errors_draw(x, c, area);
     canvas_put(c, area, TITLE_ROW, 3, STYLE_DIM, "formats");
     canvas_put(c, area, TITLE_ROW, words + 9 - 3, STYLE_DIM, "rms");
     canvas_put(c, area, TITLE_ROW, words + 18 - 3, STYLE_DIM, "max");
     canvas_put(c, area, TITLE_ROW, words + 27 - 5, STYLE_DIM, "× run");
-    const int first = window_first(chosen, visible, w->n);
-    for (int i = first; i < w->n && i < first + visible; i++)
-        row_draw(w, i, i == chosen, most, c, area, FIRST_ROW + i - first);
+    list_draw(&list, c, (struct rect){area.row + FIRST_ROW, area.col, area.rows - FIRST_ROW, area.cols});
 }
 
 static void view_whatif_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
