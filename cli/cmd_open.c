@@ -1,5 +1,6 @@
 #include "cli/report.h"
 #include "cli/tables.h"
+#include "engine/session/look.h"
 #include "engine/session/rounding_look.h"
 #include "tui/choose.h"
 #include "tui/config.h"
@@ -7,7 +8,7 @@
 #include "tui/recent.h"
 #include "tui/show.h"
 #include "tui/views/layout.h"
-#include "tui/views/looks.h"
+#include "tui/views/view.h"
 
 #include <limits.h>
 #include <stdlib.h>

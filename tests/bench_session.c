@@ -4,7 +4,6 @@
 #include "engine/session/rounding_look.h"
 #include "engine/verdict/onset.h"
 #include "tests/bench_samples.h"
-#include "tui/views/looks.h"
 #include "tui/views/view.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "tui/choose.h"
 
 #include "tui/keys/actions.h"
-#include "tui/screen/hits.h"
 #include "tui/screen/term.h"
 #include "tui/views/panels.h"
 #include <errno.h>

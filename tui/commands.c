@@ -1,11 +1,22 @@
 #include "tui/commands.h"
 
 #include "engine/scenario/keys.h"
+#include "engine/session/look.h"
 #include "tui/loop_state.h"
-#include "tui/views/looks.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+__attribute__((format(printf, 2, 3))) static void notes_add(struct notes *notes, const char *format, ...)
+{
+    va_list args;
+    if (notes->n == NOTES_MAX)
+        return;
+    va_start(args, format);
+    vsnprintf(notes->line[notes->n++], sizeof notes->line[0], format, args);
+    va_end(args);
+}
 
 /* ---- the commands: each gets what stands behind its name, "" for nothing ---- */
 

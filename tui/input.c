@@ -1,10 +1,10 @@
 /* Keys: counts, marks, and what each action does. */
+#include "engine/session/look.h"
 #include "engine/session/rounding_look.h"
 #include "tui/commands.h"
 #include "tui/copy.h"
 #include "tui/loop_state.h"
 #include "tui/screen/term.h"
-#include "tui/views/looks.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -199,7 +199,7 @@ void act_reference(struct loop *l)
     l->vs.global = !l->vs.global;
     session_say(l->s, "%s",
                 l->vs.global ? "want: the reference from the original inputs"
-                            : "want: what follows from the values captured upstream");
+                             : "want: what follows from the values captured upstream");
 }
 
 void act_order(struct loop *l)

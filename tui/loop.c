@@ -4,10 +4,11 @@
 #include "engine/base/clock.h"
 #include "engine/base/file_map.h"
 #include "engine/base/text.h"
+#include "engine/session/look.h"
 #include "engine/session/rounding_look.h"
 #include "tui/loop_state.h"
 #include "tui/screen/term.h"
-#include "tui/views/looks.h"
+#include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +16,26 @@
 #include <string.h>
 
 #define TICK_MS 100
+
+static int put_all(const struct notes *notes, struct text_flow *f)
+{
+    for (int i = 0; i < notes->n; i++)
+        flow_put(f, STYLE_TEXT, notes->line[i]);
+    return f->line;
+}
+
+static void notes_draw(const struct notes *notes, struct canvas *c)
+{
+    struct text_flow count = {.area = {0, 0, 0, c->cols - 2}};
+    const int lines = put_all(notes, &count), room = c->rows - 4, rows = lines < room ? lines : room;
+    if (rows <= 0)
+        return;
+    const struct rect rule = {c->rows - 3 - rows, 0, 1, c->cols};
+    canvas_fill(c, rule, STYLE_RULE, "─");
+    canvas_fill(c, (struct rect){rule.row + 1, 0, rows, c->cols}, STYLE_TEXT, " ");
+    struct text_flow f = {.canvas = c, .area = {rule.row + 1, 1, rows, c->cols - 2}};
+    put_all(notes, &f);
+}
 
 /* What lies over every view: matches of a search, lists, a count that was typed, the prompt. */
 static void overlay(struct loop *l)

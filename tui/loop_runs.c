@@ -1,8 +1,8 @@
 /* The event loop's actions on runs: again, isolated, another one, saved, named; the editor; a failed build's panel. */
 #include "engine/base/utf8.h"
+#include "engine/session/look.h"
 #include "tui/editor.h"
 #include "tui/loop_state.h"
-#include "tui/views/looks.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>

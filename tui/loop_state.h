@@ -3,14 +3,20 @@
 #define TUI_LOOP_STATE_H
 
 #include "tui/keys/actions.h"
-#include "tui/notes.h"
 #include "tui/prompt.h"
 #include "tui/save.h"
-#include "tui/screen/hits.h"
 #include "tui/search.h"
 #include "tui/views/view.h"
 
 #define MAX_BACK 8
+
+enum { NOTES_MAX = 60, NOTE_BYTES = 256 };
+
+/* A few lines above the bottom of the screen, until the next key: what a command lists. */
+struct notes {
+    char line[NOTES_MAX][NOTE_BYTES];
+    int n;
+};
 
 struct loop {
     struct session *s;

@@ -5,7 +5,7 @@
 #include "engine/session/rounding_look.h"
 #include "engine/session/step.h"
 #include "tests/fuzz/fuzz.h"
-#include "tui/views/looks.h"
+#include "tui/views/view.h"
 
 #include <stdlib.h>
 #include <string.h>

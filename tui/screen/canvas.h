@@ -21,7 +21,37 @@ struct cell {
     uint8_t style;
 };
 
-struct hits;
+struct rect {
+    int row, col, rows, cols;
+};
+
+/* What a click on a cell means: areas that views note while they draw, with the two numbers that a place of such an
+   area stands for. */
+enum hit_kind {
+    HIT_TILE,    /* q tile, kv tile (-1: the stage has none) */
+    HIT_KV,      /* -, kv tile */
+    HIT_HEAD,    /* -, batch and head as one sequence */
+    HIT_STAGE,   /* -, channel */
+    HIT_ELEMENT, /* row, column of the tile; the wheel goes over rows */
+    HIT_COLUMN,  /* the same; the wheel goes over columns */
+    HIT_ENTRY,   /* entry of a list, - */
+    HIT_ACTION,  /* -, enum action */
+    HIT_DIVIDER  /* the line between left and right */
+};
+
+struct hit {
+    enum hit_kind kind;
+    struct rect area;
+    int first, second; /* at the area's first cell */
+    int step;          /* columns for one of `second`; 0: it is the same everywhere */
+};
+
+#define HITS_MAX 256
+
+struct hits {
+    struct hit at[HITS_MAX];
+    int n;
+};
 
 struct canvas {
     int cols, rows;
@@ -29,10 +59,6 @@ struct canvas {
     int ascii;          /* 1: drawn text is folded to ASCII (glyphs.def) */
     bool no_memory;     /* there was none to show all of it */
     struct hits *hits;  /* borrowed: where drawing notes what a click means; NULL: nobody asks */
-};
-
-struct rect {
-    int row, col, rows, cols;
 };
 
 int canvas_init(struct canvas *c, int cols, int rows, int ascii);
@@ -46,6 +72,14 @@ void canvas_fill(struct canvas *c, struct rect area, enum style style, const cha
 /* The same, but a text without room ends with a sign that it goes on. */
 int canvas_put_cut(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8);
 int text_columns(const char *utf8); /* columns a text takes */
+/* Notes an area that lies at `where` of the panel; nothing where nobody asks (c->hits NULL). The first number counts
+   the rows. */
+void hit_add(struct canvas *c, struct rect panel, struct rect where, enum hit_kind kind, int first, int second,
+             int step);
+
+/* What the last one noted there is; 0: nothing. *first and *second are its numbers. */
+int hits_find(const struct hits *h, int row, int col, enum hit_kind *kind, int *first, int *second);
+
 /* The canvas as text: a line per row, trailing spaces removed. */
 int canvas_write_text(const struct canvas *c, FILE *out);
 

@@ -1,7 +1,5 @@
 #include "tui/views/list.h"
 
-#include "tui/screen/hits.h"
-
 int list_selected(int selected, int n)
 {
     return selected >= n ? n > 0 ? n - 1 : 0 : selected > 0 ? selected : 0;

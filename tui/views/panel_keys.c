@@ -2,7 +2,6 @@
 #include "tui/views/panels.h"
 
 #include "tui/keys/actions.h"
-#include "tui/screen/hits.h"
 #include <stdio.h>
 #include <string.h>
 

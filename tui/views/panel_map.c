@@ -1,7 +1,6 @@
 /* The tile map: q tiles down, kv tiles across, one glyph each; and the heads. */
 #include "tui/views/panels.h"
 
-#include "tui/screen/hits.h"
 #include "tui/views/sign.h"
 #include <stdio.h>
 

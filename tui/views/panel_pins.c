@@ -1,7 +1,6 @@
 /* Pinned elements, a line each, above the last two lines of every view. */
 #include "engine/oracle/element.h"
 #include "engine/session/session.h"
-#include "tui/screen/hits.h"
 #include "tui/screen/number.h"
 #include "tui/views/layout.h"
 #include "tui/views/panels.h"

@@ -1,7 +1,6 @@
 /* The softmax state of the cursor's row over the kv tiles, captured and by the reference, as small curves. */
 #include "tui/views/panels.h"
 
-#include "tui/screen/hits.h"
 #include "tui/screen/number.h"
 #include "tui/views/sign.h"
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/element.h"
 #include "engine/trace/conventions.h"
-#include "tui/screen/hits.h"
 #include "tui/screen/number.h"
 #include "tui/views/sign.h"
 #include <math.h>

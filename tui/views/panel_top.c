@@ -1,5 +1,4 @@
 /* The top of the screen: what was run, the verdict per stage; and the legend. */
-#include "tui/screen/hits.h"
 #include "tui/views/panels.h"
 
 #include "engine/base/units.h"

@@ -73,6 +73,12 @@ const char *source_event_text(const struct session *s); /* of the event it stand
 /* The first line of a window of `rows` lines around that. */
 int source_window(const struct session *s, int rows);
 
+/* Views of the session's laboratory. "12 of 24, x stops"; "": all is there. */
+void looks_words(const struct session *s, char *out, size_t bytes);
+enum { LOOKS_NUMBER = 24 };
+const char *looks_number(char out[LOOKS_NUMBER], double value); /* three digits; a dash where it is not known */
+void looks_cell(struct canvas *c, struct rect area, int row, int end, enum style style, double value); /* ends there */
+
 /* Facts that several panels need. */
 const struct asc_problem *shown_problem(const struct session *s);
 int session_failed_to_show(const struct session *s); /* 1: there is an error and no trace of that run to look at */

@@ -1,6 +1,5 @@
 #include "tui/views/view.h"
 
-#include "tui/screen/hits.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/layout.h"
 #include "tui/views/panels.h"

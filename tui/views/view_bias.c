@@ -2,7 +2,6 @@
    that have error bars. */
 #include "engine/session/rounding_look.h"
 
-#include "tui/screen/hits.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"

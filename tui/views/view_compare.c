@@ -1,8 +1,6 @@
 /* float64, the f16 path and this run on the same inputs, kv tile by kv tile, and where the error of an output comes
    from. */
-#include "tui/views/looks.h"
-
-#include "tui/screen/hits.h"
+#include "engine/session/look.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"

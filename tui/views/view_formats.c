@@ -1,8 +1,7 @@
 /* How values fare as codes: the histogram of a tensor's codes, what was lost, and each group that shares a scale. */
-#include "tui/views/looks.h"
-
 #include "engine/oracle/codes.h"
 #include "engine/oracle/values.h"
+#include "engine/session/look.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"

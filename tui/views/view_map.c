@@ -3,7 +3,6 @@
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
 
-#include "tui/screen/hits.h"
 #include "tui/views/sign.h"
 #include <stdio.h>
 #include <stdlib.h>

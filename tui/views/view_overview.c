@@ -1,6 +1,5 @@
 /* The first screen: the answer is on it before a key is pressed. */
 #include "engine/base/path.h"
-#include "tui/screen/hits.h"
 #include "tui/views/layout.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"

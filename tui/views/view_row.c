@@ -1,5 +1,4 @@
 /* m, alpha and l of the cursor's row over the kv tiles: curves, and below them the numbers. */
-#include "tui/screen/hits.h"
 #include "tui/screen/number.h"
 #include "tui/screen/plot.h"
 #include "tui/views/panels.h"

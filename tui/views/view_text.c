@@ -141,13 +141,26 @@ static void log_flow(const struct session *s, struct text_flow *f)
         flow_put(f, STYLE_DIM, "no output from compiler or kernel");
 }
 
+/* The keys, group by group. Actions that open a view are a group by themselves, and what is in none stands after it. */
 static const struct {
     const char *title;
     enum action actions[ACTION_COUNT + 1]; /* up to ACTION_NONE */
 } help_groups[] = {
-#define GROUP(title, ...) {title, {__VA_ARGS__, ACTION_NONE}},
-#include "tui/keys/help_groups.def"
-#undef GROUP
+    {"bad places", {ACTION_NEXT_BAD, ACTION_PREV_BAD, ACTION_FIRST_BAD, ACTION_WORST, ACTION_NONE}},
+    {"steps",
+     {ACTION_NEXT_STAGE, ACTION_PREV_STAGE, ACTION_KV_PREV, ACTION_KV_NEXT, ACTION_Q_NEXT, ACTION_Q_PREV,
+      ACTION_HEAD_NEXT, ACTION_HEAD_PREV, ACTION_ROW_NEXT, ACTION_ROW_PREV, ACTION_COL_PREV, ACTION_COL_NEXT,
+      ACTION_PAGE_DOWN, ACTION_PAGE_UP, ACTION_NONE}},
+    {"steps as the kernel ran",
+     {ACTION_STEP, ACTION_STEP_BACK, ACTION_VISIT_NEXT, ACTION_VISIT_PREV, ACTION_ELEMENT_NEXT, ACTION_ELEMENT_PREV,
+      ACTION_STOP_NEXT, ACTION_STOP_PREV, ACTION_NONE}},
+    {"marks, jumps, pins",
+     {ACTION_MARK, ACTION_GO_MARK, ACTION_JUMP_BACK, ACTION_JUMP_FORWARD, ACTION_PIN, ACTION_NONE}},
+    {"what is shown",
+     {ACTION_ZOOM, ACTION_BACK, ACTION_CYCLE_SHOWN, ACTION_REFERENCE, ACTION_ORDER, ACTION_SEARCH, ACTION_NONE}},
+    {"runs",
+     {ACTION_RERUN, ACTION_FLIP, ACTION_ISOLATE, ACTION_EDIT, ACTION_WATCH, ACTION_NAME_RUN, ACTION_SAVE,
+      ACTION_PROFILE, ACTION_CHECKS, ACTION_CANCEL, ACTION_NONE}},
 };
 
 static void key_flow(struct text_flow *f, enum action a)

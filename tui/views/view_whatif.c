@@ -1,6 +1,5 @@
 /* What the output would err by with other formats, row by row; Enter runs the kernel with one. */
-#include "tui/views/looks.h"
-
+#include "engine/session/look.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"

@@ -1,7 +1,6 @@
 #include "engine/base/utf8.h"
 #include "tui/keys/actions.h"
 #include "tui/screen/canvas.h"
-#include "tui/screen/hits.h"
 #include "tui/screen/number.h"
 #include "tui/screen/osc52.h"
 #include "tui/screen/svg.h"

@@ -1,6 +1,6 @@
 /* The laboratory's views on recorded runs, as text against tests/screens/. Runs in the repository's root. */
+#include "engine/session/look.h"
 #include "tests/unit/lib/golden.h"
-#include "tui/views/looks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,6 @@
 #include "tui/commands.h"
 #include "tui/loop_state.h"
 #include "tui/show.h"
-#include "tui/views/looks.h"
 
 #include <math.h>
 #include <setjmp.h>
