@@ -10,7 +10,8 @@
    up as well, the program says so and ends with this status. */
 void json_memory_begin(int status);
 
-/* Ends the program as when the reserve is used up: for a part of a report that cannot be made, rather than leave it out. */
+/* Ends the program as when the reserve is used up: for a part of a report that cannot be made, rather than leave it
+ * out. */
 _Noreturn void end_without_memory(void);
 
 /* What json_dumps() gives, to be freed with free(). NULL without memory. */

@@ -5,9 +5,9 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>
@@ -235,7 +235,8 @@ static void derive_alpha(struct walk *w)
     const struct judge_scratch *s = w->s;
     const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s->at.split);
     const int running = w->c->conventions.m_policy == ASC_M_RUNNING;
-    const double from = running ? fmax(s->reference.max_prev[0] / natural, start) : s->reference.frame_prev[0] / natural;
+    const double from =
+        running ? fmax(s->reference.max_prev[0] / natural, start) : s->reference.frame_prev[0] / natural;
     const double to = running ? fmax(s->reference.max[0] / natural, start) : s->reference.frame[0] / natural;
     const double m = s->at.of[asc_m].value[0];
     double declared;
@@ -299,7 +300,8 @@ static void put_carried(struct walk *w, const char *name, enum asc_channel ch, d
 static void put_beta(struct walk *w, double got, double want)
 {
     const struct judge_scratch *s = w->s;
-    const double true_beta = exp(s->reference.max[0] + log(s->reference.p_unit[0] * reference_offset(w->c)) - s->reference.frame[0]);
+    const double true_beta =
+        exp(s->reference.max[0] + log(s->reference.p_unit[0] * reference_offset(w->c)) - s->reference.frame[0]);
     if (w->c->conventions.p_max != ASC_P_MAX_TILE)
         return;
     put_step(w, "exp(t - m)", "t: this tile's largest score", s->at.beta.value[0], true_beta);
@@ -368,11 +370,13 @@ static void derive_end(struct walk *w, enum asc_channel ch)
     const struct judge_scratch *s = w->s;
     const char *state = c->kv_splits > 1 ? "the splits merged" : "after the last tile";
     const double natural = values_natural_m(c);
-    const double shift = (isfinite(s->reference.max[0]) ? exp(s->reference.max[0] - s->reference.frame[0]) : 1) * reference_offset(c);
+    const double shift =
+        (isfinite(s->reference.max[0]) ? exp(s->reference.max[0] - s->reference.frame[0]) : 1) * reference_offset(c);
     const double l = s->at.l_prev.value[0], true_l = s->reference.sum[0] * shift, times = codes_o_times(c);
     const int divided = merge_leaves_normalized(c);
     if (ch == asc_o) {
-        put_step(w, "u", state, s->at.u_prev.value[w->at], s->reference.out[w->at] * (divided ? shift / true_l : shift));
+        put_step(w, "u", state, s->at.u_prev.value[w->at],
+                 s->reference.out[w->at] * (divided ? shift / true_l : shift));
         is_of_channel(w, c->captured[asc_u].data != NULL);
     } else {
         put_step(w, "m", state, s->at.m_prev.value[0], s->reference.frame[0] / natural);
@@ -417,8 +421,8 @@ static void keep_reference(struct walk *w)
     w->l_now = s->reference.sum[0] * shift;
     for (int d = 0; d < w->c->head_dim; d++)
         w->u_now[d] = s->reference.out[d] * (w->c->conventions.u_norm != ASC_U_NORM_TILE ? shift
-                                         : s->reference.sum[0] > 0                       ? 1 / s->reference.sum[0]
-                                                                                     : 0);
+                                             : s->reference.sum[0] > 0                   ? 1 / s->reference.sum[0]
+                                                                                         : 0);
 }
 
 /* U of the element's tile, recorded once a later tile has rescaled it. */

@@ -223,7 +223,7 @@ static void sink_reference(const struct oracle_case *c, struct judge_scratch *s)
         const struct sunk sunk = sink_into(c, s->reference.max[r], s->reference.frame[r], 0);
         const double sum = sunk.kept * s->reference.sum[r] + sunk.weight;
         s->reference.sum_error[r] = sunk.kept * (s->reference.sum_error[r] + s->reference.sum[r] * sunk.kept_loose) +
-                                sunk.weight_loose + 3 * BOUND_U * sum;
+                                    sunk.weight_loose + 3 * BOUND_U * sum;
         s->reference.sum[r] = sum;
         s->reference.max[r] = sunk.top;
         scale_row(s->reference.out, r, c->head_dim, sunk.kept);

@@ -154,8 +154,9 @@ void reference_s(const struct oracle_case *c, struct judge_scratch *s)
     s->reference.s_bound = stage->bound[GLOBAL];
     s->reference.s_natural = values_natural_later(c) ? 1 : values_natural_s(c);
     if (values_natural_later(c) || values_mask_later(c)) {
-        local_see_scores(c, &s->at,
-                         &(struct score_view){s->reference.s, s->reference.s_bound, s->reference.scores, s->reference.scores_bound});
+        local_see_scores(
+            c, &s->at,
+            &(struct score_view){s->reference.s, s->reference.s_bound, s->reference.scores, s->reference.scores_bound});
         s->reference.s = s->reference.scores;
         s->reference.s_bound = s->reference.scores_bound;
     }
@@ -399,8 +400,9 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
                                        .tiny = is_tile ? fmax(1, 1 / factor) * BOUND_TINY : tiny};
         struct weight_sums sums = {0};
         weight_row(c, &row, s->reference.weight + first, s->reference.weight_error + first);
-        expect_weights(&row, s->reference.weight + first, s->reference.weight_error + first, is_tile ? factor : factor * shift,
-                       is_tile ? own.loose : loose, p->want[GLOBAL] + first, p->bound[GLOBAL] + first, &sums);
+        expect_weights(&row, s->reference.weight + first, s->reference.weight_error + first,
+                       is_tile ? factor : factor * shift, is_tile ? own.loose : loose, p->want[GLOBAL] + first,
+                       p->bound[GLOBAL] + first, &sums);
         if (is_tile)
             carry_weights(cols, s->reference.p_unit[r] * factor, beta, 2 * tiny, s->reference.weight + first,
                           s->reference.weight_error + first, &sums);
@@ -468,7 +470,8 @@ void reference_end(const struct oracle_case *c, struct judge_scratch *s)
             reference_of_empty(c, s, r);
             continue;
         }
-        const double sum = s->reference.sum[r], error = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+        const double sum = s->reference.sum[r],
+                     error = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
         const double least = sum - error;
         const int divides = !merge_leaves_normalized(c);
         for (int d = 0; d < o->cols; d++) {
@@ -478,7 +481,8 @@ void reference_end(const struct oracle_case *c, struct judge_scratch *s)
             o->want[GLOBAL][i] = want * times;
             /* However uncertain the weights, o is a mean of V with weights rounded by less than a half each way. */
             o->bound[GLOBAL][i] = bound_descale(
-                c, want, (divides ? bound_divide(want) : 0) + fmin(moved, fabs(want) + 2 * s->reference.out_top[d]), times);
+                c, want, (divides ? bound_divide(want) : 0) + fmin(moved, fabs(want) + 2 * s->reference.out_top[d]),
+                times);
         }
         const double ln_sum = log(sum), frame = s->reference.frame[r], want = s->reference.max[r] + ln_sum;
         const double own = bound_lse(fabs(frame) + fabs(offset), s->reference.max[r] - frame + ln_sum + offset, want) +

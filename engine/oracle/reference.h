@@ -1,9 +1,9 @@
 /* The float64 reference from the original inputs, and how far a correct kernel may lie from it at each stage.
 
    m, P, l and U stand on the maximum the kernel took. Two frames m and m' give p and p exp(m - m'), so they are
-   compared in this run's own: its captured m is the frame, whatever it is, and reference is exp(true s - frame). A wrong m
-   is then m's fault alone. Where the captured m is no usable frame (not finite, or further from the true maximum than
-   exp can bridge in f32) the true maximum is.
+   compared in this run's own: its captured m is the frame, whatever it is, and reference is exp(true s - frame). A
+   wrong m is then m's fault alone. Where the captured m is no usable frame (not finite, or further from the true
+   maximum than exp can bridge in f32) the true maximum is.
 
    Inside, everything is kept relative to the true running maximum, M, so that nothing can overflow:
      w = exp(s - M), L = sum w, U = sum w v, A = sum w |v|.
@@ -37,8 +37,8 @@ void reference_begin(const struct oracle_case *c, struct judge_scratch *s, int s
 
 /* Scores of the tile at hand: want[GLOBAL] and bound[GLOBAL] of s. */
 void reference_s(const struct oracle_case *c, struct judge_scratch *s);
-/* Takes in the tile at hand (after reference_s) and fills want[GLOBAL] and bound[GLOBAL] of m, alpha, p, l and u. The frame
-   is what stage m captured, if it did. */
+/* Takes in the tile at hand (after reference_s) and fills want[GLOBAL] and bound[GLOBAL] of m, alpha, p, l and u. The
+   frame is what stage m captured, if it did. */
 void reference_tile(const struct oracle_case *c, struct judge_scratch *s);
 
 /* The part of it that comes after the weights: want[GLOBAL] and bound[GLOBAL] of u; and, where an earlier tile's u is

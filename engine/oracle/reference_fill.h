@@ -1,6 +1,6 @@
 /* The reference that an isolated run is fed with: what every stage of one (batch, head, q tile) should be by the
-   float64 reference (reference.h), in the declared conventions, for the order in which a run visited its kv tiles, each value
-   rounded once into the type of its channel. */
+   float64 reference (reference.h), in the declared conventions, for the order in which a run visited its kv tiles, each
+   value rounded once into the type of its channel. */
 #ifndef ORACLE_REFERENCE_FILL_H
 #define ORACLE_REFERENCE_FILL_H
 

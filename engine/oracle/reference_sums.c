@@ -22,7 +22,8 @@ void reference_late_u(const struct oracle_case *c, struct judge_scratch *s)
         const double error = (decay + decay_error) * s->reference.out_error[i] + decay_error * s->reference.out_size[i];
         s->late.want[GLOBAL][i] = decay * s->reference.out[i] * shift;
         s->late.bound[GLOBAL][i] =
-            (error + (s->reference.frame_loose[r] + BOUND_U) * (decay * s->reference.out_size[i] + error)) * shift + BOUND_TINY;
+            (error + (s->reference.frame_loose[r] + BOUND_U) * (decay * s->reference.out_size[i] + error)) * shift +
+            BOUND_TINY;
     }
 }
 
@@ -129,7 +130,8 @@ static void divide_row(const struct oracle_case *c, const struct judge_scratch *
 {
     const int lanes = c->conventions.l_lanes;
     const size_t first = (size_t)r * (size_t)c->head_dim;
-    const double sum = s->reference.sum[r], off = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+    const double sum = s->reference.sum[r],
+                 off = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
     const double least = sum - off, l = reference_offset(c) * sum * s->reference.shift[r];
     for (int d = 0; d < c->head_dim; d++) {
         const double u = sum > 0 ? s->reference.out[first + (size_t)d] / sum : 0;
@@ -158,8 +160,8 @@ void reference_u(const struct oracle_case *c, struct judge_scratch *s)
         /* What converting V may have cost: w (size - |v|). */
         for (int i = 0; i < cols * head_dim; i++)
             s->room.k[i] = size_v[i] - fabs(v[i]);
-        magnitude_multiply(&s->room, rows, head_dim, cols, times * BOUND_SLACK, s->reference.weight, s->room.k, s->room.sum,
-                           0);
+        magnitude_multiply(&s->room, rows, head_dim, cols, times * BOUND_SLACK, s->reference.weight, s->room.k,
+                           s->room.sum, 0);
     }
     add_rounding(c, s);
     add_subnormal(c, s, relative, s->reference.lost);

@@ -100,8 +100,8 @@ struct prepared {
     double *lane_sum; /* [R] sums of the lanes of l; the never-written pattern where one of them is missing */
 };
 
-/* The float64 reference of the tiles so far (reference.h). "Frame" is the m that this run's p, l and u stand on; weights and
-   sums count relative to the maximum of the true scores. */
+/* The float64 reference of the tiles so far (reference.h). "Frame" is the m that this run's p, l and u stand on;
+   weights and sums count relative to the maximum of the true scores. */
 struct reference {
     double *max, *max_prev;             /* [R] maximum of the true scores so far, and before this tile, natural units */
     double *max_bound, *max_bound_prev; /* [R] largest bound of a score so far, natural units */

@@ -161,12 +161,13 @@ static int fill_from_reference(const struct feed *f, int slot, struct judge_scra
         for (int ch = 0; ch < ASC_CHANNELS; ch++) {
             const struct tile tile = writable(f, ch, slot, kv);
             const int pads = ch == asc_s || ch == asc_p;
-            tiles[kv * ASC_CHANNELS + ch] = (struct reference_target){.data = address(f, &tile),
-                                                                    .dtype = tile.dtype,
-                                                                    .row_stride = tile.cols,
-                                                                    .rows = tile.valid_rows,
-                                                                    .cols = tile.valid_cols,
-                                                                    .pad_cols = pads ? tile.cols - tile.valid_cols : 0};
+            tiles[kv * ASC_CHANNELS + ch] =
+                (struct reference_target){.data = address(f, &tile),
+                                          .dtype = tile.dtype,
+                                          .row_stride = tile.cols,
+                                          .rows = tile.valid_rows,
+                                          .cols = tile.valid_cols,
+                                          .pad_cols = pads ? tile.cols - tile.valid_cols : 0};
         }
     const int failed = reference_fill(&c.c, scratch, tiles);
     slot_case_free(&c);

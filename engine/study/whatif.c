@@ -321,7 +321,7 @@ struct bench {
     const struct oracle_case *c; /* of what was given */
     double *given[3], *used[3];  /* owned: q [rows][dim], k and v [keys][dim] */
     double *s, *w;               /* owned, [rows][keys] */
-    double *reference, *o;           /* owned, [rows][dim] */
+    double *reference, *o;       /* owned, [rows][dim] */
 };
 
 static int bench_new(const struct oracle_case *c, struct bench *b)

@@ -56,7 +56,8 @@ struct rounding_cell {
     double size, error, z; /* of a bias; NaN where the evidence gives none */
 };
 
-/* What has become of a number that does not depend on the frame that m sets, relative to the reference, mean over rows. */
+/* What has become of a number that does not depend on the frame that m sets, relative to the reference, mean over rows.
+ */
 struct rounding_drift {
     double n, sum, squares;
 };
