@@ -88,45 +88,18 @@ static void take_element(void *ctx, const struct tile_detail *d)
     pin->of[1].class[kv] = d->class_global[i];
 }
 
-static size_t largest_tile(const struct trace *t)
-{
-    size_t most = 0;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        const size_t n = (size_t)channel_rows(ch, &t->plan) * (size_t)channel_cols(ch, &t->plan, &t->problem);
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
 int pin_fill(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch)
 {
-    int failed = 1;
     const int slot = trace_slot(t, pin->at.batch, pin->at.head, pin->at.q_tile);
-    const size_t n = largest_tile(t);
-    double *numbers = malloc(n * 5 * sizeof *numbers);
-    uint8_t *classes = malloc(n * 2);
-    struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
-    struct slot_case c = {0};
-    if (numbers && classes && tiles && make_room(pin, channel_per_kv(pin->at.channel) ? t->layout.kv_tiles : 1) == 0 &&
-        slot_case_make(t, slot, &c) == 0) {
-        struct tile_detail d = {.each = take_element,
-                                .ctx = pin,
-                                .got = numbers,
-                                .want_local = numbers + n,
-                                .bound_local = numbers + 2 * n,
-                                .want_global = numbers + 3 * n,
-                                .bound_global = numbers + 4 * n,
-                                .class_local = classes,
-                                .class_global = classes + n};
-        c.c.fingerprint = j->fingerprint;
-        failed = judge_case(&c.c, scratch, tiles, &d) != 0;
-    }
+    struct slot_case c;
+    if (slot_case_make(t, slot, &c) != 0)
+        return -1;
+    c.c.fingerprint = j->fingerprint;
+    int failed = make_room(pin, channel_per_kv(pin->at.channel) ? t->layout.kv_tiles : 1) != 0;
+    failed = failed || judge_each(&c.c, scratch, take_element, pin) != 0;
+    slot_case_free(&c);
     if (failed)
         pin_forget(pin);
-    slot_case_free(&c);
-    free(tiles);
-    free(numbers);
-    free(classes);
     return failed ? -1 : 0;
 }
 

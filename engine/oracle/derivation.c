@@ -468,34 +468,18 @@ static void look(void *ctx, const struct tile_detail *tile)
 int derive_element(struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, int kv, int row, int col,
                    struct derivation *out)
 {
-    const size_t most = (size_t)c->bc * (size_t)c->head_dim + (size_t)c->bc + (size_t)c->head_dim + 1;
-    const size_t head_dim = (size_t)c->head_dim;
     struct walk w = {.c = c, .s = s, .work = s, .out = out, .kv = kv, .at = col, .newest = -1, .split = -1};
     *out =
         (struct derivation){.channel = ch, .row = row, .col = col, .got = NAN, .want_local = NAN, .want_global = NAN};
-    double *numbers = malloc((5 * most + 2 * head_dim) * sizeof *numbers);
-    uint8_t *classes = malloc(2 * most);
-    struct tile_verdicts *verdicts = malloc((size_t)c->kv_tiles * ASC_CHANNELS * sizeof *verdicts);
-    int failed = !numbers || !classes || !verdicts;
+    w.u_before = calloc(2 * (size_t)c->head_dim, sizeof *w.u_before);
+    int failed = !w.u_before;
     if (!failed) {
-        struct tile_detail each = {.each = look,
-                                   .ctx = &w,
-                                   .got = numbers,
-                                   .want_local = numbers + most,
-                                   .bound_local = numbers + 2 * most,
-                                   .want_global = numbers + 3 * most,
-                                   .bound_global = numbers + 4 * most,
-                                   .class_local = classes,
-                                   .class_global = classes + most};
-        w.u_before = numbers + 5 * most;
-        w.u_now = w.u_before + head_dim;
+        w.u_now = w.u_before + c->head_dim;
         w.fingerprint = c->fingerprint;
         c->fingerprint = NULL;
-        failed = judge_case(c, s, verdicts, &each) != 0 || w.no_memory;
+        failed = judge_each(c, s, look, &w) != 0 || w.no_memory;
     }
-    free(numbers);
-    free(classes);
-    free(verdicts);
+    free(w.u_before);
     if (failed)
         derivation_free(out);
     return failed ? -1 : 0;

@@ -14,6 +14,7 @@
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct job {
@@ -368,4 +369,39 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     merge_finish_reference(c, scratch);
     judge_end(&job);
     return 0;
+}
+
+int tile_detail_make(struct tile_detail *d, size_t n)
+{
+    double *numbers = calloc(n, 5 * sizeof *numbers + 2);
+    if (!numbers)
+        return -1;
+    d->got = numbers;
+    d->want_local = numbers + n;
+    d->bound_local = numbers + 2 * n;
+    d->want_global = numbers + 3 * n;
+    d->bound_global = numbers + 4 * n;
+    d->class_local = (uint8_t *)(numbers + 5 * n);
+    d->class_global = d->class_local + n;
+    return 0;
+}
+
+void tile_detail_free(struct tile_detail *d)
+{
+    free(d->got);
+    *d = (struct tile_detail){0};
+}
+
+int judge_each(const struct oracle_case *c, struct judge_scratch *scratch,
+               void (*each)(void *ctx, const struct tile_detail *d), void *ctx)
+{
+    const size_t rows = (size_t)(c->in_q.rows > c->bc ? c->in_q.rows : c->bc),
+                 cols = (size_t)(c->head_dim > c->bc ? c->head_dim : c->bc);
+    struct tile_verdicts *verdicts = calloc((size_t)c->kv_tiles * ASC_CHANNELS, sizeof *verdicts);
+    struct tile_detail d = {.each = each, .ctx = ctx};
+    int failed = !verdicts || tile_detail_make(&d, rows * cols) != 0;
+    failed = failed || judge_case(c, scratch, verdicts, &d) != 0;
+    tile_detail_free(&d);
+    free(verdicts);
+    return failed ? -1 : 0;
 }

@@ -160,7 +160,7 @@ struct tile_verdicts {
 };
 
 /* Every element of one tile, for a view; or of one tile after the other, for `each`. Arrays are [rows][cols] of the
-   channel's valid region, owned by the caller. */
+   channel's valid region. */
 struct tile_detail {
     int channel, kv; /* in: which tile; with `each`, out */
     /* NULL: that tile alone. Else called for every tile that is judged, as soon as it is; the arrays have room for the
@@ -171,6 +171,10 @@ struct tile_detail {
     double *got, *want_local, *bound_local, *want_global, *bound_global;
     uint8_t *class_local, *class_global; /* enum tile_status */
 };
+
+/* Makes the arrays, of n elements. -1: memory ran out, and there is nothing to free. */
+int tile_detail_make(struct tile_detail *d, size_t n);
+void tile_detail_free(struct tile_detail *d); /* of a zeroed one: legal */
 
 /* Working memory of one thread; grows as needed. NULL where memory ran out. */
 struct judge_scratch;
@@ -184,6 +188,9 @@ void judge_scratch_watch(struct judge_scratch *s, int (*ask)(void *ctx), void *c
    Returns 0, or -1 where memory ran out. */
 int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
                struct tile_detail *detail);
+/* The same walk for what each(ctx, tile) makes of every tile alone. */
+int judge_each(const struct oracle_case *c, struct judge_scratch *scratch,
+               void (*each)(void *ctx, const struct tile_detail *d), void *ctx);
 
 /* The true running state of one row after each kv tile the kernel visited: m in the declared unit, alpha, and l in the
    frame of the true maximum. Arrays [kv_tiles], NaN where a tile was not visited. -1 without memory. */

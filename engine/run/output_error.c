@@ -12,7 +12,7 @@
 struct judge {
     struct judge_scratch *scratch;  /* owned */
     struct tile_verdicts *verdicts; /* owned, [kv_tiles][ASC_CHANNELS] */
-    double *room;                   /* owned: five arrays of the largest tile, and two of classes */
+    struct tile_detail detail;      /* its arrays are owned */
     struct output_error error;
     double squares; /* of the errors of the place at hand, summed */
 };
@@ -20,7 +20,6 @@ struct judge {
 struct job {
     const struct trace *t;                  /* borrowed */
     const struct runner_progress *progress; /* borrowed, may be NULL */
-    size_t tile;                            /* elements of the largest tile of any channel */
     struct judge *judges;                   /* owned, [threads] */
     int64_t places;
     double *squares; /* owned, [places]: summed in their order, whichever thread was first */
@@ -49,16 +48,8 @@ static void add_tile(void *ctx, const struct tile_detail *d)
 static int judge_place(const struct job *job, struct judge *judge, const int32_t place[3])
 {
     struct slot_case c;
-    struct tile_detail d = {.each = add_tile, .ctx = judge};
-    d.got = judge->room;
-    d.want_local = d.got + job->tile;
-    d.bound_local = d.got + 2 * job->tile;
-    d.want_global = d.got + 3 * job->tile;
-    d.bound_global = d.got + 4 * job->tile;
-    d.class_local = (uint8_t *)(d.got + 5 * job->tile);
-    d.class_global = d.class_local + job->tile;
     int failed = place_case_make(job->t, place, NULL, &c);
-    failed = failed || judge_case(&c.c, judge->scratch, judge->verdicts, &d) != 0;
+    failed = failed || judge_case(&c.c, judge->scratch, judge->verdicts, &judge->detail) != 0;
     slot_case_free(&c);
     /* Of a rounded output the bound is an interval, which the verdict knows. */
     judge->error.largest_ratio =
@@ -84,19 +75,10 @@ static int step(void *ctx, int worker)
     return 1;
 }
 
-static size_t largest_tile(const struct trace *t)
-{
-    size_t most = 0;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        const size_t n = (size_t)channel_rows(ch, &t->plan) * (size_t)channel_cols(ch, &t->plan, &t->problem);
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
 static int judges_new(struct job *job, int threads)
 {
-    const size_t tiles = (size_t)job->t->layout.kv_tiles * ASC_CHANNELS;
+    const size_t tiles = (size_t)job->t->layout.kv_tiles * ASC_CHANNELS,
+                 largest = channel_largest_tile(&job->t->plan, &job->t->problem);
     job->judges = calloc((size_t)threads, sizeof *job->judges);
     job->squares = calloc((size_t)job->places, sizeof *job->squares);
     int made = job->judges && job->squares;
@@ -104,8 +86,8 @@ static int judges_new(struct job *job, int threads)
         struct judge *judge = &job->judges[i];
         judge->scratch = judge_scratch_new();
         judge->verdicts = calloc(tiles, sizeof *judge->verdicts);
-        judge->room = calloc(job->tile, 5 * sizeof(double) + 2);
-        made = judge->scratch && judge->verdicts && judge->room;
+        judge->detail = (struct tile_detail){.each = add_tile, .ctx = judge};
+        made = judge->scratch && judge->verdicts && tile_detail_make(&judge->detail, largest) == 0;
     }
     return made;
 }
@@ -115,7 +97,7 @@ static void judges_free(struct job *job, int threads)
     for (int i = 0; job->judges && i < threads; i++) {
         judge_scratch_free(job->judges[i].scratch);
         free(job->judges[i].verdicts);
-        free(job->judges[i].room);
+        tile_detail_free(&job->judges[i].detail);
     }
     free(job->judges);
     free(job->squares);
@@ -126,7 +108,7 @@ static int judge_output(const struct trace *t, const struct runner_progress *pro
                         double *rms, struct err *err)
 {
     struct pool *pool = NULL;
-    struct job job = {.t = t, .progress = progress, .tile = largest_tile(t)};
+    struct job job = {.t = t, .progress = progress};
     job.places = (int64_t)t->problem.batch * t->problem.heads * t->layout.q_tiles;
     if (pool_new(0, &pool, err) != 0)
         return -1;

@@ -53,7 +53,7 @@ static void drop_stale(struct session *s)
 {
     const struct place place = session_place(s);
     if (!place_same(s->detail_place, place))
-        judgement_detail_free(&s->detail);
+        tile_detail_free(&s->detail);
     if (s->row_slot != place.slot || s->detail_row != s->cursor.row)
         drop_row_state(s);
     if (!place_same(s->operands_place, place) || s->operands_row != s->cursor.row || s->operands_col != s->cursor.col) {
@@ -243,7 +243,7 @@ void session_drop_detail(struct session *s)
     }
     s->lacks = s->given_up = 0;
     s->element_due = ELEMENT_NONE;
-    judgement_detail_free(&s->detail);
+    tile_detail_free(&s->detail);
     derivation_free(&s->operands);
     s->operands_made = false;
     drop_row_state(s);

@@ -146,7 +146,7 @@ void tile_values_free(struct tile_values *s)
 
 void tile_values_answer_free(struct tile_values_answer *a)
 {
-    judgement_detail_free(&a->detail);
+    tile_detail_free(&a->detail);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         free(a->row_want[ch]);
     derivation_free(&a->operands);

@@ -377,8 +377,7 @@ static void worker_free(struct worker *w)
     free(w->verdicts);
     free(w->tiles);
     free(w->places);
-    free(w->detail.got);
-    free(w->detail.class_local);
+    tile_detail_free(&w->detail);
     for (int run = 0; run < RUNS; run++) {
         free(w->order[run]);
         free(w->pairs[run]);
@@ -389,27 +388,14 @@ static int worker_make(const struct job *job, struct worker *w)
 {
     const struct trace *t = job->t[A];
     const size_t kv_tiles = (size_t)t->layout.kv_tiles, tiles = kv_tiles * ASC_CHANNELS;
-    size_t largest = 0;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        const size_t n = (size_t)channel_rows(ch, &t->plan) * (size_t)channel_cols(ch, &t->plan, &t->problem);
-        largest = n > largest ? n : largest;
-    }
+    const size_t largest = channel_largest_tile(&t->plan, &t->problem);
     const size_t room = largest > job->pairs_room ? largest : job->pairs_room; /* a tile fits in any case */
     w->scratch = judge_scratch_new();
     w->verdicts = calloc(tiles, sizeof *w->verdicts);
     w->tiles = calloc(tiles, sizeof *w->tiles);
     w->places = calloc(tiles, sizeof *w->places);
-    double *numbers = calloc(5 * largest, sizeof *numbers);
-    uint8_t *classes = calloc(2 * largest, sizeof *classes);
-    w->detail = (struct tile_detail){.each = keep_expectations, .ctx = w, .got = numbers, .class_local = classes};
-    if (numbers && classes) {
-        w->detail.want_local = numbers + largest;
-        w->detail.bound_local = numbers + 2 * largest;
-        w->detail.want_global = numbers + 3 * largest;
-        w->detail.bound_global = numbers + 4 * largest;
-        w->detail.class_global = classes + largest;
-    }
-    int made = w->scratch && w->verdicts && w->tiles && w->places && numbers && classes;
+    w->detail = (struct tile_detail){.each = keep_expectations, .ctx = w};
+    int made = w->scratch && w->verdicts && w->tiles && w->places && tile_detail_make(&w->detail, largest) == 0;
     for (int run = 0; run < RUNS; run++) {
         w->order[run] = calloc(kv_tiles, sizeof(int));
         w->pairs[run] = malloc(room * sizeof(struct expectation));

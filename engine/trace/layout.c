@@ -85,6 +85,16 @@ int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct 
     return ch == asc_l && plan->l_lanes > 1 ? plan->l_lanes : 1;
 }
 
+size_t channel_largest_tile(const struct asc_plan *plan, const struct asc_problem *problem)
+{
+    size_t most = 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        const size_t n = (size_t)channel_rows(ch, plan) * (size_t)channel_cols(ch, plan, problem);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 /* How many of the `tile` positions of tile number `index` lie below `length`. */
 static int within(int length, int tile, int index)
 {

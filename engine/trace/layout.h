@@ -56,6 +56,8 @@ int channel_per_kv(enum asc_channel ch); /* 1: exists per kv tile; 0: once per q
 /* Shape of a channel's tile for a plan, padding included. */
 int channel_rows(enum asc_channel ch, const struct asc_plan *plan);
 int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct asc_problem *problem);
+size_t channel_largest_tile(const struct asc_plan *plan,
+                            const struct asc_problem *problem); /* elements, of any channel */
 /* How many of those rows and columns exist in the problem (tails): 0 < valid <= full for tiles inside the problem. */
 int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile,
                        int kv);

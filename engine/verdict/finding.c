@@ -178,7 +178,7 @@ static int first_bad_element(const struct judgement *j, const struct trace *t, s
             break;
         }
     }
-    judgement_detail_free(&d);
+    tile_detail_free(&d);
     return 0;
 }
 

@@ -93,43 +93,19 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
                      struct judge_scratch *scratch, struct tile_detail *out)
 {
-    memset(out, 0, sizeof *out);
-    size_t n =
+    const size_t n =
         (size_t)channel_rows(place.channel, &t->plan) * (size_t)channel_cols(place.channel, &t->plan, &t->problem);
-    double *numbers = calloc(n * 5, sizeof *numbers);
-    uint8_t *classes = calloc(n * 2, sizeof *classes);
     struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
     struct slot_case c = {0};
-    int failed = !numbers || !classes || !tiles || slot_case_make(t, place.slot, &c) != 0;
+    *out = (struct tile_detail){.channel = (int)place.channel, .kv = channel_per_kv(place.channel) ? place.kv : 0};
+    int failed = !tiles || tile_detail_make(out, n) != 0 || slot_case_make(t, place.slot, &c) != 0;
     if (!failed) {
-        *out = (struct tile_detail){.channel = (int)place.channel,
-                                    .kv = channel_per_kv(place.channel) ? place.kv : 0,
-                                    .got = numbers,
-                                    .want_local = numbers + n,
-                                    .bound_local = numbers + 2 * n,
-                                    .want_global = numbers + 3 * n,
-                                    .bound_global = numbers + 4 * n,
-                                    .class_local = classes,
-                                    .class_global = classes + n};
         c.c.fingerprint = j->fingerprint;
-        failed = judge_case(&c.c, scratch, tiles, out);
+        failed = judge_case(&c.c, scratch, tiles, out) != 0;
     }
     slot_case_free(&c);
     free(tiles);
-    if (failed) {
-        free(numbers);
-        free(classes);
-        memset(out, 0, sizeof *out);
-        return -1;
-    }
-    return 0;
-}
-
-void judgement_detail_free(struct tile_detail *d)
-{
-    if (!d)
-        return;
-    free(d->got);
-    free(d->class_local);
-    memset(d, 0, sizeof *d);
+    if (failed)
+        tile_detail_free(out);
+    return failed ? -1 : 0;
 }

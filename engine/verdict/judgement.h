@@ -154,10 +154,9 @@ const char *judgement_quiet(const struct judgement *j, const struct trace *t);
 /* The event between this channel's probe and the one before it that explains what is wrong there (reports.h). */
 const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                                           bool unreal);
-/* Every element of one tile; arrays are allocated, free with judgement_detail_free. */
+/* Every element of one tile; free with tile_detail_free. */
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
                      struct judge_scratch *scratch, struct tile_detail *out);
-void judgement_detail_free(struct tile_detail *d);
 
 /* Of a slot: [kv_tiles][ASC_CHANNELS]. */
 struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot);

@@ -64,32 +64,14 @@ static void measure(void *ctx, const struct tile_detail *d)
 
 static int measure_slot(const struct trace *t, int slot, struct judge_scratch *scratch, struct measuring *a)
 {
-    const size_t rows = (size_t)(t->plan.br > t->plan.bc ? t->plan.br : t->plan.bc),
-                 cols = (size_t)(t->problem.head_dim > t->plan.bc ? t->problem.head_dim : t->plan.bc), n = rows * cols;
-    double *numbers = calloc(n * 5, sizeof *numbers);
-    uint8_t *classes = calloc(n * 2, sizeof *classes);
-    struct tile_verdicts *verdicts = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *verdicts);
-    struct slot_case c = {0};
-    int failed = !numbers || !classes || !verdicts || slot_case_make(t, slot, &c) != 0;
-    if (!failed) {
-        struct tile_detail d = {.each = measure,
-                                .ctx = a,
-                                .got = numbers,
-                                .want_local = numbers + n,
-                                .bound_local = numbers + 2 * n,
-                                .want_global = numbers + 3 * n,
-                                .bound_global = numbers + 4 * n,
-                                .class_local = classes,
-                                .class_global = classes + n};
-        a->unit = values_natural_m(&c.c) * M_LOG2E;
-        for (int r = 0; r < t->plan.br; r++)
-            a->row[r] = NAN;
-        failed = judge_case(&c.c, scratch, verdicts, &d);
-    }
+    struct slot_case c;
+    if (slot_case_make(t, slot, &c) != 0)
+        return -1;
+    a->unit = values_natural_m(&c.c) * M_LOG2E;
+    for (int r = 0; r < t->plan.br; r++)
+        a->row[r] = NAN;
+    const int failed = judge_each(&c.c, scratch, measure, a);
     slot_case_free(&c);
-    free(numbers);
-    free(classes);
-    free(verdicts);
     return failed;
 }
 

@@ -239,33 +239,6 @@ static void find_first(struct row_states *out)
     }
 }
 
-static int judge_all(struct judging_states *j)
-{
-    const struct oracle_case *c = j->c;
-    const size_t rows = (size_t)(c->in_q.rows > c->bc ? c->in_q.rows : c->bc),
-                 cols = (size_t)(c->head_dim > c->bc ? c->head_dim : c->bc), n = rows * cols;
-    double *numbers = calloc(n * 5, sizeof *numbers);
-    uint8_t *classes = calloc(n * 2, sizeof *classes);
-    struct tile_verdicts *verdicts = calloc((size_t)c->kv_tiles * ASC_CHANNELS, sizeof *verdicts);
-    int failed = !numbers || !classes || !verdicts;
-    if (!failed) {
-        struct tile_detail d = {.each = judge_tile,
-                                .ctx = j,
-                                .got = numbers,
-                                .want_local = numbers + n,
-                                .bound_local = numbers + 2 * n,
-                                .want_global = numbers + 3 * n,
-                                .bound_global = numbers + 4 * n,
-                                .class_local = classes,
-                                .class_global = classes + n};
-        failed = judge_case(c, j->s, verdicts, &d) != 0;
-    }
-    free(numbers);
-    free(classes);
-    free(verdicts);
-    return failed ? -1 : 0;
-}
-
 int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, struct row_states *out)
 {
     *out = (struct row_states){.rows = c->in_q.rows, .first_step = -1, .first_row = -1};
@@ -286,7 +259,7 @@ int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, 
             j.step_of[kv] = -1;
         for (int i = 0; i < out->n_steps; i++)
             j.step_of[out->steps[i].kv] = i;
-        failed = judge_all(&j) != 0;
+        failed = judge_each(c, scratch, judge_tile, &j) != 0;
     }
     free(j.reference);
     free(j.step_of);

@@ -95,34 +95,6 @@ static void note_tile(void *ctx, const struct tile_detail *d)
     }
 }
 
-/* Judges the case and notes each element's class. */
-static int note_classes(struct onset_map *map)
-{
-    const struct oracle_case *c = map->c;
-    const size_t rows = (size_t)(map->rows > c->bc ? map->rows : c->bc),
-                 cols = (size_t)(c->head_dim > c->bc ? c->head_dim : c->bc), n = rows * cols;
-    double *numbers = calloc(n * 5, sizeof *numbers);
-    uint8_t *classes = calloc(n * 2, sizeof *classes);
-    struct tile_verdicts *verdicts = calloc((size_t)c->kv_tiles * ASC_CHANNELS, sizeof *verdicts);
-    int failed = !numbers || !classes || !verdicts;
-    if (!failed) {
-        struct tile_detail d = {.each = note_tile,
-                                .ctx = map,
-                                .got = numbers,
-                                .want_local = numbers + n,
-                                .bound_local = numbers + 2 * n,
-                                .want_global = numbers + 3 * n,
-                                .bound_global = numbers + 4 * n,
-                                .class_local = classes,
-                                .class_global = classes + n};
-        failed = judge_case(c, map->s, verdicts, &d) != 0;
-    }
-    free(numbers);
-    free(classes);
-    free(verdicts);
-    return failed ? -1 : 0;
-}
-
 /* Operands that no probe recorded are the input's. */
 static int note_inputs(struct onset_map *map)
 {
@@ -432,8 +404,8 @@ int onset_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     struct finding_roots f = {.map = &map, .out = out};
     struct walk w = {
         .map = &map, .bits = CELL_BAD | CELL_PASSES, .rows = c->in_q.rows, .visit = look_for_roots, .ctx = &f};
-    int failed =
-        map_make(c, scratch, &map) != 0 || note_classes(&map) != 0 || note_inputs(&map) != 0 || walk(&w, 0) != 0;
+    int failed = map_make(c, scratch, &map) != 0 || judge_each(map.c, map.s, note_tile, &map) != 0 ||
+                 note_inputs(&map) != 0 || walk(&w, 0) != 0;
     for (int i = 0; i < out->n && !failed; i++)
         failed = follow_root(&map, &out->first[i], f.steps[i]);
     map_free(&map);

@@ -33,9 +33,7 @@ struct rounding_head {
     uint64_t *rows_of[3];           /* owned, of q, k, v: a number for the bits of each row; 0: not seen */
     int n_rows[3];                  /* how many of these there are */
     struct tile_verdicts *verdicts; /* owned, [kv_tiles][ASC_CHANNELS] */
-    double *numbers;                /* owned: of the detail, five tiles */
-    uint8_t *classes;               /* owned: two tiles */
-    size_t tile_room;
+    struct tile_detail detail;      /* its arrays are owned */
     double *a, *b, *norm, *l_ratio; /* owned: squared operands, [rows_max] got l / true l of the tile at hand */
     /* The case at hand. */
     const struct oracle_case *c;
@@ -65,7 +63,6 @@ struct rounding_head *rounding_head_new(const struct oracle_case *c)
     h->kv_len = c->kv_len;
     h->kv_tiles = c->kv_tiles;
     h->rows_max = c->br;
-    h->tile_room = tall * wide;
     int failed = fit_make(&h->fit[FIT_S], c->q_len, c->kv_tiles, c->bc);
     failed |= fit_make(&h->fit[FIT_U], c->q_len, c->kv_tiles, c->head_dim);
     failed |= fit_make(&h->fit[FIT_O], c->q_len, 1, c->head_dim);
@@ -76,16 +73,14 @@ struct rounding_head *rounding_head_new(const struct oracle_case *c)
     h->cells = calloc(ASC_CHANNELS * kv_tiles, sizeof *h->cells);
     h->drift = calloc(ROUNDING_CURVES * kv_tiles, sizeof *h->drift);
     h->verdicts = calloc(kv_tiles * ASC_CHANNELS, sizeof *h->verdicts);
-    h->numbers = calloc(5 * h->tile_room, sizeof *h->numbers);
-    h->classes = calloc(2 * h->tile_room, sizeof *h->classes);
+    failed |= tile_detail_make(&h->detail, tall * wide) != 0;
     h->a = calloc(br * wide, sizeof *h->a);
     h->b = calloc(bc * D, sizeof *h->b);
     h->norm = calloc(br * wide, sizeof *h->norm);
     h->l_ratio = calloc(br, sizeof *h->l_ratio);
     for (int i = 0; i < 3; i++)
         failed |= !h->rows_of[i];
-    if (failed || !h->cells || !h->drift || !h->verdicts || !h->numbers || !h->classes || !h->a || !h->b || !h->norm ||
-        !h->l_ratio) {
+    if (failed || !h->cells || !h->drift || !h->verdicts || !h->a || !h->b || !h->norm || !h->l_ratio) {
         rounding_head_free(h);
         return NULL;
     }
@@ -106,8 +101,7 @@ void rounding_head_free(struct rounding_head *h)
     free(h->cells);
     free(h->drift);
     free(h->verdicts);
-    free(h->numbers);
-    free(h->classes);
+    tile_detail_free(&h->detail);
     free(h->a);
     free(h->b);
     free(h->norm);
@@ -388,23 +382,15 @@ static void count_bits(struct rounding_head *h)
 int rounding_head_add(struct rounding_head *h, const struct oracle_case *c, const struct rounding_negated *negated,
                       struct judge_scratch *scratch)
 {
-    const size_t n = h->tile_room;
-    struct tile_detail detail = {.each = take_tile,
-                                 .ctx = h,
-                                 .got = h->numbers,
-                                 .want_local = h->numbers + n,
-                                 .bound_local = h->numbers + 2 * n,
-                                 .want_global = h->numbers + 3 * n,
-                                 .bound_global = h->numbers + 4 * n,
-                                 .class_local = h->classes,
-                                 .class_global = h->classes + n};
+    h->detail.each = take_tile;
+    h->detail.ctx = h;
     h->c = c;
     h->s = scratch;
     h->negated = negated;
     h->l_kv = -1;
     number_rows(h, c);
     memset(h->verdicts, 0, (size_t)h->kv_tiles * ASC_CHANNELS * sizeof *h->verdicts);
-    if (judge_case(c, scratch, h->verdicts, &detail) != 0)
+    if (judge_case(c, scratch, h->verdicts, &h->detail) != 0)
         return -1;
     count_bits(h);
     return 0;

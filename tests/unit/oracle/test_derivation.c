@@ -46,22 +46,11 @@ static void keep(void *ctx, const struct tile_detail *d)
 
 static struct whole judge_whole(struct kernel_run *run)
 {
-    const size_t most = 4096;
     struct whole whole = {calloc((size_t)run->c.kv_tiles * ASC_CHANNELS, sizeof *whole.tile)};
-    double *numbers = malloc(5 * most * sizeof *numbers);
-    uint8_t *classes = malloc(2 * most);
-    struct tile_detail each = {.each = keep,
-                               .ctx = &whole,
-                               .got = numbers,
-                               .want_local = numbers + most,
-                               .bound_local = numbers + 2 * most,
-                               .want_global = numbers + 3 * most,
-                               .bound_global = numbers + 4 * most,
-                               .class_local = classes,
-                               .class_global = classes + most};
+    struct tile_detail each = {.each = keep, .ctx = &whole};
+    assert_int_equal(tile_detail_make(&each, 4096), 0);
     assert_int_equal(judge_case(&run->c, scratch, run->out, &each), 0);
-    free(numbers);
-    free(classes);
+    tile_detail_free(&each);
     return whole;
 }
 

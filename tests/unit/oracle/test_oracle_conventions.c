@@ -443,18 +443,10 @@ static void bounds_stay_finite(void **state)
             s.scale = scales[i];
             s.fill = FILL_LARGE;
             struct kernel_run *run = kernel_run(&s);
-            const size_t n = (size_t)32 * 32;
-            double *room = calloc(n * 5, sizeof *room);
-            uint8_t *classes = calloc(n * 2, 1);
+            struct tile_detail d = {0};
+            assert_int_equal(tile_detail_make(&d, (size_t)32 * 32), 0);
             for (int lse = 0; lse < 2; lse++) {
-                struct tile_detail d = {.channel = lse ? asc_lse : asc_o,
-                                        .got = room,
-                                        .want_local = room + n,
-                                        .bound_local = room + 2 * n,
-                                        .want_global = room + 3 * n,
-                                        .bound_global = room + 4 * n,
-                                        .class_local = classes,
-                                        .class_global = classes + n};
+                d.channel = lse ? asc_lse : asc_o;
                 assert_int_equal(judge_case(&run->c, scratch, run->out, &d), 0);
                 for (int e = 0; e < d.rows * d.cols; e++)
                     assert_true(isfinite(d.want_global[e]) && isfinite(d.bound_global[e]));
@@ -462,8 +454,7 @@ static void bounds_stay_finite(void **state)
             if (scales[i] < 1e20F && (bad_stages(run, 0) | bad_stages(run, 1)))
                 fail_msg("scale %g, unit %d: local %x global %x", (double)scales[i], unit, bad_stages(run, 0),
                          bad_stages(run, 1));
-            free(room);
-            free(classes);
+            tile_detail_free(&d);
             kernel_run_free(run);
         }
     }

@@ -262,22 +262,9 @@ static void odd_orders(void **state)
 
 static struct tile_detail detail_of(int ch, int kv)
 {
-    const size_t n = (size_t)64 * 64;
     struct tile_detail d = {.channel = ch, .kv = kv};
-    d.got = calloc(n * 5, sizeof *d.got);
-    d.want_local = d.got + n;
-    d.bound_local = d.got + 2 * n;
-    d.want_global = d.got + 3 * n;
-    d.bound_global = d.got + 4 * n;
-    d.class_local = calloc(n * 2, 1);
-    d.class_global = d.class_local + n;
+    assert_int_equal(tile_detail_make(&d, (size_t)64 * 64), 0);
     return d;
-}
-
-static void detail_free(struct tile_detail *d)
-{
-    free(d->got);
-    free(d->class_local);
 }
 
 static void detail_agrees_with_verdict(void **state)
@@ -308,14 +295,14 @@ static void detail_agrees_with_verdict(void **state)
             assert_memory_equal(count[0], run->out[i].local.count, sizeof count[0]);
             assert_memory_equal(count[1], run->out[i].global.count, sizeof count[1]);
         }
-        detail_free(&d);
+        tile_detail_free(&d);
     }
     /* The scores wanted are eight times those found. */
     struct tile_detail d = detail_of(asc_s, 0);
     assert_int_equal(judge_case(&run->c, scratch, run->out, &d), 0);
     assert_true(fabs(d.want_local[0] - 8 * d.got[0]) <= 8 * d.bound_local[0]);
     assert_true(d.want_global[0] == d.want_local[0]);
-    detail_free(&d);
+    tile_detail_free(&d);
     kernel_run_free(run);
 }
 
@@ -354,7 +341,7 @@ static void edge_of_the_bound(void **state)
             wide[i] = kept;
         }
     }
-    detail_free(&d);
+    tile_detail_free(&d);
     free(wide);
     kernel_run_free(run);
 }
@@ -387,7 +374,7 @@ static void edge_of_the_interval(void **state)
         }
         o[i] = kept;
     }
-    detail_free(&d);
+    tile_detail_free(&d);
     kernel_run_free(run);
 }
 

@@ -186,7 +186,7 @@ static double bound_of_s(const struct trace *t, int slot, int kv, int row, int c
     assert_int_equal(judgement_new(t, &j), 0);
     assert_int_equal(judgement_detail(j, t, (struct place){slot, kv, asc_s}, scratch, &detail), 0);
     const double bound = detail.bound_local[row * detail.cols + col];
-    judgement_detail_free(&detail);
+    tile_detail_free(&detail);
     judgement_free(j);
     judge_scratch_free(scratch);
     return bound;
