@@ -174,17 +174,14 @@ static const double *unmasked(const struct oracle_case *c, struct judge_scratch 
         return NULL;
     scratch_tile(s, c, kv);
     for (int r = 0; r < c->in_q.rows; r++) {
-        s->mistake.hidden[r] = 0;
-        s->mistake.visible[r] = s->at.cols;
+        s->hidden[r] = 0;
+        s->visible[r] = s->at.cols;
     }
-    struct judge_scratch all = *s;
-    all.at.hidden = s->mistake.hidden;
-    all.at.visible = s->mistake.visible;
-    scratch_take(&all, c, asc_s);
-    const struct stage *stage = &all.stage[asc_s];
-    const struct operand *captured = &all.at.of[asc_s];
+    scratch_take(s, c, asc_s);
+    const struct stage *stage = &s->stage[asc_s];
+    const struct operand *captured = &s->at.of[asc_s];
     local_see_scores(
-        c, &all.at,
+        c, &s->at,
         &(struct score_view){captured->value, captured->loose, s->prepared.scores, s->prepared.scores_loose});
     if (!values_natural_later(c))
         for (int i = 0; i < stage->rows * stage->cols; i++)
