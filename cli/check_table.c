@@ -1,5 +1,6 @@
 #include "cli/check_table.h"
 
+#include "engine/base/path.h"
 #include "engine/verdict/reports.h"
 #include <string.h>
 
@@ -104,8 +105,7 @@ void check_table_fill(const struct session *s, struct check_result *r)
 /* How much of every path is the same folder. */
 static size_t common_folder(const struct check_result *results, size_t n)
 {
-    const char *slash = strrchr(results[0].path, '/');
-    size_t common = slash ? (size_t)(slash - results[0].path) + 1 : 0;
+    size_t common = (size_t)path_folder(results[0].path);
     for (size_t i = 1; i < n; i++)
         while (common && strncmp(results[i].path, results[0].path, common) != 0)
             do

@@ -1,6 +1,7 @@
 /* `check --junit FILE`: JUnit XML as CI systems read it; one test case for each scenario, or each case of a kernel. */
 #include "cli/report.h"
 
+#include "engine/base/path.h"
 #include "engine/base/replace.h"
 #include "engine/base/utf8.h"
 
@@ -15,8 +16,7 @@ int junit_check(const char *path, struct err *err)
 {
     struct stat status;
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    const size_t n = (size_t)path_folder(path);
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return err_set(err, ERR_INPUT, path, "is not a regular file; the report would replace it");
     errno = ENAMETOOLONG;

@@ -1,4 +1,5 @@
 /* What Tab offers in a `:` line: words of the tables, and files. */
+#include "engine/base/path.h"
 #include "tui/commands.h"
 #include "tui/keys/actions.h"
 #include "tui/loop_state.h"
@@ -111,8 +112,7 @@ static void add_keys(const char *word, struct candidates *out)
 /* Folders, and files that a trace could be saved as. */
 static void add_files(const char *word, struct candidates *out)
 {
-    const char *slash = strrchr(word, '/');
-    const int folder = slash ? (int)(slash - word) + 1 : 0;
+    const int folder = path_folder(word);
     char path[PROMPT_BYTES + 512];
     snprintf(path, sizeof path, "%.*s", folder, word);
     DIR *dir = opendir(folder ? path : ".");

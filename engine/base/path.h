@@ -1,6 +1,7 @@
 #ifndef BASE_PATH_H
 #define BASE_PATH_H
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What stands behind the last slash of a path. */
@@ -8,6 +9,21 @@ static inline const char *path_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+/* How many bytes of a path are its folder, with the last slash; 0: it has none. */
+static inline int path_folder(const char *path)
+{
+    return (int)(path_name(path) - path);
+}
+
+/* Cuts the last name and its slash off; false: there is no slash. */
+static inline bool path_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
 }
 
 #endif

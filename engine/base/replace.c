@@ -1,6 +1,7 @@
 #include "engine/base/replace.h"
 
 #include "engine/base/leftovers.h"
+#include "engine/base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,7 @@
 /* The folder of a path, with its last slash; "." where there is none. */
 static int folder_of(const char *path, char folder[PATH_MAX])
 {
-    const char *slash = strrchr(path, '/');
-    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    const size_t n = (size_t)path_folder(path);
     if (n >= PATH_MAX) {
         errno = ENAMETOOLONG;
         return -1;

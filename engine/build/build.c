@@ -148,8 +148,7 @@ static bool asks_for_instance(const char *source, const char *path, int depth)
 {
     if (strstr(source, "asc_built_for"))
         return true;
-    const char *slash = strrchr(path, '/');
-    const int n_folder = slash ? (int)(slash - path + 1) : 0;
+    const int n_folder = path_folder(path);
     for (const char *at = source; depth > 0 && (at = strstr(at, "#include \"")) != NULL;) {
         at += strlen("#include \"");
         char header[PATH_MAX], *text;
@@ -179,7 +178,7 @@ static void collect_arguments(struct build_job *job)
         build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);
         build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
     }
-    build_add_path(job, "-I%.*s", (int)(strrchr(job->own[0], '/') - job->own[0]), job->own[0]);
+    build_add_path(job, "-I%.*s", path_folder(job->own[0]) - 1, job->own[0]);
     build_add_path(job, "-I%s", root);
 }
 
@@ -272,8 +271,8 @@ static int scan(struct build_job *job, int source, const char *text, struct err 
 static int find_sources(struct build_job *job, const char *text, struct err *err)
 {
     static const char open[] = "asc_sources(\"";
-    const char *kernel = job->request->kernel, *slash = strrchr(kernel, '/');
-    const int n_folder = slash ? (int)(slash + 1 - kernel) : 0;
+    const char *kernel = job->request->kernel;
+    const int n_folder = path_folder(kernel);
     for (const char *at = text; (at = strstr(at, open)); at++)
         for (const char *name = at + sizeof open - 1, *end; (end = strchr(name, '"'));) {
             struct build_source *source = &job->sources[job->n_sources];
@@ -376,8 +375,8 @@ static int make_key(const struct build_job *job, const struct process_output *te
 
 void build_library_folder(const struct build_job *job, char *flag, size_t size)
 {
-    const char *slash = strrchr(job->library, '/');
-    snprintf(flag, size, "-L%.*s", slash ? (int)(slash - job->library) : 1, slash ? job->library : ".");
+    const int n = path_folder(job->library);
+    snprintf(flag, size, "-L%.*s", n ? n - 1 : 1, n ? job->library : ".");
 }
 
 int build_run_linker(struct build_job *job, const char *const *argv, struct err *err)
@@ -448,7 +447,7 @@ static int make_program(struct build_job *job, const char *work, struct err *err
     if (job->tools->link(job, object, work, program, err))
         return -1;
     char name[200];
-    snprintf(name, sizeof name, "%s" CACHE_WORDS, strrchr(job->out->program, '/') + 1);
+    snprintf(name, sizeof name, "%s" CACHE_WORDS, path_name(job->out->program));
     if (job->words && cache_write_text(job->paths->cache, name, job->words, err))
         return -1;
     return cache_keep(program, job->out->program, err);
@@ -535,8 +534,7 @@ static int build(struct build_job *job, struct err *err)
 
 static void set_names(struct build_job *job)
 {
-    const char *slash = strrchr(job->request->kernel, '/');
-    snprintf(job->base, sizeof job->base, "%.100s", slash ? slash + 1 : job->request->kernel);
+    snprintf(job->base, sizeof job->base, "%.100s", path_name(job->request->kernel));
     char *dot = strrchr(job->base, '.');
     if (dot && dot != job->base)
         *dot = '\0';

@@ -1,6 +1,7 @@
 /* The CPU executor's toolchain: g++ behind simt_device.h. */
 #include "engine/build/build.h"
 
+#include "engine/base/path.h"
 #include "engine/build/flags.h"
 #include "engine/build/link_stub.h"
 #include <stdio.h>
@@ -41,8 +42,8 @@ static const char *const *compile_flags(const struct build_job *job)
 
 static void add_arguments(struct build_job *job)
 {
-    const char *root = job->paths->root, *kernel = job->request->kernel, *slash = strrchr(kernel, '/');
-    const int n_folder = slash ? (int)(slash - kernel + 1) : 0;
+    const char *root = job->paths->root, *kernel = job->request->kernel;
+    const int n_folder = path_folder(kernel);
     for (const char *const *flag = compile_flags(job); *flag; flag++)
         build_add(job, *flag);
     if (simt_march_flag())
@@ -50,11 +51,9 @@ static void add_arguments(struct build_job *job)
     build_add(job, "-fdiagnostics-color=never");
     build_add(job, "-iquote");
     build_add_path(job, "%.*s", n_folder ? n_folder : 1, n_folder ? kernel : ".");
-    if (strcmp(job->out->source_path, kernel) != 0) {
-        const char *end = strrchr(job->out->source_path, '/');
-        int n_copy = end ? (int)(end - job->out->source_path + 1) : 0;
-        build_add_path(job, "-ffile-prefix-map=%.*s=%.*s", n_copy, job->out->source_path, n_folder, kernel);
-    }
+    if (strcmp(job->out->source_path, kernel) != 0)
+        build_add_path(job, "-ffile-prefix-map=%.*s=%.*s", path_folder(job->out->source_path), job->out->source_path,
+                       n_folder, kernel);
     build_add_path(job, "-I%s/engine/simt/include", root);
     build_add(job, "-include");
     build_add_path(job, "%s/engine/simt/include/simt_device.h", root);

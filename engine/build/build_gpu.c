@@ -1,6 +1,8 @@
 /* The GPU's toolchain: nvcc of the CUDA Toolkit, for the architecture of the device that will run it. */
 #include "engine/build/build.h"
 
+#include "engine/base/path.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,20 +60,14 @@ void build_gpu_toolkit(char *folder, size_t size)
     folder[0] = '\0';
     if (find_nvcc(nvcc, sizeof nvcc, NULL) != 0 || !realpath(nvcc, real))
         return;
-    for (int i = 0; i < 2; i++) { /* bin/nvcc */
-        char *slash = strrchr(real, '/');
-        if (!slash)
-            return;
-        *slash = '\0';
-    }
-    if (strlen(real) < size)
+    if (path_up(real) && path_up(real) && strlen(real) < size) /* bin/nvcc */
         memcpy(folder, real, strlen(real) + 1);
 }
 
 static void add_arguments(struct build_job *job)
 {
-    const char *kernel = job->request->kernel, *slash = strrchr(kernel, '/');
-    const int n_folder = slash ? (int)(slash - kernel + 1) : 0;
+    const char *kernel = job->request->kernel;
+    const int n_folder = path_folder(kernel);
     char architecture[16];
     device_architecture(job->request->gpu, architecture, sizeof architecture);
     build_add(job, "-std=c++17");

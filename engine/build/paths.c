@@ -1,3 +1,4 @@
+#include "engine/base/path.h"
 #include "engine/build/cache.h"
 #include "engine/build/runner.h"
 
@@ -40,9 +41,8 @@ static int find_root(struct runner_paths *paths, struct err *err)
         return err_errno(err, "/proc/self/exe", "cannot tell where attnscope is");
     folder[n] = '\0';
     /* In a source tree the files lie above the program; `make install` puts them beside bin/. */
-    for (char *slash = strrchr(folder, '/'); slash; slash = strrchr(folder, '/')) {
+    while (path_up(folder)) {
         char installed[PATH_MAX + 32];
-        *slash = '\0';
         if (is_root(folder))
             return copy_path(paths->root, sizeof paths->root, "attnscope's own files", folder, err);
         snprintf(installed, sizeof installed, "%s/share/attnscope", folder);
@@ -129,9 +129,7 @@ int runner_find_built(const struct runner_paths *paths, const char *name, char *
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(exe, '/');
-    if (slash)
-        *slash = '\0';
+    path_up(exe);
     static const char *const beside[] = {"", "../", "../lib/attnscope/"};
     for (int i = 0; i < 4; i++) {
         int length = i < 3 ? snprintf(path, size, "%s/%s%s", exe, beside[i], name)

@@ -1,6 +1,7 @@
 #include "engine/run/record.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/path.h"
 #include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
 #include "engine/base/units.h"
@@ -306,14 +307,13 @@ static void copy_text(char *to, size_t bytes, const char *from)
 static int describe(const struct recorder *r, const struct scenario *scenario, struct trace *t, struct err *err)
 {
     struct trace_info *info = &t->info;
-    const char *slash = strrchr(scenario->patch, '/');
     copy_text(info->kernel, sizeof info->kernel, child_hello(r->child)->kernel);
     copy_text(info->backend, sizeof info->backend, child_hello(r->child)->backend);
     copy_text(info->source_name, sizeof info->source_name, runner_short_path(scenario->kernel));
     copy_text(info->compiled_path, sizeof info->compiled_path, r->build.source_path);
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
     copy_text(info->define, sizeof info->define, scenario->define);
-    copy_text(info->patch_name, sizeof info->patch_name, slash ? slash + 1 : scenario->patch);
+    copy_text(info->patch_name, sizeof info->patch_name, path_name(scenario->patch));
     copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
     /* Said only where it means something: a kernel that declares no tensor core need not use one. */
     if (strcmp(info->backend, backend_name(BACKEND_CPU)) == 0 &&

@@ -1,4 +1,5 @@
 /* A scenario's file: text, lines, sections and keys (through inih), paths. */
+#include "engine/base/path.h"
 #include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
@@ -197,13 +198,13 @@ static int is_file(const char *path)
 static int resolve(struct reader *r, enum scenario_key_id id, char *path, const char *root)
 {
     char beside[1024 + 2], below[1024 + 2] = "", where[WHERE_BYTES];
-    const char *slash = strrchr(r->s->path, '/');
+    const int n_folder = path_folder(r->s->path);
     if (path[0] == '\0')
         return 0;
-    if (path[0] == '/' || !slash)
+    if (path[0] == '/' || !n_folder)
         snprintf(beside, sizeof beside, "%s", path);
     else
-        snprintf(beside, sizeof beside, "%.*s/%s", (int)(slash - r->s->path), r->s->path, path);
+        snprintf(beside, sizeof beside, "%.*s%s", n_folder, r->s->path, path);
     if (path[0] != '/' && root && root[0])
         snprintf(below, sizeof below, "%.512s/%s", root, path);
     scenario_where(r->s, r->key_line, id, where, sizeof where);
@@ -221,8 +222,7 @@ static int resolve(struct reader *r, enum scenario_key_id id, char *path, const 
 /* Keeps the path, and the file's name without .ini. */
 static int name_scenario(struct scenario *s, const char *path, struct err *err)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = path_name(path);
     size_t n = strlen(name);
     if (n > 4 && strcmp(name + n - 4, ".ini") == 0)
         n -= 4;

@@ -1,5 +1,7 @@
 #include "engine/session/watch.h"
 
+#include "engine/base/path.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -16,9 +18,9 @@
 #define LOST_MS 1000 /* a folder that has gone is looked for this often */
 
 struct file {
-    char *path; /* owned */
-    char *name; /* within path */
-    int folder; /* inotify's number; -1: there is none */
+    char *path;       /* owned */
+    const char *name; /* within path */
+    int folder;       /* inotify's number; -1: there is none */
     int exists, changed;
     struct stat status;
 };
@@ -65,8 +67,7 @@ static int add_file(struct watch *w, const char *path)
     *f = (struct file){.path = strdup(path)};
     if (!f->path)
         return -1;
-    char *slash = strrchr(f->path, '/');
-    f->name = slash ? slash + 1 : f->path;
+    f->name = path_name(f->path);
     f->exists = stat(path, &f->status) == 0;
     follow(w, f);
     w->n++;

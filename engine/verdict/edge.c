@@ -1,5 +1,7 @@
 #include "engine/verdict/edge.h"
 
+#include "engine/base/path.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -17,10 +19,9 @@ static int was_right(const struct summary *summary, enum asc_channel ch)
 static void write_site(const struct trace *t, enum asc_channel ch, char out[280])
 {
     const struct trace_site *site = trace_site(t, ch);
-    const char *slash = site ? strrchr(site->file, '/') : NULL;
     out[0] = '\0';
     if (site)
-        snprintf(out, 280, " (%s:%d)", slash ? slash + 1 : site->file, site->line);
+        snprintf(out, 280, " (%s:%d)", path_name(site->file), site->line);
 }
 
 static void other_tile_words(const struct trace *t, const struct finding *f, enum asc_channel operand,
