@@ -3,7 +3,6 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
-#include "engine/oracle/operand.h"
 #include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"

@@ -192,10 +192,6 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
 int judge_each(const struct oracle_case *c, struct judge_scratch *scratch,
                void (*each)(void *ctx, const struct tile_detail *d), void *ctx);
 
-/* The true running state of one row after each kv tile the kernel visited: m in the declared unit, alpha, and l in the
-   frame of the true maximum. Arrays [kv_tiles], NaN where a tile was not visited. -1 without memory. */
-int oracle_row_state(const struct oracle_case *c, int row, double *m, double *alpha, double *l);
-
 /* The bound of a channel's elements, in one line (shown beside a value), as its declarations make it. */
 void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
                    size_t bytes);

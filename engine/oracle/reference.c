@@ -4,7 +4,9 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/magnitude.h"
 #include "engine/oracle/merge.h"
+#include "engine/oracle/multiply.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -419,6 +421,186 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
         s->reference.sum_error[r] = error;
         l->want[GLOBAL][r] = factor * sum * shift;
         l->bound[GLOBAL][r] = factor * (error + loose * (sum + error)) * shift + fmax(1, factor) * c->bc * BOUND_TINY;
+    }
+}
+
+/* What u of all tiles before this one is in this tile's frame, where it is recorded after its rescaling. */
+static void reference_late_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const int head_dim = c->head_dim;
+    const double factor = reference_offset(c);
+    if (s->late_kv < 0)
+        return;
+    for (int i = 0; i < c->in_q.rows * head_dim; i++) {
+        const int r = i / head_dim;
+        const double shift = factor * s->reference.shift[r];
+        const double decay = s->reference.decay[r], decay_error = s->reference.decay_error[r];
+        const double error = (decay + decay_error) * s->reference.out_error[i] + decay_error * s->reference.out_size[i];
+        s->late.want[GLOBAL][i] = decay * s->reference.out[i] * shift;
+        s->late.bound[GLOBAL][i] =
+            (error + (s->reference.frame_loose[r] + BOUND_U) * (decay * s->reference.out_size[i] + error)) * shift +
+            BOUND_TINY;
+    }
+}
+
+/* P.V may take a rounded P: that much more each weight may err by. */
+static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
+{
+    enum dtype t;
+    double unit = 0;
+    double half_tiny = 0;
+    if (!values_p_type(c, &t))
+        return;
+    bound_narrow(t, &unit, &half_tiny);
+    for (int i = 0; i < c->in_q.rows * s->at.cols; i++) {
+        const int r = i / s->at.cols;
+        if (s->reference.weight[i] > 0 || s->reference.weight_error[i] > 0)
+            s->reference.weight_error[i] +=
+                unit * (s->reference.weight[i] + s->reference.weight_error[i]) + half_tiny * s->reference.p_unit[r];
+    }
+}
+
+/* A tensor core aligns a subnormal p like the smallest normal one, t, and a subnormal v likewise: both enter the bound
+   with up to t more, p's in the kernel's frame. Adds the former to the weights' errors; what the latter adds to each u
+   of a row is returned in lost[r]. */
+static void add_subnormal(const struct oracle_case *c, struct judge_scratch *s, double relative, double *lost)
+{
+    const int rows = c->in_q.rows, cols = s->at.cols;
+    const double least = product_size(c->conventions.acc_u, BOUND_TINY);
+    for (int r = 0; r < rows; r++) {
+        const double least_weight = least * s->reference.p_unit[r];
+        lost[r] = 0;
+        if (least <= BOUND_TINY)
+            continue;
+        for (int col = 0; col < cols; col++) {
+            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
+            if (s->reference.weight[i] > 0 && s->reference.weight[i] < least_weight)
+                s->reference.weight_error[i] += relative * least_weight;
+        }
+        lost[r] = relative * (least * s->reference.sum[r] + cols * least_weight);
+    }
+}
+
+VECTOR_UNITS static void raise_row(int n, double times, const double *restrict x, double *restrict top)
+{
+    for (int i = 0; i < n; i++)
+        top[i] = fabs(x[i]) * times > top[i] ? fabs(x[i]) * times : top[i];
+}
+
+/* 1 if every p is its true weight in this run's frame but for 2^-16 of it. */
+VECTOR_UNITS static int weights_follow(const double *p, const double *want, int n)
+{
+    int64_t far = 0;
+    for (int i = 0; i < n; i++)
+        far |= !(fabs(p[i] - want[i]) <= 0x1p-16 * want[i]);
+    return far == 0;
+}
+
+/* Fills weighed_sizes with sum w |v|, or leaves sum |p v| of the captured p there where that is as good: w is then at
+   most (1 + 2^-15) times p in the frame of the maximum. Returns what its sums still have to be multiplied by. */
+static double weigh_sizes(const struct oracle_case *c, struct judge_scratch *s, const struct magnitude_sums *sizes)
+{
+    const int n = c->in_q.rows * s->at.cols;
+    if (s->weighed_p && s->at.size[asc_v] == s->input[asc_v].size &&
+        weights_follow(s->at.pv_p.value, s->stage[asc_p].want[GLOBAL], n))
+        return 1 + 0x1p-15;
+    magnitude_sum(&s->room, c->in_q.rows, c->head_dim, s->at.cols, s->reference.weight, s->input[asc_v].size, sizes);
+    s->weighed_p = 0;
+    return 1;
+}
+
+struct true_row {
+    double decay, decay_error; /* of the sums so far, into the frame of this tile's maximum */
+    double relative, lost;     /* error of summing; and what is lost below normal numbers */
+    double loose;              /* uncertainty of the run's frame */
+    double shift, tiny;        /* from the frame of the maximum to the run's */
+    struct magnitude_row size, error;
+};
+
+/* Takes the tile's products (in `want`), their magnitudes and their errors into the sums so far; U of one row in this
+   run's frame. more: what else the products may err by. */
+VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict size,
+                                 double *restrict error, const double *restrict more, double *restrict want,
+                                 double *restrict bound)
+{
+    const double decay = row->decay, decay_error = row->decay_error, relative = row->relative, lost = row->lost;
+    const double loose = row->loose, shift = row->shift, tiny = row->tiny;
+    const struct magnitude_row sizes = row->size, errors = row->error;
+    for (int i = 0; i < n; i++) {
+        const double before = (decay + decay_error) * error[i] + decay_error * size[i] + lost;
+        const double now = decay * size[i] + (sizes.sums[i] + sizes.lost) * sizes.grown;
+        const double off = before + (errors.sums[i] + errors.lost) * errors.grown + more[i];
+        const double all = off + relative * (now + off), sum = decay * out[i] + want[i];
+        out[i] = sum;
+        size[i] = now;
+        error[i] = all;
+        want[i] = sum * shift;
+        bound[i] = (all + loose * (now + all)) * shift + tiny;
+    }
+}
+
+/* U of one row that was divided by l: out / sum, within what is said of u_norm in reference.h. However uncertain the
+   weights, it is a mean of V. */
+static void divide_row(const struct oracle_case *c, const struct judge_scratch *s, int r, double tiny, double *want,
+                       double *bound)
+{
+    const int lanes = c->conventions.l_lanes;
+    const size_t first = (size_t)r * (size_t)c->head_dim;
+    const double sum = s->reference.sum[r],
+                 off = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+    const double least = sum - off, l = reference_offset(c) * sum * s->reference.shift[r];
+    for (int d = 0; d < c->head_dim; d++) {
+        const double u = sum > 0 ? s->reference.out[first + (size_t)d] / sum : 0;
+        const double moved = least > 0 ? (s->reference.out_error[first + (size_t)d] + fabs(u) * off) / least : INFINITY;
+        want[d] = u;
+        bound[d] = sum > 0 ? fmin(moved, fabs(u) + 2 * s->reference.out_top[d]) + tiny * (1 + 1 / l) : 0;
+    }
+}
+
+/* The true U: products of weights with V, and how far a correct kernel's may lie from them. */
+static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE, divides = c->conventions.u_norm == ASC_U_NORM_TILE;
+    struct stage *stage = &s->stage[asc_u];
+    const int rows = stage->rows, cols = s->at.cols, head_dim = c->head_dim;
+    const double *v = s->input[asc_v].value, *size_v = s->input[asc_v].size;
+    const double relative =
+        product_accumulate(c) + (is_tile + 6 * divides) * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
+    const double factor = reference_offset(c), times = s->at.times_v;
+    const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
+    double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
+    for (int key = 0; key < cols; key++)
+        raise_row(head_dim, times, size_v + (size_t)key * (size_t)head_dim, s->reference.out_top);
+    matrix_multiply(rows, head_dim, cols, times, s->reference.weight, cols, v, head_dim, want, 0);
+    const double as_weighed = weigh_sizes(c, s, &sizes);
+    if (s->input[asc_v].lossy) {
+        /* What converting V may have cost: w (size - |v|). */
+        for (int i = 0; i < cols * head_dim; i++)
+            s->room.k[i] = size_v[i] - fabs(v[i]);
+        magnitude_multiply(&s->room, rows, head_dim, cols, times * BOUND_SLACK, s->reference.weight, s->room.k,
+                           s->room.sum, 0);
+    }
+    add_rounding(c, s);
+    add_subnormal(c, s, relative, s->reference.lost);
+    magnitude_sum(&s->room, rows, head_dim, cols, s->reference.weight_error, size_v, &errors);
+    for (int r = 0; r < rows; r++) {
+        const double shift = factor * s->reference.shift[r];
+        const size_t first = (size_t)r * (size_t)head_dim;
+        struct true_row row = {.decay = s->reference.decay[r],
+                               .decay_error = s->reference.decay_error[r],
+                               .relative = relative,
+                               .lost = s->reference.lost[r] * times,
+                               .loose = s->reference.frame_loose[r],
+                               .shift = shift,
+                               .tiny = fmax(1, factor) * fmax(1, times) * c->bc * BOUND_TINY,
+                               .size = magnitude_row(&sizes, r, head_dim, cols),
+                               .error = magnitude_row(&errors, r, head_dim, cols)};
+        row.size.grown *= times * (s->weighed_p ? as_weighed * s->reference.p_unit[r] : 1);
+        row.error.grown *= times;
+        sum_row(head_dim, &row, s->reference.out + first, s->reference.out_size + first, s->reference.out_error + first,
+                s->input[asc_v].lossy ? s->room.sum + first : s->room.zero, want + first, bound + first);
+        if (divides)
+            divide_row(c, s, r, row.tiny, want + first, bound + first);
     }
 }
 

@@ -41,11 +41,6 @@ void reference_s(const struct oracle_case *c, struct judge_scratch *s);
    frame is what stage m captured, if it did. */
 void reference_tile(const struct oracle_case *c, struct judge_scratch *s);
 
-/* The part of it that comes after the weights: want[GLOBAL] and bound[GLOBAL] of u; and, where an earlier tile's u is
-   recorded after this tile has rescaled it, of that one, before this tile's weights are added. */
-void reference_u(const struct oracle_case *c, struct judge_scratch *s);
-void reference_late_u(const struct oracle_case *c, struct judge_scratch *s);
-
 /* 2^k, the factor of P, l and U. */
 static inline double reference_offset(const struct oracle_case *c)
 {

@@ -2,7 +2,6 @@
 
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
-#include "engine/oracle/operand.h"
 #include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"

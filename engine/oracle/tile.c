@@ -1,10 +1,16 @@
 #include "engine/oracle/tile.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
 const enum asc_channel tile_stages[TILE_STAGES] = {asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
 
@@ -97,4 +103,207 @@ void tile_local(const struct oracle_case *c, struct judge_scratch *s)
         if (tile_stages[i] == asc_p)
             local_use_weights(c, s);
     }
+}
+
+VECTOR_UNITS static int all_finite(const double *x, int n)
+{
+    int64_t unreal = 0;
+    for (int i = 0; i < n; i++)
+        unreal |= !(fabs(x[i]) <= DBL_MAX);
+    return unreal == 0;
+}
+
+static int equal(const double *x, const double *y, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!(x[i] == y[i]))
+            return 0;
+    return 1;
+}
+
+/* What was captured is the input, bit for bit and finite: one array is all there is to it. */
+static void take_same(const struct judge_scratch *s, double *input, struct stage *stage)
+{
+    stage->recorded = 1;
+    stage->got = stage->want[LOCAL] = stage->want[GLOBAL] = input;
+    stage->bound[LOCAL] = stage->bound[GLOBAL] = (double *)s->room.zero;
+}
+
+/* 1 if the bits of the input are those of the operand: neither a scale nor the launch's own rounding comes between. */
+static int holds_values_taken(const struct oracle_case *c, enum asc_channel ch)
+{
+    return codes_use(c, ch) == CODES_NONE || (codes_use(c, ch) == CODES_RAW && !codes_of(c, ch)->quantized);
+}
+
+int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const struct matrix *captured = scratch_captured(s, c, ch), *input = codes_input(c, ch);
+    const struct original_input *own = &s->input[ch];
+    const double **size = &s->at.size[ch];
+    struct operand *use = &s->at.of[ch];
+    struct stage *stage = &s->stage[ch];
+    const int n = stage->rows * stage->cols, first = ch == asc_q ? 0 : s->at.kv * c->bc;
+    const int coded = codes_use(c, ch) != CODES_NONE;
+    if (ch != asc_q)
+        reference_load(c, s, ch);
+    /* What a code becomes is rounded before it is converted: that is no one number in the captured type. */
+    const double *loose = coded && own->lossy ? own->loose : s->room.zero;
+    s->at.unseen[ch] = own->lossy && !captured->data;
+    stage->recorded = 0;
+    stage->got = stage->got_room;
+    stage->want[LOCAL] = stage->want_room;
+    *use = (struct operand){own->value, s->room.zero, 1};
+    *size = own->size;
+    const double fold = ch == asc_q ? values_fold(c) : 1;
+    const double *in = own->value;
+    if (fold != 1) {
+        /* scale and log2 e make a constant that has been rounded up to twice, the product once. */
+        double *folded = s->prepared.folded_q;
+        for (int i = 0; i < n; i++) {
+            folded[i] = own->value[i] * fold;
+            s->prepared.folded_bound[i] = bound_convert(folded[i]) + loose[i] * fabs(fold) + BOUND_TINY;
+            own->abs_room[i] = fabs(own->size[i] * fold);
+        }
+        in = use->value = folded;
+        *size = own->abs_room;
+        s->at.folds_unseen = !captured->data;
+    }
+    if (!captured->data)
+        return fold == 1 && !own->lossy;
+    const int fed = scratch_fed(s, c, ch) != NULL;
+    if (fold == 1 && !fed && holds_values_taken(c, ch) && values_same(captured, input, first) &&
+        all_finite(own->value, n)) {
+        take_same(s, own->value, stage);
+        return 1;
+    }
+    scratch_take(s, c, ch);
+    double unit = 0;
+    double half_tiny = 0;
+    const int narrow = bound_narrow(captured->dtype, &unit, &half_tiny) && captured->dtype != input->dtype && !coded;
+    const int same = fed && fold == 1 && equal(use->value, own->value, n) && all_finite(own->value, n);
+    for (int i = 0; i < n; i++) {
+        /* A NaN or an infinity in the input is where the trouble starts: it never counts as right. */
+        stage->want[LOCAL][i] = !isfinite(in[i])      ? NAN
+                                : narrow && fold == 1 ? bound_round(captured->dtype, in[i])
+                                                      : in[i];
+        own->abs_room[i] = fabs(use->value[i]);
+    }
+    stage->want[GLOBAL] = stage->want[LOCAL];
+    stage->bound[LOCAL] = fold == 1 ? (double *)loose : s->prepared.folded_bound;
+    stage->bound[GLOBAL] = stage->bound[LOCAL];
+    *size = own->abs_room;
+    return same;
+}
+
+/* NULL: no padding here, or none is recorded. */
+static const struct matrix *padding_at(const struct matrix *padding, const struct judge_scratch *s)
+{
+    return padding && padding[s->at.kv].data ? &padding[s->at.kv] : NULL;
+}
+
+/* A padding key has no weight, unless a score other than -inf stands in its place: that is the fault of S, or what the
+   conventions say, and P follows from it. */
+static int weight_is_right(const struct oracle_case *c, const struct judge_scratch *s, const struct matrix *p, int row,
+                           int col)
+{
+    const size_t at = (size_t)(row * p->row_stride + col);
+    const struct operand frame = local_p_frame(c, &s->at);
+    const double got = dtype_load(p->dtype, p->data, at), m = frame.value[row] * values_natural_m(c);
+    const double m_loose = frame.loose[row] * fabs(values_natural_m(c));
+    double score = -INFINITY;
+    if (got == 0 || !values_element_written(p, at))
+        return 1;
+    if (s->at.pad_cols)
+        score = s->at.pad[(size_t)row * (size_t)s->at.pad_cols + (size_t)col];
+    else if (values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols))
+        score = (double)c->conventions.s_masked_value;
+    /* From what is no number follows nothing. */
+    if (isnan(m) || m == INFINITY || isnan(score))
+        return 1;
+    if (score == -INFINITY)
+        return 0;
+    const double factor = bound_p_factor(c), x = score * values_natural_s(c) - m;
+    const double want = factor * exp(x), folded = local_folded(c, m) + bound_offset(c);
+    const double loose = m_loose + bound_exp_declared(c, x, folded) + bound_convert(score * values_natural_s(c));
+    const double bound = bound_exp_moved(want, factor, x, loose) + fmax(1, factor) * BOUND_TINY;
+    return !isfinite(want) || element_within(p->dtype, got, want, bound);
+}
+
+static void count(struct verdict *v, double got, int row, int col)
+{
+    v->count[isnan(got) ? CLASS_NAN : isinf(got) ? CLASS_INF : CLASS_EXTRA]++;
+    v->judged = 1;
+    if (v->worst_ratio == INFINITY)
+        return;
+    v->worst_ratio = INFINITY;
+    v->worst_row = (int16_t)row;
+    v->worst_col = (int16_t)col;
+}
+
+/* A written NaN or infinity in column d of V's padding. */
+static int is_unreal(const struct matrix *v, int row, int d)
+{
+    const size_t at = (size_t)(row * v->row_stride + d);
+    return !isfinite(dtype_load(v->dtype, v->data, at)) && values_element_written(v, at);
+}
+
+static int column_is_unreal(const struct matrix *v, int d)
+{
+    for (int row = 0; row < v->rows; row++)
+        if (is_unreal(v, row, d))
+            return 1;
+    return 0;
+}
+
+/* A weight of zero does not help against a NaN: 0 NaN = NaN. A kernel that leaves V's padding out of the product has
+   finite numbers in U, and nothing to be blamed for. */
+static void excuse_u(struct judge_scratch *s, const struct matrix *v, int d)
+{
+    const struct stage *u = &s->stage[asc_u];
+    if (!column_is_unreal(v, d))
+        return;
+    for (int r = 0; r < u->rows; r++) {
+        const size_t i = (size_t)r * (size_t)u->cols + (size_t)d;
+        if (isfinite(u->got[i]) || !isfinite(u->want[LOCAL][i]))
+            continue;
+        u->want[LOCAL][i] = NAN;
+        s->unreal_v[d] = 1;
+    }
+}
+
+void padding_excuse(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const struct matrix *p = padding_at(c->p_padding, s), *v = padding_at(c->v_padding, s);
+    const struct stage *l = &s->stage[asc_l], *u = &s->stage[asc_u];
+    memset(s->unreal_v, 0, (size_t)c->head_dim * sizeof *s->unreal_v);
+    for (int r = 0; p && r < p->rows; r++) {
+        int right = 1;
+        for (int col = 0; col < p->cols; col++)
+            right = right && weight_is_right(c, s, p, r, col);
+        if (right)
+            continue;
+        l->want[LOCAL][r] = NAN;
+        for (int d = 0; d < u->cols; d++)
+            u->want[LOCAL][(size_t)r * (size_t)u->cols + (size_t)d] = NAN;
+    }
+    for (int d = 0; v && u->recorded && d < u->cols; d++)
+        excuse_u(s, v, d);
+}
+
+void padding_judge_p(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v)
+{
+    const struct matrix *p = padding_at(c->p_padding, s);
+    for (int row = 0; p && row < p->rows; row++)
+        for (int col = 0; col < p->cols; col++)
+            if (!weight_is_right(c, s, p, row, col))
+                count(v, dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + col)), row, s->at.cols + col);
+}
+
+void padding_judge_v(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v)
+{
+    const struct matrix *m = padding_at(c->v_padding, s);
+    for (int row = 0; m && row < m->rows; row++)
+        for (int d = 0; d < m->cols; d++)
+            if (s->unreal_v[d] && is_unreal(m, row, d))
+                count(v, dtype_load(m->dtype, m->data, (size_t)(row * m->row_stride + d)), s->at.cols + row, d);
 }

@@ -22,4 +22,21 @@ void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_c
 /* Loads what stands in the columns of s at and beyond kv_len, where any of it is not masked. */
 void tile_padding(const struct oracle_case *c, struct judge_scratch *s);
 
+/* Q, K and V as the kernel used them, set beside the input they come from.
+   Makes the captured q, k or v of the tile at hand (or, where it is not recorded, the input) what local formulas read;
+   want is the input rounded to the captured type, for both sides, and bound is zero; of codes that become values
+   (codes.h) want is the value, and bound what it may be off by before it is rounded. Returns 1 if what they read is the
+   original input. */
+int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
+
+/* Keys beyond kv_len: what stands in the padding of the last kv tile, and what it does to the stages that read it.
+   After tile_local: rows whose P is wrong in the padding, and elements of U that are no numbers because V's padding is
+   none: neither l nor U is to blame for these, nothing is expected of them. */
+void padding_excuse(const struct oracle_case *c, struct judge_scratch *s);
+
+/* After that: adds the padding that is wrong to the local verdicts of p and of v. Its columns, or rows, are numbered on
+   from those of the problem. */
+void padding_judge_p(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v);
+void padding_judge_v(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v);
+
 #endif

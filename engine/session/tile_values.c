@@ -56,7 +56,7 @@ static int make_row(const struct trace *t, const struct tile_values_ask *a, doub
         failed |= !want[of[i]];
     }
     const int row = a->row < c.c.in_q.rows ? a->row : c.c.in_q.rows - 1;
-    failed = failed || oracle_row_state(&c.c, row, want[asc_m], want[asc_alpha], want[asc_l]) != 0;
+    failed = failed || row_state_want(&c.c, row, want[asc_m], want[asc_alpha], want[asc_l]) != 0;
     slot_case_free(&c);
     return failed ? -1 : 0;
 }

@@ -3,11 +3,9 @@
 
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
-#include "engine/oracle/operand.h"
-#include "engine/oracle/padding.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/reference.h"
 #include "engine/trace/layout.h"
 #include <string.h>
 

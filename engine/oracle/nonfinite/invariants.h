@@ -39,4 +39,9 @@ struct row_states {
 int row_states_make(const struct oracle_case *c, struct judge_scratch *scratch, struct row_states *out);
 void row_states_free(struct row_states *s); /* of a zeroed one: legal */
 
+/* The true running state of one row after each kv tile the kernel visited, for curves beside what it captured: m in the
+   declared unit, alpha, and l in the frame of the true maximum. Arrays [kv_tiles], NaN where a tile was not visited. -1
+   without memory. */
+int row_state_want(const struct oracle_case *c, int row, double *m, double *alpha, double *l);
+
 #endif

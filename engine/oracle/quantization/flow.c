@@ -163,3 +163,138 @@ int flow_run_output(const struct oracle_case *c, double *o)
     values_load(m, o);
     return 1;
 }
+
+/* P as a kernel has it: running maxima, rounding, and the sum that O is divided by. */
+
+struct flow_rounding flow_rounding(const struct oracle_case *c)
+{
+    enum dtype type;
+    const int rounds = values_p_type(c, &type);
+    return (struct flow_rounding){rounds ? (int)type : -1, bound_p_factor(c), c->conventions.l_from};
+}
+
+/* Saturating where the type has no infinity to spare, as every conversion to FP8 in use does. */
+static double rounded(int type, double x)
+{
+    return type < 0 ? x : dtype_is_code((enum dtype)type) ? codes_round((enum dtype)type, x) : bound_round(type, x);
+}
+
+/* One tile of one row. */
+struct piece {
+    int row, kv, first, cols;
+    const double *s; /* [cols] */
+    double m;        /* what P stands on, natural; -inf: nothing seen */
+};
+
+/* Captured m of a row after a tile, natural; NaN: not recorded. */
+static double captured_m(const struct oracle_case *c, int kv, int r)
+{
+    const struct matrix *m = &c->captured[kv * ASC_CHANNELS + asc_m];
+    return m->data && flow_visited(c, kv) ? values_element(m, (size_t)(r * m->row_stride)) * values_natural_m(c) : NAN;
+}
+
+/* Where the row's m begins in a split: at a sink, where that takes part from the start. */
+static double m_begin(const struct oracle_case *c, int split)
+{
+    const int starts = c->conventions.l_sink == ASC_SINK_START || c->conventions.l_sink == ASC_SINK_M_START;
+    return c->has_sink && starts && split == 0 ? c->sink : -INFINITY;
+}
+
+/* The next tile of the row, in the order of visits; captured maxima are taken where `own`. 0: there is none. */
+static int next_piece(const struct oracle_case *c, const double *s, int own, int *i, struct piece *piece)
+{
+    const int visits = c->n_visited > 0 ? c->n_visited : c->kv_tiles;
+    if (*i >= visits)
+        return 0;
+    const int before = *i > 0 ? schedule_nth(c, *i - 1) : -1;
+    piece->kv = schedule_nth(c, *i);
+    piece->cols = flow_tile(c, piece->kv, &piece->first);
+    piece->s = s + (size_t)piece->row * (size_t)c->kv_len + (size_t)piece->first;
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
+    if (before < 0 || schedule_split(c, before) != schedule_split(c, piece->kv))
+        piece->m = m_begin(c, schedule_split(c, piece->kv));
+    if (is_tile)
+        piece->m = -INFINITY;
+    for (int j = 0; j < piece->cols; j++)
+        piece->m = piece->s[j] > piece->m ? piece->s[j] : piece->m;
+    const double captured = own && !is_tile ? captured_m(c, piece->kv, piece->row) : NAN;
+    if (isfinite(captured) || captured == -INFINITY)
+        piece->m = captured;
+    (*i)++;
+    return 1;
+}
+
+/* P of a key: before and after rounding. */
+struct weight {
+    double p, code;
+};
+
+static struct weight model_weight(const struct flow_rounding *rounding, const struct piece *piece, int j)
+{
+    const int none = piece->s[j] == -INFINITY || piece->m == -INFINITY;
+    const double p = none ? 0 : rounding->factor * exp(piece->s[j] - piece->m);
+    return (struct weight){p, rounded(rounding->type, p)};
+}
+
+static struct weight run_weight(const struct oracle_case *c, const struct flow_rounding *rounding,
+                                const struct piece *piece, int j)
+{
+    const struct matrix *m = &c->captured[piece->kv * ASC_CHANNELS + asc_p];
+    const size_t at = (size_t)(piece->row * m->row_stride + j);
+    const double p = piece->s[j] == -INFINITY && !values_element_written(m, at) ? 0 : values_element(m, at);
+    /* Recorded as it was rounded: what it was before follows from the score. */
+    if (rounding->type >= 0 && m->dtype != DTYPE_F32 && m->dtype != DTYPE_F64)
+        return (struct weight){model_weight(rounding, piece, j).p, p};
+    return (struct weight){p, rounded(rounding->type, p)};
+}
+
+static void fill_row(const struct oracle_case *c, const double *s, int r, int own, const struct flow_rounding *rounding,
+                     const struct flow_weights *out)
+{
+    const size_t row = (size_t)r * (size_t)c->kv_len;
+    double top = c->has_sink ? c->sink : -INFINITY, sum = 0;
+    struct piece piece = {.row = r, .m = -INFINITY};
+    for (int i = 0; next_piece(c, s, own, &i, &piece);)
+        top = piece.m > top ? piece.m : top;
+    for (int j = 0; j < c->kv_len; j++) {
+        out->w[row + (size_t)j] = 0;
+        if (out->p)
+            out->p[row + (size_t)j] = out->code[row + (size_t)j] = 0;
+    }
+    if (c->has_sink)
+        sum = exp(c->sink - top);
+    piece.m = -INFINITY;
+    for (int i = 0; next_piece(c, s, own, &i, &piece);) {
+        const double to_top = piece.m == -INFINITY ? 0 : exp(piece.m - top) / rounding->factor;
+        for (int j = 0; j < piece.cols; j++) {
+            const size_t at = row + (size_t)(piece.first + j);
+            const struct weight weight = own ? run_weight(c, rounding, &piece, j) : model_weight(rounding, &piece, j);
+            out->w[at] = to_top == 0 ? 0 : weight.code * to_top;
+            sum += to_top == 0 ? 0 : (rounding->sums == ASC_L_ROUNDED ? weight.code : weight.p) * to_top;
+            if (out->p) {
+                out->p[at] = weight.p;
+                out->code[at] = weight.code;
+            }
+        }
+    }
+    for (int j = 0; sum != 0 && j < c->kv_len; j++)
+        out->w[row + (size_t)j] /= sum;
+}
+
+void flow_round_weights(const struct oracle_case *c, const double *s, const struct flow_rounding *rounding,
+                        const struct flow_weights *out)
+{
+    for (int r = 0; r < c->in_q.rows; r++)
+        fill_row(c, s, r, 0, rounding, out);
+}
+
+int flow_run_weights(const struct oracle_case *c, const double *s, const struct flow_weights *out)
+{
+    const struct flow_rounding rounding = flow_rounding(c);
+    int recorded = 0;
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        recorded |= c->captured[kv * ASC_CHANNELS + asc_p].data != NULL;
+    for (int r = 0; r < c->in_q.rows; r++)
+        fill_row(c, s, r, recorded, &rounding, out);
+    return recorded;
+}
