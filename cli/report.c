@@ -6,12 +6,10 @@
 #include "engine/run/resources.h"
 #include "engine/session/rounding_look.h"
 #include "engine/trace/trace.h"
-#include "engine/verdict/edge.h"
-#include "engine/verdict/exactness.h"
 #include "engine/verdict/onset.h"
+#include "engine/verdict/remarks.h"
 #include "engine/verdict/reports.h"
 #include "engine/verdict/states.h"
-#include "engine/verdict/undeclared.h"
 
 #include <math.h>
 #include <stdlib.h>

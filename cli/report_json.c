@@ -7,12 +7,10 @@
 #include "engine/run/resources.h"
 #include "engine/session/rounding_look.h"
 #include "engine/trace/trace_file.h"
-#include "engine/verdict/edge.h"
-#include "engine/verdict/exactness.h"
 #include "engine/verdict/masks.h"
 #include "engine/verdict/onset.h"
+#include "engine/verdict/remarks.h"
 #include "engine/verdict/states.h"
-#include "engine/verdict/undeclared.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

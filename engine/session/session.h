@@ -8,7 +8,6 @@
 #include "engine/build/runner.h"
 #include "engine/cursor/cursor.h"
 #include "engine/cursor/jumps.h"
-#include "engine/cursor/operands.h"
 #include "engine/cursor/pins.h"
 #include "engine/cursor/seek.h"
 #include "engine/oracle/nonfinite/invariants.h"

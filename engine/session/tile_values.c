@@ -71,7 +71,7 @@ static int make(struct tile_values *s)
     case VALUES_ROW:
         return make_row(s->t, a, to->row_want);
     case VALUES_OPERANDS:
-        return operands_find(s->j, s->t, a->place, a->row, a->col, s->scratch, &to->operands);
+        return judgement_operands(s->j, s->t, a->place, a->row, a->col, s->scratch, &to->operands);
     case VALUES_PIN:
         return pin_fill(&to->pin, s->t, s->j, s->scratch);
     default:

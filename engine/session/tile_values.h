@@ -3,7 +3,6 @@
 #ifndef SESSION_TILE_VALUES_H
 #define SESSION_TILE_VALUES_H
 
-#include "engine/cursor/operands.h"
 #include "engine/cursor/pins.h"
 #include "engine/verdict/states.h"
 #include <stdbool.h>

@@ -31,6 +31,8 @@ int slot_case_make(const struct trace *t, int slot, struct slot_case *out);
    then. types: [ASC_CHANNELS] enum dtype in which the kernel has a channel, -1: unknown; NULL: those of the trace. */
 int place_case_make(const struct trace *t, const int32_t place[3], const int32_t *types, struct slot_case *out);
 void slot_case_free(struct slot_case *s);
+/* Cuts it down to one row of its q tile. */
+void slot_case_row(struct slot_case *c, int row);
 
 /* How many elements of o or lse stand in the output otherwise than the probe recorded them; 0 where either is not there
    to compare. */

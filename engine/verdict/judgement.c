@@ -109,3 +109,18 @@ int judgement_detail(const struct judgement *j, const struct trace *t, struct pl
         tile_detail_free(out);
     return failed ? -1 : 0;
 }
+
+int judgement_operands(const struct judgement *j, const struct trace *t, struct place place, int row, int col,
+                       struct judge_scratch *scratch, struct derivation *out)
+{
+    const int of_keys = place.channel == asc_k || place.channel == asc_v;
+    struct slot_case c;
+    *out = (struct derivation){.derived = DERIVED_NOT};
+    if (slot_case_make(t, place.slot, &c) != 0)
+        return -1;
+    slot_case_row(&c, of_keys ? 0 : row);
+    c.c.fingerprint = j->fingerprint;
+    const int failed = derive_element(&c.c, scratch, place.channel, place.kv, row, col, out);
+    slot_case_free(&c);
+    return failed;
+}

@@ -3,6 +3,7 @@
 #define VERDICT_JUDGEMENT_H
 
 #include "engine/oracle/causes/causes.h"
+#include "engine/oracle/derivation.h"
 #include "engine/trace/trace.h"
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -157,6 +158,10 @@ const struct trace_event *judgement_event(const struct judgement *j, const struc
 /* Every element of one tile; free with tile_detail_free. */
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
                      struct judge_scratch *scratch, struct tile_detail *out);
+/* What element (row, col) of one tile was made from; free with derivation_free. -1: memory ran out, and nothing needs
+   to be freed. */
+int judgement_operands(const struct judgement *j, const struct trace *t, struct place place, int row, int col,
+                       struct judge_scratch *scratch, struct derivation *out);
 
 /* Of a slot: [kv_tiles][ASC_CHANNELS]. */
 struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot);

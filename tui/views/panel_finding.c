@@ -3,9 +3,8 @@
 
 #include "engine/base/path.h"
 #include "engine/trace/trace.h"
-#include "engine/verdict/exactness.h"
+#include "engine/verdict/remarks.h"
 #include "engine/verdict/reports.h"
-#include "engine/verdict/undeclared.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/view_text.h"
 #include <math.h>

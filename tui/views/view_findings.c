@@ -2,7 +2,7 @@
 #include "tui/views/panels.h"
 
 #include "engine/base/path.h"
-#include "engine/verdict/edge.h"
+#include "engine/verdict/remarks.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
 

@@ -2,8 +2,7 @@
 #include "tui/views/view_text.h"
 
 #include "engine/trace/trace.h"
-#include "engine/verdict/edge.h"
-#include "engine/verdict/exactness.h"
+#include "engine/verdict/remarks.h"
 #include "engine/verdict/reports.h"
 #include "tui/keys/actions.h"
 #include "tui/screen/text_flow.h"

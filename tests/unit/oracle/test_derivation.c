@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "engine/cursor/operands.h"
+#include "engine/oracle/derivation.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/verdict/case.h"
