@@ -6,7 +6,6 @@
 #include "engine/build/inputs.h"
 #include "engine/build/patch.h"
 #include "engine/build/scan.h"
-#include "engine/build/user_files.h"
 #include "engine/scenario/scenario.h"
 
 #include <errno.h>

@@ -23,4 +23,11 @@ void build_tool_identity(const char *name, char *out, size_t size);
 /* 1 if a build of this signature would read the same files, and none has changed. NULL: 0. */
 int build_inputs_unchanged(const struct build_inputs *inputs, const char *signature);
 
+/* The user's own files that a build read, so that somebody can watch them.
+   Calls reads(ctx, path) for every file that the source included: text is what the preprocessor wrote, with line
+   markers. Left out are system headers and what lies in own_folders (NULL-terminated, each ends with '/'). A file that
+   is included twice is told twice. */
+void user_files_tell(const char *text, const char *const *own_folders, void (*reads)(void *ctx, const char *path),
+                     void *ctx);
+
 #endif

@@ -5,6 +5,7 @@
 #include "engine/base/leftovers.h"
 #include "engine/base/wire.h"
 #include "engine/build/runner.h"
+#include "engine/trace/trace.h"
 #include <sys/types.h>
 
 struct child {
@@ -32,17 +33,9 @@ void child_pass_log(struct child *c, const struct runner_progress *progress, int
 /* Ends what the kernel started and left running, and says so to progress->log. */
 void child_end_descendants(struct child *c, const struct runner_progress *progress);
 int child_wait(struct child *c, int wait_ms); /* until there is something to read */
-/* Sends a request with its id and a copy of fd, and waits for its answer of kind `expected`: *answer is the caller's.
-   ERR_DECLINED in the debuggee's words; ERR_RUN and ERR_CANCELLED: the child is gone. `what` it was to do stands in the
-   text. Messages of other kinds are dropped. */
-struct child_request {
-    enum wire_kind kind, expected;
-    json_t *fields; /* taken over */
-    int fd;
-    double limit_s;
-    const char *what;
-};
-int child_ask(struct child *c, const struct child_request *request, const struct runner_progress *progress,
-              json_t **answer, struct err *err);
+/* A device-side assert, as the CUDA driver prints it on the process's stderr:
+   `file.cu:12: void k(int): block: [1,0,0], thread: [32,0,0] Assertion `i < n` failed.` (CUDA C++ Programming Guide,
+   "Assertion"). 1: it is one; *event then has kind "assert", file, line and a text. */
+int assertion_parse(const char *line, struct trace_event *event);
 
 #endif

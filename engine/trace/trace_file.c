@@ -1,31 +1,55 @@
 #include "engine/trace/trace_file.h"
 
+#include "engine/base/file_map.h"
+#include "engine/base/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TENSORS_MAX = 17 + 2 * ASC_CHANNELS };
+
+/* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
+   offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
+struct tensor_map {
+    char name[32];
+    enum dtype dtype;
+    int n_dims;
+    uint64_t shape[4];
+    uint64_t n_slots, n_kv, piece_bytes;
+    uint64_t *offset;                  /* borrowed: fields of the layout that the list was made from */
+    uint64_t *slot_stride, *kv_stride; /* borrowed; NULL where there is one piece */
+};
 
 /* The list under construction. */
 struct list {
-    struct trace_tensor_map *maps;
+    struct tensor_map *maps;
     int n;
 };
 
-static struct trace_tensor_map *add(struct list *list, const char *group, const char *name, int dtype, uint64_t *offset)
+static struct tensor_map *add(struct list *list, const char *group, const char *name, int dtype, uint64_t *offset)
 {
-    struct trace_tensor_map *map = &list->maps[list->n++];
-    *map = (struct trace_tensor_map){.dtype = (enum dtype)dtype, .n_slots = 1, .n_kv = 1, .offset = offset};
+    struct tensor_map *map = &list->maps[list->n++];
+    *map = (struct tensor_map){.dtype = (enum dtype)dtype, .n_slots = 1, .n_kv = 1, .offset = offset};
     map->piece_bytes = dtype_bytes(map->dtype);
     snprintf(map->name, sizeof map->name, "%s%s", group, name);
     return map;
 }
 
-static void add_dim(struct trace_tensor_map *map, int64_t length)
+static void add_dim(struct tensor_map *map, int64_t length)
 {
     map->shape[map->n_dims++] = (uint64_t)length;
     map->piece_bytes *= (uint64_t)length;
 }
 
 /* The first dimensions of what is recorded tile by tile; they count pieces, not bytes of a piece. */
-static void add_tiles(struct trace_tensor_map *map, int n_slots, int n_kv, int per_kv)
+static void add_tiles(struct tensor_map *map, int n_slots, int n_kv, int per_kv)
 {
     map->shape[map->n_dims++] = map->n_slots = (uint64_t)n_slots;
     if (per_kv)
@@ -36,7 +60,7 @@ static void add_tiles(struct trace_tensor_map *map, int n_slots, int n_kv, int p
 static void add_matrix(struct list *list, const char *group, const char *name, const struct asc_problem *p, int heads,
                        int rows, struct layout_part *part)
 {
-    struct trace_tensor_map *map = add(list, group, name, part->dtype, &part->offset);
+    struct tensor_map *map = add(list, group, name, part->dtype, &part->offset);
     add_dim(map, p->batch);
     add_dim(map, p->layout == ASC_BHLD ? heads : rows);
     add_dim(map, p->layout == ASC_BHLD ? rows : heads);
@@ -47,7 +71,7 @@ static void add_channel(struct list *list, struct layout *l, enum asc_channel ch
 {
     struct asc_channel_map *channel = &l->channel[ch];
     struct asc_stamp_map *stamp = &l->stamp[ch];
-    struct trace_tensor_map *map = add(list, "channel.", channel_name(ch), channel->dtype, &channel->offset);
+    struct tensor_map *map = add(list, "channel.", channel_name(ch), channel->dtype, &channel->offset);
     map->slot_stride = &channel->slot_stride;
     map->kv_stride = &channel->kv_stride;
     add_tiles(map, l->n_slots, l->kv_tiles, channel_per_kv(ch));
@@ -69,7 +93,7 @@ static void add_terms(struct list *list, const struct asc_problem *p, struct lay
         add_dim(add(list, "input.", "alibi", DTYPE_F32, &l->alibi.offset), p->heads);
     if (p->bias_kind == ASC_BIAS_NONE)
         return;
-    struct trace_tensor_map *map = add(list, "input.", "bias", DTYPE_F32, &l->bias.offset);
+    struct tensor_map *map = add(list, "input.", "bias", DTYPE_F32, &l->bias.offset);
     add_dim(map, strides.batch ? p->batch : 1);
     add_dim(map, strides.head ? p->heads : 1);
     add_dim(map, p->q_len);
@@ -84,7 +108,7 @@ static void add_codes(struct list *list, const char *name, const struct asc_prob
     if (!scale->bytes)
         return;
     snprintf(full, sizeof full, "%s_scale", name);
-    struct trace_tensor_map *map = add(list, "input.", full, DTYPE_F32, &scale->offset);
+    struct tensor_map *map = add(list, "input.", full, DTYPE_F32, &scale->offset);
     add_dim(map, p->batch);
     add_dim(map, heads);
     add_dim(map, asc_scale_groups(p, rows));
@@ -92,15 +116,17 @@ static void add_codes(struct list *list, const char *name, const struct asc_prob
     add_matrix(list, "input.", full, p, heads, rows, given);
 }
 
-int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trace_tensor_map out[TRACE_TENSORS_MAX])
+/* Lists the tensors of a trace with this layout, in the order a file holds them: falling element size, so that each is
+   aligned. Returns how many. */
+static int list_tensors(const struct asc_problem *p, struct layout *l, struct tensor_map out[TENSORS_MAX])
 {
-    struct trace_tensor_map maps[TRACE_TENSORS_MAX];
+    struct tensor_map maps[TENSORS_MAX];
     struct list list = {maps, 0};
     add_matrix(&list, "input.", "q", p, p->heads, p->q_len, &l->q);
     add_matrix(&list, "input.", "k", p, p->kv_heads, p->kv_len, &l->k);
     add_matrix(&list, "input.", "v", p, p->kv_heads, p->kv_len, &l->v);
     add_matrix(&list, "output.", "o", p, p->heads, p->q_len, &l->o);
-    struct trace_tensor_map *map = add(&list, "output.", "lse", DTYPE_F32, &l->lse.offset);
+    struct tensor_map *map = add(&list, "output.", "lse", DTYPE_F32, &l->lse.offset);
     add_dim(map, p->batch);
     add_dim(map, p->heads);
     add_dim(map, p->q_len);
@@ -142,5 +168,205 @@ int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const ch
                            h, q);
         *entry = i;
     }
+    return 0;
+}
+
+static int write_tensor(FILE *file, const struct trace *t, const struct tensor_map *map)
+{
+    for (uint64_t slot = 0; slot < map->n_slots; slot++)
+        for (uint64_t kv = 0; kv < map->n_kv; kv++) {
+            uint64_t at = *map->offset;
+            if (map->slot_stride)
+                at += slot * *map->slot_stride + kv * *map->kv_stride;
+            if (map->piece_bytes && fwrite(t->bytes + at, map->piece_bytes, 1, file) != 1)
+                return -1;
+        }
+    return 0;
+}
+
+static int make_header(const struct trace *t, const struct tensor_map *maps, int n_maps, unsigned char **header,
+                       size_t *header_bytes, struct err *err)
+{
+    struct safetensors_tensor tensors[TENSORS_MAX] = {{0}};
+    struct safetensors_text texts[TRACE_TEXTS_MAX];
+    for (int i = 0; i < n_maps; i++) {
+        tensors[i].name = maps[i].name;
+        tensors[i].dtype = dtype_safetensors(maps[i].dtype);
+        tensors[i].n_dims = maps[i].n_dims;
+        memcpy(tensors[i].shape, maps[i].shape, sizeof maps[i].shape);
+    }
+    const int n_texts = trace_metadata_write(t, texts, err);
+    if (n_texts < 0)
+        return -1;
+    const int result = safetensors_header(tensors, (size_t)n_maps, texts, (size_t)n_texts, header, header_bytes, err);
+    trace_metadata_free(texts, n_texts);
+    return result;
+}
+
+static int write_file(const struct trace *t, const char *path, const struct tensor_map *maps, int n_maps,
+                      const unsigned char *header, size_t header_bytes, struct err *err)
+{
+    struct replacement r;
+    if (replace_open(&r, path, 0666, err) != 0)
+        return -1;
+    setvbuf(r.file, NULL, _IOFBF, 1 << 20);
+    int failed = fwrite(header, header_bytes, 1, r.file) != 1;
+    for (int i = 0; i < n_maps && !failed; i++)
+        failed = write_tensor(r.file, t, &maps[i]) != 0;
+    if (!failed)
+        return replace_commit(&r, err);
+    err_errno(err, path, "cannot be written");
+    replace_drop(&r);
+    return -1;
+}
+
+/* What may be replaced: nothing, an empty file, or a safetensors file (a length of 8 bytes, then JSON). A mistyped path
+   must not cost somebody a kernel. */
+static int may_replace(const char *path, struct err *err)
+{
+    struct stat status;
+    unsigned char head[9] = {0};
+    if (stat(path, &status) != 0)
+        return 0;
+    if (!S_ISREG(status.st_mode))
+        return err_set(err, ERR_INPUT, path, "is not a regular file; a trace would replace it");
+    if (status.st_size == 0)
+        return 0;
+    FILE *file = fopen(path, "rb");
+    const int is_trace = file && fread(head, 1, sizeof head, file) == sizeof head && head[8] == '{';
+    if (file)
+        fclose(file);
+    return is_trace ? 0 : err_set(err, ERR_INPUT, path, "exists and is not a trace; it is not replaced");
+}
+
+int trace_save(const struct trace *t, const char *path, struct err *err)
+{
+    if (may_replace(path, err) != 0)
+        return -1;
+    struct layout layout = t->layout;
+    struct tensor_map maps[TENSORS_MAX];
+    const int n_maps = list_tensors(&t->problem, &layout, maps);
+    unsigned char *header = NULL;
+    size_t header_bytes = 0;
+    if (make_header(t, maps, n_maps, &header, &header_bytes, err) != 0)
+        return -1;
+    const int result = write_file(t, path, maps, n_maps, header, header_bytes, err);
+    free(header);
+    return result;
+}
+
+static char *shape_text(const uint64_t *shape, int n, char out[160])
+{
+    size_t at = (size_t)snprintf(out, 160, "[");
+    for (int i = 0; i < n && at < 160; i++)
+        at += (size_t)snprintf(out + at, 160 - at, i ? ", %" PRIu64 : "%" PRIu64, shape[i]);
+    if (at < 159)
+        snprintf(out + at, 160 - at, "]");
+    return out;
+}
+
+/* The tensor of the file that a part of the layout wants: same type, same shape, aligned. */
+static int take_tensor(const struct safetensors *file, const char *path, struct tensor_map *map, struct err *err)
+{
+    const struct safetensors_tensor *found = safetensors_find(file, map->name);
+    if (!found)
+        return err_set(err, ERR_INPUT, path, "tensor '%s' is missing", map->name);
+    if (strcmp(found->dtype, dtype_safetensors(map->dtype)) != 0)
+        return err_set(err, ERR_INPUT, path, "tensor '%s' is of type %s; expected %s", map->name, found->dtype,
+                       dtype_safetensors(map->dtype));
+    if (found->n_dims != map->n_dims ||
+        memcmp(found->shape, map->shape, (size_t)map->n_dims * sizeof *map->shape) != 0) {
+        char has[160], wants[160];
+        return err_set(err, ERR_INPUT, path, "tensor '%s' has shape %s; expected %s", map->name,
+                       shape_text(found->shape, found->n_dims, has), shape_text(map->shape, map->n_dims, wants));
+    }
+    if (found->offset % dtype_bytes(map->dtype))
+        return err_set(err, ERR_INPUT, path,
+                       "tensor '%s' begins at byte %" PRIu64 ", not a multiple of its element size", map->name,
+                       found->offset);
+    *map->offset = found->offset;
+    if (map->slot_stride) {
+        *map->kv_stride = map->n_kv > 1 ? map->piece_bytes : 0;
+        *map->slot_stride = map->n_kv * map->piece_bytes;
+    }
+    return 0;
+}
+
+/* How many slots the file holds, from the shape of its slot table; everything else must fit that. */
+static int slot_count(const struct safetensors *file, const char *path, int *n, struct err *err)
+{
+    const struct safetensors_tensor *slots = safetensors_find(file, "slot");
+    if (!slots || slots->n_dims != 2 || slots->shape[0] > INT32_MAX)
+        return err_set(err, ERR_INPUT, path, "has no tensor 'slot' of shape [slots, 3]");
+    if (slots->shape[0] < 1)
+        return err_set(err, ERR_INPUT, path, "its tensor 'slot' is empty; expected at least one recorded q tile");
+    *n = (int)slots->shape[0];
+    return 0;
+}
+
+/* Turns the layout of a live trace with these numbers into that of this file. */
+static int place_tensors(const struct safetensors *file, const char *path, struct trace *t, struct err *err)
+{
+    struct layout *l = &t->layout;
+    struct tensor_map maps[TENSORS_MAX];
+    const int n_maps = list_tensors(&t->problem, l, maps);
+    for (int i = 0; i < n_maps; i++)
+        if (take_tensor(file, path, &maps[i], err) != 0)
+            return -1;
+    l->slot_index = (struct layout_part){.dtype = DTYPE_I32};
+    l->slots_offset = l->slot_stride = 0;
+    l->total_bytes = t->n_bytes;
+    return 0;
+}
+
+static int index_slots(const char *path, struct trace *t, struct err *err)
+{
+    const struct asc_problem *p = &t->problem;
+    int32_t *index = malloc((size_t)p->batch * (size_t)p->heads * (size_t)t->layout.q_tiles * sizeof *index);
+    if (!index)
+        return err_no_memory(err, path, "its slot table");
+    t->slot_index = index;
+    /* A copy: places that were checked must stay what they are, whatever becomes of the file. */
+    const size_t n_bytes = (size_t)t->layout.n_slots * 3 * sizeof *t->slots;
+    int32_t *slots = malloc(n_bytes);
+    if (!slots)
+        return err_no_memory(err, path, "its slot table");
+    memcpy(slots, t->bytes + t->layout.slots.offset, n_bytes);
+    t->slots = slots;
+    return trace_index_slots(t, (const int32_t(*)[3])(const void *)t->slots, path, index, err);
+}
+
+static int read_trace(const struct safetensors *file, const char *path, struct trace *t, struct err *err)
+{
+    struct layout_types types;
+    struct err inner = {0};
+    int n_slots = 0;
+    if (trace_metadata_read(file, path, t, &types, err) != 0 || slot_count(file, path, &n_slots, err) != 0)
+        return -1;
+    if (layout_make(&t->problem, &t->plan, &types, n_slots, &t->layout, &inner) != 0)
+        return err_set(err, inner.code, path, "%s: %s", inner.where, inner.message);
+    return place_tensors(file, path, t, err) != 0 ? -1 : index_slots(path, t, err);
+}
+
+int trace_open(const char *path, struct trace **out, struct err *err)
+{
+    struct trace *t = calloc(1, sizeof *t);
+    if (!t)
+        return err_no_memory(err, path, "the trace");
+    t->fd = -1;
+    struct safetensors *file = NULL;
+    int result = file_map_open(path, &t->bytes, &t->n_bytes, err);
+    if (result == 0)
+        result = safetensors_parse(t->bytes, t->n_bytes, path, &file, err);
+    if (result == 0)
+        result = read_trace(file, path, t, err);
+    if (result == 0)
+        result = file_map_check(t->bytes, err);
+    safetensors_free(file);
+    if (result != 0) {
+        trace_free(t);
+        return -1;
+    }
+    *out = t;
     return 0;
 }

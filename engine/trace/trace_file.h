@@ -1,4 +1,4 @@
-/* What the makers of a trace share: trace_create, trace_save and trace_open. */
+/* What making, saving and opening a trace share. */
 #ifndef TRACE_TRACE_FILE_H
 #define TRACE_TRACE_FILE_H
 
@@ -8,23 +8,7 @@
 
 #define TRACE_FORMAT "3" /* metadata key attnscope.format; another one is refused */
 
-enum { TRACE_TENSORS_MAX = 17 + 2 * ASC_CHANNELS, TRACE_TEXTS_MAX = 16 };
-
-/* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
-   offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
-struct trace_tensor_map {
-    char name[32];
-    enum dtype dtype;
-    int n_dims;
-    uint64_t shape[4];
-    uint64_t n_slots, n_kv, piece_bytes;
-    uint64_t *offset;                  /* borrowed: fields of the layout that the list was made from */
-    uint64_t *slot_stride, *kv_stride; /* borrowed; NULL where there is one piece */
-};
-
-/* Lists the tensors of a trace with this layout, in the order a file holds them: falling element size, so that each is
-   aligned. Returns how many. */
-int trace_tensor_list(const struct asc_problem *p, struct layout *l, struct trace_tensor_map out[TRACE_TENSORS_MAX]);
+enum { TRACE_TEXTS_MAX = 16 };
 
 /* Fills index [batch][heads][q_tiles] from a slot table; refuses places that do not exist or come twice. */
 int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const char *where, int32_t *index,

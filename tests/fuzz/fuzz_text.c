@@ -1,10 +1,10 @@
 /* What reads texts: the first byte says which of them. */
 #include "engine/base/wire.h"
-#include "engine/build/assertion.h"
 #include "engine/build/diagnose.h"
+#include "engine/build/inputs.h"
 #include "engine/build/patch.h"
 #include "engine/build/scan.h"
-#include "engine/build/user_files.h"
+#include "engine/child/child.h"
 #include "engine/cursor/stop.h"
 #include "engine/scenario/scenario.h"
 #include "engine/study/isolation.h"

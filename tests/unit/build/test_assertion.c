@@ -1,4 +1,4 @@
-#include "engine/build/assertion.h"
+#include "engine/child/child.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

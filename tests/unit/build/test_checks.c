@@ -1,6 +1,6 @@
 /* The checked build: every case of tests/simt/checks.cu is found at its lines, and what is nearly wrong is silent; with
    clang++ where there is one, and with g++. */
-#include "engine/build/flags.h"
+#include "engine/build/build.h"
 #include "engine/build/link_stub.h"
 #include "engine/build/scan.h"
 #include "engine/simt/simt.h"

@@ -1,5 +1,5 @@
 /* The CPU executor: builds tests/simt/X.cu as the builder does, without any CUDA, and runs its cases. */
-#include "engine/build/flags.h"
+#include "engine/build/build.h"
 #include "engine/build/link_stub.h"
 #include "engine/build/scan.h"
 
