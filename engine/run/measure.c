@@ -1,6 +1,5 @@
 #include "engine/run/measure.h"
 
-#include "engine/run/backend.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
