@@ -10,11 +10,13 @@ static const struct look looks[STYLE_COUNT] = {
 #undef STYLE
 };
 
-/* 0 stands for none: no style is black. */
+/* On a dark background, and on a light one: foregrounds of the 256-color table, for terminals that have it and
+   whose background is known. Each has a contrast of at least 4.5 : 1 with #1c1c1c or #ffffff (WCAG 2.1, 1.4.3). Red and
+   green differ in lightness as well, and every mark has a glyph of its own. Styles without a line keep the terminal's
+   own foreground; attributes and backgrounds are those of styles.def. 0 stands for none: no style is black. */
 static const short palette[STYLE_COUNT][2] = {
-#define LOOK(style, dark, light) [style] = {dark, light},
-#include "tui/screen/palette.def"
-#undef LOOK
+    [STYLE_DIM] = {245, 243},    [STYLE_OK] = {114, 28},   [STYLE_BAD] = {209, 160}, [STYLE_NONFINITE] = {213, 127},
+    [STYLE_WARNING] = {221, 94}, [STYLE_RULE] = {110, 25}, [STYLE_KEY] = {80, 24},
 };
 
 static const char *const ids[STYLE_COUNT] = {

@@ -6,10 +6,14 @@
 
 #include "engine/oracle/schedule.h"
 
+/* What holds for the softmax state of a row after every step, whatever frame the kernel's m sets. */
 enum invariant {
-#define INVARIANT(id, name, sentence, formula) id,
-#include "engine/oracle/nonfinite/invariants.def"
-#undef INVARIANT
+    INVARIANT_M_RISES,
+    INVARIANT_ALPHA,
+    INVARIANT_ALPHA_ONE,
+    INVARIANT_L_POSITIVE,
+    INVARIANT_SUM,
+    INVARIANT_OUTPUT,
     INVARIANT_COUNT
 };
 const char *invariant_name(enum invariant i);
