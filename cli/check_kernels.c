@@ -335,7 +335,7 @@ static void write_command(const struct options *o, const char *path, const struc
     add_option(out, bytes, " --shape ", c->shape);
     add_option(out, bytes, " --patch ", o->patch);
     add_option(out, bytes, " --backend ", o->backend);
-    add_option(out, bytes, " --probes ", o->probes);
+    add_option(out, bytes, " --probes ", o->probes ? asked_probes_names[o->probes] : NULL);
     if (o->checks)
         add_option(out, bytes, " ", "--checks");
     for (int i = 0; i < o->n_settings; i++)

@@ -39,10 +39,13 @@ static void expected_words(const struct expect *e, char *out, size_t bytes)
         snprintf(out, bytes, "clean");
         return;
     }
-    add(out, bytes, "stopped by ", e->stopped);
+    char events[EVENT_SET_BYTES];
+    report_events_words(e->stopped, false, events);
+    add(out, bytes, "stopped by ", events);
     first_words(e->first_channel, e->first, out, bytes);
     add(out, bytes, "", e->cause);
-    add(out, bytes, "", e->event);
+    report_events_words(e->events, e->no_event, events);
+    add(out, bytes, "", events);
     add(out, bytes, "at ", e->event_at);
     if (!out[0])
         snprintf(out, bytes, "fail");
@@ -58,7 +61,7 @@ static void found_words(const struct session *s, char *out, size_t bytes)
         return;
     }
     const struct trace_event *report = session_event(s);
-    add(out, bytes, "stopped by ", s->trace->info.stopped);
+    add(out, bytes, "stopped by ", event_name(s->trace->info.stopped));
     if (j->summary.first.slot >= 0) {
         const struct place first = j->summary.first;
         const int32_t *slot = trace_slot_place(s->trace, first.slot);
@@ -72,11 +75,11 @@ static void found_words(const struct session *s, char *out, size_t bytes)
     }
     reports_words(s->trace, words, sizeof words);
     add(out, bytes, "", words);
-    if (report && (words[0] || s->trace->info.stopped[0]))
+    if (report && (words[0] || s->trace->info.stopped != EVENT_NONE))
         event_lines(report, 1, lines, sizeof lines);
     add(out, bytes, "at ", lines);
     if (!out[0])
-        snprintf(out, bytes, "%s", strcmp(session_verdict_word(s), "CLEAN") == 0 ? "clean" : session_verdict_word(s));
+        snprintf(out, bytes, "%s", session_verdict(s) == RUN_IS_CLEAN ? "clean" : session_verdict_word(s));
 }
 
 void check_table_fill(const struct session *s, struct check_result *r)

@@ -24,7 +24,8 @@ static void write_run(const struct comparison *c, int run, FILE *out)
 {
     const struct trace_info *info = &c->t[run]->info;
     text_inline(out, "%s: %s%s%s%s%s, %s, %s", c->o->files[run], info->kernel, info->define[0] ? " " : "", info->define,
-                info->patch_name[0] ? " + " : "", info->patch_name, info->backend, run_status_names[info->status]);
+                info->patch_name[0] ? " + " : "", info->patch_name, backend_names[info->backend],
+                run_status_names[info->status]);
     fputs("\n", out);
 }
 
@@ -182,8 +183,12 @@ static json_t *run_json(const struct comparison *c, int run)
     const struct trace_info *info = &c->t[run]->info;
     const struct {
         const char *name, *text;
-    } texts[] = {{"file", c->o->files[run]},  {"kernel", info->kernel},   {"define", info->define},
-                 {"patch", info->patch_name}, {"backend", info->backend}, {"status", run_status_names[info->status]}};
+    } texts[] = {{"file", c->o->files[run]},
+                 {"kernel", info->kernel},
+                 {"define", info->define},
+                 {"patch", info->patch_name},
+                 {"backend", backend_names[info->backend]},
+                 {"status", run_status_names[info->status]}};
     json_t *json = json_object();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         json_object_set_new(json, texts[i].name, report_json_text(texts[i].text));

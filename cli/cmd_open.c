@@ -40,8 +40,8 @@ static int configure(const struct options *o, struct config *config, struct err 
 {
     if (config_load(config, err) != 0)
         return -1;
-    if (o->background)
-        config->theme.background = strcmp(o->background, "light") == 0 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
+    if (o->background != BACKGROUND_UNKNOWN)
+        config->theme.background = o->background;
     return 0;
 }
 

@@ -44,7 +44,7 @@ int command_profile(const struct options *o, struct err *err)
 {
     struct session *s;
     struct recorder plain = {0};
-    struct trace_info info = {.backend = "gpu"};
+    struct trace_info info = {.backend = BACKEND_GPU};
     const struct runner_progress *progress = options_progress();
     if (options_open(o, o->files[0], &s, err) != 0)
         return -1;

@@ -95,7 +95,7 @@ static int report(const struct options *o, struct session *s, const struct isola
     int status = status_of(s, err);
     if (status >= 0 && say_unquantized(s, json, err) != 0)
         status = -1;
-    if (o->probes && strcmp(o->probes, "compare") == 0) {
+    if (o->probes == ASKED_COMPARE) {
         struct err of_comparison = {0};
         const int compared = compare_probes(s, json, &of_comparison);
         if (compared < 0 && status >= 0)

@@ -102,6 +102,27 @@ static int parse_time(const char *text, struct options *o, struct err *err)
     return 0;
 }
 
+const char *const asked_probes_names[] = {"", "on", "off", "compare"};
+
+static int parse_probes(const char *value, struct options *o, struct err *err)
+{
+    o->probes = ASKED_NOTHING;
+    for (int i = ASKED_ON; i <= ASKED_COMPARE; i++)
+        if (strcmp(value, asked_probes_names[i]) == 0)
+            o->probes = (enum asked_probes)i;
+    return o->probes != ASKED_NOTHING
+               ? 0
+               : err_set(err, ERR_USAGE, "--probes", "expected on, off or compare, found '%s'", value);
+}
+
+static int parse_background(const char *value, struct options *o, struct err *err)
+{
+    if (strcmp(value, "dark") != 0 && strcmp(value, "light") != 0)
+        return err_set(err, ERR_USAGE, "--background", "expected dark or light, found '%s'", value);
+    o->background = strcmp(value, "light") == 0 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
+    return 0;
+}
+
 static int take(enum option_id option, const char *value, struct options *o, struct err *err)
 {
     switch (option) {
@@ -130,8 +151,7 @@ static int take(enum option_id option, const char *value, struct options *o, str
         o->patch = value;
         return 0;
     case OPTION_PROBES:
-        o->probes = value;
-        return 0;
+        return parse_probes(value, o, err);
     case OPTION_CHECKS:
         o->checks = 1;
         return 0;
@@ -165,10 +185,7 @@ static int take(enum option_id option, const char *value, struct options *o, str
         o->svg = value;
         return 0;
     case OPTION_BACKGROUND:
-        if (strcmp(value, "dark") != 0 && strcmp(value, "light") != 0)
-            return err_set(err, ERR_USAGE, "--background", "expected dark or light, found '%s'", value);
-        o->background = value;
-        return 0;
+        return parse_background(value, o, err);
     case OPTION_JSON:
         o->json = 1;
         return 0;
@@ -255,11 +272,7 @@ static int check_files(const struct options *o, const char *first, struct err *e
 
 static int check_probes(const struct options *o, struct err *err)
 {
-    if (!o->probes || strcmp(o->probes, "on") == 0 || strcmp(o->probes, "off") == 0)
-        return 0;
-    if (strcmp(o->probes, "compare") != 0)
-        return err_set(err, ERR_USAGE, "--probes", "expected on, off or compare, found '%s'", o->probes);
-    if (o->command != COMMAND_RUN || o->isolate)
+    if (o->probes == ASKED_COMPARE && (o->command != COMMAND_RUN || o->isolate))
         return err_set(err, ERR_USAGE, "--probes", "compare applies to run%s",
                        o->isolate ? "and excludes --isolate" : "");
     return 0;
@@ -340,7 +353,8 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
     if (!failed && o->backend)
         failed = scenario_set(scenario, "scenario.backend", o->backend, err);
     if (!failed && o->probes)
-        failed = scenario_set(scenario, "scenario.probes", strcmp(o->probes, "off") == 0 ? "off" : "on", err);
+        failed = scenario_set(scenario, "scenario.probes",
+                              asked_probes_names[o->probes == ASKED_OFF ? ASKED_OFF : ASKED_ON], err);
     if (!failed && o->checks)
         failed = scenario_set(scenario, "scenario.checks", "yes", err);
     for (int i = 0; i < o->n_settings && !failed; i++)

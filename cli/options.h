@@ -5,6 +5,7 @@
 #include "engine/base/err.h"
 #include "engine/base/text.h"
 #include "engine/session/session.h"
+#include "tui/screen/theme.h"
 #include <stdio.h>
 
 enum command {
@@ -21,6 +22,10 @@ enum option_id {
     OPTION_COUNT
 };
 
+/* --probes; names as they are given. */
+enum asked_probes { ASKED_NOTHING, ASKED_ON, ASKED_OFF, ASKED_COMPARE };
+extern const char *const asked_probes_names[]; /* [enum asked_probes], "" first */
+
 #define MAX_SETTINGS 64
 #define MAX_DEFINES 64
 
@@ -30,9 +35,10 @@ struct options {
     int repeat;    /* launches that bench times */
     double time_s; /* most for each kernel that check runs; 0: not given */
     const char *isolate, *feed, *backend, *mem;
-    const char *probes;                                /* "on", "off" or "compare" */
+    enum asked_probes probes;
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
-    const char *svg, *background, *at;                 /* as these */
+    enum background background;                        /* BACKGROUND_UNKNOWN: not given */
+    const char *svg, *at;                              /* as these */
     const char *settings[MAX_SETTINGS];                /* "key=value", in order */
     int n_settings;
     const char *defines[MAX_DEFINES]; /* "NAME=VALUE" or "NAME", in order */

@@ -18,7 +18,7 @@
 /* 1: the scenario expects the run to end early, and it did, or came to its end instead. */
 static int stop_expected(const struct session *s)
 {
-    return s->has_scenario && s->scenario.expect.stopped[0] && s->judgement &&
+    return s->has_scenario && s->scenario.expect.stopped && s->judgement &&
            (s->err.code == ERR_NONE || s->err.code == ERR_RUN);
 }
 
@@ -102,6 +102,13 @@ static void write_words(int channel, const int at[4], unsigned culprits, const c
              names, cause[0] ? "; " : "", cause);
 }
 
+void report_events_words(unsigned set, bool none, char out[EVENT_SET_BYTES])
+{
+    event_set_words(set, out, EVENT_SET_BYTES);
+    if (none)
+        snprintf(out, EVENT_SET_BYTES, "none");
+}
+
 void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
 {
     const struct expect *e = &s->scenario.expect;
@@ -110,9 +117,12 @@ void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
         return;
     }
     write_words(e->first_channel, e->first, e->culprits, e->cause, out);
+    char stopped[EVENT_SET_BYTES], events[EVENT_SET_BYTES];
+    report_events_words(e->stopped, false, stopped);
+    report_events_words(e->events, e->no_event, events);
     const size_t used = strlen(out);
-    snprintf(out + used, REPORT_WORDS_BYTES - used, "%s%s%s%s%s%s", e->stopped[0] ? "; stopped by " : "", e->stopped,
-             e->event[0] ? "; event " : "", e->event, e->event_at[0] ? " at " : "", e->event_at);
+    snprintf(out + used, REPORT_WORDS_BYTES - used, "%s%s%s%s%s%s", stopped[0] ? "; stopped by " : "", stopped,
+             events[0] ? "; event " : "", events, e->event_at[0] ? " at " : "", e->event_at);
 }
 
 /* Of the culprits of which it is known. */
@@ -265,7 +275,7 @@ static void write_events(const struct trace *t, FILE *out)
 {
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
-        text_inline(out, "event: %s: %s", e->kind, e->text);
+        text_inline(out, "event: %s: %s", event_name(e->kind), e->text);
         char lines[EVENT_LINES_BYTES];
         event_lines(e, 0, lines, sizeof lines);
         if (lines[0])
@@ -406,9 +416,9 @@ void report_write(const struct session *s, FILE *out)
     char terms[TERMS_BYTES], types[TYPES_BYTES];
     problem_terms(p, &s->trace->plan, terms);
     problem_types(p, types);
-    text_inline(out, " %s%s%s  %s%s%s%s%s%s%s%s%s  %s", types, causal[p->causal], terms, info->backend,
+    text_inline(out, " %s%s%s  %s%s%s%s%s%s%s%s%s  %s", types, causal[p->causal], terms, backend_names[info->backend],
                 *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
-                trace_probes_off(s->trace) ? ", probes off" : "", trace_checked(s->trace) ? ", checked" : "",
+                s->trace->info.probes_off ? ", probes off" : "", s->trace->info.checked ? ", checked" : "",
                 *seconds ? "  " : "", seconds, session_verdict_word(s));
     fputs("\n        ", out);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

@@ -96,9 +96,12 @@ static json_t *expect_json(const struct session *s)
     if (e->bias || e->no_bias)
         json_object_set_new(json, "bias", channels_json(e->bias));
     put_stated(json, "cause", e->cause);
-    put_stated(json, "event", e->event);
+    char events[EVENT_SET_BYTES];
+    report_events_words(e->events, e->no_event, events);
+    put_stated(json, "event", events);
     put_stated(json, "event_at", e->event_at);
-    put_stated(json, "stopped", e->stopped);
+    report_events_words(e->stopped, false, events);
+    put_stated(json, "stopped", events);
     return json;
 }
 

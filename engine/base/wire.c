@@ -198,3 +198,14 @@ const char *wire_text(const json_t *json, const char *key)
     const char *text = json_string_value(json_object_get(json, key));
     return text ? text : "";
 }
+
+int wire_word(const json_t *json, const char *key, const char *const *names, int otherwise)
+{
+    const char *word = wire_text(json, key);
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], word) == 0)
+            return i;
+    return otherwise;
+}
+
+const char *const launch_end_names[] = {"failed", "complete", "cancelled", NULL};

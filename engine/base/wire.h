@@ -47,5 +47,11 @@ int wire_send_bytes(int fd, const char *bytes, size_t n, int pass_fd); /* -1: er
 long long wire_integer(const json_t *json, const char *key, long long min, long long max, long long otherwise);
 double wire_number(const json_t *json, const char *key, double otherwise);
 const char *wire_text(const json_t *json, const char *key); /* "" if missing; borrowed */
+/* The index of a word in names, which NULL ends. */
+int wire_word(const json_t *json, const char *key, const char *const *names, int otherwise);
+
+/* How a launch ended, in its result. */
+enum launch_end { LAUNCH_FAILED, LAUNCH_COMPLETE, LAUNCH_CANCELLED };
+extern const char *const launch_end_names[]; /* "failed", "complete", "cancelled"; NULL ends them */
 
 #endif

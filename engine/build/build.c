@@ -19,11 +19,6 @@
 #define CACHE_KEEP 200         /* programs of about 0.6 MB */
 #define CACHE_MIN_AGE_S 3600.0 /* longer than any build and the start behind it */
 
-const char *backend_name(enum backend backend)
-{
-    return backend == BACKEND_GPU ? "gpu" : "cpu";
-}
-
 const char *runner_step_words(enum runner_step step)
 {
     static const char *const words[] = {

@@ -57,9 +57,6 @@ struct build {
 /* What the probes of a build do: ASC_MODE of attnscope.h. */
 enum probes { PROBES_NONE = 0, PROBES_RECORD = 1, PROBES_FEED = 2 };
 
-enum backend { BACKEND_CPU, BACKEND_GPU };
-const char *backend_name(enum backend backend); /* "cpu", "gpu" */
-
 /* What of a GPU build a debugger sees. */
 enum gpu_debug {
     GPU_LINEINFO, /* nvcc -lineinfo: optimized code with line tables */
@@ -95,10 +92,10 @@ struct child; /* one debuggee process, warm between runs */
 /* What the debuggee said of itself on start. */
 struct child_hello {
     char kernel[64];
-    char backend[16];
+    enum backend backend;
     char device[96]; /* "NVIDIA H200, sm_90"; "" on the CPU */
     int abi;
-    int checks; /* 1: built with access checks */
+    bool checks; /* built with access checks */
     uint32_t dtypes, layouts, biases;
     uint32_t k_dtypes, v_dtypes; /* 0: the type of q, no other */
     int32_t o_dtype;

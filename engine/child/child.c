@@ -84,7 +84,7 @@ static void keep_early(struct child *c)
 static void give_line(struct child *c, const struct runner_progress *progress)
 {
     c->log_line[c->n_log_line] = '\0';
-    if (!c->assertion.kind[0])
+    if (c->assertion.kind == EVENT_NONE)
         assertion_parse(c->log_line, &c->assertion);
     if (progress && progress->log)
         progress->log(progress->ctx, c->log_line);
@@ -206,12 +206,12 @@ static int read_hello(struct child_hello *hello, const json_t *json, struct err 
 {
     const json_t *types = json_object_get(json, "channel_dtype"), *fields = json_object_get(json, "conventions");
     snprintf(hello->kernel, sizeof hello->kernel, "%s", wire_text(json, "kernel"));
-    snprintf(hello->backend, sizeof hello->backend, "%s", wire_text(json, "backend"));
+    hello->backend = (enum backend)wire_word(json, "backend", backend_names, BACKEND_CPU);
     snprintf(hello->device, sizeof hello->device, "%s", wire_text(json, "device"));
     hello->dtypes = (uint32_t)wire_integer(json, "dtypes", 0, UINT32_MAX, 0);
     hello->k_dtypes = (uint32_t)wire_integer(json, "k_dtypes", 0, UINT32_MAX, 0);
     hello->v_dtypes = (uint32_t)wire_integer(json, "v_dtypes", 0, UINT32_MAX, 0);
-    hello->checks = (int)wire_integer(json, "checks", 0, 1, 0);
+    hello->checks = wire_integer(json, "checks", 0, 1, 0) != 0;
     hello->layouts = (uint32_t)wire_integer(json, "layouts", 0, UINT32_MAX, 0);
     hello->biases = (uint32_t)wire_integer(json, "biases", 0, UINT32_MAX, 0);
     hello->o_dtype = (int32_t)wire_integer(json, "o_dtype", -1, DTYPE_COUNT - 1, -1);
@@ -353,7 +353,7 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
             failed = err_set(err, ERR_RUN, c->program, "the debuggee did not answer with a plan");
         }
         /* The CPU executor takes it from this machine's memory, and marks all of it as never written. */
-        if (!failed && strcmp(c->hello.backend, backend_name(BACKEND_CPU)) == 0)
+        if (!failed && c->hello.backend == BACKEND_CPU)
             failed = memory_check(plan->workspace_bytes, c->hello.kernel, "set by workspace_bytes in its plan", err);
     }
     json_decref(message.json);
@@ -392,7 +392,7 @@ int assertion_parse(const char *line, struct trace_event *event)
     if (!colon || !end)
         return 0;
     trace_event_init(event);
-    snprintf(event->kind, sizeof event->kind, "%s", event_name(EVENT_ASSERT));
+    event->kind = EVENT_ASSERT;
     event->line = (int)strtol(colon + 1, NULL, 10);
     snprintf(event->file, sizeof event->file, "%.*s", (int)(colon - line), line);
     snprintf(event->text, sizeof event->text, "assertion `%.*s` failed in block (%u,%u,%u), thread (%u,%u,%u)",

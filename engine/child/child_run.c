@@ -34,7 +34,7 @@ struct run {
     double began_at;
     double advanced_at;      /* when one came to its end, or the run began */
     char text[512];          /* the child's own sentence with its result */
-    char stopped[32];        /* and its word for what ended the launch; "": none */
+    enum event_kind stopped; /* and what it says ended the launch */
     size_t fatal;            /* 1 + index of the fatal event; 0: none */
     int counted[EVENTS_MAX]; /* the child's numbers of the events; 0: not counted */
     struct err broke;        /* OUTCOME_BROKEN */
@@ -136,10 +136,16 @@ static int take_count(const struct run *run, int number, int times)
 static void take_event(struct run *run, const json_t *json)
 {
     struct trace_info *info = &run->t->info;
+    const enum event_kind kind = event_from_name(wire_text(json, "kind"));
     const int number = (int)wire_integer(json, "number", 1, INT32_MAX, 0);
     const int times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
     if (take_count(run, number, times))
         return;
+    if (kind == EVENT_NONE) {
+        err_set(&run->broke, ERR_RUN, "", "it sent an event of an unknown kind");
+        run->outcome = OUTCOME_BROKEN;
+        return;
+    }
     struct trace_event *event = add_event(run);
     if (!event)
         return;
@@ -151,14 +157,14 @@ static void take_event(struct run *run, const json_t *json)
     event->kv_tile = (int)wire_integer(json, "kv_tile", 0, INT32_MAX, -1);
     name_file(run->t, wire_text(json, "other_file"), event->other_file, sizeof event->other_file);
     event->other_line = (int)wire_integer(json, "other_line", 1, INT32_MAX, 0);
-    snprintf(event->kind, sizeof event->kind, "%s", wire_text(json, "kind"));
+    event->kind = kind;
     name_files(run->t, wire_text(json, "text"), event->text, sizeof event->text);
     take_stack(run->t, wire_text(json, "stack"), &event->stack);
     take_stack(run->t, wire_text(json, "other_stack"), &event->other_stack);
     name_file(run->t, wire_text(json, "file"), event->file, sizeof event->file);
     event->line = (int)wire_integer(json, "line", 1, INT32_MAX, 0);
-    int in_block = strcmp(event->kind, "launch") != 0 && strcmp(event->kind, "shared-memory") != 0 &&
-                   strcmp(event->kind, event_name(EVENT_SYSTEM)) != 0;
+    const bool in_block =
+        event->kind != EVENT_LAUNCH && event->kind != EVENT_SHARED_MEMORY && event->kind != EVENT_SYSTEM;
     if (in_block && !strstr(event->text, "block (") && json_object_get(json, "block")) {
         char block[80], thread[80];
         place_text(json, "block", block, sizeof block);
@@ -184,16 +190,15 @@ static int take_launches(struct run *run, const json_t *json)
 
 static void take_result(struct run *run, const json_t *json)
 {
-    const char *status = wire_text(json, "status");
     if (wire_integer(json, "id", 1, INT32_MAX, 0) != run->id)
         return;
     run->t->info.seconds = fmin(fmax(wire_number(json, "seconds", 0), 0), clock_seconds() - run->began_at);
     run->t->info.workers = (int)wire_integer(json, "workers", 0, INT32_MAX, 0);
     snprintf(run->text, sizeof run->text, "%s", wire_text(json, "text"));
-    snprintf(run->stopped, sizeof run->stopped, "%s", wire_text(json, "stopped"));
-    run->outcome = strcmp(status, "complete") == 0    ? OUTCOME_COMPLETE
-                   : strcmp(status, "cancelled") == 0 ? OUTCOME_CANCELLED
-                                                      : OUTCOME_FAILED;
+    run->stopped = event_from_name(wire_text(json, "stopped"));
+    static const enum outcome outcomes[] = {
+        [LAUNCH_FAILED] = OUTCOME_FAILED, [LAUNCH_COMPLETE] = OUTCOME_COMPLETE, [LAUNCH_CANCELLED] = OUTCOME_CANCELLED};
+    run->outcome = outcomes[wire_word(json, "status", launch_end_names, LAUNCH_FAILED)];
     if (take_launches(run, json) != 0)
         run->outcome = OUTCOME_BROKEN;
 }
@@ -274,7 +279,7 @@ static bool refused(const struct run *run)
     const struct trace_event *fatal = fatal_event(run);
     if (run->outcome == OUTCOME_BROKEN)
         return run->broke.code == ERR_SYSTEM;
-    return run->outcome == OUTCOME_FAILED && strcmp(fatal ? fatal->kind : run->stopped, event_name(EVENT_SYSTEM)) == 0;
+    return run->outcome == OUTCOME_FAILED && (fatal ? fatal->kind : run->stopped) == EVENT_SYSTEM;
 }
 
 /* What happened, in one clause; where: the file and line it happened at, if known. */
@@ -326,32 +331,32 @@ static enum run_status status_of(const struct run *run)
     if (run->outcome == OUTCOME_HUNG)
         return RUN_HUNG;
     const struct trace_event *fatal = fatal_event(run);
-    if (fatal && strcmp(fatal->kind, "deadlock") == 0)
+    if (fatal && fatal->kind == EVENT_DEADLOCK)
         return RUN_HUNG; /* the executor sees that nothing can go on, before any time limit */
     return RUN_CRASHED;
 }
 
 /* Which kind of event that was, also where none was sent. */
-static const char *stopped_by(const struct run *run)
+static enum event_kind stopped_by(const struct run *run)
 {
     if (refused(run))
-        return event_name(EVENT_SYSTEM);
+        return EVENT_SYSTEM;
     const struct trace_event *fatal = fatal_event(run);
     if (run->outcome == OUTCOME_CANCELLED || run->outcome == OUTCOME_BROKEN)
-        return "";
+        return EVENT_NONE;
     if (run->outcome == OUTCOME_HUNG)
-        return "limit";
+        return EVENT_LIMIT;
     if (fatal)
         return fatal->kind;
     if (run->outcome == OUTCOME_FAILED)
-        return run->stopped[0] ? run->stopped : "launch";
-    return "crash";
+        return run->stopped != EVENT_NONE ? run->stopped : EVENT_LAUNCH;
+    return EVENT_CRASH;
 }
 
 /* What stopped the kernel was an assert of its own: CUDA only says that there was one. */
 static void take_assertion(struct run *run)
 {
-    struct trace_event *event = run->c->assertion.kind[0] ? add_event(run) : NULL;
+    struct trace_event *event = run->c->assertion.kind != EVENT_NONE ? add_event(run) : NULL;
     if (!event)
         return;
     *event = run->c->assertion;
@@ -377,7 +382,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     runner_describe_progress(run->t, progress, sizeof progress);
     info->status = (int32_t)status_of(run);
     snprintf(info->status_text, sizeof info->status_text, "%s", what);
-    snprintf(info->stopped, sizeof info->stopped, "%s", stopped_by(run));
+    info->stopped = stopped_by(run);
     const enum err_code code = run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : refused(run) ? ERR_SYSTEM : ERR_RUN;
     return err_set(err, code, where, "%s; %s", what, progress);
 }
@@ -401,16 +406,17 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     if (!child_alive(c))
         return err_set(err, ERR_RUN, "", "the debuggee has exited");
     snprintf(info->kernel, sizeof info->kernel, "%s", c->hello.kernel);
-    snprintf(info->backend, sizeof info->backend, "%s", c->hello.backend);
-    snprintf(info->checks, sizeof info->checks, "%s", c->hello.checks ? "on" : "");
+    info->backend = c->hello.backend;
+    info->checked = c->hello.checks;
     free(info->events);
     info->events = NULL;
     info->n_events = 0;
     info->launches.n = 0;
     info->seconds = 0;
-    info->status_text[0] = info->stopped[0] = '\0';
+    info->status_text[0] = '\0';
+    info->stopped = EVENT_NONE;
     runner_report(progress, STEP_RUNNING, 0, 0);
-    c->assertion.kind[0] = '\0';
+    c->assertion.kind = EVENT_NONE;
     run.id = ++c->last_id;
     if (send_run(&run))
         run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;

@@ -183,7 +183,7 @@ static size_t shared_limit(void)
 }
 
 /* An error of a running kernel poisons the context, every call returns it again; a refused launch leaves no trace. */
-const char *launches_stopped_by(cudaError_t status)
+enum event_kind launches_stopped_by(cudaError_t status)
 {
     const struct launched *l = launches_last();
     switch (status) {
@@ -191,15 +191,15 @@ const char *launches_stopped_by(cudaError_t status)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorHardwareStackError:
-        return "address";
+        return EVENT_ADDRESS;
     case cudaErrorMisalignedAddress:
-        return "misaligned";
+        return EVENT_MISALIGNED;
     case cudaErrorAssert:
-        return "assert";
+        return EVENT_ASSERT;
     case cudaSuccess:
-        return l && shared_bytes(l) > shared_limit() ? "shared-memory" : "launch";
+        return l && shared_bytes(l) > shared_limit() ? EVENT_SHARED_MEMORY : EVENT_LAUNCH;
     default: /* __trap() is cudaErrorLaunchFailure */
-        return "trap";
+        return EVENT_TRAP;
     }
 }
 

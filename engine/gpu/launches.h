@@ -4,6 +4,7 @@
 #ifndef GPU_LAUNCHES_H
 #define GPU_LAUNCHES_H
 
+#include "engine/trace/event.h"
 #include "engine/trace/launch.h"
 #include <cuda_runtime_api.h>
 
@@ -19,9 +20,9 @@ size_t launches_count(void);                /* of those kept */
 struct launched *launches_at(size_t i);     /* i < launches_count() */
 const struct launched *launches_last(void); /* NULL: ASC_LAUNCH has launched nothing */
 
-/* The kind of event (events.def) that a failed launch or kernel is: status is what a synchronization found afterwards.
+/* What ended a failed launch or kernel is: status is what a synchronization found afterwards.
  */
-const char *launches_stopped_by(cudaError_t status);
+enum event_kind launches_stopped_by(cudaError_t status);
 
 /* After a run that went well: how many blocks of each are resident on a multiprocessor. */
 void launches_find_occupancy(void);

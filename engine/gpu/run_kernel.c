@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-const char *debuggee_backend(void)
+enum backend debuggee_backend(void)
 {
-    return "gpu";
+    return BACKEND_GPU;
 }
 
 /* The context comes up with the process, so that no run pays for it. */
@@ -72,7 +72,7 @@ static int launch_and_publish(const struct asc_kernel *kernel, int socket, struc
         array_list_say_overrun(name, socket);
     if (arrays_publish(&run->arrays, run->o, run->lse, err) != 0)
         return -1;
-    result->status = "complete";
+    result->end = LAUNCH_COMPLETE;
     return 0;
 }
 
@@ -81,7 +81,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
 {
     struct run run = {0};
     struct err err = {0};
-    *result = (struct launch_result){.status = "failed"};
+    *result = (struct launch_result){0};
     launches_reset();
     if (run_prepare(&run, kernel, request, &err) != 0 || launch_and_publish(kernel, socket, &run, result, &err) != 0)
         snprintf(result->text, sizeof result->text, "%.80s%s%.400s", err.where, *err.where ? ": " : "", err.message);

@@ -69,7 +69,7 @@ void measure_beside(struct recorder *r, const struct runner_paths *paths, const 
 {
     struct err err = {0};
     const int counters = scenario->profile == SCENARIO_PROFILE_YES;
-    if (strcmp(info->backend, backend_name(BACKEND_GPU)) != 0 || (!counters && !scenario->budget.stated))
+    if (info->backend != BACKEND_GPU || (!counters && !scenario->budget.stated))
         return;
     if (measure_plain(r, paths, scenario, counters, progress, &info->launches, &err) != 0)
         snprintf(info->launches.not_measured, sizeof info->launches.not_measured, "%s", err.message);

@@ -67,7 +67,7 @@ int negate_record(struct recorder *r, const struct runner_paths *paths, const st
     *out = NULL;
     if (negated_trace(run, which, &t, err) != 0)
         return -1;
-    const int failed = record_again(r, paths, scenario, run, trace_probes_off(run) ? PROBES_NONE : PROBES_RECORD, t,
+    const int failed = record_again(r, paths, scenario, run, run->info.probes_off ? PROBES_NONE : PROBES_RECORD, t,
                                     progress, out, err);
     if (failed) {
         trace_free(*out);

@@ -352,7 +352,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
 {
     struct trace_info *info = &t->info;
     copy_text(info->kernel, sizeof info->kernel, child_hello(r->child)->kernel);
-    copy_text(info->backend, sizeof info->backend, child_hello(r->child)->backend);
+    info->backend = child_hello(r->child)->backend;
     copy_text(info->source_name, sizeof info->source_name, runner_short_path(scenario->kernel));
     copy_text(info->compiled_path, sizeof info->compiled_path, r->build.source_path);
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
@@ -360,12 +360,11 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->patch_name, sizeof info->patch_name, path_name(scenario->patch));
     copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
     /* Said only where it means something: a kernel that declares no tensor core need not use one. */
-    if (strcmp(info->backend, backend_name(BACKEND_CPU)) == 0 &&
-        (t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32 ||
-         scenario_stated(scenario, KEY_TENSOR_CORE)))
+    if (info->backend == BACKEND_CPU && (t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32 ||
+                                         scenario_stated(scenario, KEY_TENSOR_CORE)))
         copy_text(info->tensor_core, sizeof info->tensor_core,
                   tensor_core_name((enum tensor_core)scenario->tensor_core));
-    copy_text(info->probes, sizeof info->probes, r->probes == PROBES_NONE ? "off" : "on");
+    info->probes_off = r->probes == PROBES_NONE;
     info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
     info->source = r->build.source ? strdup(r->build.source) : NULL;
     info->scenario = scenario->text ? strdup(scenario->text) : NULL;

@@ -47,7 +47,7 @@ struct budget_verdict budget_judge(const struct trace_info *info, enum budget_it
             v.launch = l;
         }
     }
-    if (strcmp(info->backend, backend_name(BACKEND_GPU)) != 0)
+    if (info->backend != BACKEND_GPU)
         v.state = BUDGET_NEEDS_GPU;
     else if (v.takes > v.most)
         v.state = BUDGET_OVER;

@@ -106,31 +106,38 @@ int key_set_cause(struct scenario *s, enum scenario_key_id id, const char *value
     return read_names(value, s->expect.cause, sizeof s->expect.cause);
 }
 
-static int read_events(const char *value, char *out, size_t n_bytes)
+static int read_events(const char *value, unsigned *out)
 {
-    char names[sizeof((struct expect *)NULL)->event], name[64];
+    char names[EVENT_SET_BYTES], name[64];
+    unsigned set = 0;
     if (read_names(value, names, sizeof names) != 0)
         return -1;
-    for (int i = 0; scenario_listed(names, i, name); i++)
-        if (event_from_name(name) < 0)
+    for (int i = 0; scenario_listed(names, i, name); i++) {
+        const enum event_kind kind = event_from_name(name);
+        if (kind == EVENT_NONE)
             return -1;
-    snprintf(out, n_bytes, "%s", names);
+        set |= 1u << kind;
+    }
+    *out = set;
     return 0;
 }
 
 int key_set_event(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    if (strcmp(value, "none") != 0)
-        return read_events(value, s->expect.event, sizeof s->expect.event);
-    snprintf(s->expect.event, sizeof s->expect.event, "none");
+    unsigned set = 0;
+    const bool none = strcmp(value, "none") == 0;
+    if (!none && read_events(value, &set) != 0)
+        return -1;
+    s->expect.events = set;
+    s->expect.no_event = none;
     return 0;
 }
 
 int key_set_stopped(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return read_events(value, s->expect.stopped, sizeof s->expect.stopped);
+    return read_events(value, &s->expect.stopped);
 }
 
 int key_set_event_at(struct scenario *s, enum scenario_key_id id, const char *value)

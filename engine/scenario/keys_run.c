@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const backend_names[] = {
+static const char *const backend_wishes[] = {
     [SCENARIO_BACKEND_AUTO] = "auto", [SCENARIO_BACKEND_GPU] = "gpu", [SCENARIO_BACKEND_CPU] = "cpu", NULL};
 static const char *const profile_names[] = {[SCENARIO_PROFILE_NO] = "no", [SCENARIO_PROFILE_YES] = "yes", NULL};
 static const char *const debug_names[] = {[SCENARIO_DEBUG_LINEINFO] = "lineinfo", [SCENARIO_DEBUG_FULL] = "full", NULL};
@@ -46,7 +46,7 @@ int key_set_define(struct scenario *s, enum scenario_key_id id, const char *valu
 int key_set_backend(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return value_choice(&s->backend, backend_names, value);
+    return value_choice(&s->backend, backend_wishes, value);
 }
 
 int key_set_debug(struct scenario *s, enum scenario_key_id id, const char *value)

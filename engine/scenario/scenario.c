@@ -224,14 +224,13 @@ static int check_expect(const struct scenario *s, const int *line, struct err *e
 {
     static const enum scenario_key_id about_faults[] = {KEY_FIRST, KEY_CULPRITS, KEY_CAUSE, KEY_EVENT, KEY_STOPPED};
     const struct expect *e = &s->expect;
-    const int no_event = strcmp(e->event, "none") == 0;
     const char *verdict = e->verdict == EXPECT_CLEAN ? "`verdict = clean`" : "no verdict";
     for (size_t i = 0; i < sizeof about_faults / sizeof about_faults[0]; i++)
         if (e->verdict != EXPECT_FAIL && scenario_stated(s, about_faults[i]) &&
-            !(about_faults[i] == KEY_EVENT && no_event))
+            !(about_faults[i] == KEY_EVENT && e->no_event))
             return lacks(s, line, about_faults[i], "`verdict = fail`", verdict, err);
-    if (e->event_at[0] && (no_event || !(e->event[0] || e->stopped[0])))
-        return lacks(s, line, KEY_EVENT_AT, "kinds in `event` or `stopped`", no_event ? "`event = none`" : "neither",
+    if (e->event_at[0] && !(e->events || e->stopped))
+        return lacks(s, line, KEY_EVENT_AT, "kinds in `event` or `stopped`", e->no_event ? "`event = none`" : "neither",
                      err);
     return 0;
 }

@@ -122,32 +122,51 @@ void run_words(const struct run *run, char *out, size_t bytes)
     snprintf(out, bytes, run->name[0] ? "run %d (%s)" : "run %d", run->number, run->name);
 }
 
-const char *run_verdict_word(const struct trace *t, const struct judgement *j)
+const char *run_verdict_word(enum run_verdict verdict)
+{
+    static const char *const words[] = {
+#define RUN_VERDICT(id, word) word,
+#include "engine/session/run_verdicts.def"
+#undef RUN_VERDICT
+    };
+    return words[verdict];
+}
+
+enum run_verdict run_verdict(const struct trace *t, const struct judgement *j)
 {
     if (t->info.status == RUN_CRASHED)
-        return "CRASHED";
+        return RUN_IS_CRASHED;
     if (t->info.status == RUN_HUNG)
-        return "HUNG";
+        return RUN_IS_HUNG;
     if (t->info.status == RUN_CANCELLED)
-        return "CANCELLED";
+        return RUN_IS_CANCELLED;
     if (t->info.status == RUN_REFUSED || !j || !j->complete || j->no_summary || !judgement_any(j))
-        return "UNJUDGED";
+        return RUN_IS_UNJUDGED;
     if (j->summary.culprits || t->info.capture.off || reports_count(t))
-        return "FAIL";
-    return j->summary.suspicious ? "SUSPECT" : "CLEAN";
+        return RUN_IS_FAIL;
+    return j->summary.suspicious ? RUN_IS_SUSPECT : RUN_IS_CLEAN;
 }
 
 /* What was asked for last did not come to a run: what is shown is an older one, and its verdict none of this. */
-static const char *failed_word(const struct session *s)
+static enum run_verdict failed(const struct session *s)
 {
-    return s->err.code == ERR_CANCELLED ? "CANCELLED" : s->err.code == ERR_BUILD ? "NOT BUILT" : "NOT RUN";
+    return s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED
+           : s->err.code == ERR_BUILD   ? RUN_IS_NOT_BUILT
+                                        : RUN_IS_NOT_RUN;
+}
+
+enum run_verdict session_verdict(const struct session *s)
+{
+    if (session_busy(s) && !s->seeking)
+        return s->phase == PHASE_JUDGING    ? RUN_IS_JUDGING
+               : s->phase == PHASE_BUILDING ? RUN_IS_BUILDING
+                                            : RUN_IS_RUNNING;
+    if (!s->trace)
+        return s->err.code == ERR_NONE ? RUN_IS_NO_RUN : s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED : RUN_IS_ERROR;
+    return s->phase == PHASE_FAILED && !s->made_run ? failed(s) : run_verdict(s->trace, s->judgement);
 }
 
 const char *session_verdict_word(const struct session *s)
 {
-    if (session_busy(s) && !s->seeking)
-        return s->phase == PHASE_JUDGING ? "judging" : s->phase == PHASE_BUILDING ? "building" : "running";
-    if (!s->trace)
-        return s->err.code == ERR_NONE ? "no run" : s->err.code == ERR_CANCELLED ? "CANCELLED" : "ERROR";
-    return s->phase == PHASE_FAILED && !s->made_run ? failed_word(s) : run_verdict_word(s->trace, s->judgement);
+    return run_verdict_word(session_verdict(s));
 }

@@ -53,8 +53,14 @@ const struct run *runs_other(const struct runs *r);
 uint64_t run_bytes(const struct run *run); /* of the trace and its verdicts */
 /* Fills in run->worst from the verdicts of a judgement that is complete. */
 void run_measure(struct run *run);
-/* "FAIL", "CLEAN", "CRASHED", ...: of a run that nothing is under way for. j may be NULL. */
-const char *run_verdict_word(const struct trace *t, const struct judgement *j);
+enum run_verdict {
+#define RUN_VERDICT(id, word) RUN_IS_##id,
+#include "engine/session/run_verdicts.def"
+#undef RUN_VERDICT
+};
+const char *run_verdict_word(enum run_verdict verdict);
+/* Of a run that nothing is under way for. j may be NULL. */
+enum run_verdict run_verdict(const struct trace *t, const struct judgement *j);
 /* "run 3", "run 3 (before the swizzle)" */
 void run_words(const struct run *run, char *out, size_t bytes);
 

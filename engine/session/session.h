@@ -246,7 +246,8 @@ struct place session_place(const struct session *s);
 const struct trace_site *session_site(const struct session *s); /* probe line of the cursor's channel, or NULL */
 /* The report (reports.h) of the cursor's tile, else the run's first one, else its first event, or NULL. */
 const struct trace_event *session_event(const struct session *s);
-int session_at_report(const struct session *s);            /* 1: it is one of the cursor's tile */
+int session_at_report(const struct session *s); /* 1: it is one of the cursor's tile */
+enum run_verdict session_verdict(const struct session *s);
 const char *session_verdict_word(const struct session *s); /* "FAIL", "CLEAN", "judging", "CRASHED", ... */
 
 #endif

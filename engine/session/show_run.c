@@ -116,7 +116,7 @@ void session_adopt_run(struct session *s, struct trace *t, struct judgement *j)
     c->channel = nearest_stage(t, c->channel);
     /* A trap on a NaN or an infinity mostly tells of a consequence: where it begins is for the verdicts to say. */
     const struct trace_event *event = session_event(s);
-    s->at_event = event && event->line > 0 && strncmp(event->kind, "fp-", 3) != 0;
+    s->at_event = event && event->line > 0 && !event_is_of_numbers(event->kind);
     work_prefer(s->work, session_slot(s));
 }
 

@@ -71,7 +71,7 @@ static void barrier_release(struct worker *w, const struct fiber *self)
     result[SIMT_BARRIER_AND] = w->sum == w->n_at_barrier;
     result[SIMT_BARRIER_OR] = w->sum != 0;
     if (w->n_alive != w->n_threads)
-        report_raise("barrier", 0, w->barrier_file, w->barrier_line, first_alive(w),
+        report_raise(EVENT_BARRIER, 0, w->barrier_file, w->barrier_line, first_alive(w),
                      "__syncthreads is reached by %u of %u threads; the others have returned", w->n_alive,
                      w->n_threads);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
@@ -97,13 +97,13 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
     self->pc = __builtin_return_address(0);
     if (!w->n_at_barrier) {
         if (w->named[0].arrived)
-            report_raise("barrier", 0, file, line, self,
+            report_raise(EVENT_BARRIER, 0, file, line, self,
                          "__syncthreads is barrier 0, which others use for %u threads (%s:%d)", w->named[0].expected,
                          w->named[0].file, w->named[0].line);
         w->barrier_file = file;
         w->barrier_line = line;
     } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
-        report_raise("barrier", 0, file, line, self,
+        report_raise(EVENT_BARRIER, 0, file, line, self,
                      "threads of one block are at different __syncthreads (the other: %s:%d)", w->barrier_file,
                      w->barrier_line);
     }
@@ -177,7 +177,7 @@ void block_deadlock(struct worker *w)
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "\n%s", group);
     }
-    report_raise("deadlock", 1, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
+    report_raise(EVENT_DEADLOCK, 1, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
     w->failed = 1;
     simt_tls.self = NULL;
     void *abandoned;

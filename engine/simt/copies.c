@@ -76,7 +76,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
             const unsigned capacity = c->capacity ? 2 * c->capacity : 32;
             struct copy *more = realloc(c->copy, capacity * sizeof *more);
             if (!more) {
-                report_raise("system", 1, file, line, NULL, "out of memory for another cp.async");
+                report_raise(EVENT_SYSTEM, 1, file, line, NULL, "out of memory for another cp.async");
                 traps_end();
             }
             c->copy = more;
@@ -84,11 +84,11 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
         }
     }
     if (bytes != 4 && bytes != 8 && bytes != 16) {
-        report_raise("address", 1, file, line, NULL, "cp.async of %zu bytes: only 4, 8 and 16 are allowed", bytes);
+        report_raise(EVENT_ADDRESS, 1, file, line, NULL, "cp.async of %zu bytes: only 4, 8 and 16 are allowed", bytes);
         traps_end();
     }
     if (((uintptr_t)to | (uintptr_t)from) & (bytes - 1)) {
-        report_raise("misaligned", 1, file, line, NULL, "misaligned address: cp.async of %zu bytes %s %p", bytes,
+        report_raise(EVENT_MISALIGNED, 1, file, line, NULL, "misaligned address: cp.async of %zu bytes %s %p", bytes,
                      (uintptr_t)to & (bytes - 1) ? "to" : "from",
                      (uintptr_t)to & (bytes - 1) ? (const void *)to : from);
         traps_end();
@@ -184,7 +184,7 @@ static void tell_left(const struct copy *copy, const char *from)
                                  .file = copy->file,
                                  .line = copy->line,
                                  .body = (uintptr_t)self->body};
-    struct simt_report r = {.kind = event_name(EVENT_NEVER_WAITED), .file = copy->file, .line = copy->line, .times = 1};
+    struct simt_report r = {.kind = EVENT_NEVER_WAITED, .file = copy->file, .line = copy->line, .times = 1};
     char text[160];
     const int paused = traps_pause();
     simt_tls.reporting++;

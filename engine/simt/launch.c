@@ -147,16 +147,16 @@ static int check(const struct simt_launch *l)
     const struct simt_dim g = l->grid, b = l->block;
     const char *name = l->name ? l->name : "kernel";
     if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z)
-        report_raise("launch", 1, NULL, 0, NULL, "%s: a grid of (%u,%u,%u) blocks of (%u,%u,%u) threads is empty", name,
-                     g.x, g.y, g.z, b.x, b.y, b.z);
+        report_raise(EVENT_LAUNCH, 1, NULL, 0, NULL, "%s: a grid of (%u,%u,%u) blocks of (%u,%u,%u) threads is empty",
+                     name, g.x, g.y, g.z, b.x, b.y, b.z);
     else if (g.x > INT32_MAX || g.y > 65535 || g.z > 65535)
-        report_raise("launch", 1, NULL, 0, NULL,
+        report_raise(EVENT_LAUNCH, 1, NULL, 0, NULL,
                      "%s: a grid of (%u,%u,%u) blocks exceeds the limit (2147483647,65535,65535)", name, g.x, g.y, g.z);
     else if (b.x > 1024 || b.y > 1024 || b.z > 64 || (uint64_t)b.x * b.y * b.z > SIMT_THREADS_MAX)
-        report_raise("launch", 1, NULL, 0, NULL, "%s: a block of (%u,%u,%u) threads, at most %u are allowed", name, b.x,
-                     b.y, b.z, SIMT_THREADS_MAX);
+        report_raise(EVENT_LAUNCH, 1, NULL, 0, NULL, "%s: a block of (%u,%u,%u) threads, at most %u are allowed", name,
+                     b.x, b.y, b.z, SIMT_THREADS_MAX);
     else if (l->shared_bytes > SIMT_SHARED_MAX)
-        report_raise("shared-memory", 1, NULL, 0, NULL,
+        report_raise(EVENT_SHARED_MEMORY, 1, NULL, 0, NULL,
                      "%s: %zu bytes of dynamic shared memory, at most %u are allowed", name, l->shared_bytes,
                      SIMT_SHARED_MAX);
     else
@@ -171,7 +171,7 @@ static void check_plan(const struct simt_launch *l, unsigned threads, unsigned w
     for (unsigned i = 0; i < workers; i++)
         probed |= pool[i]->probed;
     if (probed && options.planned_threads && threads != (unsigned)options.planned_threads)
-        report_raise("launch", 0, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d",
+        report_raise(EVENT_LAUNCH, 0, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d",
                      l->name ? l->name : "kernel", threads, options.planned_threads);
 }
 
@@ -200,7 +200,7 @@ static int run(const struct simt_launch *l)
             break;
     }
     if (!n) /* fewer workers than wanted are only slower */
-        report_raise("system", 1, NULL, 0, NULL, "cannot start a worker: %s", strerror(errno));
+        report_raise(EVENT_SYSTEM, 1, NULL, 0, NULL, "cannot start a worker: %s", strerror(errno));
     for (unsigned i = 0; i < n; i++)
         pthread_join(thread[i], NULL);
     check_plan(l, threads, n);

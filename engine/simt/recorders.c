@@ -65,6 +65,6 @@ void simt_two_recorders(void)
              "q tile %d of batch %d, head %d is recorded by two blocks, with different values: what stands there is of "
              "both",
              self->q_tile, self->batch, self->head);
-    struct simt_report r = {.kind = event_name(EVENT_TWO_RECORDERS), .text = text, .times = 1};
+    struct simt_report r = {.kind = EVENT_TWO_RECORDERS, .text = text, .times = 1};
     report_send(&r, self);
 }

@@ -11,7 +11,7 @@
 #define SEEN_MAX 256
 
 struct seen {
-    const char *kind;           /* a literal */
+    enum event_kind kind;
     struct simt_frame at, call; /* borrowed: literals and debug information */
 };
 
@@ -51,12 +51,11 @@ int report_same_place(const struct simt_frame *a, const struct simt_frame *b)
     return a->line == b->line && (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
 }
 
-static int is_new(const char *kind, const struct simt_stack *stack)
+static int is_new(enum event_kind kind, const struct simt_stack *stack)
 {
     const struct simt_frame at = stack->n ? stack->at[0] : (struct simt_frame){0}, call = locate_call(stack);
     for (unsigned i = 0; i < n_seen; i++)
-        if (!strcmp(seen[i].kind, kind) && report_same_place(&seen[i].at, &at) &&
-            report_same_place(&seen[i].call, &call))
+        if (seen[i].kind == kind && report_same_place(&seen[i].at, &at) && report_same_place(&seen[i].call, &call))
             return 0;
     if (n_seen == SEEN_MAX)
         return 0;
@@ -66,8 +65,8 @@ static int is_new(const char *kind, const struct simt_stack *stack)
 
 static void print(const struct simt_report *r)
 {
-    fprintf(stderr, "%s:%d: %s: block (%u,%u,%u) thread (%u,%u,%u): %s\n", r->file ? r->file : "?", r->line, r->kind,
-            r->block.x, r->block.y, r->block.z, r->thread.x, r->thread.y, r->thread.z, r->text);
+    fprintf(stderr, "%s:%d: %s: block (%u,%u,%u) thread (%u,%u,%u): %s\n", r->file ? r->file : "?", r->line,
+            event_name(r->kind), r->block.x, r->block.y, r->block.z, r->thread.x, r->thread.y, r->thread.z, r->text);
 }
 
 /* Under lock. */
@@ -117,8 +116,8 @@ static void find_stack(const char *file, int line, const struct fiber *who, stru
     simt_tls.locating = 0;
 }
 
-void report_raise(const char *kind, int fatal, const char *file, int line, const struct fiber *who, const char *format,
-                  ...)
+void report_raise(enum event_kind kind, int fatal, const char *file, int line, const struct fiber *who,
+                  const char *format, ...)
 {
     char text[4096];
     va_list args;

@@ -4,11 +4,11 @@
 
 #include "engine/simt/worker.h"
 
-/* One report: a kind of simt.h, where (file NULL: where the thread stands), whose thread (NULL: that which runs), a
+/* One report: what, where (file NULL: where the thread stands), whose thread (NULL: that which runs), a
    sentence. The same kind at the same line, called from the same line of the kernel's body, is reported once a launch.
    A fatal one also becomes simt_error(). */
-void report_raise(const char *kind, int fatal, const char *file, int line, const struct fiber *who, const char *format,
-                  ...) __attribute__((format(printf, 6, 7)));
+void report_raise(enum event_kind kind, int fatal, const char *file, int line, const struct fiber *who,
+                  const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 int report_same_place(const struct simt_frame *a, const struct simt_frame *b);
 

@@ -36,9 +36,9 @@ static int usable_cores(void)
     return n > 0 ? n : 1;
 }
 
-const char *debuggee_backend(void)
+enum backend debuggee_backend(void)
 {
-    return "cpu";
+    return BACKEND_CPU;
 }
 
 int debuggee_checked(void)
@@ -104,7 +104,7 @@ static void on_report(void *ctx, const struct simt_report *report)
     if (report->fatal)
         atomic_store(&listener->fatal, 1);
     say_begin(&s, WIRE_EVENT);
-    say_text(&s, "kind", report->kind);
+    say_text(&s, "kind", event_name(report->kind));
     say_integer(&s, "line", report->line);
     say_triple(&s, "block", (const uint32_t[3]){report->block.x, report->block.y, report->block.z});
     say_triple(&s, "thread", (const uint32_t[3]){report->thread.x, report->thread.y, report->thread.z});
@@ -152,12 +152,11 @@ static void launch(const struct asc_kernel *kernel, const struct asc_problem *pr
     if (!failure && atomic_load(&listener->fatal))
         failure = simt_error() ? simt_error() : "a launch failed";
     if (atomic_load(&cancelled)) {
-        result->status = "cancelled";
+        result->end = LAUNCH_CANCELLED;
     } else if (failure) {
-        result->status = "failed";
         snprintf(result->text, sizeof result->text, "%s", failure);
     } else {
-        result->status = "complete";
+        result->end = LAUNCH_COMPLETE;
     }
 }
 
@@ -201,7 +200,7 @@ static void finish_arrays(struct arrays *arrays, int socket)
 static void say_refused(struct launch_result *result, const struct err *err)
 {
     snprintf(result->text, sizeof result->text, "%.80s%s%.400s", err->where, err->where[0] ? ": " : "", err->message);
-    result->stopped = err->code == ERR_SYSTEM ? event_name(EVENT_SYSTEM) : NULL;
+    result->stopped = err->code == ERR_SYSTEM ? EVENT_SYSTEM : EVENT_NONE;
 }
 
 void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct launch_request *request,
@@ -212,8 +211,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     struct asc_device device;
     struct mappings mappings;
     struct err err = {0};
-    *result =
-        (struct launch_result){.status = "failed", .workers = request->workers > 0 ? request->workers : usable_cores()};
+    *result = (struct launch_result){.workers = request->workers > 0 ? request->workers : usable_cores()};
     if (map_traces(request, &problem, &plan, &device, &mappings, &err)) {
         say_refused(result, &err);
         unmap_traces(&mappings);
@@ -240,7 +238,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     if (asc_bind(&device))
         snprintf(result->text, sizeof result->text, "the probes could not be bound to the trace");
     else if (atomic_load(&cancelled))
-        result->status = "cancelled";
+        result->end = LAUNCH_CANCELLED;
     else
         launch(kernel, &problem, &listener, result);
     simt_configure(&(struct simt_options){.workers = result->workers});

@@ -3,6 +3,7 @@
 #ifndef SIMT_SIMT_H
 #define SIMT_SIMT_H
 
+#include "engine/trace/event.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,7 +35,7 @@ struct simt_stack {
 
 /* Something a GPU would have hidden or died of. */
 struct simt_report {
-    const char *kind; /* a name of events.def */
+    enum event_kind kind;
     const char *text; /* one sentence; a deadlock's listing has a line per group of threads */
     const char *file; /* NULL: unknown */
     int line;

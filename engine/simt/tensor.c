@@ -43,13 +43,13 @@ static void report_new(const struct simt_mma *mma, enum dtype t, const float *d)
     if ((!nan && !finds(d, n, is_infinite)) || finds(mma->c, n, is_nan) || finds(mma->c, n, is_infinite) ||
         !all_numbers(t, mma->a, mma->m * mma->k) || !all_numbers(t, mma->b, mma->n * mma->k))
         return;
-    report_raise(nan ? "fp-invalid" : "fp-overflow", 0, mma->file, mma->line, NULL,
+    report_raise(nan ? EVENT_FP_INVALID : EVENT_FP_OVERFLOW, 0, mma->file, mma->line, NULL,
                  nan ? "inf - inf in a matrix product: NaN" : "overflow in a matrix product: the result is infinite");
 }
 
 void simt_matrix_report(const char *file, int line, const char *what, const char *why)
 {
-    report_raise("matrix", 0, file, line, NULL, "%s: %s: undefined on a GPU", what, why);
+    report_raise(EVENT_MATRIX, 0, file, line, NULL, "%s: %s: undefined on a GPU", what, why);
 }
 
 /* With an f16 accumulator only the H100 is known. mma.sync of FP8 there is not what wgmma does; before it, Ada has it.

@@ -121,12 +121,12 @@ static void on_float(int code, ucontext_t *context)
     }
     simt_tls.fault = context_pc(context);
     if (code == FPE_FLTINV)
-        report_raise("fp-invalid", 0, NULL, 0, NULL,
+        report_raise(EVENT_FP_INVALID, 0, NULL, 0, NULL,
                      "invalid operation (0/0, inf - inf, 0 * inf, or uninitialized shared memory): NaN");
     else if (code == FPE_FLTDIV)
-        report_raise("fp-divide", 0, NULL, 0, NULL, "division by zero: the result is infinite");
+        report_raise(EVENT_FP_DIVIDE, 0, NULL, 0, NULL, "division by zero: the result is infinite");
     else
-        report_raise("fp-overflow", 0, NULL, 0, NULL, "overflow: the result is infinite");
+        report_raise(EVENT_FP_OVERFLOW, 0, NULL, 0, NULL, "overflow: the result is infinite");
     simt_tls.fault = 0;
 }
 
@@ -185,12 +185,12 @@ static int report_near_array(uintptr_t address, const ucontext_t *context, const
     if (distance > NEAR_BYTES)
         return 0;
     if (distance == 0)
-        report_raise("address", 1, NULL, 0, NULL, "write to %s, which is an input%s", nearest->name, then);
+        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "write to %s, which is an input%s", nearest->name, then);
     else if (address < (uintptr_t)nearest->begin)
-        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes before %s%s", access_word(context),
+        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "%s address %lu bytes before %s%s", access_word(context),
                      (unsigned long)distance, nearest->name, then);
     else
-        report_raise("address", 1, NULL, 0, NULL, "%s address %lu bytes past the end of %s%s", access_word(context),
+        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "%s address %lu bytes past the end of %s%s", access_word(context),
                      (unsigned long)(distance - 1), nearest->name, then);
     return 1;
 }
@@ -199,13 +199,13 @@ static void report_address(int signal, const siginfo_t *info, const ucontext_t *
 {
     const uintptr_t address = (uintptr_t)info->si_addr;
     if (in_guard(simt_tls.worker, address))
-        report_raise("address", 1, NULL, 0, NULL,
+        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL,
                      "stack overflow: the local variables of one thread need more than %zu KB",
                      FIBER_STACK_BYTES / 1024);
     else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
-        report_raise("address", 1, NULL, 0, NULL, "invalid access through a pointer that is not an address");
+        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "invalid access through a pointer that is not an address");
     else if (!report_near_array(address, context, dropped ? " (dropped; the checked run continues)" : ""))
-        report_raise("address", 1, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
+        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
                      (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
 }
 
@@ -326,9 +326,10 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
     const bool dropped =
         signal == SIGSEGV && info->si_code == SEGV_ACCERR && drop_store((uintptr_t)info->si_addr, context);
     if (signal == SIGFPE)
-        report_raise("trap", 1, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
+        report_raise(EVENT_TRAP, 1, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
     else if (signal == SIGILL)
-        report_raise("trap", 1, NULL, 0, NULL, "illegal instruction at 0x%lx: the compiler saw undefined behavior here",
+        report_raise(EVENT_TRAP, 1, NULL, 0, NULL,
+                     "illegal instruction at 0x%lx: the compiler saw undefined behavior here",
                      (unsigned long)context_pc(context));
     else if (!dropped || !told)
         report_address(signal, info, context, dropped);
@@ -369,7 +370,7 @@ void simt_trap(const char *file, int line)
 {
     if (!simt_tls.self)
         abort();
-    report_raise("trap", 1, file, line, NULL, "__trap()");
+    report_raise(EVENT_TRAP, 1, file, line, NULL, "__trap()");
     traps_end();
 }
 
@@ -381,7 +382,7 @@ void __assert_fail(const char *expression, const char *file, unsigned line, cons
         fprintf(stderr, "%s:%u: %s: assert(%s) failed\n", file, line, function, expression);
         abort();
     }
-    report_raise("assert", 1, file, (int)line, NULL, "assert(%s) failed in %s", expression, function);
+    report_raise(EVENT_ASSERT, 1, file, (int)line, NULL, "assert(%s) failed in %s", expression, function);
     fflush(stdout);
     _exit(EXIT_ASSERT);
 }

@@ -45,7 +45,7 @@ static void check_lines(struct worker *w, unsigned warp, uint32_t need)
     for (uint32_t rest = need & (need - 1); rest; rest &= rest - 1) {
         const struct fiber *f = &lanes[__builtin_ctz(rest)];
         if (!same_line(first, f)) {
-            report_raise("shuffle", 0, f->file, f->line, f,
+            report_raise(EVENT_SHUFFLE, 0, f->file, f->line, f,
                          "lanes of one warp are in %s at different lines (also %s:%d)", warp_op_name(f->op),
                          first->file, first->line);
             return;
@@ -80,7 +80,7 @@ void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combin
     self->line = line;
     self->pc = __builtin_return_address(0);
     if (!(mask & bit)) {
-        report_raise("shuffle", 0, file, line, self, "lane %u calls %s with mask %08x, which does not include it",
+        report_raise(EVENT_SHUFFLE, 0, file, line, self, "lane %u calls %s with mask %08x, which does not include it",
                      self->lane, warp_op_name(op), mask);
         mask |= bit;
     }
@@ -166,6 +166,6 @@ void simt_shuffle_report(int lane, int source)
 {
     const struct worker *w = simt_tls.worker;
     const struct fiber *f = &w->fiber[simt_tls.self->warp * 32u + (unsigned)lane];
-    report_raise("shuffle", 0, f->file, f->line, f,
+    report_raise(EVENT_SHUFFLE, 0, f->file, f->line, f,
                  "lane %d reads lane %d, which is not in the mask or has returned: undefined on a GPU", lane, source);
 }

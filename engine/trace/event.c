@@ -1,11 +1,13 @@
 #include "engine/trace/event.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
     const char *name, *meaning;
-    int mistake;
+    bool mistake;
 } kinds[] = {
+    {"", "", false},
 #define EVENT(id, name, mistake, meaning) {name, meaning, mistake},
 #include "engine/trace/events.def"
 #undef EVENT
@@ -21,16 +23,31 @@ const char *event_meaning(enum event_kind kind)
     return kinds[kind].meaning;
 }
 
-int event_is_mistake(const char *name)
+bool event_is_mistake(enum event_kind kind)
 {
-    const int kind = event_from_name(name);
-    return kind >= 0 && kinds[kind].mistake;
+    return kinds[kind].mistake;
 }
 
-int event_from_name(const char *name)
+bool event_is_of_numbers(enum event_kind kind)
 {
-    for (int i = 0; i < EVENT_KINDS; i++)
+    return kind == EVENT_FP_INVALID || kind == EVENT_FP_DIVIDE || kind == EVENT_FP_OVERFLOW;
+}
+
+enum event_kind event_from_name(const char *name)
+{
+    for (int i = 1; i < EVENT_KINDS; i++)
         if (name && strcmp(kinds[i].name, name) == 0)
-            return i;
-    return -1;
+            return (enum event_kind)i;
+    return EVENT_NONE;
+}
+
+_Static_assert(EVENT_KINDS <= 32, "kinds of events are kept in 32-bit sets");
+
+void event_set_words(unsigned set, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 1; i < EVENT_KINDS && used < bytes; i++)
+        if (set & 1u << i)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", kinds[i].name);
 }

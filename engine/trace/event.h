@@ -2,15 +2,23 @@
 #ifndef TRACE_EVENT_H
 #define TRACE_EVENT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 enum event_kind {
+    EVENT_NONE,
 #define EVENT(id, name, mistake, meaning) EVENT_##id,
 #include "engine/trace/events.def"
 #undef EVENT
     EVENT_KINDS
 };
-const char *event_name(enum event_kind kind); /* "race" */
+const char *event_name(enum event_kind kind); /* "race"; "" for EVENT_NONE */
 const char *event_meaning(enum event_kind kind);
-int event_is_mistake(const char *name); /* 1: of a kernel that is wrong, whatever its values are */
-int event_from_name(const char *name);  /* enum event_kind, or -1 */
+bool event_is_mistake(enum event_kind kind);       /* of a kernel that is wrong, whatever its values are */
+bool event_is_of_numbers(enum event_kind kind);    /* a floating-point trap */
+enum event_kind event_from_name(const char *name); /* EVENT_NONE: it is none of them; name may be NULL */
+/* Names of a set of 1u << kind: "race,bounds". */
+#define EVENT_SET_BYTES 320
+void event_set_words(unsigned set, char *out, size_t bytes);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const backend_names[] = {"cpu", "gpu", NULL};
+
 void launch_init(struct trace_launch *l)
 {
     memset(l, 0, sizeof *l);

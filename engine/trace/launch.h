@@ -11,6 +11,10 @@ enum {
     TRACE_LAUNCHES_MAX = 2 * LAUNCHES_MAX /* of the run that recorded, and of one without probes */
 };
 
+/* Where a kernel runs. */
+enum backend { BACKEND_CPU, BACKEND_GPU };
+extern const char *const backend_names[]; /* "cpu", "gpu"; NULL ends them */
+
 struct trace_launch {
     char kernel[192];    /* without its parameters: "v2b_scalar<__half, 64>" */
     char limited_by[48]; /* what keeps more blocks away: "registers", "shared memory, warps"; "": not known */

@@ -54,16 +54,6 @@ int trace_complete(const struct trace *t)
     return t->info.status == RUN_COMPLETE;
 }
 
-int trace_checked(const struct trace *t)
-{
-    return strcmp(t->info.checks, "on") == 0;
-}
-
-int trace_probes_off(const struct trace *t)
-{
-    return strcmp(t->info.probes, "off") == 0;
-}
-
 /* 1: the kernel stored an element, or a probe came by one. Where probes of it were not recorded, the line alone says
    that the kernel has an LSE. */
 static int lse_seen(const struct trace *t)

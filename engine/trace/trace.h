@@ -32,7 +32,7 @@ struct trace_stack {
 
 /* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash, a race. */
 struct trace_event {
-    char kind[32];  /* of events.def: "fp-invalid", "barrier", "race", ... */
+    enum event_kind kind;
     char text[512]; /* with block and thread; of a collision both threads */
     char file[256];
     int line; /* 0: unknown */
@@ -78,17 +78,17 @@ struct trace_info {
     char scenario_name[128]; /* "double-scale" */
     char patch_name[128];    /* "" without a patch */
     char define[256];        /* "NAME=VALUE NAME": macros it was built with */
-    char backend[16];        /* "cpu", "gpu" */
-    char device[96];         /* "NVIDIA H200, sm_90"; "" on the CPU */
-    char tensor_core[16];    /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
-    char probes[8];          /* "on"; "off": a build without probes, nothing is recorded; "": on, a trace of old */
-    char checks[8];          /* "on": a build with access checks on the CPU; "": one without */
+    enum backend backend;
+    char device[96];      /* "NVIDIA H200, sm_90"; "" on the CPU */
+    char tensor_core[16]; /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
+    bool probes_off;      /* a build without probes: nothing is recorded */
+    bool checked;         /* a build with access checks on the CPU */
     struct trace_capture capture;
     int workers;
-    double seconds;        /* of the launch */
-    int32_t status;        /* enum run_status */
-    char status_text[512]; /* the run's own words where it is not complete */
-    char stopped[32];      /* the kind of event that ended it, said or not; "": it came to its end, or was cancelled */
+    double seconds;           /* of the launch */
+    int32_t status;           /* enum run_status */
+    char status_text[512];    /* the run's own words where it is not complete */
+    enum event_kind stopped;  /* what ended it, said or not; EVENT_NONE: it came to its end, or was cancelled */
     struct trace_site *sites; /* owned */
     size_t n_sites;
     struct trace_event *events; /* owned */
@@ -173,9 +173,6 @@ enum trace_lse {
     TRACE_LSE_UNDECLARED   /* none, though nothing says that the kernel has none */
 };
 enum trace_lse trace_lse(const struct trace *t);
-
-int trace_probes_off(const struct trace *t); /* 1: the run was one of a build without probes */
-int trace_checked(const struct trace *t);    /* 1: the run was one of a build with access checks */
 
 /* kv is ignored for channels that exist once per slot. */
 struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);

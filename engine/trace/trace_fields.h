@@ -23,7 +23,7 @@ extern const struct trace_field trace_problem_fields[], trace_plan_fields[], tra
     trace_event_fields[], trace_site_fields[];
 extern const struct trace_field trace_event_place[]; /* written where they are known */
 extern const struct trace_text trace_run_texts[], trace_event_texts[], trace_site_texts[], trace_capture_texts[];
-extern const struct trace_text trace_run_checks[], trace_event_other[]; /* written where they are not empty */
+extern const struct trace_text trace_event_other[]; /* written where it is not empty */
 extern const struct trace_field trace_frame_fields[];
 extern const struct trace_text trace_frame_texts[];
 

@@ -55,6 +55,27 @@ static int get_texts(const struct entry *e, const json_t *from, const struct tra
     return 0;
 }
 
+/* Its name, or the one it had in older traces; absent or empty: none. */
+static int get_event(const struct entry *e, const json_t *from, const char *key, enum event_kind *out)
+{
+    const json_t *value = json_object_get(from, key);
+    const char *name = json_string_value(value);
+    *out = name && strcmp(name, "uninitialised") == 0 ? EVENT_UNINITIALIZED : event_from_name(name);
+    return *out == EVENT_NONE && value && !(name && !*name) ? refuse(e, key, "one of the names in docs/trace-format.md")
+                                                            : 0;
+}
+
+/* "on" or "off"; absent or empty, as in older traces: *out stays. */
+static int get_switch(const struct entry *e, const json_t *from, const char *key, bool *out)
+{
+    const json_t *value = json_object_get(from, key);
+    const char *word = json_string_value(value);
+    const bool on = word && strcmp(word, "on") == 0, off = word && strcmp(word, "off") == 0;
+    if (on || off)
+        *out = on;
+    return value && !on && !off && !(word && !*word) ? refuse(e, key, "on or off") : 0;
+}
+
 static int get_dtype(const struct entry *e, const json_t *from, const char *key, int32_t *out)
 {
     *out = dtype_from_name(json_string_value(json_object_get(from, key)));
@@ -171,12 +192,15 @@ static int read_conventions(const struct entry *e, const json_t *from, struct tr
 static int read_run(const struct entry *e, const json_t *from, struct trace *t)
 {
     const json_t *seconds = json_object_get(from, "seconds");
+    bool probes = true;
     if (get_fields(e, from, trace_run_fields, &t->info) != 0 || get_texts(e, from, trace_run_texts, &t->info) != 0 ||
-        get_texts(e, from, trace_run_checks, &t->info) != 0)
+        get_switch(e, from, "probes", &probes) != 0 || get_switch(e, from, "checks", &t->info.checked) != 0 ||
+        get_event(e, from, "stopped", &t->info.stopped) != 0)
         return -1;
     if (!json_is_number(seconds))
         return refuse(e, "seconds", "a number");
     t->info.seconds = json_number_value(seconds);
+    t->info.probes_off = !probes;
     return 0;
 }
 
@@ -286,10 +310,8 @@ static int read_events(const struct entry *e, const json_t *from, struct trace *
         trace_event_init(&t->info.events[i]);
         if (get_fields(e, value, trace_event_fields, &t->info.events[i]) != 0 ||
             get_texts(e, value, trace_event_texts, &t->info.events[i]) != 0 ||
-            get_known(e, value, &t->info.events[i]) != 0)
+            get_event(e, value, "kind", &t->info.events[i].kind) != 0 || get_known(e, value, &t->info.events[i]) != 0)
             return -1;
-        if (strcmp(t->info.events[i].kind, "uninitialised") == 0) /* its name in older traces */
-            snprintf(t->info.events[i].kind, sizeof t->info.events[i].kind, "%s", event_name(EVENT_UNINITIALIZED));
     }
     return 0;
 }

@@ -120,8 +120,10 @@ static json_t *run_value(const struct trace_info *info)
 {
     json_t *value = fields_value(trace_run_fields, info);
     put_texts(value, trace_run_texts, info);
-    if (info->checks[0])
-        put_texts(value, trace_run_checks, info);
+    json_object_set_new(value, "stopped", json_string(event_name(info->stopped)));
+    json_object_set_new(value, "probes", json_string(info->probes_off ? "off" : "on"));
+    if (info->checked)
+        json_object_set_new(value, "checks", json_string("on"));
     json_object_set_new(value, "seconds", json_real(isfinite(info->seconds) ? info->seconds : 0.0));
     return value;
 }
@@ -179,6 +181,7 @@ static json_t *events_value(const struct trace_info *info)
     json_t *value = json_array();
     for (size_t i = 0; i < info->n_events; i++) {
         json_t *event = fields_value(trace_event_fields, &info->events[i]);
+        json_object_set_new(event, "kind", json_string(event_name(info->events[i].kind)));
         put_texts(event, trace_event_texts, &info->events[i]);
         put_known(event, &info->events[i]);
         json_array_append_new(value, event);

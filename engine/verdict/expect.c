@@ -33,19 +33,10 @@ static int unmet(char *why, size_t bytes, const char *format, ...)
     return 0;
 }
 
-static int is_listed(const char *list, const char *kind)
-{
-    char name[64];
-    for (int i = 0; scenario_listed(list, i, name); i++)
-        if (strcmp(name, kind) == 0)
-            return 1;
-    return 0;
-}
-
-static const struct trace_event *first_event(const struct trace *t, const char *kinds)
+static const struct trace_event *first_event(const struct trace *t, unsigned kinds)
 {
     for (size_t i = 0; i < t->info.n_events; i++)
-        if (is_listed(kinds, t->info.events[i].kind))
+        if (kinds & 1u << t->info.events[i].kind)
             return &t->info.events[i];
     return NULL;
 }
@@ -66,14 +57,13 @@ static int line_has(const struct trace *t, const char *file, int line, const cha
 /* Kinds of reports: each is there. */
 static int meets_events(const struct trace *t, const struct expect *e, char *why, size_t bytes)
 {
-    char name[64];
-    if (strcmp(e->event, "none") == 0)
-        return !t->info.n_events ||
-               unmet(why, bytes, "expected no event, found %s: %.200s", t->info.events[0].kind, t->info.events[0].text);
-    for (int i = 0; scenario_listed(e->event, i, name); i++)
-        if (!first_event(t, name))
-            return unmet(why, bytes, "expected the event %s, found %s%s", name, t->info.n_events ? "only " : "none",
-                         t->info.n_events ? t->info.events[0].kind : "");
+    const struct trace_event *there = t->info.n_events ? &t->info.events[0] : NULL;
+    if (e->no_event && there)
+        return unmet(why, bytes, "expected no event, found %s: %.200s", event_name(there->kind), there->text);
+    for (int kind = 0; kind < EVENT_KINDS; kind++)
+        if (e->events & 1u << kind && !first_event(t, 1u << kind))
+            return unmet(why, bytes, "expected the event %s, found %s%s", event_name((enum event_kind)kind),
+                         there ? "only " : "none", there ? event_name(there->kind) : "");
     return 1;
 }
 
@@ -166,9 +156,9 @@ static int stack_has(const struct trace *t, const struct trace_stack *stack, con
 /* 1: it stands there, or where a run stopped is not known; *known says which. */
 static int meets_event_at(const struct trace *t, const struct expect *e, int *known, char *why, size_t bytes)
 {
-    const struct trace_event *event = first_event(t, e->event[0] ? e->event : e->stopped);
+    const struct trace_event *event = first_event(t, e->events ? e->events : e->stopped);
     *known = event && (event->line > 0 || event->other_line > 0);
-    if (!e->event_at[0] || (!*known && !e->event[0]))
+    if (!e->event_at[0] || (!*known && !e->events))
         return 1;
     if (*known && (line_has(t, event->file, event->line, e->event_at) ||
                    line_has(t, event->other_file, event->other_line, e->event_at) ||
@@ -177,8 +167,8 @@ static int meets_event_at(const struct trace *t, const struct expect *e, int *kn
     char lines[EVENT_LINES_BYTES] = "";
     if (event)
         event_lines(event, 0, lines, sizeof lines);
-    return unmet(why, bytes, "expected %s at the source line `%s`, found it at %s", event ? event->kind : "it",
-                 e->event_at, lines[0] ? lines : "an unknown line");
+    return unmet(why, bytes, "expected %s at the source line `%s`, found it at %s",
+                 event ? event_name(event->kind) : "it", e->event_at, lines[0] ? lines : "an unknown line");
 }
 
 static int values_bad(const struct judgement *j)
@@ -207,7 +197,7 @@ static int meets_values(const struct judgement *j, const struct trace *t, const 
 
 static int meets_fail(const struct judgement *j, const struct trace *t, const struct expect *e, char *why, size_t bytes)
 {
-    if (!reports_count(t) && !values_bad(j) && (!e->event[0] || strcmp(e->event, "none") == 0))
+    if (!reports_count(t) && !values_bad(j) && !e->events)
         return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
     int known;
     if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
@@ -225,16 +215,19 @@ static int meets_stopped(const struct judgement *j, const struct trace *t, const
                          size_t bytes)
 {
     const struct trace_info *info = &t->info;
+    char kinds[EVENT_SET_BYTES];
+    event_set_words(e->stopped, kinds, sizeof kinds);
     if (trace_complete(t))
-        return unmet(why, bytes, "expected the run to be stopped by %s, but it completed", e->stopped);
-    if (!is_listed(e->stopped, info->stopped))
-        return unmet(why, bytes, "expected the run to be stopped by %s, found %s: %.300s", e->stopped,
-                     info->stopped[0] ? info->stopped : run_status_names[info->status], info->status_text);
+        return unmet(why, bytes, "expected the run to be stopped by %s, but it completed", kinds);
+    if (!(e->stopped & 1u << info->stopped))
+        return unmet(why, bytes, "expected the run to be stopped by %s, found %s: %.300s", kinds,
+                     info->stopped != EVENT_NONE ? event_name(info->stopped) : run_status_names[info->status],
+                     info->status_text);
     int known;
     if (!meets_values(j, t, e, why, bytes) || !meets_events(t, e, why, bytes) ||
         !meets_event_at(t, e, &known, why, bytes))
         return 0;
-    snprintf(why, bytes, "stopped by %s, as expected%s", info->stopped,
+    snprintf(why, bytes, "stopped by %s, as expected%s", event_name(info->stopped),
              e->event_at[0] && !known ? "; at which line is not known" : "");
     return 1;
 }
@@ -244,7 +237,7 @@ int judgement_meets(const struct judgement *j, const struct trace *t, const stru
 {
     if (!j->complete)
         return unmet(why, why_bytes, "not judged to the end");
-    if (expect->stopped[0])
+    if (expect->stopped)
         return meets_stopped(j, t, expect, why, why_bytes);
     if (j->run_incomplete)
         return unmet(why, why_bytes, "the run did not complete: %s", t->info.status_text);
@@ -260,10 +253,12 @@ int judgement_meets(const struct judgement *j, const struct trace *t, const stru
 static struct expect bare(const struct trace *t, const struct expect *e)
 {
     struct expect part = {.verdict = e->verdict, .first_channel = -1, .first = {-1, -1, -1, -1}};
-    if (e->stopped[0])
-        snprintf(part.stopped, sizeof part.stopped, "%s", t->info.stopped);
-    else if (e->event[0]) /* so that right values do not count as no failure */
-        snprintf(part.event, sizeof part.event, "%s", e->event);
+    if (e->stopped) {
+        part.stopped = t->info.stopped != EVENT_NONE ? 1u << t->info.stopped : 0;
+    } else { /* so that right values do not count as no failure */
+        part.events = e->events;
+        part.no_event = e->no_event;
+    }
     return part;
 }
 
@@ -286,15 +281,17 @@ void judgement_parts(const struct judgement *j, const struct trace *t, const str
     part = bare(t, e);
     if (e->first[0] >= 0 || e->first[1] >= 0 || e->first[2] >= 0 || e->first[3] >= 0 || e->event_at[0]) {
         memcpy(part.first, e->first, sizeof part.first);
-        memcpy(part.event, e->event, sizeof part.event);
+        part.events = e->events;
+        part.no_event = e->no_event;
         memcpy(part.event_at, e->event_at, sizeof part.event_at);
         out->tile = judge_part(j, t, &part);
     }
     part = bare(t, e);
-    if (e->cause[0] || e->stopped[0] || (e->event[0] && e->verdict == EXPECT_FAIL)) {
+    if (e->cause[0] || e->stopped || ((e->events || e->no_event) && e->verdict == EXPECT_FAIL)) {
         memcpy(part.cause, e->cause, sizeof part.cause);
-        memcpy(part.event, e->event, sizeof part.event);
-        memcpy(part.stopped, e->stopped, sizeof part.stopped);
+        part.events = e->events;
+        part.no_event = e->no_event;
+        part.stopped = e->stopped;
         out->finding = judge_part(j, t, &part);
     }
 }

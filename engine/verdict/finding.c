@@ -417,7 +417,7 @@ static void tiles_left_out(const struct judgement *j, const struct trace *t, con
 const char *finding_word(const struct finding *f, const struct trace *t)
 {
     return f->cause != CAUSE_NONE ? cause_name(f->cause)
-           : f->event             ? t->info.events[f->event - 1].kind
+           : f->event             ? event_name(t->info.events[f->event - 1].kind)
                                   : f->declaration;
 }
 
@@ -433,10 +433,10 @@ const struct trace_site *finding_site(const struct finding *f, const struct trac
 
 const char *judgement_quiet(const struct judgement *j, const struct trace *t)
 {
-    return !judgement_any(j)     ? "nothing was recorded that can be judged"
-           : j->run_incomplete   ? "everything recorded is within its bound"
-           : trace_probes_off(t) ? "o and lse are within their bounds"
-                                 : "every recorded stage is within its bound";
+    return !judgement_any(j)    ? "nothing was recorded that can be judged"
+           : j->run_incomplete  ? "everything recorded is within its bound"
+           : t->info.probes_off ? "o and lse are within their bounds"
+                                : "every recorded stage is within its bound";
 }
 
 const char *findings_unknown(const struct judgement *j)

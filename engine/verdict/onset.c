@@ -155,7 +155,7 @@ static const struct trace_event *event_of(const struct judgement *j, const struc
     const struct trace_event *e = NULL;
     if (rule == RULE_UNKNOWN || rule == RULE_UNWRITTEN)
         e = judgement_event(j, t, ch, rule == RULE_UNKNOWN);
-    const int kind = e ? event_from_name(e->kind) : -1;
+    const enum event_kind kind = e ? e->kind : EVENT_NONE;
     return rule == RULE_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALIZED ? e : NULL;
 }
 

@@ -9,7 +9,7 @@ size_t reports_count(const struct trace *t)
 {
     size_t n = 0;
     for (size_t i = 0; i < t->info.n_events; i++)
-        n += event_is_mistake(t->info.events[i].kind) != 0;
+        n += event_is_mistake(t->info.events[i].kind);
     return n;
 }
 
@@ -51,10 +51,10 @@ static size_t count_kind(const struct trace *t, size_t i)
     const struct trace_event *events = t->info.events;
     size_t n = 0;
     for (size_t k = 0; k < t->info.n_events; k++) {
-        const int same = strcmp(events[k].kind, events[i].kind) == 0;
+        const bool same = events[k].kind == events[i].kind;
         if (same && k < i)
             return 0;
-        n += same != 0;
+        n += same;
     }
     return n;
 }
@@ -66,8 +66,8 @@ void reports_words(const struct trace *t, char *out, size_t bytes)
     for (size_t i = 0; i < t->info.n_events && used < bytes; i++) {
         const size_t n = event_is_mistake(t->info.events[i].kind) ? count_kind(t, i) : 0;
         if (n)
-            used +=
-                (size_t)snprintf(out + used, bytes - used, "%s%s (%zu)", used ? ", " : "", t->info.events[i].kind, n);
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s (%zu)", used ? ", " : "",
+                                     event_name(t->info.events[i].kind), n);
     }
 }
 
@@ -139,17 +139,11 @@ static bool between_probes(const struct trace *t, enum asc_channel ch, struct ev
     return before > 0 && at.line > before;
 }
 
-static bool is_of_numbers(const char *kind)
-{
-    const int k = event_from_name(kind);
-    return k == EVENT_FP_INVALID || k == EVENT_FP_DIVIDE || k == EVENT_FP_OVERFLOW;
-}
-
 /* Of one kind at one line the first is listed, wherever it was: it speaks for others, unless it is counted. */
 static bool was_there(const struct trace *t, const struct trace_event *e, bool (*in_slot)(const void *ctx, int slot),
                       const void *ctx)
 {
-    if (is_of_numbers(e->kind) || e->times > 1 || e->batch < 0 || e->head < 0 || e->q_tile < 0)
+    if (event_is_of_numbers(e->kind) || e->times > 1 || e->batch < 0 || e->head < 0 || e->q_tile < 0)
         return true;
     if (e->batch >= t->problem.batch || e->head >= t->problem.heads || e->q_tile >= t->layout.q_tiles)
         return false;
@@ -165,7 +159,7 @@ static bool is_its_copy(const struct trace_event *e, enum asc_channel ch)
         [asc_q] = {"Q"}, [asc_k] = {"K"}, [asc_v] = {"V"}, [asc_s] = {"Q", "K"}, [asc_u] = {"V"}};
     char from[16];
     bool is = false;
-    for (int i = 0; i < 2 && arrays[ch][i] && strcmp(e->kind, event_name(EVENT_NEVER_WAITED)) == 0; i++) {
+    for (int i = 0; i < 2 && arrays[ch][i] && e->kind == EVENT_NEVER_WAITED; i++) {
         snprintf(from, sizeof from, " from %s ", arrays[ch][i]);
         is |= strstr(e->text, from) != NULL;
     }
@@ -178,12 +172,12 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
     event_lines(e, 1, lines, sizeof lines);
     if (e->line <= 0) /* all of it up to what follows from it */
         snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ":"), e->text);
-    else if (strcmp(e->kind, event_name(EVENT_NEVER_WAITED)) == 0)
+    else if (e->kind == EVENT_NEVER_WAITED)
         snprintf(out, bytes, "its cp.async is not waited for, %s", lines);
-    else if (strcmp(e->kind, event_name(EVENT_UNINITIALIZED)) == 0)
+    else if (e->kind == EVENT_UNINITIALIZED)
         snprintf(out, bytes, "it reads uninitialized memory at %s", lines);
     else
-        snprintf(out, bytes, "%s between its operands and its probe, %s", e->kind, lines);
+        snprintf(out, bytes, "%s between its operands and its probe, %s", event_name(e->kind), lines);
 }
 
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
@@ -194,9 +188,9 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
         /* It has no line: the values of a whole q tile are nobody's. */
-        if (strcmp(e->kind, event_name(EVENT_TWO_RECORDERS)) == 0 && was_there(t, e, in_slot, ctx))
+        if (e->kind == EVENT_TWO_RECORDERS && was_there(t, e, in_slot, ctx))
             return e;
-        if (!(mistake || (unreal && is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
+        if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
             !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) || is_its_copy(e, ch)))
             continue;
         const bool best_mistake = best && event_is_mistake(best->kind);

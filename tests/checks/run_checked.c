@@ -69,7 +69,7 @@ static void print_events(const struct trace *t)
 {
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
-        printf("event %s %s:%d %s:%d b%d h%d q%d kv%d x%d: %s\n", e->kind, e->file, e->line, e->other_file,
+        printf("event %s %s:%d %s:%d b%d h%d q%d kv%d x%d: %s\n", event_name(e->kind), e->file, e->line, e->other_file,
                e->other_line, e->batch, e->head, e->q_tile, e->kv_tile, e->times, e->text);
     }
 }

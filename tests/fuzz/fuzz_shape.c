@@ -148,7 +148,7 @@ static void take_text(struct source *from, char *to, size_t bytes)
 static void take_event(struct source *from, struct trace_event *e)
 {
     trace_event_init(e);
-    take_text(from, e->kind, sizeof e->kind);
+    e->kind = (enum event_kind)take_count(from, 0, EVENT_KINDS - 1);
     take_text(from, e->text, sizeof e->text);
     take_text(from, e->file, sizeof e->file);
     take_text(from, e->other_file, sizeof e->other_file);
@@ -165,16 +165,16 @@ static void take_info(struct source *from, struct trace_info *info)
 {
     take_text(from, info->kernel, sizeof info->kernel);
     take_text(from, info->source_name, sizeof info->source_name);
-    take_text(from, info->backend, sizeof info->backend);
+    info->backend = (enum backend)take_count(from, BACKEND_CPU, BACKEND_GPU);
     take_text(from, info->device, sizeof info->device);
     take_text(from, info->tensor_core, sizeof info->tensor_core);
-    take_text(from, info->probes, sizeof info->probes);
-    take_text(from, info->checks, sizeof info->checks);
+    info->probes_off = take(from) & 1;
+    info->checked = take(from) & 1;
     info->status = RUN_COMPLETE;
     if (take(from) > 180) {
         info->status = (int32_t)(take(from) % (RUN_REFUSED + 1));
         take_text(from, info->status_text, sizeof info->status_text);
-        take_text(from, info->stopped, sizeof info->stopped);
+        info->stopped = (enum event_kind)take_count(from, 0, EVENT_KINDS - 1);
     }
     info->source = strdup("a\nb\n\tc\033[2J\n// ASC\n\xff\xfe z\n");
     info->n_sites = (size_t)take_count(from, 0, 12);

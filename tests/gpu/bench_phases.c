@@ -58,8 +58,8 @@ static void enter(struct timeline *t, const char *name, double since)
 static void look(const struct session *s, struct timeline *t)
 {
     const int judged = s->phase == PHASE_JUDGING && s->total > 0 && s->done >= s->total;
-    if (s->activity[0] && t->n && s->activity_since >= t->since[t->n - 1])
-        enter(t, s->activity, s->activity_since);
+    if (s->step != STEP_NONE && t->n && s->step_since >= t->since[t->n - 1])
+        enter(t, runner_step_words(s->step), s->step_since);
     if (judged)
         enter(t, "causes", now());
 }

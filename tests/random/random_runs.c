@@ -153,7 +153,8 @@ static int run(struct session *s, const struct kernel *kernel, struct problem *p
         }
     }
     if (s->trace->info.n_events) {
-        snprintf(why, why_bytes, "event %s: %s", s->trace->info.events[0].kind, s->trace->info.events[0].text);
+        snprintf(why, why_bytes, "event %s: %s", event_name(s->trace->info.events[0].kind),
+                 s->trace->info.events[0].text);
         return 0;
     }
     return judgement_meets(s->judgement, s->trace, &clean, why, why_bytes);

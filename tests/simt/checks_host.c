@@ -45,7 +45,7 @@ static void report(void *ctx, const struct simt_report *r)
         printf("again %d %d\n", r->number, r->times);
         return;
     }
-    printf("report %s ", r->kind);
+    printf("report %s ", event_name(r->kind));
     print_place(r->file, r->line);
     print_place(r->other_file, r->other_line);
     printf("number %d: %s\n", r->number, r->text);

@@ -12,7 +12,7 @@ static void report(void *ctx, const struct simt_report *r)
 {
     (void)ctx;
     const char *slash = r->file ? strrchr(r->file, '/') : NULL;
-    printf("report %s %s:%d block %u,%u,%u thread %u,%u,%u fatal %d: ", r->kind,
+    printf("report %s %s:%d block %u,%u,%u thread %u,%u,%u fatal %d: ", event_name(r->kind),
            slash ? slash + 1 : (r->file ? r->file : "?"), r->line, r->block.x, r->block.y, r->block.z, r->thread.x,
            r->thread.y, r->thread.z, r->fatal);
     for (const char *p = r->text; *p; p++)

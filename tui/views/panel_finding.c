@@ -72,7 +72,7 @@ static void event_draw(const struct session *s, struct canvas *c, struct rect ar
 {
     const struct trace_event *e = session_event(s);
     char words[WORDS_BYTES], where[320] = "";
-    snprintf(words, sizeof words, "%s: %.*s", e->kind, (int)strcspn(e->text, "\n"), e->text);
+    snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
     event_lines(e, 1, where, sizeof where);
     add_more(s->trace->info.n_events - 1, where, sizeof where);
     row_draw(c, area, row, STYLE_WARNING, words, where);
@@ -180,7 +180,7 @@ static void reports_draw(const struct session *s, struct canvas *c, struct rect 
     event_lines(e, 1, where, sizeof where);
     add_more(s->trace->info.n_events - 1, where, sizeof where);
     row_draw(c, area, 0, STYLE_BAD, words, where);
-    snprintf(words, sizeof words, "%s: %.*s", e->kind, (int)strcspn(e->text, "\n"), e->text);
+    snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
     canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
 }
 

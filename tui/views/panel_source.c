@@ -51,9 +51,9 @@ void source_words(const struct session *s, char *out, size_t bytes)
     if (e) {
         const struct event_place at = event_call(e), other = event_other_call(e);
         if (other.line > 0 && other.line != at.line && strcmp(at.file, other.file) == 0)
-            snprintf(out, bytes, "%s, lines %d and %d", e->kind, at.line, other.line);
+            snprintf(out, bytes, "%s, lines %d and %d", event_name(e->kind), at.line, other.line);
         else
-            snprintf(out, bytes, "%s, line %d", e->kind, at.line);
+            snprintf(out, bytes, "%s, line %d", event_name(e->kind), at.line);
     } else if (session_site(s)) {
         snprintf(out, bytes, "probe of %s", channel_label(s->cursor.channel));
     }

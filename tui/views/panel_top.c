@@ -41,19 +41,19 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
     if (!s->trace)
         return;
     const struct trace_info *info = &s->trace->info;
-    const char *probes = trace_probes_off(s->trace) ? ", probes off" : trace_checked(s->trace) ? ", checked" : "";
+    const char *probes = s->trace->info.probes_off ? ", probes off" : s->trace->info.checked ? ", checked" : "";
     char seconds[32], where[128];
     units_seconds(info->seconds, seconds, sizeof seconds); /* "": nobody took the time */
     if (info->device[0])
-        snprintf(where, sizeof where, "%s %s", info->backend, info->device);
+        snprintf(where, sizeof where, "%s %s", backend_names[info->backend], info->device);
     else
-        snprintf(where, sizeof where, "%s%s%s ×%d", info->backend, *info->tensor_core ? " as " : "", info->tensor_core,
-                 info->workers);
+        snprintf(where, sizeof where, "%s%s%s ×%d", backend_names[info->backend], *info->tensor_core ? " as " : "",
+                 info->tensor_core, info->workers);
     if (roomy)
         snprintf(out, bytes, " │ %s%s%s%s │ run %d", where, probes, *seconds ? "  " : "", seconds, s->run_number);
     else
-        snprintf(out, bytes, "  %s%s%s%s%s%s", info->backend, *info->tensor_core ? " as " : "", info->tensor_core,
-                 probes, *seconds ? " " : "", seconds);
+        snprintf(out, bytes, "  %s%s%s%s%s%s", backend_names[info->backend], *info->tensor_core ? " as " : "",
+                 info->tensor_core, probes, *seconds ? " " : "", seconds);
 }
 
 static enum style verdict_style(const struct session *s)
@@ -168,7 +168,7 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     const struct trace_capture *capture = &s->trace->info.capture;
     const long long all = (long long)p->batch * p->heads * s->trace->layout.q_tiles;
-    size_t used = trace_probes_off(s->trace)
+    size_t used = s->trace->info.probes_off
                       ? (size_t)snprintf(line, sizeof line, "recorded  nothing")
                       : (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles", s->trace->layout.n_slots, all);
     if (capture->wanted)

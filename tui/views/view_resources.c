@@ -30,7 +30,7 @@ static void launch_flow(const struct trace_info *info, const struct trace_launch
 /* A run on the CPU, and none at all: what would stand here. */
 static void nothing_flow(const struct trace_info *info, struct text_flow *f)
 {
-    if (info && strcmp(info->backend, "gpu") == 0)
+    if (info && info->backend == BACKEND_GPU)
         flow_put(f, STYLE_DIM, "The kernel launched nothing through ASC_LAUNCH: its resources are unknown.");
     else
         flow_put(f, STYLE_DIM,

@@ -78,9 +78,8 @@ static void run_row(const struct list *l, int i, struct canvas *c, struct rect l
     if (run->number == s->runs.shown)
         list_mark(c, line);
     canvas_printf(c, line, 0, 3, list_style(l, i), "%3d  %s", run->number, when);
-    const char *word = run->judgement->complete ? run_verdict_word(run->trace, run->judgement) : "judging";
-    const int bad = strcmp(word, "CLEAN") != 0;
-    canvas_put_cut(c, cut, 0, 17, bad ? STYLE_BAD : STYLE_OK, word);
+    const enum run_verdict is = run->judgement->complete ? run_verdict(run->trace, run->judgement) : RUN_IS_JUDGING;
+    canvas_put_cut(c, cut, 0, 17, is == RUN_IS_CLEAN ? STYLE_OK : STYLE_BAD, run_verdict_word(is));
     stages_draw(c, line, run);
     lines_words(runs_before(&s->runs, run), run, lines, sizeof lines, &c->no_memory);
     canvas_put(c, line, 0, LINES_COL, STYLE_TEXT, lines);

@@ -122,8 +122,8 @@ static void log_flow(const struct session *s, struct text_flow *f)
             const struct trace_event *e = &info->events[i];
             char lines[EVENT_LINES_BYTES];
             event_lines(e, 0, lines, sizeof lines);
-            const int used =
-                snprintf(line, sizeof line, "%s%s%s: %.512s", lines, lines[0] ? ": " : "", e->kind, e->text);
+            const int used = snprintf(line, sizeof line, "%s%s%s: %.512s", lines, lines[0] ? ": " : "",
+                                      event_name(e->kind), e->text);
             if (e->times > 1 && (size_t)used < sizeof line)
                 snprintf(line + used, sizeof line - (size_t)used, ", %d times", e->times);
             flow_put(f, STYLE_WARNING, line);

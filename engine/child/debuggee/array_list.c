@@ -2,6 +2,7 @@
 
 #include "engine/base/dtype.h"
 #include "engine/child/debuggee/say.h"
+#include "engine/trace/event.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>
 
@@ -72,7 +73,7 @@ void array_list_say_overrun(const char *name, int socket)
     char text[64];
     snprintf(text, sizeof text, "the kernel wrote outside %s", name);
     say_begin(&s, WIRE_EVENT);
-    say_text(&s, "kind", "address");
+    say_text(&s, "kind", event_name(EVENT_ADDRESS));
     say_integer(&s, "line", 0);
     say_text(&s, "file", NULL);
     say_text(&s, "text", text);

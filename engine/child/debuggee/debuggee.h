@@ -2,18 +2,20 @@
 #ifndef DEBUGGEE_DEBUGGEE_H
 #define DEBUGGEE_DEBUGGEE_H
 
-#include "engine/base/err.h"
+#include "engine/base/wire.h"
+#include "engine/trace/event.h"
+#include "engine/trace/launch.h"
 #include "probes/abi.h"
 #include <jansson.h>
 #include <stddef.h>
 
 struct launch_result {
-    const char *status; /* "complete", "failed", "cancelled" */
-    double seconds;     /* of the launch */
+    enum launch_end end;
+    double seconds; /* of the launch */
     int workers;
-    char text[512];      /* one sentence where it is not complete */
-    const char *stopped; /* the kind of event that ended it, a literal; NULL: an event has said it, or none did */
-    json_t *launches;    /* owned by the caller, or NULL: what the kernels took, as launches_json() says it */
+    char text[512];          /* one sentence where it is not complete */
+    enum event_kind stopped; /* what ended it; EVENT_NONE: an event has said it, or nothing did */
+    json_t *launches;        /* owned by the caller, or NULL: what the kernels took, as launches_json() says it */
 };
 
 struct launch_request {
@@ -24,9 +26,9 @@ struct launch_request {
     char tensor_core[16]; /* whose products the CPU executor computes; "": the default's */
 };
 
-uint32_t debuggee_abi(void);        /* ASC_ABI_VERSION of the attnscope.h that it was compiled with */
-const char *debuggee_backend(void); /* "cpu", "gpu" */
-int debuggee_checked(void);         /* 1: built with access checks */
+uint32_t debuggee_abi(void); /* ASC_ABI_VERSION of the attnscope.h that it was compiled with */
+enum backend debuggee_backend(void);
+int debuggee_checked(void); /* 1: built with access checks */
 /* Once, at the start: makes the device ready and names it ("" where there is none to name). -1: it cannot be used, the
    sentence in why. */
 int debuggee_prepare(char *device, size_t size, char *why, size_t why_size);

@@ -125,11 +125,11 @@ static int hello(const struct wire *wire, const struct asc_kernel *kernel, const
     return wire_send(wire, WIRE_HELLO,
                      json_pack("{s:i, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:i, s:o, s:o}", "abi",
                                (int)debuggee_abi(), "kernel", debuggee_words(kernel->name), "backend",
-                               debuggee_backend(), "checks", debuggee_checked(), "device", debuggee_words(device),
-                               "dtypes", (json_int_t)kernel->dtypes, "k_dtypes", (json_int_t)kernel->k_dtypes,
-                               "v_dtypes", (json_int_t)kernel->v_dtypes, "layouts", (json_int_t)kernel->layouts,
-                               "biases", (json_int_t)kernel->biases, "o_dtype", (int)kernel->o_dtype, "channel_dtype",
-                               types, "conventions", fields),
+                               backend_names[debuggee_backend()], "checks", debuggee_checked(), "device",
+                               debuggee_words(device), "dtypes", (json_int_t)kernel->dtypes, "k_dtypes",
+                               (json_int_t)kernel->k_dtypes, "v_dtypes", (json_int_t)kernel->v_dtypes, "layouts",
+                               (json_int_t)kernel->layouts, "biases", (json_int_t)kernel->biases, "o_dtype",
+                               (int)kernel->o_dtype, "channel_dtype", types, "conventions", fields),
                      -1, NULL);
 }
 
@@ -158,7 +158,7 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
 static void answer_run(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id,
                        struct launch_request *request)
 {
-    struct launch_result result = {.status = "failed", .text = "no live trace came with the request"};
+    struct launch_result result = {.text = "no live trace came with the request"};
     request->workers = (int)wire_integer(json, "workers", 0, 4096, 0);
     snprintf(request->tensor_core, sizeof request->tensor_core, "%s", wire_text(json, "tensor_core"));
     if (request->fd >= 0)
@@ -167,10 +167,10 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
         close(request->feed_fd);
     fflush(NULL); /* what the kernel printed comes before its result */
     say_check(wire_send(wire, WIRE_RESULT,
-                        json_pack("{s:i, s:s, s:f, s:i, s:o, s:s, s:o}", "id", id, "status", result.status, "seconds",
-                                  result.seconds, "workers", result.workers, "text", debuggee_words(result.text),
-                                  "stopped", result.stopped ? result.stopped : "", "launches",
-                                  result.launches ? result.launches : json_null()),
+                        json_pack("{s:i, s:s, s:f, s:i, s:o, s:s, s:o}", "id", id, "status",
+                                  launch_end_names[result.end], "seconds", result.seconds, "workers", result.workers,
+                                  "text", debuggee_words(result.text), "stopped", event_name(result.stopped),
+                                  "launches", result.launches ? result.launches : json_null()),
                         -1, NULL));
 }
 

@@ -71,7 +71,7 @@ void checks_begin_block(struct worker *w, uint64_t number)
     c->shared_begin = (uintptr_t)w->shared_begin;
     c->shared_bytes = make_cells(c, bytes) ? bytes : 0;
     if (!c->shared_bytes && bytes)
-        report_raise("system", 1, NULL, 0, NULL, "out of memory for the access checks");
+        report_raise(EVENT_SYSTEM, 1, NULL, 0, NULL, "out of memory for the access checks");
     c->n_stores = 0;
     symbols_read(c->shared_begin, bytes);
     if (c->shared_bytes)

@@ -134,7 +134,7 @@ void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_
     va_end(args);
     const int paused = traps_pause();
     simt_tls.reporting++;
-    struct simt_report r = {.kind = event_name(kind), .text = text, .times = 1};
+    struct simt_report r = {.kind = kind, .text = text, .times = 1};
     resolve(site, 1, &r.stack);
     resolve(other_site, 0, &r.other_stack);
     const struct place here = place_of(&r.stack), other = place_of(&r.other_stack);
@@ -177,7 +177,7 @@ void findings_add(const struct findings *f)
 void findings_end_launch(void)
 {
     for (unsigned i = 0; i < n_told; i++) {
-        struct simt_report r = {.kind = event_name(told[i].kind),
+        struct simt_report r = {.kind = told[i].kind,
                                 .text = "",
                                 .file = told[i].here.at.file,
                                 .line = told[i].here.at.line,

@@ -54,7 +54,7 @@ void global_begin_launch(const struct simt_options *options)
             mmap(NULL, a->owner_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         a->owner = owners == MAP_FAILED ? NULL : owners;
         if (!a->owner)
-            report_raise("system", 1, NULL, 0, NULL, "out of memory for the access checks of %s", a->name);
+            report_raise(EVENT_SYSTEM, 1, NULL, 0, NULL, "out of memory for the access checks of %s", a->name);
     }
 }
 

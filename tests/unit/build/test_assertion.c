@@ -14,7 +14,7 @@ static void the_drivers_line_is_read(void **state)
                                      "[32,0,5] Assertion `i < n && \"failed\"` failed.",
                                      &event),
                      1);
-    assert_string_equal(event.kind, "assert");
+    assert_int_equal(event.kind, EVENT_ASSERT);
     assert_string_equal(event.file, "/a b/k.cu");
     assert_int_equal(event.line, 12);
     assert_string_equal(event.text, "assertion `i < n && \"failed\"` failed in block (1,2,3), thread (32,0,5)");

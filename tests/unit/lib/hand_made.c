@@ -85,7 +85,7 @@ static void describe(struct trace *t)
     snprintf(info->kernel, sizeof info->kernel, "v2b_scalar");
     snprintf(info->source_name, sizeof info->source_name, "kernels/v2b_scalar.cu");
     snprintf(info->scenario_name, sizeof info->scenario_name, "double-scale");
-    snprintf(info->backend, sizeof info->backend, "cpu");
+    info->backend = BACKEND_CPU;
     info->status = RUN_COMPLETE;
     info->source = strdup(source);
     info->workers = 2;
@@ -326,7 +326,7 @@ void hand_made_unwrite(const struct trace *t, enum asc_channel ch, int slot, int
     free(unwritten);
 }
 
-void hand_made_event(struct trace *t, const char *kind, const char *text, const char *file, int line)
+void hand_made_event(struct trace *t, enum event_kind kind, const char *text, const char *file, int line)
 {
     struct trace_info *info = &t->info;
     struct trace_event *events = realloc(info->events, (info->n_events + 1) * sizeof *events);
@@ -336,7 +336,7 @@ void hand_made_event(struct trace *t, const char *kind, const char *text, const 
     struct trace_event *e = &events[info->n_events++];
     trace_event_init(e);
     e->line = line;
-    snprintf(e->kind, sizeof e->kind, "%s", kind);
+    e->kind = kind;
     snprintf(e->text, sizeof e->text, "%s", text);
     snprintf(e->file, sizeof e->file, "%s", file);
 }

@@ -33,7 +33,7 @@ struct trace *hand_made_empty(const struct hand_made *made);
 void hand_made_store(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col, double value);
 /* The tile as if the kernel had not come to it: no values, no stamps. */
 void hand_made_unwrite(const struct trace *t, enum asc_channel ch, int slot, int kv);
-void hand_made_event(struct trace *t, const char *kind, const char *text, const char *file, int line);
+void hand_made_event(struct trace *t, enum event_kind kind, const char *text, const char *file, int line);
 void hand_made_counter(const struct trace *t, const struct layout_part *part, enum asc_channel ch, uint64_t n);
 
 /* A session on the scenario that such a run is of, without a run; free with session_free(). */

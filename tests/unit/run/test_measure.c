@@ -165,7 +165,7 @@ static void budgets_are_judged_without_probes(void **state)
 {
     (void)state;
     struct trace_launch l[3] = {launch_of(PROBES_RECORD, 255), launch_of(PROBES_NONE, 40), launch_of(PROBES_NONE, 64)};
-    struct trace_info info = {.backend = "gpu"};
+    struct trace_info info = {.backend = BACKEND_GPU};
     info.launches.at = l;
     info.launches.n = 3;
     budget_is(&info, 1, "");
@@ -186,7 +186,7 @@ static void a_budget_is_never_met_silently(void **state)
 {
     (void)state;
     struct trace_launch l[2] = {launch_of(PROBES_RECORD, 16), launch_of(PROBES_NONE, -1)};
-    struct trace_info info = {.backend = "gpu"};
+    struct trace_info info = {.backend = BACKEND_GPU};
     info.launches.at = l;
     info.launches.n = 1;
     info.launches.budget = (struct launch_budget){.stated = 1, .most = {64}};
@@ -195,7 +195,7 @@ static void a_budget_is_never_met_silently(void **state)
     budget_is(&info, 0, "budget not judged: the kernel's usage is unknown");
     snprintf(info.launches.not_measured, sizeof info.launches.not_measured, "it does not compile without probes");
     budget_is(&info, 0, "budget not judged: it does not compile without probes");
-    snprintf(info.backend, sizeof info.backend, "cpu");
+    info.backend = BACKEND_CPU;
     budget_is(&info, 1, "budget not judged: needs a GPU");
     info.launches.budget.stated = 0;
     budget_is(&info, 1, "");

@@ -158,7 +158,7 @@ static void crashes(const char *patch, const char *kv_len, const char *words)
     (void)record(&recorder, &paths, &s, NULL, &t, &err);
     assert_non_null(t);
     for (size_t i = 0; i < t->info.n_events; i++)
-        found += strcmp(t->info.events[i].kind, "address") == 0 && strstr(t->info.events[i].text, words) != NULL;
+        found += t->info.events[i].kind == EVENT_ADDRESS && strstr(t->info.events[i].text, words) != NULL;
     if (!found)
         fail_msg("no event says '%s' but %s", words, t->info.n_events ? t->info.events[0].text : "none");
     trace_free(t);

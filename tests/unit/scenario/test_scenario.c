@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
+#include "engine/trace/event.h"
 #include "tests/unit/lib/temporary.h"
 
 #include <fcntl.h>
@@ -338,9 +339,9 @@ static void test_everything_stated(void **state)
     assert_int_equal(scenario_listed(s.expect.cause, 1, name), 1);
     assert_string_equal(name, "l-not-rescaled");
     assert_int_equal(scenario_listed(s.expect.cause, 2, name), 0);
-    assert_string_equal(s.expect.event, "race,fp-invalid");
+    assert_int_equal(s.expect.events, 1u << EVENT_RACE | 1u << EVENT_FP_INVALID);
     assert_string_equal(s.expect.event_at, "row[i + 1] += x; y");
-    assert_string_equal(s.expect.stopped, "address,launch");
+    assert_int_equal(s.expect.stopped, 1u << EVENT_ADDRESS | 1u << EVENT_LAUNCH);
     assert_int_equal(s.expect.no_culprits, 0);
     assert_int_equal(s.expect.line_of_expect, 37);
     scenario_free(&s);

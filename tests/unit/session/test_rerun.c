@@ -375,7 +375,7 @@ static void scenarios(void **state)
     put_scenario(70);
     wait_runs(s, 2);
     assert_int_equal(s->trace->problem.kv_len, 70);
-    assert_true(trace_checked(s->trace));
+    assert_true(s->trace->info.checked);
     assert_int_equal(s->change.state, CHANGE_OTHER);
     put_scenario(-3);
     for (int i = 0; i < 100 && s->phase != PHASE_FAILED; i++) {

@@ -143,13 +143,22 @@ static void test_expectations(void **state)
     session_free(s);
 }
 
-static void expect_events(struct expect *e, const char *event, const char *at, const char *stopped)
+static unsigned kinds(const char *list)
+{
+    char name[64];
+    unsigned set = 0;
+    for (int i = 0; scenario_listed(list, i, name); i++)
+        set |= 1u << event_from_name(name);
+    return set;
+}
+
+static void expect_events(struct expect *e, const char *events, const char *at, const char *stopped)
 {
     *e = nothing;
     e->verdict = EXPECT_FAIL;
-    snprintf(e->event, sizeof e->event, "%s", event);
+    e->events = kinds(events);
     snprintf(e->event_at, sizeof e->event_at, "%s", at);
-    snprintf(e->stopped, sizeof e->stopped, "%s", stopped);
+    e->stopped = kinds(stopped);
 }
 
 /* The 1-based line of the source that holds a text. */
@@ -170,7 +179,7 @@ static void test_expected_events(void **state)
     struct session *s = run("small");
     struct trace_info *info = &s->trace->info;
     struct expect e = nothing;
-    snprintf(e.event, sizeof e.event, "none");
+    e.no_event = true;
     assert_true(meets(s, e));
     expect_events(&e, "barrier", "", "");
     assert_false(meets(s, e)); /* there is none */
@@ -182,7 +191,7 @@ static void test_expected_events(void **state)
     info->n_events = 2;
     for (int i = 0; i < 2; i++) {
         trace_event_init(&info->events[i]);
-        snprintf(info->events[i].kind, sizeof info->events[i].kind, "barrier");
+        info->events[i].kind = EVENT_BARRIER;
         info->events[i].line = i ? 1 : line;
     }
     snprintf(info->events[0].file, sizeof info->events[0].file, "%s", info->source_name);
@@ -194,7 +203,7 @@ static void test_expected_events(void **state)
     assert_false(meets(s, e)); /* the values are right */
     expect_events(&e, "barrier,fp-invalid", "", "");
     assert_false(meets(s, e)); /* each of them */
-    snprintf(info->events[1].kind, sizeof info->events[1].kind, "fp-invalid");
+    info->events[1].kind = EVENT_FP_INVALID;
     assert_true(meets(s, e));
     expect_events(&e, "barrier", "const int last_row", "");
     assert_true(meets(s, e));
@@ -221,11 +230,11 @@ static void test_expected_events(void **state)
     e = nothing;
     assert_false(meets(s, e)); /* right values, and yet not clean */
     assert_string_equal(session_verdict_word(s), "FAIL");
-    snprintf(info->events[0].kind, sizeof info->events[0].kind, "fp-overflow"); /* that its values have to say */
+    info->events[0].kind = EVENT_FP_OVERFLOW; /* that its values have to say */
     assert_true(meets(s, e));
     assert_string_equal(session_verdict_word(s), "CLEAN");
-    snprintf(info->events[0].kind, sizeof info->events[0].kind, "race");
-    snprintf(e.event, sizeof e.event, "none");
+    info->events[0].kind = EVENT_RACE;
+    e.no_event = true;
     assert_false(meets(s, e));
     expect_events(&e, "", "", "address"); /* it came to its end */
     assert_false(meets(s, e));
@@ -243,13 +252,13 @@ static void test_stepping_over_reports(void **state)
     assert_non_null(info->events);
     info->n_events = 4;
     static const struct {
-        const char *kind;
+        enum event_kind kind;
         int head, q_tile, kv_tile;
-    } at[] = {{"fp-overflow", 0, 0, 1}, {"race", 1, 0, 1}, {"bounds", 1, 1, -1}, {"race", 7, 0, 0}};
+    } at[] = {{EVENT_FP_OVERFLOW, 0, 0, 1}, {EVENT_RACE, 1, 0, 1}, {EVENT_BOUNDS, 1, 1, -1}, {EVENT_RACE, 7, 0, 0}};
     for (int i = 0; i < 4; i++) {
         struct trace_event *e = &info->events[i];
         trace_event_init(e);
-        snprintf(e->kind, sizeof e->kind, "%s", at[i].kind);
+        e->kind = at[i].kind;
         e->batch = 0;
         e->head = at[i].head;
         e->q_tile = at[i].q_tile;
@@ -278,7 +287,7 @@ static void test_stepping_over_reports(void **state)
     assert_non_null(s->trace->info.events);
     s->trace->info.n_events = 1;
     trace_event_init(&s->trace->info.events[0]);
-    snprintf(s->trace->info.events[0].kind, sizeof s->trace->info.events[0].kind, "race");
+    s->trace->info.events[0].kind = EVENT_RACE;
     s->trace->info.events[0].batch = s->trace->info.events[0].head = s->trace->info.events[0].q_tile = 0;
     s->trace->info.events[0].kv_tile = 0;
     assert_int_equal(session_go_first_bad(s), 1);
@@ -295,7 +304,7 @@ static void test_expected_stops(void **state)
     (void)state;
     struct session *s = run("reads-behind-k");
     struct expect e;
-    assert_string_equal(s->trace->info.stopped, "address");
+    assert_int_equal(s->trace->info.stopped, EVENT_ADDRESS);
     assert_false(meets(s, nothing));
     expect_events(&e, "", "", "");
     assert_false(meets(s, e)); /* a failure is one of values */
@@ -517,7 +526,7 @@ static void test_accesses_outside_an_array_are_named(void **state)
         struct session *s = run(names[i]);
         assert_string_equal(session_verdict_word(s), "CRASHED");
         assert_non_null(session_event(s));
-        assert_string_equal(session_event(s)->kind, "address");
+        assert_int_equal(session_event(s)->kind, EVENT_ADDRESS);
         assert_non_null(strstr(session_event(s)->text, words[i]));
         assert_true(session_event(s)->line > 0 && s->at_event);
         /* What was not written is neither fine nor anybody's fault. */

@@ -99,24 +99,25 @@ static void an_event_explains(void **state)
     static const char between[] = "between its operands and its probe, ",
                       unwritten[] = "it reads uninitialized memory at ", waited[] = "its cp.async is not waited for, ";
     const struct {
-        const char *kind, *text, *words;
+        enum event_kind kind;
+        const char *text, *words;
         int line, head, times, explains;
-    } cases[] = {{"race", "", between, s_probe->line, 1, 1, 1},
-                 {"race", "", between, v_probe->line + 1, 1, 1, 1},
-                 {"race", "", between, v_probe->line, 1, 1, 0},
-                 {"race", "", between, s_probe->line + 1, 1, 1, 0},
-                 {"race", "", between, s_probe->line, 0, 1, 0},
-                 {"race", "", between, s_probe->line, 0, 9, 1},
-                 {"uninitialized", "", unwritten, s_probe->line, 1, 1, 1},
-                 {"fp-invalid", "", between, s_probe->line, 0, 1, 1},
-                 {"nan-store", "", between, s_probe->line, 1, 1, 0},
-                 {"limit", "", between, s_probe->line, 1, 1, 0},
-                 {"never-waited", "its copy from K in block", waited, 1, 1, 1, 1},
-                 {"never-waited", "its copy from V in block", waited, 1, 1, 1, 0},
-                 {"never-waited", "its copy from K in block", waited, 1, 0, 1, 0}};
+    } cases[] = {{EVENT_RACE, "", between, s_probe->line, 1, 1, 1},
+                 {EVENT_RACE, "", between, v_probe->line + 1, 1, 1, 1},
+                 {EVENT_RACE, "", between, v_probe->line, 1, 1, 0},
+                 {EVENT_RACE, "", between, s_probe->line + 1, 1, 1, 0},
+                 {EVENT_RACE, "", between, s_probe->line, 0, 1, 0},
+                 {EVENT_RACE, "", between, s_probe->line, 0, 9, 1},
+                 {EVENT_UNINITIALIZED, "", unwritten, s_probe->line, 1, 1, 1},
+                 {EVENT_FP_INVALID, "", between, s_probe->line, 0, 1, 1},
+                 {EVENT_NAN_STORE, "", between, s_probe->line, 1, 1, 0},
+                 {EVENT_LIMIT, "", between, s_probe->line, 1, 1, 0},
+                 {EVENT_NEVER_WAITED, "its copy from K in block", waited, 1, 1, 1, 1},
+                 {EVENT_NEVER_WAITED, "its copy from V in block", waited, 1, 1, 1, 0},
+                 {EVENT_NEVER_WAITED, "its copy from K in block", waited, 1, 0, 1, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *name = strrchr(s_probe->file, '/');
-        snprintf(e.kind, sizeof e.kind, "%s", cases[i].kind);
+        e.kind = cases[i].kind;
         snprintf(e.text, sizeof e.text, "%s", cases[i].text);
         snprintf(e.file, sizeof e.file, "%s", s_probe->file);
         snprintf(where, sizeof where, "%s%s:%d", cases[i].words, name ? name + 1 : s_probe->file, cases[i].line);

@@ -230,12 +230,12 @@ static void fill_info(struct trace *t)
     info->n_events = 2;
     info->events = calloc(2, sizeof *info->events);
     trace_event_init(&info->events[0]);
-    snprintf(info->events[0].kind, sizeof info->events[0].kind, "%s", event_name(EVENT_FP_INVALID));
+    info->events[0].kind = EVENT_FP_INVALID;
     strcpy(info->events[0].text, "inf - inf");
     strcpy(info->events[0].file, "a.cu");
     info->events[0].line = 33;
     trace_event_init(&info->events[1]);
-    strcpy(info->events[1].kind, "race");
+    info->events[1].kind = EVENT_RACE;
     strcpy(info->events[1].other_file, "b.cuh");
     info->events[1].other_line = 7;
     info->events[1].batch = 0;
@@ -247,7 +247,7 @@ static void fill_info(struct trace *t)
     info->events[1].other_stack.n = TRACE_FRAMES;
     for (int i = 0; i < TRACE_FRAMES; i++)
         info->events[1].other_stack.at[i] = (struct trace_frame){"", "b.cuh", 1 + i};
-    strcpy(info->checks, "on");
+    info->checked = true;
     info->sources = calloc(1, sizeof *info->sources);
     info->n_sources = 1;
     strcpy(info->sources[0].file, "b.cuh");
@@ -307,7 +307,7 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_int_equal(plain->batch, -1);
     assert_int_equal(plain->kv_tile, -1);
     assert_int_equal(plain->times, 1);
-    assert_string_equal(race->kind, "race");
+    assert_int_equal(race->kind, EVENT_RACE);
     assert_string_equal(race->other_file, "b.cuh");
     assert_int_equal(race->other_line, 7);
     assert_int_equal(race->batch, 0);
@@ -325,7 +325,7 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_ptr_equal(trace_source(t, t->info.source_name), t->info.source);
     assert_string_equal(trace_source(t, "b.cuh"), "a\n\"b\" ?\n");
     assert_null(trace_source(t, "c.cuh"));
-    assert_string_equal(t->info.checks, "on");
+    assert_true(t->info.checked);
     assert_string_equal(t->info.events[0].text, "inf - inf");
     assert_int_equal(t->info.launches.n, 1);
     assert_int_equal(t->info.launches.at[0].registers, 96);

@@ -36,8 +36,8 @@ static struct session *opened(const char *mode)
     }
     struct trace *t = hand_made_trace(&hand_made_usual);
     if (strcmp(mode, "event") == 0)
-        hand_made_event(t, "barrier", "threads of one block are at different __syncthreads", "kernels/v2b_scalar.cu",
-                        9);
+        hand_made_event(t, EVENT_BARRIER, "threads of one block are at different __syncthreads",
+                        "kernels/v2b_scalar.cu", 9);
     s = hand_made_session(&hand_made_usual);
     hand_made_judge(s, t);
     return s;

@@ -286,7 +286,7 @@ static void crashed_run(void **state)
     (void)state;
     struct session *s = hand_made_session(&hand_made_usual);
     struct trace *t = ended(RUN_CRASHED);
-    hand_made_event(t, "address", "invalid read of address 0x40 (a null pointer) in block (0,1,0), thread (30,0,0)",
+    hand_made_event(t, EVENT_ADDRESS, "invalid read of address 0x40 (a null pointer) in block (0,1,0), thread (30,0,0)",
                     "kernels/v2b_scalar.cu", 9);
     hand_made_judge(s, t);
     s->phase = PHASE_FAILED; /* as the run's end is said where a kernel ran */
@@ -348,7 +348,7 @@ static void rerun_under_way(void **state)
     s->phase = PHASE_JUDGING;
     s->made_run = 1;
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "first bad so far S h0 q0 k0"));
-    hand_made_event(s->trace, "launch", "launched with 64 threads", "", 0);
+    hand_made_event(s->trace, EVENT_LAUNCH, "launched with 64 threads", "", 0);
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "launch: launched with 64 threads"));
     session_free(s);
 }
@@ -359,12 +359,12 @@ static void events(void **state)
     (void)state;
     struct session *s = hand_made_session(&hand_made_usual);
     struct trace *t = hand_made_trace(&hand_made_usual);
-    hand_made_event(t, "barrier",
+    hand_made_event(t, EVENT_BARRIER,
                     "threads of one block meet at different __syncthreads (the other one: line 175) in block (1,0,0), "
                     "thread (94,0,0)",
                     "kernels/v2b_scalar.cu", 9);
-    hand_made_event(t, "barrier", "__syncthreads is reached by 224 of 256 threads", "kernels/v2b_scalar.cu", 11);
-    hand_made_event(t, "address", "the kernel wrote outside O", "", 0);
+    hand_made_event(t, EVENT_BARRIER, "__syncthreads is reached by 224 of 256 threads", "kernels/v2b_scalar.cu", 11);
+    hand_made_event(t, EVENT_ADDRESS, "the kernel wrote outside O", "", 0);
     hand_made_judge(s, t);
     golden_top(s, "event");
     golden_view(s, VIEW_SOURCE, NULL, "event-source");
@@ -388,9 +388,9 @@ static void reports_of_a_checked_run(void **state)
     const struct hand_made made = right();
     struct session *s = hand_made_session(&made);
     struct trace *t = hand_made_trace(&made);
-    snprintf(t->info.checks, sizeof t->info.checks, "on");
-    hand_made_event(t, "fp-overflow", "overflow: the result is infinite", "kernels/v2b_scalar.cu", 14);
-    hand_made_event(t, "race",
+    t->info.checked = true;
+    hand_made_event(t, EVENT_FP_OVERFLOW, "overflow: the result is infinite", "kernels/v2b_scalar.cu", 14);
+    hand_made_event(t, EVENT_RACE,
                     "4 bytes of shared memory are written by thread (3,0,0) of block (2,0,0) and read by thread "
                     "(35,0,0) with no barrier between them",
                     "kernels/v2b_scalar.cu", 9);
@@ -401,8 +401,8 @@ static void reports_of_a_checked_run(void **state)
     e->times = 61440;
     e->other_line = 6;
     snprintf(e->other_file, sizeof e->other_file, "%s", e->file);
-    hand_made_event(t, "uninitialized", "thread (0,0,0) reads 2 bytes that nobody has written", "kernels/v2b_scalar.cu",
-                    10);
+    hand_made_event(t, EVENT_UNINITIALIZED, "thread (0,0,0) reads 2 bytes that nobody has written",
+                    "kernels/v2b_scalar.cu", 10);
     t->info.events[2].batch = t->info.events[2].head = 0;
     t->info.events[2].q_tile = 5;
     hand_made_judge(s, t);
@@ -425,7 +425,7 @@ static void event_of_a_clean_run(void **state)
     const struct hand_made made = right();
     struct session *s = hand_made_session(&made);
     struct trace *t = hand_made_trace(&made);
-    hand_made_event(t, "launch", "v2b_scalar: launched with 64 threads a block, the plan says 128", "", 0);
+    hand_made_event(t, EVENT_LAUNCH, "v2b_scalar: launched with 64 threads a block, the plan says 128", "", 0);
     hand_made_judge(s, t);
     golden_top(s, "event-clean");
     session_free(s);
@@ -519,7 +519,7 @@ static void every_size(void **state)
 {
     (void)state;
     struct trace *t = hand_made_trace(&hand_made_usual);
-    hand_made_event(t, "barrier", "met by some", "kernels/v2b_scalar.cu", 9);
+    hand_made_event(t, EVENT_BARRIER, "met by some", "kernels/v2b_scalar.cu", 9);
     struct session *sessions[] = {hand_made_session(&hand_made_usual), hand_made_session(&hand_made_usual)};
     hand_made_judge(sessions[0], t);
     hand_made_go(sessions[0],
@@ -588,7 +588,7 @@ static void resources_of_a_run_on_a_gpu(void **state)
     info->launches.at = calloc(2, sizeof *info->launches.at);
     memcpy(info->launches.at, l, sizeof l);
     info->launches.n = 1;
-    snprintf(info->backend, sizeof info->backend, "gpu");
+    info->backend = BACKEND_GPU;
     snprintf(info->device, sizeof info->device, "NVIDIA H200, sm_90");
     golden_view(s, VIEW_RESOURCES, NULL, "resources-recorded");
     info->launches.n = 2;
