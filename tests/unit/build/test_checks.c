@@ -23,7 +23,7 @@
 #define HELPERS "tests/simt/checks_helpers.h"
 #define INCLUDE "engine/simt/include"
 
-static struct build {
+static struct compiler_build {
     const char *compiler;
     const char *const *flags;
     int there;
