@@ -91,7 +91,7 @@ static void translate(const char *path)
     free(text);
 }
 
-static void build(const struct build *b)
+static void build(const struct compiler_build *b)
 {
     char base[96], compile[2048], command[4096], path[128];
     struct err err;
@@ -318,7 +318,7 @@ static void misaligned_vectors(void **state)
 }
 
 /* A build's words on a case. */
-static void hear(const struct build *b, const char *name, struct output *out)
+static void hear(const struct compiler_build *b, const char *name, struct output *out)
 {
     char command[160];
     snprintf(command, sizeof command, "timeout 60 " DIR "/%s %s 2>&1", b->compiler, name);
