@@ -320,24 +320,16 @@ static int take_cause(const struct testing *testing, enum cause cause, struct fi
     return 0;
 }
 
-/* The declaration that makes a stage right whose output is; one that is a stage's own cause says more. */
+/* The declaration that makes a stage right whose output is; one that is a stage's own cause says more, but of m: a
+   maximum that lags looks like one in another unit. */
 static void take_declaration(const struct testing *testing, struct finding *f, struct declared_otherwise *it)
 {
     const struct stage_summary *stage = &testing->summary->stage[f->channel];
     *it = testing->declared[f->channel];
     if (!f->output_right || stage->missing_local == stage->bad_local ||
-        (f->cause != CAUSE_NONE && cause_is_declaration(f->cause) && !it->follows && !it->states))
+        (f->cause != CAUSE_NONE && cause_is_declaration(f->cause) && !it->follows && !it->states &&
+         !(it->measured && f->channel == asc_m)))
         return;
-    struct declared_otherwise measured = {0};
-    if (!it->follows && !it->states && testing->above < 0 &&
-        declaration_measured(testing->j, testing->t, f->channel, testing->scratch, &measured))
-        *it = measured;
-    /* LSE takes P's factor off again, whatever is declared of it. */
-    if (f->channel == asc_lse && !it->fields[0] && testing->summary->culprits & 1u << asc_p &&
-        declaration_measured(testing->j, testing->t, asc_p, testing->scratch, &measured)) {
-        snprintf(it->why, sizeof it->why, "LSE is right, and not m + ln l: %.40s", measured.why);
-        snprintf(it->fields, sizeof it->fields, "%s", measured.fields);
-    }
     if (!it->fields[0])
         return;
     f->cause = CAUSE_NONE;

@@ -8,58 +8,115 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most slots with a fault that are looked at. */
-enum { SLOTS_LOOKED = 64 };
+/* Slots with a fault that are measured, slots that a declaration is tried on, and the most multiplications that judging
+   one of them may take where every choice is tried. */
+enum { SLOTS_MEASURED = 64, SLOTS_TRIED = 3, SLOT_WORK_MAX = 1 << 26 };
 
+/* The numbers that all elements allow so far; none looked at: any. */
+struct interval {
+    double low, high;
+    bool any;
+};
+
+static void narrow(struct interval *x, double low, double high)
+{
+    x->low = x->any && x->low >= low ? x->low : low;
+    x->high = x->any && x->high <= high ? x->high : high;
+    x->any = true;
+}
+
+static bool holds(const struct interval *x, float value)
+{
+    return (double)value >= x->low && (double)value <= x->high;
+}
+
+/* The number of fewest digits in it, as text and as the f32 that this is. false: there is none. */
+static bool shortest(const struct interval *x, char text[32], float *out)
+{
+    bool found = x->any && holds(x, 0);
+    snprintf(text, 32, "0");
+    *out = 0;
+    for (int digits = 1; digits <= 9 && x->any && !found; digits++) {
+        char plain[32];
+        snprintf(text, 32, "%.*g", digits, x->low + (x->high - x->low) / 2);
+        *out = strtof(text, NULL);
+        found = holds(x, *out);
+        snprintf(plain, sizeof plain, "%g", (double)*out);
+        if (found && strtof(plain, NULL) == *out) /* 10, not 1e+01 */
+            memcpy(text, plain, sizeof plain);
+    }
+    return found;
+}
+
+/* What one stage's captured values say. */
 struct measuring {
     enum asc_channel ch;
-    double unit; /* 1 of m in log2 units */
-    /* Of m: the most it lies below the running maximum, in log2 units; whether it lies above anywhere, beyond its
-       bound; whether a row's is one number from its first tile to its last. */
-    double lag;
-    bool above, moves, any;
-    double *row; /* [br] m of the row so far; NaN: none yet */
-    /* Of p: got / want. */
-    double low, high;
-    bool odd; /* an element that no factor explains */
+    enum dtype type;
+    double unit; /* of m, in natural units */
+    double *m;   /* owned, [br]: the row's latest; NaN: none yet */
+    /* Of m: the most it lies below and above the running maximum, in log2 units; whether a row's ever changes. */
+    double lag, lead;
+    bool moves;
+    /* Of s: what masked scores hold. Of m and alpha: what m begins at. */
+    struct interval constant;
+    /* Of p: what it is multiplied by. Of s, alpha and p: the largest relative error. */
+    struct interval factor;
+    double error;
 };
 
 static void measure_m(struct measuring *a, const struct tile_detail *d)
 {
     for (int r = 0; r < d->rows; r++) {
-        const double got = d->got[r], want = d->want_local[r], bound = d->bound_local[r];
-        if (!isfinite(got)) {
-            a->odd |= !(got == want);
+        const double got = d->got[r], above = (got - d->want_local[r]) * a->unit * M_LOG2E;
+        a->moves |= !isnan(a->m[r]) && a->m[r] != got;
+        if (!class_bad(d->class_local[r]))
             continue;
-        }
-        a->moves |= !isnan(a->row[r]) && a->row[r] != got;
-        a->row[r] = got;
-        a->any = true;
-        a->above |= (got - want) * a->unit > bound * fabs(a->unit);
-        if ((want - got) * a->unit > a->lag)
-            a->lag = (want - got) * a->unit;
+        if (!(above < 0))
+            narrow(&a->constant, got, got);
+        a->lead = !(above <= a->lead) ? above : a->lead;
+        a->lag = -above > a->lag ? -above : a->lag;
     }
 }
 
-/* Weights that underflow to nothing have no ratio. */
-static void measure_p(struct measuring *a, const struct tile_detail *d)
+/* A captured value stands for all that its type rounds to it. */
+static void measure_sizes(struct measuring *a, const struct tile_detail *d)
 {
     for (int i = 0; i < d->rows * d->cols; i++) {
-        const double ratio = d->got[i] / d->want_local[i];
-        if (!(d->want_local[i] > 0x1p-60) || d->class_local[i] == STATUS_UNJUDGED)
+        const double got = d->got[i], want = d->want_local[i];
+        const double half = a->type == DTYPE_F32 ? 0 : dtype_ulp(a->type, got) / 2;
+        if (d->class_local[i] == STATUS_UNJUDGED || !(fabs(want) > 0x1p-60 && isfinite(want)))
             continue;
-        a->odd |= !(ratio > 0 && isfinite(ratio));
-        a->low = a->any ? fmin(a->low, ratio) : ratio;
-        a->high = a->any ? fmax(a->high, ratio) : ratio;
-        a->any = true;
+        const double ratio = got / want, room = (half + d->bound_local[i] * fabs(ratio)) / fabs(want);
+        narrow(&a->factor, ratio - room, ratio + room);
+        const double error = (fabs(got - want) - half) / fabs(want);
+        a->error = !(error <= a->error) ? error : a->error;
+    }
+}
+
+/* Where -inf is wanted of a masked score, or 0 of alpha since m begins at -inf: what stands there, and what m began at
+   instead: alpha = exp(start - m), and what rounds to m + ln alpha. */
+static void measure_constant(struct measuring *a, const struct tile_detail *d)
+{
+    const double nothing = a->ch == asc_s ? -INFINITY : 0;
+    for (int i = 0; i < d->rows * d->cols; i++) {
+        const double got = d->got[i], start = a->ch == asc_s ? got : a->m[i] + log(got) / a->unit;
+        const double off = a->ch == asc_s ? 0 : 0x1p-20 * (fabs(start) + fabs(1 / a->unit));
+        if (d->want_local[i] == nothing && class_bad(d->class_local[i]))
+            narrow(&a->constant, start - off, start + off);
     }
 }
 
 static void measure(void *ctx, const struct tile_detail *d)
 {
     struct measuring *a = ctx;
-    if (d->channel == (int)a->ch)
-        (a->ch == asc_m ? measure_m : measure_p)(a, d);
+    if (d->channel == (int)a->ch && a->ch == asc_m)
+        measure_m(a, d);
+    else if (d->channel == (int)a->ch)
+        measure_sizes(a, d);
+    if (d->channel == (int)a->ch && (a->ch == asc_s || a->ch == asc_alpha))
+        measure_constant(a, d);
+    for (int r = 0; d->channel == asc_m && r < d->rows; r++)
+        a->m[r] = d->got[r];
 }
 
 static int measure_slot(const struct trace *t, int slot, struct judge_scratch *scratch, struct measuring *a)
@@ -67,9 +124,9 @@ static int measure_slot(const struct trace *t, int slot, struct judge_scratch *s
     struct slot_case c;
     if (slot_case_make(t, slot, &c) != 0)
         return -1;
-    a->unit = values_natural_m(&c.c) * M_LOG2E;
+    a->unit = values_natural_m(&c.c);
     for (int r = 0; r < t->plan.br; r++)
-        a->row[r] = NAN;
+        a->m[r] = NAN;
     const int failed = judge_each(&c.c, scratch, measure, a);
     slot_case_free(&c);
     return failed;
@@ -86,100 +143,67 @@ static bool slot_is_bad(const struct judgement *j, int slot, unsigned channels)
     return false;
 }
 
-/* NAME = CHOICE, as conventions.def spells it. */
-static void name_choice(int convention, int value, char *out, size_t bytes)
+/* Measured against what every kernel may be declared as: a maximum that begins at -inf and never lags, masked scores of
+   -inf. -1 without memory. */
+static int measure_stage(const struct judgement *j, const struct trace *as, enum asc_channel ch,
+                         struct judge_scratch *scratch, struct measuring *a)
 {
-    char choice[32];
-    convention_choice(convention, value, choice, sizeof choice);
-    snprintf(out, bytes, "%s = %s", conventions[convention].name, choice);
-}
-
-static bool words_of_m(const struct trace *t, const struct measuring *a, struct declared_otherwise *out)
-{
-    const double most = conventions[CONVENTION_OF_m_lag].high;
-    char choice[64];
-    if (a->above && !a->moves && t->conventions.m_policy != ASC_M_FIXED) {
-        name_choice(CONVENTION_OF_m_policy, ASC_M_FIXED, out->fields, sizeof out->fields);
-        snprintf(out->why, sizeof out->why, "m is constant in each row from its first tile on");
-        return true;
-    }
-    if (a->above || !(a->lag > 0 && a->lag <= most))
-        return false;
-    name_choice(CONVENTION_OF_m_policy, ASC_M_LAGGING, choice, sizeof choice);
-    const double least = ceil(a->lag * 1000) / 1000; /* what is declared has room for it */
-    snprintf(out->why, sizeof out->why, "m lags by up to %.4g (log2)", a->lag);
-    snprintf(out->fields, sizeof out->fields, "%s, m_lag = %g or more", choice, least);
-    return true;
-}
-
-/* A factor is the same for all elements but for the rounding of P; what errs by less than a hundredth either way is an
-   exponential of less precision. */
-static bool words_of_p(const struct trace *t, const struct measuring *a, struct declared_otherwise *out)
-{
-    const int type = t->layout.channel[asc_p].dtype;
-    const double rounding = type == DTYPE_F32 ? 0x1p-16 : type == DTYPE_F16 ? 0x1p-9 : 0x1p-6;
-    const double factor = sqrt(a->low * a->high), log_of = log2(factor), whole = rint(log_of);
-    const double error = fmax(fabs(a->low - 1), fabs(a->high - 1));
-    if (a->high / a->low - 1 <= rounding && fabs(factor - 1) > rounding) {
-        const double declared = t->conventions.p_factor > 0 ? (double)t->conventions.p_factor : 1;
-        const bool power = fabs(factor / exp2(whole) - 1) <= rounding;
-        snprintf(out->why, sizeof out->why, "P carries 2^%.4g", power ? whole : log_of);
-        if (power)
-            snprintf(out->fields, sizeof out->fields, "p_offset = %g", t->conventions.p_offset + whole);
-        else
-            snprintf(out->fields, sizeof out->fields, "p_factor = %.6g", declared * factor);
-        return true;
-    }
-    if (type != DTYPE_F32 || error > 0.01)
-        return false;
-    snprintf(out->why, sizeof out->why, "exp has a relative error of up to %.2g", error);
-    snprintf(out->fields, sizeof out->fields, "exp_error = %.2g or more", 1.1 * error);
-    return true;
-}
-
-bool declaration_measured(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                          struct judge_scratch *scratch, struct declared_otherwise *out)
-{
-    struct measuring a = {.ch = ch};
-    int failed = ch != asc_m && ch != asc_p;
-    a.row = failed ? NULL : calloc((size_t)t->plan.br, sizeof *a.row);
-    failed |= !a.row;
-    for (int slot = 0, looked = 0; slot < j->n_slots && looked < SLOTS_LOOKED && !failed; slot++)
+    struct trace t = *as;
+    t.conventions.m_policy = ASC_M_RUNNING;
+    t.conventions.m_empty = ASC_EMPTY_INFINITE;
+    if (t.conventions.s_masked == ASC_MASKED_VALUE)
+        t.conventions.s_masked = ASC_MASKED_INFINITE;
+    *a = (struct measuring){.ch = ch, .type = (enum dtype)t.layout.channel[ch].dtype};
+    a->m = calloc((size_t)t.plan.br, sizeof *a->m);
+    int failed = !a->m;
+    for (int slot = 0, looked = 0; slot < j->n_slots && looked < SLOTS_MEASURED && !failed; slot++)
         if (slot_is_bad(j, slot, 1u << ch)) {
-            failed = measure_slot(t, slot, scratch, &a);
+            failed = measure_slot(&t, slot, scratch, a);
             looked++;
         }
-    free(a.row);
-    return !failed && a.any && !a.odd && (ch == asc_m ? words_of_m : words_of_p)(t, &a, out);
+    free(a->m);
+    a->m = NULL;
+    return failed;
 }
 
-/* Slots that a declaration is tried on, and the most multiplications that judging one of them may take. */
-enum { SLOTS_TRIED = 3, SLOT_WORK_MAX = 1 << 26 };
+/* Of each stage of the slots by some declarations: wrong elements, those that may be anything, and a mark of all that
+   is said of them, which another expectation changes. */
+struct tally {
+    uint64_t bad[ASC_CHANNELS], unjudged[ASC_CHANNELS], mark[ASC_CHANNELS];
+    bool output_right;
+};
 
 struct trying {
+    const struct judgement *j; /* borrowed */
     struct judge_scratch *scratch;
     struct tile_verdicts *verdicts; /* [kv_tiles][ASC_CHANNELS] */
     int slot[SLOTS_TRIED], n_slots;
-    /* As declared so far. */
-    uint64_t bad[ASC_CHANNELS], unjudged[ASC_CHANNELS];
+    bool large;          /* what is measured alone is tried, on one slot */
+    struct tally so_far; /* as declared so far */
 };
 
-/* Wrong elements of each stage of the slots by these declarations, and those that may be anything. */
-static int count(struct trying *x, const struct trace *as, uint64_t bad[ASC_CHANNELS], uint64_t unjudged[ASC_CHANNELS],
-                 bool *output_right)
+static uint64_t mark_of(const struct verdict *v)
+{
+    const float said[] = {v->mean_error, v->ratio_median, v->worst_ratio};
+    uint32_t bits[3];
+    memcpy(bits, said, sizeof bits);
+    return (uint64_t)bits[0] + bits[1] + bits[2] + verdict_bad(v) + v->unjudged;
+}
+
+static int count(struct trying *x, const struct trace *as, struct tally *out)
 {
     int failed = 0;
-    memset(bad, 0, ASC_CHANNELS * sizeof *bad);
-    memset(unjudged, 0, ASC_CHANNELS * sizeof *unjudged);
-    *output_right = true;
+    *out = (struct tally){.output_right = true};
     for (int i = 0; i < x->n_slots && !failed; i++) {
         struct slot_case c = {0};
         failed = slot_case_make(as, x->slot[i], &c) != 0 || judge_case(&c.c, x->scratch, x->verdicts, NULL) != 0;
         for (int k = 0; k < as->layout.kv_tiles * ASC_CHANNELS && !failed; k++) {
             const enum asc_channel ch = (enum asc_channel)(k % ASC_CHANNELS);
-            bad[ch] += verdict_bad(&x->verdicts[k].local);
-            unjudged[ch] += x->verdicts[k].local.unjudged;
-            *output_right &= (ch != asc_o && ch != asc_lse) || verdict_bad(&x->verdicts[k].global) == 0;
+            const struct tile_verdicts *v = &x->verdicts[k];
+            out->bad[ch] += verdict_bad(&v->local);
+            out->unjudged[ch] += v->local.unjudged;
+            out->mark[ch] = out->mark[ch] * 31 + mark_of(&v->local);
+            out->output_right &= (ch != asc_o && ch != asc_lse) || verdict_bad(&v->global) == 0;
         }
         slot_case_free(&c);
     }
@@ -188,14 +212,14 @@ static int count(struct trying *x, const struct trace *as, uint64_t bad[ASC_CHAN
 
 /* Whether these declarations leave nothing wrong in the stages of `right`, and in what comes before the last of them no
    more than now. What may be any number then is not right for it. */
-static int fits(struct trying *x, const struct trace *as, unsigned right, bool *out)
+static bool fits(const struct trying *x, const struct tally *by, unsigned right)
 {
-    uint64_t bad[ASC_CHANNELS], unjudged[ASC_CHANNELS];
-    const int failed = count(x, as, bad, unjudged, out);
+    bool fit = by->output_right;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (right >> ch) /* right, or before one that is to be */
-            *out &= unjudged[ch] <= x->unjudged[ch] && bad[ch] <= (right >> ch & 1 ? 0 : x->bad[ch]);
-    return failed;
+            fit &=
+                by->unjudged[ch] <= x->so_far.unjudged[ch] && by->bad[ch] <= (right >> ch & 1 ? 0 : x->so_far.bad[ch]);
+    return fit;
 }
 
 /* kv tiles that are dealt to states of their own: m, alpha, l and U begin anew, and O and LSE are merged. */
@@ -211,22 +235,180 @@ static int try_splits(struct trying *x, const struct trace *t, unsigned culprits
         as.plan.kv_deal = i % 2 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;
         if (as.plan.kv_splits > as.layout.kv_tiles)
             break;
-        failed = fits(x, &as, culprits, &fit);
-        if (fit && !failed)
+        struct tally by;
+        failed = count(x, &as, &by);
+        fit = !failed && fits(x, &by, culprits);
+        if (fit)
             snprintf(out, DECLARATION_BYTES, "kv_splits = %d, kv_deal = %s", (int)as.plan.kv_splits,
                      plan_deal_names[as.plan.kv_deal]);
     }
     return failed;
 }
 
+/* NAME = CHOICE, as conventions.def spells it. */
+static void name_choice(int convention, int value, char *out, size_t bytes)
+{
+    char choice[32];
+    convention_choice(convention, value, choice, sizeof choice);
+    snprintf(out, bytes, "%s = %s", conventions[convention].name, choice);
+}
+
+/* A declaration that was measured, and what was seen. */
+struct candidate {
+    struct asc_conventions c;
+    char why[80], fields[DECLARATION_BYTES];
+};
+
+/* Two fields of which neither says anything alone. */
+static bool pair_candidate(const struct measuring *a, int choice, int value, int number, const char *what,
+                           struct candidate *x)
+{
+    char text[32], name[64];
+    float found;
+    if (!shortest(&a->constant, text, &found))
+        return false;
+    convention_set(&x->c, choice, value);
+    convention_set(&x->c, number, (double)found);
+    name_choice(choice, value, name, sizeof name);
+    snprintf(x->why, sizeof x->why, "%s %s", what, text);
+    snprintf(x->fields, sizeof x->fields, "%s, %s = %s", name, conventions[number].name, text);
+    return true;
+}
+
+/* An error of more than a hundredth is no function's. What is declared has room for what other inputs may show. */
+static bool error_candidate(const struct measuring *a, int number, const char *what, struct candidate *x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.2g", 1.1 * a->error);
+    if (!(a->error <= 0.01) || !((double)strtof(text, NULL) > convention_get(&x->c, number)))
+        return false;
+    convention_set(&x->c, number, (double)strtof(text, NULL));
+    snprintf(x->why, sizeof x->why, "%s has a relative error of up to %.2g", what, a->error);
+    snprintf(x->fields, sizeof x->fields, "%s = %s or more", conventions[number].name, text);
+    return true;
+}
+
+static bool lag_candidate(const struct measuring *a, struct candidate *x)
+{
+    const double least = ceil(a->lag * 1000) / 1000;
+    char choice[64];
+    if (a->lead > 0 || !(a->lag > 0) || !(least <= conventions[CONVENTION_OF_m_lag].high))
+        return false;
+    x->c.m_policy = ASC_M_LAGGING;
+    x->c.m_lag = (float)least;
+    name_choice(CONVENTION_OF_m_policy, ASC_M_LAGGING, choice, sizeof choice);
+    snprintf(x->why, sizeof x->why, "m lags by up to %.4g (log2)", a->lag);
+    snprintf(x->fields, sizeof x->fields, "%s, m_lag = %g or more", choice, least);
+    return true;
+}
+
+static bool fixed_candidate(const struct measuring *a, struct candidate *x)
+{
+    x->c.m_policy = ASC_M_FIXED;
+    name_choice(CONVENTION_OF_m_policy, ASC_M_FIXED, x->fields, sizeof x->fields);
+    if (a->lead <= 0)
+        snprintf(x->why, sizeof x->why, "m lags by up to %.4g (log2), more than m_lag's %g", a->lag,
+                 conventions[CONVENTION_OF_m_lag].high);
+    else if (!a->moves)
+        snprintf(x->why, sizeof x->why, "m is constant in each row from its first tile on");
+    else
+        snprintf(x->why, sizeof x->why, "m lies up to %.4g above the running maximum (log2)", a->lead);
+    return isfinite(a->lead) && isfinite(a->lag);
+}
+
+/* One factor for all elements: a power of two before any other number. */
+static bool factor_candidate(const struct measuring *a, struct candidate *x)
+{
+    const double declared = x->c.p_factor > 0 ? (double)x->c.p_factor : 1;
+    struct interval factor = {a->factor.low * declared, a->factor.high * declared, a->factor.any};
+    char text[32];
+    if (!(a->factor.low > 0 && a->factor.low <= a->factor.high) || (a->factor.low <= 1 && a->factor.high >= 1))
+        return false;
+    const double whole = rint(log2(a->factor.low));
+    if (exp2(whole) >= a->factor.low && exp2(whole) <= a->factor.high) {
+        x->c.p_offset += (int32_t)whole;
+        snprintf(x->why, sizeof x->why, "P carries 2^%.4g", x->c.p_offset + log2(declared));
+        snprintf(x->fields, sizeof x->fields, "p_offset = %d", (int)x->c.p_offset);
+        return true;
+    }
+    if (!shortest(&factor, text, &x->c.p_factor))
+        return false;
+    snprintf(x->why, sizeof x->why, "P carries 2^%.4g", x->c.p_offset + log2((double)x->c.p_factor));
+    snprintf(x->fields, sizeof x->fields, "p_factor = %s", text);
+    return true;
+}
+
+/* The i-th that a stage's values speak for, in c what is declared; false: they do not. */
+static bool make_candidate(const struct measuring *a, int i, struct candidate *x)
+{
+    switch (a->ch) {
+    case asc_s:
+        return i == 0 ? pair_candidate(a, CONVENTION_OF_s_masked, ASC_MASKED_VALUE, CONVENTION_OF_s_masked_value,
+                                       "masked scores are", x)
+                      : i == 1 && error_candidate(a, CONVENTION_OF_tanh_error, "tanh", x);
+    case asc_m:
+        return i == 0
+                   ? pair_candidate(a, CONVENTION_OF_m_empty, ASC_EMPTY_FINITE, CONVENTION_OF_m_start, "m begins at", x)
+               : i == 1 ? lag_candidate(a, x)
+                        : fixed_candidate(a, x);
+    case asc_alpha:
+        return i == 0
+                   ? pair_candidate(a, CONVENTION_OF_m_empty, ASC_EMPTY_FINITE, CONVENTION_OF_m_start, "m begins at", x)
+                   : i == 1 && error_candidate(a, CONVENTION_OF_exp_error, "exp", x);
+    default:
+        return i == 0 ? factor_candidate(a, x) : i == 1 && error_candidate(a, CONVENTION_OF_exp_error, "exp", x);
+    }
+}
+
+/* Whether it can be declared, and says other than what is in force. */
+static bool may_be_tried(const struct asc_conventions *c, const struct asc_conventions *in_force)
+{
+    struct err err;
+    return !conventions_same(c, in_force) && conventions_check(c, "", &err) == 0;
+}
+
+/* What the stage's captured values say, where that makes it right. P of a kernel whose m is another than declared is
+   right by that m; a probe that records something else as m is found there. -1 without memory. */
+static int try_measured(struct trying *x, struct trace *as, enum asc_channel ch, struct candidate *out)
+{
+    enum { CANDIDATES = 3 };
+    struct measuring a;
+    out->fields[0] = '\0';
+    if (ch != asc_s && ch != asc_m && ch != asc_alpha && ch != asc_p)
+        return 0;
+    if (measure_stage(x->j, as, ch, x->scratch, &a) != 0)
+        return -1;
+    for (int i = 0; i < CANDIDATES; i++) {
+        struct candidate candidate = {.c = as->conventions}, of_p = {.fields = ""};
+        struct trace other = *as;
+        struct tally by;
+        if (!make_candidate(&a, i, &candidate) || !may_be_tried(&candidate.c, &as->conventions))
+            continue;
+        other.conventions = candidate.c;
+        if (count(x, &other, &by) != 0)
+            return -1;
+        if (!fits(x, &by, 1u << ch))
+            continue;
+        if (ch == asc_m && by.bad[asc_p] > 0 && try_measured(x, &other, asc_p, &of_p) != 0)
+            return -1;
+        if (ch == asc_m && by.bad[asc_p] > 0 && !of_p.fields[0])
+            continue;
+        as->conventions = candidate.c;
+        *out = candidate;
+        return 0;
+    }
+    return 0;
+}
+
 /* What is measured, or has causes that tell the types apart, or changes what is multiplied. */
-static bool is_tried(const struct trace *t, int convention, int value)
+static bool is_tried(int convention, int value)
 {
     switch (convention) {
     case CONVENTION_OF_acc_s:
     case CONVENTION_OF_acc_u:
         return value == ASC_ACC_MMA;
     case CONVENTION_OF_m_policy:
+    case CONVENTION_OF_m_empty:
     case CONVENTION_OF_p_rounded:
     case CONVENTION_OF_l_from:
     case CONVENTION_OF_kv_head_map:
@@ -237,41 +419,73 @@ static bool is_tried(const struct trace *t, int convention, int value)
     case CONVENTION_OF_no_lse:
         return false;
     default:
-        return conventions[convention].kind == CONVENTION_CHOICE &&
-               value != convention_get(&t->conventions, convention);
+        return conventions[convention].kind == CONVENTION_CHOICE;
     }
 }
 
-/* Every choice that makes this stage right, one after the other; the first of them is in force from here on. */
+/* One choice of one field. */
+struct option {
+    int convention, value;
+    bool tells; /* alone, it changes what is said of the stage */
+};
+
+static void option_set(const struct option *o, struct trace *t)
+{
+    convention_set(&t->conventions, o->convention, o->value);
+    conventions_resolve(&t->conventions, &t->problem);
+}
+
+/* Those of options `one` and `two` (the same one: it alone) that make the stage right are added to out; the first of
+   all is `found`. */
+static int try_options(struct trying *x, const struct trace *as, enum asc_channel ch, struct option *one,
+                       const struct option *two, struct asc_conventions *found, char out[DECLARATION_BYTES])
+{
+    struct trace other = *as;
+    const size_t used = strlen(out);
+    struct tally by;
+    char choice[2][64];
+    option_set(one, &other);
+    option_set(two, &other);
+    if (!may_be_tried(&other.conventions, &as->conventions))
+        return 0;
+    if (count(x, &other, &by) != 0)
+        return -1;
+    if (one == two)
+        one->tells = by.mark[ch] != x->so_far.mark[ch];
+    if (!fits(x, &by, 1u << ch))
+        return 0;
+    if (!used)
+        *found = other.conventions;
+    name_choice(one->convention, one->value, choice[0], sizeof choice[0]);
+    name_choice(two->convention, two->value, choice[1], sizeof choice[1]);
+    char text[DECLARATION_BYTES];
+    snprintf(text, sizeof text, one == two ? "%s" : "%s, %s", choice[0], choice[1]);
+    if (used + strlen(text) + sizeof " or " <= DECLARATION_BYTES)
+        snprintf(out + used, DECLARATION_BYTES - used, "%s%s", used ? " or " : "", text);
+    return 0;
+}
+
+/* Every choice that makes this stage right, then every pair of which none does alone; the first is in force from here
+   on. */
 static int try_choices(struct trying *x, struct trace *as, enum asc_channel ch, char out[DECLARATION_BYTES])
 {
+    enum { OPTIONS = 128 };
+    struct option option[OPTIONS];
     struct asc_conventions found = as->conventions;
-    size_t used = 0;
+    int n = 0, failed = 0;
     out[0] = '\0';
-    for (int i = 0; i < CONVENTIONS; i++) {
-        for (int value = 0; value <= conventions[i].high && conventions[i].kind == CONVENTION_CHOICE; value++) {
-            struct trace other = *as;
-            bool fit = false;
-            struct err err;
-            convention_set(&other.conventions, i, value);
-            conventions_resolve(&other.conventions, &other.problem);
-            if (!is_tried(as, i, value) || conventions_same(&other.conventions, &as->conventions) ||
-                conventions_check(&other.conventions, "", &err) != 0)
-                continue;
-            if (fits(x, &other, 1u << ch, &fit) != 0)
-                return -1;
-            if (!fit)
-                continue;
-            char choice[64];
-            name_choice(i, value, choice, sizeof choice);
-            if (used == 0)
-                found = other.conventions;
-            if (used + strlen(choice) + sizeof " or " <= DECLARATION_BYTES)
-                used += (size_t)snprintf(out + used, DECLARATION_BYTES - used, "%s%s", used ? " or " : "", choice);
-        }
-    }
+    for (int i = 0; i < CONVENTIONS; i++)
+        for (int value = 0; value <= conventions[i].high && conventions[i].kind == CONVENTION_CHOICE; value++)
+            if (is_tried(i, value) && n < OPTIONS)
+                option[n++] = (struct option){i, value, false};
+    for (int i = 0; i < n && !failed; i++)
+        failed = try_options(x, as, ch, &option[i], &option[i], &found, out);
+    for (int i = 0; i < n && !out[0] && !failed; i++)
+        for (int k = i + 1; k < n && option[i].tells && !failed; k++)
+            if (option[k].tells && option[k].convention != option[i].convention)
+                failed = try_options(x, as, ch, &option[i], &option[k], &found, out);
     as->conventions = found;
-    return 0;
+    return failed;
 }
 
 /* Stage by stage: what makes one right is in force for those behind. */
@@ -281,33 +495,41 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
     uint64_t declared[ASC_CHANNELS];
     const char *last = "";
     int failed = 0;
-    memcpy(declared, x->bad, sizeof declared);
+    memcpy(declared, x->so_far.bad, sizeof declared);
     for (int ch = 0; ch < ASC_CHANNELS && !failed; ch++) {
-        bool right;
         if (!(culprits >> ch & 1))
             continue;
-        failed = count(x, &as, x->bad, x->unjudged, &right);
-        out[ch].follows = declared[ch] > 0 && x->bad[ch] == 0;
+        failed = count(x, &as, &x->so_far);
+        out[ch].follows = declared[ch] > 0 && x->so_far.bad[ch] == 0;
+        struct candidate measured = {.fields = ""};
         if (out[ch].follows)
             snprintf(out[ch].fields, sizeof out[ch].fields, "%s", last);
-        else if (x->bad[ch] > 0 && !failed)
+        else if (x->so_far.bad[ch] > 0 && !failed)
+            failed = try_measured(x, &as, (enum asc_channel)ch, &measured);
+        if (x->so_far.bad[ch] > 0 && !measured.fields[0] && !x->large && !failed)
             failed = try_choices(x, &as, (enum asc_channel)ch, out[ch].fields);
-        if (out[ch].fields[0])
+        if (measured.fields[0]) {
+            snprintf(out[ch].fields, sizeof out[ch].fields, "%s", measured.fields);
+            snprintf(out[ch].why, sizeof out[ch].why, "%s", measured.why);
+            out[ch].measured = true;
+        } else if (out[ch].fields[0]) {
             snprintf(out[ch].why, sizeof out[ch].why, "%s is right under a different declaration",
                      channel_label((enum asc_channel)ch));
-        else
+        }
+        if (failed || !out[ch].fields[0])
             break; /* what is judged by it tells nothing */
         last = out[ch].fields;
     }
     return failed;
 }
 
-/* The first, the last and one between of the slots with a bad tile of a culprit, as far as they are not too large. */
+/* The first, the last and one between of the slots with a bad tile of a culprit; of large ones the first. */
 static void choose_slots(const struct judgement *j, const struct trace *t, unsigned culprits, struct trying *x)
 {
     const double work = (double)t->plan.br * t->problem.kv_len * t->problem.head_dim;
     int first = -1, last = -1;
-    for (int slot = 0; slot < j->n_slots && work <= SLOT_WORK_MAX; slot++)
+    x->large = work > SLOT_WORK_MAX;
+    for (int slot = 0; slot < j->n_slots; slot++)
         if (slot_is_bad(j, slot, culprits)) {
             first = first < 0 ? slot : first;
             last = slot;
@@ -315,9 +537,10 @@ static void choose_slots(const struct judgement *j, const struct trace *t, unsig
     if (first < 0)
         return;
     x->slot[x->n_slots++] = first;
-    if (last > first)
+    if (last > first && !x->large)
         x->slot[x->n_slots++] = last;
-    for (int slot = first + (last - first) / 2; slot > first && slot < last && x->n_slots < SLOTS_TRIED; slot++)
+    for (int slot = first + (last - first) / 2; slot > first && slot < last && !x->large && x->n_slots < SLOTS_TRIED;
+         slot++)
         if (slot_is_bad(j, slot, culprits))
             x->slot[x->n_slots++] = slot;
 }
@@ -327,16 +550,15 @@ int declarations_try(const struct judgement *j, const struct trace *t, const str
 {
     const unsigned culprits = summary->culprits & ((1u << ASC_CHANNELS) - 1),
                    states = 1u << asc_l | 1u << asc_u | 1u << asc_o | 1u << asc_lse;
-    struct trying x = {.scratch = scratch};
+    struct trying x = {.j = j, .scratch = scratch};
     char splits[DECLARATION_BYTES] = "";
-    bool right;
     memset(out, 0, ASC_CHANNELS * sizeof *out);
     choose_slots(j, t, culprits, &x);
     if (x.n_slots == 0)
         return 0;
     x.verdicts = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *x.verdicts);
-    int failed = !x.verdicts || count(&x, t, x.bad, x.unjudged, &right);
-    if (culprits & states && t->plan.kv_splits <= 1 && !failed)
+    int failed = !x.verdicts || count(&x, t, &x.so_far);
+    if (culprits & states && t->plan.kv_splits <= 1 && !x.large && !failed)
         failed = try_splits(&x, t, culprits, splits);
     for (int ch = 0; ch < ASC_CHANNELS && splits[0]; ch++)
         if (culprits >> ch & 1) {

@@ -11,14 +11,12 @@ struct declared_otherwise {
     char why[80];                   /* "m lags by up to 7.3 (log2)" */
     char fields[DECLARATION_BYTES]; /* "m_policy = lagging, m_lag = 7.3 or more"; "": nothing fits */
     bool follows;                   /* the field is that of a stage above, which makes this one right as well */
+    bool measured;                  /* in what was captured */
     bool states;                    /* the kv tiles are dealt to states: that is all that is wrong anywhere */
 };
 
 /* What would make each culprit of a run right whose output is. out: [ASC_CHANNELS]. -1 without memory. */
 int declarations_try(const struct judgement *j, const struct trace *t, const struct summary *summary,
                      struct judge_scratch *scratch, struct declared_otherwise *out);
-/* The same of m or p alone, by what is captured: how far m lags, which factor P has. false: nothing fits. */
-bool declaration_measured(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                          struct judge_scratch *scratch, struct declared_otherwise *out);
 
 #endif
