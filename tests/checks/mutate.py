@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Takes each barrier, wait and initialization out of each kernel in turn and says how that is caught.
 
-A mutant is a kernel without one of its statements, in each variant that its ASC_CHOICES offer. Whether it does harm is
-decided without the checks: it is run on a few small shapes in several orders of lanes and warps, and O or LSE that differ
-from the kernel's own in any run, or a run that does not end well, are harm. The checks then must report it, else it is
-missed, which is an error; and so is a report on a kernel that is whole. A mutant that no order harms and the checks do
-not report is redundant, or is not reached at all in these runs; one that they report and no order harms is a race by
-CUDA's rules that this executor does not show. A register that nobody has set may hold anything: where values are looked
-at it holds NaN.
+A mutant is a kernel without one of its statements, or of those of a header beside it, in each variant that its
+ASC_CHOICES offer. Whether it does harm is decided without the checks: it is run on a few small shapes in several orders
+of lanes and warps, and O or LSE that differ from the kernel's own in any run, or a run that does not end well, are harm.
+The checks then must report it, else it is missed, which is an error; and so is a report on a kernel that is whole. A
+mutant that no order harms and the checks do not report is redundant, or is not reached at all in these runs, which of a
+header is not said; one that they report and no order harms is a race by CUDA's rules that this executor does not show. A
+register that nobody has set may hold anything: where values are looked at it holds NaN.
 
   tests/checks/mutate.py [--build DIR] [--only N] [--write] [KERNEL...]
 
@@ -38,7 +38,7 @@ SYNC = re.compile(
 )
 ZERO = r"(?:-INFINITY|0(?:\.0f)?|make_uint4\((?:0|zeros), (?:0|zeros), (?:0|zeros), (?:0|zeros)\))"
 # A store of a constant into shared memory, or of the index tile that a fragment's map is loaded from.
-STORE = re.compile(r"^\s*(?:\*reinterpret_cast<\w+ \*>\([^;=]*\)|(?:s[ml]|strip|tables)(?:\[[^;=\]]*\])+)\s*="
+STORE = re.compile(r"^\s*(?:\*reinterpret_cast<\w+ \*>\([^;=]*\)|(?:s[ml]|strip|scores|tables)(?:\[[^;=\]]*\])+)\s*="
                    rf"\s*(?:{ZERO}|static_cast<float>\(e / 16[^;]*);")
 # Registers that begin with a constant; masks do not: `s[i] = -INFINITY`.
 REGISTERS = re.compile(rf"^\s*(?:float (?:\w+ = {ZERO}(?:, )?)+;|(?:[mlu]|merged)(?:\[[^;=\]]*\])+ = {ZERO};"
@@ -74,6 +74,15 @@ def mutants(source):
                 texts.append("".join(changed))
             yield at + 1, statement, *texts
             break
+
+
+def files(kernel):
+    """The kernel, and the headers beside it that it includes."""
+    found = [kernel]
+    for file in found:
+        beside = [kernel.parent / name for name in re.findall(r'^#include "(\w+\.cuh)"', file.read_text(), re.M)]
+        found += [header for header in beside if header.exists() and header not in found]
+    return found
 
 
 def variants(source):
@@ -112,25 +121,32 @@ class Run:
         return ", ".join(f"{kind} ({lines})" if lines else kind for kind, lines in first.items())
 
 
-def judge(build, folder, name, define, whole, mutant):
-    """A row of the table, and 1 if the mutant is missed."""
-    line, statement, unset, nan, trap = mutant
-    path = Path(folder) / f"{name}-{line}-{define or 'x'}.cu"
-    path.write_text(nan)
+def judge(build, folder, kernel, define, whole, mutant):
+    """A row of the table, None where a header's statement is not reached, and 1 if the mutant is missed."""
+    file, line, statement, unset, nan, trap = mutant
+    name, at = kernel.stem, f"{line}" if file == kernel else f"{file.name}:{line}"
+    own = Path(folder) / f"{name}-{file.name}-{line}-{define or 'x'}"
+    own.mkdir()
+    for each in files(kernel):
+        shutil.copy(each, own)
+    path, changing = own / kernel.name, own / file.name
+    changing.write_text(nan)
     plain = Run(build, path, define, False, ORDERS)
-    path.write_text(unset)
+    changing.write_text(unset)
     checked = Run(build, path, define, True, CHECKED_ORDERS)
     changed = plain.values != whole.values
     caught = checked.caught()
     missed = changed and not caught
     verdict = "**missed**" if missed else caught
     if not verdict:
-        path.write_text(trap)
+        changing.write_text(trap)
         reached = Run(build, path, define, False, "ascending").values.count("failed")
+        if not reached and file != kernel:
+            return None, 0
         verdict = "redundant" if reached else "not reached"
-    at = sum(a != b for a, b in zip(plain.values, whole.values))
-    values = f"change in {at} of {len(whole.values)}" if changed else "stay"
-    return f"| `{' '.join(filter(None, (name, define)))}` | {line} | `{statement}` | {values} | {verdict} |", missed
+    n = sum(a != b for a, b in zip(plain.values, whole.values))
+    values = f"change in {n} of {len(whole.values)}" if changed else "stay"
+    return f"| `{' '.join(filter(None, (name, define)))}` | {at} | `{statement}` | {values} | {verdict} |", missed
 
 
 def of_variant(build, folder, kernel, define, only):
@@ -144,15 +160,16 @@ def of_variant(build, folder, kernel, define, only):
         return [f"| `{name}` | | nothing | | **reported**: {checked.caught()} |"], 1
     if len(set(whole.values + checked.values)) != sum(not shape.startswith("shape.") for shape in SHAPES):
         return [f"| `{name}` | | nothing | **differ** between orders or builds | |"], 1
-    all_of_them = list(mutants(kernel.read_text()))
+    all_of_them = [(file, *mutant) for file in files(kernel) for mutant in mutants(file.read_text())]
     if only and only < len(all_of_them):
         all_of_them = [all_of_them[i * len(all_of_them) // only] for i in range(only)]
     rows, missed = [], 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row, is_missed in pool.map(lambda m: judge(build, folder, kernel.stem, define, whole, m), all_of_them):
-            rows.append(row)
+        for row, is_missed in pool.map(lambda m: judge(build, folder, kernel, define, whole, m), all_of_them):
             missed += is_missed
-            print(row, flush=True)
+            if row:
+                rows.append(row)
+                print(row, flush=True)
     return rows, missed
 
 
@@ -180,8 +197,6 @@ def main():
     kernels = arguments.kernels or sorted((ROOT / "kernels").glob("*.cu"))
     rows, missed = [], 0
     with tempfile.TemporaryDirectory(prefix="attnscope-mutants-") as folder:
-        for header in (ROOT / "kernels").glob("*.cuh"):
-            shutil.copy(header, folder)
         for kernel in kernels:
             for define in variants(kernel.read_text()):
                 more, bad = of_variant(arguments.build.resolve(), folder, kernel, define, arguments.only)
