@@ -6,10 +6,7 @@
 #include "engine/run/resources.h"
 #include "engine/session/rounding_look.h"
 #include "engine/trace/trace.h"
-#include "engine/verdict/onset.h"
-#include "engine/verdict/remarks.h"
-#include "engine/verdict/reports.h"
-#include "engine/verdict/states.h"
+#include "engine/verdict/facts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,10 +46,10 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
 
 int report_checks(const struct session *s, char *why, size_t why_bytes)
 {
-    char missing[UNDECLARED_WORDS_BYTES];
+    char missing[FACT_WORDS_BYTES];
     const int met = report_meets(s, why, why_bytes);
     const int should_be_clean = !s->has_scenario || s->scenario.expect.verdict != EXPECT_FAIL;
-    if (met && should_be_clean && undeclared_words(s->trace, 0, missing)) {
+    if (met && should_be_clean && run_fact_first(s->judgement, s->trace, FACT_SET(FACT_UNDECLARED), missing)) {
         snprintf(why, why_bytes, "%s", missing);
         return 0;
     }
@@ -170,120 +167,31 @@ static void write_marks(const struct session *s, const char *label, bool global,
     }
 }
 
-static void write_place(const struct session *s, struct place place, FILE *out)
+/* What stands before a fact; those of a finding are indented below it. */
+static const char *const leads[FACT_KINDS] = {
+    [FACT_FINDING] = "finding: ", [FACT_LOST] = "warning: ",    [FACT_RECORDED] = "note: ",
+    [FACT_CHANGED] = "warning: ", [FACT_UNDECLARED] = "note: ", [FACT_EVENT] = "event: "};
+enum { DETAIL_COLS = 9 };
+
+struct fact_lines {
+    const struct trace *t;
+    FILE *out;
+};
+
+static void write_fact(void *ctx, const struct run_fact *fact)
 {
-    const int32_t *at = trace_slot_place(s->trace, place.slot);
-    fprintf(out, "batch %d, head %d, q tile %d", at[0], at[1], at[2]);
-    if (channel_per_kv(place.channel))
-        fprintf(out, ", kv tile %d", place.kv);
+    const struct fact_lines *to = ctx;
+    char line[FACT_LINE_BYTES];
+    run_fact_line(to->t, fact, line);
+    fprintf(to->out, "%*s", fact->detail ? DETAIL_COLS : 0, "");
+    text_inline(to->out, "%s%s", fact->detail || !leads[fact->kind] ? "" : leads[fact->kind], line);
+    fputs("\n", to->out);
 }
 
-#define LEFT_OUT_LINES_MAX 16
-
-/* Every kv tile that was left out, and the rows that should see it. */
-static void write_left_out(const struct session *s, FILE *out)
+static void write_facts(const struct session *s, unsigned kinds, FILE *out)
 {
-    const uint64_t all = s->judgement->summary.unvisited;
-    struct place at = {0};
-    struct left_out it;
-    uint64_t n = 0;
-    for (; n < LEFT_OUT_LINES_MAX && judgement_left_out(s->judgement, s->trace, &at, &it); n++) {
-        fputs("         never visited: ", out);
-        write_place(s, it.place, out);
-        fprintf(out, ", for rows %d to %d\n", it.first_row, it.last_row);
-    }
-    if (all > n)
-        fprintf(out, "         and %llu more\n", (unsigned long long)(all - n));
-}
-
-static void write_finding(const struct session *s, const struct finding *f, FILE *out)
-{
-    const struct trace_site *site = finding_site(f, s->trace);
-    char lost[LOST_WORDS_BYTES], edge[EDGE_WORDS_BYTES];
-    fputs("finding: ", out);
-    if (f->loop) {
-        fprintf(out, "%.*s\n", (int)strcspn(f->text, ":"), f->text); /* the list follows */
-        write_left_out(s, out);
-        return;
-    }
-    if (trace_mistyped_words(s->trace, f->channel, lost)) /* then that is why it was never written */
-        fprintf(out, "%s\n         ", lost);
-    fprintf(out, "%s\n         begins at ", f->text);
-    write_place(s, f->first, out);
-    fprintf(out, ", row %d, column %d", f->row, f->col);
-    if (site)
-        text_inline(out, "; probe at %s:%d", site->file, site->line);
-    fputs("\n", out);
-    if (edge_words(s->trace, &s->judgement->summary, f, edge))
-        fprintf(out, "         %s\n", edge);
-    if (trace_dropped_words(s->trace, f->channel, lost))
-        fprintf(out, "         %s\n", lost);
-    for (int i = 0; i < f->n_also; i++)
-        fprintf(out, "         also explained by: %s\n", cause_sentence(f->also[i]));
-}
-
-/* What a first pass in bounded memory found. */
-static void write_capture(const struct trace_capture *c, FILE *out)
-{
-    if (!c->wanted)
-        return;
-    if (c->judged) {
-        text_inline(
-            out, "note: a first pass judged o and lse of %lld of %lld q tiles against the reference; off: %lld%s%s%s",
-            (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
-            c->off ? ")" : "");
-        fputs("\n", out);
-    } else {
-        fputs("note: the first pass left no output to judge\n", out);
-    }
-    if (c->differing > 0)
-        fprintf(out, "warning: o or lse of %lld q tiles changed in the second pass: the kernel is not deterministic\n",
-                (long long)c->differing);
-}
-
-static int has_finding(const struct judgement *j, enum asc_channel ch)
-{
-    for (int i = 0; i < j->n_findings; i++)
-        if (j->findings[i].channel == ch && !j->findings[i].loop)
-            return 1;
-    return 0;
-}
-
-/* A channel with a finding has said it there. */
-static void write_warnings(const struct session *s, FILE *out)
-{
-    const struct trace *t = s->trace;
-    char lost[LOST_WORDS_BYTES];
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        if (has_finding(s->judgement, (enum asc_channel)ch))
-            continue;
-        if (trace_dropped_words(t, (enum asc_channel)ch, lost))
-            fprintf(out, "warning: %s\n", lost);
-        if (trace_mistyped_words(t, (enum asc_channel)ch, lost))
-            fprintf(out, "warning: %s: they are not recorded\n", lost);
-    }
-    long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
-    if (t->layout.n_slots < all)
-        fprintf(out, "note: %d of %lld (batch, head, q tile)s are recorded\n", t->layout.n_slots, all);
-    write_capture(&t->info.capture, out);
-    char missing[UNDECLARED_WORDS_BYTES];
-    for (int i = 0; undeclared_words(t, i, missing); i++)
-        fprintf(out, "note: %s\n", missing);
-}
-
-static void write_events(const struct trace *t, FILE *out)
-{
-    for (size_t i = 0; i < t->info.n_events; i++) {
-        const struct trace_event *e = &t->info.events[i];
-        text_inline(out, "event: %s: %s", event_name(e->kind), e->text);
-        char lines[EVENT_LINES_BYTES];
-        event_lines(e, 0, lines, sizeof lines);
-        if (lines[0])
-            text_inline(out, " (%s)", lines);
-        if (e->times > 1)
-            fprintf(out, ", %d times", e->times);
-        fputs("\n", out);
-    }
+    struct fact_lines to = {s->trace, out};
+    run_facts(s->judgement, s->trace, kinds, write_fact, &to);
 }
 
 #define STAMP_LINES_MAX 16
@@ -293,6 +201,7 @@ static void write_last_stamps(const struct session *s, FILE *out)
     const struct trace *t = s->trace;
     struct last_stamp *last = calloc((size_t)t->layout.n_slots, sizeof *last);
     int begun = 0, finished = 0, shown = 0;
+    char place[PLACE_LINE_BYTES];
     if (!last)
         end_without_memory();
     begun = runner_last_stamps(t, last);
@@ -300,9 +209,8 @@ static void write_last_stamps(const struct session *s, FILE *out)
         finished += last[slot].clock && last[slot].finished;
         if (!last[slot].clock || last[slot].finished || shown++ >= STAMP_LINES_MAX)
             continue;
-        fprintf(out, "last probe: %s at ", channel_label(last[slot].channel));
-        write_place(s, (struct place){slot, last[slot].kv, last[slot].channel}, out);
-        fputs("\n", out);
+        place_line(t, (struct place){slot, last[slot].kv, last[slot].channel}, place);
+        fprintf(out, "last probe: %s at %s\n", channel_label(last[slot].channel), place);
     }
     fprintf(out, "of %d recorded q tiles, %d had begun and %d had finished", t->layout.n_slots, begun, finished);
     if (shown > STAMP_LINES_MAX)
@@ -311,91 +219,13 @@ static void write_last_stamps(const struct session *s, FILE *out)
     free(last);
 }
 
-/* Right values do not make a run clean. */
-static void write_reports(const struct trace *t, FILE *out)
-{
-    char words[256];
-    reports_words(t, words, sizeof words);
-    if (words[0] && trace_complete(t)) {
-        text_inline(out, "the values are right; reported: %s", words);
-        fputs("\n", out);
-    }
-}
-
-static void write_break(const struct session *s, FILE *out)
-{
-    const struct state_break *b = &s->judgement->state_break;
-    char words[BREAK_WORDS_BYTES];
-    const unsigned scores = 1u << asc_q | 1u << asc_k | 1u << asc_v | 1u << asc_s;
-    if (b->slot < 0 || s->judgement->summary.culprits & scores) /* then it is a consequence */
-        return;
-    const int32_t *at = trace_slot_place(s->trace, b->slot);
-    states_broken_words(b->broken, words);
-    fprintf(out, "softmax state: %s; first at batch %d, head %d, q tile %d, kv tile %d, row %d\n", words, at[0], at[1],
-            at[2], b->kv, b->row);
-}
-
-/* "NaN begins at P h0 q0 k1 [3, 17]: ..."; nothing where it does not. */
-static void write_onset(const struct session *s, FILE *out)
-{
-    const struct run_onset *o = s->judgement->onset;
-    const struct run_root *first = run_onset_first(o);
-    char words[ONSET_WORDS_BYTES];
-    if (!first)
-        return;
-    onset_words(s->judgement, s->trace, first, words);
-    fprintf(out, "%s\n", words);
-    if (o->roots == (uint64_t)first->root.members)
-        return;
-    fprintf(out, "         %llu such elements in total:", (unsigned long long)o->roots);
-    for (int r = 0, n = 0; r < RULE_COUNT; r++)
-        if (o->of_rule[r])
-            fprintf(out, "%s %llu %s", n++ ? "," : "", (unsigned long long)o->of_rule[r], rule_name((enum rule)r));
-    fprintf(out, "; %llu elements of O are NaN or infinite\n", (unsigned long long)o->outputs);
-}
-
 void report_write_findings(const struct session *s, FILE *out)
 {
-    const struct judgement *j = s->judgement;
-    if (!j)
+    if (!s->judgement)
         return;
-    if (j->summary.unvisited) {
-        fputs("the kernel's loop skipped kv tiles, first ", out);
-        write_place(s, j->summary.first, out);
-        fputs("\n", out);
-    } else if (j->summary.first.slot >= 0) {
-        fprintf(out, "%s is the first bad stage, from ", channel_label(j->summary.first.channel));
-        write_place(s, j->summary.first, out);
-        fputs(" on\n", out);
-    } else if (j->complete && !j->summary.suspicious) {
-        fprintf(out, "%s\n", judgement_quiet(j, s->trace));
-        write_reports(s->trace, out);
-    }
-    for (int i = 0; i < j->n_findings; i++)
-        write_finding(s, &j->findings[i], out);
-    write_break(s, out);
-    write_onset(s, out);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (j->summary.suspicious & 1u << ch)
-            fprintf(out,
-                    "%s is off globally, but no stage up to it is wrong locally: a bound or a declared convention is "
-                    "wrong\n",
-                    channel_label(ch));
-    write_warnings(s, out);
-    write_events(s->trace, out);
+    write_facts(s, FACTS_ALL & ~FACT_SET(FACT_CORE) & ~FACT_SET(FACT_EVIDENCE), out);
     if (!trace_complete(s->trace))
         write_last_stamps(s, out);
-}
-
-/* What became of declared tensor cores: "S: bit-equal to h100". */
-static void write_exactness(const struct session *s, FILE *out)
-{
-    char words[256];
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
-        if (words[0])
-            fprintf(out, "%s: %s\n", channel_label((enum asc_channel)ch), words);
-    }
 }
 
 void report_write(const struct session *s, FILE *out)
@@ -426,7 +256,7 @@ void report_write(const struct session *s, FILE *out)
     write_marks(s, "global", true, out);
     write_marks(s, "local", false, out);
     fputs("\n", out);
-    write_exactness(s, out);
+    write_facts(s, FACT_SET(FACT_CORE), out);
     report_write_findings(s, out);
 }
 

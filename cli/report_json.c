@@ -7,9 +7,10 @@
 #include "engine/run/resources.h"
 #include "engine/session/rounding_look.h"
 #include "engine/trace/trace_file.h"
+#include "engine/verdict/exactness.h"
+#include "engine/verdict/facts.h"
 #include "engine/verdict/masks.h"
 #include "engine/verdict/onset.h"
-#include "engine/verdict/remarks.h"
 #include "engine/verdict/states.h"
 #include <math.h>
 #include <stdlib.h>
@@ -216,8 +217,8 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
     if (f->declaration[0])
         json_object_set_new(json, "declaration", json_string(f->declaration));
-    char edge[EDGE_WORDS_BYTES];
-    if (!f->loop && edge_words(s->trace, &s->judgement->summary, f, edge))
+    char edge[FACT_WORDS_BYTES];
+    if (run_fact_first_of(s->judgement, s->trace, f, FACT_SET(FACT_EDGE), edge))
         json_object_set_new(json, "edge", report_json_text(edge));
     if (site)
         json_object_set_new(json, "site",
@@ -225,13 +226,32 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
     return json;
 }
 
-static json_t *undeclared_json(const struct trace *t)
+struct fact_list {
+    const struct trace *t;
+    json_t *json;
+};
+
+static void add_words(void *ctx, const struct run_fact *fact)
 {
-    json_t *list = json_array();
-    char words[UNDECLARED_WORDS_BYTES];
-    for (int i = 0; undeclared_words(t, i, words); i++)
-        json_array_append_new(list, json_string(words));
-    return list;
+    const struct fact_list *to = ctx;
+    json_array_append_new(to->json, report_json_text(fact->words));
+}
+
+static void add_fact(void *ctx, const struct run_fact *fact)
+{
+    const struct fact_list *to = ctx;
+    char line[FACT_LINE_BYTES];
+    run_fact_line(to->t, fact, line);
+    json_array_append_new(to->json,
+                          json_pack("{s:s, s:o}", "kind", run_fact_name(fact->kind), "text", report_json_text(line)));
+}
+
+/* What the report in text says, line by line. */
+static json_t *facts_json(const struct session *s, unsigned kinds, run_fact_take *take)
+{
+    struct fact_list to = {s->trace, json_array()};
+    run_facts(s->judgement, s->trace, kinds, take, &to);
+    return to.json;
 }
 
 /* Values that the kernel wrote and that the trace has no place for. */
@@ -405,6 +425,8 @@ static void put_judgement(json_t *json, const struct session *s)
         json_object_set_new(stages, channel_name(ch), stage_json(s, (enum asc_channel)ch));
     for (int i = 0; i < j->n_findings; i++)
         json_array_append_new(findings, finding_json(s, &j->findings[i]));
+    json_object_set_new(json, "facts", facts_json(s, FACTS_ALL, add_fact));
+    json_object_set_new(json, "undeclared", facts_json(s, FACT_SET(FACT_UNDECLARED), add_words));
     json_object_set_new(
         json, "first",
         culprit_place_json(s, j->summary.unvisited ? CULPRIT_LOOP : (int)j->summary.first.channel, j->summary.first));
@@ -465,7 +487,6 @@ static void put_run(json_t *json, const struct trace *t)
     if (t->info.capture.wanted)
         json_object_set_new(json, "first_pass", first_pass_json(&t->info.capture));
     json_object_set_new(json, "lost", lost_json(t));
-    json_object_set_new(json, "undeclared", undeclared_json(t));
     json_t *formats = report_json_formats(t);
     if (formats)
         json_object_set_new(json, "formats", formats);

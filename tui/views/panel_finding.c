@@ -3,7 +3,7 @@
 
 #include "engine/base/path.h"
 #include "engine/trace/trace.h"
-#include "engine/verdict/remarks.h"
+#include "engine/verdict/facts.h"
 #include "engine/verdict/reports.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/view_text.h"
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define WORDS_BYTES 640 /* an event's kind and text */
+#define CORES_BYTES 640 /* what became of declared tensor cores */
 
 /* The finding's own line, or a shorter one of the same facts: first without the count, then without what rounding
    explains. */
@@ -148,26 +149,12 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
         first_bad_draw(s, c, area, used, " of what was recorded", "");
 }
 
-/* "S bit-equal to h100; U bit-equal to h100" */
-static void exactness_draw(const struct session *s, struct canvas *c, struct rect area, int row)
+/* "S: bit-equal to h100; U: bit-equal to h100" */
+static void add_fact(void *ctx, const struct run_fact *fact)
 {
-    char words[256], line[640] = "";
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
-        const size_t used = strlen(line);
-        if (words[0])
-            snprintf(line + used, sizeof line - used, "%s%s %s", used ? "; " : "", channel_label(ch), words);
-    }
-    canvas_put_cut(c, area, row, 0, STYLE_TEXT, line);
-}
-
-/* What the first stage that lost values lost. */
-static int any_lost(const struct trace *t, char out[LOST_WORDS_BYTES])
-{
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (trace_mistyped_words(t, (enum asc_channel)ch, out) || trace_dropped_words(t, (enum asc_channel)ch, out))
-            return 1;
-    return 0;
+    char *line = ctx;
+    const size_t used = strlen(line);
+    snprintf(line + used, CORES_BYTES - used, "%s%s", used ? "; " : "", fact->words);
 }
 
 /* Right values do not make a run clean: what was reported, and the first of it with all the room there is. */
@@ -201,7 +188,8 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     const int row = ended != NULL;
     uint64_t elements = 0;
     unsigned unknown = 0;
-    char list[64], words[192], lost[LOST_WORDS_BYTES];
+    char list[64], words[FACT_WORDS_BYTES], cores[CORES_BYTES] = "";
+    run_facts(s->judgement, s->trace, FACT_SET(FACT_CORE), add_fact, cores);
     if (ended)
         row_draw(c, area, 0, STYLE_BAD, ended, "");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
@@ -236,14 +224,14 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         return;
     if (session_event(s))
         event_draw(s, c, area, 1);
-    else if (any_lost(s->trace, lost))
-        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, lost);
+    else if (run_fact_first(s->judgement, s->trace, FACT_SET(FACT_LOST), words))
+        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
     else if (summary->suspicious && !summary->culprits)
         canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
-    else if (!summary->culprits && undeclared_words(s->trace, 0, words))
+    else if (!summary->culprits && run_fact_first(s->judgement, s->trace, FACT_SET(FACT_UNDECLARED), words))
         canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
     else if (!summary->culprits)
-        exactness_draw(s, c, area, 1);
+        canvas_put_cut(c, area, 1, 0, STYLE_TEXT, cores);
     else
         first_bad_draw(s, c, area, 1, "", "");
 }

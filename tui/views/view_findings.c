@@ -1,8 +1,6 @@
 /* Every finding with what speaks for it; Enter goes to where it begins. */
 #include "tui/views/panels.h"
 
-#include "engine/base/path.h"
-#include "engine/verdict/remarks.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
 
@@ -30,48 +28,11 @@ static int place_of(const struct session *s, const struct view_state *vs, struct
     return 1;
 }
 
-static void evidence_flow(const struct cause_evidence *e, struct text_flow *f)
-{
-    char line[256];
-    if (e->elements == 0)
-        return;
-    snprintf(line, sizeof line, "explained: %llu of %llu elements in bad tiles; plain rounding explains %llu",
-             (unsigned long long)e->explained, (unsigned long long)e->elements, (unsigned long long)e->rounding);
-    flow_put(f, STYLE_TEXT, line);
-    if (e->discriminating) {
-        snprintf(line, sizeof line, "distinguishing the two: %llu elements in %llu rows",
-                 (unsigned long long)e->discriminating, (unsigned long long)e->rows);
-        flow_put(f, STYLE_TEXT, line);
-    }
-    if (e->chance_tried) {
-        snprintf(line, sizeof line, "by chance: fits %llu of %llu values of other elements",
-                 (unsigned long long)e->chance_hit, (unsigned long long)e->chance_tried);
-        flow_put(f, STYLE_TEXT, line);
-    }
-}
-
 static void finding_text(const struct list *l, int i, struct text_flow *f)
 {
     const struct session *s = l->of;
-    const struct finding *found = &s->judgement->findings[i];
-    char line[512], place[64], edge[EDGE_WORDS_BYTES];
-    const struct trace_site *site = finding_site(found, s->trace);
-    place_words(s, found->first, place, sizeof place);
-    snprintf(line, sizeof line, "%s: %s", found->loop ? "kv loop" : channel_label(found->channel), found->text);
-    flow_put(f, STYLE_BAD, line);
-    if (site)
-        snprintf(line, sizeof line, "begins at %s r%d c%d, its probe is %s:%d", place, found->row, found->col,
-                 path_name(site->file), site->line);
-    else
-        snprintf(line, sizeof line, "begins at %s r%d c%d", place, found->row, found->col);
-    flow_put(f, STYLE_STRONG, line);
-    evidence_flow(&found->evidence, f);
-    if (edge_words(s->trace, &s->judgement->summary, found, edge))
-        flow_put(f, STYLE_TEXT, edge);
-    for (int k = 0; k < found->n_also; k++) {
-        finding_also(found, k, line, sizeof line);
-        flow_put(f, STYLE_WARNING, line);
-    }
+    struct fact_flow to = {s, f, ""};
+    run_facts_of(s->judgement, s->trace, &s->judgement->findings[i], FACTS_ALL, fact_flow, &to);
     flow_put(f, STYLE_TEXT, "");
 }
 

@@ -1,9 +1,8 @@
 /* Views of running text: the log, the help; and the error that takes the place of panels. */
 #include "tui/views/view_text.h"
 
+#include "engine/base/path.h"
 #include "engine/trace/trace.h"
-#include "engine/verdict/remarks.h"
-#include "engine/verdict/reports.h"
 #include "tui/keys/actions.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
@@ -55,46 +54,6 @@ void error_draw(const struct session *s, struct canvas *c, struct rect area)
         canvas_put(c, area, area.rows - 1, 1, STYLE_DIM, s->has_scenario ? "r: try again, L: log" : "L shows the log");
 }
 
-static void findings_flow(const struct session *s, struct text_flow *f)
-{
-    for (int i = 0; s->judgement && i < s->judgement->n_findings; i++) {
-        const struct finding *found = &s->judgement->findings[i];
-        char line[512], place[64], edge[EDGE_WORDS_BYTES];
-        place_words(s, found->first, place, sizeof place);
-        snprintf(line, sizeof line, "first bad %s: %s", place, found->text);
-        flow_put(f, STYLE_BAD, line);
-        if (edge_words(s->trace, &s->judgement->summary, found, edge))
-            flow_put(f, STYLE_TEXT, edge);
-        for (int k = 0; k < found->n_also; k++) {
-            line[0] = line[1] = ' ';
-            finding_also(found, k, line + 2, sizeof line - 2);
-            flow_put(f, STYLE_TEXT, line);
-        }
-    }
-}
-
-static void lost_flow(const struct session *s, struct text_flow *f)
-{
-    char lost[LOST_WORDS_BYTES];
-    for (int ch = 0; s->trace && ch < ASC_CHANNELS; ch++) {
-        if (trace_mistyped_words(s->trace, (enum asc_channel)ch, lost))
-            flow_put(f, STYLE_WARNING, lost);
-        if (trace_dropped_words(s->trace, (enum asc_channel)ch, lost))
-            flow_put(f, STYLE_WARNING, lost);
-    }
-}
-
-static void exactness_flow(const struct session *s, struct text_flow *f)
-{
-    char words[256], line[288];
-    for (int ch = 0; s->trace && s->judgement && ch < ASC_CHANNELS; ch++) {
-        exactness_words(s->judgement, s->trace, (enum asc_channel)ch, words, sizeof words);
-        snprintf(line, sizeof line, "%s: %s", channel_label(ch), words);
-        if (words[0])
-            flow_put(f, STYLE_TEXT, line);
-    }
-}
-
 /* What was called: a function that calls another is in no line above. */
 static void stack_flow(const struct trace_stack *stack, struct text_flow *f)
 {
@@ -107,33 +66,49 @@ static void stack_flow(const struct trace_stack *stack, struct text_flow *f)
     }
 }
 
+static const enum style fact_styles[FACT_KINDS] = {
+    [FACT_FINDING] = STYLE_BAD,  [FACT_BEGINS] = STYLE_STRONG,   [FACT_ALSO] = STYLE_WARNING,
+    [FACT_STATE] = STYLE_BAD,    [FACT_ONSET] = STYLE_NONFINITE, [FACT_SUSPECT] = STYLE_WARNING,
+    [FACT_LOST] = STYLE_WARNING, [FACT_CHANGED] = STYLE_WARNING, [FACT_UNDECLARED] = STYLE_WARNING,
+    [FACT_EVENT] = STYLE_WARNING};
+
+void fact_flow(void *ctx, const struct run_fact *fact)
+{
+    const struct fact_flow *to = ctx;
+    char line[FACT_LINE_BYTES], place[64] = "", element[48] = "", site[320] = "";
+    if (fact->kind == FACT_SKIPPED)
+        tile_words(to->s, fact->place, place, sizeof place);
+    else if (fact->place.slot >= 0)
+        place_words(to->s, fact->place, place, sizeof place);
+    if (fact->row >= 0)
+        snprintf(element, sizeof element, fact->col >= 0 ? " r%d c%d" : " r%d", fact->row, fact->col);
+    if (fact->site)
+        snprintf(site, sizeof site, "; probe at %s:%d", path_name(fact->site->file), fact->site->line);
+    snprintf(line, sizeof line, "%s%s%s%s%s%s%s", fact->detail ? to->indent : "", fact->words, place[0] ? " " : "",
+             place, element, fact->after, site);
+    flow_put(to->f, fact_styles[fact->kind], line);
+    if (fact->event) {
+        stack_flow(&fact->event->stack, to->f);
+        stack_flow(&fact->event->other_stack, to->f);
+    }
+}
+
 static void log_flow(const struct session *s, struct text_flow *f)
 {
+    const unsigned events = FACT_SET(FACT_EVENT);
+    struct fact_flow to = {s, f, "  "};
     if (s->phase == PHASE_FAILED) {
         error_flow(s, f);
         flow_put(f, STYLE_TEXT, "");
     }
     if (s->trace) {
-        const struct trace_info *info = &s->trace->info;
-        char line[2048];
-        if (info->status_text[0] && !strstr(s->err.message, info->status_text))
-            flow_put(f, STYLE_WARNING, info->status_text);
-        for (size_t i = 0; i < info->n_events; i++) {
-            const struct trace_event *e = &info->events[i];
-            char lines[EVENT_LINES_BYTES];
-            event_lines(e, 0, lines, sizeof lines);
-            const int used = snprintf(line, sizeof line, "%s%s%s: %.512s", lines, lines[0] ? ": " : "",
-                                      event_name(e->kind), e->text);
-            if (e->times > 1 && (size_t)used < sizeof line)
-                snprintf(line + used, sizeof line - (size_t)used, ", %d times", e->times);
-            flow_put(f, STYLE_WARNING, line);
-            stack_flow(&e->stack, f);
-            stack_flow(&e->other_stack, f);
-        }
+        const char *status = s->trace->info.status_text;
+        if (status[0] && !strstr(s->err.message, status))
+            flow_put(f, STYLE_WARNING, status);
+        run_facts(s->judgement, s->trace, events, fact_flow, &to);
+        run_facts(s->judgement, s->trace, FACTS_ALL & ~events & ~FACT_SET(FACT_EVIDENCE) & ~FACT_SET(FACT_VERDICT),
+                  fact_flow, &to);
     }
-    findings_flow(s, f);
-    lost_flow(s, f);
-    exactness_flow(s, f);
     for (size_t i = 0; i < s->n_log; i++)
         flow_put(f, error_line_style(s->log[i], strlen(s->log[i])), s->log[i]);
     if (f->line == 0)

@@ -9,7 +9,7 @@
 
 #include "engine/oracle/fingerprint.h"
 #include "engine/session/session.h"
-#include "engine/verdict/remarks.h"
+#include "engine/verdict/exactness.h"
 #include <stdio.h>
 #include <string.h>
 

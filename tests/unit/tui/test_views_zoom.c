@@ -181,13 +181,13 @@ static void findings(void **state)
             (struct finding){.channel = asc_u, .first = {9 + i, i, asc_u}, .row = 3, .col = i, .n_also = 2};
         j->findings[i].also[0] = CAUSE_s_scaled_twice;
         j->findings[i].also[1] = CAUSE_s_not_scaled;
-        snprintf(j->findings[i].text, sizeof j->findings[i].text, "wrong in %d of 25600 elements: no known cause", i);
+        snprintf(j->findings[i].text, sizeof j->findings[i].text, "U is wrong in %d of 25600 elements: no known cause", i);
     }
     j->n_findings = 6;
     golden_view(s, VIEW_FINDINGS, NULL, "several-findings");
     const struct view_state last = {.selected = 5};
     char *text = golden_draw(s, VIEW_FINDINGS, 80, 24, false, &last);
-    assert_non_null(strstr(text, "▶ U: wrong in 5 of"));
+    assert_non_null(strstr(text, "▶ U is wrong in 5 of"));
     assert_non_null(strstr(text, "6 of 6"));
     free(text);
     struct view_state vs = last;
