@@ -172,12 +172,11 @@ int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct j
     reference_inputs(c, scratch);
     scratch_tile(scratch, c, 0);
     operand_take(c, scratch, asc_q);
-    for (int split = 0; split < schedule_splits(c); split++) {
+    const struct schedule_lists *lists = &scratch->lists;
+    for (int split = 0; split < lists->splits; split++) {
         local_begin(c, scratch, split);
-        for (int visit = 0; visit <= last; visit++) {
+        for (int visit = lists->first_visit[split]; visit >= 0 && visit <= last; visit = lists->next_visit[visit]) {
             const int kv = c->order[visit];
-            if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || scratch->seen[kv])
-                continue;
             scratch->seen[kv] = 1;
             scratch_tile(scratch, c, kv);
             operand_take(c, scratch, asc_k);

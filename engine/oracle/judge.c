@@ -20,6 +20,7 @@ struct job {
     struct judge_scratch *s;
     struct tile_verdicts *out;
     struct tile_detail *detail; /* may be NULL; see wanted_detail */
+    int unseen;                 /* see visits_unseen */
 };
 
 static struct tile_verdicts *verdicts_of(const struct job *job, enum asc_channel ch)
@@ -290,7 +291,7 @@ static int visits_unseen(const struct oracle_case *c)
 static int end_follows_from_inputs(const struct job *job)
 {
     const struct verdict *q = &verdicts_of(job, asc_q)->local;
-    if (!visits_unseen(job->c))
+    if (!job->unseen)
         return 0;
     return !is_recorded(job, asc_q) || (verdict_ok(q) && q->unjudged == 0 && !scratch_fed(job->s, job->c, asc_q));
 }
@@ -322,24 +323,23 @@ static void judge_end(const struct job *job)
 static void judge_split(const struct job *job, int split)
 {
     const struct oracle_case *c = job->c;
+    const struct schedule_lists *lists = &job->s->lists;
     int *seen = job->s->seen;
     local_begin(c, job->s, split);
     reference_begin(c, job->s, split);
-    for (int i = 0; i < c->n_visited && !job->s->stopped; i++) {
-        const int kv = schedule_visit(c, split, i, seen);
-        if (kv >= 0)
-            judge_visited(job, kv);
+    for (int i = lists->first_visit[split]; i >= 0 && !job->s->stopped; i = lists->next_visit[i]) {
+        seen[c->order[i]] = 1;
+        judge_visited(job, c->order[i]);
     }
-    const int unseen = visits_unseen(c);
-    for (int kv = 0; kv < c->kv_tiles && unseen && !job->s->stopped; kv++) {
-        if (schedule_split(c, kv) != split || seen[kv] || schedule_masked(c, kv))
+    for (int kv = job->unseen ? lists->first_tile[split] : -1; kv >= 0 && !job->s->stopped; kv = lists->next_tile[kv]) {
+        if (seen[kv] || schedule_masked(c, kv))
             continue;
         seen[kv] = 1;
         judge_visited(job, kv);
     }
     judge_late_u(job);
-    for (int kv = 0; kv < c->kv_tiles && !job->s->stopped; kv++)
-        if (schedule_split(c, kv) == split && !seen[kv])
+    for (int kv = lists->first_tile[split]; kv >= 0 && !job->s->stopped; kv = lists->next_tile[kv])
+        if (!seen[kv])
             judge_unvisited(job, kv);
     merge_local(c, job->s);
     merge_reference(c, job->s);
@@ -348,7 +348,7 @@ static void judge_split(const struct job *job, int split)
 int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
                struct tile_detail *detail)
 {
-    const struct job job = {c, scratch, out, detail};
+    const struct job job = {c, scratch, out, detail, visits_unseen(c)};
     if (scratch_prepare(scratch, c) != 0)
         return -1;
     memset(out, 0, (size_t)c->kv_tiles * ASC_CHANNELS * sizeof *out);
@@ -359,7 +359,7 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     scratch->exact_q = operand_take(c, scratch, asc_q);
     judge_operand(&job, asc_q, schedule_empty(c));
     merge_begin(c, scratch);
-    for (int split = 0; split < schedule_splits(c) && !scratch->stopped; split++)
+    for (int split = 0; split < scratch->lists.splits && !scratch->stopped; split++)
         judge_split(&job, split);
     if (scratch->stopped)
         return -1;

@@ -116,15 +116,15 @@ static void fill_tile(const struct job *job, int kv)
 static void fill_split(const struct job *job, int split)
 {
     const struct oracle_case *c = job->c;
+    const struct schedule_lists *lists = &job->s->lists;
     int *seen = job->s->seen;
     reference_begin(c, job->s, split);
-    for (int i = 0; i < c->n_visited && !job->s->stopped; i++) {
-        const int kv = schedule_visit(c, split, i, seen);
-        if (kv >= 0)
-            fill_tile(job, kv);
+    for (int i = lists->first_visit[split]; i >= 0 && !job->s->stopped; i = lists->next_visit[i]) {
+        seen[c->order[i]] = 1;
+        fill_tile(job, c->order[i]);
     }
-    for (int kv = 0; kv < c->kv_tiles; kv++)
-        if (schedule_split(c, kv) == split && !seen[kv])
+    for (int kv = lists->first_tile[split]; kv >= 0 && !job->s->stopped; kv = lists->next_tile[kv])
+        if (!seen[kv])
             fill_tile(job, kv);
     merge_reference(c, job->s);
 }
@@ -148,7 +148,7 @@ int reference_fill(const struct oracle_case *c, struct judge_scratch *scratch, c
     scratch_tile(scratch, &own, 0);
     write_operand(&job, asc_q);
     merge_begin(&own, scratch);
-    for (int split = 0; split < schedule_splits(c) && !scratch->stopped; split++)
+    for (int split = 0; split < scratch->lists.splits && !scratch->stopped; split++)
         fill_split(&job, split);
     if (scratch->stopped) {
         free(captured);

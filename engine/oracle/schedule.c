@@ -75,20 +75,52 @@ int schedule_nth(const struct oracle_case *c, int i)
 {
     if (c->n_visited > 0)
         return c->order[i];
-    for (int split = 0; c->kv_splits > 1; split++)
-        for (int kv = 0; kv < c->kv_tiles; kv++)
-            if (schedule_split(c, kv) == split && i-- == 0)
-                return kv;
-    return i;
+    const int splits = schedule_splits(c);
+    if (c->kv_deal != ASC_DEAL_ROUND_ROBIN || splits == 1)
+        return i;
+    /* The first ones have a tile more than the others. */
+    const int tiles = c->kv_tiles / splits, more = c->kv_tiles % splits, of_more = more * (tiles + 1);
+    const int split = i < of_more ? i / (tiles + 1) : more + (i - of_more) / tiles;
+    return split + splits * (i < of_more ? i % (tiles + 1) : (i - of_more) % tiles);
 }
 
-int schedule_visit(const struct oracle_case *c, int split, int i, int *seen)
+size_t schedule_lists_room(const struct oracle_case *c)
 {
-    const int kv = c->order[i];
-    if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || seen[kv])
-        return -1;
-    seen[kv] = 1;
-    return kv;
+    return 3 * (size_t)schedule_splits(c) + 2 * (size_t)c->kv_tiles + (size_t)c->n_visited;
+}
+
+void schedule_lists_make(const struct oracle_case *c, int *room, struct schedule_lists *out)
+{
+    const int splits = schedule_splits(c);
+    out->splits = splits;
+    out->first_tile = room;
+    out->first_visit = out->first_tile + splits;
+    out->last_tile = out->first_visit + splits;
+    out->next_tile = out->last_tile + splits;
+    out->next_visit = out->next_tile + c->kv_tiles;
+    int *first = out->next_visit + c->n_visited; /* [kv_tiles] visit of a tile */
+    for (size_t i = 0; i < schedule_lists_room(c); i++)
+        room[i] = -1;
+    for (int kv = c->kv_tiles - 1; kv >= 0; kv--) {
+        const int split = schedule_split(c, kv);
+        out->next_tile[kv] = out->first_tile[split];
+        out->first_tile[split] = kv;
+    }
+    for (int i = 0; i < c->n_visited; i++) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles)
+            continue;
+        out->last_tile[schedule_split(c, kv)] = kv;
+        first[kv] = first[kv] < 0 ? i : first[kv];
+    }
+    for (int i = c->n_visited - 1; i >= 0; i--) {
+        const int kv = c->order[i];
+        if (kv < 0 || kv >= c->kv_tiles || first[kv] != i)
+            continue;
+        const int split = schedule_split(c, kv);
+        out->next_visit[i] = out->first_visit[split];
+        out->first_visit[split] = i;
+    }
 }
 
 int schedule_empty(const struct oracle_case *c)
@@ -120,19 +152,18 @@ int steps_list(const struct oracle_case *c, struct case_step *out)
 {
     const int shown = any_visit_seen(c);
     int n = 0;
-    int *seen = calloc((size_t)c->kv_tiles + 1, sizeof *seen);
-    if (!seen)
+    struct schedule_lists lists;
+    int *room = malloc(schedule_lists_room(c) * sizeof *room);
+    if (!room)
         return -1;
-    for (int split = 0; split < schedule_splits(c); split++) {
-        for (int i = 0; shown && i < c->n_visited; i++) {
-            const int kv = schedule_visit(c, split, i, seen);
-            if (kv >= 0)
-                add_step(out, &n, kv, split);
-        }
-        for (int kv = 0; !shown && kv < c->kv_tiles; kv++)
-            if (schedule_split(c, kv) == split && !schedule_masked(c, kv))
+    schedule_lists_make(c, room, &lists);
+    for (int split = 0; split < lists.splits; split++) {
+        for (int i = lists.first_visit[split]; shown && i >= 0; i = lists.next_visit[i])
+            add_step(out, &n, c->order[i], split);
+        for (int kv = lists.first_tile[split]; !shown && kv >= 0; kv = lists.next_tile[kv])
+            if (!schedule_masked(c, kv))
                 add_step(out, &n, kv, split);
     }
-    free(seen);
+    free(room);
     return n;
 }

@@ -37,8 +37,18 @@ int schedule_split(const struct oracle_case *c, int kv);
 /* The i-th kv tile as the kernel visited them; where no visit is known, of all, split by split. */
 int schedule_nth(const struct oracle_case *c, int i);
 
-/* The kv tile of the visit i, which becomes seen[kv]; -1: there is none, it is another split's, or was seen. */
-int schedule_visit(const struct oracle_case *c, int split, int i, int *seen);
+/* The tiles of each split and the visits to them, for walks that go split by split: each in its order, -1 behind the
+   last one. A visit is its place in the case's order; of several to a tile the first one is listed. */
+struct schedule_lists {
+    int splits;
+    int *first_tile, *next_tile;   /* [splits], [kv_tiles] */
+    int *first_visit, *next_visit; /* [splits], [n_visited] */
+    int *last_tile;                /* [splits]: of all visits */
+};
+
+/* How many ints of room the lists of a case take, and the lists, in that room. */
+size_t schedule_lists_room(const struct oracle_case *c);
+void schedule_lists_make(const struct oracle_case *c, int *room, struct schedule_lists *out);
 
 /* 1 if no row of this q tile sees any key at all. */
 int schedule_empty(const struct oracle_case *c);

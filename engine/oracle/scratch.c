@@ -287,6 +287,7 @@ static void lay_indices(struct judge_scratch *s, const struct oracle_case *c)
     s->unreal_v = s->mistake.visible + rows;
     s->seen = s->unreal_v + c->head_dim;
     memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
+    schedule_lists_make(c, s->seen + c->kv_tiles, &s->lists);
 }
 
 static struct operand operand(const double *value, const double *loose)
@@ -320,7 +321,8 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
 {
     if (!sizes_fit(c))
         return -1;
-    const size_t indices = 4 * (size_t)c->in_q.rows + (size_t)c->head_dim + (size_t)c->kv_tiles;
+    const size_t indices =
+        4 * (size_t)c->in_q.rows + (size_t)c->head_dim + (size_t)c->kv_tiles + schedule_lists_room(c);
     if (reserve(s, lay(s, c, NULL), indices) != 0)
         return -1;
     lay(s, c, s->block);

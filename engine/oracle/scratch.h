@@ -3,6 +3,7 @@
 #define ORACLE_SCRATCH_H
 
 #include "engine/oracle/oracle.h"
+#include "engine/oracle/schedule.h"
 
 enum side { LOCAL, GLOBAL, SIDES };
 
@@ -184,6 +185,7 @@ struct judge_scratch {
     int *hidden, *visible;    /* [R] */
     int *unreal_v;            /* [D] 1: V's padding made this column of U NaN or infinite */
     int *seen;                /* [kv_tiles] 1: judged already */
+    struct schedule_lists lists;
     int weighed_p;            /* 1: room.weighed holds sum |p v| of pv_p and the v that local formulas read */
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */
     int late_kv, late_masked; /* which tile that is, or -1 */

@@ -196,10 +196,8 @@ int cause_next_alpha(struct cause_tile *tile, int i)
     alpha->loose_room = alpha->bound[LOCAL] = room + 3 * R;
     next.at.m_prev = tile->s->at.of[asc_m];
     next.at.tiles_seen++;
-    while (++i < c->n_visited) {
+    while ((i = next.lists.next_visit[i]) >= 0) {
         const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != next.at.split || next.seen[kv])
-            continue;
         scratch_tile(&next, c, kv);
         if (tile_left(c, &next))
             continue;

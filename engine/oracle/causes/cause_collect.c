@@ -224,29 +224,16 @@ static void walk_end(struct walk *w)
     }
 }
 
-/* The tile visited after the i-th in the same split, or -1. */
-static int visited_next(const struct oracle_case *c, const struct judge_scratch *s, int split, int i)
-{
-    while (++i < c->n_visited) {
-        const int kv = c->order[i];
-        if (kv >= 0 && kv < c->kv_tiles && schedule_split(c, kv) == split && !s->seen[kv])
-            return kv;
-    }
-    return -1;
-}
-
 static void walk_split(struct walk *w, int split, int alone)
 {
     const struct oracle_case *c = w->c;
     struct judge_scratch *s = w->tile.s;
     local_begin(c, s, split);
     w->tile.visited[0] = w->tile.visited[1] = w->tile.visited[2] = -1;
-    for (int i = 0; i < c->n_visited && !s->stopped; i++) {
-        const int kv = c->order[i];
-        if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || s->seen[kv])
-            continue;
+    for (int i = s->lists.first_visit[split]; i >= 0 && !s->stopped; i = s->lists.next_visit[i]) {
+        const int kv = c->order[i], next = s->lists.next_visit[i];
         s->seen[kv] = 1;
-        w->tile.next = visited_next(c, s, split, i);
+        w->tile.next = next < 0 ? -1 : c->order[next];
         walk_tile(w, i, alone);
         w->tile.visited[1] = w->tile.visited[0];
         w->tile.visited[0] = kv;
@@ -273,7 +260,7 @@ static int walk_slot(struct walk *w)
     operand_take(c, s, asc_q);
     visit(w, asc_q);
     merge_begin(c, s);
-    for (int split = 0; split < schedule_splits(c) && !s->stopped; split++)
+    for (int split = 0; split < s->lists.splits && !s->stopped; split++)
         walk_split(w, split, !(asked & ~early));
     if (s->stopped)
         return -1;

@@ -23,13 +23,9 @@ struct ending {
 };
 
 /* The tile that a split ended with, or -1: it has none. */
-static int last_tile(const struct oracle_case *c, int split)
+static int last_tile(const struct judge_scratch *s, int split)
 {
-    int last = -1;
-    for (int i = 0; i < c->n_visited; i++)
-        if (c->order[i] >= 0 && c->order[i] < c->kv_tiles && schedule_split(c, c->order[i]) == split)
-            last = c->order[i];
-    return last;
+    return split < s->lists.splits ? s->lists.last_tile[split] : -1;
 }
 
 static const struct matrix *of_tile(const struct oracle_case *c, int kv, enum asc_channel ch)
@@ -38,13 +34,13 @@ static const struct matrix *of_tile(const struct oracle_case *c, int kv, enum as
 }
 
 /* 1: m, l and u of all splits are known to the bit, and nothing else joins them. */
-static int can_merge(const struct oracle_case *c)
+static int can_merge(const struct oracle_case *c, const struct judge_scratch *s)
 {
     if (c->kv_splits < 2 || c->fed || c->conventions.u_phase == ASC_U_RESCALED ||
         c->conventions.u_norm == ASC_U_NORM_TILE || (c->has_sink && c->conventions.l_sink != ASC_SINK_START))
         return 0;
     for (int split = 0; split < c->kv_splits; split++) {
-        const int kv = last_tile(c, split);
+        const int kv = last_tile(s, split);
         for (int i = 0; kv >= 0 && i < 3; i++) {
             const struct matrix *x = of_tile(c, kv, (enum asc_channel[]){asc_m, asc_l, asc_u}[i]);
             if (!x->data || x->dtype != DTYPE_F32)
@@ -97,7 +93,7 @@ static void add_split(const struct candidate *k, const struct merging *how, int 
 {
     const struct oracle_case *c = k->tile->c;
     const size_t D = (size_t)c->head_dim;
-    const int kv = last_tile(c, split);
+    const int kv = last_tile(k->tile->s, split);
     double *u = k->tile->s->mistake.operand;
     if (kv >= 0)
         values_load(of_tile(c, kv, asc_u), u);
@@ -138,7 +134,7 @@ static int merged(const struct candidate *k, const struct merging *how)
     const struct judge_scratch *s = k->tile->s;
     const size_t rows = (size_t)c->in_q.rows, bytes = rows * (size_t)c->head_dim * sizeof(double);
     double *top = s->mistake.next, *sum = s->mistake.alpha, *sum_loose = sum + rows;
-    if (!can_merge(c))
+    if (!can_merge(c, s))
         return 0;
     memset(k->want, 0, bytes);
     memset(k->bound, 0, bytes);
@@ -147,7 +143,7 @@ static int merged(const struct candidate *k, const struct merging *how)
         top[r] = -INFINITY;
         for (int split = 0; split < c->kv_splits; split++) {
             struct ending end;
-            const int is_empty = !take_ending(c, last_tile(c, split), (int)r, &end);
+            const int is_empty = !take_ending(c, last_tile(s, split), (int)r, &end);
             if (takes_part(how, split, is_empty))
                 top[r] = fmax(top[r], weight_exponent(how, &end, is_empty));
         }
@@ -190,7 +186,7 @@ static void unshifted_row(const struct candidate *k, int r)
     memset(sums, 0, (size_t)D * sizeof *sums);
     for (int split = 0; split < c->kv_splits; split++) {
         struct ending end;
-        const int kv = last_tile(c, split);
+        const int kv = last_tile(k->tile->s, split);
         if (!take_ending(c, kv, r, &end))
             continue;
         const struct matrix *u = of_tile(c, kv, asc_u);

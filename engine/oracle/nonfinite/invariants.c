@@ -364,23 +364,28 @@ int row_state_want(const struct oracle_case *c, int row, double *m, double *alph
 {
     const double natural = values_natural_m(c), factor_of_p = bound_p_factor(c);
     const size_t head_dim = (size_t)c->head_dim;
+    struct schedule_lists lists;
     double *all = malloc((2 * head_dim + (size_t)c->bc) * sizeof *all);
-    if (!all)
+    int *indices = malloc(schedule_lists_room(c) * sizeof *indices);
+    if (!all || !indices) {
+        free(all);
+        free(indices);
         return -1;
+    }
+    schedule_lists_make(c, indices, &lists);
     const struct dot_room room = {all, all + head_dim, all + 2 * head_dim};
     for (int kv = 0; kv < c->kv_tiles; kv++)
         m[kv] = alpha[kv] = l[kv] = NAN;
-    for (int split = 0; split < schedule_splits(c); split++) {
+    for (int split = 0; split < lists.splits; split++) {
         struct running at = begin_split(c, split);
-        for (int i = 0; i < c->n_visited; i++) {
+        for (int i = lists.first_visit[split]; i >= 0; i = lists.next_visit[i]) {
             const int kv = c->order[i];
-            if (kv < 0 || kv >= c->kv_tiles || schedule_split(c, kv) != split || !isnan(l[kv]))
-                continue;
             take_tile(c, row, kv, &room, &at, &alpha[kv]);
             m[kv] = at.max == -INFINITY ? at.max : at.max / natural;
             l[kv] = factor_of_p * at.sum;
         }
     }
+    free(indices);
     free(all);
     return 0;
 }

@@ -108,6 +108,86 @@ static void as_many_splits_as_tiles(void **state)
     trace_free(t);
 }
 
+/* Nobody asks of every split which of all tiles and visits are its own: where none was visited, and where all were. */
+static void every_split_takes_its_own(void **state)
+{
+    enum { TILES = 12500 };
+    (void)state;
+    struct trace *t = one_slot(TILES, TILES);
+    struct judge_scratch *scratch = judge_scratch_new();
+    struct tile_verdicts *verdicts = calloc((size_t)TILES * ASC_CHANNELS, sizeof *verdicts);
+    struct case_step *steps = calloc(TILES, sizeof *steps);
+    double *row = calloc((size_t)3 * TILES, sizeof *row);
+    struct slot_case c;
+    assert_true(scratch && verdicts && steps && row);
+    assert_int_equal(slot_case_make(t, 0, &c), 0);
+    for (int i = 0; i < 4; i++) {
+        asked = 0;
+        c.c.kv_deal = i % 2 ? ASC_DEAL_ROUND_ROBIN : ASC_DEAL_RANGES;
+        c.c.n_visited = i < 2 ? 0 : TILES;
+        for (int kv = 0; kv < TILES; kv++)
+            c.order[kv] = TILES - 1 - kv;
+        assert_int_equal(judge_case(&c.c, scratch, verdicts, NULL), 0);
+        assert_int_equal(row_state_want(&c.c, 0, row, row + TILES, row + (ptrdiff_t)2 * TILES), 0);
+        assert_int_equal(steps_list(&c.c, steps), c.c.n_visited);
+        for (int kv = 0; kv < TILES; kv++)
+            assert_in_range(schedule_nth(&c.c, kv), 0, TILES - 1);
+        assert_in_range(asked, 1, 100L * TILES);
+    }
+    free(row);
+    free(steps);
+    free(verdicts);
+    judge_scratch_free(scratch);
+    slot_case_free(&c);
+    trace_free(t);
+}
+
+/* The lists hold what asking every tile and every visit gives. */
+static void lists_are_what_is_asked(void **state)
+{
+    enum { MOST = 23 };
+    (void)state;
+    for (int tiles = 1; tiles < MOST; tiles++)
+        for (int i = 0; i < 4 * (tiles + 3); i++) {
+            int order[2 * MOST], room[8 * MOST], nth = 0, listed = 0;
+            struct schedule_lists lists;
+            struct oracle_case c = {.kv_tiles = tiles, .order = order, .kv_splits = i / 4, .kv_deal = i % 2};
+            for (int k = 0; k < tiles; k++) /* some twice, some never, one there is not */
+                order[k] = k * (7 + i) % (tiles + 1) / (i % 4 < 2 ? 1 : 2);
+            assert_in_range(schedule_lists_room(&c) + (size_t)tiles, 1, sizeof room / sizeof *room);
+            for (int split = 0; split < schedule_splits(&c); split++)
+                for (int kv = 0; kv < tiles; kv++)
+                    if (schedule_split(&c, kv) == split)
+                        assert_int_equal(schedule_nth(&c, nth++), kv);
+            assert_int_equal(nth, tiles);
+            c.n_visited = tiles;
+            schedule_lists_make(&c, room, &lists);
+            assert_int_equal(lists.splits, schedule_splits(&c));
+            for (int split = 0; split < lists.splits; split++) {
+                int kv = lists.first_tile[split], at = lists.first_visit[split], last = -1, seen[MOST] = {0};
+                for (int k = 0; k < tiles; k++)
+                    if (schedule_split(&c, k) == split) {
+                        assert_int_equal(kv, k);
+                        kv = lists.next_tile[kv];
+                    }
+                for (int k = 0; k < tiles; k++) {
+                    if (order[k] >= tiles || schedule_split(&c, order[k]) != split)
+                        continue;
+                    last = order[k];
+                    if (seen[order[k]]++)
+                        continue;
+                    assert_int_equal(at, k);
+                    at = lists.next_visit[at];
+                    listed++;
+                }
+                assert_int_equal(kv, -1);
+                assert_int_equal(at, -1);
+                assert_int_equal(lists.last_tile[split], last);
+            }
+            assert_true(listed > 0);
+        }
+}
+
 static struct session *open_huge(int kv_tiles)
 {
     char path[TEMPORARY];
@@ -185,10 +265,9 @@ static void values_of_a_tile_come_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_tile_first),
-        cmocka_unit_test(as_many_splits_as_tiles),
-        cmocka_unit_test(progress_within_a_slot),
-        cmocka_unit_test(values_of_a_tile_come_later),
+        cmocka_unit_test(last_tile_first),           cmocka_unit_test(as_many_splits_as_tiles),
+        cmocka_unit_test(every_split_takes_its_own), cmocka_unit_test(lists_are_what_is_asked),
+        cmocka_unit_test(progress_within_a_slot),    cmocka_unit_test(values_of_a_tile_come_later),
     };
     return cmocka_run_group_tests_name("huge_slots", tests, NULL, NULL);
 }
