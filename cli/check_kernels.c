@@ -199,9 +199,9 @@ static int open_session(struct bench *b, const char *path, struct err *err)
     b->s = NULL;
     if (options_open(b->o, path, &b->s, err) != 0)
         return -1;
-    b->paths = b->s->paths;
+    b->paths = b->s->subject.paths;
     scenario_free(&b->scenario);
-    return scenario_copy(&b->s->scenario, &b->scenario) != 0 ? err_no_memory(err, "", "the scenario") : 0;
+    return scenario_copy(&b->s->subject.scenario, &b->scenario) != 0 ? err_no_memory(err, "", "the scenario") : 0;
 }
 
 struct listing {
@@ -223,7 +223,7 @@ struct repeating {
 static int repeat_case(void *ctx, const struct runner_progress *progress, struct err *err)
 {
     const struct repeating *r = ctx;
-    return repeat_measure(&r->b->plain, &r->b->paths, &r->b->s->scenario, RUNS, progress, r->out, err);
+    return repeat_measure(&r->b->plain, &r->b->paths, &r->b->s->subject.scenario, RUNS, progress, r->out, err);
 }
 
 /* The recorded run, judged; then the build without probes, again and again. */
@@ -238,9 +238,9 @@ static int run_case(struct bench *b, const char *path, struct outcome *out, stru
     struct scenario now;
     if (kernel_case_make(out->c, &b->scenario, &now, err) != 0)
         return -1;
-    scenario_free(&s->scenario);
-    s->scenario = now;
-    if (scenario_check(&s->scenario, err) != 0 || run_session(&b->watch, s, err) != 0)
+    scenario_free(&s->subject.scenario);
+    s->subject.scenario = now;
+    if (scenario_check(&s->subject.scenario, err) != 0 || run_session(&b->watch, s, err) != 0)
         return -1;
     if (!report_meets(s, why, sizeof why)) {
         report_found(s, found);

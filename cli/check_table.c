@@ -85,7 +85,7 @@ static void found_words(const struct session *s, char *out, size_t bytes)
 void check_table_fill(const struct session *s, struct check_result *r)
 {
     static const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
-    const struct expect *e = s && s->has_scenario ? &s->scenario.expect : &nothing;
+    const struct expect *e = s && s->subject.has_scenario ? &s->subject.scenario.expect : &nothing;
     struct expect_parts *p = &r->parts;
     *p = (struct expect_parts){PART_NOT_STATED, PART_NOT_STATED, PART_NOT_STATED};
     if (s && s->judgement)

@@ -108,10 +108,11 @@ static int bench_one(const struct options *o, const struct session *s, json_t *j
     int failed = 0;
     for (int b = 0; b < BENCHES && !lines[BENCH_PLAIN].err.code; b++) {
         const enum bench_build build = (enum bench_build)b;
-        failed |= measure_bench(&s->paths, &s->scenario, build, &request, options_progress(), &lines[b]) != 0;
+        failed |=
+            measure_bench(&s->subject.paths, &s->subject.scenario, build, &request, options_progress(), &lines[b]) != 0;
         json_array_append_new(builds, line_json(build, &lines[b], &lines[BENCH_PLAIN]));
         if (!json && !b && !failed) {
-            write_title(o->files[0], &s->scenario.problem, text_out());
+            write_title(o->files[0], &s->subject.scenario.problem, text_out());
             write_heads(text_out());
         }
         if (!json && !lines[BENCH_PLAIN].err.code)
@@ -138,8 +139,8 @@ static int open_ready(const struct options *o, const char *path, struct session 
 {
     if (options_open(o, path, s, err) != 0)
         return -1;
-    const int failed = (*s)->has_scenario
-                           ? measure_ready(&(*s)->paths, &(*s)->scenario, "bench", err)
+    const int failed = (*s)->subject.has_scenario
+                           ? measure_ready(&(*s)->subject.paths, &(*s)->subject.scenario, "bench", err)
                            : err_set(err, ERR_INPUT, path, "is a saved trace: there is nothing to launch");
     if (failed) {
         session_free(*s);
@@ -231,12 +232,14 @@ static int climb(const struct options *o, const char *path, struct rung *rung, s
     struct session *s;
     if (open_ready(o, path, &s, err) != 0)
         return -1;
-    if (*rung->define && scenario_define(&s->scenario, rung->define, err) != 0) {
+    if (*rung->define && scenario_define(&s->subject.scenario, rung->define, err) != 0) {
         session_free(s);
         return -1;
     }
-    int failed = measure_bench(&s->paths, &s->scenario, BENCH_PLAIN, &request, options_progress(), &rung->line) != 0;
-    failed |= output_error_measure(&s->paths, &s->scenario, options_progress(), &rung->error, &rung->err) != 0;
+    int failed = measure_bench(&s->subject.paths, &s->subject.scenario, BENCH_PLAIN, &request, options_progress(),
+                               &rung->line) != 0;
+    failed |= output_error_measure(&s->subject.paths, &s->subject.scenario, options_progress(), &rung->error,
+                                   &rung->err) != 0;
     session_free(s);
     return failed && rung->line.err.code != ERR_DECLINED ? 3 : 0;
 }

@@ -1,7 +1,6 @@
 #include "cli/report.h"
 #include "cli/tables.h"
 #include "engine/session/look.h"
-#include "engine/session/rounding_look.h"
 #include "tui/choose.h"
 #include "tui/config.h"
 #include "tui/loop.h"
@@ -160,7 +159,7 @@ static int debug(const struct options *o, const struct config *config, struct se
                                     .place = remember ? &place : NULL};
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
-    if (s->has_scenario)
+    if (s->subject.has_scenario)
         session_watch(s, 1); /* where that cannot be, the screen says why */
     if (tui_run(s, &tui, err) != 0)
         return -1;

@@ -48,10 +48,11 @@ int command_profile(const struct options *o, struct err *err)
     const struct runner_progress *progress = options_progress();
     if (options_open(o, o->files[0], &s, err) != 0)
         return -1;
-    int failed =
-        s->has_scenario ? 0 : err_set(err, ERR_INPUT, o->files[0], "is a saved trace: there is nothing to launch");
-    failed = failed || measure_ready(&s->paths, &s->scenario, "profile", err) != 0 ||
-             measure_plain(&plain, &s->paths, &s->scenario, 1, progress, &info.launches, err) != 0;
+    int failed = s->subject.has_scenario
+                     ? 0
+                     : err_set(err, ERR_INPUT, o->files[0], "is a saved trace: there is nothing to launch");
+    failed = failed || measure_ready(&s->subject.paths, &s->subject.scenario, "profile", err) != 0 ||
+             measure_plain(&plain, &s->subject.paths, &s->subject.scenario, 1, progress, &info.launches, err) != 0;
     if (!failed && o->json) {
         json_t *json = launches_json(&info.launches);
         failed = report_dump(json, text_out(), err);

@@ -53,7 +53,7 @@ static int say_unquantized(const struct session *s, json_t *json, struct err *er
 static int compare_probes(const struct session *s, json_t *json, struct err *err)
 {
     struct probe_effect effect;
-    if (probe_effect_find(&s->paths, &s->scenario, s->trace, options_progress(), &effect, err) != 0)
+    if (probe_effect_find(&s->subject.paths, &s->subject.scenario, s->trace, options_progress(), &effect, err) != 0)
         return -1;
     if (json)
         json_object_set_new(json, "probes", report_json_probes(&effect));
@@ -67,19 +67,19 @@ static int compare_probes(const struct session *s, json_t *json, struct err *err
 static void write_log(const struct session *s, FILE *out)
 {
     enum { REMARK_BYTES = 160 };
-    const size_t n = s->n_remarks < s->n_log ? s->n_remarks : s->n_log;
+    const size_t n = s->log.n_remarks < s->log.n ? s->log.n_remarks : s->log.n;
     size_t first = 0;
-    while (first < n && !strstr(s->log[first], "warning"))
+    while (first < n && !strstr(s->log.line[first], "warning"))
         first++;
-    if (n && s->fresh_remarks) {
-        const char *line = s->log[first < n ? first : 0];
+    if (n && s->log.fresh_remarks) {
+        const char *line = s->log.line[first < n ? first : 0];
         fprintf(out, "compiler: %.*s%s", REMARK_BYTES, line, strlen(line) > REMARK_BYTES ? "..." : "");
         if (n > 1)
             fprintf(out, " (%zu lines more in the log: attnscope show --view log)", n - 1);
         fputs("\n", out);
     }
-    for (size_t i = n; i < s->n_log; i++)
-        fprintf(out, "%s\n", s->log[i]);
+    for (size_t i = n; i < s->log.n; i++)
+        fprintf(out, "%s\n", s->log.line[i]);
 }
 
 /* The exit status is the ordinary run's; where that is good, the comparison's. */

@@ -1,7 +1,7 @@
 #include "cli/tables.h"
 
 #include "engine/scenario/value.h"
-#include "engine/session/rounding_look.h"
+#include "engine/session/look.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -384,18 +384,19 @@ int options_open(const struct options *o, const char *path, struct session **out
     if (session_open(path, &s, err) != 0)
         return -1;
     int failed = 0;
-    if (changes_scenario(o) && !s->has_scenario)
+    if (changes_scenario(o) && !s->subject.has_scenario)
         failed = err_set(err, ERR_USAGE, path,
                          "is a saved trace: --shape, --set, --define, --mem, --patch, --backend, --probes and --checks "
                          "cannot change it");
-    else if (s->has_scenario)
-        failed = change_scenario(o, &s->scenario, err);
+    else if (s->subject.has_scenario)
+        failed = change_scenario(o, &s->subject.scenario, err);
     if (failed) {
         session_free(s);
         return -1;
     }
-    s->unseen = o->command != COMMAND_OPEN && o->command != COMMAND_SHOW;
-    s->reader = (struct scenario_reader){read_again, o};
+    if (o->command != COMMAND_OPEN && o->command != COMMAND_SHOW)
+        session_set_unseen(s);
+    session_set_reader(s, &(struct scenario_reader){read_again, o});
     *out = s;
     return 0;
 }
@@ -428,8 +429,8 @@ int options_finish(struct session *s, struct err *err)
 
 void options_look_bias(const struct options *o, struct session *s)
 {
-    const struct expect *e = &s->scenario.expect;
-    const int stated = s->has_scenario && (e->bias || e->no_bias);
-    if ((o->bias || stated) && session_look_rounding(s, s->has_scenario) == 0)
+    const struct expect *e = &s->subject.scenario.expect;
+    const int stated = s->subject.has_scenario && (e->bias || e->no_bias);
+    if ((o->bias || stated) && session_look_rounding(s, s->subject.has_scenario) == 0)
         session_finish_rounding(s);
 }

@@ -4,7 +4,7 @@
 #include "engine/base/units.h"
 #include "engine/child/stamps.h"
 #include "engine/run/resources.h"
-#include "engine/session/rounding_look.h"
+#include "engine/session/look.h"
 #include "engine/trace/trace.h"
 #include "engine/verdict/facts.h"
 
@@ -15,7 +15,7 @@
 /* 1: the scenario expects the run to end early, and it did, or came to its end instead. */
 static int stop_expected(const struct session *s)
 {
-    return s->has_scenario && s->scenario.expect.stopped && s->judgement &&
+    return s->subject.has_scenario && s->subject.scenario.expect.stopped && s->judgement &&
            (s->err.code == ERR_NONE || s->err.code == ERR_RUN);
 }
 
@@ -26,8 +26,8 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "there is no run");
         return 0;
     }
-    const int met =
-        judgement_meets(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, why, why_bytes);
+    const int met = judgement_meets(s->judgement, s->trace,
+                                    s->subject.has_scenario ? &s->subject.scenario.expect : &nothing, why, why_bytes);
     if (stop_expected(s)) /* what it takes is known of a run that came to its end */
         return met;
     char budget[384];
@@ -36,8 +36,8 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
     if (budget[0])
         snprintf(why + used, why_bytes - used, "; %s", budget);
     char bias[256] = "";
-    const int as_biased =
-        !s->has_scenario || rounding_meets(session_rounding_result(s), &s->scenario.expect, bias, sizeof bias);
+    const int as_biased = !s->subject.has_scenario ||
+                          rounding_meets(session_rounding_result(s), &s->subject.scenario.expect, bias, sizeof bias);
     used = strlen(why);
     if (bias[0])
         snprintf(why + used, why_bytes - used, "; %s", bias);
@@ -48,7 +48,7 @@ int report_checks(const struct session *s, char *why, size_t why_bytes)
 {
     char missing[FACT_WORDS_BYTES];
     const int met = report_meets(s, why, why_bytes);
-    const int should_be_clean = !s->has_scenario || s->scenario.expect.verdict != EXPECT_FAIL;
+    const int should_be_clean = !s->subject.has_scenario || s->subject.scenario.expect.verdict != EXPECT_FAIL;
     if (met && should_be_clean && run_fact_first(s->judgement, s->trace, FACT_SET(FACT_UNDECLARED), missing)) {
         snprintf(why, why_bytes, "%s", missing);
         return 0;
@@ -68,7 +68,7 @@ void report_write_expectation(const struct session *s, FILE *out)
 {
     char why[512];
     const int met = report_meets(s, why, sizeof why);
-    const int stated = (s->has_scenario && s->scenario.expect.verdict != EXPECT_NOTHING) ||
+    const int stated = (s->subject.has_scenario && s->subject.scenario.expect.verdict != EXPECT_NOTHING) ||
                        (s->trace && s->trace->info.launches.budget.stated);
     if (stated || (!met && s->err.code == ERR_NONE && s->judgement && !judgement_any(s->judgement))) {
         text_inline(out, "expectation: %s", why);
@@ -108,8 +108,8 @@ void report_events_words(unsigned set, bool none, char out[EVENT_SET_BYTES])
 
 void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
 {
-    const struct expect *e = &s->scenario.expect;
-    if (!s->has_scenario || e->verdict != EXPECT_FAIL) {
+    const struct expect *e = &s->subject.scenario.expect;
+    if (!s->subject.has_scenario || e->verdict != EXPECT_FAIL) {
         snprintf(out, REPORT_WORDS_BYTES, "clean");
         return;
     }

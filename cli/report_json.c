@@ -5,7 +5,7 @@
 #include "engine/base/tensor_core.h"
 #include "engine/base/utf8.h"
 #include "engine/run/resources.h"
-#include "engine/session/rounding_look.h"
+#include "engine/session/look.h"
 #include "engine/trace/trace_file.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/facts.h"
@@ -82,8 +82,8 @@ static json_t *expect_json(const struct session *s)
 {
     static const char *const verdict[] = {
         [EXPECT_NOTHING] = "nothing", [EXPECT_CLEAN] = "clean", [EXPECT_FAIL] = "fail"};
-    const struct expect *e = &s->scenario.expect;
-    if (!s->has_scenario)
+    const struct expect *e = &s->subject.scenario.expect;
+    if (!s->subject.has_scenario)
         return json_pack("{s:s}", "verdict", verdict[EXPECT_NOTHING]);
     json_t *json = json_pack("{s:s}", "verdict", verdict[e->verdict]), *first = json_object();
     if (e->first_channel >= 0)
@@ -271,7 +271,7 @@ static json_t *parts_json(const struct session *s)
 {
     const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
     struct expect_parts parts;
-    judgement_parts(s->judgement, s->trace, s->has_scenario ? &s->scenario.expect : &nothing, &parts);
+    judgement_parts(s->judgement, s->trace, s->subject.has_scenario ? &s->subject.scenario.expect : &nothing, &parts);
     return json_pack("{s:s, s:s, s:s}", "stage", expect_part_word(parts.stage), "tile", expect_part_word(parts.tile),
                      "finding", expect_part_word(parts.finding));
 }

@@ -132,18 +132,18 @@ static int measure(struct job *job, struct pool *pool)
 
 static int record(struct session *s, int argc, char **argv, struct err *err)
 {
-    if (scenario_parse_shape(argv[2], &s->scenario.problem, err) != 0)
+    if (scenario_parse_shape(argv[2], &s->subject.scenario.problem, err) != 0)
         return -1;
     for (int i = 3; i < argc; i++) {
         char *equals = strchr(argv[i], '=');
         if (!equals)
             return err_set(err, ERR_USAGE, argv[i], "expected KEY=VALUE");
         *equals = '\0';
-        if (scenario_set(&s->scenario, argv[i], equals + 1, err) != 0)
+        if (scenario_set(&s->subject.scenario, argv[i], equals + 1, err) != 0)
             return -1;
     }
-    s->scenario.limit_s = 600;
-    if (scenario_check(&s->scenario, err) != 0)
+    s->subject.scenario.limit_s = 600;
+    if (scenario_check(&s->subject.scenario, err) != 0)
         return -1;
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");

@@ -3,7 +3,6 @@
    between a key and the end of a scan that is stopped, and how long the scan is. */
 #include "engine/base/pool.h"
 #include "engine/session/look.h"
-#include "engine/session/rounding_look.h"
 #include "engine/verdict/onset.h"
 #include "tests/bench_samples.h"
 #include "tui/views/view.h"
@@ -31,18 +30,18 @@ static double frame(struct session *s, enum view_id view)
 static int run(struct session *s, int argc, char **argv, struct err *err)
 {
     struct samples screen = {.n = 0};
-    if (scenario_parse_shape(argv[2], &s->scenario.problem, err) != 0)
+    if (scenario_parse_shape(argv[2], &s->subject.scenario.problem, err) != 0)
         return -1;
     for (int i = 3; i < argc; i++) {
         char *equals = strchr(argv[i], '=');
         if (!equals)
             return err_set(err, ERR_USAGE, argv[i], "expected KEY=VALUE");
         *equals = '\0';
-        if (scenario_set(&s->scenario, argv[i], equals + 1, err) != 0)
+        if (scenario_set(&s->subject.scenario, argv[i], equals + 1, err) != 0)
             return -1;
     }
-    s->scenario.limit_s = 1800;
-    if (scenario_check(&s->scenario, err) != 0)
+    s->subject.scenario.limit_s = 1800;
+    if (scenario_check(&s->subject.scenario, err) != 0)
         return -1;
     const double begin = now_ms();
     if (session_start(s) != 0)

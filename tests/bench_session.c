@@ -1,7 +1,6 @@
 /* What a user waits for: a run, the opening of a trace, a frame. Medians over several rounds, beside what is aimed at.
  */
 #include "engine/session/look.h"
-#include "engine/session/rounding_look.h"
 #include "engine/verdict/onset.h"
 #include "tests/bench_samples.h"
 #include "tui/views/view.h"
@@ -116,7 +115,7 @@ static void bench_state(struct session *session)
         session_want_states(session, 1);
         sample(&state, now_ms() - begin);
         begin = now_ms();
-        if (onset_of_slot(session->trace, 0, session->scratch, found) == 0)
+        if (onset_of_slot(session->trace, 0, session->tile.scratch, found) == 0)
             sample(&roots, now_ms() - begin);
     }
     free(found);

@@ -60,9 +60,9 @@ static void run_stop(struct loop *l, const char *argument)
 static void run_stops(struct loop *l, const char *argument)
 {
     (void)argument;
-    for (int i = 0; i < l->s->n_stops; i++)
-        notes_add(&l->notes, "%d  %s", i + 1, l->s->stops[i].text);
-    if (l->s->n_stops == 0)
+    for (int i = 0; i < l->s->search.n; i++)
+        notes_add(&l->notes, "%d  %s", i + 1, l->s->search.stops[i].text);
+    if (l->s->search.n == 0)
         session_say(l->s, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
 }
 
@@ -76,10 +76,10 @@ static int number_from(const char *text, int n)
 
 static void run_unstop(struct loop *l, const char *argument)
 {
-    const int all = strcmp(argument, "all") == 0, i = number_from(argument, l->s->n_stops);
+    const int all = strcmp(argument, "all") == 0, i = number_from(argument, l->s->search.n);
     if (!all && i < 0)
         session_say(l->s, "expected a number from `:stops`, or all");
-    for (int k = l->s->n_stops; k-- > 0;)
+    for (int k = l->s->search.n; k-- > 0;)
         if (all || k == i)
             session_remove_stop(l->s, k);
 }
@@ -134,7 +134,7 @@ static void run_whatif(struct loop *l, const char *argument)
 static void list_settings(struct loop *l)
 {
     for (int i = 0; i < KEY_COUNT; i++) {
-        const struct session_setting *setting = &l->s->settings[i];
+        const struct session_setting *setting = &l->s->subject.settings[i];
         const struct scenario_key *key = &scenario_keys[i];
         if (setting->value)
             notes_add(&l->notes, "%s.%s=%s  (the file: %s)", key->section, key->name, setting->value,
@@ -149,7 +149,7 @@ static void run_set(struct loop *l, const char *argument)
     char key[64], value[PROMPT_BYTES];
     struct err err;
     const size_t length = strcspn(argument, "="), blank = strcspn(argument, " =");
-    if (!l->s->has_scenario) {
+    if (!l->s->subject.has_scenario) {
         session_say(l->s, "a saved trace cannot be rerun: open its scenario");
         return;
     }
@@ -165,7 +165,7 @@ static void run_set(struct loop *l, const char *argument)
     snprintf(value, sizeof value, "%s", argument + length + 1 + strspn(argument + length + 1, " "));
     if (session_set(l->s, key, value, &err) != 0)
         session_say(l->s, "%.60s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
-    else if (scenario_check(&l->s->scenario, &err) != 0)
+    else if (scenario_check(&l->s->subject.scenario, &err) != 0)
         session_say(l->s, "%.60s=%.60s is set, but %.120s", key, value, err.message);
     else
         session_say(l->s, "%.60s=%.100s: r runs it", key, value);

@@ -14,7 +14,7 @@ static int refuse(char *out, size_t bytes, const char *why)
 static int copy_value(const struct copy_source *from, char *out, size_t bytes)
 {
     const struct session *s = from->session;
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     if (!cursor_has_detail(s) || s->cursor.row >= d->rows || s->cursor.col >= d->cols)
         return refuse(out, bytes, "there is no value under the cursor");
     const size_t i = (size_t)s->cursor.row * (size_t)d->cols + (size_t)s->cursor.col;

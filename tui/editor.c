@@ -147,7 +147,7 @@ void editor_open(struct session *s, const char *file, int line)
         session_say(s, "%s was ended by signal %d", command.name, WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0)
         session_say(s, "%s ended with status %d", command.name, WEXITSTATUS(status));
-    if (s->has_scenario && !session_watching(s) && stat(file, &after) == 0 && changed(&before, &after))
+    if (s->subject.has_scenario && !session_watching(s) && stat(file, &after) == 0 && changed(&before, &after))
         session_ask_rerun(s);
 }
 

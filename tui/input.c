@@ -1,6 +1,5 @@
 /* Keys: counts, marks, and what each action does. */
 #include "engine/session/look.h"
-#include "engine/session/rounding_look.h"
 #include "tui/commands.h"
 #include "tui/copy.h"
 #include "tui/loop_state.h"
@@ -33,7 +32,7 @@ void loop_open_view(struct loop *l, enum view_id view)
 
 void act_cycle_shown(struct loop *l)
 {
-    const struct tile_detail *d = &l->s->detail;
+    const struct tile_detail *d = &l->s->tile.detail;
     session_cycle_shown(l->s);
     if (d->got && d->cols == 1)
         session_say(l->s, "v has no effect here: single-column tiles already show all four values");
@@ -326,7 +325,7 @@ void loop_act_times(struct loop *l, enum action a, long count)
 {
     if (a == ACTION_NONE)
         return;
-    if (!l->saver.active && !l->s->seeking)
+    if (!l->saver.active && !l->s->search.under_way)
         session_hush(l->s);
     const int times = count > MAX_COUNT ? MAX_COUNT : count > 0 ? (int)count : 1;
     if (l->search.active && views[l->view]->lines && (a == ACTION_NEXT_BAD || a == ACTION_PREV_BAD))
@@ -353,7 +352,7 @@ static void type(struct loop *l, int key)
 /* Esc first ends what is in the way: a search, or looking for a stop condition. */
 static int end_something(struct loop *l)
 {
-    if (l->s->seeking) {
+    if (l->s->search.under_way) {
         session_cancel(l->s);
     } else if (l->search.active && views[l->view]->lines) {
         l->search.active = 0;

@@ -5,7 +5,6 @@
 #include "engine/base/file_map.h"
 #include "engine/base/text.h"
 #include "engine/session/look.h"
-#include "engine/session/rounding_look.h"
 #include "tui/loop_state.h"
 #include "tui/screen/term.h"
 #include "tui/screen/text_flow.h"
@@ -129,7 +128,7 @@ static void note_last_words(const struct loop *l)
     const struct session *s = l->s;
     const int i = runs_index(&s->runs, s->runs.shown);
     char words[700], saved[640];
-    if (!s->has_scenario)
+    if (!s->subject.has_scenario)
         snprintf(words, sizeof words, "attnscope crashed; the trace is unchanged\n");
     else if (i >= 0 && s->runs.at[i].saved[0])
         snprintf(words, sizeof words, "attnscope crashed; the run that was shown is saved as %s\n",
@@ -182,7 +181,7 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
     }
     if (o->view && view_from_name(o->view) >= 0)
         l.view = (enum view_id)view_from_name(o->view);
-    s->patience_s = 0.05; /* what is made sooner does not flicker */
+    session_set_patience(s, 0.05); /* what is made sooner does not flicker */
     if (saver_init(&l.saver, err) != 0)
         return -1;
     const struct term_options terminal = {.theme = o->theme, .mouse = o->mouse};

@@ -114,7 +114,7 @@ void act_isolate(struct loop *l)
 /* From here on every run of this session is followed by it. */
 void act_profile(struct loop *l)
 {
-    if (!l->s->has_scenario) {
+    if (!l->s->subject.has_scenario) {
         session_say(l->s, "a saved trace cannot be measured");
     } else if (l->saver.active || set(l, "scenario.profile", "yes") == 0) {
         act_rerun(l);
@@ -124,11 +124,11 @@ void act_profile(struct loop *l)
 /* From here on, until the key is pressed again. */
 void act_checks(struct loop *l)
 {
-    if (!l->s->has_scenario) {
+    if (!l->s->subject.has_scenario) {
         session_say(l->s, "a saved trace cannot be checked: open its scenario");
-    } else if (l->s->scenario.backend == SCENARIO_BACKEND_GPU) {
+    } else if (l->s->subject.scenario.backend == SCENARIO_BACKEND_GPU) {
         session_say(l->s, "the scenario says backend = gpu: only the CPU executor can check accesses");
-    } else if (l->saver.active || set(l, "scenario.checks", l->s->scenario.checks ? "no" : "yes") == 0) {
+    } else if (l->saver.active || set(l, "scenario.checks", l->s->subject.scenario.checks ? "no" : "yes") == 0) {
         act_rerun(l);
     }
 }

@@ -26,4 +26,10 @@ static inline bool path_up(char *path)
     return slash != NULL;
 }
 
+static inline bool path_ends_in(const char *path, const char *suffix)
+{
+    const size_t n = strlen(path), m = strlen(suffix);
+    return n > m && strcmp(path + n - m, suffix) == 0;
+}
+
 #endif

@@ -1,6 +1,6 @@
 #include "engine/session/look.h"
 
-#include "engine/session/rounding_look.h"
+#include "engine/session/common.h"
 #include "engine/session/work.h"
 #include "engine/study/rounding.h"
 #include <stdio.h>
@@ -45,11 +45,6 @@ int session_look_toggle(struct session *s)
     laboratory_stop(s->laboratory, stop);
     laboratory_collect(s->laboratory);
     return stop;
-}
-
-void session_note_lack(struct session *s, enum lack what, bool lacking)
-{
-    s->lacks = lacking ? s->lacks | what : s->lacks & ~(unsigned)what;
 }
 
 bool session_lacks_memory(const struct session *s)
@@ -100,29 +95,60 @@ int session_try(struct session *s, const char *words)
     return laboratory_try(s->laboratory, &choice) == 0 ? 0 : session_refuse(s, "there is no room for one more row");
 }
 
-int session_run_choice(struct session *s, const struct whatif_choice *choice)
+int session_look_rounding(struct session *s, int negate)
 {
-    static const char *const keys[] = {"shape.dtype", "shape.k_dtype", "shape.v_dtype"};
-    struct whatif_choice own;
-    char scales[32] = "head";
-    struct err err = {0};
-    if (!s->has_scenario)
-        return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
-    if (session_busy(s))
+    const struct rounding_progress *now = session_rounding(s);
+    if (now && now->step)
+        return negate ? session_refuse(s, "a bias search is running: x stops it") : 0;
+    if (now && now->result && !negate)
+        return 0;
+    if (!s->trace || !s->judgement || !s->judgement->complete || !trace_complete(s->trace))
+        return session_refuse(s, "there is no complete run to search for bias");
+    if (s->isolation.trace)
+        return session_refuse(s, "an isolated run is not searched for bias: ` goes back to the ordinary run");
+    if (negate && !session_made_by(s))
+        return session_refuse(s, "a saved trace cannot be run with negated inputs: open its scenario");
+    if (negate && session_busy(s))
         return session_refuse(s, "a run is in progress: x stops it");
-    whatif_of_run(s->trace, &own);
-    if (choice->factor != 1)
-        return session_refuse(s, "scenarios cannot scale the quantization factors: this row is a prediction only");
-    if (choice->p_type != own.p_type || choice->p_offset != own.p_offset || choice->p_factor != own.p_factor)
-        return session_refuse(s, "the type of P belongs to the kernel: this row is a prediction only");
-    if (choice->scales != WHATIF_HEAD)
-        snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);
-    if (s->trace->conventions.quantized != ASC_QUANTIZED_GIVEN)
-        return session_refuse(s, "this kernel quantizes in its own launch: a scenario cannot choose its formats");
-    for (int i = 0; i < 3; i++)
-        if (session_set(s, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)
-            return session_refuse(s, err.message);
-    if (problem_has_codes(&s->scenario.problem) && session_set(s, "quant.scales", scales, &err) != 0)
-        return session_refuse(s, err.message);
-    return session_rerun(s);
+    session_hush(s);
+    const struct rounding_source source = {&s->subject.paths, session_made_by(s)};
+    const int failed = s->rounding
+                           ? rounding_scan_again(s->rounding, &source, negate)
+                           : rounding_scan_new(s->trace, s->judgement, &source, negate, wake, s->work, &s->rounding);
+    session_note_lack(s, LACK_ROUNDING, failed != 0);
+    if (!failed)
+        rounding_scan_collect(s->rounding);
+    return failed ? session_refuse(s, "out of memory for the search for bias") : 0;
+}
+
+void session_want_rounding(struct session *s)
+{
+    if (!s->rounding && s->trace && s->judgement && s->judgement->complete && trace_complete(s->trace) &&
+        !s->isolation.trace)
+        session_look_rounding(s, 0);
+}
+
+void session_finish_rounding(struct session *s)
+{
+    if (s->rounding)
+        rounding_scan_finish(s->rounding);
+}
+
+int session_stop_rounding(struct session *s)
+{
+    const struct rounding_progress *now = session_rounding(s);
+    if (!now || !now->step)
+        return 0;
+    rounding_scan_cancel(s->rounding);
+    return 1;
+}
+
+const struct rounding_progress *session_rounding(const struct session *s)
+{
+    return s->rounding ? rounding_scan_progress(s->rounding) : NULL;
+}
+
+const struct rounding *session_rounding_result(const struct session *s)
+{
+    return s->rounding ? rounding_scan_progress(s->rounding)->result : NULL;
 }

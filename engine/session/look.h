@@ -1,10 +1,11 @@
-/* The session's laboratory: what views of formats, of the comparison and of what-if show. It belongs to the run that is
-   shown, begins when it is asked, and goes with that run. */
+/* What is computed of the shown run on request: the laboratory's (views of formats, of the comparison and of what-if),
+   and the scan for biased rounding. It belongs to that run, begins when it is asked, and goes with it. */
 #ifndef SESSION_LOOK_H
 #define SESSION_LOOK_H
 
 #include "engine/session/session.h"
 #include "engine/study/laboratory.h"
+#include "engine/study/rounding.h"
 
 /* wanted: set of LABORATORY_*; of the comparison that of the cursor's slot. Nothing happens without a run that has
    ended. To be asked again whenever the cursor moves: what is there already is not made again. */
@@ -20,8 +21,21 @@ const struct comparison *session_comparison(const struct session *s);
 
 /* One more row of what-if, by words on top of the run's own choice (whatif_parse). -1: s->message says why not. */
 int session_try(struct session *s, const char *words);
-/* Runs the kernel with a row's formats. -1: s->message says why not. */
-int session_run_choice(struct session *s, const struct whatif_choice *choice);
+
+/* Biased rounding. */
+/* Begins a scan of the shown run where there is none yet; negate: one with runs of negated inputs, whatever was there.
+   -1: s->message says why not. */
+int session_look_rounding(struct session *s, int negate);
+/* Begins one as soon as the shown run is judged, where none has been begun; to be asked again. Says nothing. */
+void session_want_rounding(struct session *s);
+/* Waits for its end. */
+void session_finish_rounding(struct session *s);
+/* 1: one was under way, and stops. */
+int session_stop_rounding(struct session *s);
+/* NULL: nothing was asked of this run. */
+const struct rounding_progress *session_rounding(const struct session *s);
+/* Of the last scan that came to its end; NULL: none has. */
+const struct rounding *session_rounding_result(const struct session *s);
 
 /* For the session itself. */
 int session_collect_look(struct session *s); /* 1: something has changed */

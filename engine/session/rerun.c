@@ -1,90 +1,92 @@
-#include "engine/session/rerun.h"
-
+/* What is run: reading its file, what is set over it, watching what decides it. */
 #include "engine/base/path.h"
+#include "engine/session/common.h"
+#include "engine/session/watch.h"
 #include "engine/session/work.h"
+#include "engine/study/whatif.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int session_watching(const struct session *s)
 {
-    return s->watch != NULL;
+    return s->subject.watch != NULL;
 }
 
-void session_free_watch(struct session *s)
+static void forget_files(struct subject *what)
 {
-    watch_free(s->watch);
-    s->watch = NULL;
-    for (size_t i = 0; i < s->n_reads; i++)
-        free(s->reads[i]);
-    free(s->reads);
-    s->reads = NULL;
-    s->n_reads = 0;
+    watch_free(what->watch);
+    what->watch = NULL;
+    for (size_t i = 0; i < what->n_reads; i++)
+        free(what->reads[i]);
+    free(what->reads);
+    what->reads = NULL;
+    what->n_reads = 0;
 }
 
 /* What decides a run; a file that cannot be followed for want of memory is one that r has to be pressed for. */
-static void follow_files(struct session *s)
+static void follow_files(const struct subject *what)
 {
-    const char *const own[] = {s->scenario.path, s->scenario.kernel, s->scenario.patch};
-    for (size_t i = 0; s->watch && i < sizeof own / sizeof *own; i++)
+    const char *const own[] = {what->scenario.path, what->scenario.kernel, what->scenario.patch};
+    for (size_t i = 0; what->watch && i < sizeof own / sizeof *own; i++)
         if (own[i][0])
-            watch_add(s->watch, own[i]);
-    for (size_t i = 0; s->watch && i < s->n_reads; i++)
-        watch_add(s->watch, s->reads[i]);
+            watch_add(what->watch, own[i]);
+    for (size_t i = 0; what->watch && i < what->n_reads; i++)
+        watch_add(what->watch, what->reads[i]);
 }
 
 int session_watch(struct session *s, int on)
 {
     struct err err;
-    if (on && !s->has_scenario) {
+    if (on && !s->subject.has_scenario) {
         session_say(s, "a saved trace has no kernel to watch: open its scenario");
         return -1;
     }
     if (!on) {
-        watch_free(s->watch);
-        s->watch = NULL;
-        s->rerun_due = 0;
-    } else if (!s->watch) {
-        if (watch_new(work_fd(s->work), &s->watch, &err) != 0) {
+        watch_free(s->subject.watch);
+        s->subject.watch = NULL;
+        s->subject.rerun_due = 0;
+    } else if (!s->subject.watch) {
+        if (watch_new(work_fd(s->work), &s->subject.watch, &err) != 0) {
             session_say(s, "%.250s", err.message);
             return -1;
         }
-        follow_files(s);
+        follow_files(&s->subject);
     }
     return 0;
 }
 
-void session_take_reads(struct session *s, char **reads, size_t n)
+void subject_take_reads(struct subject *what, char **reads, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         int known = 0;
-        for (size_t k = 0; k < s->n_reads && !known; k++)
-            known = strcmp(s->reads[k], reads[i]) == 0;
-        char **all = known ? NULL : realloc(s->reads, (s->n_reads + 1) * sizeof *all);
+        for (size_t k = 0; k < what->n_reads && !known; k++)
+            known = strcmp(what->reads[k], reads[i]) == 0;
+        char **all = known ? NULL : realloc(what->reads, (what->n_reads + 1) * sizeof *all);
         if (all) {
-            s->reads = all;
-            s->reads[s->n_reads++] = reads[i];
+            what->reads = all;
+            what->reads[what->n_reads++] = reads[i];
         } else {
             free(reads[i]);
         }
     }
     free(reads);
     if (n)
-        follow_files(s);
+        follow_files(what);
 }
 
-int session_take_saves(struct session *s)
+bool session_take_saves(struct session *s)
 {
-    if (!s->watch || !watch_take(s->watch))
-        return 0;
-    s->rerun_due = 1;
-    return 1;
+    if (!s->subject.watch || !watch_take(s->subject.watch))
+        return false;
+    s->subject.rerun_due = 1;
+    return true;
 }
 
 void session_ask_rerun(struct session *s)
 {
-    if (s->has_scenario)
-        s->rerun_due = 1;
+    if (s->subject.has_scenario)
+        s->subject.rerun_due = 1;
 }
 
 /* ---- the file, and what was set over it ---- */
@@ -96,10 +98,11 @@ static void drop(struct session_setting *setting)
     *setting = (struct session_setting){0};
 }
 
-void session_free_settings(struct session *s)
+void subject_free(struct subject *what)
 {
     for (int id = 0; id < KEY_COUNT; id++)
-        drop(&s->settings[id]);
+        drop(&what->settings[id]);
+    forget_files(what);
 }
 
 static int same_words(const char *a, const char *b)
@@ -116,10 +119,11 @@ static void list_key(char *list, size_t bytes, int id, const char *value)
 }
 
 /* What was set here goes over the file's words, unless those have changed since. */
-static int set_over(struct session *s, struct scenario *now, char *stay, char *replaced, size_t bytes, struct err *err)
+static int set_over(struct subject *what, struct scenario *now, char *stay, char *replaced, size_t bytes,
+                    struct err *err)
 {
     for (int id = 0; id < KEY_COUNT; id++) {
-        struct session_setting *setting = &s->settings[id];
+        struct session_setting *setting = &what->settings[id];
         const struct scenario_key *key = &scenario_keys[id];
         const char *said = scenario_said(now, (enum scenario_key_id)id);
         if (!setting->value)
@@ -140,34 +144,61 @@ static int set_over(struct session *s, struct scenario *now, char *stay, char *r
     return 0;
 }
 
-static int read_file(const struct session *s, struct scenario *out, struct err *err)
+static int check_cause(const struct scenario *scenario, struct err *err)
 {
-    return s->reader.read ? s->reader.read(s->reader.ctx, s->path, s->paths.root, out, err)
-                          : session_read(s->path, s->paths.root, out, err);
+    char where[600], name[64];
+    for (int i = 0; scenario_listed(scenario->expect.cause, i, name); i++) {
+        if (cause_from_name(name) >= 0)
+            continue;
+        snprintf(where, sizeof where, "%s:%d: expect.cause", scenario->path, scenario->expect.line_of_expect);
+        return err_set(err, ERR_INPUT, where, "expected a name that `attnscope docs causes` lists, found '%s'", name);
+    }
+    return 0;
 }
 
-/* s->scenario: the file as it is now, and what was set over it. */
-static int reread(struct session *s, struct err *err)
+int session_read(const char *path, const char *root, struct scenario *out, struct err *err)
+{
+    if (path_ends_in(path, ".cu")) {
+        scenario_init(out);
+        snprintf(out->kernel, sizeof out->kernel, "%s", path);
+        return 0;
+    }
+    if (scenario_read(path, root, out, err) != 0)
+        return -1;
+    if (check_cause(out, err) == 0)
+        return 0;
+    scenario_free(out);
+    return -1;
+}
+
+static int read_file(const struct subject *what, struct scenario *out, struct err *err)
+{
+    return what->reader.read ? what->reader.read(what->reader.ctx, what->path, what->paths.root, out, err)
+                             : session_read(what->path, what->paths.root, out, err);
+}
+
+/* s->subject.scenario: the file as it is now, and what was set over it. */
+static int reread(struct subject *what, struct err *err)
 {
     struct scenario now;
     char stay[200] = "", replaced[200] = "";
-    if (!s->path[0])
+    if (!what->path[0])
         return 0; /* it was never a file */
-    if (read_file(s, &now, err) != 0)
+    if (read_file(what, &now, err) != 0)
         return -1;
-    const int other = !same_words(s->scenario.text, now.text);
-    if (set_over(s, &now, stay, replaced, sizeof stay, err) != 0) {
+    const int other = !same_words(what->scenario.text, now.text);
+    if (set_over(what, &now, stay, replaced, sizeof stay, err) != 0) {
         scenario_free(&now);
         return -1;
     }
-    const char *name = path_name(s->path);
+    const char *name = path_name(what->path);
     if (other && (stay[0] || replaced[0]))
-        snprintf(s->reread, sizeof s->reread, "%.60s read again: %s%s%s%s%s", name, replaced,
+        snprintf(what->reread, sizeof what->reread, "%.60s read again: %s%s%s%s%s", name, replaced,
                  replaced[0] ? " in the place of what was set here" : "", stay[0] && replaced[0] ? "; " : "", stay,
                  stay[0] ? " kept as set here" : "");
-    scenario_free(&s->scenario);
-    s->scenario = now;
-    follow_files(s);
+    scenario_free(&what->scenario);
+    what->scenario = now;
+    follow_files(what);
     return 0;
 }
 
@@ -183,12 +214,12 @@ static int key_of(const char *name)
 }
 
 /* The setting, with what the file says of it now. */
-static int setting_make(const struct session *s, int id, const char *value, struct session_setting *out,
+static int setting_make(const struct subject *what, int id, const char *value, struct session_setting *out,
                         struct err *err)
 {
     struct scenario file;
     *out = (struct session_setting){0};
-    if (read_file(s, &file, err) != 0)
+    if (read_file(what, &file, err) != 0)
         return -1;
     const char *said = scenario_said(&file, (enum scenario_key_id)id);
     out->value = strdup(value);
@@ -207,31 +238,31 @@ int session_set(struct session *s, const char *key, const char *value, struct er
     struct session_setting made;
     if (session_busy(s))
         return err_set(err, ERR_USAGE, "", "a run is in progress: x stops it");
-    if (id < 0 || !s->path[0])
-        return scenario_set(&s->scenario, key, value, err); /* which knows what to say */
-    if (setting_make(s, id, value, &made, err) != 0)
+    if (id < 0 || !s->subject.path[0])
+        return scenario_set(&s->subject.scenario, key, value, err); /* which knows what to say */
+    if (setting_make(&s->subject, id, value, &made, err) != 0)
         return -1;
-    const struct session_setting before = s->settings[id];
-    s->settings[id] = made;
-    if (reread(s, err) == 0) {
+    const struct session_setting before = s->subject.settings[id];
+    s->subject.settings[id] = made;
+    if (reread(&s->subject, err) == 0) {
         drop(&(struct session_setting){before.value, before.file});
         return 0;
     }
-    drop(&s->settings[id]);
-    s->settings[id] = before;
+    drop(&s->subject.settings[id]);
+    s->subject.settings[id] = before;
     return -1;
 }
 
 int session_rerun(struct session *s)
 {
     struct err err = {0};
-    s->rerun_due = 0;
+    s->subject.rerun_due = 0;
     /* Of a saved trace that is still being judged, too: there will be nothing to run. */
-    if (session_busy(s) && s->has_scenario) {
+    if (session_busy(s) && s->subject.has_scenario) {
         session_say(s, "a run is in progress: x stops it");
         return -1;
     }
-    if (s->has_scenario && reread(s, &err) != 0) {
+    if (s->subject.has_scenario && reread(&s->subject, &err) != 0) {
         s->err = err;
         s->phase = PHASE_FAILED;
         s->made_run = 0;
@@ -239,16 +270,43 @@ int session_rerun(struct session *s)
     }
     const int started = session_start(s);
     if (started == 0) {
-        session_say(s, "%s", s->reread);
-        s->reread[0] = '\0';
+        session_say(s, "%s", s->subject.reread);
+        s->subject.reread[0] = '\0';
     }
     return started;
 }
 
-int session_rerun_if_due(struct session *s)
+bool session_rerun_if_due(struct session *s)
 {
-    if (!s->rerun_due || session_busy(s))
-        return 0;
+    if (!s->subject.rerun_due || session_busy(s))
+        return false;
     session_rerun(s);
-    return 1;
+    return true;
+}
+
+int session_run_choice(struct session *s, const struct whatif_choice *choice)
+{
+    static const char *const keys[] = {"shape.dtype", "shape.k_dtype", "shape.v_dtype"};
+    struct whatif_choice own;
+    char scales[32] = "head";
+    struct err err = {0};
+    if (!s->subject.has_scenario)
+        return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
+    if (session_busy(s))
+        return session_refuse(s, "a run is in progress: x stops it");
+    whatif_of_run(s->trace, &own);
+    if (choice->factor != 1)
+        return session_refuse(s, "scenarios cannot scale the quantization factors: this row is a prediction only");
+    if (choice->p_type != own.p_type || choice->p_offset != own.p_offset || choice->p_factor != own.p_factor)
+        return session_refuse(s, "the type of P belongs to the kernel: this row is a prediction only");
+    if (choice->scales != WHATIF_HEAD)
+        snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);
+    if (s->trace->conventions.quantized != ASC_QUANTIZED_GIVEN)
+        return session_refuse(s, "this kernel quantizes in its own launch: a scenario cannot choose its formats");
+    for (int i = 0; i < 3; i++)
+        if (session_set(s, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)
+            return session_refuse(s, err.message);
+    if (problem_has_codes(&s->subject.scenario.problem) && session_set(s, "quant.scales", scales, &err) != 0)
+        return session_refuse(s, err.message);
+    return session_rerun(s);
 }

@@ -146,27 +146,3 @@ enum run_verdict run_verdict(const struct trace *t, const struct judgement *j)
         return RUN_IS_FAIL;
     return j->summary.suspicious ? RUN_IS_SUSPECT : RUN_IS_CLEAN;
 }
-
-/* What was asked for last did not come to a run: what is shown is an older one, and its verdict none of this. */
-static enum run_verdict failed(const struct session *s)
-{
-    return s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED
-           : s->err.code == ERR_BUILD   ? RUN_IS_NOT_BUILT
-                                        : RUN_IS_NOT_RUN;
-}
-
-enum run_verdict session_verdict(const struct session *s)
-{
-    if (session_busy(s) && !s->seeking)
-        return s->phase == PHASE_JUDGING    ? RUN_IS_JUDGING
-               : s->phase == PHASE_BUILDING ? RUN_IS_BUILDING
-                                            : RUN_IS_RUNNING;
-    if (!s->trace)
-        return s->err.code == ERR_NONE ? RUN_IS_NO_RUN : s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED : RUN_IS_ERROR;
-    return s->phase == PHASE_FAILED && !s->made_run ? failed(s) : run_verdict(s->trace, s->judgement);
-}
-
-const char *session_verdict_word(const struct session *s)
-{
-    return run_verdict_word(session_verdict(s));
-}

@@ -1,19 +1,16 @@
-#include "engine/session/session.h"
-
 #include "engine/base/clock.h"
 #include "engine/base/path.h"
 #include "engine/base/text.h"
 #include "engine/child/stamps.h"
+#include "engine/session/common.h"
 #include "engine/session/look.h"
-#include "engine/session/rerun.h"
 #include "engine/session/show_run.h"
-#include "engine/session/step.h"
 #include "engine/session/tile_values.h"
+#include "engine/session/watch.h"
 #include "engine/session/work.h"
 #include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +22,10 @@ static int new_session(struct session **out, struct err *err)
     *out = NULL;
     if (!s)
         return err_no_memory(err, "", "the session");
-    scenario_init(&s->scenario);
+    scenario_init(&s->subject.scenario);
     s->cursor.channel = asc_s;
-    s->scratch = judge_scratch_new();
-    if (!s->scratch || work_new(&s->work, err) != 0) {
+    s->tile.scratch = judge_scratch_new();
+    if (!s->tile.scratch || work_new(&s->work, err) != 0) {
         session_free(s);
         return err && err->code != ERR_NONE ? -1 : err_no_memory(err, "", "the session");
     }
@@ -41,48 +38,15 @@ int session_open_adhoc(const struct scenario *scenario, struct session **out, st
     struct session *s;
     if (new_session(&s, err) != 0)
         return -1;
-    if (runner_find_paths(&s->paths, err) != 0) {
+    if (runner_find_paths(&s->subject.paths, err) != 0) {
         session_free(s);
         return -1;
     }
-    scenario_free(&s->scenario);
-    s->scenario = *scenario;
-    s->has_scenario = 1;
+    scenario_free(&s->subject.scenario);
+    s->subject.scenario = *scenario;
+    s->subject.has_scenario = 1;
     *out = s;
     return 0;
-}
-
-static int check_cause(const struct scenario *scenario, struct err *err)
-{
-    char where[600], name[64];
-    for (int i = 0; scenario_listed(scenario->expect.cause, i, name); i++) {
-        if (cause_from_name(name) >= 0)
-            continue;
-        snprintf(where, sizeof where, "%s:%d: expect.cause", scenario->path, scenario->expect.line_of_expect);
-        return err_set(err, ERR_INPUT, where, "expected a name that `attnscope docs causes` lists, found '%s'", name);
-    }
-    return 0;
-}
-
-static int has_suffix(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), m = strlen(suffix);
-    return n > m && strcmp(path + n - m, suffix) == 0;
-}
-
-int session_read(const char *path, const char *root, struct scenario *out, struct err *err)
-{
-    if (has_suffix(path, ".cu")) {
-        scenario_init(out);
-        snprintf(out->kernel, sizeof out->kernel, "%s", path);
-        return 0;
-    }
-    if (scenario_read(path, root, out, err) != 0)
-        return -1;
-    if (check_cause(out, err) == 0)
-        return 0;
-    scenario_free(out);
-    return -1;
 }
 
 /* A file that session_read() takes. */
@@ -97,7 +61,7 @@ static int open_file(const char *path, struct session **out, struct err *err)
         scenario_free(&scenario);
         return -1;
     }
-    snprintf((*out)->path, sizeof(*out)->path, "%s", path);
+    snprintf((*out)->subject.path, sizeof(*out)->subject.path, "%s", path);
     return 0;
 }
 
@@ -118,7 +82,7 @@ int session_open_trace(const char *path, struct session **out, struct err *err)
         return -1;
     }
     snprintf(s->title, sizeof s->title, "%s", path_name(path));
-    snprintf(s->path, sizeof s->path, "%s", path);
+    snprintf(s->subject.path, sizeof s->subject.path, "%s", path);
     s->opened = t;
     *out = s;
     return 0;
@@ -130,11 +94,11 @@ enum file_kind { KIND_SCENARIO, KIND_KERNEL, KIND_TRACE };
 static int file_kind(const char *path, enum file_kind *kind, struct err *err)
 {
     unsigned char head[9] = {0};
-    if (has_suffix(path, ".ini"))
+    if (path_ends_in(path, ".ini"))
         *kind = KIND_SCENARIO;
-    else if (has_suffix(path, ".cu"))
+    else if (path_ends_in(path, ".cu"))
         *kind = KIND_KERNEL;
-    else if (has_suffix(path, ".safetensors"))
+    else if (path_ends_in(path, ".safetensors"))
         *kind = KIND_TRACE;
     else {
         FILE *file = fopen(path, "rb");
@@ -170,139 +134,25 @@ void session_free(struct session *s)
         return;
     session_drop_look(s);   /* which wakes the work's reader */
     session_drop_detail(s); /* as does this */
-    tile_values_free(s->tile_values);
-    s->tile_values = NULL;
+    tile_values_free(s->tile.values);
+    s->tile.values = NULL;
     work_free(s->work);
-    s->seeking = 0;
-    seek_end(&s->seek);
+    s->search.under_way = 0;
+    seek_end(&s->search.seek);
     session_drop_isolated(s);
     pins_free(&s->pins);
     runs_free(&s->runs);
-    session_free_watch(s);
-    session_free_settings(s);
+    subject_free(&s->subject);
     trace_free(s->opened);
-    judge_scratch_free(s->scratch);
-    scenario_free(&s->scenario);
-    for (size_t i = 0; i < s->n_log; i++)
-        free(s->log[i]);
-    free(s->log);
+    judge_scratch_free(s->tile.scratch);
+    scenario_free(&s->subject.scenario);
+    log_free(&s->log);
     free(s);
-}
-
-void session_say(struct session *s, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(s->message, sizeof s->message, format, args);
-    va_end(args);
-}
-
-void session_hush(struct session *s)
-{
-    s->message[0] = '\0';
-}
-
-int session_refuse(struct session *s, const char *why)
-{
-    session_say(s, "%s", why);
-    return -1;
-}
-
-int session_start(struct session *s)
-{
-    int started = -1;
-    if (s->has_scenario && !session_busy(s)) {
-        /* Before the run, so that it may use the memory of those that go. */
-        runs_make_room(&s->runs, s->scenario.capture.mem_bytes);
-        session_make_title(s);
-        s->rerun_due = 0;
-        started = work_run(s->work, &s->paths, &s->scenario);
-    } else if (s->opened) {
-        started = work_judge(s->work, s->opened);
-        if (started == 0)
-            s->opened = NULL;
-    } else if (!s->has_scenario) {
-        session_say(s, "a saved trace cannot be rerun: open its scenario");
-    }
-    if (started == 0) {
-        s->phase = s->has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
-        s->err = (struct err){0};
-        session_hush(s);
-        s->made_run = 0;
-    }
-    return started;
-}
-
-int session_isolate(struct session *s, const struct isolation_request *request)
-{
-    const struct trace *run = s->isolation.trace ? s->isolation.trace : s->trace;
-    const struct judgement *j = s->isolation.trace ? s->isolation.judgement : s->judgement;
-    if (session_busy(s))
-        return session_refuse(s, "a run is in progress: x stops it");
-    if (!s->has_scenario)
-        return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
-    if (!run || !j || !j->complete || !trace_complete(run))
-        return session_refuse(s, "there is no complete run to isolate a stage of");
-    if (!isolation_channels(request->stages, run))
-        return session_refuse(s, "nothing up to this stage is recorded: nothing to feed");
-    s->isolating = *request;
-    const struct scenario *made_by = session_made_by(s);
-    if (!made_by)
-        return session_refuse(s, "the inputs of this run are unknown: r runs it again");
-    if (work_isolate(s->work, &s->paths, made_by, run, &s->isolating) != 0)
-        return session_refuse(s, "no thread could be started");
-    s->phase = PHASE_BUILDING;
-    s->err = (struct err){0};
-    session_hush(s);
-    s->made_run = 0;
-    return 0;
-}
-
-int session_isolated(const struct session *s, struct isolation_result *out)
-{
-    const struct isolation *i = &s->isolation;
-    if (!i->trace || !s->judgement || !s->judgement->complete)
-        return 0;
-    *out = (struct isolation_result){&i->asked, &i->judgement->summary, &s->judgement->summary, s->trace};
-    return 1;
-}
-
-void session_cancel(struct session *s)
-{
-    s->rerun_due = 0;
-    work_cancel(s->work);
 }
 
 int session_fd(const struct session *s)
 {
-    return s->watch ? watch_fd(s->watch) : work_fd(s->work);
-}
-
-int session_busy(const struct session *s)
-{
-    return work_busy(s->work);
-}
-
-/* Takes the lines over; of a kernel that prints without end the newest LOG_LINES_MAX are kept. */
-static void append_log(struct session *s, char **lines, size_t n)
-{
-    char **log = n ? realloc(s->log, (s->n_log + n) * sizeof *log) : NULL;
-    if (log)
-        s->log = log;
-    for (size_t i = 0; i < n; i++) {
-        if (log)
-            s->log[s->n_log++] = lines[i];
-        else
-            free(lines[i]);
-    }
-    free(lines);
-    if (s->n_log > LOG_LINES_MAX) {
-        const size_t gone = s->n_log - LOG_LINES_MAX;
-        for (size_t i = 0; i < gone; i++)
-            free(s->log[i]);
-        memmove(s->log, s->log + gone, LOG_LINES_MAX * sizeof *s->log);
-        s->n_log = LOG_LINES_MAX;
-    }
+    return s->subject.watch ? watch_fd(s->subject.watch) : work_fd(s->work);
 }
 
 static void take_findings(struct session *s, struct mail *mail)
@@ -370,15 +220,13 @@ int session_update(struct session *s)
     struct mail mail;
     const struct trace *t;
     const int saved = session_take_saves(s), looked = session_collect_look(s);
-    const int valued = tile_values_under_way(s->tile_values) != NULL;
+    const int valued = tile_values_under_way(s->tile.values) != NULL;
     if (valued)
         session_refresh_detail(s);
     if (!work_collect(s->work, &mail))
         return session_rerun_if_due(s) || saved || looked || valued;
-    s->n_remarks += mail.n_remarks;
-    s->fresh_remarks |= mail.fresh;
-    append_log(s, mail.log, mail.n_log);
-    session_take_reads(s, mail.reads, mail.n_reads);
+    log_take(&s->log, &mail.log);
+    subject_take_reads(&s->subject, mail.reads, mail.n_reads);
     if (mail.trace)
         session_adopt_run(s, mail.trace, mail.judgement);
     s->made_run |= mail.trace != NULL;
@@ -399,8 +247,8 @@ int session_update(struct session *s)
         session_end_seek(s, mail.err.code == ERR_CANCELLED);
     else if (mail.finished)
         session_end_run(s, &mail.err, s->made_run);
-    else if (s->seeking)
-        session_say_seeking(s, clock_seconds() - s->seek_since);
+    else if (s->search.under_way)
+        session_say_seeking(s, clock_seconds() - s->search.since);
     follow_first(s);
     session_refresh_detail(s);
     session_rerun_if_due(s);
@@ -446,14 +294,17 @@ int session_save_run(const struct session *s, int number, const char *path, stru
                  : trace_save(s->runs.at[i].trace, path, err);
 }
 
-const struct trace_event *session_event(const struct session *s)
+void session_set_unseen(struct session *s)
 {
-    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
-    return s->trace ? reports_shown(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) : NULL;
+    s->tile.unseen = true;
 }
 
-int session_at_report(const struct session *s)
+void session_set_patience(struct session *s, double seconds)
 {
-    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
-    return s->trace && reports_at(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) != NULL;
+    s->tile.patience_s = seconds;
+}
+
+void session_set_reader(struct session *s, const struct scenario_reader *reader)
+{
+    s->subject.reader = *reader;
 }

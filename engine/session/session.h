@@ -5,15 +5,15 @@
 #define SESSION_SESSION_H
 
 #include "engine/base/err.h"
-#include "engine/build/runner.h"
-#include "engine/cursor/cursor.h"
 #include "engine/cursor/jumps.h"
 #include "engine/cursor/pins.h"
-#include "engine/cursor/seek.h"
 #include "engine/oracle/nonfinite/invariants.h"
-#include "engine/scenario/keys.h"
 #include "engine/session/change.h"
+#include "engine/session/log.h"
 #include "engine/session/runs.h"
+#include "engine/session/stops.h"
+#include "engine/session/subject.h"
+#include "engine/session/tile_view.h"
 #include "engine/study/isolation.h"
 #include "engine/verdict/judgement.h"
 
@@ -41,98 +41,49 @@ enum lack {
 /* Which number of each element a tile view shows. */
 enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_ULP, SHOW_RATIO, SHOW_COUNT };
 
-#define LOG_LINES_MAX 10000
-
 struct laboratory;
 struct rounding_scan;
+struct whatif_choice;
 struct work;
-struct watch;
-
-/* A key that was set in the session, over what the file says. What was said last of a key counts: the file's word takes
-   its place as soon as it is another than when the key was set. */
-struct session_setting {
-    char *value; /* owned; NULL: not set here */
-    char *file;  /* owned: what the file said of it then; NULL: nothing */
-};
-
-/* Reads what the session was opened with again, as it was read then. read NULL: session_read(). */
-struct scenario_reader {
-    int (*read)(const void *ctx, const char *path, const char *root, struct scenario *out, struct err *err);
-    const void *ctx; /* borrowed */
-};
 
 struct session {
-    struct runner_paths paths;
-    char path[512];           /* the file that was opened; "": none */
-    struct scenario scenario; /* of the next run: the file's, and what was set here */
-    int has_scenario;         /* 0: a saved trace */
-    struct session_setting settings[KEY_COUNT];
-    char title[192]; /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
+    struct subject subject; /* what is run */
+    char title[192];        /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
+    struct work *work;      /* owned: threads, judge queue, child */
+    struct log log;
+    char message[256]; /* one line about the last command ("no next bad tile") */
+
+    /* The work under way, or the last. */
     enum phase phase;
-    struct err err;                     /* why PHASE_FAILED */
-    enum runner_step step;              /* of the work under way */
+    struct err err; /* why PHASE_FAILED */
+    enum runner_step step;
     double done, total;                 /* of the step; total 0: unknown */
     double step_since;                  /* monotonic seconds */
-    struct trace *trace;                /* what is shown: borrowed from runs, but an isolated one; NULL: no run yet */
-    struct judgement *judgement;        /* as trace */
-    int run_number;                     /* of the run that is shown; 1 for the first */
-    struct runs runs;                   /* the last ones, the shown one among them */
-    struct change change;               /* from the run before to the one that is shown */
-    int made_run;                       /* 1: the work under way has come to a run that is shown */
-    struct isolation isolation;         /* of an isolated run that is shown */
+    bool made_run;                      /* it has come to a run that is shown */
+    struct trace *opened;               /* owned: a saved trace that is not judged yet */
     struct isolation_request isolating; /* the one that was asked for last */
+
+    /* The run that is shown. */
+    struct trace *trace;            /* borrowed from runs, but an isolated one; NULL: no run yet */
+    struct judgement *judgement;    /* as trace */
+    struct finding const *finding;  /* borrowed from judgement: the one shown, or NULL */
+    int run_number;                 /* 1 for the first */
+    struct runs runs;               /* the last ones, the shown one among them */
+    struct change change;           /* from the run before to the one that is shown */
+    struct isolation isolation;     /* of an isolated run that is shown */
+    struct laboratory *laboratory;  /* owned: of the run that is shown (look.h); NULL: nothing was asked of it */
+    struct rounding_scan *rounding; /* owned: as laboratory */
+
+    /* Where the user is. */
     struct cursor cursor;
     struct jumps jumps;
-    struct pins pins;             /* elements that stay visible */
-    struct stop stops[STOPS_MAX]; /* [n_stops] */
-    int n_stops;
-    struct seek seek;  /* the last search for one of them */
-    int seeking;       /* 1: it is under way */
-    int seek_left;     /* hits to go on from */
-    double seek_since; /* monotonic seconds */
+    struct pins pins; /* elements that stay visible */
     enum shown shown;
-    struct tile_detail detail;  /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
-    struct place detail_place;  /* which tile that is */
-    int detail_row, row_slot;   /* whose row state is below */
-    struct derivation operands; /* of the cursor's element; derived says whether they are known */
-    struct place operands_place;
-    int operands_row, operands_col;
-    bool operands_made; /* the above are those of this element, derived or not */
-    /* m, alpha and l of the cursor's row over the kv tiles by the reference; NULL: not known. Owned, [kv_tiles]. */
-    double *row_want[ASC_CHANNELS];
-    struct row_states states; /* of the rows of a slot, after every step; steps NULL: not known. Owned */
-    int states_slot;          /* that slot */
-    int unseen;               /* 1: nobody looks at tiles, and nothing of the above is made: it judges a slot again */
-    int wants_states;         /* 1: a view shows those of the cursor's slot */
-    struct judge_scratch *scratch; /* owned: of this thread's own, for one tile */
-    struct tile_values
-        *tile_values;        /* owned: the thread that makes all of the above (tile_values.h); NULL: not asked yet */
-    double patience_s;       /* how long a verb waits for it; it comes by itself then. 0: to the end, however long */
-    unsigned given_up;       /* set of enum lack: what the user has stopped, until the cursor moves */
-    double lacked_at;        /* monotonic seconds: when memory ran out for it last */
-    struct cursor lacked_by; /* and what the cursor was at then */
-    enum element_due { ELEMENT_NONE, ELEMENT_FIRST_BAD, ELEMENT_WORST, ELEMENT_STOP } element_due;
-    struct stop due_stop; /* where the cursor goes in its tile once that is there */
-    int follow_first;     /* 1: the cursor still goes to the first bad tile by itself */
-    int at_event;         /* 1: the run has an event with a line, and the source stands there until the cursor moves */
-    unsigned lacks;       /* set of enum lack; what it names is tried again with the next refresh */
-    struct finding const *finding; /* borrowed from judgement: the one shown, or NULL */
-    char **log;                    /* owned lines, newest last */
-    size_t n_log;
-    size_t n_remarks;               /* of the first run's lines, from the first: the compiler's */
-    bool fresh_remarks;             /* which were said now, not in a build of before */
-    char message[256];              /* one line about the last command ("no next bad tile") */
-    struct trace *opened;           /* owned: a saved trace that is not judged yet */
-    struct work *work;              /* owned: threads, judge queue, child */
-    struct laboratory *laboratory;  /* owned: of the run that is shown (look.h); NULL: nothing was asked of it */
-    struct rounding_scan *rounding; /* owned: of the run that is shown (rounding_look.h); NULL: nothing was asked */
-
-    struct watch *watch; /* owned; NULL: saved files are not noticed */
-    char **reads;        /* owned, [n_reads]: files that the kernel's builds have included */
-    size_t n_reads;
-    int rerun_due; /* 1: something was saved that no run has used yet */
-    struct scenario_reader reader;
-    char reread[256]; /* what became of the settings when the file was read again; "": nothing to say */
+    bool follow_first; /* the cursor still goes to the first bad tile by itself */
+    bool at_event;     /* the run has an event with a line, and the source stands there until the cursor moves */
+    struct stop_search search;
+    struct tile_view tile; /* what is shown there */
+    unsigned lacks;        /* set of enum lack; what it names is tried again with the next refresh */
 };
 
 int session_open_scenario(const char *path, struct session **out, struct err *err);
@@ -149,6 +100,8 @@ int session_start(struct session *s);
 /* The same after the file was read again: what every key and every save that asks for a run does. -1: s->message says
    why not, or s->err where the file cannot be read any more. */
 int session_rerun(struct session *s);
+/* Runs the kernel with the formats of a row of what-if. -1: s->message says why not. */
+int session_run_choice(struct session *s, const struct whatif_choice *choice);
 /* Sets a key of the scenario over what its file says, for the runs to come. -1: nothing has changed. */
 int session_set(struct session *s, const char *key, const char *value, struct err *err);
 /* What decided the run that is shown; NULL: a saved trace. */
@@ -228,18 +181,18 @@ void session_remove_stop(struct session *s, int i);
    and takes the cursor there. 0: s->message says why not. */
 int session_seek(struct session *s, int by);
 
-/* Makes the detail that of the cursor's tile; the verbs and session_update() call it. */
-void session_refresh_detail(struct session *s);
-void session_drop_detail(struct session *s);
+/* Nobody looks at tiles: what is shown of the cursor's is not made. */
+void session_set_unseen(struct session *s);
+/* How long a verb waits for it; it comes by itself then. 0, as at the start: to the end, however long. */
+void session_set_patience(struct session *s, double seconds);
+void session_set_reader(struct session *s, const struct scenario_reader *reader);
 /* What of it is under way: how much of it is done, 0 to 1, and for how many seconds. 0: nothing is. */
 int session_values_under_way(const struct session *s, double *share, double *seconds);
 int session_stop_values(struct session *s); /* 1: it stops; the next step of the cursor asks again */
 /* 1: memory ran out for something that is shown. */
 bool session_lacks_memory(const struct session *s);
-void session_note_lack(struct session *s, enum lack what, bool lacking); /* for the session's own files */
 /* The softmax state of the cursor's slot, for as long as a view shows it. */
-void session_want_states(struct session *s, int on);
-void session_drop_states(struct session *s);
+void session_want_states(struct session *s, bool on);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */
 struct place session_place(const struct session *s);

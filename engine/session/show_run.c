@@ -1,24 +1,12 @@
 #include "engine/session/show_run.h"
 
 #include "engine/base/path.h"
+#include "engine/session/common.h"
 #include "engine/session/look.h"
-#include "engine/session/step.h"
 #include "engine/session/work.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void session_make_title(struct session *s)
-{
-    char kernel[128];
-    snprintf(kernel, sizeof kernel, "%s", path_name(s->scenario.kernel));
-    char *dot = strrchr(kernel, '.');
-    if (dot)
-        *dot = '\0';
-    const char *define = s->scenario.define, *patch = s->scenario.patch;
-    snprintf(s->title, sizeof s->title, "%s%s%s%s%s", kernel, *define ? " " : "", define, *patch ? " + " : "",
-             path_name(patch));
-}
 
 void session_refresh_change(struct session *s)
 {
@@ -63,21 +51,15 @@ static void show_new(struct session *s, struct trace *t, struct judgement *j)
         s->runs.at[old].finding = s->finding;
         s->runs.at[old].at_event = s->at_event;
     }
-    if (s->has_scenario)
+    if (s->subject.has_scenario)
         session_make_title(s);
     struct run *run = runs_add(&s->runs, t, j, s->title);
     s->run_number = s->runs.shown;
-    run->scenario = s->has_scenario ? calloc(1, sizeof *run->scenario) : NULL;
-    if (run->scenario && scenario_copy(&s->scenario, run->scenario) != 0) {
+    run->scenario = s->subject.has_scenario ? calloc(1, sizeof *run->scenario) : NULL;
+    if (run->scenario && scenario_copy(&s->subject.scenario, run->scenario) != 0) {
         free(run->scenario);
         run->scenario = NULL;
     }
-}
-
-const struct scenario *session_made_by(const struct session *s)
-{
-    const struct run *run = runs_shown(&s->runs);
-    return run ? run->scenario : NULL;
 }
 
 /* An isolated run is compared with the ordinary one before it. */
@@ -208,8 +190,8 @@ int session_flip(struct session *s)
     if (s->isolation.trace) /* back to what it is an isolated run of */
         return session_show_run(s, s->runs.shown);
     if (!other)
-        return session_refuse(s,
-                              s->has_scenario ? "there is no other run yet: r runs it again" : "there is no other run");
+        return session_refuse(s, s->subject.has_scenario ? "there is no other run yet: r runs it again"
+                                                         : "there is no other run");
     return session_show_run(s, other->number);
 }
 

@@ -1,8 +1,7 @@
 /* The session's stop conditions, and looking for where they hold. */
 #include "engine/base/clock.h"
-#include "engine/session/step.h"
+#include "engine/session/common.h"
 #include "engine/session/tile_values.h"
-
 #include "engine/session/work.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +13,20 @@ int session_add_stop(struct session *s, const char *text)
     struct err err;
     if (stop_parse(text, &stop, &err) != 0)
         return session_stay(s, err.message);
-    for (int i = 0; i < s->n_stops; i++)
-        if (strcmp(s->stops[i].text, stop.text) == 0)
+    for (int i = 0; i < s->search.n; i++)
+        if (strcmp(s->search.stops[i].text, stop.text) == 0)
             return 1;
-    if (s->n_stops == STOPS_MAX)
+    if (s->search.n == STOPS_MAX)
         return session_stay(s, "too many stop conditions: `:unstop N` removes one");
-    s->stops[s->n_stops++] = stop;
+    s->search.stops[s->search.n++] = stop;
     return 1;
 }
 
 void session_remove_stop(struct session *s, int i)
 {
-    if (i < 0 || i >= s->n_stops)
+    if (i < 0 || i >= s->search.n)
         return;
-    memmove(s->stops + i, s->stops + i + 1, (size_t)(--s->n_stops - i) * sizeof *s->stops);
+    memmove(s->search.stops + i, s->search.stops + i + 1, (size_t)(--s->search.n - i) * sizeof *s->search.stops);
 }
 
 /* The slot to begin with, on this side of the cursor where its own is not recorded; -1: there is none. */
@@ -51,11 +50,11 @@ static int first_slot(const struct session *s, int direction)
 
 static int begin(struct session *s, int direction)
 {
-    struct seek *k = &s->seek;
+    struct seek *k = &s->search.seek;
     k->trace = s->trace;
     k->judgement = s->judgement;
-    memcpy(k->stops, s->stops, sizeof k->stops);
-    k->n_stops = s->n_stops;
+    memcpy(k->stops, s->search.stops, sizeof k->stops);
+    k->n_stops = s->search.n;
     k->from = session_place(s);
     k->direction = direction;
     k->first = first_slot(s, direction);
@@ -65,27 +64,27 @@ static int begin(struct session *s, int direction)
         seek_end(k);
         return session_stay(s, "cannot start a search thread");
     }
-    s->seeking = 1;
-    s->seek_since = clock_seconds();
+    s->search.under_way = 1;
+    s->search.since = clock_seconds();
     return 1;
 }
 
 int session_seek(struct session *s, int by)
 {
-    if (s->n_stops == 0)
+    if (s->search.n == 0)
         return session_stay(s, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
     if (!s->trace || !s->judgement)
         return session_stay(s, "there is no run yet");
     if (session_busy(s))
         return session_stay(s, "a run is in progress: x stops it");
-    s->seek_left = abs(by) - 1;
+    s->search.left = abs(by) - 1;
     session_hush(s);
     return by ? begin(s, by < 0 ? -1 : 1) : 0;
 }
 
 void session_stop_seek(struct session *s)
 {
-    if (s->seeking) {
+    if (s->search.under_way) {
         work_cancel(s->work);
         work_wait(s->work);
     }
@@ -105,23 +104,23 @@ void session_say_seeking(struct session *s, double seconds)
     char words[80];
     if (seconds < 0.3)
         return;
-    sought_words(&s->seek, words, sizeof words);
+    sought_words(&s->search.seek, words, sizeof words);
     session_say(s, "searching for %s: %.0f of %.0f q tiles, Esc stops", words, s->done, s->total);
 }
 
 static void go_to_hit(struct session *s, const struct stop_hit *hit)
 {
     const struct cursor from = s->cursor;
-    const struct stop *stop = &s->seek.stops[hit->stop];
+    const struct stop *stop = &s->search.seek.stops[hit->stop];
     session_go(s, hit->place);
     s->cursor.row = hit->row < 0 ? 0 : hit->row;
     s->cursor.col = hit->col < 0 ? 0 : hit->col;
     if (hit->row < 0)
-        stop_element(stop, &s->detail, &s->cursor.row, &s->cursor.col);
+        stop_element(stop, &s->tile.detail, &s->cursor.row, &s->cursor.col);
     session_moved(s);
-    if (hit->row < 0 && !s->detail.got && tile_values_under_way(s->tile_values)) {
-        s->element_due = ELEMENT_STOP;
-        s->due_stop = *stop;
+    if (hit->row < 0 && !s->tile.detail.got && tile_values_under_way(s->tile.values)) {
+        s->tile.due = ELEMENT_STOP;
+        s->tile.due_stop = *stop;
     }
     jumps_note(&s->jumps, &from);
     char place[CURSOR_WORDS_BYTES];
@@ -129,25 +128,25 @@ static void go_to_hit(struct session *s, const struct stop_hit *hit)
     session_say(s, "stop %s: %s", stop->text, place);
 }
 
-void session_end_seek(struct session *s, int cancelled)
+void session_end_seek(struct session *s, bool cancelled)
 {
-    const int direction = s->seek.direction;
-    const struct stop_hit hit = seek_end(&s->seek);
+    const int direction = s->search.seek.direction;
+    const struct stop_hit hit = seek_end(&s->search.seek);
     char words[80];
-    s->seeking = 0;
-    if (s->seek.trace != s->trace)
+    s->search.under_way = 0;
+    if (s->search.seek.trace != s->trace)
         return; /* another run has come to the screen */
-    if (atomic_load(&s->seek.no_memory)) {
+    if (atomic_load(&s->search.seek.no_memory)) {
         session_say(s, "out of memory for a search of the whole run");
         return;
     }
     if (hit.place.slot >= 0 && !cancelled) {
         go_to_hit(s, &hit);
-        if (s->seek_left-- > 0)
+        if (s->search.left-- > 0)
             begin(s, direction);
         return;
     }
-    sought_words(&s->seek, words, sizeof words);
+    sought_words(&s->search.seek, words, sizeof words);
     if (cancelled)
         session_say(s, "stopped searching for %s", words);
     else

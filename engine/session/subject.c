@@ -100,7 +100,7 @@ static int decides(int id)
 /* What the command line may begin with: the file, if it says nothing that the run was not made by, else the kernel. */
 static int open_again(const struct session *s, const struct scenario *made, struct scenario *out)
 {
-    if (made->path[0] && session_read(made->path, s->paths.root, out, NULL) == 0) {
+    if (made->path[0] && session_read(made->path, s->subject.paths.root, out, NULL) == 0) {
         int more = 0;
         for (int id = 0; id < KEY_COUNT; id++)
             more |= decides(id) && scenario_said(out, (enum scenario_key_id)id) &&
@@ -152,8 +152,8 @@ int session_subject(const struct session *s, char *out, size_t bytes, int *edite
     const struct scenario *made = session_made_by(s);
     struct scenario opened;
     *edited = 0;
-    if (!s->has_scenario && s->path[0]) {
-        put_path(&w, s->path);
+    if (!s->subject.has_scenario && s->subject.path[0]) {
+        put_path(&w, s->subject.path);
         return w.left ? 0 : -1;
     }
     if (!made || !s->trace || open_again(s, made, &opened) != 0)

@@ -1,40 +1,10 @@
 /* The cursor in the kernel's own execution order: over bad places, steps, kv steps, elements; from one root of NaN or
    infinity to the next; and the softmax state that views show. */
-#include "engine/session/session.h"
-#include "engine/session/step.h"
+#include "engine/session/common.h"
 #include "engine/session/tile_values.h"
 #include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
-#include "engine/verdict/states.h"
-
-#include <stdio.h>
 #include <stdlib.h>
-
-/* The first bad element in row order, or the worst. */
-void session_find_element(struct session *s, int worst)
-{
-    const struct tile_detail *d = &s->detail;
-    double best = -1;
-    session_note_lack(s, LACK_ELEMENT, s->lacks & LACK_DETAIL);
-    if (!d->got && tile_values_under_way(s->tile_values))
-        s->element_due = worst ? ELEMENT_WORST : ELEMENT_FIRST_BAD;
-    for (int i = 0; d->got && i < d->rows * d->cols; i++) {
-        double error = d->got[i] - d->want_local[i];
-        double ratio = d->bound_local[i] > 0 ? (error < 0 ? -error : error) / d->bound_local[i] : 0;
-        int bad = class_bad(d->class_local[i]);
-        if (!(ratio <= 1e300) || (bad && ratio <= 1))
-            ratio = bad ? 1e300 : 0;
-        if (d->class_local[i] == CLASS_OK && ratio > 1) /* within what its type rounds */
-            ratio = 1;
-        if (ratio > best && (worst || bad)) {
-            best = ratio;
-            s->cursor.row = i / d->cols;
-            s->cursor.col = i % d->cols;
-            if (!worst)
-                break;
-        }
-    }
-}
 
 static int values_bad(const struct summary *summary)
 {
@@ -100,8 +70,8 @@ int session_go_first_bad(struct session *s)
 
 int session_go_worst(struct session *s)
 {
-    const int late = !s->detail.got && tile_values_under_way(s->tile_values);
-    if (!s->detail.got && !late)
+    const int late = !s->tile.detail.got && tile_values_under_way(s->tile.values);
+    if (!s->tile.detail.got && !late)
         return session_stay(s, "nothing is judged here");
     session_find_element(s, 1);
     return late ? session_stay(s, "once the values of this tile are computed") : session_moved(s);
@@ -363,17 +333,4 @@ int session_go_root(struct session *s, int by)
     if (at + by < 0 || at + by >= j->onset->n)
         return session_stay(s, by > 0 ? "this is the last root that is kept" : "this is the first root");
     return go(s, &roots[at + by]);
-}
-
-void session_drop_states(struct session *s)
-{
-    row_states_free(&s->states);
-}
-
-void session_want_states(struct session *s, int on)
-{
-    const int changed = s->wants_states != on;
-    s->wants_states = on;
-    if (changed || s->lacks)
-        session_refresh_detail(s);
 }

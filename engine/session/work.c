@@ -12,40 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-int work_fd(const struct work *w)
-{
-    return w->event_fd;
-}
-
-int work_busy(const struct work *w)
-{
-    return atomic_load(&w->busy);
-}
-
-void work_wake(struct work *w)
-{
-    uint64_t one = 1;
-    if (write(w->event_fd, &one, sizeof one) < 0)
-        return; /* the counter is full: the reader has something to read anyway */
-}
-
-void work_signal(struct work *w)
-{
-    atomic_store(&w->mailed, 1);
-    work_wake(w);
-}
-
-void work_enter(struct work *w, enum phase phase, enum runner_step step)
-{
-    pthread_mutex_lock(&w->lock);
-    w->mail.phase = phase;
-    w->mail.step = step;
-    w->mail.done = w->mail.total = 0;
-    w->mail.since = clock_seconds();
-    pthread_mutex_unlock(&w->lock);
-    work_signal(w);
-}
-
 static void on_report(void *ctx, enum runner_step step, double done, double total)
 {
     struct work *w = ctx;
@@ -66,16 +32,7 @@ static void on_log(void *ctx, const char *line)
 {
     struct work *w = ctx;
     pthread_mutex_lock(&w->lock);
-    if (w->mail.n_log >= LOG_LINES_MAX) { /* nobody has collected them for a while: the oldest goes */
-        free(w->mail.log[0]);
-        memmove(w->mail.log, w->mail.log + 1, --w->mail.n_log * sizeof *w->mail.log);
-    }
-    char **log = realloc(w->mail.log, (w->mail.n_log + 1) * sizeof *log);
-    if (log) {
-        w->mail.log = log;
-        log[w->mail.n_log] = strdup(line);
-        w->mail.n_log += log[w->mail.n_log] != NULL;
-    }
+    log_add(&w->mail.log, line);
     pthread_mutex_unlock(&w->lock);
     work_signal(w);
 }
@@ -84,8 +41,8 @@ static void on_remarks(void *ctx, size_t lines, bool cached)
 {
     struct work *w = ctx;
     pthread_mutex_lock(&w->lock);
-    w->mail.n_remarks += lines;
-    w->mail.fresh |= !cached;
+    w->mail.log.n_remarks += lines;
+    w->mail.log.fresh_remarks |= !cached;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -281,34 +238,6 @@ void work_prefer(struct work *w, int slot)
     atomic_store(&w->preferred, slot);
 }
 
-int work_collect(struct work *w, struct mail *mail)
-{
-    uint64_t count;
-    /* A wake-up may be lost: what was mailed counts. */
-    if (read(w->event_fd, &count, sizeof count) < 0 && !atomic_load(&w->mailed))
-        return 0;
-    if (!atomic_exchange(&w->mailed, 0))
-        return 0;
-    pthread_mutex_lock(&w->lock);
-    *mail = w->mail;
-    w->mail.trace = NULL;
-    w->mail.judgement = NULL;
-    w->mail.findings = NULL;
-    w->mail.onset = NULL;
-    w->mail.complete = 0;
-    w->mail.log = NULL;
-    w->mail.n_log = w->mail.n_remarks = 0;
-    w->mail.fresh = false;
-    w->mail.reads = NULL;
-    w->mail.n_reads = 0;
-    w->mail.finished = 0;
-    w->mail.err = (struct err){0};
-    pthread_mutex_unlock(&w->lock);
-    if (mail->finished)
-        atomic_store(&w->busy, 0);
-    return 1;
-}
-
 int work_new(struct work **out, struct err *err)
 {
     struct work *w = calloc(1, sizeof *w);
@@ -344,20 +273,6 @@ int work_new(struct work **out, struct err *err)
     return 0;
 }
 
-static void drop_mail(struct mail *mail)
-{
-    judgement_free(mail->judgement);
-    trace_free(mail->trace);
-    free(mail->findings);
-    run_onset_free(mail->onset);
-    for (size_t i = 0; i < mail->n_log; i++)
-        free(mail->log[i]);
-    free(mail->log);
-    for (size_t i = 0; i < mail->n_reads; i++)
-        free(mail->reads[i]);
-    free(mail->reads);
-}
-
 void work_free(struct work *w)
 {
     if (!w)
@@ -365,7 +280,7 @@ void work_free(struct work *w)
     atomic_store(&w->quit, 1);
     work_cancel(w);
     work_wait(w);
-    drop_mail(&w->mail);
+    work_drop_mail(&w->mail);
     for (int i = 0; w->pool && w->scratch && i < pool_threads(w->pool); i++)
         judge_scratch_free(w->scratch[i]);
     free(w->scratch);

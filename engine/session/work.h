@@ -20,11 +20,8 @@ struct mail {
     int n_findings;
     struct state_break state_break;
     struct run_onset *onset; /* owned; comes with findings; NULL: every number is one */
-    char **log;              /* new lines */
-    size_t n_log;
-    size_t n_remarks; /* of these, from the first: the compiler's */
-    bool fresh;       /* it said so now, not in a build of before */
-    char **reads;     /* files that the kernel includes, each once since the last mail */
+    struct log log;          /* new lines */
+    char **reads;            /* files that the kernel includes, each once since the last mail */
     size_t n_reads;
     struct err err; /* code ERR_NONE while all is well */
     int finished;   /* 1: the thread has nothing left to do */

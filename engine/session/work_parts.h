@@ -64,6 +64,7 @@ static inline int work_stopped(struct work *w)
 void work_pass(struct work *w, const struct trace *t, enum phase phase, enum runner_step step);
 void work_walked(struct work *w, int worker); /* its slot is through */
 int work_ask(void *ctx);                      /* of a struct work_ask, for judge_scratch_watch() */
+void work_drop_mail(struct mail *mail);
 /* Something is in the mail. */
 void work_signal(struct work *w);
 void work_enter(struct work *w, enum phase phase, enum runner_step step);

@@ -1,9 +1,8 @@
 #include "tui/show.h"
 #include "cli/report.h"
 #include "engine/base/utf8.h"
+#include "engine/session/common.h"
 #include "engine/session/look.h"
-#include "engine/session/rounding_look.h"
-#include "engine/session/step.h"
 #include "tests/fuzz/fuzz.h"
 #include "tui/views/view.h"
 

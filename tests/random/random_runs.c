@@ -123,19 +123,19 @@ static int run(struct session *s, const struct kernel *kernel, struct problem *p
     static const struct expect clean = {.verdict = EXPECT_CLEAN, .first_channel = -1, .first = {-1, -1, -1, -1}};
     struct err err = {0};
     int failed = 0;
-    scenario_free(&s->scenario);
-    scenario_init(&s->scenario);
-    snprintf(s->scenario.kernel, sizeof s->scenario.kernel, "%s", kernel->path);
+    scenario_free(&s->subject.scenario);
+    scenario_init(&s->subject.scenario);
+    snprintf(s->subject.scenario.kernel, sizeof s->subject.scenario.kernel, "%s", kernel->path);
     for (int i = 0; i < p->n && !failed; i++)
-        failed = set(&s->scenario, p->setting[i], &err);
+        failed = set(&s->subject.scenario, p->setting[i], &err);
     for (int i = 0; i < kernel->n_fixed && !failed; i++)
-        failed = set(&s->scenario, kernel->fixed[i], &err);
-    const int with_scales = !failed && takes_scales(&s->scenario);
+        failed = set(&s->subject.scenario, kernel->fixed[i], &err);
+    const int with_scales = !failed && takes_scales(&s->subject.scenario);
     if (with_scales)
-        failed = scenario_set(&s->scenario, "quant.scales", p->scales, &err);
+        failed = scenario_set(&s->subject.scenario, "quant.scales", p->scales, &err);
     else
         p->scales[0] = '\0';
-    failed = failed || scenario_check(&s->scenario, &err);
+    failed = failed || scenario_check(&s->subject.scenario, &err);
     if (!failed && session_start(s) != 0)
         failed = err_set(&err, ERR_SYSTEM, "", "no thread could be started");
     if (!failed && session_finish(s, 0) != 0) {

@@ -33,7 +33,7 @@ const char *source_file(const struct session *s)
     const char *file = e          ? event_call(e).file
                        : site     ? site->file
                        : s->trace ? s->trace->info.source_name
-                                  : s->scenario.kernel;
+                                  : s->subject.scenario.kernel;
     return *file ? file : NULL;
 }
 

@@ -34,7 +34,7 @@ static enum point_kind point(const struct curve *k, int kv, int wanted, double *
         return POINT_MASKED;
     if (!wanted)
         return captured(k, kv, value);
-    *value = k->s->row_want[k->channel][kv];
+    *value = k->s->tile.row_want[k->channel][kv];
     return isnan(*value) ? POINT_ABSENT : POINT_VALUE; /* a tile never visited changes nothing */
 }
 
@@ -43,7 +43,7 @@ static void find_range(const struct curve *k, double *low, double *high)
 {
     *low = INFINITY;
     *high = -INFINITY;
-    const int kinds = k->s->row_want[k->channel] ? 2 : 1;
+    const int kinds = k->s->tile.row_want[k->channel] ? 2 : 1;
     for (int wanted = 0; wanted < kinds; wanted++) {
         for (int kv = k->first; kv < k->first + k->n; kv++) {
             double value;
@@ -134,7 +134,7 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
     int row = 0;
     for (int i = 0; i < n; i++) {
         const struct curve k = {s, channels[i], slot, window_first(s->cursor.kv_tile, room, kv_tiles), room};
-        const int has_want = s->row_want[k.channel] != NULL;
+        const int has_want = s->tile.row_want[k.channel] != NULL;
         if (!trace_has(s->trace, k.channel))
             continue;
         canvas_printf(c, area, row, 0, STYLE_DIM, "%s", channel_label(k.channel));

@@ -43,7 +43,7 @@ static int is_written(const struct session *s, int row, int col)
 
 static struct element element_at(const struct session *s, int row, int col, bool global)
 {
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     const size_t i = (size_t)row * (size_t)d->cols + (size_t)col;
     const double *want = global ? d->want_global : d->want_local, *bound = global ? d->bound_global : d->bound_local;
     const uint8_t *classes = global ? d->class_global : d->class_local;
@@ -127,7 +127,7 @@ int shown_global(const struct session *s, const struct view_state *vs)
     const struct verdict *v = cursor_verdict(s, 0);
     if (vs->global || !v || !cursor_has_detail(s))
         return vs->global;
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     const size_t n = (size_t)d->rows * (size_t)d->cols;
     if (v->count[CLASS_MISSING] < n || !d->want_global)
         return 0;
@@ -151,7 +151,7 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
     if (with_row)
         snprintf(row, sizeof row, " row %d", cur->row);
     /* A list shows all four numbers of each element. */
-    const int listed = with_row || (cursor_has_detail(s) && s->detail.cols == 1);
+    const int listed = with_row || (cursor_has_detail(s) && s->tile.detail.cols == 1);
     snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
              listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_global(s, vs) ? ", global" : "");
 }
@@ -161,7 +161,7 @@ int values_under_way_draw(const struct session *s, struct canvas *c, struct rect
     double share, seconds;
     if (session_values_under_way(s, &share, &seconds))
         canvas_printf(c, area, 1, 3, STYLE_TEXT, "computing: %.0f%%  %.0f s  (x stops)", 100 * share, seconds);
-    else if (s->given_up)
+    else if (s->tile.given_up)
         canvas_put_cut(c, area, 1, 3, STYLE_DIM, "stopped: move the cursor to start again");
     else
         return 0;
@@ -210,7 +210,7 @@ void tile_list_draw(const struct session *s, struct canvas *c, struct rect area,
 {
     if (absent_draw(s, c, area))
         return;
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     /* One value per row: the list runs down the rows; else along the cursor's row. */
     const int down = d->cols == 1, n = down ? d->rows : d->cols, visible = area.rows - 2;
     const int row = limited(s->cursor.row, d->rows), at = limited(down ? s->cursor.row : s->cursor.col, n);
@@ -259,7 +259,7 @@ static void cell_draw(struct canvas *c, struct rect area, int row, int col, cons
 void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const int row = area.rows - 1;
-    int col = canvas_printf(c, area, row, 0, STYLE_DIM, "%dx%d   ", s->detail.rows, s->detail.cols);
+    int col = canvas_printf(c, area, row, 0, STYLE_DIM, "%dx%d   ", s->tile.detail.rows, s->tile.detail.cols);
     col += canvas_put(c, area, row, col, STYLE_KEY, "v");
     for (int i = 0; i < SHOW_COUNT; i++) {
         const int here = i == (int)s->shown;
@@ -270,7 +270,7 @@ void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area
 
 struct tile_window tile_window(const struct session *s, struct rect area)
 {
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     struct tile_window w = {.label_cols = 5, .cell_cols = CELL_COLS, .rows = area.rows - 2};
     w.cols = (area.cols - w.label_cols) / w.cell_cols;
     if (w.rows > d->rows)
@@ -286,7 +286,7 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
 {
     if (absent_draw(s, c, area))
         return;
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     if (d->cols == 1) {
         tile_list_draw(s, c, area, vs);
         return;
@@ -339,7 +339,7 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
 {
     if (!cursor_has_detail(s))
         return;
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     const struct element e =
         element_at(s, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_global(s, vs));
     char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES] = "-";

@@ -53,7 +53,7 @@ void rule_draw(struct canvas *c, struct rect area, const char *title, const char
 
 const struct asc_problem *shown_problem(const struct session *s)
 {
-    return s->trace ? &s->trace->problem : &s->scenario.problem;
+    return s->trace ? &s->trace->problem : &s->subject.scenario.problem;
 }
 
 int session_failed_to_show(const struct session *s)
@@ -76,7 +76,7 @@ const struct verdict *cursor_verdict(const struct session *s, bool global)
 
 int cursor_has_detail(const struct session *s)
 {
-    const struct tile_detail *d = &s->detail;
+    const struct tile_detail *d = &s->tile.detail;
     return d->got && d->rows > 0 && d->cols > 0 && d->channel == (int)s->cursor.channel &&
            (!channel_per_kv(s->cursor.channel) || d->kv == s->cursor.kv_tile);
 }

@@ -1,6 +1,6 @@
 /* Biased rounding: a line for each stage, then the cursor's stage in the cursor's head over the kv steps, with curves
    that have error bars. */
-#include "engine/session/rounding_look.h"
+#include "engine/session/look.h"
 
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"

@@ -134,13 +134,13 @@ static void cursor_tile_draw(const struct session *s, struct canvas *c, struct r
         tile_draw(s, c, area, &masks->wrong[slot][kv]);
         return;
     }
-    if (masks->source[slot] == MASK_FROM_P && !s->scratch)
+    if (masks->source[slot] == MASK_FROM_P && !s->tile.scratch)
         return;
     if (slot_case_make(s->trace, slot, &at) != 0) {
         c->no_memory = true;
         return;
     }
-    if (mask_tile_new(&at.c, &tile) == 0 && (!is_known || mask_read(&at.c, s->scratch, kv, &tile) == 0))
+    if (mask_tile_new(&at.c, &tile) == 0 && (!is_known || mask_read(&at.c, s->tile.scratch, kv, &tile) == 0))
         tile_draw(s, c, area, &tile);
     else
         c->no_memory = true;

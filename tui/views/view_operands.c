@@ -48,7 +48,7 @@ static void line_draw(struct canvas *c, struct rect area, int row, const struct 
 /* The element beside what its operands come to. */
 static void result_draw(const struct session *s, struct canvas *c, struct rect area, int row)
 {
-    const struct derivation *d = &s->operands;
+    const struct derivation *d = &s->tile.operands;
     struct derivation_step line = {.got = d->want_local,
                                    .want = d->want_global,
                                    .got_known = !isnan(d->want_local),
@@ -60,21 +60,21 @@ static void result_draw(const struct session *s, struct canvas *c, struct rect a
     snprintf(line.name, sizeof line.name, "%s is", channel_label(d->channel));
     line_draw(c, area, row + 1, &line, STYLE_STRONG);
     const int from = NAME_COLS + VALUE_COLS + 2;
-    if (!cursor_has_detail(s) || d->row >= s->detail.rows || d->col >= s->detail.cols)
+    if (!cursor_has_detail(s) || d->row >= s->tile.detail.rows || d->col >= s->tile.detail.cols)
         return;
-    const enum tile_status sign = sign_of_element(&s->detail, d->row, d->col);
-    const size_t i = (size_t)d->row * (size_t)s->detail.cols + (size_t)d->col;
+    const enum tile_status sign = sign_of_element(&s->tile.detail, d->row, d->col);
+    const size_t i = (size_t)d->row * (size_t)s->tile.detail.cols + (size_t)d->col;
     int col =
         from + canvas_printf(c, area, row + 1, from, sign_style(sign), "%s %s", sign_glyph(sign), sign_word(sign));
-    if (!isnan(s->detail.bound_local[i]) && !isnan(d->want_local) && !isnan(d->got))
+    if (!isnan(s->tile.detail.bound_local[i]) && !isnan(d->want_local) && !isnan(d->got))
         canvas_printf(c, area, row + 1, col + 2, STYLE_DIM, "off by %+.2g, bound %.2g",
-                      d->got == d->want_local ? 0 : d->got - d->want_local, s->detail.bound_local[i]);
+                      d->got == d->want_local ? 0 : d->got - d->want_local, s->tile.detail.bound_local[i]);
 }
 
 /* Returns the rows used. */
 static int steps_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const struct derivation *d = &s->operands;
+    const struct derivation *d = &s->tile.operands;
     int row = 0;
     canvas_printf(c, area, row, NAME_COLS, STYLE_DIM, "%*s%*s", VALUE_COLS, "captured", VALUE_COLS, "wanted");
     row++;
@@ -175,7 +175,7 @@ static void rest_draw(const struct derivation *d, struct canvas *c, struct rect 
 
 static void terms_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const struct derivation *d = &s->operands;
+    const struct derivation *d = &s->tile.operands;
     const struct term_columns t = term_columns(d, area.cols - 1);
     const char *what = d->n_factors == 2     ? "products"
                        : d->channel == asc_m ? "scores of the row"
@@ -206,10 +206,10 @@ static void terms_draw(const struct session *s, struct canvas *c, struct rect ar
 
 static void nothing_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const struct derivation *d = &s->operands;
+    const struct derivation *d = &s->tile.operands;
     if (!s->trace)
         return;
-    if (absent_draw(s, c, area) || (!s->operands_made && values_under_way_draw(s, c, area)))
+    if (absent_draw(s, c, area) || (!s->tile.operands_made && values_under_way_draw(s, c, area)))
         return;
     canvas_put_cut(c, area, 1, 3, STYLE_DIM,
                    d->derived == DERIVED_UNVISITED ? "the kernel did not reach this tile: nothing was computed"
@@ -219,7 +219,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
 
 static void view_operands_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    const struct derivation *d = &s->operands;
+    const struct derivation *d = &s->tile.operands;
     const struct rect body = view_body(c->cols, c->rows);
     char tile[96], title[144], right[128];
     (void)vs;

@@ -46,7 +46,7 @@ static void collect(const struct session *s, struct row_values *values)
         values->want[k] = all ? all + (ptrdiff_t)(2 * k + 1) * n : NULL;
         for (int kv = 0; all && kv < n; kv++) {
             values->got[k][kv] = captured(s, states[k], kv);
-            values->want[k][kv] = s->row_want[states[k]] ? s->row_want[states[k]][kv] : NAN;
+            values->want[k][kv] = s->tile.row_want[states[k]] ? s->tile.row_want[states[k]][kv] : NAN;
         }
     }
 }

@@ -146,8 +146,8 @@ static void title_words(const struct session *s, char *out, size_t bytes)
     for (int i = 0; i < s->runs.n; i++)
         all += run_bytes(&s->runs.at[i]);
     units_bytes(all, taken, sizeof taken);
-    units_bytes(s->scenario.capture.mem_bytes, room, sizeof room);
-    if (s->has_scenario)
+    units_bytes(s->subject.scenario.capture.mem_bytes, room, sizeof room);
+    if (s->subject.has_scenario)
         snprintf(out, bytes, "%d of %d kept, %s of %s", s->runs.n, s->runs.made, taken, room);
     else
         snprintf(out, bytes, "%s", taken);

@@ -154,16 +154,16 @@ static int ratio_is_nan(const void *ctx, int step, int row)
 
 static int step_of_cursor(const struct session *s)
 {
-    for (int i = 0; i < s->states.n_steps; i++)
-        if (s->states.steps[i].kv == s->cursor.kv_tile)
+    for (int i = 0; i < s->tile.states.n_steps; i++)
+        if (s->tile.states.steps[i].kv == s->cursor.kv_tile)
             return i;
-    return s->states.n_steps - 1;
+    return s->tile.states.n_steps - 1;
 }
 
 static int row_of_cursor(const struct session *s)
 {
     const int by_keys = s->cursor.channel == asc_k || s->cursor.channel == asc_v;
-    return by_keys || s->cursor.row >= s->states.rows ? 0 : s->cursor.row;
+    return by_keys || s->cursor.row >= s->tile.states.rows ? 0 : s->cursor.row;
 }
 
 static unsigned broken_at(const struct row_states *t, int step)
@@ -236,7 +236,7 @@ static const char *ratio_or_none(char out[NUMBER_BYTES], double x)
 static void step_row(const struct list *l, int step, struct canvas *c, struct rect line)
 {
     const struct session *s = l->of;
-    const struct row_states *t = &s->states;
+    const struct row_states *t = &s->tile.states;
     const struct row_step *r = at_step(t, step, row_of_cursor(s));
     char m[NUMBER_BYTES], alpha[NUMBER_BYTES], sum_l[NUMBER_BYTES], sum[NUMBER_BYTES], want[NUMBER_BYTES],
         ratio[NUMBER_BYTES], output[NUMBER_BYTES];
@@ -254,7 +254,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
     const enum asc_unit unit = s->trace->conventions.m_unit;
     const char *const m_head = unit == ASC_UNIT_RAW ? "m, raw" : unit == ASC_UNIT_LOG2 ? "m, log2" : "m";
     const struct list list = {
-        .of = s, .n = s->states.n_steps, .selected = step_of_cursor(s), .kind = LIST_TABLE, .row = step_row};
+        .of = s, .n = s->tile.states.n_steps, .selected = step_of_cursor(s), .kind = LIST_TABLE, .row = step_row};
     if (area.rows < 2)
         return;
     canvas_printf(c, area, 0, 1, STYLE_DIM, "%-5s %10s %10s %10s %10s %10s %6s %6s", "kv", m_head, "alpha", "l",
@@ -264,11 +264,11 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
 
 static void view_state_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    const struct row_states *t = &s->states;
+    const struct row_states *t = &s->tile.states;
     struct rect body = view_body(c->cols, c->rows);
     char title[96] = "softmax state", place[64], right[64] = "";
     (void)vs;
-    if (!t->steps || t->n_steps == 0 || s->states_slot != session_slot(s)) {
+    if (!t->steps || t->n_steps == 0 || s->tile.states_slot != session_slot(s)) {
         view_frame_draw(s, c, VIEW_STATE, title, right);
         if (!values_under_way_draw(s, c, body))
             canvas_put(c, body, 1, 1, STYLE_DIM, "unknown: this q tile is not recorded, or not judged yet");

@@ -51,7 +51,8 @@ void error_draw(const struct session *s, struct canvas *c, struct rect area)
     if (f.line > f.area.rows)
         canvas_printf(c, area, area.rows - 1, 1, STYLE_KEY, "%d more lines: press L", f.line - f.area.rows);
     else
-        canvas_put(c, area, area.rows - 1, 1, STYLE_DIM, s->has_scenario ? "r: try again, L: log" : "L shows the log");
+        canvas_put(c, area, area.rows - 1, 1, STYLE_DIM,
+                   s->subject.has_scenario ? "r: try again, L: log" : "L shows the log");
 }
 
 /* What was called: a function that calls another is in no line above. */
@@ -109,8 +110,8 @@ static void log_flow(const struct session *s, struct text_flow *f)
         run_facts(s->judgement, s->trace, FACTS_ALL & ~events & ~FACT_SET(FACT_EVIDENCE) & ~FACT_SET(FACT_VERDICT),
                   fact_flow, &to);
     }
-    for (size_t i = 0; i < s->n_log; i++)
-        flow_put(f, error_line_style(s->log[i], strlen(s->log[i])), s->log[i]);
+    for (size_t i = 0; i < s->log.n; i++)
+        flow_put(f, error_line_style(s->log.line[i], strlen(s->log.line[i])), s->log.line[i]);
     if (f->line == 0)
         flow_put(f, STYLE_DIM, "no output from compiler or kernel");
 }

@@ -27,7 +27,7 @@ static enum style ruler_style(double ratio)
 static double row_worst(const struct session *s, int row, bool global)
 {
     double worst = 0;
-    for (int col = 0; col < s->detail.cols; col++)
+    for (int col = 0; col < s->tile.detail.cols; col++)
         worst = error_larger(worst, tile_ratio(s, row, col, global));
     return worst;
 }
@@ -35,7 +35,7 @@ static double row_worst(const struct session *s, int row, bool global)
 static double col_worst(const struct session *s, int col, bool global)
 {
     double worst = 0;
-    for (int row = 0; row < s->detail.rows; row++)
+    for (int row = 0; row < s->tile.detail.rows; row++)
         worst = error_larger(worst, tile_ratio(s, row, col, global));
     return worst;
 }
@@ -64,7 +64,7 @@ static void rulers_draw(const struct session *s, struct canvas *c, struct rect m
 
 static void matrix_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
-    if (!cursor_has_detail(s) || s->detail.cols == 1 || area.rows < 6) {
+    if (!cursor_has_detail(s) || s->tile.detail.cols == 1 || area.rows < 6) {
         tile_matrix_draw(s, c, area, vs);
         return;
     }

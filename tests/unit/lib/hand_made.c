@@ -364,7 +364,7 @@ struct session *hand_made_session(const struct hand_made *made)
 
 void hand_made_judge(struct session *s, struct trace *t)
 {
-    runs_make_room(&s->runs, s->scenario.capture.mem_bytes);
+    runs_make_room(&s->runs, s->subject.scenario.capture.mem_bytes);
     if (work_judge(s->work, t) != 0 || session_finish(s, 0) != 0)
         give_up("it cannot be judged");
 }

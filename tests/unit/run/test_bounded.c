@@ -105,7 +105,7 @@ static struct session *run(const char *name, const char *mem)
     snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
     assert_int_equal(session_open(path, &s, &err), 0);
     if (mem)
-        assert_int_equal(scenario_set(&s->scenario, "capture.mem", mem, &err), 0);
+        assert_int_equal(scenario_set(&s->subject.scenario, "capture.mem", mem, &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     return s;
@@ -119,7 +119,7 @@ static void test_the_second_pass_records_what_is_off(void **state)
     struct err err;
     assert_int_equal(s->phase, PHASE_READY);
     const struct trace_capture *c = &s->trace->info.capture;
-    assert_true(s->trace->layout.total_bytes <= s->scenario.capture.mem_bytes);
+    assert_true(s->trace->layout.total_bytes <= s->subject.scenario.capture.mem_bytes);
     assert_true(s->trace->layout.n_slots > 0 && s->trace->layout.n_slots < 20);
     assert_int_equal(c->wanted, 20);
     assert_int_equal(c->judged, 20);

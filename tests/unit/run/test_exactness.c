@@ -23,7 +23,7 @@ static struct session *run_as(const char *name, const char *tensor_core)
     snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
     if (session_open(path, &s, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
-    if (tensor_core && scenario_set(&s->scenario, "scenario.tensor_core", tensor_core, &err) != 0)
+    if (tensor_core && scenario_set(&s->subject.scenario, "scenario.tensor_core", tensor_core, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);

@@ -20,7 +20,7 @@ static char saved[TEMPORARY];
 static void set(struct session *s, const char *key, const char *value)
 {
     struct err err = {0};
-    if (scenario_set(&s->scenario, key, value, &err) != 0)
+    if (scenario_set(&s->subject.scenario, key, value, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
 }
 

@@ -42,7 +42,7 @@ static void expect_effect(const char *patch, enum probe_effect_verdict verdict, 
     struct err err = {0};
     struct session *s = run(patch, "on");
     assert_int_equal(s->trace->info.probes_off, 0);
-    if (probe_effect_find(&s->paths, &s->scenario, s->trace, NULL, effect, &err) != 0)
+    if (probe_effect_find(&s->subject.paths, &s->subject.scenario, s->trace, NULL, effect, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     assert_int_equal(effect->verdict, verdict);
     session_free(s);
@@ -141,9 +141,9 @@ static void neither_ends(void **state)
     struct err err = {0};
     struct session *s = run("o-nan", "on");
     s->trace->info.status = RUN_CRASHED;
-    snprintf(s->scenario.patch, sizeof s->scenario.patch, "%s/tests/session/crashes-without-probes.patch",
-             s->paths.root);
-    assert_int_equal(probe_effect_find(&s->paths, &s->scenario, s->trace, NULL, &effect, &err), -1);
+    snprintf(s->subject.scenario.patch, sizeof s->subject.scenario.patch,
+             "%s/tests/session/crashes-without-probes.patch", s->subject.paths.root);
+    assert_int_equal(probe_effect_find(&s->subject.paths, &s->subject.scenario, s->trace, NULL, &effect, &err), -1);
     assert_int_equal(err.code, ERR_RUN);
     session_free(s);
 }

@@ -218,7 +218,7 @@ static void progress_within_a_slot(void **state)
     (void)state;
     struct session *s = open_huge(TILES);
     int between = 0;
-    s->unseen = 1;
+    s->tile.unseen = 1;
     while (session_busy(s)) {
         take_news(s);
         between += s->step == STEP_JUDGING && s->total == TILES && s->done > 0 && s->done < TILES;
@@ -235,30 +235,30 @@ static void values_of_a_tile_come_later(void **state)
     (void)state;
     struct session *s = open_huge(TILES);
     double share = -1, seconds = -1;
-    s->unseen = 1;
+    s->tile.unseen = 1;
     session_finish(s, 0);
-    s->unseen = 0;
-    s->patience_s = 1e-9;
+    s->tile.unseen = 0;
+    s->tile.patience_s = 1e-9;
     s->cursor.channel = asc_m;
     assert_int_equal(session_step_kv(s, 1), 1);
-    assert_null(s->detail.got);
+    assert_null(s->tile.detail.got);
     assert_int_equal(session_values_under_way(s, &share, &seconds), 1);
     assert_true(share >= 0 && share < 1);
-    while (!s->detail.got)
+    while (!s->tile.detail.got)
         take_news(s);
-    assert_int_equal(s->detail.kv, 1);
+    assert_int_equal(s->tile.detail.kv, 1);
 
     assert_int_equal(session_step_kv(s, 1), 1);
     assert_int_equal(session_stop_values(s), 1);
     while (session_values_under_way(s, &share, &seconds))
         take_news(s);
-    assert_null(s->detail.got); /* stopped: nothing is asked again before the cursor moves */
+    assert_null(s->tile.detail.got); /* stopped: nothing is asked again before the cursor moves */
     assert_false(session_lacks_memory(s));
 
-    s->patience_s = 0; /* as `show` has it */
+    s->tile.patience_s = 0; /* as `show` has it */
     assert_int_equal(session_step_kv(s, 1), 1);
-    assert_int_equal(s->detail.kv, 3);
-    assert_non_null(s->row_want[asc_m]);
+    assert_int_equal(s->tile.detail.kv, 3);
+    assert_non_null(s->tile.row_want[asc_m]);
     session_free(s);
 }
 

@@ -189,7 +189,7 @@ static void run_again(struct session *s, const char *kept)
 {
     char numbers[64] = "";
     const int made = s->runs.made;
-    s->scenario.fill_q.seed++; /* other values: in another run's memory they would show */
+    s->subject.scenario.fill_q.seed++; /* other values: in another run's memory they would show */
     assert_int_equal(session_start(s), 0);
     wait_runs(s, made + 1);
     for (int i = 0; i < s->runs.n; i++)
@@ -204,7 +204,7 @@ static void kept_runs_stay(void **state)
     (void)state;
     struct session *s = watching();
     unsigned char *first = copy_of(s->trace);
-    s->scenario.capture.mem_bytes = 5 * run_bytes(&s->runs.at[0]) / 2; /* two of them, and not three */
+    s->subject.scenario.capture.mem_bytes = 5 * run_bytes(&s->runs.at[0]) / 2; /* two of them, and not three */
     run_again(s, "1 2");
     assert_int_equal(session_show_run(s, 1), 0);
     assert_memory_equal(s->trace->bytes, first, s->trace->n_bytes);
@@ -231,16 +231,16 @@ static void saves_during_a_run_are_one_more(void **state)
         session_update(s);
     }
     assert_true(session_busy(s));
-    s->rerun_due = 1; /* two saves that were told while it is under way */
-    s->rerun_due = 1;
+    s->subject.rerun_due = 1; /* two saves that were told while it is under way */
+    s->subject.rerun_due = 1;
     wait_runs(s, 3);
     wait_quiet(s);
     assert_int_equal(s->runs.made, 3);
     /* Stopping what is under way stops what would follow. */
     assert_int_equal(session_start(s), 0);
-    s->rerun_due = 1;
+    s->subject.rerun_due = 1;
     session_cancel(s);
-    assert_int_equal(s->rerun_due, 0);
+    assert_int_equal(s->subject.rerun_due, 0);
     session_finish(s, 0);
     session_free(s);
 }
@@ -306,15 +306,15 @@ static void unwatched(void **state)
     put_scenario(90);
     rerun(s, 40, 90,
           "s.ini read again: shape.kv_len=90 in the place of what was set here; shape.q_len=40 kept as set here");
-    assert_null(s->settings[KEY_KV_LEN].value);
+    assert_null(s->subject.settings[KEY_KV_LEN].value);
     set(s, "shape.q_len", "64"); /* what the file says */
-    assert_null(s->settings[KEY_Q_LEN].value);
+    assert_null(s->subject.settings[KEY_Q_LEN].value);
     /* What is refused changes nothing. */
     set(s, "shape.q_len", "30");
     assert_int_equal(session_set(s, "shape.q_len", "0", &err), -1);
     assert_string_equal(err.where, "shape.q_len");
     assert_int_equal(session_set(s, "shape.length", "3", &err), -1);
-    assert_string_equal(s->settings[KEY_Q_LEN].value, "30");
+    assert_string_equal(s->subject.settings[KEY_Q_LEN].value, "30");
     rerun(s, 30, 90, "");
     /* Nor does a file that cannot be read. */
     put_scenario(-3);
@@ -323,16 +323,16 @@ static void unwatched(void **state)
     assert_non_null(strstr(s->err.where, "s.ini:7"));
     assert_string_equal(session_verdict_word(s), "NOT RUN");
     assert_int_equal(session_set(s, "shape.q_len", "20", &err), -1);
-    assert_string_equal(s->settings[KEY_Q_LEN].value, "30");
+    assert_string_equal(s->subject.settings[KEY_Q_LEN].value, "30");
     put_scenario(90);
     rerun(s, 30, 90, "");
     assert_string_equal(session_verdict_word(s), "CLEAN");
     /* Where nobody looks at tiles, no slot is judged once more for the one under the cursor. */
-    assert_non_null(s->detail.got);
-    s->unseen = 1;
+    assert_non_null(s->tile.detail.got);
+    s->tile.unseen = 1;
     rerun(s, 30, 90, "");
-    assert_null(s->detail.got);
-    assert_null(s->row_want[asc_m]);
+    assert_null(s->tile.detail.got);
+    assert_null(s->tile.row_want[asc_m]);
     session_free(s);
 }
 
@@ -386,7 +386,7 @@ static void scenarios(void **state)
     assert_int_equal(s->phase, PHASE_FAILED);
     assert_int_equal(s->err.code, ERR_INPUT);
     assert_non_null(strstr(s->err.where, "s.ini:7"));
-    assert_int_equal(s->scenario.problem.kv_len, 70);
+    assert_int_equal(s->subject.scenario.problem.kv_len, 70);
     put_scenario(80);
     wait_runs(s, 3);
     assert_int_equal(s->trace->problem.kv_len, 80);

@@ -82,7 +82,7 @@ static void test_nan(void **state)
     assert_int_equal(s->cursor.kv_tile, 1);
     assert_int_equal(s->cursor.row, 5);
     assert_int_equal(s->cursor.col, 0);
-    assert_int_equal(s->detail.class_local[(size_t)5 * (size_t)s->detail.cols], CLASS_NAN);
+    assert_int_equal(s->tile.detail.class_local[(size_t)5 * (size_t)s->tile.detail.cols], CLASS_NAN);
     assert_int_equal(s->judgement->n_findings, 1);
     assert_int_equal(s->judgement->findings[0].cause, CAUSE_NONE);
     assert_int_equal(s->judgement->findings[0].row, 5);
@@ -372,7 +372,7 @@ static void test_cancel(void **state)
     assert_int_equal(runner_find_paths(&paths, &err), 0);
     snprintf(path, sizeof path, "%s/tests/session/hang.ini", paths.root);
     assert_int_equal(session_open(path, &s, &err), 0);
-    s->scenario.limit_s = 600;
+    s->subject.scenario.limit_s = 600;
     assert_int_equal(session_start(s), 0);
     while (s->phase != PHASE_RUNNING && session_busy(s))
         session_update(s);
@@ -443,7 +443,7 @@ static void test_output_is_judged(void **state)
     assert_int_equal(runner_find_paths(&paths, &err), 0);
     snprintf(path, sizeof path, "%s/tests/session/o-wrong-column.ini", paths.root);
     assert_int_equal(session_open(path, &s, &err), 0);
-    assert_int_equal(scenario_set(&s->scenario, "capture.channels", "l,u", &err), 0);
+    assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", "l,u", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
@@ -461,7 +461,7 @@ static struct session *run_recording(const char *scenario, const char *channels)
     assert_int_equal(runner_find_paths(&paths, &err), 0);
     snprintf(path, sizeof path, "%s/%s.ini", paths.root, scenario);
     assert_int_equal(session_open(path, &s, &err), 0);
-    assert_int_equal(scenario_set(&s->scenario, "capture.channels", channels, &err), 0);
+    assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", channels, &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     return s;
@@ -578,7 +578,7 @@ static void test_saved_is_judged_the_same(void **state)
     close(fd);
     assert_int_equal(session_save(s, path, &err), 0);
     assert_int_equal(session_open(path, &again, &err), 0);
-    assert_int_equal(again->has_scenario, 0);
+    assert_int_equal(again->subject.has_scenario, 0);
     assert_int_equal(session_start(again), 0);
     assert_int_equal(session_finish(again, 0), 0);
     const struct summary *a = &s->judgement->summary, *b = &again->judgement->summary;
@@ -607,7 +607,7 @@ static void test_not_recorded_is_not_fine(void **state)
     assert_int_equal(runner_find_paths(&paths, &err), 0);
     snprintf(path, sizeof path, "%s/tests/session/nan-row.ini", paths.root);
     assert_int_equal(session_open(path, &s, &err), 0);
-    assert_int_equal(scenario_set(&s->scenario, "capture.channels", "q,k,v", &err), 0);
+    assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", "q,k,v", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     assert_int_equal(s->judgement->summary.stage[asc_s].local, STAGE_UNRECORDED);
@@ -615,7 +615,7 @@ static void test_not_recorded_is_not_fine(void **state)
     session_free(s);
 
     assert_int_equal(session_open(path, &s, &err), 0);
-    assert_int_equal(scenario_set(&s->scenario, "capture.mem", "1KiB", &err), 0);
+    assert_int_equal(scenario_set(&s->subject.scenario, "capture.mem", "1KiB", &err), 0);
     assert_int_equal(session_start(s), 0);
     assert_int_equal(session_finish(s, 0), -1);
     assert_int_equal(s->err.code, ERR_INPUT);

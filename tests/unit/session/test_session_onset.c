@@ -150,15 +150,15 @@ static void nothing_begins_in_a_clean_run(void **state)
     assert_int_equal(session_go_root(s, 0), 0);
     assert_int_equal(session_root(s), -1);
     /* The state belongs to the cursor's slot, as long as a view wants it. */
-    assert_null(s->states.steps);
+    assert_null(s->tile.states.steps);
     session_want_states(s, 1);
-    assert_int_equal(s->states.n_steps, s->trace->layout.kv_tiles);
-    assert_int_equal(s->states_slot, session_slot(s));
-    assert_int_equal(s->states.first_step, -1);
+    assert_int_equal(s->tile.states.n_steps, s->trace->layout.kv_tiles);
+    assert_int_equal(s->tile.states_slot, session_slot(s));
+    assert_int_equal(s->tile.states.first_step, -1);
     session_step_head(s, 1);
-    assert_int_equal(s->states_slot, session_slot(s));
+    assert_int_equal(s->tile.states_slot, session_slot(s));
     session_want_states(s, 0);
-    assert_null(s->states.steps);
+    assert_null(s->tile.states.steps);
     session_free(s);
 }
 

@@ -147,12 +147,12 @@ static void stops_are_found(void **state)
     assert_int_equal(session_seek(s, 1), 0); /* of what? */
     assert_int_equal(session_add_stop(s, "u off"), 1);
     assert_int_equal(session_add_stop(s, " u  off "), 1); /* the same */
-    assert_int_equal(s->n_stops, 1);
+    assert_int_equal(s->search.n, 1);
     assert_true(seek(s, 1));
     assert_string_equal(channel_name(s->cursor.channel), "u");
     assert_int_equal(s->cursor.q_tile, 0);
     assert_int_equal(s->cursor.kv_tile, 1);
-    assert_int_equal(s->detail.class_local[s->cursor.row * s->detail.cols + s->cursor.col], CLASS_OFF);
+    assert_int_equal(s->tile.detail.class_local[s->cursor.row * s->tile.detail.cols + s->cursor.col], CLASS_OFF);
     assert_true(strstr(s->message, "stop u off: u[b0,h0,q0,k1]") != NULL);
     assert_int_equal(s->phase, PHASE_READY);
     assert_true(seek(s, 2)); /* 4 in all: the third */
@@ -175,8 +175,8 @@ static void stops_are_found(void **state)
     assert_string_equal(channel_name(s->cursor.channel), "alpha");
     session_remove_stop(s, 0);
     session_remove_stop(s, 7);
-    assert_int_equal(s->n_stops, 1);
-    assert_string_equal(s->stops[0].text, "alpha > 0");
+    assert_int_equal(s->search.n, 1);
+    assert_string_equal(s->search.stops[0].text, "alpha > 0");
     session_free(s);
 }
 
@@ -193,7 +193,7 @@ static void seeking_is_stopped(void **state)
         assert_string_equal(session_verdict_word(s), "CLEAN");
         session_cancel(s);
         session_finish(s, 0);
-        assert_false(s->seeking);
+        assert_false(s->search.under_way);
         assert_true(cursor_same(&from, &s->cursor));
         assert_true(strstr(s->message, "not found") || strstr(s->message, "stopped searching"));
     }
@@ -204,7 +204,7 @@ static void seeking_is_stopped(void **state)
 
 static int first_hit(struct session *s, const char *condition)
 {
-    s->n_stops = 0;
+    s->search.n = 0;
     assert_int_equal(go(s, "q[b0,h0,q0]"), 1);
     if (!session_add_stop(s, condition))
         fail_msg("%s: %s", condition, s->message);
@@ -216,7 +216,7 @@ static void what_conditions_ask(void **state)
     (void)state;
     struct session *s = run("small"); /* nothing is wrong in it */
     static const char *const never[] = {
-        "bad",    "any bad", "nan",     "inf",         "missing",   "extra",    "m falls",      "alpha > 1.01",
+        "bad",    "any bad", "nan",     "inf",         "missing",    "extra",    "m falls",      "alpha > 1.01",
         "l <= 0", "p < 0",   "off > 0", "s ratio > 1", "global bad", "s = 1e30", "m < -1000000", "s bad > 0"};
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
         if (first_hit(s, never[i]))
@@ -234,7 +234,7 @@ static void what_conditions_ask(void **state)
 
     s = run("nan-row");
     assert_true(first_hit(s, "nan"));
-    assert_true(isnan(s->detail.got[s->cursor.row * s->detail.cols + s->cursor.col]));
+    assert_true(isnan(s->tile.detail.got[s->cursor.row * s->tile.detail.cols + s->cursor.col]));
     const struct cursor first = s->cursor;
     assert_true(first_hit(s, "any bad"));
     assert_int_equal(s->cursor.kv_tile, first.kv_tile);
@@ -350,13 +350,13 @@ static void pins_follow(void **state)
         s->cursor = bad;
         s->cursor.kv_tile = kv;
         session_refresh_detail(s);
-        const int i = bad.row * s->detail.cols + bad.col;
+        const int i = bad.row * s->tile.detail.cols + bad.col;
         for (int global = 0; global < 2; global++)
             assert_int_equal(pin_value(&s->pins.at[0], kv, global, &v[global]), 1);
-        assert_true(v[0].got == s->detail.got[i] && v[1].got == v[0].got);
-        assert_true(v[0].want == s->detail.want_local[i] && v[0].bound == s->detail.bound_local[i]);
-        assert_true(v[1].want == s->detail.want_global[i] && v[1].bound == s->detail.bound_global[i]);
-        assert_int_equal(v[0].class, s->detail.class_local[i]);
+        assert_true(v[0].got == s->tile.detail.got[i] && v[1].got == v[0].got);
+        assert_true(v[0].want == s->tile.detail.want_local[i] && v[0].bound == s->tile.detail.bound_local[i]);
+        assert_true(v[1].want == s->tile.detail.want_global[i] && v[1].bound == s->tile.detail.bound_global[i]);
+        assert_int_equal(v[0].class, s->tile.detail.class_local[i]);
         assert_int_equal(v[0].class, kv ? CLASS_OFF : CLASS_OK);
         assert_int_equal(pin_value(&s->pins.at[1], kv, 0, &v[0]), 1); /* once per q tile: the same at every step */
         assert_int_equal(v[0].class, CLASS_OK);

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/session/rounding_look.h"
+#include "engine/session/look.h"
 #include "engine/session/session.h"
 #include "tests/unit/lib/golden.h"
 #include <cmocka.h>
@@ -24,7 +24,7 @@ static struct session *run(const char *scenario, const char *const *settings)
     if (session_open(path, &s, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     for (; settings && *settings; settings += 2)
-        if (scenario_set(&s->scenario, settings[0], settings[1], &err) != 0)
+        if (scenario_set(&s->subject.scenario, settings[0], settings[1], &err) != 0)
             fail_msg("%s: %s", settings[0], err.message);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);

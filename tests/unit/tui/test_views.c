@@ -1,6 +1,5 @@
 /* Every view as text against tests/screens/, on runs made by hand. */
 #include "engine/session/look.h"
-#include "engine/session/rounding_look.h"
 #include "engine/verdict/onset.h"
 #include "tests/unit/lib/golden.h"
 #include "tests/unit/lib/hand_made.h"
@@ -37,8 +36,8 @@ static struct session *clean(void)
 
 static void add_log(struct session *s, const char *line)
 {
-    s->log = realloc(s->log, (s->n_log + 1) * sizeof *s->log);
-    s->log[s->n_log++] = strdup(line);
+    s->log.line = realloc(s->log.line, (s->log.n + 1) * sizeof *s->log.line);
+    s->log.line[s->log.n++] = strdup(line);
 }
 
 /* The first screen and every other view, whole. */

@@ -1,0 +1,102 @@
+/* What every file of the room stands on: the message, what is under way, and where the cursor is. */
+#include "engine/session/common.h"
+
+#include "engine/session/work.h"
+#include "engine/verdict/reports.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+void session_say(struct session *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->message, sizeof s->message, format, args);
+    va_end(args);
+}
+
+void session_hush(struct session *s)
+{
+    s->message[0] = '\0';
+}
+
+int session_refuse(struct session *s, const char *why)
+{
+    session_say(s, "%s", why);
+    return -1;
+}
+
+bool session_stay(struct session *s, const char *why)
+{
+    session_say(s, "%s", why);
+    return false;
+}
+
+void session_note_lack(struct session *s, enum lack what, bool lacking)
+{
+    s->lacks = lacking ? s->lacks | what : s->lacks & ~(unsigned)what;
+}
+
+int session_busy(const struct session *s)
+{
+    return work_busy(s->work);
+}
+
+const struct scenario *session_made_by(const struct session *s)
+{
+    const struct run *run = runs_shown(&s->runs);
+    return run ? run->scenario : NULL;
+}
+
+int session_slot(const struct session *s)
+{
+    if (!s->trace)
+        return -1;
+    return trace_slot(s->trace, s->cursor.batch, s->cursor.head, s->cursor.q_tile);
+}
+
+struct place session_place(const struct session *s)
+{
+    int kv = channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : 0;
+    return (struct place){session_slot(s), kv, s->cursor.channel};
+}
+
+const struct trace_site *session_site(const struct session *s)
+{
+    return s->trace ? trace_site(s->trace, s->cursor.channel) : NULL;
+}
+
+const struct trace_event *session_event(const struct session *s)
+{
+    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    return s->trace ? reports_shown(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) : NULL;
+}
+
+int session_at_report(const struct session *s)
+{
+    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    return s->trace && reports_at(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) != NULL;
+}
+
+/* What was asked for last did not come to a run: what is shown is an older one, and its verdict none of this. */
+static enum run_verdict failed(const struct session *s)
+{
+    return s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED
+           : s->err.code == ERR_BUILD   ? RUN_IS_NOT_BUILT
+                                        : RUN_IS_NOT_RUN;
+}
+
+enum run_verdict session_verdict(const struct session *s)
+{
+    if (session_busy(s) && !s->search.under_way)
+        return s->phase == PHASE_JUDGING    ? RUN_IS_JUDGING
+               : s->phase == PHASE_BUILDING ? RUN_IS_BUILDING
+                                            : RUN_IS_RUNNING;
+    if (!s->trace)
+        return s->err.code == ERR_NONE ? RUN_IS_NO_RUN : s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED : RUN_IS_ERROR;
+    return s->phase == PHASE_FAILED && !s->made_run ? failed(s) : run_verdict(s->trace, s->judgement);
+}
+
+const char *session_verdict_word(const struct session *s)
+{
+    return run_verdict_word(session_verdict(s));
+}
