@@ -130,7 +130,7 @@ static void note_last_words(const struct loop *l)
     char words[700], saved[640];
     if (!s->subject.has_scenario)
         snprintf(words, sizeof words, "attnscope crashed; the trace is unchanged\n");
-    else if (i >= 0 && s->runs.at[i].saved[0])
+    else if (i >= 0 && s->runs.at[i].saved)
         snprintf(words, sizeof words, "attnscope crashed; the run that was shown is saved as %s\n",
                  text_name(s->runs.at[i].saved, strlen(s->runs.at[i].saved), saved, sizeof saved));
     else

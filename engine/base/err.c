@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The functions behind the macros. */
@@ -55,6 +56,35 @@ int err_no_memory(struct err *err, const char *where, const char *format, ...)
     }
     errno = ENOMEM;
     return -1;
+}
+
+void err_keep(struct err_kept *kept, const struct err *err)
+{
+    const size_t n_where = strlen(err->where) + 1, n_message = strlen(err->message) + 1;
+    err_forget(kept);
+    kept->code = err->code;
+    kept->words = err->code != ERR_NONE ? malloc(n_where + n_message) : NULL;
+    if (kept->words) {
+        memcpy(kept->words, err->where, n_where);
+        memcpy(kept->words + n_where, err->message, n_message);
+    }
+}
+
+void err_recall(const struct err_kept *kept, struct err *out)
+{
+    *out = (struct err){.code = kept->code};
+    if (kept->words) {
+        snprintf(out->where, sizeof out->where, "%s", kept->words);
+        snprintf(out->message, sizeof out->message, "%s", kept->words + strlen(kept->words) + 1);
+    } else if (kept->code != ERR_NONE) {
+        snprintf(out->message, sizeof out->message, "out of memory for the words of an error");
+    }
+}
+
+void err_forget(struct err_kept *kept)
+{
+    free(kept->words);
+    *kept = (struct err_kept){0};
 }
 
 int err_exit_status(enum err_code code)

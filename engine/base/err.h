@@ -36,6 +36,15 @@ static inline int err_minus_one(int returned)
 #define err_errno(...) err_minus_one(err_errno(__VA_ARGS__))
 #define err_no_memory(...) err_minus_one(err_no_memory(__VA_ARGS__))
 
+/* A failure as it is kept: no larger than its words. Zero-initialize; release with err_forget(). */
+struct err_kept {
+    enum err_code code;
+    char *words; /* owned: where, NUL, message; NULL: none, or there was no memory for them */
+};
+void err_keep(struct err_kept *kept, const struct err *err);
+void err_recall(const struct err_kept *kept, struct err *out);
+void err_forget(struct err_kept *kept);
+
 int err_exit_status(enum err_code code);  /* 0 for ERR_NONE */
 const char *err_name(enum err_code code); /* "input", "build", ...; "none" */
 

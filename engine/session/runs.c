@@ -1,6 +1,5 @@
 #include "engine/session/runs.h"
 
-#include "engine/session/session.h"
 #include "engine/verdict/reports.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@ static void drop(struct runs *r, int i)
     trace_free(r->at[i].trace);
     scenario_free(r->at[i].scenario);
     free(r->at[i].scenario);
+    free(r->at[i].saved);
+    err_forget(&r->at[i].err);
     r->n--;
     memmove(&r->at[i], &r->at[i + 1], (size_t)(r->n - i) * sizeof r->at[0]);
 }

@@ -15,11 +15,11 @@ struct run {
     time_t at;  /* when its launch was over, seconds since 1970 */
     char title[192];
     char name[RUN_NAME_BYTES];     /* the user's; "": none */
-    char saved[512];               /* the file it was saved to last; "": none */
+    char *saved;                   /* owned: the file it was saved to last; NULL: none */
     struct trace *trace;           /* owned */
     struct judgement *judgement;   /* owned */
     struct scenario *scenario;     /* owned: what decided it; NULL: not known */
-    struct err err;                /* what ended it early, or its judging; ERR_NONE: nothing */
+    struct err_kept err;           /* what ended it early, or its judging; ERR_NONE: nothing */
     double worst[ASC_CHANNELS];    /* largest error / bound by what was captured; NaN: of a NaN; 0: not all judged */
     int at_event;                  /* as in struct session */
     const struct finding *finding; /* borrowed from judgement: the one shown, or NULL */

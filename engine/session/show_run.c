@@ -118,11 +118,10 @@ void session_end_run(struct session *s, const struct err *err, int made_run)
     s->err = *err;
     if (made_run && !s->isolation.trace && s->runs.n) {
         struct run *newest = &s->runs.at[s->runs.n - 1];
-        newest->err = *err;
+        err_keep(&newest->err, err);
         if (newest->judgement->complete)
             run_measure(newest);
-        const struct run *shown = runs_shown(&s->runs);
-        s->err = shown->err;
+        err_recall(&runs_shown(&s->runs)->err, &s->err);
     }
     s->phase = s->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     session_refresh_change(s);
@@ -174,7 +173,7 @@ int session_show_run(struct session *s, int number)
     snprintf(s->title, sizeof s->title, "%s", run->title);
     if (!session_busy(s)) {
         s->made_run = 1; /* what is said of a failure is this run's */
-        s->err = run->err;
+        err_recall(&run->err, &s->err);
         s->phase = run->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     }
     session_hush(s);
@@ -207,6 +206,8 @@ int session_name_run(struct session *s, int number, const char *name)
 void session_note_saved(struct session *s, int number, const char *path)
 {
     const int i = runs_index(&s->runs, number);
-    if (i >= 0)
-        snprintf(s->runs.at[i].saved, sizeof s->runs.at[i].saved, "%s", path);
+    if (i < 0)
+        return;
+    free(s->runs.at[i].saved);
+    s->runs.at[i].saved = strdup(path);
 }

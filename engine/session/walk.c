@@ -1,5 +1,5 @@
-/* The cursor in the kernel's own execution order: over bad places, steps, kv steps, elements; from one root of NaN or
-   infinity to the next; and the softmax state that views show. */
+/* The cursor in the kernel's own execution order: over bad places, steps, kv steps, elements; and from one root of NaN
+   or infinity to the next. */
 #include "engine/session/common.h"
 #include "engine/session/tile_values.h"
 #include "engine/verdict/onset.h"

@@ -122,7 +122,7 @@ static void detail_flow(const struct session *s, const struct run *run, struct t
     char words[700], line[800], lines[32];
     struct change change;
     flow_put(f, STYLE_TEXT, run->title);
-    if (run->saved[0]) {
+    if (run->saved) {
         snprintf(line, sizeof line, "saved as %s", run->saved);
         flow_put(f, STYLE_TEXT, line);
     }

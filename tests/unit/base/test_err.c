@@ -104,6 +104,31 @@ static void every_code_has_status_and_own_name(void **state)
     assert_string_equal(err_name((enum err_code)99), "unknown");
 }
 
+static void what_is_kept_comes_back(void **state)
+{
+    (void)state;
+    struct err_kept kept = {0};
+    struct err err = {0}, back;
+    err_keep(&kept, &err);
+    err_recall(&kept, &back);
+    assert_int_equal(back.code, ERR_NONE);
+    assert_string_equal(back.message, "");
+    for (int i = 0; i < 2; i++) {
+        err_set(&err, i ? ERR_CANCELLED : ERR_BUILD, i ? "" : "a.cu:7", "%s", i ? "" : "line one\nline two");
+        err_keep(&kept, &err);
+        err_recall(&kept, &back);
+        assert_int_equal(back.code, err.code);
+        assert_string_equal(back.where, err.where);
+        assert_string_equal(back.message, err.message);
+    }
+    err_forget(&kept);
+    assert_null(kept.words);
+    kept.code = ERR_RUN; /* there was no memory for its words */
+    err_recall(&kept, &back);
+    assert_int_equal(back.code, ERR_RUN);
+    assert_string_equal(back.message, "out of memory for the words of an error");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +137,7 @@ int main(void)
         cmocka_unit_test(system_error_appends_its_words),
         cmocka_unit_test(failing_memory_is_said_in_one_way),
         cmocka_unit_test(long_text_is_cut),
+        cmocka_unit_test(what_is_kept_comes_back),
         cmocka_unit_test(every_code_has_status_and_own_name),
     };
     return cmocka_run_group_tests_name("err", tests, NULL, NULL);
