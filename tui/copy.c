@@ -38,7 +38,8 @@ static int copy_command(const struct copy_source *from, char *out, size_t bytes)
 {
     const struct isolation *isolation = &from->session->isolation;
     char place[CURSOR_WORDS_BYTES], subject[COPY_BYTES];
-    int n, edited;
+    int n;
+    bool edited;
     if (copy_place(from, place, sizeof place) != 0)
         return refuse(out, bytes, place);
     if (session_subject(from->session, subject, sizeof subject, &edited) != 0)

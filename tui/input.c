@@ -241,7 +241,7 @@ void act_quit(struct loop *l)
 
 /* What an action does where the view does not take it. */
 static const struct {
-    int (*move)(struct session *s, int by);
+    bool (*move)(struct session *s, int by);
     int by;
     void (*act)(struct loop *l);
     bool opens; /* this view, after that */

@@ -7,7 +7,7 @@
 
 #define SEPARATORS " \t[](),"
 
-int cursor_same(const struct cursor *a, const struct cursor *b)
+bool cursor_same(const struct cursor *a, const struct cursor *b)
 {
     return a->batch == b->batch && a->head == b->head && a->q_tile == b->q_tile && a->kv_tile == b->kv_tile &&
            a->channel == b->channel && a->row == b->row && a->col == b->col;

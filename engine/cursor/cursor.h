@@ -11,7 +11,7 @@ struct cursor {
     int row, col; /* element within the tile */
 };
 
-int cursor_same(const struct cursor *a, const struct cursor *b);
+bool cursor_same(const struct cursor *a, const struct cursor *b);
 enum { CURSOR_WORDS_BYTES = 96 };
 /* "s[b0,h3,q17,k40] r3 c5"; without k where the channel exists once per q tile. */
 void cursor_words(const struct cursor *c, char out[CURSOR_WORDS_BYTES]);

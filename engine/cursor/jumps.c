@@ -18,10 +18,10 @@ void jumps_note(struct jumps *j, const struct cursor *from)
     j->at = j->n;
 }
 
-int jumps_back(struct jumps *j, const struct cursor *here, struct cursor *to)
+bool jumps_back(struct jumps *j, const struct cursor *here, struct cursor *to)
 {
     if (j->at == 0 || j->n == 0)
-        return 0;
+        return false;
     if (j->at < j->n) {
         j->list[j->at] = *here;
     } else if (!cursor_same(&j->list[j->n - 1], here)) {
@@ -30,19 +30,19 @@ int jumps_back(struct jumps *j, const struct cursor *here, struct cursor *to)
     } else {
         j->at = j->n - 1; /* it was jumped from and never left */
         if (j->at == 0)
-            return 0;
+            return false;
     }
     *to = j->list[--j->at];
-    return 1;
+    return true;
 }
 
-int jumps_forward(struct jumps *j, const struct cursor *here, struct cursor *to)
+bool jumps_forward(struct jumps *j, const struct cursor *here, struct cursor *to)
 {
     if (j->at + 1 >= j->n)
-        return 0;
+        return false;
     j->list[j->at] = *here;
     *to = j->list[++j->at];
-    return 1;
+    return true;
 }
 
 static int mark_index(uint32_t letter)
@@ -57,14 +57,14 @@ char jumps_letter(int index)
     return (char)(index < 26 ? 'a' + index : 'A' + index - 26);
 }
 
-int jumps_set_mark(struct jumps *j, uint32_t letter, const struct cursor *at)
+bool jumps_set_mark(struct jumps *j, uint32_t letter, const struct cursor *at)
 {
     const int i = mark_index(letter);
     if (i < 0)
-        return 0;
+        return false;
     j->mark[i] = *at;
     j->marked |= UINT64_C(1) << i;
-    return 1;
+    return true;
 }
 
 const struct cursor *jumps_mark(const struct jumps *j, uint32_t letter)

@@ -17,10 +17,10 @@ struct jumps {
 /* The cursor is about to leave `from` by a jump. What lay ahead in the list is forgotten. */
 void jumps_note(struct jumps *j, const struct cursor *from);
 /* 0: there is nothing further. *here is remembered, so that the way back leads to it. */
-int jumps_back(struct jumps *j, const struct cursor *here, struct cursor *to);
-int jumps_forward(struct jumps *j, const struct cursor *here, struct cursor *to);
+bool jumps_back(struct jumps *j, const struct cursor *here, struct cursor *to);
+bool jumps_forward(struct jumps *j, const struct cursor *here, struct cursor *to);
 
-int jumps_set_mark(struct jumps *j, uint32_t letter, const struct cursor *at); /* 0: not a letter a-z, A-Z */
+bool jumps_set_mark(struct jumps *j, uint32_t letter, const struct cursor *at); /* 0: not a letter a-z, A-Z */
 /* The mark's place; of ' the one that was jumped from last. NULL: not set. */
 const struct cursor *jumps_mark(const struct jumps *j, uint32_t letter);
 char jumps_letter(int index); /* of mark[index] */

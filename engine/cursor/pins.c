@@ -131,12 +131,12 @@ void pins_take(struct pins *p, struct pin *made)
     }
 }
 
-int pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out)
+bool pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out)
 {
     const int kv = pin->kv_tiles > 1 ? kv_tile : 0;
     if (kv < 0 || kv >= pin->kv_tiles)
-        return 0;
+        return false;
     const struct pin_values *of = &pin->of[global != 0];
     *out = (struct pin_value){pin->got[kv], of->want[kv], of->bound[kv], of->class[kv]};
-    return 1;
+    return true;
 }

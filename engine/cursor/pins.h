@@ -46,6 +46,6 @@ struct pin_value {
     double got, want, bound;
     enum tile_status class;
 };
-int pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out);
+bool pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out);
 
 #endif

@@ -62,11 +62,11 @@ static int look_through(const struct seek *k, int slot, struct place *places, st
     return 0;
 }
 
-int seek_step(struct seek *k)
+bool seek_step(struct seek *k)
 {
     const int i = atomic_fetch_add(&k->next, 1);
     if (i >= k->n_slots || i > atomic_load(&k->best))
-        return 0;
+        return false;
     const int slot = k->first + i * k->direction;
     struct place *places = malloc((size_t)k->trace->layout.kv_tiles * ASC_CHANNELS * sizeof *places);
     k->hits[i].place.slot = -1;
@@ -86,7 +86,7 @@ int seek_step(struct seek *k)
     }
     free(places);
     atomic_fetch_add(&k->done, 1);
-    return 1;
+    return true;
 }
 
 struct stop_hit seek_end(struct seek *k)

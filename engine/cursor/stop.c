@@ -33,7 +33,7 @@ const char *stop_meaning(enum stop_kind kind)
     return stops[kind].meaning;
 }
 
-int stop_needs_number(enum stop_kind kind)
+bool stop_needs_number(enum stop_kind kind)
 {
     return stops[kind].question == MEASURE || stops[kind].question == VALUE;
 }
@@ -228,12 +228,12 @@ static enum tile_status class_of(enum stop_kind kind)
                                   : CLASS_EXTRA;
 }
 
-int stop_holds(const struct stop *stop, const struct trace *t, const struct judgement *j, struct place place,
-               int before, int *row, int *col)
+bool stop_holds(const struct stop *stop, const struct trace *t, const struct judgement *j, struct place place,
+                int before, int *row, int *col)
 {
     *row = *col = -1;
     if (!trace_has(t, place.channel) || (stop->channel >= 0 && stop->channel != (int)place.channel))
-        return 0;
+        return false;
     const struct tile_verdicts *tile = judgement_tile(j, place);
     const struct verdict *v = stop->global ? &tile->global : &tile->local;
     const struct matrix m = captured(t, place),
@@ -257,7 +257,7 @@ int stop_holds(const struct stop *stop, const struct trace *t, const struct judg
     }
 }
 
-int stop_element(const struct stop *stop, const struct tile_detail *d, int *row, int *col)
+bool stop_element(const struct stop *stop, const struct tile_detail *d, int *row, int *col)
 {
     const uint8_t *classes = stop->global ? d->class_global : d->class_local;
     const double *want = stop->global ? d->want_global : d->want_local;
@@ -279,8 +279,8 @@ int stop_element(const struct stop *stop, const struct tile_detail *d, int *row,
         }
     }
     if (found < 0)
-        return 0;
+        return false;
     *row = found / d->cols;
     *col = found % d->cols;
-    return 1;
+    return true;
 }

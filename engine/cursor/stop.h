@@ -25,7 +25,7 @@ struct stop {
 
 const char *stop_word(enum stop_kind kind); /* "" of STOP_VALUE */
 const char *stop_meaning(enum stop_kind kind);
-int stop_needs_number(enum stop_kind kind); /* 1: a comparison must follow the word */
+bool stop_needs_number(enum stop_kind kind); /* a comparison must follow the word */
 
 /* ERR_INPUT names the word that is wrong. */
 int stop_parse(const char *text, struct stop *out, struct err *err);
@@ -33,9 +33,9 @@ int stop_parse(const char *text, struct stop *out, struct err *err);
 /* 1: the condition holds in this tile, whose slot is judged. before: the kv tile that the kernel visited before this
    one in the same split, -1: none. *row, *col: the first element that makes it so, where values were compared; else -1.
  */
-int stop_holds(const struct stop *stop, const struct trace *t, const struct judgement *j, struct place place,
-               int before, int *row, int *col);
+bool stop_holds(const struct stop *stop, const struct trace *t, const struct judgement *j, struct place place,
+                int before, int *row, int *col);
 /* The first element of a tile that this condition is about, once it holds: 0 where none can be named. */
-int stop_element(const struct stop *stop, const struct tile_detail *d, int *row, int *col);
+bool stop_element(const struct stop *stop, const struct tile_detail *d, int *row, int *col);
 
 #endif

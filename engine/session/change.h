@@ -27,9 +27,9 @@ struct change {
     struct stage_change stage[ASC_CHANNELS];
     unsigned better, worse; /* sets of 1u << enum asc_channel, by the local verdict, or where that is the same both
                                times by the global one */
-    int first_moved;        /* 1: the first bad tile (or the first one left out) is another; either may be none */
+    bool first_moved;       /* the first bad tile (or the first one left out) is another; either may be none */
     struct place first_before, first_now; /* slot -1: none. Of either trace */
-    int ended[2];                         /* 1: the run came to its end: before, now */
+    bool ended[2];                        /* the run came to its end: before, now */
 };
 
 /* before may be NULL. */

@@ -36,7 +36,7 @@ void session_note_lack(struct session *s, enum lack what, bool lacking)
     s->lacks = lacking ? s->lacks | what : s->lacks & ~(unsigned)what;
 }
 
-int session_busy(const struct session *s)
+bool session_busy(const struct session *s)
 {
     return work_busy(s->work);
 }
@@ -71,7 +71,7 @@ const struct trace_event *session_event(const struct session *s)
     return s->trace ? reports_shown(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) : NULL;
 }
 
-int session_at_report(const struct session *s)
+bool session_at_report(const struct session *s)
 {
     const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
     return s->trace && reports_at(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) != NULL;

@@ -65,7 +65,7 @@ const struct comparison *session_comparison(const struct session *s)
     return state && state->comparison && state->comparison->slot == session_slot(s) ? state->comparison : NULL;
 }
 
-int session_collect_look(struct session *s)
+bool session_collect_look(struct session *s)
 {
     const int rounded = s->rounding && rounding_scan_collect(s->rounding);
     return (s->laboratory && laboratory_collect(s->laboratory)) || rounded;
@@ -95,7 +95,7 @@ int session_try(struct session *s, const char *words)
     return laboratory_try(s->laboratory, &choice) == 0 ? 0 : session_refuse(s, "there is no room for one more row");
 }
 
-int session_look_rounding(struct session *s, int negate)
+int session_look_rounding(struct session *s, bool negate)
 {
     const struct rounding_progress *now = session_rounding(s);
     if (now && now->step)
@@ -125,7 +125,7 @@ void session_want_rounding(struct session *s)
 {
     if (!s->rounding && s->trace && s->judgement && s->judgement->complete && trace_complete(s->trace) &&
         !s->isolation.trace)
-        session_look_rounding(s, 0);
+        session_look_rounding(s, false);
 }
 
 void session_finish_rounding(struct session *s)
@@ -134,13 +134,13 @@ void session_finish_rounding(struct session *s)
         rounding_scan_finish(s->rounding);
 }
 
-int session_stop_rounding(struct session *s)
+bool session_stop_rounding(struct session *s)
 {
     const struct rounding_progress *now = session_rounding(s);
     if (!now || !now->step)
-        return 0;
+        return false;
     rounding_scan_cancel(s->rounding);
-    return 1;
+    return true;
 }
 
 const struct rounding_progress *session_rounding(const struct session *s)

@@ -25,20 +25,20 @@ int session_try(struct session *s, const char *words);
 /* Biased rounding. */
 /* Begins a scan of the shown run where there is none yet; negate: one with runs of negated inputs, whatever was there.
    -1: s->message says why not. */
-int session_look_rounding(struct session *s, int negate);
+int session_look_rounding(struct session *s, bool negate);
 /* Begins one as soon as the shown run is judged, where none has been begun; to be asked again. Says nothing. */
 void session_want_rounding(struct session *s);
 /* Waits for its end. */
 void session_finish_rounding(struct session *s);
-/* 1: one was under way, and stops. */
-int session_stop_rounding(struct session *s);
+/* One was under way, and stops. */
+bool session_stop_rounding(struct session *s);
 /* NULL: nothing was asked of this run. */
 const struct rounding_progress *session_rounding(const struct session *s);
 /* Of the last scan that came to its end; NULL: none has. */
 const struct rounding *session_rounding_result(const struct session *s);
 
 /* For the session itself. */
-int session_collect_look(struct session *s); /* 1: something has changed */
-void session_drop_look(struct session *s);   /* before the run goes that it is about */
+bool session_collect_look(struct session *s); /* something has changed */
+void session_drop_look(struct session *s);    /* before the run goes that it is about */
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int session_watching(const struct session *s)
+bool session_watching(const struct session *s)
 {
     return s->subject.watch != NULL;
 }
@@ -35,7 +35,7 @@ static void follow_files(const struct subject *what)
         watch_add(what->watch, what->reads[i]);
 }
 
-int session_watch(struct session *s, int on)
+int session_watch(struct session *s, bool on)
 {
     struct err err;
     if (on && !s->subject.has_scenario) {
@@ -105,7 +105,7 @@ void subject_free(struct subject *what)
     forget_files(what);
 }
 
-static int same_words(const char *a, const char *b)
+static bool same_words(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }

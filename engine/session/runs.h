@@ -21,7 +21,7 @@ struct run {
     struct scenario *scenario;     /* owned: what decided it; NULL: not known */
     struct err_kept err;           /* what ended it early, or its judging; ERR_NONE: nothing */
     double worst[ASC_CHANNELS];    /* largest error / bound by what was captured; NaN: of a NaN; 0: not all judged */
-    int at_event;                  /* as in struct session */
+    bool at_event;                 /* as in struct session */
     const struct finding *finding; /* borrowed from judgement: the one shown, or NULL */
 };
 

@@ -215,7 +215,7 @@ static void sum_up(struct judgement *j, const struct trace *t)
     j->summarized = done;
 }
 
-int session_update(struct session *s)
+bool session_update(struct session *s)
 {
     struct mail mail;
     const struct trace *t;
@@ -252,7 +252,7 @@ int session_update(struct session *s)
     follow_first(s);
     session_refresh_detail(s);
     session_rerun_if_due(s);
-    return 1;
+    return true;
 }
 
 int session_finish(struct session *s, void (*progress)(const char *line))

@@ -107,19 +107,19 @@ int session_set(struct session *s, const char *key, const char *value, struct er
 /* What decided the run that is shown; NULL: a saved trace. */
 const struct scenario *session_made_by(const struct session *s);
 /* The words of a command line (a file and options) that make the shown run again, in one that opens the file as it is
-   now. -1: they are not known. *edited: 1 where the kernel's text is another by now. */
-int session_subject(const struct session *s, char *out, size_t bytes, int *edited);
+   now. -1: they are not known. *edited: the kernel's text is another by now. */
+int session_subject(const struct session *s, char *out, size_t bytes, bool *edited);
 /* A word of such a line, as a shell reads it. -1: no room. */
 int subject_word(const char *word, char *out, size_t bytes);
 /* Runs the shown run once more with everything up to the request's stages fed, and judges it; it then takes the place
    of the ordinary run, which is kept beside it until session_start(). -1: s->message says why not. */
 int session_isolate(struct session *s, const struct isolation_request *request);
-/* The isolated run that is shown, set beside the ordinary one. 0: it is an ordinary run that is shown. */
-int session_isolated(const struct session *s, struct isolation_result *out);
+/* The isolated run that is shown, set beside the ordinary one. false: it is an ordinary run that is shown. */
+bool session_isolated(const struct session *s, struct isolation_result *out);
 void session_cancel(struct session *s);  /* stops what is under way; what was recorded is kept */
 int session_fd(const struct session *s); /* readable when session_update() has something to do */
-int session_update(struct session *s);   /* takes over what the threads have done; 1 if anything changed */
-int session_busy(const struct session *s);
+bool session_update(struct session *s);  /* takes over what the threads have done; whether anything changed */
+bool session_busy(const struct session *s);
 /* Runs to the end in the calling thread's time. progress (NULL: nobody asks) gets a line a few times a second once the
    first one is over, "" at the end. -1: it failed (s->err). */
 int session_finish(struct session *s, void (*progress)(const char *line));
@@ -134,8 +134,8 @@ void session_note_saved(struct session *s, int number, const char *path); /* whe
 
 /* Watching. While it is on, whatever decides a run (the kernel, what it includes, its patch, the scenario) is run again
    as soon as it is saved; saves during a run are followed by one more. -1: s->message says why not. */
-int session_watch(struct session *s, int on);
-int session_watching(const struct session *s);
+int session_watch(struct session *s, bool on);
+bool session_watching(const struct session *s);
 /* Runs again when nothing is under way any more. */
 void session_ask_rerun(struct session *s);
 
@@ -149,47 +149,47 @@ bool session_set_mark(struct session *s, uint32_t letter); /* of the cursor; fal
 void session_toggle_pin(struct session *s, const struct cursor *at);
 void session_unpin(struct session *s, int i); /* -1: all */
 
-/* Stepping. Each returns 1 if the cursor moved; else s->message says why not. */
-int session_step_stage(struct session *s, int by); /* over the channels that are recorded */
-int session_step_head(struct session *s, int by);  /* batch, head as one sequence */
-int session_step_q(struct session *s, int by);
-int session_step_kv(struct session *s, int by);
-int session_step_row(struct session *s, int by);
-int session_step_col(struct session *s, int by);
-int session_step_bad(struct session *s, int by); /* next / previous bad tile, in execution order */
-int session_go_first_bad(struct session *s);
+/* Stepping. Each says whether the cursor moved; else s->message says why not. */
+bool session_step_stage(struct session *s, int by); /* over the channels that are recorded */
+bool session_step_head(struct session *s, int by);  /* batch, head as one sequence */
+bool session_step_q(struct session *s, int by);
+bool session_step_kv(struct session *s, int by);
+bool session_step_row(struct session *s, int by);
+bool session_step_col(struct session *s, int by);
+bool session_step_bad(struct session *s, int by); /* next / previous bad tile, in execution order */
+bool session_go_first_bad(struct session *s);
 /* In the kernel's own execution order, through the whole run: stage by stage; from one kv step to the next of this
    stage; element by element of a tile, then of the next one. */
-int session_step_order(struct session *s, int by);
-int session_step_visit(struct session *s, int by);
-int session_step_element(struct session *s, int by);
-int session_go(struct session *s, struct place place);
+bool session_step_order(struct session *s, int by);
+bool session_step_visit(struct session *s, int by);
+bool session_step_element(struct session *s, int by);
+bool session_go(struct session *s, struct place place);
 /* To the first root of NaN and infinity (by 0), or from root to root; and which one the cursor is at, or -1. */
-int session_go_root(struct session *s, int by);
+bool session_go_root(struct session *s, int by);
 int session_root(const struct session *s);
-int session_go_cursor(struct session *s, const struct cursor *to);
-int session_jump_to(struct session *s, const struct cursor *to); /* the same; the jump can be gone back */
-int session_go_mark(struct session *s, uint32_t letter);         /* ': where the last jump began */
-int session_jump(struct session *s, int by);                     /* < 0: back to where jumps began; > 0: forth again */
-int session_go_worst(struct session *s);                         /* the worst element of this tile */
+bool session_go_cursor(struct session *s, const struct cursor *to);
+bool session_jump_to(struct session *s, const struct cursor *to); /* the same; the jump can be gone back */
+bool session_go_mark(struct session *s, uint32_t letter);         /* ': where the last jump began */
+bool session_jump(struct session *s, int by);                     /* < 0: back to where jumps began; > 0: forth again */
+bool session_go_worst(struct session *s);                         /* the worst element of this tile */
 void session_cycle_shown(struct session *s);
 
-/* Stop conditions (stop.h). 1: it is one of the session's now; 0: s->message says why not. */
-int session_add_stop(struct session *s, const char *text);
+/* Stop conditions (stop.h). It is one of the session's now; else s->message says why not. */
+bool session_add_stop(struct session *s, const char *text);
 void session_remove_stop(struct session *s, int i);
 /* Looks in the background for the next place (by < 0: the one before, |by| > 1: that many on) where one of them holds,
-   and takes the cursor there. 0: s->message says why not. */
-int session_seek(struct session *s, int by);
+   and takes the cursor there. false: s->message says why not. */
+bool session_seek(struct session *s, int by);
 
 /* Nobody looks at tiles: what is shown of the cursor's is not made. */
 void session_set_unseen(struct session *s);
 /* How long a verb waits for it; it comes by itself then. 0, as at the start: to the end, however long. */
 void session_set_patience(struct session *s, double seconds);
 void session_set_reader(struct session *s, const struct scenario_reader *reader);
-/* What of it is under way: how much of it is done, 0 to 1, and for how many seconds. 0: nothing is. */
-int session_values_under_way(const struct session *s, double *share, double *seconds);
-int session_stop_values(struct session *s); /* 1: it stops; the next step of the cursor asks again */
-/* 1: memory ran out for something that is shown. */
+/* What of it is under way: how much of it is done, 0 to 1, and for how many seconds. false: nothing is. */
+bool session_values_under_way(const struct session *s, double *share, double *seconds);
+bool session_stop_values(struct session *s); /* it stops; the next step of the cursor asks again */
+/* Memory ran out for something that is shown. */
 bool session_lacks_memory(const struct session *s);
 /* The softmax state of the cursor's slot, for as long as a view shows it. */
 void session_want_states(struct session *s, bool on);
@@ -199,7 +199,7 @@ struct place session_place(const struct session *s);
 const struct trace_site *session_site(const struct session *s); /* probe line of the cursor's channel, or NULL */
 /* The report (reports.h) of the cursor's tile, else the run's first one, else its first event, or NULL. */
 const struct trace_event *session_event(const struct session *s);
-int session_at_report(const struct session *s); /* 1: it is one of the cursor's tile */
+bool session_at_report(const struct session *s); /* it is one of the cursor's tile */
 enum run_verdict session_verdict(const struct session *s);
 const char *session_verdict_word(const struct session *s); /* "FAIL", "CLEAN", "judging", "CRASHED", ... */
 

@@ -113,7 +113,7 @@ struct judgement *session_judging(const struct session *s, const struct trace **
     return newest->judgement;
 }
 
-void session_end_run(struct session *s, const struct err *err, int made_run)
+void session_end_run(struct session *s, const struct err *err, bool made_run)
 {
     s->err = *err;
     if (made_run && !s->isolation.trace && s->runs.n) {

@@ -12,7 +12,7 @@ void session_drop_isolated(struct session *s);
 /* The judgement that is being filled, or was last, with its trace; NULL: none. */
 struct judgement *session_judging(const struct session *s, const struct trace **trace);
 /* The work that was under way is over: err is what became of the run that it made, if it made one. */
-void session_end_run(struct session *s, const struct err *err, int made_run);
+void session_end_run(struct session *s, const struct err *err, bool made_run);
 /* Sets the shown run beside the one before it again. */
 void session_refresh_change(struct session *s);
 void session_make_title(struct session *s);

@@ -67,13 +67,13 @@ int session_isolate(struct session *s, const struct isolation_request *request)
     return 0;
 }
 
-int session_isolated(const struct session *s, struct isolation_result *out)
+bool session_isolated(const struct session *s, struct isolation_result *out)
 {
     const struct isolation *i = &s->isolation;
     if (!i->trace || !s->judgement || !s->judgement->complete)
-        return 0;
+        return false;
     *out = (struct isolation_result){&i->asked, &i->judgement->summary, &s->judgement->summary, s->trace};
-    return 1;
+    return true;
 }
 
 void session_cancel(struct session *s)

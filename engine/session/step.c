@@ -26,7 +26,7 @@ bool session_moved(struct session *s)
 }
 
 /* *value + by where that lies in [0, count); else nothing moves. */
-static int step(struct session *s, int *value, int by, int count, const char *why)
+static bool step(struct session *s, int *value, int by, int count, const char *why)
 {
     if (!s->trace)
         return session_stay(s, "there is no run yet");
@@ -41,7 +41,7 @@ static int step(struct session *s, int *value, int by, int count, const char *wh
     return session_moved(s);
 }
 
-int session_step_stage(struct session *s, int by)
+bool session_step_stage(struct session *s, int by)
 {
     if (!s->trace)
         return session_stay(s, "there is no run yet");
@@ -57,7 +57,7 @@ int session_step_stage(struct session *s, int by)
     return session_moved(s);
 }
 
-int session_step_head(struct session *s, int by)
+bool session_step_head(struct session *s, int by)
 {
     if (!s->trace)
         return session_stay(s, "there is no run yet");
@@ -71,13 +71,13 @@ int session_step_head(struct session *s, int by)
     return session_moved(s);
 }
 
-int session_step_q(struct session *s, int by)
+bool session_step_q(struct session *s, int by)
 {
     return step(s, &s->cursor.q_tile, by, s->trace ? s->trace->layout.q_tiles : 0,
                 by > 0 ? "this is the last q tile" : "this is the first q tile");
 }
 
-int session_step_kv(struct session *s, int by)
+bool session_step_kv(struct session *s, int by)
 {
     if (!channel_per_kv(s->cursor.channel))
         return session_stay(s, "this stage exists once per q tile");
@@ -93,21 +93,21 @@ static struct tile cursor_tile(const struct session *s)
     return trace_tile(s->trace, s->cursor.channel, slot, s->cursor.kv_tile);
 }
 
-int session_step_row(struct session *s, int by)
+bool session_step_row(struct session *s, int by)
 {
     int rows = cursor_tile(s).valid_rows;
     return rows ? step(s, &s->cursor.row, by, rows, by > 0 ? "this is the last row" : "this is the first row")
                 : session_stay(s, "nothing is recorded here");
 }
 
-int session_step_col(struct session *s, int by)
+bool session_step_col(struct session *s, int by)
 {
     int cols = cursor_tile(s).valid_cols;
     return cols ? step(s, &s->cursor.col, by, cols, by > 0 ? "this is the last column" : "this is the first column")
                 : session_stay(s, "nothing is recorded here");
 }
 
-int session_go(struct session *s, struct place place)
+bool session_go(struct session *s, struct place place)
 {
     if (!s->trace || place.slot < 0 || place.slot >= s->trace->layout.n_slots)
         return session_stay(s, "this place is not recorded");
@@ -121,7 +121,7 @@ int session_go(struct session *s, struct place place)
     return session_moved(s);
 }
 
-int session_go_cursor(struct session *s, const struct cursor *to)
+bool session_go_cursor(struct session *s, const struct cursor *to)
 {
     struct cursor at = *to;
     struct err err;

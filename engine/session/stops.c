@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int session_add_stop(struct session *s, const char *text)
+bool session_add_stop(struct session *s, const char *text)
 {
     struct stop stop;
     struct err err;
@@ -15,11 +15,11 @@ int session_add_stop(struct session *s, const char *text)
         return session_stay(s, err.message);
     for (int i = 0; i < s->search.n; i++)
         if (strcmp(s->search.stops[i].text, stop.text) == 0)
-            return 1;
+            return true;
     if (s->search.n == STOPS_MAX)
         return session_stay(s, "too many stop conditions: `:unstop N` removes one");
     s->search.stops[s->search.n++] = stop;
-    return 1;
+    return true;
 }
 
 void session_remove_stop(struct session *s, int i)
@@ -48,7 +48,7 @@ static int first_slot(const struct session *s, int direction)
     return -1;
 }
 
-static int begin(struct session *s, int direction)
+static bool begin(struct session *s, int direction)
 {
     struct seek *k = &s->search.seek;
     k->trace = s->trace;
@@ -66,10 +66,10 @@ static int begin(struct session *s, int direction)
     }
     s->search.under_way = 1;
     s->search.since = clock_seconds();
-    return 1;
+    return true;
 }
 
-int session_seek(struct session *s, int by)
+bool session_seek(struct session *s, int by)
 {
     if (s->search.n == 0)
         return session_stay(s, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
@@ -79,7 +79,7 @@ int session_seek(struct session *s, int by)
         return session_stay(s, "a run is in progress: x stops it");
     s->search.left = abs(by) - 1;
     session_hush(s);
-    return by ? begin(s, by < 0 ? -1 : 1) : 0;
+    return by ? begin(s, by < 0 ? -1 : 1) : false;
 }
 
 void session_stop_seek(struct session *s)

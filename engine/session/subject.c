@@ -34,7 +34,7 @@ static void put_escaped(struct words *w, unsigned char byte)
     put(w, text, strlen(text));
 }
 
-/* 1: the word holds what a terminal is not shown as it is. */
+/* The word holds what a terminal is not shown as it is. */
 static bool is_foreign(const char *word)
 {
     char name[UTF8_NAME_BYTES];
@@ -92,7 +92,7 @@ static int put_key(struct words *w, struct scenario *opened, enum scenario_key_i
 }
 
 /* What must be found decides nothing. */
-static int decides(int id)
+static bool decides(int id)
 {
     return strcmp(scenario_keys[id].section, "expect") != 0;
 }
@@ -135,8 +135,8 @@ static int put_shape(struct words *w, const struct asc_problem *made, struct sce
     return opened->problem.scale == made->scale ? 0 : put_key(w, opened, KEY_SCALE, number);
 }
 
-/* 1: the kernel, with its patch, is not the text that this run was built from. */
-static int is_edited(const struct scenario *made, const struct trace *t)
+/* The kernel, with its patch, is not the text that this run was built from. */
+static bool is_edited(const struct scenario *made, const struct trace *t)
 {
     char *now = NULL;
     const int failed = made->patch[0] ? patch_apply(made->kernel, made->patch, &now, NULL)
@@ -146,12 +146,12 @@ static int is_edited(const struct scenario *made, const struct trace *t)
     return edited;
 }
 
-int session_subject(const struct session *s, char *out, size_t bytes, int *edited)
+int session_subject(const struct session *s, char *out, size_t bytes, bool *edited)
 {
     struct words w = {out, bytes};
     const struct scenario *made = session_made_by(s);
     struct scenario opened;
-    *edited = 0;
+    *edited = false;
     if (!s->subject.has_scenario && s->subject.path[0]) {
         put_path(&w, s->subject.path);
         return w.left ? 0 : -1;

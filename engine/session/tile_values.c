@@ -196,10 +196,10 @@ void tile_values_give_up(struct tile_values *s)
     atomic_store(&s->give_up, 1);
 }
 
-int tile_values_take(struct tile_values *s, double seconds, struct tile_values_answer *out)
+bool tile_values_take(struct tile_values *s, double seconds, struct tile_values_answer *out)
 {
     if (!tile_values_under_way(s))
-        return 0;
+        return false;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     const long long nanoseconds = until.tv_nsec + (long long)(1e9 * (seconds > 0 ? seconds : 0));

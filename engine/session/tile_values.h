@@ -26,7 +26,7 @@ bool tile_values_same(const struct tile_values_ask *a, const struct tile_values_
 /* The piece of ask.kind, taken over by whoever takes the answer. */
 struct tile_values_answer {
     struct tile_values_ask ask;
-    int failed; /* no memory, or it was given up: there is nothing */
+    bool failed; /* no memory, or it was given up: there is nothing */
     struct tile_detail detail;
     double *row_want[ASC_CHANNELS]; /* owned, [kv_tiles] */
     struct derivation operands;
@@ -49,7 +49,7 @@ const struct tile_values_ask *tile_values_under_way(const struct tile_values *s)
 double tile_values_share(const struct tile_values *s);   /* of it, 0 to 1 */
 double tile_values_seconds(const struct tile_values *s); /* since it began */
 void tile_values_give_up(struct tile_values *s);         /* it ends soon, as failed; it is still to be taken */
-/* Waits for it, at most seconds (< 0: to the end). 1: taken; 0: not there yet, or nothing is under way. */
-int tile_values_take(struct tile_values *s, double seconds, struct tile_values_answer *out);
+/* Waits for it, at most seconds (< 0: to the end). false: it is not there yet, or nothing is under way. */
+bool tile_values_take(struct tile_values *s, double seconds, struct tile_values_answer *out);
 
 #endif

@@ -228,23 +228,23 @@ void session_refresh_detail(struct session *s)
     }
 }
 
-int session_values_under_way(const struct session *s, double *share, double *seconds)
+bool session_values_under_way(const struct session *s, double *share, double *seconds)
 {
     if (!tile_values_under_way(s->tile.values))
-        return 0;
+        return false;
     *share = tile_values_share(s->tile.values);
     *seconds = tile_values_seconds(s->tile.values);
-    return 1;
+    return true;
 }
 
-int session_stop_values(struct session *s)
+bool session_stop_values(struct session *s)
 {
     if (!tile_values_under_way(s->tile.values))
-        return 0;
+        return false;
     s->tile.given_up = ~0u;
     s->tile.due = ELEMENT_NONE;
     tile_values_give_up(s->tile.values);
-    return 1;
+    return true;
 }
 
 void session_drop_detail(struct session *s)

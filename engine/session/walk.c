@@ -6,14 +6,14 @@
 #include "engine/verdict/reports.h"
 #include <stdlib.h>
 
-static int values_bad(const struct summary *summary)
+static bool values_bad(const struct summary *summary)
 {
     if (summary->first.slot >= 0)
-        return 1;
+        return true;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (summary->stage[ch].bad_global)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* The stage at whose tiles reports are visited: the cursor's, where it has kv tiles. */
@@ -41,15 +41,15 @@ static struct place first_report(const struct session *s)
     return place;
 }
 
-static int has_report(const struct session *s, struct place place)
+static bool has_report(const struct session *s, struct place place)
 {
     for (size_t i = 0; i < s->trace->info.n_events && place.channel == report_stage(s); i++)
         if (place_same(place_of_report(s, &s->trace->info.events[i]), place))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-int session_go_first_bad(struct session *s)
+bool session_go_first_bad(struct session *s)
 {
     if (!s->judgement)
         return session_stay(s, "nothing is judged yet");
@@ -65,10 +65,10 @@ int session_go_first_bad(struct session *s)
     s->cursor.row = s->cursor.col = 0;
     session_find_element(s, 0);
     session_refresh_detail(s);
-    return 1;
+    return true;
 }
 
-int session_go_worst(struct session *s)
+bool session_go_worst(struct session *s)
 {
     const int late = !s->tile.detail.got && tile_values_under_way(s->tile.values);
     if (!s->tile.detail.got && !late)
@@ -107,7 +107,7 @@ static int nearest_slot(const struct session *s, int direction, int *exact)
 
 /* From the cursor on (by < 0: back), as the kernel ran, over the places that are wanted; the last of them is *found.
    Returns how many there were, at most |by|; -1 without memory. */
-static int walk(const struct session *s, int by, int (*wanted)(const struct session *s, struct place place),
+static int walk(const struct session *s, int by, bool (*wanted)(const struct session *s, struct place place),
                 struct place *found)
 {
     const struct judgement *j = s->judgement;
@@ -138,7 +138,7 @@ static int walk(const struct session *s, int by, int (*wanted)(const struct sess
     return abs(by) - left;
 }
 
-static int is_bad(const struct session *s, struct place place)
+static bool is_bad(const struct session *s, struct place place)
 {
     const struct summary *summary = &s->judgement->summary;
     const unsigned stages = summary->culprits & ~(1u << CULPRIT_LOOP);
@@ -147,21 +147,21 @@ static int is_bad(const struct session *s, struct place place)
 }
 
 /* What the kernel ran through, or should have. */
-static int is_step(const struct session *s, struct place place)
+static bool is_step(const struct session *s, struct place place)
 {
     return trace_has(s->trace, place.channel) &&
            (judgement_tile(s->judgement, place)->local.visited || !channel_per_kv(place.channel) ||
             judgement_tile_unvisited(s->judgement, place));
 }
 
-static int is_step_of_stage(const struct session *s, struct place place)
+static bool is_step_of_stage(const struct session *s, struct place place)
 {
     return place.channel == s->cursor.channel && is_step(s, place);
 }
 
 /* 1: the cursor stands on the last of them. */
-static int go_along(struct session *s, int by, int (*wanted)(const struct session *s, struct place place),
-                    const char *none_after, const char *none_before)
+static bool go_along(struct session *s, int by, bool (*wanted)(const struct session *s, struct place place),
+                     const char *none_after, const char *none_before)
 {
     struct place found = {.slot = -1};
     if (!s->judgement)
@@ -173,24 +173,24 @@ static int go_along(struct session *s, int by, int (*wanted)(const struct sessio
     return session_go(s, found);
 }
 
-int session_step_bad(struct session *s, int by)
+bool session_step_bad(struct session *s, int by)
 {
     const struct cursor from = s->cursor;
     if (!go_along(s, by, is_bad, "no bad tile after this one", "no bad tile before this one"))
-        return 0;
+        return false;
     jumps_note(&s->jumps, &from);
     s->cursor.row = s->cursor.col = 0;
     session_find_element(s, 0);
     session_refresh_detail(s);
-    return 1;
+    return true;
 }
 
-int session_step_order(struct session *s, int by)
+bool session_step_order(struct session *s, int by)
 {
     return go_along(s, by, is_step, "the run ends here", "the run begins here");
 }
 
-int session_step_visit(struct session *s, int by)
+bool session_step_visit(struct session *s, int by)
 {
     return go_along(s, by, is_step_of_stage, "this stage does not run again", "this stage does not run before this");
 }
@@ -206,7 +206,7 @@ static int64_t tile_elements(const struct session *s, int *cols)
     return (int64_t)tile.valid_rows * tile.valid_cols;
 }
 
-int session_step_element(struct session *s, int by)
+bool session_step_element(struct session *s, int by)
 {
     int cols = 0, moves = 0;
     for (int64_t left = by; left != 0;) {
@@ -231,17 +231,17 @@ int session_step_element(struct session *s, int by)
     return session_moved(s);
 }
 
-int session_jump_to(struct session *s, const struct cursor *to)
+bool session_jump_to(struct session *s, const struct cursor *to)
 {
     const struct cursor from = s->cursor;
     if (!session_go_cursor(s, to))
-        return 0;
+        return false;
     if (!cursor_same(&from, &s->cursor))
         jumps_note(&s->jumps, &from);
-    return 1;
+    return true;
 }
 
-int session_go_mark(struct session *s, uint32_t letter)
+bool session_go_mark(struct session *s, uint32_t letter)
 {
     const struct cursor *mark = jumps_mark(&s->jumps, letter);
     if (mark) {
@@ -249,7 +249,7 @@ int session_go_mark(struct session *s, uint32_t letter)
         return session_jump_to(s, &to);
     }
     session_say(s, letter == '\'' ? "there was no jump yet" : "no mark '%c'", (int)letter);
-    return 0;
+    return false;
 }
 
 bool session_set_mark(struct session *s, uint32_t letter)
@@ -282,7 +282,7 @@ void session_unpin(struct session *s, int i)
         pins_remove(&s->pins, i);
 }
 
-int session_jump(struct session *s, int by)
+bool session_jump(struct session *s, int by)
 {
     struct cursor to;
     int moves = 0;
@@ -290,9 +290,9 @@ int session_jump(struct session *s, int by)
         if (!(by < 0 ? jumps_back(&s->jumps, &s->cursor, &to) : jumps_forward(&s->jumps, &s->cursor, &to)))
             break;
         if (!session_go_cursor(s, &to)) /* a run of another shape */
-            return 0;
+            return false;
     }
-    return moves ? 1 : session_stay(s, by < 0 ? "no jump before this one" : "no jump after this one");
+    return moves ? true : session_stay(s, by < 0 ? "no jump before this one" : "no jump after this one");
 }
 
 int session_root(const struct session *s)
@@ -301,7 +301,7 @@ int session_root(const struct session *s)
     return s->judgement && place.slot >= 0 ? run_onset_at(s->judgement->onset, place, s->cursor.row) : -1;
 }
 
-static int go(struct session *s, const struct run_root *r)
+static bool go(struct session *s, const struct run_root *r)
 {
     const int32_t *at = trace_slot_place(s->trace, r->slot);
     struct cursor to = s->cursor;
@@ -315,7 +315,7 @@ static int go(struct session *s, const struct run_root *r)
     return session_jump_to(s, &to);
 }
 
-int session_go_root(struct session *s, int by)
+bool session_go_root(struct session *s, int by)
 {
     const struct judgement *j = s->judgement;
     const int at = session_root(s);

@@ -160,13 +160,13 @@ static void drain_events(struct watch *w)
         arm(w, WATCH_QUIET_MS);
 }
 
-int watch_take(struct watch *w)
+bool watch_take(struct watch *w)
 {
     uint64_t expired;
     int changed = 0;
     drain_events(w);
     if (read(w->timer, &expired, sizeof expired) < 0)
-        return 0;
+        return false;
     for (size_t i = 0; i < w->n; i++) {
         struct file *f = &w->files[i];
         struct stat now;
@@ -181,10 +181,10 @@ int watch_take(struct watch *w)
     return changed;
 }
 
-int watch_was(const struct watch *w, const char *path)
+bool watch_was(const struct watch *w, const char *path)
 {
     for (size_t i = 0; i < w->n; i++)
         if (w->files[i].changed && strcmp(w->files[i].path, path) == 0)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }

@@ -4,6 +4,7 @@
 #define SESSION_WATCH_H
 
 #include "engine/base/err.h"
+#include <stdbool.h>
 
 /* An editor writes, renames and sets modes in steps; a change is told this long after the last of them. */
 #define WATCH_QUIET_MS 100
@@ -17,8 +18,9 @@ void watch_free(struct watch *w); /* NULL is legal */
    without memory. */
 int watch_add(struct watch *w, const char *path);
 int watch_fd(const struct watch *w); /* readable when watch_take() has something to do */
-/* 1: one of the files is another than it was, and exists. Never waits. */
-int watch_take(struct watch *w);
-int watch_was(const struct watch *w, const char *path); /* 1: this was one of them at the last watch_take() of 1 */
+/* One of the files is another than it was, and exists. Never waits. */
+bool watch_take(struct watch *w);
+bool watch_was(const struct watch *w,
+               const char *path); /* this was one of them at the last watch_take() that was true */
 
 #endif

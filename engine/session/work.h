@@ -15,7 +15,7 @@ struct mail {
     double since;                /* monotonic seconds when this step began */
     struct trace *trace;         /* NULL: no new one */
     struct judgement *judgement; /* comes with trace */
-    int complete;                /* 1: every slot is judged, findings[n_findings] are all there are */
+    bool complete;               /* every slot is judged, findings[n_findings] are all there are */
     struct finding *findings;    /* owned; comes with complete */
     int n_findings;
     struct state_break state_break;
@@ -24,15 +24,15 @@ struct mail {
     char **reads;            /* files that the kernel includes, each once since the last mail */
     size_t n_reads;
     struct err err; /* code ERR_NONE while all is well */
-    int finished;   /* 1: the thread has nothing left to do */
-    int sought;     /* 1: what was under way is a search; it has no phase */
+    bool finished;  /* the thread has nothing left to do */
+    bool sought;    /* what was under way is a search; it has no phase */
 };
 
 int work_new(struct work **out, struct err *err);
 void work_free(struct work *w); /* cancels and joins; NULL is legal */
 
 int work_fd(const struct work *w); /* an eventfd: readable when there is mail */
-int work_busy(const struct work *w);
+bool work_busy(const struct work *w);
 /* Starts a run of the scenario (borrowed until finished), or only the judging of a trace (borrowed by the thread, owned
    by whoever collects the mail). -1: busy, or no thread could be made. */
 int work_run(struct work *w, const struct runner_paths *paths, const struct scenario *scenario);
@@ -43,9 +43,9 @@ int work_isolate(struct work *w, const struct runner_paths *paths, const struct 
 /* Starts looking for a stop condition in a judged run (borrowed until finished). */
 int work_seek(struct work *w, struct seek *seek);
 void work_cancel(struct work *w);
-void work_wait(struct work *w);                      /* until the thread has ended; its mail stays to be collected */
-void work_prefer(struct work *w, int slot);          /* judge this slot next */
-int work_collect(struct work *w, struct mail *mail); /* 1: there was some */
-void work_wake(struct work *w);                      /* makes work_fd() readable; from any thread */
+void work_wait(struct work *w);                       /* until the thread has ended; its mail stays to be collected */
+void work_prefer(struct work *w, int slot);           /* judge this slot next */
+bool work_collect(struct work *w, struct mail *mail); /* there was some */
+void work_wake(struct work *w);                       /* makes work_fd() readable; from any thread */
 
 #endif

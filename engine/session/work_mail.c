@@ -11,7 +11,7 @@ int work_fd(const struct work *w)
     return w->event_fd;
 }
 
-int work_busy(const struct work *w)
+bool work_busy(const struct work *w)
 {
     return atomic_load(&w->busy);
 }
@@ -40,14 +40,14 @@ void work_enter(struct work *w, enum phase phase, enum runner_step step)
     work_signal(w);
 }
 
-int work_collect(struct work *w, struct mail *mail)
+bool work_collect(struct work *w, struct mail *mail)
 {
     uint64_t count;
     /* A wake-up may be lost: what was mailed counts. */
     if (read(w->event_fd, &count, sizeof count) < 0 && !atomic_load(&w->mailed))
-        return 0;
+        return false;
     if (!atomic_exchange(&w->mailed, 0))
-        return 0;
+        return false;
     pthread_mutex_lock(&w->lock);
     *mail = w->mail;
     w->mail.trace = NULL;
@@ -63,7 +63,7 @@ int work_collect(struct work *w, struct mail *mail)
     pthread_mutex_unlock(&w->lock);
     if (mail->finished)
         atomic_store(&w->busy, 0);
-    return 1;
+    return true;
 }
 
 void work_drop_mail(struct mail *mail)

@@ -23,7 +23,7 @@ struct work {
     atomic_int slots_walked;        /* whole slots of it */
     atomic_llong told_ms;           /* when its progress was mailed last */
     pthread_t thread;
-    int joinable;
+    bool joinable;
     int event_fd;
     atomic_int busy, cancel;
     atomic_int quit;      /* once set, everything ends */

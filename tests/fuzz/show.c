@@ -93,10 +93,10 @@ static void draw(struct session *s, const char *view, unsigned size)
 
 static void step(struct session *s, unsigned choice)
 {
-    int (*const steps[])(struct session *, int) = {session_step_stage, session_step_head,    session_step_q,
-                                                   session_step_kv,    session_step_row,     session_step_col,
-                                                   session_step_bad,   session_step_order,   session_step_visit,
-                                                   session_go_root,    session_step_element, session_step_kv};
+    bool (*const steps[])(struct session *, int) = {session_step_stage, session_step_head,    session_step_q,
+                                                    session_step_kv,    session_step_row,     session_step_col,
+                                                    session_step_bad,   session_step_order,   session_step_visit,
+                                                    session_go_root,    session_step_element, session_step_kv};
     steps[choice % (sizeof steps / sizeof *steps)](s, choice & 64 ? -1 : 1);
     if (choice % 7 == 0)
         session_go_worst(s);
