@@ -44,7 +44,7 @@ static int configure(const struct options *o, struct config *config, struct err 
     return 0;
 }
 
-static int is_ascii(const struct options *o, const struct config *config)
+static bool is_ascii(const struct options *o, const struct config *config)
 {
     return o->ascii || config->choice[SETTING_ASCII] == 1;
 }

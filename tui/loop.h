@@ -4,6 +4,7 @@
 
 #include "engine/session/session.h"
 #include "tui/screen/theme.h"
+#include <stdbool.h>
 
 /* What is remembered of a file: where the user left it. */
 struct tui_place {
@@ -12,9 +13,9 @@ struct tui_place {
 };
 
 struct tui_options {
-    int ascii;                 /* 1: ASCII even where the terminal takes UTF-8 */
+    bool ascii;                /* ASCII even where the terminal takes UTF-8 */
     const char *view;          /* the first one; NULL: overview */
-    int mouse;                 /* 1: clicks and the wheel */
+    bool mouse;                /* clicks and the wheel */
     const struct theme *theme; /* borrowed; NULL: the eight ANSI colors */
     const char *at;          /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
     struct tui_place *place; /* borrowed: where it was left; takes where it is left this time; NULL: nothing is kept */

@@ -30,17 +30,17 @@ struct loop {
     int anchor;         /* where the view stands, by its own words (struct view) */
     int seen;           /* number of the newest run that something was said of */
     struct place first; /* where that one begins to go wrong; slot -1: nowhere */
-    int failed;         /* 1: the last build failed, and its panel was opened */
+    bool failed;        /* the last build failed, and its panel was opened */
     int naming;         /* number of the run whose name is being typed; 0: none */
     char typed[RUN_NAME_BYTES];
-    int drawing_divider; /* 1: the mouse holds the line between the overview's sides */
-    int count;           /* typed before a key; 0: none */
-    enum action pending; /* mark, go-mark or copy: the next key is a letter; else ACTION_NONE */
+    bool drawing_divider; /* the mouse holds the line between the overview's sides */
+    int count;            /* typed before a key; 0: none */
+    enum action pending;  /* mark, go-mark or copy: the next key is a letter; else ACTION_NONE */
     struct prompt prompt;
     struct search search;
     struct notes notes; /* until the next key */
     const char *at;     /* borrowed: where the cursor goes as soon as there is a run; NULL: nowhere, or done */
-    int at_remembered;  /* 1: that is where the user left it, not what they asked for */
+    bool at_remembered; /* that is where the user left it, not what they asked for */
     int quit;
 };
 
@@ -58,6 +58,7 @@ void loop_search(struct loop *l, int by);
 #define LEFT_TO_VIEWS
 #define ACTION(id, keys, name, hint, help, effect) effect
 #include "tui/keys/actions.def"
+#include <stdbool.h>
 #undef ACTION
 #undef MOVES
 #undef OPENS

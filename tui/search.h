@@ -3,10 +3,11 @@
 #define TUI_SEARCH_H
 
 #include "tui/views/view.h"
+#include <stdbool.h>
 
 struct search {
     char text[128];    /* small letters match capitals as well */
-    int active;        /* 1: matches are marked, and n and N go through them */
+    bool active;       /* matches are marked, and n and N go through them */
     enum view_id view; /* where the match gone to last is, */
     int line;          /* and on which line; -1: none yet */
 };

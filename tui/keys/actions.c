@@ -65,13 +65,13 @@ static const char *next_name(const char *rest, char *name, size_t bytes)
     return rest + length;
 }
 
-static int has_key(const char *keys, int key)
+static bool has_key(const char *keys, int key)
 {
     char name[16];
     for (keys = next_name(keys, name, sizeof name); *name; keys = next_name(keys, name, sizeof name))
         if (key_from_name(name) == key)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 enum action action_of_key(int key)
@@ -90,12 +90,12 @@ int action_from_name(const char *name)
     return ACTION_NONE;
 }
 
-int action_opens_view(enum action a)
+bool action_opens_view(enum action a)
 {
     return opens[a];
 }
 
-int action_rebound(enum action a)
+bool action_rebound(enum action a)
 {
     return rebound[a] != AS_MADE;
 }

@@ -2,6 +2,7 @@
 #ifndef KEYS_ACTIONS_H
 #define KEYS_ACTIONS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* A key is a Unicode character (control characters included), or one of these. */
@@ -25,12 +26,12 @@ struct action_text {
 };
 
 const struct action_text *action_text(enum action a);
-int action_opens_view(enum action a);   /* 1: it is a key of a view */
+bool action_opens_view(enum action a);  /* it is a key of a view */
 int action_from_name(const char *name); /* enum action, or ACTION_NONE */
 /* Gives an action other keys than actions.def's, names separated by blanks ("": none); actions that had one of them
    lose it. -1: *wrong is a word that names no key, or a key that has been given to another action already, *holder. */
 int action_bind(enum action a, const char *keys, char *wrong, size_t bytes, enum action *holder);
-int action_rebound(enum action a); /* 1: its keys are not actions.def's */
+bool action_rebound(enum action a); /* its keys are not actions.def's */
 /* The action a key stands for, or ACTION_NONE. */
 enum action action_of_key(int key);
 /* The code of a key's name ("n", "C-l", "S-Tab"), or KEY_ID_NONE. */

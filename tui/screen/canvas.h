@@ -56,7 +56,7 @@ struct hits {
 struct canvas {
     int cols, rows;
     struct cell *cells; /* owned, [rows][cols] */
-    int ascii;          /* 1: drawn text is folded to ASCII (glyphs.def) */
+    bool ascii;         /* drawn text is folded to ASCII (glyphs.def) */
     bool no_memory;     /* there was none to show all of it */
     struct hits *hits;  /* borrowed: where drawing notes what a click means; NULL: nobody asks */
 };

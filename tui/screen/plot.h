@@ -3,12 +3,13 @@
 #define SCREEN_PLOT_H
 
 #include "tui/screen/canvas.h"
+#include <stdbool.h>
 
 struct plot_series {
     const double *y; /* [n]; NaN: a gap. Infinities stand at the edge of the area. */
     int n;
     enum style style;
-    int dotted; /* 1: every other pair of dots, so that curves are told apart without colors */
+    bool dotted; /* every other pair of dots, so that curves are told apart without colors */
 };
 
 /* Smallest and largest finite value of all series; 0, and *low = *high = 0: there is none. A curve shows its run, not

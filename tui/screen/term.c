@@ -333,12 +333,12 @@ static void draw_row(const struct canvas *c, int row)
     }
 }
 
-static int same_row(const struct cell *a, const struct cell *b, int cols)
+static bool same_row(const struct cell *a, const struct cell *b, int cols)
 {
     for (int x = 0; x < cols; x++)
         if (a[x].code != b[x].code || a[x].style != b[x].style)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 void term_draw(const struct canvas *c)

@@ -5,6 +5,7 @@
 #include "engine/base/err.h"
 #include "tui/screen/canvas.h"
 #include "tui/screen/theme.h"
+#include <stdbool.h>
 
 /* What term_read() returns besides keys (actions.h). */
 enum term_event {
@@ -23,7 +24,7 @@ struct mouse {
 
 struct term_options {
     const struct theme *theme; /* borrowed until term_stop(); NULL: none */
-    int mouse;                 /* 1: clicks and the wheel come here, where the terminal has them */
+    bool mouse;                /* clicks and the wheel come here, where the terminal has them */
 };
 
 /* 1 if the locale's characters are UTF-8. Sets LC_CTYPE from the environment; numbers stay as in C. */

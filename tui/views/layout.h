@@ -3,13 +3,14 @@
 #define VIEWS_LAYOUT_H
 
 #include "tui/screen/canvas.h"
+#include <stdbool.h>
 
 #define SCREEN_MIN_COLS 80
 #define SCREEN_MIN_ROWS 24
 
 /* Panels never overlap and never leave the screen. A panel without room has rows 0. */
 struct screen_layout {
-    int roomy; /* 1: matrix, cursor panel and facts beside the strip; 0: the compact screen */
+    bool roomy; /* matrix, cursor panel and facts beside the strip; false: the compact screen */
     struct rect header, strip, facts, finding;
     struct rect map, state, tile, element, source, legend;
     struct rect top_rule, state_rule, element_rule, source_rule, divider, bottom_rule, keys;

@@ -113,7 +113,7 @@ static size_t common_indent(const char *text, int first, int rows)
     return least == SIZE_MAX ? 0 : least;
 }
 
-static int is_there(const char *file, int line, const struct trace_stack *stack, const char *shown, int shown_line)
+static bool is_there(const char *file, int line, const struct trace_stack *stack, const char *shown, int shown_line)
 {
     int there = line == shown_line && strcmp(file, shown) == 0;
     for (int i = 0; i < stack->n && !there; i++)

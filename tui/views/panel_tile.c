@@ -33,7 +33,7 @@ enum dtype captured_type(const struct session *s, enum asc_channel ch)
 }
 
 /* Where a tile may be left out, as behind a causal diagonal, nobody has written, and that is right. */
-static int is_written(const struct session *s, int row, int col)
+static bool is_written(const struct session *s, int row, int col)
 {
     const int slot = session_slot(s), per_kv = channel_per_kv(s->cursor.channel);
     const struct tile tile = trace_tile(s->trace, s->cursor.channel, slot, per_kv ? s->cursor.kv_tile : 0);

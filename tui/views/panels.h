@@ -4,6 +4,7 @@
 
 #include "tui/views/list.h"
 #include "tui/views/view.h"
+#include <stdbool.h>
 
 /* A horizontal line with a title in it, and text at its right end ("" or NULL for none). */
 void rule_draw(struct canvas *c, struct rect area, const char *title, const char *right);
@@ -81,7 +82,7 @@ void looks_cell(struct canvas *c, struct rect area, int row, int end, enum style
 
 /* Facts that several panels need. */
 const struct asc_problem *shown_problem(const struct session *s);
-int session_failed_to_show(const struct session *s); /* 1: there is an error and no trace of that run to look at */
+bool session_failed_to_show(const struct session *s); /* there is an error and no trace of that run to look at */
 const struct verdict *cursor_verdict(const struct session *s, bool global); /* of the cursor's tile; NULL: not judged */
 int cursor_has_detail(const struct session *s);
 /* What keys mean in views of one element: steps over tiles are steps over elements, Enter goes to the source. */

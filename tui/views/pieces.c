@@ -56,10 +56,10 @@ const struct asc_problem *shown_problem(const struct session *s)
     return s->trace ? &s->trace->problem : &s->subject.scenario.problem;
 }
 
-int session_failed_to_show(const struct session *s)
+bool session_failed_to_show(const struct session *s)
 {
     if (s->phase != PHASE_FAILED)
-        return 0;
+        return false;
     return !s->trace || (s->err.code != ERR_RUN && s->err.code != ERR_CANCELLED);
 }
 

@@ -44,7 +44,7 @@ static int severity(enum tile_status sign)
                                                                                         : 0;
 }
 
-int sign_bad(enum tile_status sign)
+bool sign_bad(enum tile_status sign)
 {
     return severity(sign) == 5;
 }

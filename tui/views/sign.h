@@ -4,12 +4,13 @@
 
 #include "engine/session/session.h"
 #include "tui/screen/canvas.h"
+#include <stdbool.h>
 
 const char *sign_glyph(enum tile_status sign);
 const char *sign_word(enum tile_status sign);
 /* The one that says more of a set that holds both: what is worse, of two that are as bad the more telling class. */
 enum tile_status sign_worse(enum tile_status a, enum tile_status b);
-int sign_bad(enum tile_status sign); /* 1: a class that is not ok */
+bool sign_bad(enum tile_status sign); /* a class that is not ok */
 const char *sign_meaning(enum tile_status sign);
 enum style sign_style(enum tile_status sign);
 

@@ -13,18 +13,19 @@ enum { PAGE_TILES = 8 }; /* that a page is, of tiles or of elements */
 enum view_id {
 #define VIEW(id, name, title, ops) id,
 #include "tui/views/views.def"
+#include <stdbool.h>
 #undef VIEW
     VIEW_COUNT
 };
 
 /* What belongs to the screen and not to the session. */
 struct view_state {
-    double now;   /* monotonic seconds, for what is under way */
-    int by_worst; /* 1: heads by their share of bad tiles, 0: as they are numbered */
-    bool global;  /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
-    int split;    /* column of the line between the overview\'s sides; 0: by the screen\'s size */
-    int top;      /* first line shown of a view that scrolls */
-    int selected; /* entry of a view that is a list, from 0 */
+    double now;    /* monotonic seconds, for what is under way */
+    bool by_worst; /* heads by their share of bad tiles; false: as they are numbered */
+    bool global;   /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
+    int split;     /* column of the line between the overview\'s sides; 0: by the screen\'s size */
+    int top;       /* first line shown of a view that scrolls */
+    int selected;  /* entry of a view that is a list, from 0 */
 };
 
 /* What a view makes of an action. */

@@ -130,12 +130,12 @@ static struct measured plotted(const struct rounding *b, enum asc_channel ch, in
                  : size_of(rounding_cell(b, ch, head, kv));
 }
 
-static int has_size(const struct rounding *b, enum asc_channel ch, int head)
+static bool has_size(const struct rounding *b, enum asc_channel ch, int head)
 {
     for (int kv = 0; channel_per_kv(ch) && kv < b->kv_tiles; kv++)
         if (!isnan(size_of(rounding_cell(b, ch, head, kv)).mean))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* One point of a curve that runs down the screen: zero in the middle, the error as a bar. */
