@@ -61,8 +61,9 @@ static int get_event(const struct entry *e, const json_t *from, const char *key,
     const json_t *value = json_object_get(from, key);
     const char *name = json_string_value(value);
     *out = name && strcmp(name, "uninitialised") == 0 ? EVENT_UNINITIALIZED : event_from_name(name);
-    return *out == EVENT_NONE && value && !(name && !*name) ? refuse(e, key, "one of the names in docs/trace-format.md")
-                                                            : 0;
+    return *out == EVENT_NONE && value && !(name && !*name)
+               ? refuse(e, key, "a kind of event, as expect.event takes it")
+               : 0;
 }
 
 /* "on" or "off"; absent or empty, as in older traces: *out stays. */
