@@ -5,7 +5,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {
     "fp8_sim": ("shape.dtype=f16",),
-    "fp8_sim_ws": ("shape.dtype=f16",),
     "fp8_e4m3": ("shape.dtype=e4m3",),
     "fp8_mma": ("shape.dtype=e4m3", "quant.scales=head"),
     "fp8_mixed": ("shape.dtype=f16", "shape.k_dtype=e4m3"),

@@ -1,4 +1,5 @@
-"""A kernel whose warps are specialised leaves the bits of the kernel that it was made of, however many of them copy."""
+"""A kernel whose warps are specialised leaves the bits of the kernel that it was made of, or of itself without producers,
+however many of them there are."""
 
 import os
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
-KERNELS = {"fp16_mma_ws": "fp16_mma", "fp8_sim_ws": "fp8_sim"}  # and the one below
+KERNELS = {"fp16_mma_ws": "fp16_mma", "fp8_sim": "fp8_sim"}  # and the one below, or WS=0
 
 
 def attnscope(*arguments):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Times the kernels of kernels/ against those of another folder, both without probes, in random turn.
 
-ladder_ratio.py OLD [KERNEL...]: OLD holds KERNEL.cu as they were. One line for each kernel, choice of WS and shape: the
-medians of both and their ratio. Exit 1: a ratio is above --most. 77: there is no nvcc or no CUDA device."""
+ladder_ratio.py OLD [KERNEL[=NAME]...]: OLD holds KERNEL.cu, or NAME.cu, and the headers as they were. One line for each
+kernel, choice of WS and shape: the medians of both and their ratio. Exit 1: a ratio is above --most. 77: there is no nvcc
+or no CUDA device."""
 
 import argparse
 import json
@@ -49,23 +50,23 @@ def main():
     if not nvcc or not smi or subprocess.run([smi, "-L"], capture_output=True, check=False).returncode:
         print("SKIP: no nvcc or no CUDA device")
         return 77
-    sides = {"old": arguments.old.resolve(), "new": ROOT / "kernels"}
-    rungs = []
-    for path in sorted(sides["new"].glob("*.cu")):
-        if (not arguments.kernels or path.stem in arguments.kernels) and (sides["old"] / path.name).exists():
+    asked = dict(kernel.partition("=")[::2] for kernel in arguments.kernels)
+    rungs = []  # (kernel, choice of WS, source of each side)
+    for path in sorted((ROOT / "kernels").glob("*.cu")):
+        old = arguments.old.resolve() / f"{asked.get(path.stem) or path.stem}.cu"
+        if (not asked or path.stem in asked) and old.exists():
             found = CHOICES.search(path.read_text())
             choices = [f"{found[1]}={value.strip()}" for value in found[2].split(",")] if found else [""]
-            rungs += [(path.name, define) for define in choices]
+            rungs += [(path.stem, define, {"old": old, "new": path}) for define in choices]
     if not rungs:
         parser.error(f"{arguments.old} holds no kernel of that name")
     worse = 0
     with tempfile.TemporaryDirectory() as folder:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            jobs = {(name, define, side): pool.submit(build, nvcc, Path(folder) / f"{side}-{name}-{define}",
-                                                      where / name, define)
-                    for name, define in rungs for side, where in sides.items()}
+            jobs = {(name, define, side): pool.submit(build, nvcc, Path(folder) / f"{side}-{name}-{define}", source, define)
+                    for name, define, sources in rungs for side, source in sources.items()}
             programs = {key: job.result() for key, job in jobs.items()}
-        for name, define in rungs:
+        for name, define, _ in rungs:
             for shape in SHAPES:
                 times = {"old": [], "new": []}
                 for _ in range(arguments.rounds):
@@ -73,7 +74,7 @@ def main():
                         times[side].append(measure(programs[name, define, side], shape))
                 old, new = (statistics.median(times[side]) for side in ("old", "new"))
                 worse += new > arguments.most * old
-                print(f"{name.removesuffix('.cu')} {define or '-'} ({shape}): old {1e6 * old:.1f} us, "
+                print(f"{name} {define or '-'} ({shape}): old {1e6 * old:.1f} us, "
                       f"new {1e6 * new:.1f} us, ratio {new / old:.3f}", flush=True)
     return 1 if worse else 0
 
