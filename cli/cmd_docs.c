@@ -101,16 +101,6 @@ static const struct {
 #undef PAGE
 };
 
-const char *const *docs_pages(void)
-{
-    static const char *const names[] = {
-#define PAGE(name, write) name,
-#include "cli/pages.def"
-#undef PAGE
-        NULL};
-    return names;
-}
-
 int command_docs(const struct options *o, struct err *err)
 {
     char names[256] = "";

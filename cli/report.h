@@ -7,6 +7,7 @@
 #include "engine/session/session.h"
 #include "engine/study/probe_effect.h"
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 
 /* 1 if the run shows what its scenario expects; why: one line. A saved trace expects what a scenario does that says
@@ -53,7 +54,11 @@ void report_write(const struct session *s, FILE *out);
 json_t *report_json(const struct session *s, const char *path, const struct err *err);
 
 json_t *report_json_text(const char *text); /* bytes that are no UTF-8 become U+FFFD */
-json_t *report_json_number(double x);       /* null for what JSON has no number for: NaN, infinity */
+/* null for what JSON has no number for: NaN, infinity */
+static inline json_t *report_json_number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
 json_t *report_json_error(const struct err *err);
 /* Sets batch, head, q_tile (at) and kv_tile; what is negative is left out. */
 void report_json_put_at(json_t *json, const int32_t *at, int kv);

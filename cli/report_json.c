@@ -30,11 +30,6 @@ json_t *report_json_text(const char *text)
     return json;
 }
 
-json_t *report_json_number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 json_t *report_json_error(const struct err *err)
 {
     return json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where", report_json_text(err->where), "message",

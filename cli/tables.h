@@ -24,7 +24,4 @@ int write_bash_completion(FILE *out);
 int write_zsh_completion(FILE *out);
 int write_fish_completion(FILE *out);
 
-/* The pages of `attnscope docs`, NULL-terminated. */
-const char *const *docs_pages(void);
-
 #endif

@@ -40,8 +40,12 @@ static int takes_file(enum option_id option)
 
 static void put_pages(FILE *out)
 {
-    for (const char *const *page = docs_pages(); *page; page++)
-        fprintf(out, "%s%s", page == docs_pages() ? "" : " ", *page);
+    static const char names[] =
+#define PAGE(name, write) " " name
+#include "cli/pages.def"
+#undef PAGE
+        ;
+    fputs(names + 1, out);
 }
 
 static void put_commands(FILE *out)

@@ -1,21 +1,10 @@
 #include "engine/build/ptx_parse.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RAW_DELIMITER_MAX 16 /* C++17, [lex.string] */
-
-int ptx_refuse(struct ptx_statement *s, int line, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(s->out->refused, sizeof s->out->refused, format, args);
-    va_end(args);
-    s->out->refused_line = line;
-    return -1;
-}
 
 static int is_word(char c)
 {

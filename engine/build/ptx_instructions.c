@@ -1,8 +1,19 @@
 #include "engine/build/ptx_parse.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+int ptx_refuse(struct ptx_statement *s, int line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->out->refused, sizeof s->out->refused, format, args);
+    va_end(args);
+    s->out->refused_line = line;
+    return -1;
+}
 
 enum { OPCODE_MAX = 96, INSTRUCTION_OPERANDS_MAX = 6, VECTOR_MAX = 8, REGISTERS_MAX = 64 };
 

@@ -25,7 +25,7 @@ struct ptx_statement {
     struct ptx_translation *out;
 };
 
-/* -1, with what is refused. */
+/* ptx_instructions.c: -1, with what is refused. */
 int ptx_refuse(struct ptx_statement *s, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ptx_instructions.c: writes the template's instructions to s->code. */

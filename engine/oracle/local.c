@@ -58,14 +58,6 @@ void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split
     to->u_exact = 1;
 }
 
-double local_folded(const struct oracle_case *c, double m_natural)
-{
-    const struct asc_conventions *conventions = &c->conventions;
-    const int direct =
-        conventions->s_unit == ASC_UNIT_LOG2 && conventions->m_unit == ASC_UNIT_LOG2 && !values_capped_later(c);
-    return direct || !isfinite(m_natural) ? 0 : fabs(m_natural);
-}
-
 /* A value that float64 arithmetic could not give from finite operands makes no statement. */
 static double statement(double x)
 {
@@ -239,8 +231,9 @@ void local_alpha(const struct oracle_case *c, const struct operands *x, struct e
             const double exponent = (x->m_prev.value[r] - m->value[r]) * natural;
             const double loose = (x->m_prev.loose[r] + m->loose[r]) * fabs(natural);
             want = isfinite(exponent) ? statement(exp(exponent)) : NAN;
-            bound = bound_exp_moved(want, 1, exponent,
-                                    loose + bound_exp_declared(c, exponent, local_folded(c, m->value[r] * natural))) +
+            bound = bound_exp_moved(
+                        want, 1, exponent,
+                        loose + bound_exp_declared(c, exponent, values_scaled_first(c, m->value[r] * natural))) +
                     BOUND_TINY;
         }
         out.want[r] = want;
@@ -272,7 +265,7 @@ void local_tile_top(const struct oracle_case *c, struct judge_scratch *s)
         const double x = (top - m->value[r]) * natural;
         const double off = (to->tile_top_loose[r] + m->loose[r]) * fabs(natural);
         to->beta[r] = isfinite(x) ? statement(exp(x)) : NAN;
-        const double error = bound_exp_declared(c, x, local_folded(c, m->value[r] * natural));
+        const double error = bound_exp_declared(c, x, values_scaled_first(c, m->value[r] * natural));
         /* As with alpha, a finite number all the same: what adds up to 0 stays 0. */
         to->beta_loose[r] = fmin(bound_exp_moved(to->beta[r], 1, x, off + error) + BOUND_TINY, FLT_MAX);
     }
@@ -299,7 +292,7 @@ void local_p(const struct oracle_case *c, const struct operands *x, struct expec
                                        .top = top,
                                        .frame = top,
                                        .frame_loose = m.loose[r] * fabs(m_natural),
-                                       .folded = local_folded(c, top) + bound_offset(c),
+                                       .folded = values_scaled_first(c, top) + bound_offset(c),
                                        .converts = !x->s_direct,
                                        .factor = factor,
                                        .limit = INFINITY,
@@ -379,7 +372,7 @@ static void add_padding(const struct oracle_case *c, const struct operands *x, i
     const double s_natural = values_natural_s(c), m_natural = values_natural_m(c);
     const double factor = bound_p_factor(c);
     const struct operand m = local_p_frame(c, x);
-    const double top = m.value[r] * m_natural, folded = local_folded(c, top) + bound_offset(c);
+    const double top = m.value[r] * m_natural, folded = values_scaled_first(c, top) + bound_offset(c);
     for (int col = 0; col < x->pad_cols; col++) {
         const double value = x->pad[(size_t)r * (size_t)x->pad_cols + (size_t)col] * s_natural;
         if (value == -INFINITY)

@@ -91,10 +91,4 @@ struct score_view {
 };
 void local_see_scores(const struct oracle_case *c, const struct operands *x, const struct score_view *view);
 
-/* |m c| where a kernel may scale before it subtracts: 0 only if score and maximum are both in log2 units. Natural units
-   are no promise to subtract first: exp2f(fmaf(s, log2e, -m log2e)) is as good a way to exp(s - m), and nothing
-   captured tells which was taken. What this lets pass is 2 u |m|: 1.2e-6 of a weight at |m| = 10, 400 times below a
-   rounding to f16. */
-double local_folded(const struct oracle_case *c, double m_natural);
-
 #endif

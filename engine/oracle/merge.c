@@ -179,8 +179,9 @@ struct sunk {
 static struct sunk sink_into(const struct oracle_case *c, double m, double frame, double m_loose)
 {
     const double x = c->sink - frame;
-    const double error = bound_exp_declared(c, x, fmax(local_folded(c, frame), fabs(c->sink)) + bound_offset(c)) +
-                         bound_convert(c->sink) + bound_expm1(m_loose);
+    const double error =
+        bound_exp_declared(c, x, fmax(values_scaled_first(c, frame), fabs(c->sink)) + bound_offset(c)) +
+        bound_convert(c->sink) + bound_expm1(m_loose);
     struct sunk sunk = {.top = c->sink - m > SINK_REACH ? c->sink : m};
     sunk.kept = exp(m - sunk.top);
     sunk.weight = exp(c->sink - sunk.top);

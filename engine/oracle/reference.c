@@ -270,7 +270,7 @@ static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s
         double bound = 0;
         if (!local_alpha_declared(c, &s->at, from == start * natural ? start : from / natural, &want)) {
             const double x = from - to;
-            const double folded = local_folded(c, to);
+            const double folded = values_scaled_first(c, to);
             want = exp(x);
             /* A factor of exp(m_prev - m) <= 1, however uncertain both are. */
             bound = fmin(bound_exp_moved(want, 1, x, loose + bound_exp_declared(c, x, folded)),
@@ -287,7 +287,7 @@ static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s
             s->reference.decay[r] = exp(prev - s->reference.max[r]);
             s->reference.decay_error[r] =
                 bound_exp_moved(s->reference.decay[r], 1, prev - s->reference.max[r],
-                                bound_exp_declared(c, step, local_folded(c, s->reference.frame[r]))) +
+                                bound_exp_declared(c, step, values_scaled_first(c, s->reference.frame[r]))) +
                 BOUND_TINY * exp(prev - s->reference.frame_prev[r] - (s->reference.max[r] - s->reference.frame[r]));
         }
     }
@@ -378,10 +378,11 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
         const size_t first = (size_t)r * (size_t)cols;
         const double top = s->reference.max[r], frame = s->reference.frame[r], loose = s->reference.frame_loose[r];
         const double shift = s->reference.shift[r];
-        const double folded = local_folded(c, frame) + bound_offset(c), tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
+        const double folded = values_scaled_first(c, frame) + bound_offset(c),
+                     tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
         const double limit = weight_limit(c, shift, folded);
         const struct tile_frame own = is_tile ? tile_frame(c, s, r) : (struct tile_frame){0};
-        const double own_folded = local_folded(c, own.top) + bound_offset(c);
+        const double own_folded = values_scaled_first(c, own.top) + bound_offset(c);
         const int takes_in = is_tile && own.top != -INFINITY && top != -INFINITY;
         const double beta = takes_in ? bound_expm1(bound_exp_declared(c, own.top - frame, folded) + BOUND_U) : 0;
         s->reference.p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);

@@ -223,7 +223,7 @@ static int weight_is_right(const struct oracle_case *c, const struct judge_scrat
     if (score == -INFINITY)
         return 0;
     const double factor = bound_p_factor(c), x = score * values_natural_s(c) - m;
-    const double want = factor * exp(x), folded = local_folded(c, m) + bound_offset(c);
+    const double want = factor * exp(x), folded = values_scaled_first(c, m) + bound_offset(c);
     const double loose = m_loose + bound_exp_declared(c, x, folded) + bound_convert(score * values_natural_s(c));
     const double bound = bound_exp_moved(want, factor, x, loose) + fmax(1, factor) * BOUND_TINY;
     return !isfinite(want) || element_within(p->dtype, got, want, bound);

@@ -191,3 +191,11 @@ int values_p_type(const struct oracle_case *c, enum dtype *t)
         *t = (enum dtype)recorded;
     return *t == DTYPE_F16 || *t == DTYPE_BF16 || *t == DTYPE_E4M3 || *t == DTYPE_E5M2;
 }
+
+double values_scaled_first(const struct oracle_case *c, double m_natural)
+{
+    const struct asc_conventions *conventions = &c->conventions;
+    const int direct =
+        conventions->s_unit == ASC_UNIT_LOG2 && conventions->m_unit == ASC_UNIT_LOG2 && !values_capped_later(c);
+    return direct || !isfinite(m_natural) ? 0 : fabs(m_natural);
+}

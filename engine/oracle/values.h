@@ -55,4 +55,10 @@ int values_type(const struct oracle_case *c, enum asc_channel ch);
 /* The type in which P.V takes P; 1 if it is narrower than f32. */
 int values_p_type(const struct oracle_case *c, enum dtype *t);
 
+/* |m c| where a kernel may scale before it subtracts: 0 only if score and maximum are both in log2 units. Natural units
+   are no promise to subtract first: exp2f(fmaf(s, log2e, -m log2e)) is as good a way to exp(s - m), and nothing
+   captured tells which was taken. What this lets pass is 2 u |m|: 1.2e-6 of a weight at |m| = 10, 400 times below a
+   rounding to f16. */
+double values_scaled_first(const struct oracle_case *c, double m_natural);
+
 #endif

@@ -118,7 +118,7 @@ static void judge_alpha(struct judging_states *j, int step, const struct tile_de
         if (conventions->m_policy == ASC_M_FIXED)
             continue;
         const double m = isfinite(at->m) ? at->m * values_natural_m(j->c) : 0;
-        judge(j, at, INVARIANT_ALPHA_ONE, at->alpha <= 1 + bound_exp_declared(j->c, 0, local_folded(j->c, m)));
+        judge(j, at, INVARIANT_ALPHA_ONE, at->alpha <= 1 + bound_exp_declared(j->c, 0, values_scaled_first(j->c, m)));
     }
 }
 
