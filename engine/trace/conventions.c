@@ -154,10 +154,10 @@ int conventions_check(const struct asc_conventions *c, const char *where, struct
     return 0;
 }
 
-int conventions_same(const struct asc_conventions *a, const struct asc_conventions *b)
+bool conventions_same(const struct asc_conventions *a, const struct asc_conventions *b)
 {
     for (int i = 0; i < CONVENTIONS; i++)
         if (convention_get(a, i) != convention_get(b, i))
-            return 0;
-    return 1;
+            return false;
+    return true;
 }

@@ -19,6 +19,7 @@ struct convention {
 enum {
 #define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) CONVENTION_OF_##name,
 #include "probes/conventions.def"
+#include <stdbool.h>
 #undef CONVENTION
     CONVENTIONS
 };
@@ -33,7 +34,7 @@ void convention_set(struct asc_conventions *c, int i, double value);
 void convention_choice(int i, int value, char *text, size_t n_bytes);
 int convention_from_choice(int i, const char *name);
 
-int conventions_same(const struct asc_conventions *a, const struct asc_conventions *b);
+bool conventions_same(const struct asc_conventions *a, const struct asc_conventions *b);
 
 /* The local formula of a channel under these conventions; t is the maximum of this tile's scores. */
 const char *conventions_formula(const struct asc_conventions *c, enum asc_channel ch);

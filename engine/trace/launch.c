@@ -61,7 +61,7 @@ int64_t launch_takes(const struct trace_launch *l, enum budget_item item)
     return -1;
 }
 
-int launch_has_counters(const struct trace_launch *l)
+bool launch_has_counters(const struct trace_launch *l)
 {
     return isfinite(l->achieved_occupancy) || isfinite(l->tensor_pipe) || isfinite(l->dram_share) ||
            isfinite(l->dram_bytes_per_second);

@@ -3,6 +3,7 @@
 #define TRACE_LAUNCH_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,7 @@ struct trace_launches {
 void launch_init(struct trace_launch *l);                  /* nothing is known */
 double launch_occupancy(const struct trace_launch *l);     /* resident_warps of warp_slots, at most; NaN */
 int64_t launch_shared_bytes(const struct trace_launch *l); /* static and dynamic; -1 */
-int launch_has_counters(const struct trace_launch *l);     /* 1: any counter is known */
+bool launch_has_counters(const struct trace_launch *l);    /* any counter is known */
 
 const char *budget_name(enum budget_item item); /* the key in [budget] and in JSON: "registers" */
 const char *budget_noun(enum budget_item item); /* what it counts: "registers of a thread" */

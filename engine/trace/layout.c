@@ -62,7 +62,7 @@ int channel_from_name(const char *name)
     return -1;
 }
 
-int channel_per_kv(enum asc_channel ch)
+bool channel_per_kv(enum asc_channel ch)
 {
     return channels[ch].extent == PER_KV;
 }
@@ -230,7 +230,7 @@ void problem_types(const struct asc_problem *p, char text[TYPES_BYTES])
                  dtype_name((enum dtype)p->v_dtype));
 }
 
-int problem_has_codes(const struct asc_problem *p)
+bool problem_has_codes(const struct asc_problem *p)
 {
     return dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype) ||
            dtype_is_code((enum dtype)p->v_dtype);

@@ -12,6 +12,7 @@
 #include "engine/base/dtype.h"
 #include "engine/base/err.h"
 #include "probes/abi.h"
+#include <stdbool.h>
 
 #define ASC_ALIGN 128u
 
@@ -50,8 +51,8 @@ const char *channel_name(enum asc_channel ch);  /* "alpha" */
 const char *channel_label(enum asc_channel ch); /* "α" */
 const char *channel_meaning(enum asc_channel ch);
 const char *channel_formula(enum asc_channel ch);
-int channel_from_name(const char *name); /* enum asc_channel, or -1 */
-int channel_per_kv(enum asc_channel ch); /* 1: exists per kv tile; 0: once per q tile */
+int channel_from_name(const char *name);  /* enum asc_channel, or -1 */
+bool channel_per_kv(enum asc_channel ch); /* exists per kv tile; false: once per q tile */
 
 /* Shape of a channel's tile for a plan, padding included. */
 int channel_rows(enum asc_channel ch, const struct asc_plan *plan);
@@ -88,8 +89,8 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
 enum { TYPES_BYTES = 16 };
 void problem_types(const struct asc_problem *p, char text[TYPES_BYTES]);
 
-/* 1: q, k or v holds codes. */
-int problem_has_codes(const struct asc_problem *p);
+/* Whether q, k or v holds codes. */
+bool problem_has_codes(const struct asc_problem *p);
 /* The type of the output that a registration declares (asc_kernel.o_dtype); -1: as q, f16 where that holds codes. */
 int problem_o_dtype(const struct asc_problem *p, int declared);
 

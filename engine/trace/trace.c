@@ -49,7 +49,7 @@ void trace_free(struct trace *t)
     free(t);
 }
 
-int trace_complete(const struct trace *t)
+bool trace_complete(const struct trace *t)
 {
     return t->info.status == RUN_COMPLETE;
 }
@@ -86,10 +86,10 @@ enum trace_lse trace_lse(const struct trace *t)
     return (enum trace_lse)found;
 }
 
-int trace_has(const struct trace *t, enum asc_channel ch)
+bool trace_has(const struct trace *t, enum asc_channel ch)
 {
     if (ch == asc_lse && trace_lse(t) != TRACE_LSE_WRITTEN)
-        return 0;
+        return false;
     return t->layout.channel[ch].dtype >= 0 || ((ch == asc_o || ch == asc_lse) && trace_complete(t));
 }
 

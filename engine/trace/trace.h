@@ -114,8 +114,8 @@ struct trace {
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
     /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
     int lse_found, alpha_found;
-    int fd;   /* owned: memfd of a live trace, -1 for a saved one */
-    int live; /* 1: memfd, 0: a file */
+    int fd;    /* owned: memfd of a live trace, -1 for a saved one */
+    bool live; /* in a memfd; false: in a file */
     struct trace_store
         *store; /* a reference of its own: where the memfd goes after it (trace_store.h); NULL: nowhere */
     /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum
@@ -161,10 +161,10 @@ struct tile {
     int valid_rows, valid_cols; /* what exists in the problem */
 };
 
-/* 1 if the trace can say anything about a channel: a probe recorded it, or, for o and lse, the run completed and left
-   its output. Of an lse that nobody wrote it says nothing: see trace_lse(). */
-int trace_has(const struct trace *t, enum asc_channel ch);
-int trace_complete(const struct trace *t); /* 1: the run came to its end */
+/* Whether the trace can say anything about a channel: a probe recorded it, or, for o and lse, the run completed and
+   left its output. Of an lse that nobody wrote it says nothing: see trace_lse(). */
+bool trace_has(const struct trace *t, enum asc_channel ch);
+bool trace_complete(const struct trace *t); /* the run came to its end */
 
 /* What a complete run left of LSE. */
 enum trace_lse {

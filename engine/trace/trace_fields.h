@@ -2,6 +2,7 @@
 #ifndef TRACE_TRACE_FIELDS_H
 #define TRACE_TRACE_FIELDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Fields of a struct that are stored under their own names: 32-bit integers, spelled out where they are choices. */
@@ -15,7 +16,7 @@ struct trace_field {
 struct trace_text {
     const char *key;
     size_t offset, bytes;
-    int may_lack; /* 1: traces of an earlier version have none; it is empty then */
+    bool may_lack; /* traces of an earlier version have none; it is empty then */
 };
 
 /* Each ends with a key of NULL. */

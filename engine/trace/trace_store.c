@@ -62,16 +62,16 @@ void trace_store_free(struct trace_store *s)
     free(s);
 }
 
-int trace_store_take(struct trace_store *s, size_t n_bytes, struct trace_memory *out)
+bool trace_store_take(struct trace_store *s, size_t n_bytes, struct trace_memory *out)
 {
-    int found = 0;
+    bool found = false;
     if (!s)
-        return 0;
+        return false;
     pthread_mutex_lock(&s->lock);
     if (s->held.fd >= 0 && s->held.n_bytes == n_bytes) {
         *out = s->held;
         s->held.fd = -1;
-        found = 1;
+        found = true;
     }
     release(&s->held);
     pthread_mutex_unlock(&s->lock);

@@ -5,6 +5,7 @@
 #define TRACE_TRACE_STORE_H
 
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 struct pool;
 
@@ -30,8 +31,8 @@ struct trace_memory {
     void *mapping; /* [n_bytes], read-only */
     size_t n_bytes;
 };
-/* 1: *out is one of this size, the caller's; 0: there is none. */
-int trace_store_take(struct trace_store *s, size_t n_bytes, struct trace_memory *out);
+/* *out is one of this size, the caller's; false: there is none. */
+bool trace_store_take(struct trace_store *s, size_t n_bytes, struct trace_memory *out);
 void trace_store_give(struct trace_store *s, const struct trace_memory *memory); /* takes it over */
 
 #endif
