@@ -512,7 +512,7 @@ static int build(struct build_job *job, struct err *err)
     if (n < 0 || (size_t)n >= sizeof job->out->program)
         return err_set(err, ERR_SYSTEM, job->paths->cache, "the path of the cache is too long");
     if (access(job->out->program, X_OK) == 0) {
-        job->out->from_cache = 1;
+        job->out->from_cache = true;
         cache_touch(job->out->program);
         log_cached_words(job);
         return 0;

@@ -4,6 +4,7 @@
 
 #include "engine/build/process.h"
 #include "engine/build/runner.h"
+#include <stdbool.h>
 
 #define BUILD_ARGUMENTS_MAX 64
 #define BUILD_FLAG_MAX 1400 /* bytes; -ffile-prefix-map holds two paths */
@@ -33,10 +34,10 @@ struct build_job {
     char library[600]; /* what the debuggee links of attnscope's */
     struct build_source sources[BUILD_SOURCES_MAX]; /* the kernel's own file, then those that its ASC_SOURCES names */
     int n_sources;
-    char *others;       /* owned: the preprocessed text of all but the first; NULL: there are none */
-    int without_header; /* 1: the source includes attnscope.h nowhere */
-    char *words;        /* owned: what the tools that made the program said; NULL: nothing */
-    char base[128];     /* file name of the kernel without .cu, fit for a file name */
+    char *others;        /* owned: the preprocessed text of all but the first; NULL: there are none */
+    bool without_header; /* the source includes attnscope.h nowhere */
+    char *words;         /* owned: what the tools that made the program said; NULL: nothing */
+    char base[128];      /* file name of the kernel without .cu, fit for a file name */
 };
 
 /* What differs between the backends. */
@@ -44,7 +45,7 @@ struct toolchain {
     const char *library;           /* file name of the debuggee's library */
     const char *const *link_flags; /* NULL-terminated, behind it */
     const char *const *preprocess; /* arguments that print the preprocessed source, before its path */
-    int scan_gpu_only;             /* 1: what only a GPU can run is refused */
+    bool scan_gpu_only;            /* what only a GPU can run is refused */
     /* Flag that gives a folder another name in debug information, "=OLD=NEW" behind it; NULL: there is none. */
     const char *map_folder;
     const char *missing; /* what is said where there is no such compiler */

@@ -3,11 +3,12 @@
 #define BUILD_DIAGNOSE_H
 
 #include "engine/base/err.h"
+#include <stdbool.h>
 
 struct diagnose {
     const char *compiled_path; /* what the compiler was given */
     const char *user_path;     /* what the user calls it */
-    int without_header;        /* 1: the source includes attnscope.h nowhere */
+    bool without_header;       /* the source includes attnscope.h nowhere */
 };
 
 /* A copy of the compiler's words with the user's names in them, the caller's; NULL without memory. */

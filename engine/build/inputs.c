@@ -229,19 +229,19 @@ void build_inputs_free(struct build_inputs *inputs)
     free(inputs);
 }
 
-int build_inputs_unchanged(const struct build_inputs *inputs, const char *signature)
+bool build_inputs_unchanged(const struct build_inputs *inputs, const char *signature)
 {
     char found[600];
     struct file now;
     if (!inputs || strcmp(inputs->signature, signature) != 0)
-        return 0;
+        return false;
     for (int i = 0; i < 2; i++)
         if (find_program(inputs->names[i], found, sizeof found) != 0 || strcmp(found, inputs->compilers[i]) != 0)
-            return 0;
+            return false;
     for (size_t i = 0; i < inputs->n; i++)
         if (look(inputs->files[i].path, &now) != 0 || !same(&now, &inputs->files[i]))
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 /* 1: the flags behind a marker's name say that a file begins (1) and that it is no system header (3). */

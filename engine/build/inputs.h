@@ -4,6 +4,7 @@
 #ifndef BUILD_INPUTS_H
 #define BUILD_INPUTS_H
 
+#include <stdbool.h>
 #include <time.h>
 
 struct build_inputs;
@@ -20,8 +21,8 @@ void build_inputs_free(struct build_inputs *inputs);                       /* NU
 /* Which file a program is and of when, in words: "" where there is none. */
 void build_tool_identity(const char *name, char *out, size_t size);
 
-/* 1 if a build of this signature would read the same files, and none has changed. NULL: 0. */
-int build_inputs_unchanged(const struct build_inputs *inputs, const char *signature);
+/* Whether a build of this signature would read the same files, and none has changed. NULL: false. */
+bool build_inputs_unchanged(const struct build_inputs *inputs, const char *signature);
 
 /* The user's own files that a build read, so that somebody can watch them.
    Calls reads(ctx, path) for every file that the source included: text is what the preprocessor wrote, with line

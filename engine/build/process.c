@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-int process_cancelled(const struct runner_progress *progress)
+bool process_cancelled(const struct runner_progress *progress)
 {
     return progress && progress->cancel && atomic_load(progress->cancel);
 }
@@ -221,7 +221,7 @@ int process_capture(const char *const *argv, double limit_s, const struct runner
     }
     pid_t pid = -1;
     const struct process_start start = {
-        .argv = argv, .out_fd = out[1], .err_fd = error[1], .socket_fd = -1, .plain_messages = 1};
+        .argv = argv, .out_fd = out[1], .err_fd = error[1], .socket_fd = -1, .plain_messages = true};
     int failed = process_start(&start, &pid, err);
     int saved = failed ? errno : 0;
     close(out[1]);

@@ -4,6 +4,7 @@
 #define BUILD_PROCESS_H
 
 #include "engine/build/runner.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -12,7 +13,7 @@ struct process_start {
     const char *const *argv; /* borrowed, NULL-terminated; argv[0] is looked up in PATH unless it has a slash */
     int out_fd, err_fd;      /* become 1 and 2 */
     int socket_fd;           /* becomes PROCESS_SOCKET_FD; -1: none */
-    int plain_messages;      /* 1: LC_ALL=C, for programs whose messages are read */
+    bool plain_messages;     /* LC_ALL=C, for programs whose messages are read */
     const char *mark;        /* "NAME=VALUE" of leftovers_mark() for its environment; NULL: none */
 };
 #define PROCESS_SOCKET_FD 3
@@ -36,6 +37,6 @@ int process_capture(const char *const *argv, double limit_s, const struct runner
                     struct process_output *output, struct err *err);
 void process_output_free(struct process_output *output);
 
-int process_cancelled(const struct runner_progress *progress);
+bool process_cancelled(const struct runner_progress *progress);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef BUILD_PTX_H
 #define BUILD_PTX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ptx_translation {
@@ -10,7 +11,7 @@ struct ptx_translation {
     char *code;       /* owned: C++ on one line, a statement but for its semicolon */
     char refused[96]; /* what the executor does not know of it: "inline PTX wgmma.fence.sync.aligned" */
     int refused_line;
-    int unknown; /* 1: it is an opcode in none of the executor's lists, which may be misspelt */
+    bool unknown; /* it is an opcode in none of the executor's lists, which may be misspelt */
 };
 
 /* Translates the statement whose keyword, asm or __asm__, `text` begins with: preprocessed source, NUL at its end.

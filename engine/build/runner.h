@@ -49,8 +49,8 @@ struct build {
     char *source;             /* owned */
     struct trace_site *sites; /* owned: every probe line, in source order */
     size_t n_sites;
-    int from_cache;              /* 1: nothing was compiled */
-    int unchanged;               /* 1: the last build's answer, no compiler was asked */
+    bool from_cache;             /* nothing was compiled */
+    bool unchanged;              /* the last build's answer, no compiler was asked */
     struct build_inputs *inputs; /* owned: what it was made from; NULL: not to be relied on */
 };
 
@@ -71,7 +71,7 @@ struct build_request {
     enum backend backend;
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */
     enum gpu_debug debug;
-    int checks;          /* 1: with access checks, docs/checks.md; BACKEND_CPU alone, else ERR_INPUT */
+    bool checks;         /* with access checks, docs/checks.md; BACKEND_CPU alone, else ERR_INPUT */
     int dtype, head_dim; /* of the run; a kernel that asks asc_built_for() is built for nothing else. head_dim 0: all */
     const struct build *last; /* borrowed, may be NULL: an earlier build, whose answer stands if nothing has changed */
 };
@@ -132,7 +132,7 @@ struct timing {
 struct bench_request {
     int repeats;    /* of each measurement, 3 to 1000 */
     double limit_s; /* of each measurement; at least three launches are timed */
-    int record;     /* 0: the probes of the build, if it has any, find nothing to record */
+    bool record;    /* false: the probes of the build, if it has any, find nothing to record */
 };
 struct bench_result {
     struct timing warm, cold; /* between two events; the launch before was the same one, or the L2 held nothing of it */
@@ -143,7 +143,7 @@ struct bench_result {
 };
 int child_bench(struct child *c, struct trace *t, const struct bench_request *request, double limit_s,
                 const struct runner_progress *progress, struct bench_result *out, struct err *err);
-int child_alive(const struct child *c);
+bool child_alive(const struct child *c);
 void child_stop(struct child *c); /* quit, then kill; NULL is legal */
 
 #endif

@@ -3,13 +3,14 @@
 #define BUILD_SCAN_H
 
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 struct scan {
     /* The user's files are all but the system's and those below one of these folders. Borrowed. */
     const char *const *own_folders; /* NULL-terminated, each with a slash at its end */
     /* The preprocessor's name of the source and the name that the user knows it by. Borrowed. */
     const char *compiled_path, *user_path;
-    int gpu_only_allowed;     /* 1: constructs that only a GPU can run are no error */
+    bool gpu_only_allowed;    /* constructs that only a GPU can run are no error */
     struct trace_site *sites; /* owned: each probe line once, in source order */
     size_t n_sites;
     char *rewritten; /* owned: the text with inline PTX as C++, alignas behind __shared__ as an attribute, and without

@@ -28,7 +28,7 @@ const struct child_hello *child_hello(const struct child *c)
     return &c->hello;
 }
 
-int child_alive(const struct child *c)
+bool child_alive(const struct child *c)
 {
     return c && c->pid > 0;
 }
@@ -375,14 +375,14 @@ static const char *find_number(const char *line, const char *end)
     return NULL;
 }
 
-int assertion_parse(const char *line, struct trace_event *event)
+bool assertion_parse(const char *line, struct trace_event *event)
 {
     static const char said[] = " Assertion `", failed[] = "failed";
     unsigned block[3], thread[3];
     const char *place = strstr(line, ": block: ["), *begin = place ? strstr(place, said) : NULL;
     if (!begin || sscanf(place, ": block: [%u,%u,%u], thread: [%u,%u,%u]", &block[0], &block[1], &block[2], &thread[0],
                          &thread[1], &thread[2]) != 6)
-        return 0;
+        return false;
     begin += sizeof said - 1;
     const char *colon = find_number(line, place), *end = NULL;
     for (const char *at = begin; (at = strstr(at, failed)); at++)
@@ -390,7 +390,7 @@ int assertion_parse(const char *line, struct trace_event *event)
     while (end && end > begin && strchr(" `'", end[-1]))
         end--;
     if (!colon || !end)
-        return 0;
+        return false;
     trace_event_init(event);
     event->kind = EVENT_ASSERT;
     event->line = (int)strtol(colon + 1, NULL, 10);
@@ -398,5 +398,5 @@ int assertion_parse(const char *line, struct trace_event *event)
     snprintf(event->text, sizeof event->text, "assertion `%.*s` failed in block (%u,%u,%u), thread (%u,%u,%u)",
              (int)(end - begin < 300 ? end - begin : 300), begin, block[0], block[1], block[2], thread[0], thread[1],
              thread[2]);
-    return 1;
+    return true;
 }

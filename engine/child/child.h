@@ -6,6 +6,7 @@
 #include "engine/base/wire.h"
 #include "engine/build/runner.h"
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct child {
@@ -36,6 +37,6 @@ int child_wait(struct child *c, int wait_ms); /* until there is something to rea
 /* A device-side assert, as the CUDA driver prints it on the process's stderr:
    `file.cu:12: void k(int): block: [1,0,0], thread: [32,0,0] Assertion `i < n` failed.` (CUDA C++ Programming Guide,
    "Assertion"). 1: it is one; *event then has kind "assert", file, line and a text. */
-int assertion_parse(const char *line, struct trace_event *event);
+bool assertion_parse(const char *line, struct trace_event *event);
 
 #endif

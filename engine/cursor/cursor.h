@@ -4,6 +4,7 @@
 
 #include "engine/base/err.h"
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 struct cursor {
     int batch, head, q_tile, kv_tile;

@@ -4,6 +4,7 @@
 
 #include "engine/cursor/cursor.h"
 #include "engine/verdict/judgement.h"
+#include <stdbool.h>
 
 enum { PINS_MAX = 4 };
 
@@ -41,7 +42,7 @@ void pins_take(struct pins *p, struct pin *made);
 int pin_fill(struct pin *pin, const struct trace *t, const struct judgement *j, struct judge_scratch *scratch);
 void pin_forget(struct pin *pin); /* the values */
 
-/* At one kv tile. 0: nothing is known of it. */
+/* At one kv tile. false: nothing is known of it. */
 struct pin_value {
     double got, want, bound;
     enum tile_status class;

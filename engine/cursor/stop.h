@@ -8,6 +8,7 @@
 enum stop_kind {
 #define STOP(id, word, kind, meaning) id,
 #include "engine/cursor/stops.def"
+#include <stdbool.h>
 #undef STOP
     STOP_KINDS
 };
@@ -30,12 +31,13 @@ bool stop_needs_number(enum stop_kind kind); /* a comparison must follow the wor
 /* ERR_INPUT names the word that is wrong. */
 int stop_parse(const char *text, struct stop *out, struct err *err);
 
-/* 1: the condition holds in this tile, whose slot is judged. before: the kv tile that the kernel visited before this
-   one in the same split, -1: none. *row, *col: the first element that makes it so, where values were compared; else -1.
+/* Whether the condition holds in this tile, whose slot is judged. before: the kv tile that the kernel visited before
+   this one in the same split, -1: none. *row, *col: the first element that makes it so, where values were compared;
+   else -1.
  */
 bool stop_holds(const struct stop *stop, const struct trace *t, const struct judgement *j, struct place place,
                 int before, int *row, int *col);
-/* The first element of a tile that this condition is about, once it holds: 0 where none can be named. */
+/* The first element of a tile that this condition is about, once it holds: false where none can be named. */
 bool stop_element(const struct stop *stop, const struct tile_detail *d, int *row, int *col);
 
 #endif

@@ -7,11 +7,11 @@ static int quantizes(const struct trace *t)
     return problem_has_codes(&t->problem) || t->conventions.quantized != ASC_QUANTIZED_GIVEN;
 }
 
-int unquantized_view(const struct trace *t, struct trace *out)
+bool unquantized_view(const struct trace *t, struct trace *out)
 {
     static const char letters[] = "qkv";
     if (!quantizes(t))
-        return 0;
+        return false;
     *out = *t;
     struct layout *l = &out->layout;
     struct layout_part *const parts[3][3] = {
@@ -20,7 +20,7 @@ int unquantized_view(const struct trace *t, struct trace *out)
     for (int i = 0; i < 3; i++) {
         enum dtype dtype;
         if (!trace_given(t, letters[i], &dtype))
-            return 0;
+            return false;
         *types[i] = (int32_t)dtype;
         if (parts[i][2]->bytes)
             *parts[i][0] = *parts[i][2];
@@ -32,13 +32,13 @@ int unquantized_view(const struct trace *t, struct trace *out)
     out->conventions.quantized = ASC_QUANTIZED_GIVEN;
     out->conventions.qk_descale = ASC_QK_OPERANDS;
     out->conventions.v_descale = ASC_V_OPERANDS;
-    return 1;
+    return true;
 }
 
-int given_view(const struct trace *t, struct trace *out)
+bool given_view(const struct trace *t, struct trace *out)
 {
     if (unquantized_view(t, out))
-        return 1;
+        return true;
     *out = *t;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         out->layout.channel[ch].dtype = -1;

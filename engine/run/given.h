@@ -4,14 +4,15 @@
 #define RUN_GIVEN_H
 
 #include "engine/verdict/case.h"
+#include <stdbool.h>
 
 /* The run as if it had been asked about what its codes were made from, with nothing recorded but its output: *out is a
-   view that borrows all of t and is never freed. 0: nothing is quantized, or those values are not known. */
-int unquantized_view(const struct trace *t, struct trace *out);
+   view that borrows all of t and is never freed. false: nothing is quantized, or those values are not known. */
+bool unquantized_view(const struct trace *t, struct trace *out);
 
-/* A view of the run as if it had been given those, with nothing recorded: borrows all of t and is never freed. Returns
-   1; 0 where they are not known, and it is given the values of its codes. */
-int given_view(const struct trace *t, struct trace *out);
+/* A view of the run as if it had been given those, with nothing recorded: borrows all of t and is never freed. false
+   where they are not known, and it is given the values of its codes. */
+bool given_view(const struct trace *t, struct trace *out);
 
 /* Both cases of a slot: of what was given, and of the run. -1: no memory. */
 struct given_case {

@@ -88,13 +88,13 @@ static int same_tile(struct tile a, struct tile b)
     return 1;
 }
 
-int negate_same(const struct trace *run, const struct trace *again, uint32_t channels)
+bool negate_same(const struct trace *run, const struct trace *again, uint32_t channels)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         for (int slot = 0; channels & 1u << ch && slot < run->layout.n_slots; slot++)
             for (int kv = 0; kv < (channel_per_kv(ch) ? run->layout.kv_tiles : 1); kv++)
                 if (!same_tile(trace_tile(run, ch, slot, kv), trace_tile(again, ch, slot, kv)))
-                    return 0;
+                    return false;
     enum dtype t;
     return !(channels & 1u << asc_o) ||
            memcmp(trace_tensor(run, 'o', &t), trace_tensor(again, 'o', &t), run->layout.o.bytes) == 0;

@@ -3,6 +3,7 @@
 #define RUN_NEGATE_H
 
 #include "engine/run/record.h"
+#include <stdbool.h>
 
 /* Negates n elements of type t: changes their sign bits; of u8, whose values count from ASC_U8_MIDPOINT, the code
    becomes 256 - code. Returns how many have no negative (code 0 of u8), which stay. */
@@ -18,7 +19,7 @@ int negate_record(struct recorder *r, const struct runner_paths *paths, const st
                   const struct trace *run, char which, const struct runner_progress *progress, struct trace **out,
                   struct err *err);
 
-/* 1 if both hold the same bits in these channels, wherever `run` recorded them, and in O if that is one of them. */
-int negate_same(const struct trace *run, const struct trace *again, uint32_t channels);
+/* Whether both hold the same bits in these channels, wherever `run` recorded them, and in O if that is one of them. */
+bool negate_same(const struct trace *run, const struct trace *again, uint32_t channels);
 
 #endif

@@ -62,18 +62,18 @@ static void append(char *words, size_t bytes, const char *part)
     snprintf(words + used, bytes - used, "%s%s", used ? ", " : "", part);
 }
 
-int budget_meets(const struct trace_info *info, char *words, size_t bytes)
+bool budget_meets(const struct trace_info *info, char *words, size_t bytes)
 {
     char line[384];
     int met = 1, unjudged = 0;
     words[0] = '\0';
     if (!info->launches.budget.stated)
-        return 1;
+        return true;
     for (int i = 0; i < BUDGET_ITEMS; i++) {
         const struct budget_verdict v = budget_judge(info, (enum budget_item)i);
         if (v.state == BUDGET_NEEDS_GPU) {
             snprintf(words, bytes, "budget %s", budget_state_word(v.state));
-            return 1;
+            return true;
         }
         unjudged |= v.state == BUDGET_UNJUDGED;
         met &= v.state == BUDGET_MET || v.state == BUDGET_NOT_STATED;

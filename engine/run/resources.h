@@ -3,6 +3,7 @@
 #define RUN_RESOURCES_H
 
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 /* What a kernel takes without probes against its limit. */
 enum budget_state {
@@ -23,8 +24,8 @@ struct budget_verdict budget_judge(const struct trace_info *info, enum budget_it
 /* One launch against one limit: what a view marks. */
 enum budget_state budget_of_launch(const struct trace_info *info, const struct trace_launch *l, enum budget_item item);
 
-/* 0: a limit is broken, or could not be judged on a GPU. words: one line, "" where there is no budget. */
-int budget_meets(const struct trace_info *info, char *words, size_t bytes);
+/* false: a limit is broken, or could not be judged on a GPU. words: one line, "" where there is no budget. */
+bool budget_meets(const struct trace_info *info, char *words, size_t bytes);
 
 /* The lines on a launch, in this order; each says one resource with its unit. */
 enum fact {

@@ -6,11 +6,12 @@
 #include "engine/oracle/quantization/attribution.h"
 #include "engine/oracle/quantization/paths.h"
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 struct comparison {
     int slot;
-    int given_known; /* 0: what codes were made from is not known; the values of the codes count as given */
-    int has_output;  /* 0: the run left none, and nothing can be attributed */
+    bool given_known; /* false: what codes were made from is not known; the values of the codes count as given */
+    bool has_output;  /* false: the run left none, and nothing can be attributed */
     struct paths paths;
     struct attribution attribution;
     double share[PLAYERS]; /* of the q tile's output */

@@ -443,20 +443,20 @@ int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs
     return 0;
 }
 
-int difference_exact(const struct difference *d)
+bool difference_exact(const struct difference *d)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (d->channel[ch].same != d->channel[ch].compared || d->channel[ch].lost[A] != d->channel[ch].lost[B])
-            return 0;
+            return false;
     return d->complete[A] == d->complete[B];
 }
 
-int difference_within(const struct difference *d)
+bool difference_within(const struct difference *d)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct channel_difference *x = &d->channel[ch];
         if (x->same + x->nan_bits + x->within != x->compared || x->lost[A] != x->lost[B])
-            return 0;
+            return false;
     }
     return d->complete[A] == d->complete[B];
 }

@@ -4,6 +4,7 @@
 
 #include "engine/base/err.h"
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 struct difference_place {
     uint64_t order; /* execution order; UINT64_MAX: there is none */
@@ -24,7 +25,7 @@ struct difference_place {
    |(a - want_a) - (b - want_b)| <= B_a + B_b. Where both runs hold the same bits upstream this is |a - b|; elsewhere it
    is what this stage added to the difference. Of a narrow type B reaches to the ends of its rounded interval. */
 struct channel_difference {
-    int in[2];                         /* 1: this run recorded it */
+    bool in[2];                        /* this run recorded it */
     uint64_t compared;                 /* elements of both: the sum of the counts */
     uint64_t same;                     /* the same bits, NaN and never-written ones included */
     uint64_t nan_bits;                 /* NaN in both, of other bits */
@@ -46,7 +47,7 @@ struct difference {
     int64_t places;    /* (batch, head, q tile)s of the problem */
     int64_t both;      /* recorded in both runs */
     int64_t only[2];   /* in one alone: not compared, but for o and lse of complete runs */
-    int outputs;       /* 1: both runs are complete, so o and lse are compared everywhere */
+    bool outputs;      /* both runs are complete, so o and lse are compared everywhere */
     int64_t reordered; /* recorded in both, kv tiles visited in another order */
     int complete[2];
 };
@@ -62,8 +63,8 @@ int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs
                     struct err *err);
 
 /* Whether what was compared is the same: bit for bit; or within bounds, with the same classes and coverage. */
-int difference_exact(const struct difference *d);
-int difference_within(const struct difference *d);
+bool difference_exact(const struct difference *d);
+bool difference_within(const struct difference *d);
 /* The first element that speaks against it; order UINT64_MAX: none does. */
 struct difference_place difference_first(const struct difference *d, int exact);
 /* "s[b0,h3,q17,k40] row 5, column 9" */

@@ -255,7 +255,7 @@ void laboratory_stop(struct laboratory *l, int stopped)
     pthread_mutex_unlock(&l->lock);
 }
 
-int laboratory_busy(struct laboratory *l)
+bool laboratory_busy(struct laboratory *l)
 {
     pthread_mutex_lock(&l->lock);
     const int busy = l->working;
@@ -294,7 +294,7 @@ static void count_pieces(const struct laboratory *l, struct laboratory_state *s)
     }
 }
 
-int laboratory_collect(struct laboratory *l)
+bool laboratory_collect(struct laboratory *l)
 {
     struct laboratory_state *s = &l->state;
     struct comparison *old = NULL;

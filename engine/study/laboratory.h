@@ -7,6 +7,7 @@
 #include "engine/study/comparison.h"
 #include "engine/study/formats.h"
 #include "engine/study/whatif.h"
+#include <stdbool.h>
 
 /* SURVEY: the comparison of every slot, in short. */
 enum { LABORATORY_FORMATS = 1, LABORATORY_COMPARISON = 2, LABORATORY_SURVEY = 4, LABORATORY_WHATIF = 8 };
@@ -35,11 +36,11 @@ void laboratory_ask(struct laboratory *l, unsigned wanted, int slot);
 int laboratory_try(struct laboratory *l, const struct whatif_choice *choice);
 /* 1: scans stop after the piece at hand; 0: they go on. A slot's comparison is made in any case. */
 void laboratory_stop(struct laboratory *l, int stopped);
-int laboratory_busy(struct laboratory *l);
+bool laboratory_busy(struct laboratory *l);
 /* Waits for all that was asked for, as far as it is not stopped; then collects. */
 void laboratory_finish(struct laboratory *l);
 
-int laboratory_collect(struct laboratory *l); /* 1: the state has changed */
+bool laboratory_collect(struct laboratory *l); /* the state has changed */
 const struct laboratory_state *laboratory_state(const struct laboratory *l);
 const struct trace *laboratory_trace(const struct laboratory *l);
 

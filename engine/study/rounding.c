@@ -88,16 +88,16 @@ static void channels_words(unsigned set, char *out, size_t bytes)
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", channel_name(ch));
 }
 
-int rounding_meets(const struct rounding *b, const struct expect *expect, char *why, size_t why_bytes)
+bool rounding_meets(const struct rounding *b, const struct expect *expect, char *why, size_t why_bytes)
 {
     char want[96], got[96];
     why[0] = '\0';
     if (!expect->bias && !expect->no_bias)
-        return 1;
+        return true;
     channels_words(expect->bias, want, sizeof want);
     if (!b) {
         snprintf(why, why_bytes, "expected biased rounding in %s, which was not searched for", want);
-        return 0;
+        return false;
     }
     channels_words(rounding_found(b), got, sizeof got);
     const int met = rounding_found(b) == expect->bias;
@@ -414,7 +414,7 @@ void rounding_scan_finish(struct rounding_scan *s)
     rounding_scan_collect(s);
 }
 
-int rounding_scan_collect(struct rounding_scan *s)
+bool rounding_scan_collect(struct rounding_scan *s)
 {
     pthread_mutex_lock(&s->lock);
     const int changed = s->changed;

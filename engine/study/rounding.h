@@ -6,6 +6,7 @@
 #include "engine/oracle/rounding_bias/rounding_bias.h"
 #include "engine/run/record.h"
 #include "engine/verdict/judgement.h"
+#include <stdbool.h>
 
 /* heads counts through the batches; the last head and the last kv step stand for all of them. */
 struct rounding {
@@ -13,7 +14,7 @@ struct rounding {
     struct rounding_cell *cells;  /* owned, [ASC_CHANNELS][heads + 1][kv_tiles + 1] */
     struct rounding_drift *drift; /* owned, [ROUNDING_CURVES][heads + 1][kv_tiles] */
     int *group;                   /* owned, [heads]: which K and V a head reads */
-    int negated;                  /* 1: runs with negated inputs were asked for */
+    bool negated;                 /* runs with negated inputs were asked for */
     char lost[256];               /* what of these could not be done, and why; "": nothing */
 };
 
@@ -33,8 +34,9 @@ static inline const struct rounding_drift *rounding_drift(const struct rounding 
 }
 /* Stages in which it was found, a set of 1u << enum asc_channel. */
 unsigned rounding_found(const struct rounding *b);
-/* 1 if these are the ones that are expected; b NULL: none was looked for. why: one line, "" where nothing is stated. */
-int rounding_meets(const struct rounding *b, const struct expect *expect, char *why, size_t why_bytes);
+/* Whether these are the ones that are expected; b NULL: none was looked for. why: one line, "" where nothing is stated.
+ */
+bool rounding_meets(const struct rounding *b, const struct expect *expect, char *why, size_t why_bytes);
 
 /* What is run again; scenario NULL: it cannot be. */
 struct rounding_source {
@@ -58,9 +60,9 @@ int rounding_scan_new(const struct trace *t, const struct judgement *j, const st
 /* Once more, with runs of negated inputs or not; -1: one is under way. The last result stays until it ends. */
 int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *source, int negate);
 void rounding_scan_cancel(struct rounding_scan *s);
-void rounding_scan_free(struct rounding_scan *s);   /* ends what is under way; NULL is legal */
-void rounding_scan_finish(struct rounding_scan *s); /* waits for its end, and collects */
-int rounding_scan_collect(struct rounding_scan *s); /* 1: the state has changed */
+void rounding_scan_free(struct rounding_scan *s);    /* ends what is under way; NULL is legal */
+void rounding_scan_finish(struct rounding_scan *s);  /* waits for its end, and collects */
+bool rounding_scan_collect(struct rounding_scan *s); /* the state has changed */
 const struct rounding_progress *rounding_scan_progress(const struct rounding_scan *s);
 
 #endif

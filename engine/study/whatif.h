@@ -10,6 +10,7 @@
 
 #include "engine/oracle/quantization/paths.h"
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 enum whatif_scales { WHATIF_HEAD, WHATIF_TENSOR, WHATIF_ROWS };
 
@@ -41,7 +42,7 @@ struct whatif {
     struct whatif_row row[WHATIF_MAX];
     int n;
     struct path_error measured; /* of the run's own output over the same slots */
-    int given_known;            /* 0: codes were given, and what they were made from is not known: no prediction */
+    bool given_known;           /* false: codes were given, and what they were made from is not known: no prediction */
     int slots, all;             /* how many slots are to be taken, evenly spread, of how many */
     /* Owned: largest magnitude of each row of q, k and v, [batch][heads][rows]. */
     float *amax[3];

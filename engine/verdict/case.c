@@ -65,10 +65,10 @@ static int alpha_first_of(const struct trace *t, int slot, int *order)
     return n > 0 ? ALPHA_LEFT_OUT : 0;
 }
 
-int case_alpha_left_out(const struct trace *t)
+bool case_alpha_left_out(const struct trace *t)
 {
     if (!trace_complete(t) || t->layout.channel[asc_alpha].dtype < 0)
-        return 0;
+        return false;
     int *note = &((struct trace *)(uintptr_t)t)->alpha_found; /* as trace_lse() */
     int found = __atomic_load_n(note, __ATOMIC_RELAXED);
     int *order = found ? NULL : calloc((size_t)t->layout.kv_tiles, sizeof *order);

@@ -4,6 +4,7 @@
 
 #include "engine/oracle/oracle.h"
 #include "engine/trace/trace.h"
+#include <stdbool.h>
 
 /* c points into it: it stays where it was made. */
 struct slot_case {
@@ -38,8 +39,9 @@ void slot_case_row(struct slot_case *c, int row);
    to compare. */
 int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
 
-/* 1: a complete run whose probes saw alpha on no first tile of any state (split), with or without a declaration. */
-int case_alpha_left_out(const struct trace *t);
+/* Whether it is a complete run whose probes saw alpha on no first tile of any state (split), with or without a
+ * declaration. */
+bool case_alpha_left_out(const struct trace *t);
 
 /* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many, -1 where memory ran out.
    order: [kv_tiles]. */

@@ -232,8 +232,8 @@ static int meets_stopped(const struct judgement *j, const struct trace *t, const
     return 1;
 }
 
-int judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
-                    size_t why_bytes)
+bool judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
+                     size_t why_bytes)
 {
     if (!j->complete)
         return unmet(why, why_bytes, "not judged to the end");

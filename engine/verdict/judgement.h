@@ -166,36 +166,37 @@ int judgement_operands(const struct judgement *j, const struct trace *t, struct 
 /* Of a slot: [kv_tiles][ASC_CHANNELS]. */
 struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot);
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place);
-int judgement_any(const struct judgement *j); /* 1: something is judged; a run of which nothing is, is not clean */
-int judgement_slot_done(const struct judgement *j, int slot);
+bool judgement_any(const struct judgement *j); /* something is judged; a run of which nothing is, is not clean */
+bool judgement_slot_done(const struct judgement *j, int slot);
 /* Elements of a tile. excused: nobody wrote them as the run ended early, or as the kernel never came to this tile;
    these are no fault of the stage, and neither judged nor bad. */
 struct tile_count {
     uint64_t judged, bad, excused;
 };
 struct tile_count judgement_count(const struct judgement *j, struct place place, int global);
-/* 1 if the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count. */
-int judgement_tile_bad(const struct judgement *j, struct place place, int global);
-/* 1 if the kernel should have come to this kv tile and, in a run that completed, did not. Of a channel that exists once
-   per slot: it came to no kv tile of the slot, and wrote nothing of this. */
-int judgement_tile_unvisited(const struct judgement *j, struct place place);
+/* Whether the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count.
+ */
+bool judgement_tile_bad(const struct judgement *j, struct place place, int global);
+/* Whether the kernel should have come to this kv tile and, in a run that completed, did not. Of a channel that exists
+   once per slot: it came to no kv tile of the slot, and wrote nothing of this. */
+bool judgement_tile_unvisited(const struct judgement *j, struct place place);
 /* The next kv tile that was left out, from *at (slot and kv; begin with zeros) on, and the rows of the q tile that
    should see it; moves *at behind it. 0: there is none. */
 struct left_out {
     struct place place;
     int first_row, last_row;
 };
-int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out);
+bool judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out);
 
 /* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then
    kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many, -1 where
    memory ran out. places: [kv_tiles * ASC_CHANNELS]. */
 int judgement_sequence(const struct trace *t, int slot, struct place *places);
 struct expect;
-/* 1 if the scenario's [expect] is met (a scenario that expects nothing expects a clean run); why: one line that says
+/* Whether the scenario's [expect] is met (a scenario that expects nothing expects a clean run); why: one line that says
  * what was expected and what was found. */
-int judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
-                    size_t why_bytes);
+bool judgement_meets(const struct judgement *j, const struct trace *t, const struct expect *expect, char *why,
+                     size_t why_bytes);
 /* The same in parts: the stage (first channel, culprits; of a run that should be clean that it is), the tile (place of
    the first bad one, line of the event), the finding (causes, kinds of events, what stopped it). */
 enum expect_part { PART_NOT_STATED, PART_RIGHT, PART_WRONG };

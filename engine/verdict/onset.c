@@ -12,15 +12,15 @@ static int counts_unreal(const struct verdict *v)
     return v->count[CLASS_NAN] > 0 || v->count[CLASS_INF] > 0;
 }
 
-int run_onset_wanted(const struct judgement *j, int slot)
+bool run_onset_wanted(const struct judgement *j, int slot)
 {
     for (int kv = 0; kv < j->kv_tiles; kv++)
         for (int ch = 0; ch < ASC_CHANNELS; ch++) {
             const struct tile_verdicts *v = judgement_tile(j, (struct place){slot, kv, (enum asc_channel)ch});
             if (counts_unreal(&v->local) || counts_unreal(&v->global))
-                return 1;
+                return true;
         }
-    return 0;
+    return false;
 }
 
 int run_onset_new(const struct trace *t, struct run_onset **out)

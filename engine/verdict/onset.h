@@ -5,6 +5,7 @@
 
 #include "engine/oracle/nonfinite/onset.h"
 #include "engine/verdict/judgement.h"
+#include <stdbool.h>
 
 enum { RUN_ROOTS_KEPT = 512, RUN_ROOTS_PER_STAGE = 2 };
 
@@ -23,8 +24,8 @@ struct run_onset {
     struct run_root *first; /* owned, [n] */
 };
 
-/* 1: some verdict on the slot counts a NaN or an infinity that does not belong there. */
-int run_onset_wanted(const struct judgement *j, int slot);
+/* Whether some verdict on the slot counts a NaN or an infinity that does not belong there. */
+bool run_onset_wanted(const struct judgement *j, int slot);
 int run_onset_new(const struct trace *t, struct run_onset **out);
 void run_onset_free(struct run_onset *o); /* NULL is legal */
 /* Takes in what was found in a slot. */

@@ -13,12 +13,12 @@ size_t reports_count(const struct trace *t)
     return n;
 }
 
-int reports_placed(const struct trace *t)
+bool reports_placed(const struct trace *t)
 {
     for (size_t i = 0; i < t->info.n_events; i++)
         if (event_is_mistake(t->info.events[i].kind) && t->info.events[i].q_tile >= 0)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 const struct trace_event *reports_first(const struct trace *t)
@@ -201,10 +201,10 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
     return best;
 }
 
-int event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
+bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
 {
     if (e->batch != place[0] || e->head != place[1] || e->q_tile != place[2])
-        return 0;
+        return false;
     return kv < 0 || e->kv_tile < 0 || e->kv_tile == kv;
 }
 

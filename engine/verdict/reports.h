@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 size_t reports_count(const struct trace *t);
-int reports_placed(const struct trace *t);                      /* 1: of some the tile is known */
+bool reports_placed(const struct trace *t);                     /* of some the tile is known */
 const struct trace_event *reports_first(const struct trace *t); /* NULL: none */
 /* The first one at this (batch, head, q tile) and kv tile (-1: any); NULL: none. */
 const struct trace_event *reports_at(const struct trace *t, const int32_t place[3], int kv);
@@ -33,7 +33,7 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes);
    slot. The mistake first, then the earlier line; NULL: none. */
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal);
-/* 1: the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
-int event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
+/* Whether the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
+bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
 
 #endif

@@ -9,16 +9,16 @@ struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot)
     return j->tiles + (size_t)slot * (size_t)j->kv_tiles * ASC_CHANNELS;
 }
 
-int judgement_slot_done(const struct judgement *j, int slot)
+bool judgement_slot_done(const struct judgement *j, int slot)
 {
     return slot >= 0 && slot < j->n_slots && atomic_load_explicit(&j->slot_done[slot], memory_order_acquire);
 }
 
-int judgement_any(const struct judgement *j)
+bool judgement_any(const struct judgement *j)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.stage[ch].elements || j->summary.stage[ch].judged_global)
-            return 1;
+            return true;
     return j->summary.unvisited > 0; /* of tiles that were left out there is nothing to judge, but that */
 }
 
@@ -113,12 +113,12 @@ struct tile_count judgement_count(const struct judgement *j, struct place place,
     return (struct tile_count){elements(v) - excused_here, verdict_bad(v) - excused_here, excused_here};
 }
 
-int judgement_tile_bad(const struct judgement *j, struct place place, int global)
+bool judgement_tile_bad(const struct judgement *j, struct place place, int global)
 {
     return judgement_count(j, place, global).bad > 0;
 }
 
-int judgement_tile_unvisited(const struct judgement *j, struct place place)
+bool judgement_tile_unvisited(const struct judgement *j, struct place place)
 {
     const struct verdict *v = &judgement_tile(j, place)->local;
     return !j->run_incomplete && v->count[CLASS_MISSING] > 0 && never_came(j, place, v);

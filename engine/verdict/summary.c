@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out)
+bool judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out)
 {
     for (; at->slot < j->n_slots; at->slot++, at->kv = 0) {
         for (; at->kv < j->kv_tiles; at->kv++) {
@@ -29,10 +29,10 @@ int judgement_left_out(const struct judgement *j, const struct trace *t, struct 
                 slot_case_free(&c);
             }
             at->kv++;
-            return 1;
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
 static enum stage_status mark_of(int recorded, uint64_t judged, uint64_t bad, uint64_t unwritten)

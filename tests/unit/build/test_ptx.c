@@ -102,7 +102,7 @@ static void test_what_stays(void **state)
     const char *foreign = "# 1 \"/usr/include/x.h\" 1 3\nasm(\"x\");\n# 1 \"/root/engine/y.h\" 1\nasm(\"y\");\n";
     assert_int_equal(scan(foreign, &result, &err), 0);
     assert_null(result.rewritten);
-    result = (struct scan){.own_folders = own, .compiled_path = "", .user_path = "", .gpu_only_allowed = 1};
+    result = (struct scan){.own_folders = own, .compiled_path = "", .user_path = "", .gpu_only_allowed = true};
     assert_int_equal(scan_preprocessed(&result, "# 1 \"k.cu\"\nasm(\"wgmma.x;\");\n", &err), 0);
     assert_null(result.rewritten);
     becomes("#include \"wrapper.h\"\nint i;\nasm(\"\");", "                    \nint i;\ndo { } while (0);");
