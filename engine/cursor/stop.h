@@ -4,11 +4,11 @@
 #define CURSOR_STOP_H
 
 #include "engine/verdict/judgement.h"
+#include <stdbool.h>
 
 enum stop_kind {
 #define STOP(id, word, kind, meaning) id,
 #include "engine/cursor/stops.def"
-#include <stdbool.h>
 #undef STOP
     STOP_KINDS
 };

@@ -1,6 +1,6 @@
 #include "engine/oracle/bound.h"
 
-int bound_narrow(enum dtype t, double *unit, double *half_tiny)
+bool bound_narrow(enum dtype t, double *unit, double *half_tiny)
 {
     *unit = 0;
     *half_tiny = 0;
@@ -8,21 +8,21 @@ int bound_narrow(enum dtype t, double *unit, double *half_tiny)
     case DTYPE_F16: /* 11 significant bits, smallest subnormal 2^-24 */
         *unit = 0x1p-11;
         *half_tiny = 0x1p-25;
-        return 1;
+        return true;
     case DTYPE_BF16: /* 8, 2^-133 */
         *unit = 0x1p-8;
         *half_tiny = 0x1p-134;
-        return 1;
+        return true;
     case DTYPE_E4M3: /* 4, 2^-9 */
         *unit = 0x1p-4;
         *half_tiny = 0x1p-10;
-        return 1;
+        return true;
     case DTYPE_E5M2: /* 3, 2^-16 */
         *unit = 0x1p-3;
         *half_tiny = 0x1p-17;
-        return 1;
+        return true;
     default:
-        return 0;
+        return false;
     }
 }
 

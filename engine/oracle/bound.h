@@ -13,6 +13,7 @@
 
 #include "engine/oracle/oracle.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define BOUND_U 0x1p-24     /* unit roundoff of f32 */
@@ -177,9 +178,9 @@ static inline double bound_convert(double x)
 }
 
 /* For a type narrower than f32: *unit, its unit roundoff, and *half_tiny, half its smallest subnormal; rounding x moves
-   it by at most unit |x| + half_tiny. Returns 0 (and zeros) for all others. Measured: every f32 becomes the f16, bf16,
-   e4m3 or e5m2 that bound_round gives. */
-int bound_narrow(enum dtype t, double *unit, double *half_tiny);
+   it by at most unit |x| + half_tiny. Returns false (and zeros) for all others. Measured: every f32 becomes the f16,
+   bf16, e4m3 or e5m2 that bound_round gives. */
+bool bound_narrow(enum dtype t, double *unit, double *half_tiny);
 
 /* x rounded to nearest even into t, as float64. */
 double bound_round(enum dtype t, double x);

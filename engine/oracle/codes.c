@@ -107,7 +107,7 @@ static double quantize(enum dtype of, double x, double scale, double *half)
     return high > low ? (low + high) / 2 : codes_round(of, y);
 }
 
-int codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose)
+bool codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose)
 {
     const struct coding *coding = part->coding;
     const int cols = part->input->cols, descaled = descales_operands(&c->conventions, part->ch);
@@ -143,7 +143,7 @@ double codes_step(const struct oracle_case *c, enum asc_channel ch, int r)
     return codes_use(c, ch) == CODES_DESCALED ? codes_scale(codes_of(c, ch), r) : 1;
 }
 
-int codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by)
+bool codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by)
 {
     const int left = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_of(c, ch)->scale;
     for (int i = 0; i < n; i++)

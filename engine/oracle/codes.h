@@ -8,6 +8,7 @@
 #define ORACLE_CODES_H
 
 #include "engine/oracle/oracle.h"
+#include <stdbool.h>
 
 /* The type that a launch makes values into, and the value nearest to x there, saturated. quantized: not GIVEN. */
 enum dtype codes_type(int quantized);
@@ -35,22 +36,22 @@ struct coded_rows {
 };
 
 /* out: what the products take, [rows][cols]. loose: how far a correct kernel's may lie from it before it is rounded to
-   the type it is used in, the same shape; not written, and may be NULL, where codes_use is CODES_NONE. Returns 1 if
+   the type it is used in, the same shape; not written, and may be NULL, where codes_use is CODES_NONE. Returns whether
    anything of loose is not 0.
 
    A value made from a code is rounded once, u |x|. Where the launch quantizes, its scale may be another f32 (4 u: an
    approximate division), and a quotient so near the middle of two codes that 8 u of it decide may become either (2 u
    for each of two divisions, or of a division and a multiplication; as much again for approximate ones): out then lies
    between the two. */
-int codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
+bool codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
 
 /* By how much a code of row r of an input that is one more makes it larger: its scale where it becomes a value, else 1.
  */
 double codes_step(const struct oracle_case *c, enum asc_channel ch, int r);
 
 /* What is left to multiply S by, [rows of the q tile] or [keys of the tile that begins at key `first`]: with "product"
-   the scales. Returns 1 if they are not all 1 by convention. */
-int codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by);
+   the scales. Returns whether they are not all 1 by convention. */
+bool codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by);
 /* What is left to multiply P V by, of the tile at key `first`, and U before it becomes O. */
 double codes_v_times(const struct oracle_case *c, int first);
 double codes_o_times(const struct oracle_case *c);

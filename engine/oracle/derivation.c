@@ -36,7 +36,7 @@ static void put_step(struct walk *w, const char *name, const char *formula, doub
     if (d->n_steps == DERIVATION_STEPS)
         return;
     struct derivation_step *step = &d->step[d->n_steps++];
-    *step = (struct derivation_step){.got = got, .want = want, .got_known = 1, .want_known = 1};
+    *step = (struct derivation_step){.got = got, .want = want, .got_known = true, .want_known = true};
     snprintf(step->name, sizeof step->name, "%s", name);
     snprintf(step->formula, sizeof step->formula, "%s", formula);
 }
@@ -49,7 +49,7 @@ static void is_of_channel(struct walk *w, int recorded)
 
 static void only_got(struct walk *w)
 {
-    w->out->step[w->out->n_steps - 1].want_known = 0;
+    w->out->step[w->out->n_steps - 1].want_known = false;
 }
 
 static int is_recorded(const struct walk *w, enum asc_channel ch)

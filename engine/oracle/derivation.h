@@ -4,6 +4,7 @@
 #define ORACLE_DERIVATION_H
 
 #include "engine/oracle/fingerprint.h"
+#include <stdbool.h>
 
 enum { DERIVATION_STEPS = 12 };
 
@@ -12,8 +13,8 @@ struct derivation_step {
     char name[32];    /* "m before", "sum of q·k" */
     char formula[64]; /* how it follows from the steps above; "": an operand */
     double got, want; /* from what was captured, and by the reference */
-    int got_known, want_known;
-    int expected; /* 1: an operand that is not recorded: got follows from the channels before it */
+    bool got_known, want_known;
+    bool expected; /* an operand that is not recorded: got follows from the channels before it */
 };
 
 /* One term of the element's sum, or of m one score of the row. */
@@ -44,7 +45,7 @@ struct derivation {
     double size_got; /* sum of the magnitudes of the captured terms; 0 for m, which is no sum */
     /* The element: captured, by float64 from its captured operands, and by the reference. */
     double got, want_local, want_global;
-    int recorded;
+    bool recorded;
     char note[64]; /* "": nothing to add; else what the steps do not show */
 };
 

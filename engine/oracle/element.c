@@ -27,14 +27,14 @@ static int within_rounded(enum dtype t, int unlimited, double got, double want, 
     return got >= low && got <= high;
 }
 
-int element_within(enum dtype t, double got, double want, double bound)
+bool element_within(enum dtype t, double got, double want, double bound)
 {
     double unit = 0;
     double half_tiny = 0;
     double reach = 0;
     const double error = fabs(got - want);
     if (error <= bound && error <= DBL_MAX)
-        return 1;
+        return true;
     return isfinite(got) && bound_narrow(t, &unit, &half_tiny) && within_rounded(t, 0, got, want, bound, &reach);
 }
 
@@ -328,7 +328,7 @@ void element_judge_padding(const struct matrix *padding, int first_col, double m
             else if (isinf(got))
                 class = CLASS_INF;
             v->count[class]++;
-            v->judged = 1;
+            v->judged = true;
             if (!(v->worst_ratio == INFINITY)) {
                 v->worst_ratio = INFINITY;
                 v->worst_row = (int16_t)row;
@@ -338,12 +338,12 @@ void element_judge_padding(const struct matrix *padding, int first_col, double m
     }
 }
 
-int verdict_ok(const struct verdict *v)
+bool verdict_ok(const struct verdict *v)
 {
     return v->judged && verdict_bad(v) == 0;
 }
 
-int class_bad(int element_class)
+bool class_bad(int element_class)
 {
     return element_class != CLASS_OK && element_class != STATUS_UNJUDGED;
 }

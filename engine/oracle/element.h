@@ -3,6 +3,7 @@
 #define ORACLE_ELEMENT_H
 
 #include "engine/oracle/scratch.h"
+#include <stdbool.h>
 
 /* What is compared. want: NaN says nothing (see `lenient`), an infinity is expected exactly. bound: one that is
    infinite or NaN cannot fail, so where want is finite it says nothing either. */
@@ -10,14 +11,14 @@ struct comparison {
     const struct matrix *captured;
     const double *got, *want, *bound; /* [rows][cols]; got is captured as float64; got == want: all right and finite */
     int rows, cols;
-    int lenient; /* 1: where want is NaN what was written is not judged: the fault lies upstream (a local verdict) */
-    /* 1: p or u, whose size is the kernel's own choice: what is cut off at the largest number of a narrow type, or
+    bool lenient; /* where want is NaN what was written is not judged: the fault lies upstream (a local verdict) */
+    /* It is p or u, whose size is the kernel's own choice: what is cut off at the largest number of a narrow type, or
        becomes infinite there, has not been rounded, it is lost. */
-    int unlimited;
+    bool unlimited;
 };
 
-/* 1 if a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */
-int element_within(enum dtype t, double got, double want, double bound);
+/* Whether a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */
+bool element_within(enum dtype t, double got, double want, double bound);
 
 /* |got - want| over what it may be, the rounding to the captured type t included: at most 1 where the class is no bad
    one, more where it is. Equal infinities are no error; NaN where either is. */

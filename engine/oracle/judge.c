@@ -88,7 +88,7 @@ static void judge_absent(const struct job *job, enum asc_channel ch, int masked,
     struct tile_verdicts *v = verdicts_of(job, ch);
     struct tile_detail *d = wanted_detail(job, ch);
     const uint32_t n = (uint32_t)(stage->rows * stage->cols);
-    struct verdict absent = {.judged = 1, .masked = (uint8_t)masked, .ratio_median = NAN, .ratio_spread = NAN};
+    struct verdict absent = {.judged = true, .masked = masked, .ratio_median = NAN, .ratio_spread = NAN};
     if (!masked) {
         absent.count[CLASS_MISSING] = n;
         absent.worst_ratio = INFINITY;
@@ -111,8 +111,8 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
     const struct stage *stage = &job->s->stage[ch];
     struct tile_verdicts *v = verdicts_of(job, ch);
     struct tile_detail *d = wanted_detail(job, ch);
-    const uint8_t masked = channel_per_kv(ch) && job->s->masked;
-    v->local = (struct verdict){.visited = 1, .masked = masked};
+    const bool masked = channel_per_kv(ch) && job->s->masked;
+    v->local = (struct verdict){.visited = true, .masked = masked};
     v->global = v->local;
     struct comparison comparison = {
         .captured = scratch_captured(job->s, job->c, ch),
@@ -195,7 +195,7 @@ static void judge_denied(const struct job *job, enum asc_channel ch)
     const struct matrix *m = scratch_captured(job->s, job->c, ch);
     struct tile_verdicts *v = verdicts_of(job, ch);
     struct tile_detail *d = wanted_detail(job, ch);
-    v->local = (struct verdict){.judged = 1, .visited = 1, .ratio_median = NAN, .ratio_spread = NAN};
+    v->local = (struct verdict){.judged = true, .visited = true, .ratio_median = NAN, .ratio_spread = NAN};
     for (int r = 0; r < m->rows; r++) {
         const int written = values_element_written(m, (size_t)(r * m->row_stride));
         if (written && !v->local.count[CLASS_EXTRA]++) {
@@ -264,7 +264,7 @@ static void judge_unvisited(const struct job *job, int kv)
 {
     struct judge_scratch *s = job->s;
     scratch_tile(s, job->c, kv);
-    s->exact_k = 0;
+    s->exact_k = false;
     if (!s->masked) {
         reference_load(job->c, s, asc_k);
         reference_load(job->c, s, asc_v);

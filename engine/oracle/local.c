@@ -18,7 +18,7 @@ double local_m_start(const struct oracle_case *c)
     return c->conventions.m_empty == ASC_EMPTY_FINITE ? (double)c->conventions.m_start : -INFINITY;
 }
 
-int local_begins_at_sink(const struct oracle_case *c, int split)
+bool local_begins_at_sink(const struct oracle_case *c, int split)
 {
     const int l_sink = c->conventions.l_sink;
     return c->has_sink && split == 0 && (l_sink == ASC_SINK_START || l_sink == ASC_SINK_M_START);
@@ -55,7 +55,7 @@ void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split
     memset(to->l_loose, 0, rows * sizeof(double));
     memset(to->u, 0, values * sizeof(double));
     memset(to->u_loose, 0, values * sizeof(double));
-    to->u_exact = 1;
+    to->u_exact = true;
 }
 
 /* A value that float64 arithmetic could not give from finite operands makes no statement. */
@@ -196,22 +196,22 @@ void local_m(const struct oracle_case *c, const struct operands *x, struct expec
     }
 }
 
-int local_alpha_none(const struct oracle_case *c, const struct operands *x)
+bool local_alpha_none(const struct oracle_case *c, const struct operands *x)
 {
     return c->conventions.alpha_first == ASC_ALPHA_NONE_FIRST && x->tiles_seen == 0 && local_l_begin(c, x->split) == 0;
 }
 
-int local_alpha_declared(const struct oracle_case *c, const struct operands *x, double m_prev, double *alpha)
+bool local_alpha_declared(const struct oracle_case *c, const struct operands *x, double m_prev, double *alpha)
 {
     const int first = c->conventions.alpha_first;
     *alpha = 1;
     /* A sink in l or m is something to rescale. */
     if (first == ASC_ALPHA_ONE && m_prev == local_m_start(c) && !local_begins_at_sink(c, x->split))
-        return 1;
+        return true;
     if (first == ASC_ALPHA_ONE_FIRST && x->tiles_seen == 0 && local_l_begin(c, x->split) == 0)
-        return 1;
+        return true;
     if (local_alpha_none(c, x))
-        return 1;
+        return true;
     *alpha = 0;
     return m_prev == -INFINITY;
 }
@@ -357,7 +357,7 @@ void local_use_weights(const struct oracle_case *c, struct judge_scratch *s)
         return;
     if (p->recorded && scratch_captured(s, c, asc_p)->dtype == t) {
         x->pv_p.loose = s->room.zero; /* what was recorded is what P.V takes */
-        x->pv_p.exact = 1;
+        x->pv_p.exact = true;
     } else {
         round_weights(p, t, s);
     }

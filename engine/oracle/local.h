@@ -11,12 +11,13 @@
 #define ORACLE_LOCAL_H
 
 #include "engine/oracle/scratch.h"
+#include <stdbool.h>
 
 /* Before the first tile of a split. */
 void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split);
 
-/* 1 if m begins at the sink in a split. The first one alone does: it would count more than once otherwise. */
-int local_begins_at_sink(const struct oracle_case *c, int split);
+/* Whether m begins at the sink in a split. The first one alone does: it would count more than once otherwise. */
+bool local_begins_at_sink(const struct oracle_case *c, int split);
 /* m of a row that has seen no key and no sink, in its unit. */
 double local_m_start(const struct oracle_case *c);
 /* m before the first tile of a split: the same, or the sink; and how far the kernel's own may lie from it. */
@@ -31,8 +32,8 @@ double local_lse_of_sink(const struct oracle_case *c, int r, double *bound);
    the captured m (got; NULL: not recorded, then their middle, its uncertainty added to *bound). */
 double local_policy(const struct oracle_case *c, double top, const double *got, double *bound);
 
-/* 1 where alpha is what the conventions say, *alpha, whatever m has become; 0: exp(m_prev - m). */
-int local_alpha_declared(const struct oracle_case *c, const struct operands *x, double m_prev, double *alpha);
+/* True where alpha is what the conventions say, *alpha, whatever m has become; false: exp(m_prev - m). */
+bool local_alpha_declared(const struct oracle_case *c, const struct operands *x, double m_prev, double *alpha);
 
 /* Behind m: the maximum of this tile's scores alone, and what a weight that stands on it counts in l and U. */
 void local_tile_top(const struct oracle_case *c, struct judge_scratch *s);
@@ -40,7 +41,7 @@ void local_tile_top(const struct oracle_case *c, struct judge_scratch *s);
 struct operand local_p_frame(const struct oracle_case *c, const struct operands *x);
 
 /* 1 where the kernel declares that it has no alpha: there is nothing to rescale, and what alpha is does not matter. */
-int local_alpha_none(const struct oracle_case *c, const struct operands *x);
+bool local_alpha_none(const struct oracle_case *c, const struct operands *x);
 
 /* Each computes its stage for the tile at hand from the operands; `room` is for products. */
 void local_s(const struct oracle_case *c, const struct operands *x, const struct room *room, struct expected out);

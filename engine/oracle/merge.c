@@ -26,7 +26,7 @@ static int sink_comes_last(const struct oracle_case *c)
     return c->has_sink && c->conventions.l_sink != ASC_SINK_START;
 }
 
-int merge_leaves_normalized(const struct oracle_case *c)
+bool merge_leaves_normalized(const struct oracle_case *c)
 {
     return c->conventions.u_norm == ASC_U_NORM_TILE && !is_split(c) && !sink_comes_last(c);
 }

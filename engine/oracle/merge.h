@@ -15,6 +15,7 @@
 #define ORACLE_MERGE_H
 
 #include "engine/oracle/scratch.h"
+#include <stdbool.h>
 
 /* Before the first split. */
 void merge_begin(const struct oracle_case *c, struct judge_scratch *s);
@@ -27,7 +28,7 @@ void merge_reference(const struct oracle_case *c, struct judge_scratch *s);
 void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s);
 void merge_finish_reference(const struct oracle_case *c, struct judge_scratch *s);
 
-/* 1: U was divided by l after every tile, and is not merged with anything: o is the last one. */
-int merge_leaves_normalized(const struct oracle_case *c);
+/* Whether U was divided by l after every tile, and is not merged with anything: o is the last one. */
+bool merge_leaves_normalized(const struct oracle_case *c);
 
 #endif

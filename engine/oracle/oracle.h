@@ -7,6 +7,7 @@
 
 #include "engine/base/dtype.h"
 #include "probes/abi.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -135,9 +136,9 @@ struct oracle_case {
 struct verdict {
     uint32_t count[CLASS_COUNT];
     uint32_t unjudged; /* elements of no class: STATUS_UNJUDGED */
-    uint8_t judged;    /* 0: not recorded, or no element of it can be judged */
-    uint8_t visited;   /* the kernel recorded here */
-    uint8_t masked;    /* no element of this tile may contribute: nothing is expected here */
+    bool judged;       /* false: not recorded, or no element of it can be judged */
+    bool visited;      /* the kernel recorded here */
+    bool masked;       /* no element of this tile may contribute: nothing is expected here */
     /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
     uint8_t exact;
     uint32_t unequal; /* elements that do not and were not blamed: they are within the bound, and so are all around */
@@ -150,10 +151,10 @@ struct verdict {
     float ratio_median, ratio_spread;
 };
 
-int verdict_ok(const struct verdict *v); /* 1: judged, and every element that could be is CLASS_OK */
+bool verdict_ok(const struct verdict *v); /* judged, and every element that could be is CLASS_OK */
 uint32_t verdict_bad(const struct verdict *v);
 double verdict_worst(const struct verdict *v); /* worst_ratio; NaN where an element is NaN or was never written */
-int class_bad(int element_class);              /* 1: judged, and not CLASS_OK */
+bool class_bad(int element_class);             /* judged, and not CLASS_OK */
 
 struct tile_verdicts {
     struct verdict local, global;

@@ -34,7 +34,7 @@ static const struct declared {
 #undef MODELS
 };
 
-int product_type(int accumulator, enum dtype *t)
+bool product_type(int accumulator, enum dtype *t)
 {
     *t = declared[accumulator].type;
     return declared[accumulator].n > 0;
@@ -338,10 +338,10 @@ void product_finish(const struct judge_scratch *s, const struct product_way *way
     }
 }
 
-int product_shares(const struct product_way *a, const struct product_way *b)
+bool product_shares(const struct product_way *a, const struct product_way *b)
 {
     if (a->model != b->model || carried(a) != carried(b))
-        return 0;
+        return false;
     return a->ch == asc_s || !carried(a) || (a->join == b->join && a->rounds == b->rounds);
 }
 

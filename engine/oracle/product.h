@@ -4,9 +4,10 @@
 
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/scratch.h"
+#include <stdbool.h>
 
-/* The type in which a declared accumulator (enum asc_accumulator) takes its operands. 0: it is no tensor core. */
-int product_type(int accumulator, enum dtype *t);
+/* The type in which a declared accumulator (enum asc_accumulator) takes its operands. false: it is no tensor core. */
+bool product_type(int accumulator, enum dtype *t);
 
 /* Relative to the sum of magnitudes of n products (sizes by product_size): the largest error of any tensor core that
    the declaration covers, the products in any order; f32: gamma_n. */
@@ -71,6 +72,6 @@ int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
 void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
                  float *sums);
 void product_finish(const struct judge_scratch *s, const struct product_way *way, const float *sums, float *out);
-int product_shares(const struct product_way *a, const struct product_way *b);
+bool product_shares(const struct product_way *a, const struct product_way *b);
 
 #endif

@@ -79,7 +79,7 @@ static void load_q(const struct oracle_case *c, struct original_input *to)
         to->size_room[i] = (fabs(to->value[i]) + (coded ? to->loose[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
                            (half_tiny + BOUND_TINY) / fold;
     to->size = to->size_room;
-    to->lossy = 1;
+    to->lossy = true;
 }
 
 void reference_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
@@ -506,7 +506,7 @@ static double weigh_sizes(const struct oracle_case *c, struct judge_scratch *s, 
         weights_follow(s->at.pv_p.value, s->stage[asc_p].want[GLOBAL], n))
         return 1 + 0x1p-15;
     magnitude_sum(&s->room, c->in_q.rows, c->head_dim, s->at.cols, s->reference.weight, s->input[asc_v].size, sizes);
-    s->weighed_p = 0;
+    s->weighed_p = false;
     return 1;
 }
 

@@ -100,7 +100,7 @@ static void fill_tile(const struct job *job, int kv)
     scratch_tile(s, job->c, kv);
     write_operand(job, asc_k);
     write_operand(job, asc_v);
-    s->exact_q = s->exact_k = 0; /* reference_s then takes the inputs, not what local_s would have left */
+    s->exact_q = s->exact_k = false; /* reference_s then takes the inputs, not what local_s would have left */
     reference_s(job->c, s);
     reference_tile(job->c, s);
     choose_m(job);

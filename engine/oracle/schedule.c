@@ -50,12 +50,12 @@ int schedule_hidden(const struct oracle_case *c, int r, int kv)
     return (int)clamp(schedule_range(c, r).first - (int64_t)kv * c->bc, 0, schedule_visible(c, r, kv));
 }
 
-int schedule_masked(const struct oracle_case *c, int kv)
+bool schedule_masked(const struct oracle_case *c, int kv)
 {
     for (int r = 0; r < c->in_q.rows; r++)
         if (schedule_hidden(c, r, kv) < schedule_visible(c, r, kv))
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 int schedule_splits(const struct oracle_case *c)
@@ -123,12 +123,12 @@ void schedule_lists_make(const struct oracle_case *c, int *room, struct schedule
     }
 }
 
-int schedule_empty(const struct oracle_case *c)
+bool schedule_empty(const struct oracle_case *c)
 {
     for (int r = 0; r < c->in_q.rows; r++)
         if (schedule_keys(c, r) > 0)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 static int any_visit_seen(const struct oracle_case *c)

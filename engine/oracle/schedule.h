@@ -3,6 +3,7 @@
 #define ORACLE_SCHEDULE_H
 
 #include "engine/oracle/oracle.h"
+#include <stdbool.h>
 
 /* Keys first .. last - 1; first == last: none. */
 struct key_range {
@@ -26,8 +27,8 @@ int schedule_cols(const struct oracle_case *c, int kv);
 int schedule_hidden(const struct oracle_case *c, int r, int kv);
 int schedule_visible(const struct oracle_case *c, int r, int kv);
 
-/* 1 if no row of this q tile sees any key of the tile: a kernel may visit it or skip it. */
-int schedule_masked(const struct oracle_case *c, int kv);
+/* Whether no row of this q tile sees any key of the tile: a kernel may visit it or skip it. */
+bool schedule_masked(const struct oracle_case *c, int kv);
 
 /* How many splits the kv tiles are dealt to, those without a tile left out (1: they are not), and which one a tile
    belongs to. */
@@ -50,8 +51,8 @@ struct schedule_lists {
 size_t schedule_lists_room(const struct oracle_case *c);
 void schedule_lists_make(const struct oracle_case *c, int *room, struct schedule_lists *out);
 
-/* 1 if no row of this q tile sees any key at all. */
-int schedule_empty(const struct oracle_case *c);
+/* Whether no row of this q tile sees any key at all. */
+bool schedule_empty(const struct oracle_case *c);
 
 /* One visit of a kv tile. */
 struct case_step {

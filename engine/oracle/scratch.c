@@ -329,7 +329,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     lay_indices(s, c);
     point_operands(s);
     s->late_kv = -1;
-    s->stopped = 0;
+    s->stopped = false;
     return 0;
 }
 
@@ -337,20 +337,21 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
 {
     const int cols = schedule_cols(c, kv);
     if (s->ask && s->ask(s->ask_ctx))
-        s->stopped = 1;
+        s->stopped = true;
     s->at.kv = kv;
     s->at.cols = cols;
     s->masked = schedule_masked(c, kv);
-    s->at.pad_cols = s->pad_captured = 0;
-    s->at.s_recorded = 0;
-    s->weighed_p = 0;
+    s->at.pad_cols = 0;
+    s->pad_captured = false;
+    s->at.s_recorded = false;
+    s->weighed_p = false;
     for (int r = 0; r < c->in_q.rows; r++)
         s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (!channel_per_kv(ch))
             continue;
         stage_shape(&s->stage[ch], ch, (size_t)c->in_q.rows, (size_t)cols, (size_t)c->head_dim);
-        s->stage[ch].recorded = 0;
+        s->stage[ch].recorded = false;
     }
     if (bias_terms(c))
         bias_tile(c, kv, cols, s->prepared.bias, s->prepared.bias_size);
@@ -397,7 +398,7 @@ static void take_lanes(struct judge_scratch *s, const struct matrix *m, struct s
             memcpy(&lane_sum[r], &pattern, sizeof pattern);
     }
     s->lanes = (struct matrix){lane_sum, DTYPE_F64, 1, m->rows, 1};
-    stage->recorded = 1;
+    stage->recorded = true;
     s->at.of[asc_l] = (struct operand){stage->got, unit > 0 ? stage->loose_room : s->room.zero, unit == 0};
 }
 
@@ -452,7 +453,7 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
     values_load(m, stage->got);
     if (ch == asc_s || ch == asc_p)
         take_masked(s, c, ch, m, stage);
-    stage->recorded = 1;
+    stage->recorded = true;
     s->at.s_recorded |= ch == asc_s;
     s->at.of[ch] = (struct operand){stage->got, s->room.zero, 1};
     if (fed) {
@@ -474,7 +475,7 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
             stage->loose_room[i] = INFINITY;
     }
     s->at.of[ch].loose = stage->loose_room;
-    s->at.of[ch].exact = 0;
+    s->at.of[ch].exact = false;
 }
 
 void scratch_expect(struct judge_scratch *s, enum asc_channel ch)

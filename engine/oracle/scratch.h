@@ -4,6 +4,7 @@
 
 #include "engine/oracle/oracle.h"
 #include "engine/oracle/schedule.h"
+#include <stdbool.h>
 
 enum side { LOCAL, GLOBAL, SIDES };
 
@@ -15,7 +16,7 @@ enum { INPUTS = asc_v + 1 };
 /* One channel of the tile at hand. Arrays are [rows][cols] of the channel's valid region. */
 struct stage {
     int rows, cols;
-    int recorded; /* 1: got holds what this run captured here */
+    bool recorded; /* got holds what this run captured here */
     double *got;
     double *want[SIDES]; /* NaN: its operands allow no statement; +-inf: exactly this infinity is expected */
     double *bound[SIDES];
@@ -31,7 +32,7 @@ struct expected {
 /* Values that formulas read, and how far the kernel's own may lie from each. */
 struct operand {
     const double *value, *loose;
-    int exact; /* 1: loose is all zero */
+    bool exact; /* loose is all zero */
 };
 
 /* All that the local formulas (local.h) read of the tile at hand. The right formula with an operand replaced is a call
@@ -41,25 +42,25 @@ struct operands {
     int split;                   /* which split of the keys is walked through */
     int tiles_seen;              /* tiles of it of which something was computed, before this one */
     const int *hidden, *visible; /* [R] each row may see columns hidden .. visible - 1 of the tile */
-    int s_recorded;              /* 1: S of this tile was captured */
+    bool s_recorded;             /* S of this tile was captured */
     /* Of each channel the captured values, or where there are none the expected ones; Q, K and V as they are used. */
     struct operand of[ASC_CHANNELS];
     /* What of Q, K and V takes part in sums of magnitudes: their own values, signs and all, where nothing makes the
        magnitudes larger. */
     const double *size[INPUTS];
-    int unseen[INPUTS];      /* 1: converted where no probe sees it, from `input` */
-    int folds_unseen;        /* 1: Q is folded and rounded where no probe sees it */
+    bool unseen[INPUTS];     /* converted where no probe sees it, from `input` */
+    bool folds_unseen;       /* Q is folded and rounded where no probe sees it */
     const double *input_v;   /* [C][D] the original V */
     const double *by_q;      /* [R] what S of each row is multiplied by, Q being codes; read where scales_s is 1 */
     const double *by_k;      /* [C] of each column, K being codes */
-    int scales_s;            /* 1: S gets by_q and by_k, being a product of codes */
+    bool scales_s;           /* S gets by_q and by_k, being a product of codes */
     double times_v;          /* what P V is multiplied by, V being codes; 1: it is not */
     const double *bias;      /* [R][C] bias of the scores, natural units; read where there is one */
     const double *bias_size; /* [R][C] sums of the magnitudes of its terms */
     /* Scores as m and P read them, capped and masked: [R][cols], one of them s_natural natural units. */
     struct operand s;
     double s_natural;
-    int s_direct;      /* 1: m is the maximum of these very numbers */
+    bool s_direct;     /* m is the maximum of these very numbers */
     const double *pad; /* [R][pad_cols] scores of keys beyond kv_len */
     int pad_cols;      /* such columns that went on as something else than -inf, or 0 */
     /* [R], [R], [R][D] the state before this tile, and after the last. */
@@ -76,7 +77,7 @@ struct original_input {
     double *loose; /* [rows][D] how far a correct kernel's may lie from it before it is rounded to a narrower type */
     double *by;    /* [rows] what S of the row (q) or column (k) is multiplied by, these being codes; v: NULL */
     const double *size; /* [rows][D] what takes part in sums of magnitudes: the values themselves, or magnitudes */
-    int lossy;          /* 1: there is a loss */
+    bool lossy;         /* there is a loss */
     double *size_room;  /* of the magnitudes */
     double *abs_room;   /* of those of the captured values */
 };
@@ -86,7 +87,7 @@ struct carried {
     double *m, *m_loose; /* [R] */
     double *l, *l_loose; /* [R] */
     double *u, *u_loose; /* [R][D] */
-    int u_exact;         /* 1: u_loose is all zero */
+    bool u_exact;        /* u_loose is all zero */
 };
 
 /* Operands that are no channel of their own. */
@@ -167,7 +168,7 @@ struct product_room {
 struct judge_scratch {
     int (*ask)(void *ctx); /* judge_scratch_watch() */
     void *ask_ctx;
-    int stopped;   /* 1: the walk at hand ends here, without a result */
+    bool stopped;  /* the walk at hand ends here, without a result */
     double *block; /* owned, length doubles: all arrays of float64 */
     int *indices;  /* owned, index_length ints: all arrays of int */
     size_t length, index_length;
@@ -186,13 +187,13 @@ struct judge_scratch {
     int *unreal_v;            /* [D] 1: V's padding made this column of U NaN or infinite */
     int *seen;                /* [kv_tiles] 1: judged already */
     struct schedule_lists lists;
-    int weighed_p;            /* 1: room.weighed holds sum |p v| of pv_p and the v that local formulas read */
+    bool weighed_p;           /* room.weighed holds sum |p v| of pv_p and the v that local formulas read */
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */
     int late_kv, late_masked; /* which tile that is, or -1 */
-    int pad_captured;         /* 1: something else than -inf was captured in S's padding */
-    int masked;               /* 1: no row sees any of the tile at hand */
-    int exact_q;              /* 1: local formulas read the original Q */
-    int exact_k;              /* 1: local_s has worked on this tile and has read the original K */
+    bool pad_captured;        /* something else than -inf was captured in S's padding */
+    bool masked;              /* no row sees any of the tile at hand */
+    bool exact_q;             /* local formulas read the original Q */
+    bool exact_k;             /* local_s has worked on this tile and has read the original K */
 };
 
 /* Makes room for the case and points all buffers into it. Returns -1 where memory ran out. */

@@ -14,16 +14,16 @@
 
 const enum asc_channel tile_stages[TILE_STAGES] = {asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
 
-int tile_left(const struct oracle_case *c, const struct judge_scratch *s)
+bool tile_left(const struct oracle_case *c, const struct judge_scratch *s)
 {
     if (!s->masked)
-        return 0;
+        return false;
     for (int i = 0; i < TILE_STAGES; i++) {
         const struct matrix *m = scratch_captured(s, c, tile_stages[i]);
         if (m->data && values_written(m))
-            return 0;
+            return false;
     }
-    return 1;
+    return true;
 }
 
 void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
@@ -42,7 +42,7 @@ void tile_padding(const struct oracle_case *c, struct judge_scratch *s)
     const struct matrix *fed = padding && scratch_fed(s, c, asc_s) ? &c->fed_s_padding[s->at.kv] : NULL;
     double *pad = s->prepared.pad;
     s->at.pad_cols = 0;
-    s->pad_captured = 0;
+    s->pad_captured = false;
     if (values_mask_later(c) || !s->stage[asc_s].recorded || !padding || !padding->data)
         return;
     values_load(padding, pad);
@@ -124,7 +124,7 @@ static int equal(const double *x, const double *y, int n)
 /* What was captured is the input, bit for bit and finite: one array is all there is to it. */
 static void take_same(const struct judge_scratch *s, double *input, struct stage *stage)
 {
-    stage->recorded = 1;
+    stage->recorded = true;
     stage->got = stage->want[LOCAL] = stage->want[GLOBAL] = input;
     stage->bound[LOCAL] = stage->bound[GLOBAL] = (double *)s->room.zero;
 }
@@ -135,7 +135,7 @@ static int holds_values_taken(const struct oracle_case *c, enum asc_channel ch)
     return codes_use(c, ch) == CODES_NONE || (codes_use(c, ch) == CODES_RAW && !codes_of(c, ch)->quantized);
 }
 
-int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
     const struct matrix *captured = scratch_captured(s, c, ch), *input = codes_input(c, ch);
     const struct original_input *own = &s->input[ch];
@@ -149,7 +149,7 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     /* What a code becomes is rounded before it is converted: that is no one number in the captured type. */
     const double *loose = coded && own->lossy ? own->loose : s->room.zero;
     s->at.unseen[ch] = own->lossy && !captured->data;
-    stage->recorded = 0;
+    stage->recorded = false;
     stage->got = stage->got_room;
     stage->want[LOCAL] = stage->want_room;
     *use = (struct operand){own->value, s->room.zero, 1};
@@ -174,7 +174,7 @@ int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_
     if (fold == 1 && !fed && holds_values_taken(c, ch) && values_same(captured, input, first) &&
         all_finite(own->value, n)) {
         take_same(s, own->value, stage);
-        return 1;
+        return true;
     }
     scratch_take(s, c, ch);
     double unit = 0;
@@ -232,7 +232,7 @@ static int weight_is_right(const struct oracle_case *c, const struct judge_scrat
 static void count(struct verdict *v, double got, int row, int col)
 {
     v->count[isnan(got) ? CLASS_NAN : isinf(got) ? CLASS_INF : CLASS_EXTRA]++;
-    v->judged = 1;
+    v->judged = true;
     if (v->worst_ratio == INFINITY)
         return;
     v->worst_ratio = INFINITY;

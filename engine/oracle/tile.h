@@ -4,13 +4,14 @@
 #define ORACLE_TILE_H
 
 #include "engine/oracle/scratch.h"
+#include <stdbool.h>
 
 /* The stages that are computed in each tile, in order. */
 extern const enum asc_channel tile_stages[];
 enum { TILE_STAGES = 6 };
 
-/* 1: no row sees the tile and nothing was computed of it: the kernel left after its loads. */
-int tile_left(const struct oracle_case *c, const struct judge_scratch *s);
+/* Whether no row sees the tile and nothing was computed of it: the kernel left after its loads. */
+bool tile_left(const struct oracle_case *c, const struct judge_scratch *s);
 
 /* want[LOCAL] and bound[LOCAL] of every stage of the tile at hand (its operands taken), each from the captured values
    of the stages before; where there are none, from the expected ones. */
@@ -25,9 +26,9 @@ void tile_padding(const struct oracle_case *c, struct judge_scratch *s);
 /* Q, K and V as the kernel used them, set beside the input they come from.
    Makes the captured q, k or v of the tile at hand (or, where it is not recorded, the input) what local formulas read;
    want is the input rounded to the captured type, for both sides, and bound is zero; of codes that become values
-   (codes.h) want is the value, and bound what it may be off by before it is rounded. Returns 1 if what they read is the
-   original input. */
-int operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
+   (codes.h) want is the value, and bound what it may be off by before it is rounded. Returns whether what they read is
+   the original input. */
+bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
 
 /* Keys beyond kv_len: what stands in the padding of the last kv tile, and what it does to the stages that read it.
    After tile_local: rows whose P is wrong in the padding, and elements of U that are no numbers because V's padding is

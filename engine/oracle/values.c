@@ -71,7 +71,7 @@ void values_load(const struct matrix *m, double *out)
     }
 }
 
-int values_element_written(const struct matrix *m, size_t i)
+bool values_element_written(const struct matrix *m, size_t i)
 {
     if (m->dtype == DTYPE_E4M3 || m->dtype == DTYPE_E5M2)
         return ((const uint8_t *)m->data)[i] != 0x7F;
@@ -93,28 +93,28 @@ void values_overlay(const struct matrix *m, const double *under, double *out)
         }
 }
 
-int values_written(const struct matrix *m)
+bool values_written(const struct matrix *m)
 {
     if (!dtype_has_unwritten(m->dtype))
-        return 1;
+        return true;
     for (int r = 0; r < m->rows; r++)
         for (int c = 0; c < m->cols; c++)
             if (!dtype_is_unwritten(m->dtype, m->data, (size_t)(r * m->row_stride + c)))
-                return 1;
-    return 0;
+                return true;
+    return false;
 }
 
-int values_same(const struct matrix *m, const struct matrix *of, int first)
+bool values_same(const struct matrix *m, const struct matrix *of, int first)
 {
     if (m->dtype != of->dtype || m->cols != of->cols || first + m->rows > of->rows)
-        return 0;
+        return false;
     const size_t bytes = dtype_bytes(m->dtype), row = bytes * (size_t)m->cols;
     const unsigned char *a = m->data, *b = of->data;
     for (int r = 0; r < m->rows; r++)
         if (memcmp(a + bytes * (size_t)(r * m->row_stride), b + bytes * (size_t)((first + r) * of->row_stride), row) !=
             0)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 double values_natural(int unit, double scale)
@@ -127,22 +127,22 @@ double values_factor(int unit, double scale)
     return unit == ASC_UNIT_RAW ? 1 : unit == ASC_UNIT_LOG2 ? scale * M_LOG2E : scale;
 }
 
-int values_capped_later(const struct oracle_case *c)
+bool values_capped_later(const struct oracle_case *c)
 {
     return c->softcap > 0 && c->conventions.s_at == ASC_S_DOT;
 }
 
-int values_biased_later(const struct oracle_case *c)
+bool values_biased_later(const struct oracle_case *c)
 {
     return bias_terms(c) && (c->conventions.s_at == ASC_S_CAPPED || c->conventions.s_at == ASC_S_DOT);
 }
 
-int values_natural_later(const struct oracle_case *c)
+bool values_natural_later(const struct oracle_case *c)
 {
     return values_capped_later(c) || values_biased_later(c);
 }
 
-int values_mask_later(const struct oracle_case *c)
+bool values_mask_later(const struct oracle_case *c)
 {
     return c->conventions.s_at != ASC_S_MASKED || c->conventions.s_masked == ASC_MASKED_UNTOUCHED;
 }
@@ -178,7 +178,7 @@ int values_type(const struct oracle_case *c, enum asc_channel ch)
     return c->captured[ch].data ? (int)c->captured[ch].dtype : -1;
 }
 
-int values_p_type(const struct oracle_case *c, enum dtype *t)
+bool values_p_type(const struct oracle_case *c, enum dtype *t)
 {
     static const enum dtype types[] = {[ASC_P_AS_RECORDED] = DTYPE_F32,
                                        [ASC_P_F16] = DTYPE_F16,

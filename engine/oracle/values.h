@@ -3,6 +3,7 @@
 #define ORACLE_VALUES_H
 
 #include "engine/oracle/oracle.h"
+#include <stdbool.h>
 
 /* The captured matrix of a channel at a kv tile (or of the slot). */
 const struct matrix *values_captured(const struct oracle_case *c, int kv, enum asc_channel ch);
@@ -20,14 +21,15 @@ void values_overlay(const struct matrix *m, const double *under, double *out);
 /* One element of that; `under` as a matrix. */
 double values_overlaid(const struct matrix *m, const struct matrix *under, int row, int col);
 
-/* 1 if element i was written, as attnscope.h's probes decide it: types without the pattern start as the NaN code 7F. */
-int values_element_written(const struct matrix *m, size_t i);
+/* Whether element i was written, as attnscope.h's probes decide it: types without the pattern start as the NaN code 7F.
+ */
+bool values_element_written(const struct matrix *m, size_t i);
 
-/* 1 if any element of the matrix was written; types without a never-written pattern count as written. */
-int values_written(const struct matrix *m);
+/* Whether any element of the matrix was written; types without a never-written pattern count as written. */
+bool values_written(const struct matrix *m);
 
-/* 1 if m holds the same bits as rows first .. first + m->rows - 1 of `of`. */
-int values_same(const struct matrix *m, const struct matrix *of, int first);
+/* Whether m holds the same bits as rows first .. first + m->rows - 1 of `of`. */
+bool values_same(const struct matrix *m, const struct matrix *of, int first);
 
 /* A score of 1 in `unit` is this many natural units (the argument of exp). */
 double values_natural(int unit, double scale);
@@ -38,22 +40,22 @@ double values_factor(int unit, double scale);
    a soft cap, FlashAttention's raw unit is that of the tanh: 1 is the cap itself. */
 double values_natural_s(const struct oracle_case *c);
 double values_natural_m(const struct oracle_case *c);
-/* 1 if the soft cap comes after S was captured. */
-int values_capped_later(const struct oracle_case *c);
-/* 1 if a bias comes after S was captured. */
-int values_biased_later(const struct oracle_case *c);
-/* 1 if either does: what m and P read is then in natural units. */
-int values_natural_later(const struct oracle_case *c);
-/* 1 if masked keys hold what they would if they were not: whoever reads S leaves them out. */
-int values_mask_later(const struct oracle_case *c);
+/* Whether the soft cap comes after S was captured. */
+bool values_capped_later(const struct oracle_case *c);
+/* Whether a bias comes after S was captured. */
+bool values_biased_later(const struct oracle_case *c);
+/* Whether either does: what m and P read is then in natural units. */
+bool values_natural_later(const struct oracle_case *c);
+/* Whether masked keys hold what they would if they were not: whoever reads S leaves them out. */
+bool values_mask_later(const struct oracle_case *c);
 /* How many padding keys may take part with the score of a masked key, unseen: S is not recorded (`recorded` 0). */
 int values_unseen_padding(const struct oracle_case *c, int recorded, int kv_cols);
 /* What q is multiplied by before it is captured. */
 double values_fold(const struct oracle_case *c);
 /* The type in which the kernel has a channel: the captured one, or what the case says of it; -1: unknown. */
 int values_type(const struct oracle_case *c, enum asc_channel ch);
-/* The type in which P.V takes P; 1 if it is narrower than f32. */
-int values_p_type(const struct oracle_case *c, enum dtype *t);
+/* The type in which P.V takes P; whether it is narrower than f32. */
+bool values_p_type(const struct oracle_case *c, enum dtype *t);
 
 /* |m c| where a kernel may scale before it subtracts: 0 only if score and maximum are both in log2 units. Natural units
    are no promise to subtract first: exp2f(fmaf(s, log2e, -m log2e)) is as good a way to exp(s - m), and nothing

@@ -3,6 +3,7 @@
 #define ORACLE_WEIGHT_H
 
 #include "engine/oracle/oracle.h"
+#include <stdbool.h>
 
 struct weight_row {
     const double *score, *loose; /* [n] and what they are uncertain by; -inf: masked, no weight and no error */
@@ -12,7 +13,7 @@ struct weight_row {
     double frame;       /* what the kernel subtracts from a score, natural */
     double frame_loose; /* what that is uncertain by */
     double folded;      /* see bound_exp */
-    int converts;       /* 1: the kernel changes the unit of a score first */
+    bool converts;      /* the kernel changes the unit of a score first */
     double factor;
     double limit, tiny; /* an error is at most the limit, and tiny more */
 };

@@ -238,7 +238,7 @@ static int check_steady(struct rounding_scan *s, const struct runner_progress *p
         for (int head = 0; head < b->heads; head++)
             for (int kv = 0; kv <= b->kv_tiles; kv++) {
                 struct rounding_cell *cell = cell_of(b, ch, head, kv);
-                cell->unsteady = 1;
+                cell->unsteady = true;
                 rounding_decide(cell);
             }
     }

@@ -5,6 +5,7 @@
 
 #include "engine/base/err.h"
 #include "probes/abi.h"
+#include <stdbool.h>
 
 enum convention_kind { CONVENTION_CHOICE, CONVENTION_COUNT, CONVENTION_REAL };
 
@@ -19,7 +20,6 @@ struct convention {
 enum {
 #define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) CONVENTION_OF_##name,
 #include "probes/conventions.def"
-#include <stdbool.h>
 #undef CONVENTION
     CONVENTIONS
 };

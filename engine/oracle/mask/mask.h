@@ -6,6 +6,7 @@
 #include "engine/oracle/causes/causes.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/scratch.h"
+#include <stdbool.h>
 
 /* What a row sees of a tile. S: a score of -inf, or the declared number, is masked. P, where S holds masked keys
    untouched: a weight of 0 is masked, unless its score alone makes it so small. */
@@ -33,7 +34,7 @@ struct mask_tile {
 /* -1: memory ran out. For tiles of up to the q tile's rows and Bc columns. */
 int mask_tile_new(const struct oracle_case *c, struct mask_tile *out);
 void mask_tile_free(struct mask_tile *m);
-static inline int mask_bit(const struct mask_tile *m, const uint64_t *bits, int row, int col)
+static inline bool mask_bit(const struct mask_tile *m, const uint64_t *bits, int row, int col)
 {
     return (int)(bits[(size_t)row * (size_t)m->words + (size_t)(col / 64)] >> col % 64 & 1);
 }
@@ -52,11 +53,11 @@ enum mask_shift {
 };
 const char *mask_shift_name(enum mask_shift shift);     /* "other-corner" */
 const char *mask_shift_sentence(enum mask_shift shift); /* "the diagonal begins in the other corner" */
-int mask_shift_moves(enum mask_shift shift);            /* 1: it moves by keys what is wanted elsewhere */
+bool mask_shift_moves(enum mask_shift shift);           /* it moves by keys what is wanted elsewhere */
 
 /* Keys that row r of the q tile sees under a shift, by so many keys where it moves something; MASK_INVERTED: those it
-   does not see. 0: it has no meaning for this mask, or changes nothing. */
-int mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by, int r, struct key_range *out);
+   does not see. false: it has no meaning for this mask, or changes nothing. */
+bool mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by, int r, struct key_range *out);
 
 /* What speaks for each shift. Moves are counted in even rows, and only odd ones tell. */
 enum { MASK_MOVES = 257 }; /* -128 .. 128 keys */
@@ -75,6 +76,6 @@ void mask_plan_close(struct mask_plan *plan);
 void mask_collect(const struct oracle_case *c, const struct mask_tile *tiles, const struct mask_plan *plan,
                   struct mask_evidence evidence[MASK_SHIFTS]);
 /* The rule of cause_named(), bits having two values: a row's bits are what agrees by chance or does not. */
-int mask_named(const struct mask_evidence *e);
+bool mask_named(const struct mask_evidence *e);
 
 #endif

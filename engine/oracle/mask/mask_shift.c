@@ -23,7 +23,7 @@ const char *mask_shift_sentence(enum mask_shift shift)
     return facts[shift].sentence;
 }
 
-int mask_shift_moves(enum mask_shift shift)
+bool mask_shift_moves(enum mask_shift shift)
 {
     return facts[shift].moves == 1;
 }
@@ -45,15 +45,15 @@ static int has_right_side(const struct oracle_case *c)
     return c->window_right >= 0 && c->causal == ASC_CAUSAL_NONE;
 }
 
-int mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by, int r, struct key_range *out)
+bool mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by, int r, struct key_range *out)
 {
     struct oracle_case other = *c;
     const int is_causal = c->causal != ASC_CAUSAL_NONE;
     const int has_left = c->window_left >= 0, has_window = has_left || c->window_right >= 0;
     if (!is_causal && !has_window && !is_of_tail(shift))
-        return 0;
+        return false;
     if (facts[shift].moves && by == 0)
-        return 0;
+        return false;
     switch (shift) {
     case MASK_OTHER_CORNER:
         other.causal = c->causal == ASC_CAUSAL_TOP_LEFT ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_TOP_LEFT;
@@ -61,10 +61,10 @@ int mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by,
         return is_causal && c->q_len != c->kv_len;
     case MASK_NONE:
         *out = (struct key_range){0, c->kv_len};
-        return 1;
+        return true;
     case MASK_INVERTED:
         *out = schedule_range(c, r);
-        return 1;
+        return true;
     case MASK_NOT_CAUSAL:
         other.causal = ASC_CAUSAL_NONE;
         if (c->causal == ASC_CAUSAL_TOP_LEFT) { /* without a causal mask the diagonal would be the other one */
@@ -87,7 +87,7 @@ int mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by,
         return has_left && has_right_side(c);
     case MASK_DIAGONAL:
         *out = schedule_range(c, r + by);
-        return 1;
+        return true;
     case MASK_CAUSAL_EDGE:
     case MASK_RIGHT_EDGE:
         *out = schedule_range(c, r);
@@ -105,7 +105,7 @@ int mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by,
         *out = (struct key_range){0, clamped(c->kv_len + c->q_tile * c->br + r + by, c->kv_len, c->kv_tiles * c->bc)};
         return c->kv_len % c->bc != 0;
     default:
-        return 0;
+        return false;
     }
 }
 
@@ -288,7 +288,7 @@ void mask_collect(const struct oracle_case *c, const struct mask_tile *tiles, co
     }
 }
 
-int mask_named(const struct mask_evidence *e)
+bool mask_named(const struct mask_evidence *e)
 {
     const double chance = ((double)e->chance_hit + 1) / ((double)e->chance_tried + 1);
     return e->elements > 0 && (double)e->explained >= 0.9999 * (double)e->elements && e->telling >= 16 &&

@@ -10,6 +10,7 @@
 #define NONFINITE_ONSET_H
 
 #include "engine/oracle/oracle.h"
+#include <stdbool.h>
 
 enum rule {
 #define RULE(id, name, sentence, formula) id,
@@ -67,9 +68,9 @@ struct onset_root {
     int row, col; /* of the first one, in the tile */
     int members;
     enum rule rule;
-    double value;   /* NaN or an infinity */
-    int from_input; /* 1: no probe recorded this operand: it is the input's value */
-    unsigned known; /* set of 1u << enum onset_operand */
+    double value;    /* NaN or an infinity */
+    bool from_input; /* no probe recorded this operand: it is the input's value */
+    unsigned known;  /* set of 1u << enum onset_operand */
     double operand[OPERAND_COUNT];
     int n_products; /* the largest ones, or those that are not finite */
     struct onset_product product[ONSET_PRODUCTS];

@@ -4,6 +4,7 @@
 
 #include "engine/oracle/nonfinite/onset.h"
 #include "engine/oracle/schedule.h"
+#include <stdbool.h>
 
 enum {
     CELL_BAD = 1,    /* captured, no finite number where one belongs */
@@ -27,7 +28,7 @@ struct onset_map {
 };
 
 /* Shape of a channel's tile: elements that exist. */
-static inline int onset_by_keys(enum asc_channel ch)
+static inline bool onset_by_keys(enum asc_channel ch)
 {
     return ch == asc_k || ch == asc_v;
 }

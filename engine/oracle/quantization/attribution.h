@@ -21,6 +21,7 @@
 #define QUANTIZATION_ATTRIBUTION_H
 
 #include "engine/oracle/oracle.h"
+#include <stdbool.h>
 
 /* Whose shares the error of an output is made of, in the order of the dataflow. */
 enum player { PLAYER_Q, PLAYER_K, PLAYER_P, PLAYER_V, PLAYER_REST, PLAYERS };
@@ -29,8 +30,8 @@ const char *player_meaning(enum player player); /* "exponential, rounding ... of
 
 struct attribution {
     int rows, dim, keys;
-    int s_recorded,
-        p_recorded; /* 0: what the scores' accumulator adds counts as P's; P is as its declared type makes it */
+    bool s_recorded,
+        p_recorded; /* false: what the scores' accumulator adds counts as P's; P is as its declared type makes it */
     double *o_given, *o_run; /* owned, [rows][dim] */
     double *part[PLAYERS];   /* owned, [rows][dim] */
     /* Owned; what the parts are made of. */
@@ -41,7 +42,7 @@ struct attribution {
     double *v[2];       /* [keys][dim] given, and as the kernel used it */
     double *v_scale;    /* [keys] of its codes */
     int p_type, v_type; /* enum dtype of codes; -1: it is none */
-    int centered;       /* 1: l adds up the rounded P, and there is no sink */
+    bool centered;      /* l adds up the rounded P, and there is no sink */
 };
 
 /* given: the case of what was given, without codes; run: the case of the run, of the same problem. -1: no memory, or

@@ -19,11 +19,11 @@ int flow_tile(const struct oracle_case *c, int kv, int *first)
     return schedule_cols(c, kv);
 }
 
-int flow_visited(const struct oracle_case *c, int kv)
+bool flow_visited(const struct oracle_case *c, int kv)
 {
     for (int i = 0; i < c->n_visited; i++)
         if (c->order[i] == kv)
-            return 1;
+            return true;
     return c->n_visited == 0;
 }
 
@@ -104,7 +104,7 @@ static double seen_score(const struct oracle_case *c, int r, int key, double x)
     return values_biased_later(c) ? x + bias_at(c, r, key, &size) : x;
 }
 
-int flow_run_scores(const struct oracle_case *c, const double *model, double *s)
+bool flow_run_scores(const struct oracle_case *c, const double *model, double *s)
 {
     const struct flow_shape n = flow_shape(c);
     int recorded = 0;
@@ -155,13 +155,13 @@ void flow_output(const struct oracle_case *c, const double *w, const double *v, 
     matrix_multiply(n.rows, n.dim, n.keys, 1, w, n.keys, v, n.dim, o, 0);
 }
 
-int flow_run_output(const struct oracle_case *c, double *o)
+bool flow_run_output(const struct oracle_case *c, double *o)
 {
     const struct matrix *m = captured(c, asc_o, 0);
     if (!m->data)
-        return 0;
+        return false;
     values_load(m, o);
-    return 1;
+    return true;
 }
 
 /* P as a kernel has it: running maxima, rounding, and the sum that O is divided by. */
@@ -288,7 +288,7 @@ void flow_round_weights(const struct oracle_case *c, const double *s, const stru
         fill_row(c, s, r, 0, rounding, out);
 }
 
-int flow_run_weights(const struct oracle_case *c, const double *s, const struct flow_weights *out)
+bool flow_run_weights(const struct oracle_case *c, const double *s, const struct flow_weights *out)
 {
     const struct flow_rounding rounding = flow_rounding(c);
     int recorded = 0;

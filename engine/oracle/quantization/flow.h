@@ -5,6 +5,7 @@
 #define QUANTIZATION_FLOW_H
 
 #include "engine/oracle/scratch.h"
+#include <stdbool.h>
 
 /* Rows of the q tile, keys, head_dim of a case. */
 struct flow_shape {
@@ -20,8 +21,8 @@ void flow_load(const struct oracle_case *c, enum asc_channel ch, enum flow_sourc
 /* scale q k, soft cap, bias, mask. s: [rows][keys]. */
 void flow_scores(const struct oracle_case *c, const double *q, const double *k, double *s);
 /* The scores that the run went on with: captured ones, made natural; of a tile that it did not visit -inf. Where S was
-   not recorded, those of `model` stay (s may be model). Returns 1 if it was. */
-int flow_run_scores(const struct oracle_case *c, const double *model, double *s);
+   not recorded, those of `model` stay (s may be model). Returns whether it was. */
+bool flow_run_scores(const struct oracle_case *c, const double *model, double *s);
 
 /* Weights of P V, divided by l: they add up to 1 but for a sink. A row without a key has none. w may be s. */
 void flow_weights(const struct oracle_case *c, const double *s, double *w);
@@ -43,17 +44,17 @@ void flow_round_weights(const struct oracle_case *c, const double *s, const stru
 /* How this run's kernel rounds P, from its conventions and the type it was recorded in. */
 struct flow_rounding flow_rounding(const struct oracle_case *c);
 /* The weights of the run: from its captured P where that was recorded, else as flow_round_weights() makes them from s,
-   its scores. Returns 1 if P was recorded. */
-int flow_run_weights(const struct oracle_case *c, const double *s, const struct flow_weights *out);
+   its scores. Returns whether P was recorded. */
+bool flow_run_weights(const struct oracle_case *c, const double *s, const struct flow_weights *out);
 
 /* o: [rows][dim] = w v. */
 void flow_output(const struct oracle_case *c, const double *w, const double *v, double *o);
-/* The run's own output, as it left it or its probe recorded it. 0: neither is there. */
-int flow_run_output(const struct oracle_case *c, double *o);
+/* The run's own output, as it left it or its probe recorded it. false: neither is there. */
+bool flow_run_output(const struct oracle_case *c, double *o);
 
 /* Where a kv tile begins, and how many keys it has. */
 int flow_tile(const struct oracle_case *c, int kv, int *first);
-/* 1: the run recorded anything at this kv tile, or its visits are not known at all. */
-int flow_visited(const struct oracle_case *c, int kv);
+/* Whether the run recorded anything at this kv tile, or its visits are not known at all. */
+bool flow_visited(const struct oracle_case *c, int kv);
 
 #endif

@@ -27,7 +27,7 @@ static int subnormal(enum dtype type, uint8_t code)
 }
 
 /* u8 has one negative number more than positive ones. */
-int formats_beyond(enum dtype type, double y)
+bool formats_beyond(enum dtype type, double y)
 {
     const double most = formats_limit(type) + (type == DTYPE_U8 && y < 0 ? 1 : 0) + half_top_step(type);
     return fabs(y) > most;

@@ -3,6 +3,7 @@
 #define QUANTIZATION_FORMATS_H
 
 #include "engine/base/dtype.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,8 +36,8 @@ double formats_rms(const struct format_counts *c); /* of the round trip; NaN: no
 /* The largest magnitude of a type: 127, 448, 57344; and of n values, NaN and infinities apart. */
 double formats_limit(enum dtype type);
 double formats_amax(const float *value, size_t n);
-/* 1: y is further beyond the largest code than rounding to nearest would put it there: more than half its step. */
-int formats_beyond(enum dtype type, double y);
+/* Whether y is further beyond the largest code than rounding to nearest would put it there: more than half its step. */
+bool formats_beyond(enum dtype type, double y);
 /* Factors of two by which amax could grow before it passes the largest code: log2(limit scale / amax). Infinite for a
    group of zeros. */
 double formats_headroom(enum dtype type, double scale, double amax);

@@ -11,6 +11,7 @@
 
 #include "engine/oracle/oracle.h"
 #include "engine/oracle/rounding_bias/clustered.h"
+#include <stdbool.h>
 
 enum rounding_state { ROUNDING_UNRECORDED, ROUNDING_NONE, ROUNDING_INCONCLUSIVE, ROUNDING_FOUND };
 enum rounding_evidence {
@@ -45,8 +46,8 @@ struct rounding_cell {
     double steps;              /* sum of (got - want) in steps of the narrow type */
     double even;               /* sum over `compared` of half of what the two runs add up to, in units */
     struct clustered fit;
-    int narrow;                     /* 1: the type is narrower than f32 */
-    int unsteady;                   /* 1: the same inputs gave other bits */
+    bool narrow;                    /* the type is narrower than f32 */
+    bool unsteady;                  /* the same inputs gave other bits */
     enum rounding_reason barred;    /* why `fit` cannot be used; ROUNDING_CLEAR: it can */
     uint64_t inconclusive, refused; /* of a sum of cells: elements of those that said nothing; `fit` has none of them */
     /* The verdict; rounding_decide(). */
