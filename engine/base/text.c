@@ -1,12 +1,12 @@
 #include "engine/base/text.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LONGEST = 4 }; /* bytes of a character in UTF-8 */
@@ -198,17 +198,16 @@ void text_failure(FILE *out, const struct err *err)
 static bool plain_line_is_due(void)
 {
     enum { FIRST_S = 5, EVERY_S = 30 };
-    static time_t due; /* monotonic; 0: nothing has been told yet */
+    static double due; /* 0: nothing has been told yet */
     const char *wanted = getenv("ATTNSCOPE_PROGRESS");
-    struct timespec now;
+    const double now = clock_seconds();
     if (wanted && strcmp(wanted, "no") == 0)
         return false;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (due == 0)
-        due = now.tv_sec + FIRST_S;
-    if (now.tv_sec < due)
+    if (due <= 0)
+        due = now + FIRST_S;
+    if (now < due)
         return false;
-    due = now.tv_sec + EVERY_S;
+    due = now + EVERY_S;
     return true;
 }
 

@@ -65,4 +65,9 @@ void rounding_scan_finish(struct rounding_scan *s);  /* waits for its end, and c
 bool rounding_scan_collect(struct rounding_scan *s); /* the state has changed */
 const struct rounding_progress *rounding_scan_progress(const struct rounding_scan *s);
 
+/* The run once more with Q, or V, negated: what only rounds has to give the negative result, bit for bit.
+   Negates n elements of type t: changes their sign bits; of u8, whose values count from ASC_U8_MIDPOINT, the code
+   becomes 256 - code. Returns how many have no negative (code 0 of u8), which stay. */
+size_t negate_elements(enum dtype t, void *data, size_t n);
+
 #endif

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "engine/run/negate.h"
+#include "engine/study/rounding.h"
 #include <cmocka.h>
 #include <math.h>
 
