@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int program_at(char *path, size_t size, const char *folder, int n_folder)
+static bool program_at(char *path, size_t size, const char *folder, int n_folder)
 {
     const int n = snprintf(path, size, "%.*s/nvcc", n_folder, folder);
     return n > 0 && (size_t)n < size && access(path, X_OK) == 0;

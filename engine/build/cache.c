@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,7 +232,7 @@ struct entry {
 };
 
 /* Only what this cache makes itself: a user may have pointed it at a folder that holds more. */
-static int is_ours(const char *name)
+static bool is_ours(const char *name)
 {
     size_t n = strlen(name);
     return n > HEX_CHARS + 1 && name[n - HEX_CHARS - 1] == '-' &&

@@ -145,8 +145,8 @@ static int missing_header(const char *text, const char *line, const char *messag
     return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only%s", what, includes);
 }
 
-/* 1: `word` stands before the line's end. */
-static int in_line(const char *line, const char *word)
+/* Whether `word` stands before the line's end. */
+static bool in_line(const char *line, const char *word)
 {
     return memmem(line, strcspn(line, "\n"), word, strlen(word)) != NULL;
 }

@@ -35,7 +35,7 @@ static int look(const char *path, struct file *out)
     return 0;
 }
 
-static int same(const struct file *a, const struct file *b)
+static bool same(const struct file *a, const struct file *b)
 {
     return a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec &&
            a->size == b->size && a->device == b->device && a->inode == b->inode;
@@ -256,7 +256,7 @@ static int enters(const char *flags, const char *end)
     return begins;
 }
 
-static int begins_with(const char *path, size_t n, const char *folder)
+static bool begins_with(const char *path, size_t n, const char *folder)
 {
     const size_t length = strlen(folder);
     return n > length && memcmp(path, folder, length) == 0;

@@ -90,7 +90,7 @@ static int header_get(struct object *o, Elf64_Ehdr *header, struct err *err)
 }
 
 /* A name that is put into assembly. Mangled names and C identifiers only have these. */
-static int name_ok(const char *name)
+static bool name_ok(const char *name)
 {
     return name[0] && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") == strlen(name);
 }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int is_root(const char *folder)
+static bool is_root(const char *folder)
 {
     char probe[PATH_MAX];
     int n = snprintf(probe, sizeof probe, "%s/probes/attnscope.h", folder);

@@ -6,7 +6,7 @@
 
 #define RAW_DELIMITER_MAX 16 /* C++17, [lex.string] */
 
-static int is_word(char c)
+static bool is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }

@@ -77,12 +77,12 @@ static int refuse(const struct reader *r, const char *at, const char *what, cons
     return ptx_refuse(r->s, line_of(r, at), "inline PTX %s%.*s", what, n < 60 ? (int)n : 60, word);
 }
 
-static int is_name(char c)
+static bool is_name(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
-static int is(struct token t, const char *word)
+static bool is(struct token t, const char *word)
 {
     return strlen(word) == t.n && strncmp(t.text, word, t.n) == 0;
 }
@@ -358,21 +358,21 @@ static int next_wanted(const char **text, struct wanted *w)
     return 1;
 }
 
-static int fits(const struct row *row, const struct instruction *in)
+static bool fits(const struct row *row, const struct instruction *in)
 {
     const char *text = row->operands;
     struct wanted w;
     int i = 0;
     for (; next_wanted(&text, &w); i++) {
         if (i == in->n_arguments && w.optional)
-            return 1;
+            return true;
         if (i >= in->n_arguments)
-            return 0;
+            return false;
         const struct argument *a = &in->argument[i];
         if (w.letter == '0' && !is(a->part[0], "0"))
-            return 0;
+            return false;
         if ((w.letter == '@') != (a->kind == ADDRESS) || (w.letter != '@' && a->n != w.count))
-            return 0;
+            return false;
     }
     return i == in->n_arguments;
 }

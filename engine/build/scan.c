@@ -41,7 +41,7 @@ struct reader {
     const char *copied; /* what stands before this is in `rewritten` */
 };
 
-static int is_word(char c)
+static bool is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
@@ -162,7 +162,7 @@ static const char *find_word(const char *line, const char *word, size_t n, int o
     return NULL;
 }
 
-static int matches(const char *line, const char *pattern)
+static bool matches(const char *line, const char *pattern)
 {
     size_t n = strlen(pattern);
     if (!is_word(pattern[0]))

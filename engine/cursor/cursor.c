@@ -43,7 +43,7 @@ static int *part(struct cursor *c, char letter)
     }
 }
 
-static int is_number(const char *word)
+static bool is_number(const char *word)
 {
     return *word && strlen(word) <= 9 && word[strspn(word, "0123456789")] == '\0';
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int same_element(const struct cursor *a, const struct cursor *b)
+static bool same_element(const struct cursor *a, const struct cursor *b)
 {
     struct cursor c = *a;
     c.kv_tile = b->kv_tile;

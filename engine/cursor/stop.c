@@ -100,7 +100,7 @@ static int parse_subject(const struct words *w, struct stop *out)
     return i;
 }
 
-static int steps_over_kv(int channel)
+static bool steps_over_kv(int channel)
 {
     return channel == asc_m || channel == asc_l || channel == asc_alpha || channel == asc_u;
 }
@@ -153,7 +153,7 @@ int stop_parse(const char *text, struct stop *out, struct err *err)
 }
 
 /* A NaN compares as no number does. */
-static int compares(const struct stop *stop, double value)
+static bool compares(const struct stop *stop, double value)
 {
     switch (stop->comparison) {
     case STOP_MORE:
@@ -167,7 +167,7 @@ static int compares(const struct stop *stop, double value)
     case STOP_EQUAL:
         return value == stop->number;
     }
-    return 0;
+    return false;
 }
 
 static struct matrix captured(const struct trace *t, struct place place)

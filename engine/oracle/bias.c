@@ -12,7 +12,7 @@ int bias_terms(const struct oracle_case *c)
 /* FlashAttention-2 (csrc/flash_attn/src/mask.h) adds alibi_slope * col_idx where its Is_causal holds, and subtracts
    alibi_slope * abs(row_idx + max_seqlen_k - max_seqlen_q - col_idx) elsewhere. Is_causal is "no window to the left,
    and 0 to the right" (flash_api.cpp), where a window of kv_len or more is none. */
-static int counts_columns(const struct oracle_case *c)
+static bool counts_columns(const struct oracle_case *c)
 {
     const int right = c->causal != ASC_CAUSAL_NONE ? 0 : c->window_right;
     return c->conventions.alibi_form == ASC_ALIBI_FLASH && right == 0 &&

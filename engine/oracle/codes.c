@@ -177,8 +177,8 @@ double codes_plain_scale(const struct oracle_case *c)
     return c->scale / folded_scales(c);
 }
 
-/* 1: a run of `span` rows, beginning at a multiple of it, may need two scales. */
-static int changes_within(int scale_rows, int head_rows, int span)
+/* Whether a run of `span` rows, beginning at a multiple of it, may need two scales. */
+static bool changes_within(int scale_rows, int head_rows, int span)
 {
     return scale_rows > 0 && scale_rows < head_rows && scale_rows % span != 0;
 }

@@ -19,7 +19,7 @@ struct judging {
 /* Captured values of a narrow type lie between both ends of the bound rounded to that type: rounding is monotonic, so
    the nearest value to anything within the bound does, and truncation does not. Returns 1 if got does; *reach is the
    larger distance from want to an end, and the bound itself where both ends are rounded towards want. */
-static int within_rounded(enum dtype t, int unlimited, double got, double want, double bound, double *reach)
+static bool within_rounded(enum dtype t, int unlimited, double got, double want, double bound, double *reach)
 {
     double (*const round)(enum dtype t, double x) = unlimited ? bound_round_unlimited : bound_round;
     const double low = round(t, want - bound), high = round(t, want + bound);
@@ -56,16 +56,16 @@ double element_ratio(enum dtype t, int class, double got, double want, double bo
     return class_bad(class) ? fmax(ratio, 1 + FLT_EPSILON) : ratio;
 }
 
-/* 1 if arithmetic within bound of want may leave the range of type t, or that of the f32 it is done in, on the side of
-   the infinity got: exp(100) is no f32, and a correct kernel gives +inf for it. */
-static int overflows(enum dtype t, double got, double want, double bound)
+/* Whether arithmetic within bound of want may leave the range of type t, or that of the f32 it is done in, on the side
+   of the infinity got: exp(100) is no f32, and a correct kernel gives +inf for it. */
+static bool overflows(enum dtype t, double got, double want, double bound)
 {
     const double end = got > 0 ? want + bound : want - bound;
     return got == bound_round(t, end) || got == bound_round(DTYPE_F32, end);
 }
 
 /* A kernel computes in f32: within a larger bound than its numbers are large, every one of them passes. */
-static int can_fail(double want, double bound)
+static bool can_fail(double want, double bound)
 {
     return bound <= FLT_MAX || bound < fabs(want);
 }
@@ -138,11 +138,11 @@ static void note_worst(struct judging *j, double ratio, int row, int col)
     }
 }
 
-/* 1 if every element is within its bound, as in nearly all rows of nearly all runs; *sum is then what their signed
+/* Whether every element is within its bound, as in nearly all rows of nearly all runs; *sum is then what their signed
    errors add up to, *worse whether one is worse than `worst`. A NaN fails the first comparison, a bound that cannot
    fail the second. */
-VECTOR_UNITS static int is_quiet(const double *got, const double *want, const double *bound, int n, double worst,
-                                 double *sum, int *worse)
+VECTOR_UNITS static bool is_quiet(const double *got, const double *want, const double *bound, int n, double worst,
+                                  double *sum, int *worse)
 {
     lanes_f64 sums = {0};
     lanes_i64 loud = {0};

@@ -18,13 +18,14 @@ static double as_captured(enum dtype t, float x)
     return t == DTYPE_F32 ? (double)x : bound_round(t, (double)x);
 }
 
-static int is_masked(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row, int col)
+static bool is_masked(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row, int col)
 {
     return ch == asc_s && !values_mask_later(c) && (col < s->at.hidden[row] || col >= s->at.visible[row]);
 }
 
 /* 1 where an element of S or U is the product and nothing else: finite, and not masked. */
-static int is_product(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row, int col)
+static bool is_product(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row,
+                       int col)
 {
     const struct stage *stage = &s->stage[ch];
     return isfinite(stage->want[LOCAL][(size_t)row * (size_t)stage->cols + (size_t)col]) &&
@@ -227,7 +228,7 @@ struct equality {
 };
 
 /* More than a rounding apart. Of a type narrower than f32 one step is as much as two ways of summing can differ by. */
-static int is_far(enum dtype t, double a, double b)
+static bool is_far(enum dtype t, double a, double b)
 {
     return t != DTYPE_F32 || fabs(a - b) > 0x1p-23 * fmax(fabs(a), fabs(b));
 }
@@ -270,7 +271,7 @@ static struct equality compare_block(const struct oracle_case *c, const struct j
    another's in 63 % of all elements at most (measured), f32's in fewer; `part` has room for data whose sums
    are nearly exact. And some of them are several steps away, since roundings add up and cancel; a result that was cut
    or nudged after the sum is one step away at most. */
-static int another_way(const struct equality *e, int part)
+static bool another_way(const struct equality *e, int part)
 {
     return e->unequal > 0 && part * (uint64_t)e->unequal >= e->tells && 32 * (uint64_t)e->far >= e->unequal;
 }

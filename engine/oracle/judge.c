@@ -141,8 +141,8 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
         spread_lanes(job, scratch_captured(job->s, job->c, ch));
 }
 
-/* 1: recorded after the next tile has rescaled it. */
-static int is_late(const struct job *job, enum asc_channel ch)
+/* Whether it is recorded after the next tile has rescaled it. */
+static bool is_late(const struct job *job, enum asc_channel ch)
 {
     return ch == asc_u && job->c->conventions.u_phase == ASC_U_RESCALED;
 }
@@ -153,7 +153,7 @@ static double padding_value(const struct oracle_case *c)
     return c->conventions.s_masked == ASC_MASKED_VALUE ? (double)c->conventions.s_masked_value : -INFINITY;
 }
 
-static int is_recorded(const struct job *job, enum asc_channel ch)
+static bool is_recorded(const struct job *job, enum asc_channel ch)
 {
     return scratch_captured(job->s, job->c, ch)->data != NULL;
 }
@@ -288,11 +288,11 @@ static int visits_unseen(const struct oracle_case *c)
 
 /* 1 where o and lse follow from nothing that was captured but the inputs: the reference, whose bounds are the narrower
    ones, is then what they should be by any account. */
-static int end_follows_from_inputs(const struct job *job)
+static bool end_follows_from_inputs(const struct job *job)
 {
     const struct verdict *q = &verdicts_of(job, asc_q)->local;
     if (!job->unseen)
-        return 0;
+        return false;
     return !is_recorded(job, asc_q) || (verdict_ok(q) && q->unjudged == 0 && !scratch_fed(job->s, job->c, asc_q));
 }
 

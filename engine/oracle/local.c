@@ -102,7 +102,7 @@ static const double *captured_m(const struct oracle_case *c, const struct operan
 }
 
 /* A NaN score that the kernel has had, and that its maximum drops; one that nobody wrote could be anything. */
-static int dropped_nan(const struct oracle_case *c, const struct operands *x, int r, int col)
+static bool dropped_nan(const struct oracle_case *c, const struct operands *x, int r, int col)
 {
     const struct matrix *m = values_captured(c, x->kv, asc_s);
     return c->conventions.max_nan == ASC_MAX_DROPS && x->s_recorded &&
@@ -115,7 +115,7 @@ VECTOR_UNITS static void largest(const double *x, const double *loose, int n, do
     *top_loose = vector_max(loose, n, 0);
 }
 
-static int holds_nan(const double *x, int n)
+static bool holds_nan(const double *x, int n)
 {
     int64_t nan = 0;
     for (int i = 0; i < n; i++)
@@ -123,21 +123,22 @@ static int holds_nan(const double *x, int n)
     return nan != 0;
 }
 
-/* 1: a score is NaN, and so is the maximum: what the scores' stage did wrong went through, whatever was declared. */
-static int took_nan(const struct oracle_case *c, const struct operands *x, int r)
+/* Whether a score is NaN, and so is the maximum: what the scores' stage did wrong went through, whatever was declared.
+ */
+static bool took_nan(const struct oracle_case *c, const struct operands *x, int r)
 {
     double room;
     const double *m = captured_m(c, x, r, &room);
     return m && isnan(*m) && holds_nan(x->s.value + (size_t)r * (size_t)x->cols, x->cols);
 }
 
-/* 1: no maximum is there yet that the row's keys would give, as the scores are NaN or hold something where the mask
-   hides every key: what alpha is of it is nobody's word. */
-static int has_no_maximum(const struct oracle_case *c, const struct operands *x, int r)
+/* Whether no maximum is there yet that the row's keys would give, as the scores are NaN or hold something where the
+   mask hides every key: what alpha is of it is nobody's word. */
+static bool has_no_maximum(const struct oracle_case *c, const struct operands *x, int r)
 {
     const double m = x->of[asc_m].value[r];
     if (x->m_prev.value[r] != -INFINITY)
-        return 0;
+        return false;
     if (m == -INFINITY)
         return holds_nan(x->s.value + (size_t)r * (size_t)x->cols, x->cols);
     /* A masked score that is a number gives one like any other. */

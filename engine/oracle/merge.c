@@ -16,12 +16,12 @@ struct part {
 };
 
 /* A kernel that splits merges what it has, be it the state of one split. */
-static int is_split(const struct oracle_case *c)
+static bool is_split(const struct oracle_case *c)
 {
     return c->kv_splits > 1;
 }
 
-static int sink_comes_last(const struct oracle_case *c)
+static bool sink_comes_last(const struct oracle_case *c)
 {
     return c->has_sink && c->conventions.l_sink != ASC_SINK_START;
 }

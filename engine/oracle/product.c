@@ -40,7 +40,7 @@ bool product_type(int accumulator, enum dtype *t)
     return declared[accumulator].n > 0;
 }
 
-static int sums_in_f16(int accumulator)
+static bool sums_in_f16(int accumulator)
 {
     return declared[accumulator].sum == DTYPE_F16;
 }
@@ -318,7 +318,7 @@ void product_sum(const struct judge_scratch *s, const struct product *product, c
 }
 
 /* 1 where the accumulator holds U itself. */
-static int carried(const struct product_way *way)
+static bool carried(const struct product_way *way)
 {
     return way->join == PRODUCT_CARRIES || way->join == PRODUCT_FUSES;
 }

@@ -164,8 +164,8 @@ void reference_s(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-/* 1 if m is no maximum of scores as they were captured: these change their unit first. */
-static int scores_convert(const struct oracle_case *c)
+/* Whether m is no maximum of scores as they were captured: these change their unit first. */
+static bool scores_convert(const struct oracle_case *c)
 {
     return c->conventions.s_unit != c->conventions.m_unit || values_natural_later(c);
 }
@@ -488,8 +488,8 @@ VECTOR_UNITS static void raise_row(int n, double times, const double *restrict x
         top[i] = fabs(x[i]) * times > top[i] ? fabs(x[i]) * times : top[i];
 }
 
-/* 1 if every p is its true weight in this run's frame but for 2^-16 of it. */
-VECTOR_UNITS static int weights_follow(const double *p, const double *want, int n)
+/* Whether every p is its true weight in this run's frame but for 2^-16 of it. */
+VECTOR_UNITS static bool weights_follow(const double *p, const double *want, int n)
 {
     int64_t far = 0;
     for (int i = 0; i < n; i++)

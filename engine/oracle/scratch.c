@@ -74,15 +74,15 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
-/* 1 if no size wraps: there are fewer than 256 arrays, and none has more elements than the longest side of anything
+/* Whether no size wraps: there are fewer than 256 arrays, and none has more elements than the longest side of anything
    times the longest row, both rounded up to what a cache line or a tensor core's operand is padded to. The elements of
    a tile are counted in int. */
-static int sizes_fit(const struct oracle_case *c)
+static bool sizes_fit(const struct oracle_case *c)
 {
     const int row = larger(c->bc, c->head_dim), column = larger(c->bc, c->in_q.rows);
     size_t all = 0;
     if (c->in_q.rows < 0 || c->bc < 0 || c->head_dim < 0 || c->kv_len < 0 || c->kv_tiles < 0)
-        return 0;
+        return false;
     return column <= INT_MAX / larger(row, 1) && c->kv_tiles <= INT_MAX / ASC_CHANNELS &&
            !__builtin_mul_overflow((size_t)larger(column, row) + 64, (size_t)row + 64, &all) &&
            !__builtin_mul_overflow(all, 256 * sizeof(double), &all);

@@ -105,7 +105,7 @@ void tile_local(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
-VECTOR_UNITS static int all_finite(const double *x, int n)
+VECTOR_UNITS static bool all_finite(const double *x, int n)
 {
     int64_t unreal = 0;
     for (int i = 0; i < n; i++)
@@ -129,8 +129,9 @@ static void take_same(const struct judge_scratch *s, double *input, struct stage
     stage->bound[LOCAL] = stage->bound[GLOBAL] = (double *)s->room.zero;
 }
 
-/* 1 if the bits of the input are those of the operand: neither a scale nor the launch's own rounding comes between. */
-static int holds_values_taken(const struct oracle_case *c, enum asc_channel ch)
+/* Whether the bits of the input are those of the operand: neither a scale nor the launch's own rounding comes between.
+ */
+static bool holds_values_taken(const struct oracle_case *c, enum asc_channel ch)
 {
     return codes_use(c, ch) == CODES_NONE || (codes_use(c, ch) == CODES_RAW && !codes_of(c, ch)->quantized);
 }
@@ -203,8 +204,8 @@ static const struct matrix *padding_at(const struct matrix *padding, const struc
 
 /* A padding key has no weight, unless a score other than -inf stands in its place: that is the fault of S, or what the
    conventions say, and P follows from it. */
-static int weight_is_right(const struct oracle_case *c, const struct judge_scratch *s, const struct matrix *p, int row,
-                           int col)
+static bool weight_is_right(const struct oracle_case *c, const struct judge_scratch *s, const struct matrix *p, int row,
+                            int col)
 {
     const size_t at = (size_t)(row * p->row_stride + col);
     const struct operand frame = local_p_frame(c, &s->at);
@@ -212,16 +213,16 @@ static int weight_is_right(const struct oracle_case *c, const struct judge_scrat
     const double m_loose = frame.loose[row] * fabs(values_natural_m(c));
     double score = -INFINITY;
     if (got == 0 || !values_element_written(p, at))
-        return 1;
+        return true;
     if (s->at.pad_cols)
         score = s->at.pad[(size_t)row * (size_t)s->at.pad_cols + (size_t)col];
     else if (values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols))
         score = (double)c->conventions.s_masked_value;
     /* From what is no number follows nothing. */
     if (isnan(m) || m == INFINITY || isnan(score))
-        return 1;
+        return true;
     if (score == -INFINITY)
-        return 0;
+        return false;
     const double factor = bound_p_factor(c), x = score * values_natural_s(c) - m;
     const double want = factor * exp(x), folded = values_scaled_first(c, m) + bound_offset(c);
     const double loose = m_loose + bound_exp_declared(c, x, folded) + bound_convert(score * values_natural_s(c));
@@ -241,7 +242,7 @@ static void count(struct verdict *v, double got, int row, int col)
 }
 
 /* A written NaN or infinity in column d of V's padding. */
-static int is_unreal(const struct matrix *v, int row, int d)
+static bool is_unreal(const struct matrix *v, int row, int d)
 {
     const size_t at = (size_t)(row * v->row_stride + d);
     return !isfinite(dtype_load(v->dtype, v->data, at)) && values_element_written(v, at);

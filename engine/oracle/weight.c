@@ -9,8 +9,8 @@ enum { MASKED = -1 };
 
 /* Weights; and, in `loose`, what the arguments of their exponentials may be off by, the exponentials' own errors
    included. Returns 1 if that is at most 1 everywhere. */
-VECTOR_UNITS static int weigh(const struct oracle_case *c, const struct weight_row *row, double *restrict weight,
-                              double *restrict loose)
+VECTOR_UNITS static bool weigh(const struct oracle_case *c, const struct weight_row *row, double *restrict weight,
+                               double *restrict loose)
 {
     const double natural = row->natural, top = row->top, frame = row->frame, folded = row->folded, factor = row->factor;
     const double convert = row->converts ? 1 : 0, natural_size = fabs(natural), frame_loose = row->frame_loose;

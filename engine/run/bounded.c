@@ -27,8 +27,8 @@ void bounded_end(struct bounded *b)
     *b = (struct bounded){0};
 }
 
-/* 1 if place i is the first of its head. */
-static int begins_head(const struct bounded *b, int64_t i)
+/* Whether place i is the first of its head. */
+static bool begins_head(const struct bounded *b, int64_t i)
 {
     return i == 0 || b->places[i][0] != b->places[i - 1][0] || b->places[i][1] != b->places[i - 1][1];
 }
@@ -41,8 +41,8 @@ static int64_t head_end(const struct bounded *b, int64_t begin)
     return end;
 }
 
-/* 1 if the head that begins at place i is the first or the last wanted one of its batch. */
-static int outer_head(const struct bounded *b, int64_t begin, int64_t end)
+/* Whether the head that begins at place i is the first or the last wanted one of its batch. */
+static bool outer_head(const struct bounded *b, int64_t begin, int64_t end)
 {
     return begin == 0 || end == b->n || b->places[begin - 1][0] != b->places[begin][0] ||
            b->places[end][0] != b->places[begin][0];
@@ -85,7 +85,7 @@ struct job {
     atomic_int failed;
 };
 
-static int cancelled(const struct runner_progress *progress)
+static bool cancelled(const struct runner_progress *progress)
 {
     return progress && progress->cancel && atomic_load(progress->cancel);
 }

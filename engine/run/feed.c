@@ -17,7 +17,7 @@ static int same_problem(const struct asc_problem *a, const struct asc_problem *b
     return same;
 }
 
-static int same_tensor(const struct trace *a, const struct trace *b, char which)
+static bool same_tensor(const struct trace *a, const struct trace *b, char which)
 {
     enum dtype x, y;
     const void *of_a = trace_tensor(a, which, &x), *of_b = trace_tensor(b, which, &y);
@@ -34,7 +34,7 @@ static int same_tensor(const struct trace *a, const struct trace *b, char which)
 }
 
 /* Of the same problem. */
-static int same_scales(const struct trace *a, const struct trace *b, char which)
+static bool same_scales(const struct trace *a, const struct trace *b, char which)
 {
     const float *of_a = trace_scales(a, which), *of_b = trace_scales(b, which);
     const struct layout *l = &a->layout;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static int quantizes(const struct trace *t)
+static bool quantizes(const struct trace *t)
 {
     return problem_has_codes(&t->problem) || t->conventions.quantized != ASC_QUANTIZED_GIVEN;
 }

@@ -81,7 +81,7 @@ static const unsigned char *address(const struct tile_pair *t, int run, int row,
            (size_t)(row * m->row_stride + (int64_t)col * t->lanes) * dtype_bytes(m->dtype);
 }
 
-static int same_bits(const struct tile_pair *t, int row, int col, int n)
+static bool same_bits(const struct tile_pair *t, int row, int col, int n)
 {
     const size_t bytes = (size_t)n * (size_t)t->lanes * dtype_bytes(t->m[A].dtype);
     return memcmp(address(t, A, row, col), address(t, B, row, col), bytes) == 0;
@@ -170,7 +170,7 @@ static double reach_of(enum dtype t, double want, double bound)
     return fmax(fabs(bound_round(t, want - bound) - want), fabs(bound_round(t, want + bound) - want));
 }
 
-static int is_pair(const struct tile_pair *t, int row, int col)
+static bool is_pair(const struct tile_pair *t, int row, int col)
 {
     double value;
     return !same_bits(t, row, col, 1) && kind_of(t, A, row, col, &value) == KIND_FINITE &&

@@ -224,8 +224,8 @@ static int input_piece(const struct trace *t, struct formats_tensor *tensor, int
     return failed ? -1 : 0;
 }
 
-/* 1: what P was before it was rounded is known: it was recorded so, or follows from S. */
-static int p_known(const struct slot_case *c)
+/* Whether what P was before it was rounded is known: it was recorded so, or follows from S. */
+static bool p_known(const struct slot_case *c)
 {
     return c->c.captured[asc_s].data || !dtype_is_code((enum dtype)c->types[asc_p]);
 }

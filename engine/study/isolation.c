@@ -175,7 +175,7 @@ static void take_stock(const struct isolation_result *r, struct outcome *out)
     }
 }
 
-static int several(unsigned stages)
+static bool several(unsigned stages)
 {
     return (stages & (stages - 1)) != 0;
 }

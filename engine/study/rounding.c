@@ -209,7 +209,7 @@ bool rounding_meets(const struct rounding *b, const struct expect *expect, char 
     return met;
 }
 
-static int stopped(const struct rounding_scan *s)
+static bool stopped(const struct rounding_scan *s)
 {
     return atomic_load(&s->cancel) || atomic_load(&s->failed);
 }

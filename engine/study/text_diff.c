@@ -1,5 +1,6 @@
 #include "engine/study/text_diff.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static int split(const char *text, struct side *out)
     return 0;
 }
 
-static int equal(const struct line *a, const struct line *b)
+static bool equal(const struct line *a, const struct line *b)
 {
     return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }

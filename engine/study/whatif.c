@@ -28,7 +28,7 @@ static const char *const common[] = {"f16 p=f16 offset:0",
                                      "e4m3 head x2",
                                      "e4m3 head p=e4m3 offset:8"};
 
-static int coded(int type)
+static bool coded(int type)
 {
     return type >= 0 && dtype_is_code((enum dtype)type);
 }
@@ -44,15 +44,15 @@ static struct extent extent_of(const struct trace *t, int which)
     return which == 0 ? (struct extent){p->heads, p->q_len} : (struct extent){p->kv_heads, p->kv_len};
 }
 
-/* 1: every scale of the tensor is the same number, and there is more than one head. */
-static int one_scale(const struct trace *t, int which)
+/* Whether every scale of the tensor is the same number, and there is more than one head. */
+static bool one_scale(const struct trace *t, int which)
 {
     const struct extent e = extent_of(t, which);
     const float *scale = trace_scales(t, letters[which]);
     const int n = t->problem.batch * e.heads;
     for (int i = 1; scale && i < n; i++)
         if (scale[i] != scale[0])
-            return 0;
+            return false;
     return scale && n > 1;
 }
 
@@ -113,7 +113,7 @@ static int type_named(const char *name)
     return coded(type) || type == DTYPE_F16 || type == DTYPE_BF16 ? type : -1;
 }
 
-static int number_in(const char *text, double least, double most, double *out)
+static bool number_in(const char *text, double least, double most, double *out)
 {
     char *end;
     *out = strtod(text, &end);
@@ -165,7 +165,7 @@ int whatif_parse(const char *text, struct whatif_choice *c, char bad[32])
     return 0;
 }
 
-static int same_choice(const struct whatif_choice *a, const struct whatif_choice *b)
+static bool same_choice(const struct whatif_choice *a, const struct whatif_choice *b)
 {
     char x[96], y[96];
     whatif_words(a, x, sizeof x);

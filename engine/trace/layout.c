@@ -162,7 +162,7 @@ static uint64_t bias_bytes(struct size *check, const struct asc_problem *p)
     return kind == ASC_BIAS_NONE ? 0 : tensor_bytes(check, batch, heads, p->q_len, p->kv_len, DTYPE_F32);
 }
 
-static int is_float(int dtype)
+static bool is_float(int dtype)
 {
     return dtype >= 0 && dtype < DTYPE_COUNT && dtype != DTYPE_U8 && dtype != DTYPE_I32 && dtype != DTYPE_I64;
 }

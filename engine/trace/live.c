@@ -36,7 +36,7 @@ void live_device(const struct layout *layout, const struct asc_problem *problem,
     memcpy(device->stamp, layout->stamp, sizeof device->stamp);
 }
 
-static int same_part(const struct layout_part *a, const struct layout_part *b)
+static bool same_part(const struct layout_part *a, const struct layout_part *b)
 {
     return a->offset == b->offset && a->bytes == b->bytes && a->dtype == b->dtype;
 }

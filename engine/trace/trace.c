@@ -54,22 +54,22 @@ bool trace_complete(const struct trace *t)
     return t->info.status == RUN_COMPLETE;
 }
 
-/* 1: the kernel stored an element, or a probe came by one. Where probes of it were not recorded, the line alone says
-   that the kernel has an LSE. */
-static int lse_seen(const struct trace *t)
+/* Whether the kernel stored an element, or a probe came by one. Where probes of it were not recorded, the line alone
+   says that the kernel has an LSE. */
+static bool lse_seen(const struct trace *t)
 {
     enum dtype type = DTYPE_F32;
     const void *lse = trace_tensor(t, 'L', &type);
     const size_t n = (size_t)t->problem.batch * (size_t)t->problem.heads * (size_t)t->problem.q_len;
     for (size_t i = 0; i < n; i++)
         if (!dtype_is_unwritten(type, lse, i))
-            return 1;
+            return true;
     if (t->layout.channel[asc_lse].dtype < 0)
         return trace_site(t, asc_lse) != NULL;
     for (int slot = 0; slot < t->layout.n_slots; slot++)
         if (trace_first_stamp(t, asc_lse, slot, 0))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 enum trace_lse trace_lse(const struct trace *t)
@@ -93,8 +93,8 @@ bool trace_has(const struct trace *t, enum asc_channel ch)
     return t->layout.channel[ch].dtype >= 0 || ((ch == asc_o || ch == asc_lse) && trace_complete(t));
 }
 
-/* 1: this tile of the channel exists in the problem and the slot is recorded. */
-static int in_range(const struct trace *t, enum asc_channel ch, int slot, int kv)
+/* Whether this tile of the channel exists in the problem and the slot is recorded. */
+static bool in_range(const struct trace *t, enum asc_channel ch, int slot, int kv)
 {
     return slot >= 0 && slot < t->layout.n_slots && (!channel_per_kv(ch) || (kv >= 0 && kv < t->layout.kv_tiles));
 }

@@ -41,12 +41,12 @@ static const struct trace_event *first_event(const struct trace *t, unsigned kin
     return NULL;
 }
 
-/* 1 if the text that was compiled has `piece` in this line. */
-static int line_has(const struct trace *t, const char *file, int line, const char *piece)
+/* Whether the text that was compiled has `piece` in this line. */
+static bool line_has(const struct trace *t, const char *file, int line, const char *piece)
 {
     const char *text = trace_source(t, file);
     if (!text || line < 1)
-        return 0;
+        return false;
     while (--line > 0 && *text) {
         text += strcspn(text, "\n");
         text += *text == '\n';
@@ -171,7 +171,7 @@ static int meets_event_at(const struct trace *t, const struct expect *e, int *kn
                  event ? event_name(event->kind) : "it", e->event_at, lines[0] ? lines : "an unknown line");
 }
 
-static int values_bad(const struct judgement *j)
+static bool values_bad(const struct judgement *j)
 {
     return j->summary.first.slot >= 0;
 }

@@ -16,7 +16,7 @@ static uint64_t elements_of(const struct verdict *v)
     return n;
 }
 
-static int is_bad(const struct judgement *j, const struct cause_plan *plan, struct place place)
+static bool is_bad(const struct judgement *j, const struct cause_plan *plan, struct place place)
 {
     return plan->culprits & 1u << place.channel && (channel_per_kv(place.channel) || place.kv == 0) &&
            judgement_tile_bad(j, place, 0);
@@ -118,7 +118,7 @@ static int choose_on(const struct judgement *j, const struct trace *t, struct pl
     return failed;
 }
 
-static int reads_a_kv_head(enum asc_channel ch)
+static bool reads_a_kv_head(enum asc_channel ch)
 {
     return ch == asc_k || ch == asc_v || ch == asc_s || ch == asc_u;
 }
@@ -270,14 +270,14 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
 
 /* Another declaration is believed where the output is right whatever was declared; in a run with a wrong output, a
    mistake of the same formula is: a missing scale looks like a wrong unit. */
-static int declarations_first(const struct summary *summary)
+static bool declarations_first(const struct summary *summary)
 {
     return summary->stage[asc_o].global == STAGE_OK;
 }
 
 /* A stage that is wrong shows in what is made of it. Where O and LSE are right, what m, alpha, P, l or U seems to be
    wrong by is its declaration. */
-static int output_right(const struct summary *summary)
+static bool output_right(const struct summary *summary)
 {
     return summary->stage[asc_o].global == STAGE_OK && summary->stage[asc_lse].global != STAGE_BAD;
 }
@@ -285,7 +285,7 @@ static int output_right(const struct summary *summary)
 /* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.
    A mistake shows in the output. Where it does not, what looks like one was declared otherwise, or its probe is wrong.
  */
-static int may_be(const struct summary *summary, enum cause cause)
+static bool may_be(const struct summary *summary, enum cause cause)
 {
     const unsigned above = (1u << cause_channel(cause)) - 1;
     if (output_right(summary))

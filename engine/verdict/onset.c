@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int counts_unreal(const struct verdict *v)
+static bool counts_unreal(const struct verdict *v)
 {
     return v->count[CLASS_NAN] > 0 || v->count[CLASS_INF] > 0;
 }
@@ -228,7 +228,7 @@ int onset_factors(const struct trace *t, const struct run_root *r, enum asc_chan
 }
 
 /* V's padding is seen by what it makes of U. */
-static int is_padding(const struct finding *f, const struct onset_root *r)
+static bool is_padding(const struct finding *f, const struct onset_root *r)
 {
     return f->channel == asc_v && r->channel == asc_u && r->rule == RULE_ZERO_TIMES_INF;
 }

@@ -69,7 +69,7 @@ static uint64_t elements(const struct verdict *v)
     return n;
 }
 
-static int missing_at(const struct judgement *j, struct place place)
+static bool missing_at(const struct judgement *j, struct place place)
 {
     const struct verdict *v = &judgement_tile(j, place)->local;
     return !v->visited && v->count[CLASS_MISSING] > 0;
@@ -90,8 +90,8 @@ static int slot_left_out(const struct judgement *j, int slot)
     return missing;
 }
 
-/* 1 if the kernel never came to this tile: nothing of it is there. */
-static int never_came(const struct judgement *j, struct place place, const struct verdict *v)
+/* Whether the kernel never came to this tile: nothing of it is there. */
+static bool never_came(const struct judgement *j, struct place place, const struct verdict *v)
 {
     if (channel_per_kv(place.channel))
         return !v->visited;

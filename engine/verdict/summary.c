@@ -46,7 +46,7 @@ static enum stage_status mark_of(int recorded, uint64_t judged, uint64_t bad, ui
     return unwritten ? STAGE_PARTIAL : STAGE_OK;
 }
 
-static int same_tile(struct place a, struct place b)
+static bool same_tile(struct place a, struct place b)
 {
     return a.slot == b.slot && a.kv == b.kv;
 }

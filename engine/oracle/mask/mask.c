@@ -57,7 +57,7 @@ static size_t bits_bytes(const struct mask_tile *m)
 }
 
 /* A bias of -inf hides a key as a mask does. */
-static int hidden_by_bias(const struct oracle_case *c, int row, int key)
+static bool hidden_by_bias(const struct oracle_case *c, int row, int key)
 {
     return c->bias.data && key < c->bias.cols &&
            dtype_load(c->bias.dtype, c->bias.data, (size_t)(row * c->bias.row_stride + key)) == -INFINITY;
@@ -85,8 +85,8 @@ static struct source source_of(const struct oracle_case *c, enum asc_channel ch,
     return (struct source){&c->captured[kv * ASC_CHANNELS + (int)ch], padding ? &padding[kv] : NULL};
 }
 
-/* 0: there is no such element, or nobody wrote it. */
-static int load(const struct source *from, int row, int col, double *x)
+/* false: there is no such element, or nobody wrote it. */
+static bool load(const struct source *from, int row, int col, double *x)
 {
     const struct matrix *m = from->m;
     if (col >= m->cols) {
@@ -94,7 +94,7 @@ static int load(const struct source *from, int row, int col, double *x)
         m = from->padding;
     }
     if (!m || !m->data || row >= m->rows || col >= m->cols)
-        return 0;
+        return false;
     const size_t at = (size_t)(row * m->row_stride + col);
     *x = dtype_load(m->dtype, m->data, at);
     return values_element_written(m, at);

@@ -29,7 +29,7 @@ bool mask_shift_moves(enum mask_shift shift)
 }
 
 /* About keys beyond kv_len, and no others. */
-static int is_of_tail(enum mask_shift shift)
+static bool is_of_tail(enum mask_shift shift)
 {
     return shift == MASK_TAIL || shift == MASK_TAIL_LINE;
 }
@@ -40,7 +40,7 @@ static int clamped(int x, int low, int high)
 }
 
 /* A causal mask ends every row at its diagonal, whatever the window's right side is. */
-static int has_right_side(const struct oracle_case *c)
+static bool has_right_side(const struct oracle_case *c)
 {
     return c->window_right >= 0 && c->causal == ASC_CAUSAL_NONE;
 }
@@ -110,7 +110,7 @@ bool mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by
 }
 
 /* The first and last key that a row was seen to see. 0: it sees none. */
-static int seen_range(const struct oracle_case *c, const struct mask_tile *tiles, int r, struct key_range *out)
+static bool seen_range(const struct oracle_case *c, const struct mask_tile *tiles, int r, struct key_range *out)
 {
     *out = (struct key_range){0, 0};
     for (int kv = 0; kv < c->kv_tiles; kv++) {

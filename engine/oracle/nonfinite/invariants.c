@@ -68,13 +68,13 @@ static struct row_step *row_at(const struct judging_states *j, int step, int row
 }
 
 /* A NaN passes nothing, whatever there was to hold it to, unless the inputs make it one. */
-static int is_own_nan(const struct tile_detail *d, size_t i)
+static bool is_own_nan(const struct tile_detail *d, size_t i)
 {
     return isnan(d->got[i]) && d->class_global[i] != CLASS_OK && d->class_global[i] != CLASS_MISSING &&
            !(isnan(d->want_global[i]) && d->class_global[i] == STATUS_UNJUDGED);
 }
 
-static int was_written(const struct tile_detail *d, int row)
+static bool was_written(const struct tile_detail *d, int row)
 {
     return d->class_local[row] != CLASS_MISSING && !(isnan(d->got[row]) && d->class_local[row] == CLASS_OK);
 }
@@ -154,12 +154,12 @@ static void judge_l(struct judging_states *j, int step, const struct tile_detail
 
 /* By how much u was rescaled after l was recorded: where it is recorded behind the next step's alpha. As captured, and
    as the frames say. 0: not known. */
-static int late_factor(const struct judging_states *j, int step, int row, double *got, double *want)
+static bool late_factor(const struct judging_states *j, int step, int row, double *got, double *want)
 {
     const int behind = j->out->steps[step].behind;
     *got = *want = 1;
     if (j->c->conventions.u_phase != ASC_U_RESCALED || behind < 0)
-        return 1;
+        return true;
     const size_t rows = (size_t)j->out->rows;
     *got = row_at(j, behind, row)->alpha;
     *want = exp(j->reference[(size_t)step * rows + (size_t)row].frame -

@@ -68,16 +68,16 @@ static int map_make(const struct oracle_case *c, struct judge_scratch *s, struct
     return !map->at || !map->steps || !map->cells || map->n_steps < 0 ? -1 : 0;
 }
 
-static int is_unreal_class(int class)
+static bool is_unreal_class(int class)
 {
     return class == CLASS_NAN || class == CLASS_INF;
 }
 
 /* A NaN that neither verdict can judge is no better for it; an infinity may be what is meant. */
-static int is_bad(double got, int local, int global)
+static bool is_bad(double got, int local, int global)
 {
     if (isfinite(got) || local == CLASS_MISSING)
-        return 0;
+        return false;
     return is_unreal_class(local) || is_unreal_class(global) ||
            (isnan(got) && local == STATUS_UNJUDGED && global == STATUS_UNJUDGED);
 }
@@ -132,19 +132,19 @@ struct walk {
     uint8_t *q, *s, *p, *k, *v;
 };
 
-static int has(const struct walk *w, enum asc_channel ch, int kv, int row, int col)
+static bool has(const struct walk *w, enum asc_channel ch, int kv, int row, int col)
 {
     return (*onset_cell(w->map, ch, kv, row, col) & w->bits) != 0;
 }
 
-static int has_before(const struct walk *w, int step, enum asc_channel ch, int row, int col)
+static bool has_before(const struct walk *w, int step, enum asc_channel ch, int row, int col)
 {
     const int before = w->map->steps[step].before;
     return before >= 0 && has(w, ch, w->map->steps[before].kv, row, col);
 }
 
 /* With U recorded behind its rescaling it has the alpha of the step behind. */
-static int alpha_of_u_has(const struct walk *w, int step, int row)
+static bool alpha_of_u_has(const struct walk *w, int step, int row)
 {
     const struct case_step *at = &w->map->steps[step];
     if (w->map->c->conventions.u_phase != ASC_U_RESCALED)
@@ -152,7 +152,7 @@ static int alpha_of_u_has(const struct walk *w, int step, int row)
     return at->behind >= 0 && has(w, asc_alpha, w->map->steps[at->behind].kv, row, 0);
 }
 
-static int operand_has(const struct walk *w, int step, enum asc_channel ch, int row, int col)
+static bool operand_has(const struct walk *w, int step, enum asc_channel ch, int row, int col)
 {
     const struct oracle_case *c = w->map->c;
     const int kv = w->map->steps[step].kv;
@@ -172,7 +172,7 @@ static int operand_has(const struct walk *w, int step, enum asc_channel ch, int 
                (c->conventions.u_norm == ASC_U_NORM_TILE &&
                 (has(w, asc_l, kv, row, 0) || has_before(w, step, asc_l, row, 0)));
     default:
-        return 0;
+        return false;
     }
 }
 

@@ -70,7 +70,7 @@ static void note(struct onset_root *root, enum onset_operand o, double x)
     root->operand[o] = x;
 }
 
-static int is_known(const struct onset_root *root, enum onset_operand o)
+static bool is_known(const struct onset_root *root, enum onset_operand o)
 {
     return (root->known & 1u << o) != 0;
 }
@@ -144,9 +144,9 @@ static void add_product(struct onset_root *root, int index, double a, double b, 
     root->product[at] = (struct onset_product){index, a, b};
 }
 
-/* 1 if the sum may have been an f16 one: it is declared, or recorded as f16, or every number of its tile is one of f16,
-   which of 16 that an f32 accumulator left none would be by chance (13 bits less, each). */
-static int may_be_f16(const struct explaining *e)
+/* Whether the sum may have been an f16 one: it is declared, or recorded as f16, or every number of its tile is one of
+   f16, which of 16 that an f32 accumulator left none would be by chance (13 bits less, each). */
+static bool may_be_f16(const struct explaining *e)
 {
     enum { TELLING = 16 };
     const enum asc_channel ch = e->root->channel;
@@ -154,7 +154,7 @@ static int may_be_f16(const struct explaining *e)
     const struct matrix *m = captured(e->c, ch, e->root->kv);
     int numbers = 0;
     if (declared == ASC_ACC_MMA_F16_F16 || declared == ASC_ACC_WGMMA_E4M3_F16 || (m && m->dtype == DTYPE_F16))
-        return 1;
+        return true;
     for (int i = 0; m && i < m->rows * m->cols; i++) {
         uint16_t half;
         const double x = values_element(m, (size_t)(i / m->cols * m->row_stride + i % m->cols));
@@ -162,7 +162,7 @@ static int may_be_f16(const struct explaining *e)
             continue;
         dtype_store(DTYPE_F16, &half, 0, x);
         if (dtype_load(DTYPE_F16, &half, 0) != x)
-            return 0;
+            return false;
         numbers++;
     }
     return numbers >= TELLING;

@@ -20,7 +20,7 @@ static double half_top_step(enum dtype type)
     return type == DTYPE_U8 ? 0.5 : type == DTYPE_E4M3 ? 16 : 4096;
 }
 
-static int subnormal(enum dtype type, uint8_t code)
+static bool subnormal(enum dtype type, uint8_t code)
 {
     const int mantissa = type == DTYPE_E4M3 ? 3 : 2, magnitude = code & 0x7F;
     return type != DTYPE_U8 && magnitude && !(magnitude >> mantissa);

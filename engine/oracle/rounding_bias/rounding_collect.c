@@ -233,7 +233,7 @@ static enum rounding_reason bars_o(const struct rounding_head *h)
 }
 
 /* Whether S of this element is the product and nothing else. */
-static int is_product(const struct rounding_head *h, enum asc_channel ch, int row, int col)
+static bool is_product(const struct rounding_head *h, enum asc_channel ch, int row, int col)
 {
     return ch != asc_s || (col >= h->s->at.hidden[row] && col < h->s->at.visible[row]);
 }
@@ -402,8 +402,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* 1: more than a quarter of the rows have been there before. */
-static int repeat(uint64_t *rows, int n)
+/* Whether more than a quarter of the rows have been there before. */
+static bool repeat(uint64_t *rows, int n)
 {
     int seen = 0, distinct = 0;
     qsort(rows, (size_t)n, sizeof *rows, ascending);
