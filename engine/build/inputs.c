@@ -165,8 +165,8 @@ static int add_compilers(struct build_inputs *in, const char *compiler)
     return 0;
 }
 
-/* 1 if nothing is younger than `began` less a tick of the file system's clock, 10 ms at most, and then some. */
-static int settled(const struct build_inputs *in, const struct timespec *began)
+/* Whether nothing is younger than `began` less a tick of the file system's clock, 10 ms at most, and then some. */
+static bool settled(const struct build_inputs *in, const struct timespec *began)
 {
     struct timespec limit = *began;
     limit.tv_nsec -= 50000000;
@@ -177,9 +177,9 @@ static int settled(const struct build_inputs *in, const struct timespec *began)
     for (size_t i = 0; i < in->n; i++) {
         const struct timespec *t = &in->files[i].modified;
         if (t->tv_sec > limit.tv_sec || (t->tv_sec == limit.tv_sec && t->tv_nsec >= limit.tv_nsec))
-            return 0;
+            return false;
     }
-    return 1;
+    return true;
 }
 
 struct build_inputs *build_inputs_new(const char *text, const char *source, const char *const *arguments, int n,
@@ -244,13 +244,13 @@ bool build_inputs_unchanged(const struct build_inputs *inputs, const char *signa
     return true;
 }
 
-/* 1: the flags behind a marker's name say that a file begins (1) and that it is no system header (3). */
-static int enters(const char *flags, const char *end)
+/* Whether the flags behind a marker's name say that a file begins (1) and that it is no system header (3). */
+static bool enters(const char *flags, const char *end)
 {
-    int begins = 0;
+    bool begins = false;
     for (; flags < end; flags++) {
         if (*flags == '3')
-            return 0;
+            return false;
         begins |= *flags == '1';
     }
     return begins;

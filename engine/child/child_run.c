@@ -122,15 +122,15 @@ static struct trace_event *add_event(struct run *run)
     return &events[info->n_events++];
 }
 
-/* 1: it is the last word on an event that has been told. */
-static int take_count(const struct run *run, int number, int times)
+/* Whether it is the last word on an event that has been told. */
+static bool take_count(const struct run *run, int number, int times)
 {
     for (size_t i = 0; number && i < run->t->info.n_events; i++)
         if (run->counted[i] == number) {
             run->t->info.events[i].times = times;
-            return 1;
+            return true;
         }
-    return 0;
+    return false;
 }
 
 static void take_event(struct run *run, const json_t *json)
@@ -273,7 +273,7 @@ static const struct trace_event *fatal_event(const struct run *run)
     return run->fatal && info->events ? &info->events[run->fatal - 1] : NULL;
 }
 
-/* 1: it was the system that failed, and nothing follows for the kernel. */
+/* Whether it was the system that failed, and nothing follows for the kernel. */
 static bool refused(const struct run *run)
 {
     const struct trace_event *fatal = fatal_event(run);

@@ -28,8 +28,8 @@ static int visited_before(const struct seek *k, const struct place *places, int 
     return -1;
 }
 
-/* 1: one of the conditions holds there. */
-static int look(const struct seek *k, const struct place *places, int at, struct stop_hit *hit)
+/* Whether one of the conditions holds there. */
+static bool look(const struct seek *k, const struct place *places, int at, struct stop_hit *hit)
 {
     for (int i = 0; i < k->n_stops; i++) {
         const struct stop *stop = &k->stops[i];
@@ -40,9 +40,9 @@ static int look(const struct seek *k, const struct place *places, int at, struct
         hit->stop = i;
         if (stop_holds(stop, k->trace, k->judgement, places[at], steps ? visited_before(k, places, at) : -1, &hit->row,
                        &hit->col))
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 /* 1: there, -1: memory ran out. */

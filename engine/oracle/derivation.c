@@ -21,10 +21,10 @@ struct walk {
     const struct judge_scratch *s;
     struct judge_scratch *work; /* the same: for products of tensor cores */
     struct derivation *out;
-    int kv, at;    /* the tile, and the element's column */
-    int newest;    /* kv tile that was looked at last; -1: none */
-    int split;     /* its split */
-    int no_memory; /* 1: for terms */
+    int kv, at;     /* the tile, and the element's column */
+    int newest;     /* kv tile that was looked at last; -1: none */
+    int split;      /* its split */
+    bool no_memory; /* for terms */
     /* The reference behind the tile before, in the frame of that tile. */
     double l_before, *u_before; /* u: owned, [head_dim] */
     double l_now, *u_now;

@@ -17,7 +17,7 @@ struct judging {
 };
 
 /* Captured values of a narrow type lie between both ends of the bound rounded to that type: rounding is monotonic, so
-   the nearest value to anything within the bound does, and truncation does not. Returns 1 if got does; *reach is the
+   the nearest value to anything within the bound does, and truncation does not. Returns whether got does; *reach is the
    larger distance from want to an end, and the bound itself where both ends are rounded towards want. */
 static bool within_rounded(enum dtype t, int unlimited, double got, double want, double bound, double *reach)
 {

@@ -23,7 +23,7 @@ static bool is_masked(const struct oracle_case *c, const struct judge_scratch *s
     return ch == asc_s && !values_mask_later(c) && (col < s->at.hidden[row] || col >= s->at.visible[row]);
 }
 
-/* 1 where an element of S or U is the product and nothing else: finite, and not masked. */
+/* Whether an element of S or U is the product and nothing else: finite, and not masked. */
 static bool is_product(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row,
                        int col)
 {

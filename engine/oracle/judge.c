@@ -276,17 +276,17 @@ static void judge_unvisited(const struct job *job, int kv)
             judge_absent(job, ch, s->masked, !s->masked && ch != asc_k && ch != asc_v);
 }
 
-/* 1 where no channel was recorded that a visit would show in: then all tiles that hold something were visited, as far
+/* Whether no channel was recorded that a visit would show in: then all tiles that hold something were visited, as far
    as anybody knows, one after the other. */
-static int visits_unseen(const struct oracle_case *c)
+static bool visits_unseen(const struct oracle_case *c)
 {
     for (int i = 0; i < c->kv_tiles * ASC_CHANNELS; i++)
         if (channel_per_kv((enum asc_channel)(i % ASC_CHANNELS)) && c->captured[i].data)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
-/* 1 where o and lse follow from nothing that was captured but the inputs: the reference, whose bounds are the narrower
+/* Whether o and lse follow from nothing that was captured but the inputs: the reference, whose bounds are the narrower
    ones, is then what they should be by any account. */
 static bool end_follows_from_inputs(const struct job *job)
 {

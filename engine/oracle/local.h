@@ -40,7 +40,7 @@ void local_tile_top(const struct oracle_case *c, struct judge_scratch *s);
 /* What P of the tile at hand stands on, in m's unit, and its uncertainty: m, or this tile's own maximum. */
 struct operand local_p_frame(const struct oracle_case *c, const struct operands *x);
 
-/* 1 where the kernel declares that it has no alpha: there is nothing to rescale, and what alpha is does not matter. */
+/* Whether the kernel declares that it has no alpha: there is nothing to rescale, and what alpha is does not matter. */
 bool local_alpha_none(const struct oracle_case *c, const struct operands *x);
 
 /* Each computes its stage for the tile at hand from the operands; `room` is for products. */

@@ -317,7 +317,7 @@ void product_sum(const struct judge_scratch *s, const struct product *product, c
     tensor_core_product(way->model, &product->a, &product->b, carries ? sums : NULL, stage->cols, sums, stage->cols);
 }
 
-/* 1 where the accumulator holds U itself. */
+/* Whether the accumulator holds U itself. */
 static bool carried(const struct product_way *way)
 {
     return way->join == PRODUCT_CARRIES || way->join == PRODUCT_FUSES;

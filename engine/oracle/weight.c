@@ -8,7 +8,7 @@
 enum { MASKED = -1 };
 
 /* Weights; and, in `loose`, what the arguments of their exponentials may be off by, the exponentials' own errors
-   included. Returns 1 if that is at most 1 everywhere. */
+   included. Returns whether that is at most 1 everywhere. */
 VECTOR_UNITS static bool weigh(const struct oracle_case *c, const struct weight_row *row, double *restrict weight,
                                double *restrict loose)
 {

@@ -168,7 +168,7 @@ static size_t element_at(const struct trace *t, const struct input *in, int batc
 struct gathered {
     uint8_t *code;
     float *value;
-    int known; /* 1: value holds something */
+    bool known; /* value holds something */
     double scale;
 };
 

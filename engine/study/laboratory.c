@@ -243,7 +243,7 @@ int laboratory_try(struct laboratory *l, const struct whatif_choice *choice)
     return failed ? -1 : 0;
 }
 
-void laboratory_stop(struct laboratory *l, int stopped)
+void laboratory_stop(struct laboratory *l, bool stopped)
 {
     pthread_mutex_lock(&l->lock);
     l->stopped = stopped;

@@ -34,8 +34,8 @@ void laboratory_free(struct laboratory *l); /* ends what is under way; NULL is l
 void laboratory_ask(struct laboratory *l, unsigned wanted, int slot);
 /* One more choice for what-if, which then begins anew. -1: there is no room. */
 int laboratory_try(struct laboratory *l, const struct whatif_choice *choice);
-/* 1: scans stop after the piece at hand; 0: they go on. A slot's comparison is made in any case. */
-void laboratory_stop(struct laboratory *l, int stopped);
+/* Scans stop after the piece at hand, or go on. A slot's comparison is made in any case. */
+void laboratory_stop(struct laboratory *l, bool stopped);
 bool laboratory_busy(struct laboratory *l);
 /* Waits for all that was asked for, as far as it is not stopped; then collects. */
 void laboratory_finish(struct laboratory *l);

@@ -26,18 +26,18 @@ static const char *why_bounds(const struct fingerprint_stage *f)
     return "no tensor-core model fits";
 }
 
-int exactness_of(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct exactness *out)
+bool exactness_of(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct exactness *out)
 {
     const int accumulator = accumulator_of(t, ch);
     const struct fingerprint_stage *f = ch == asc_s ? &j->fingerprint->s : &j->fingerprint->u;
     memset(out, 0, sizeof *out);
     if (accumulator == ASC_ACC_F32 || !trace_has(t, ch))
-        return 0;
+        return false;
     convention_choice(CONVENTION_OF_acc_s, accumulator, out->declared, sizeof out->declared);
     out->models = fingerprint_models(f);
     out->why = out->models ? "" : why_bounds(f);
     out->tiles = j->summary.stage[ch].exact;
-    return 1;
+    return true;
 }
 
 void exactness_models(uint32_t models, char *out, size_t bytes)

@@ -3,6 +3,7 @@
 #define VERDICT_EXACTNESS_H
 
 #include "engine/verdict/judgement.h"
+#include <stdbool.h>
 
 struct exactness {
     char declared[16]; /* the accumulator: "mma-f16" */
@@ -11,8 +12,8 @@ struct exactness {
     struct exact_tiles tiles;
 };
 
-/* 0: the stage is no product, declares no tensor core or is not recorded. */
-int exactness_of(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct exactness *out);
+/* false: the stage is no product, declares no tensor core or is not recorded. */
+bool exactness_of(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct exactness *out);
 
 /* "bit-equal to h100", "no tensor-core model fits: judged by bounds", in one line; "" where exactness_of says 0. */
 void exactness_words(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out, size_t bytes);

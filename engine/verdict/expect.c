@@ -153,17 +153,17 @@ static int stack_has(const struct trace *t, const struct trace_stack *stack, con
     return 0;
 }
 
-/* 1: it stands there, or where a run stopped is not known; *known says which. */
-static int meets_event_at(const struct trace *t, const struct expect *e, int *known, char *why, size_t bytes)
+/* Whether it stands there, or where a run stopped is not known; *known says which. */
+static bool meets_event_at(const struct trace *t, const struct expect *e, int *known, char *why, size_t bytes)
 {
     const struct trace_event *event = first_event(t, e->events ? e->events : e->stopped);
     *known = event && (event->line > 0 || event->other_line > 0);
     if (!e->event_at[0] || (!*known && !e->events))
-        return 1;
+        return true;
     if (*known && (line_has(t, event->file, event->line, e->event_at) ||
                    line_has(t, event->other_file, event->other_line, e->event_at) ||
                    stack_has(t, &event->stack, e->event_at) || stack_has(t, &event->other_stack, e->event_at)))
-        return 1;
+        return true;
     char lines[EVENT_LINES_BYTES] = "";
     if (event)
         event_lines(event, 0, lines, sizeof lines);

@@ -187,15 +187,15 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* 1 if o or lse reached memory otherwise than the probe recorded it, anywhere. */
-static int stored_otherwise(const struct trace *t, enum asc_channel ch)
+/* Whether o or lse reached memory otherwise than the probe recorded it, anywhere. */
+static bool stored_otherwise(const struct trace *t, enum asc_channel ch)
 {
     if (ch != asc_o && ch != asc_lse)
-        return 0;
+        return false;
     for (int slot = 0; slot < t->layout.n_slots; slot++)
         if (case_output_differs(t, ch, slot))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 static void write_unknown(struct finding *f, int above, int few)

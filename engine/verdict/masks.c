@@ -107,7 +107,7 @@ int masks_find(struct masks *m, const struct trace *t)
             m->name[m->n_names++] = (struct mask_name){(enum mask_shift)i, plan->by[i], evidence[i]};
     free(plan);
     if (!failed)
-        atomic_store_explicit(&m->named, 1, memory_order_release);
+        atomic_store_explicit(&m->named, true, memory_order_release);
     return failed ? -1 : 0;
 }
 

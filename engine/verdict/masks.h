@@ -21,7 +21,7 @@ struct masks {
     struct mask_tile **wrong;           /* owned, [n_slots][kv_tiles] of slots with a wrong bit; NULL: there is none */
     struct mask_name name[MASK_SHIFTS]; /* [n_names], the first one in the order of masks.def first */
     int n_names;
-    atomic_int named; /* 1: name and n_names are set; acquire before reading them */
+    atomic_bool named; /* name and n_names are set; acquire before reading them */
 };
 
 int masks_new(const struct trace *t, struct masks **out); /* -1: memory ran out */

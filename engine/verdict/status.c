@@ -75,8 +75,8 @@ static bool missing_at(const struct judgement *j, struct place place)
     return !v->visited && v->count[CLASS_MISSING] > 0;
 }
 
-/* 1 if the kernel came to no kv tile of a slot that has some. */
-static int slot_left_out(const struct judgement *j, int slot)
+/* Whether the kernel came to no kv tile of a slot that has some. */
+static bool slot_left_out(const struct judgement *j, int slot)
 {
     int missing = 0;
     for (int i = 0; i < j->kv_tiles * ASC_CHANNELS; i++) {
@@ -84,7 +84,7 @@ static int slot_left_out(const struct judgement *j, int slot)
         if (!channel_per_kv(place.channel))
             continue;
         if (judgement_tile(j, place)->local.visited)
-            return 0;
+            return false;
         missing |= missing_at(j, place);
     }
     return missing;

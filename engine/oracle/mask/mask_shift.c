@@ -217,16 +217,16 @@ static size_t word_at(const struct trial *t, int row, int w)
     return (size_t)row * (size_t)t->tile->words + (size_t)w;
 }
 
-/* 1 if the wanted mask of another row is what the shift says of this one: then a right mask may look like it. */
-static int agrees(const struct trial *t, int other)
+/* Whether the wanted mask of another row is what the shift says of this one: then a right mask may look like it. */
+static bool agrees(const struct trial *t, int other)
 {
     for (int w = 0; w < t->tile->words; w++) {
         uint64_t about;
         const uint64_t bits = shift_bits(t->c, t->shift, t->keys, t->kv, w, &about);
         if ((t->tile->wanted[word_at(t, other, w)] & about) != bits)
-            return 0;
+            return false;
     }
-    return 1;
+    return true;
 }
 
 enum { CHANCE_ROWS = 8 };
@@ -258,8 +258,8 @@ static void collect_row(const struct trial *t, struct mask_evidence *e)
     }
 }
 
-/* 1 if a tile has a wrong bit that a shift may be about: of keys that exist, or of the tail. */
-static int is_wrong(const struct oracle_case *c, const struct mask_tile *m, enum mask_shift shift, int kv)
+/* Whether a tile has a wrong bit that a shift may be about: of keys that exist, or of the tail. */
+static bool is_wrong(const struct oracle_case *c, const struct mask_tile *m, enum mask_shift shift, int kv)
 {
     for (int r = 0; r < m->rows; r++) {
         for (int w = 0; w < m->words; w++) {
@@ -267,10 +267,10 @@ static int is_wrong(const struct oracle_case *c, const struct mask_tile *m, enum
             const size_t at = (size_t)r * (size_t)m->words + (size_t)w;
             shift_bits(c, shift, (struct key_range){0, 0}, kv, w, &about);
             if ((m->wanted[at] ^ m->applied[at]) & m->known[at] & about)
-                return 1;
+                return true;
         }
     }
-    return 0;
+    return false;
 }
 
 void mask_collect(const struct oracle_case *c, const struct mask_tile *tiles, const struct mask_plan *plan,

@@ -125,7 +125,7 @@ struct walk {
     const struct onset_map *map;
     int bits;
     int first_row, rows; /* of the q tile */
-    int skips_keys;      /* 1: no element of k and v has any of the bits */
+    bool skips_keys;     /* no element of k and v has any of the bits */
     void (*visit)(void *ctx, int step, enum asc_channel ch, int row, int col, int operand_has);
     void *ctx;
     /* owned: any element of a row of q, s, p; of k, by keys; of v, by columns */

@@ -392,8 +392,8 @@ static enum rule explain_l(const struct explaining *e)
     return rule_of_conversion(DTYPE_F32, l * (1 + bound_sum(e->c->bc)));
 }
 
-/* 1 if V's padding holds no finite number in this column: times a weight of 0 that is NaN. */
-static int padding_is_unreal(const struct explaining *e, struct onset_product *product)
+/* Whether V's padding holds no finite number in this column: times a weight of 0 that is NaN. */
+static bool padding_is_unreal(const struct explaining *e, struct onset_product *product)
 {
     const struct matrix *v = e->c->v_padding ? &e->c->v_padding[e->root->kv] : NULL;
     for (int r = 0; v && v->data && r < v->rows; r++) {
@@ -401,9 +401,9 @@ static int padding_is_unreal(const struct explaining *e, struct onset_product *p
         if (isfinite(x))
             continue;
         *product = (struct onset_product){onset_rows(e->map, asc_v, e->root->kv) + r, 0, x};
-        return 1;
+        return true;
     }
-    return 0;
+    return false;
 }
 
 static enum rule explain_u(const struct explaining *e)
