@@ -20,7 +20,7 @@ struct job {
     struct judge_scratch *s;
     struct tile_verdicts *out;
     struct tile_detail *detail; /* may be NULL; see wanted_detail */
-    int unseen;                 /* see visits_unseen */
+    bool unseen;                /* see visits_unseen */
 };
 
 static struct tile_verdicts *verdicts_of(const struct job *job, enum asc_channel ch)
