@@ -45,7 +45,9 @@ static void run_go(struct loop *l, const char *argument)
 static void run_view(struct loop *l, const char *argument)
 {
     const int view = view_from_name(argument);
-    if (view < 0)
+    if (!argument[0])
+        session_say(l->s, "expected the name of a view: Tab lists them");
+    else if (view < 0)
         session_say(l->s, "no view '%.60s': Tab lists them", argument);
     else
         loop_open_view(l, (enum view_id)view);
@@ -199,6 +201,12 @@ static void help_on_key(struct loop *l, const char *word)
         notes_add(&l->notes, "%s  %s: %s", word, action_text(a)->name, action_text(a)->help);
 }
 
+/* A word finds the names that it is part of, one or two letters, as of a key, only their own. */
+static bool is_in(const char *name, const char *word)
+{
+    return strlen(word) > 2 ? strstr(name, word) != NULL : strcmp(name, word) == 0;
+}
+
 static void run_help(struct loop *l, const char *word)
 {
     if (!word[0]) {
@@ -207,11 +215,11 @@ static void run_help(struct loop *l, const char *word)
     }
     help_on_key(l, word);
     for (int i = 0; i < COMMANDS; i++)
-        if (strstr(command_text(i)->name, word))
+        if (is_in(command_text(i)->name, word))
             notes_add(&l->notes, ":%s %s  %s", command_text(i)->name, command_text(i)->arguments,
                       command_text(i)->help);
     for (int a = 0; a < ACTION_COUNT; a++)
-        if (strstr(action_text(a)->name, word))
+        if (is_in(action_text(a)->name, word))
             notes_add(&l->notes, "%s  %s: %s", action_text(a)->keys, action_text(a)->name, action_text(a)->help);
     const struct word_text *term;
     for (int i = 0; (term = word_text(i)); i++)

@@ -33,7 +33,7 @@ void loop_take_saved(struct loop *l)
         session_say(l->s, "saved %.200s", l->saver.path);
         session_note_saved(l->s, number, l->saver.path);
     } else {
-        session_say(l->s, "not saved: %.200s", err.message);
+        session_say(l->s, "not saved: %.120s%s%.120s", err.where, err.where[0] ? ": " : "", err.message);
     }
 }
 

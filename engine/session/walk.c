@@ -256,7 +256,7 @@ bool session_set_mark(struct session *s, uint32_t letter)
 {
     const bool set = jumps_set_mark(&s->jumps, letter, &s->cursor);
     if (set)
-        session_say(s, "mark %c", (int)letter);
+        session_say(s, "marked as %c", (int)letter);
     else
         session_say(s, "a mark is a letter, a to z or A to Z");
     return set;

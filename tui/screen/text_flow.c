@@ -48,7 +48,7 @@ void flow_put(struct text_flow *f, enum style style, const char *text)
             put_line(f, style, text, n, indent);
             text += n;
             length -= n;
-            indent = 2;
+            indent = f->hang ? f->hang : 2;
         } while (length > 0);
         if (*text == '\n')
             text++;

@@ -9,10 +9,11 @@ struct text_flow {
     struct rect area;
     int top;  /* first line shown */
     int line; /* lines put so far */
+    int hang; /* columns that continuation lines are indented by; 0: two */
 };
 
-/* Puts text, broken at newlines and at the area's width (at blanks where possible); continuation lines are indented by
-   two columns. An empty text is an empty line. */
+/* Puts text, broken at newlines and at the area's width (at blanks where possible); continuation lines hang. An empty
+ * text is an empty line. */
 void flow_put(struct text_flow *f, enum style style, const char *text);
 /* One line, cut with a sign where it has no room. */
 void flow_cut(struct text_flow *f, enum style style, const char *text);

@@ -248,7 +248,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
              : s->isolation.trace        ? "An isolated run is not searched for bias: ` goes back to the ordinary run."
              : !trace_complete(s->trace) ? "The run did not complete: it is not searched for bias."
              : !s->judgement->complete   ? "The bias search starts once every tile is judged."
-                                         : "Every recorded q tile is judged again …");
+                                         : "Judging every recorded q tile again.");
 }
 
 static void view_bias_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

@@ -138,12 +138,24 @@ static const struct {
       ACTION_PROFILE, ACTION_CHECKS, ACTION_CANCEL, ACTION_NONE}},
 };
 
+enum { NAME_COLS = 17 }; /* of the help: what is explained, then the words on it */
+
+/* A name that is too long for its column has a line of its own. */
+static void explain(struct text_flow *f, const char *name, const char *words)
+{
+    char line[512];
+    const int cols = text_columns(name), own = cols >= NAME_COLS;
+    f->hang = NAME_COLS;
+    if (own)
+        flow_put(f, STYLE_TEXT, name);
+    snprintf(line, sizeof line, "%s%*s%s", own ? "" : name, own ? NAME_COLS : NAME_COLS - cols, "", words);
+    flow_put(f, STYLE_TEXT, line);
+    f->hang = 0;
+}
+
 static void key_flow(struct text_flow *f, enum action a)
 {
-    char line[256];
-    const struct action_text *text = action_text(a);
-    snprintf(line, sizeof line, "%-16s %s", text->keys, text->help);
-    flow_put(f, STYLE_TEXT, line);
+    explain(f, action_text(a)->keys, action_text(a)->help);
 }
 
 /* The tables' own groups, then the keys of views, then what is left. */
@@ -172,13 +184,12 @@ static void keys_flow(struct text_flow *f)
 
 static void commands_flow(struct text_flow *f)
 {
-    char line[512], name[96];
+    char name[96];
     flow_put(f, STYLE_STRONG, "commands after :");
     for (int i = 0; command_text(i); i++) {
         const struct command_text *text = command_text(i);
         snprintf(name, sizeof name, "%s%s%s", text->name, text->arguments[0] ? " " : "", text->arguments);
-        snprintf(line, sizeof line, "%-16s %s", name, text->help);
-        flow_put(f, STYLE_TEXT, line);
+        explain(f, name, text->help);
     }
     flow_put(f, STYLE_TEXT, "and every action by its name, with an optional count: `10 next-bad`");
     flow_put(f, STYLE_TEXT, "");
@@ -191,15 +202,18 @@ static void help_flow(const struct session *s, struct text_flow *f)
     keys_flow(f);
     commands_flow(f);
     flow_put(f, STYLE_STRONG, "marks of tiles, heads and elements");
+    f->hang = NAME_COLS;
     for (int sign = 0; sign < STATUS_COUNT; sign++) {
         snprintf(line, sizeof line, "%s  %-13s %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));
         flow_put(f, STYLE_TEXT, line);
     }
+    f->hang = 0;
     flow_put(f, STYLE_TEXT, "");
     flow_put(f, STYLE_STRONG, "stages");
     flow_put(f, STYLE_TEXT,
              "ok: every element is within its bound. ✗: some are not. part: right as far as written, but tiles were "
              "skipped or the run ended early. -: not recorded. …: not judged (yet).");
+    f->hang = 6;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         /* Padding by columns, not by bytes: α takes two bytes. */
         const char *label = channel_label(ch);
@@ -207,6 +221,7 @@ static void help_flow(const struct session *s, struct text_flow *f)
                  channel_formula(ch));
         flow_put(f, STYLE_TEXT, line);
     }
+    f->hang = 0;
     flow_put(f, STYLE_TEXT, "");
     flow_put(f, STYLE_TEXT,
              "global: captured values against the float64 reference from the inputs: how wrong is it. local: against "
