@@ -182,10 +182,10 @@ struct judge_scratch {
     struct mistake_room mistake;
     struct room room;
     struct product_room core;
-    struct matrix lanes;      /* lane_sum as the captured l, where that has several lanes */
-    int *hidden, *visible;    /* [R] */
-    int *unreal_v;            /* [D] 1: V's padding made this column of U NaN or infinite */
-    int *seen;                /* [kv_tiles] 1: judged already */
+    struct matrix lanes;   /* lane_sum as the captured l, where that has several lanes */
+    int *hidden, *visible; /* [R] */
+    int *unreal_v;         /* [D] 1: V's padding made this column of U NaN or infinite */
+    int *seen;             /* [kv_tiles] 1: judged already */
     struct schedule_lists lists;
     bool weighed_p;           /* room.weighed holds sum |p v| of pv_p and the v that local formulas read */
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */

@@ -318,7 +318,8 @@ static void test_registration(void **state)
     (void)state;
     char bare[4096];
     write_file("unregistered.cu", "#include \"attnscope.h\"\n__global__ void k() {}\n");
-    refused("unregistered.cu", NULL, ERR_BUILD, "unregistered.cu", "does not register a kernel: ASC_KERNEL(name) is missing");
+    refused("unregistered.cu", NULL, ERR_BUILD, "unregistered.cu",
+            "does not register a kernel: ASC_KERNEL(name) is missing");
     snprintf(bare, sizeof bare, "%sint main() { return 0; }\n", KERNEL);
     write_file("main.cu", bare);
     refused("main.cu", NULL, ERR_BUILD, "main.cu", "defines main()");

@@ -3,8 +3,8 @@
 #ifndef TEST_CAUSE_KERNEL_H
 #define TEST_CAUSE_KERNEL_H
 
-#include "engine/oracle/causes/causes.h"
 #include "engine/base/tensor_core.h"
+#include "engine/oracle/causes/causes.h"
 #include "engine/oracle/oracle.h"
 #include "engine/trace/layout.h"
 #include <math.h>

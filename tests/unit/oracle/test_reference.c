@@ -43,7 +43,7 @@ static struct filled fill_reference(const struct kernel_run *run)
         f.captured[i].data = f.arrays[i] = calloc((size_t)(m->rows * m->row_stride) + 1, 8);
         fill_unwritten(m, f.arrays[i]);
         f.tiles[i] = (struct reference_target){f.arrays[i], m->dtype, m->row_stride,
-                                             m->rows,     m->cols,  pads ? (int)m->row_stride - m->cols : 0};
+                                               m->rows,     m->cols,  pads ? (int)m->row_stride - m->cols : 0};
     }
     assert_int_equal(reference_fill(&run->c, scratch, f.tiles), 0);
     return f;

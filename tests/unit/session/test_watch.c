@@ -1,10 +1,10 @@
 /* Saved files, as editors save them: in place, by renaming, by way of a link; the folder may go and come back. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 

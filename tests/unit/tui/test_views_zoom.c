@@ -181,7 +181,8 @@ static void findings(void **state)
             (struct finding){.channel = asc_u, .first = {9 + i, i, asc_u}, .row = 3, .col = i, .n_also = 2};
         j->findings[i].also[0] = CAUSE_s_scaled_twice;
         j->findings[i].also[1] = CAUSE_s_not_scaled;
-        snprintf(j->findings[i].text, sizeof j->findings[i].text, "U is wrong in %d of 25600 elements: no known cause", i);
+        snprintf(j->findings[i].text, sizeof j->findings[i].text, "U is wrong in %d of 25600 elements: no known cause",
+                 i);
     }
     j->n_findings = 6;
     golden_view(s, VIEW_FINDINGS, NULL, "several-findings");
