@@ -122,7 +122,7 @@ static int name_of(const struct check_result *r, size_t folder, const char **nam
 {
     const size_t n = strlen(r->path + folder);
     *name = r->path + folder;
-    return (int)(n > 4 && strcmp(*name + n - 4, ".ini") == 0 ? n - 4 : n);
+    return (int)(path_ends_in(*name, ".ini") ? n - 4 : n);
 }
 
 const char *expect_part_word(enum expect_part part)

@@ -5,6 +5,7 @@
 #include "cli/report.h"
 #include "engine/base/clock.h"
 #include "engine/base/json_memory.h"
+#include "engine/base/path.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -39,20 +40,14 @@ static int add_path(struct paths *p, char *path, struct err *err)
     return 0;
 }
 
-static int ends(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 static int is_scenario(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.' && ends(entry->d_name, ".ini");
+    return entry->d_name[0] != '.' && path_ends_in(entry->d_name, ".ini");
 }
 
 static int is_kernel(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.' && ends(entry->d_name, ".cu");
+    return entry->d_name[0] != '.' && path_ends_in(entry->d_name, ".cu");
 }
 
 /* Every .ini of a folder, in the order of their names; where it has none, every .cu. */
@@ -101,7 +96,7 @@ static size_t count_kernels(const struct paths *p)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++)
-        n += (size_t)ends(p->path[i], ".cu");
+        n += (size_t)path_ends_in(p->path[i], ".cu");
     return n;
 }
 

@@ -31,7 +31,7 @@ struct seek {
 
 /* The conditions, trace, judgement, from, first and direction are filled in. -1 without memory. */
 int seek_begin(struct seek *k);
-/* Looks at one slot. 0: there is nothing more to do. Thread-safe; a step of a pool. */
+/* Looks at one slot. false: there is nothing more to do. Thread-safe; a step of a pool. */
 bool seek_step(struct seek *k);
 /* Once no thread is in seek_step(): the first hit. */
 struct stop_hit seek_end(struct seek *k);

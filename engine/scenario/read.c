@@ -224,7 +224,7 @@ static int name_scenario(struct scenario *s, const char *path, struct err *err)
 {
     const char *name = path_name(path);
     size_t n = strlen(name);
-    if (n > 4 && strcmp(name + n - 4, ".ini") == 0)
+    if (path_ends_in(name, ".ini"))
         n -= 4;
     if (strlen(path) >= sizeof s->path || n >= sizeof s->name) {
         return err_set(err, ERR_INPUT, path, "expected a path of less than %zu bytes and a name of less than %zu",
