@@ -21,17 +21,18 @@ static int usable_terminal(void)
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-static int view_named(const char *view, struct err *err)
+/* --view, or the overview. */
+static int view_named(const struct options *o, enum view_id *out, struct err *err)
 {
     char names[256] = "";
-    if (!view)
+    const int view = o->view ? view_from_name(o->view) : VIEW_OVERVIEW;
+    if (view >= 0) {
+        *out = (enum view_id)view;
         return 0;
-    for (const char *const *name = tui_view_names(); *name; name++) {
-        if (strcmp(*name, view) == 0)
-            return 0;
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", *name);
     }
-    return err_set(err, ERR_USAGE, "--view", "expected one of %s, found '%s'", names, view);
+    for (enum view_id v = 0; v < VIEW_COUNT; v++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", v ? ", " : "", view_name(v));
+    return err_set(err, ERR_USAGE, "--view", "expected one of %s, found '%s'", names, o->view);
 }
 
 /* What the user's file says, and the options instead. */
@@ -49,7 +50,7 @@ static bool is_ascii(const struct options *o, const struct config *config)
     return o->ascii || config->choice[SETTING_ASCII] == 1;
 }
 
-static int write_picture(const struct options *o, struct session *s, const char *view, struct err *err)
+static int write_picture(const struct options *o, struct session *s, enum view_id view, struct err *err)
 {
     struct config config;
     if (configure(o, &config, err) != 0)
@@ -77,12 +78,11 @@ static int go_to(const struct options *o, struct session *s, struct err *err)
     return 0;
 }
 
-static int show(const struct options *o, struct session *s, struct err *err)
+static int show(const struct options *o, struct session *s, enum view_id view, struct err *err)
 {
     if (go_to(o, s, err) != 0)
         return -1;
-    const char *view = o->view ? o->view : tui_view_names()[0];
-    const struct view *shown = views[view_from_name(view)];
+    const struct view *shown = views[view];
     session_look(s, shown->looks);
     session_look_finish(s);
     session_want_states(s, shown->states);
@@ -94,13 +94,13 @@ static int show(const struct options *o, struct session *s, struct err *err)
 }
 
 /* The first screen, then the finding; the exit status is the verdict. */
-static int print_first_screen(const struct options *o, struct session *s, struct err *err)
+static int print_first_screen(const struct options *o, struct session *s, enum view_id view, struct err *err)
 {
     char why[512];
     if (options_finish(s, err) != 0)
         return -1;
     options_look_bias(o, s);
-    if (show(o, s, err) != 0)
+    if (show(o, s, view, err) != 0)
         return -1;
     fputs("\n", text_out());
     report_write_findings(s, text_out());
@@ -142,7 +142,8 @@ static void recall(const char *file, struct recent_entry *entry, struct tui_plac
     place->split = entry->split;
 }
 
-static int debug(const struct options *o, const struct config *config, struct session *s, struct err *err)
+static int debug(const struct options *o, const struct config *config, struct session *s, enum view_id view,
+                 struct err *err)
 {
     struct recent_entry entry;
     struct tui_place place;
@@ -152,7 +153,7 @@ static int debug(const struct options *o, const struct config *config, struct se
     if (remember)
         recall(o->files[0], &entry, &place);
     const struct tui_options tui = {.ascii = is_ascii(o, config),
-                                    .view = o->view ? o->view : tui_view_names()[config->choice[SETTING_START]],
+                                    .view = view,
                                     .mouse = config->choice[SETTING_MOUSE] == 0,
                                     .theme = &config->theme,
                                     .at = o->at,
@@ -195,16 +196,17 @@ static int choose_file(struct options *o, char *file[1], struct recent *recent, 
 }
 
 /* Runs it and opens the debugger, or prints the first screen. */
-static int open_file(const struct options *o, const struct config *config, int debugger, struct err *err)
+static int open_file(const struct options *o, const struct config *config, int debugger, enum view_id view,
+                     struct err *err)
 {
     struct session *s;
     int status;
     if (options_open(o, o->files[0], &s, err) != 0)
         return -1;
     if (debugger) {
-        status = debug(o, config, s, err);
+        status = debug(o, config, s, view, err);
     } else {
-        status = print_first_screen(o, s, err);
+        status = print_first_screen(o, s, view, err);
         if (o->output && s->trace && session_save(s, o->output, err) != 0)
             status = -1;
     }
@@ -218,9 +220,12 @@ int command_open(const struct options *o, struct err *err)
     struct options chosen = *o;
     struct config config = {0};
     struct recent recent;
+    enum view_id view;
     char *file[1];
-    if (view_named(o->view, err) != 0 || (debugger && configure(o, &config, err) != 0))
+    if (view_named(o, &view, err) != 0 || (debugger && configure(o, &config, err) != 0))
         return -1;
+    if (debugger && !o->view)
+        view = (enum view_id)config.choice[SETTING_START];
     if (o->n_files == 0) {
         if (!debugger)
             return err_set(err, ERR_USAGE, "", "expected %s; attnscope --help lists commands and options",
@@ -229,18 +234,19 @@ int command_open(const struct options *o, struct err *err)
         if (found <= 0)
             return found;
     }
-    return open_file(&chosen, &config, debugger, err);
+    return open_file(&chosen, &config, debugger, view, err);
 }
 
 int command_show(const struct options *o, struct err *err)
 {
     struct session *s;
-    if (view_named(o->view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
+    enum view_id view;
+    if (view_named(o, &view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
         return -1;
     int status = options_finish(s, err);
     if (status == 0)
         options_look_bias(o, s);
-    status = status != 0 || show(o, s, err) != 0 ? -1 : 0;
+    status = status != 0 || show(o, s, view, err) != 0 ? -1 : 0;
     if (status == 0 && o->output)
         status = session_save(s, o->output, err);
     if (status == 0 &&

@@ -1,6 +1,6 @@
 /* Completions for bash, zsh and fish. */
 #include "cli/tables.h"
-#include "tui/show.h"
+#include "tui/views/view.h"
 
 #include <string.h>
 
@@ -11,8 +11,8 @@ static const char *values_of(enum option_id option, char *room, size_t bytes)
     const char *argument = option_rows[option].argument;
     room[0] = '\0';
     if (option == OPTION_VIEW) {
-        for (const char *const *name = tui_view_names(); *name; name++)
-            snprintf(room + strlen(room), bytes - strlen(room), "%s%s", room[0] ? " " : "", *name);
+        for (enum view_id view = 0; view < VIEW_COUNT; view++)
+            snprintf(room + strlen(room), bytes - strlen(room), "%s%s", room[0] ? " " : "", view_name(view));
     } else if (option == OPTION_ISOLATE) {
         const struct isolation_group *group;
         for (int ch = 0; ch < ASC_CHANNELS; ch++)

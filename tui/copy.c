@@ -48,8 +48,8 @@ static int copy_command(const struct copy_source *from, char *out, size_t bytes)
         n = snprintf(out, bytes, "attnscope run --isolate %s %s",
                      channel_name((enum asc_channel)__builtin_ctz(isolation->asked.stages)), subject);
     else
-        n = snprintf(out, bytes, "attnscope show --view %s --size %dx%d --at '%s' %s", from->view, from->cols,
-                     from->rows, place, subject);
+        n = snprintf(out, bytes, "attnscope show --view %s --size %dx%d --at '%s' %s", view_name(from->view),
+                     from->cols, from->rows, place, subject);
     if (n < 0 || (size_t)n >= bytes)
         return refuse(out, bytes, "the command is too long");
     return edited;

@@ -6,8 +6,8 @@
 
 struct copy_source {
     const struct session *session;
-    const char *view; /* its name */
-    int cols, rows;   /* of the screen */
+    enum view_id view;
+    int cols, rows; /* of the screen */
 };
 
 #define COPY_BYTES 4096

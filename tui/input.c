@@ -122,7 +122,7 @@ void loop_search(struct loop *l, int by)
 
 static void copy(struct loop *l, int key)
 {
-    const struct copy_source from = {l->s, view_name(l->view), l->cols, l->rows};
+    const struct copy_source from = {l->s, l->view, l->cols, l->rows};
     char text[COPY_BYTES], menu[100];
     int edited = 0;
     if (!copy_name((uint32_t)key)) {

@@ -173,14 +173,12 @@ static int turn(struct loop *l, struct err *err)
 
 int tui_run(struct session *s, const struct tui_options *o, struct err *err)
 {
-    struct loop l = {.s = s, .ascii = o->ascii, .view = VIEW_OVERVIEW, .pending = ACTION_NONE, .at = o->at};
+    struct loop l = {.s = s, .ascii = o->ascii, .view = o->view, .pending = ACTION_NONE, .at = o->at};
     if (o->place) {
         l.vs.split = o->place->split;
         l.at_remembered = !o->at && o->place->at[0];
         l.at = l.at_remembered ? o->place->at : o->at;
     }
-    if (o->view && view_from_name(o->view) >= 0)
-        l.view = (enum view_id)view_from_name(o->view);
     session_set_patience(s, 0.05); /* what is made sooner does not flicker */
     if (saver_init(&l.saver, err) != 0)
         return -1;

@@ -2,8 +2,8 @@
 #ifndef TUI_LOOP_H
 #define TUI_LOOP_H
 
-#include "engine/session/session.h"
 #include "tui/screen/theme.h"
+#include "tui/views/view.h"
 #include <stdbool.h>
 
 /* What is remembered of a file: where the user left it. */
@@ -14,7 +14,7 @@ struct tui_place {
 
 struct tui_options {
     bool ascii;                /* ASCII even where the terminal takes UTF-8 */
-    const char *view;          /* the first one; NULL: overview */
+    enum view_id view;         /* the first one */
     bool mouse;                /* clicks and the wheel */
     const struct theme *theme; /* borrowed; NULL: the eight ANSI colors */
     const char *at;          /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */

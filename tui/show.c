@@ -9,27 +9,10 @@
 
 #define MAX_SIDE 2000
 
-const char *const *tui_view_names(void)
-{
-    static const char *const names[] = {
-#define VIEW(id, name, title, ops) name,
-#include "tui/views/views.def"
-#undef VIEW
-        NULL};
-    return names;
-}
-
 /* A canvas of the caller's with the view on it. */
-static int show(const struct session *s, const char *view, int cols, int rows, int ascii, struct canvas *canvas,
+static int show(const struct session *s, enum view_id view, int cols, int rows, int ascii, struct canvas *canvas,
                 struct err *err)
 {
-    const int id = view_from_name(view);
-    if (id < 0) {
-        char names[512] = "";
-        for (const char *const *name = tui_view_names(); *name; name++)
-            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", *name);
-        return err_set(err, ERR_USAGE, "", "no view '%s': expected one of %s", view, names);
-    }
     if (cols < 1 || rows < 1 || cols > MAX_SIDE || rows > MAX_SIDE)
         return err_set(err, ERR_USAGE, "", "a screen of %dx%d: expected columns and rows from 1 to %d", cols, rows,
                        MAX_SIDE);
@@ -38,8 +21,8 @@ static int show(const struct session *s, const char *view, int cols, int rows, i
                        SCREEN_MIN_ROWS, cols, rows);
     if (canvas_init(canvas, cols, rows, ascii) != 0)
         return err_no_memory(err, "", "a screen of %dx%d", cols, rows);
-    const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(id, s, cols, rows)};
-    view_draw(id, s, canvas, &vs);
+    const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(view, s, cols, rows)};
+    view_draw(view, s, canvas, &vs);
     if (canvas->no_memory) {
         canvas_free(canvas);
         return err_no_memory(err, "", "all of the screen");
@@ -47,7 +30,7 @@ static int show(const struct session *s, const char *view, int cols, int rows, i
     return 0;
 }
 
-int tui_show(const struct session *s, const char *view, int cols, int rows, int ascii, FILE *out, struct err *err)
+int tui_show(const struct session *s, enum view_id view, int cols, int rows, int ascii, FILE *out, struct err *err)
 {
     struct canvas canvas;
     if (show(s, view, cols, rows, ascii, &canvas, err) != 0)
@@ -57,7 +40,7 @@ int tui_show(const struct session *s, const char *view, int cols, int rows, int 
     return failed ? err_errno(err, "", "the screen cannot be written") : 0;
 }
 
-int tui_picture(const struct session *s, const char *view, int cols, int rows, int ascii, const struct theme *theme,
+int tui_picture(const struct session *s, enum view_id view, int cols, int rows, int ascii, const struct theme *theme,
                 FILE *out, struct err *err)
 {
     struct canvas canvas;

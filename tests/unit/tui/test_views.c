@@ -707,23 +707,21 @@ static void show_says_what_is_wrong(void **state)
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    assert_int_equal(tui_show(s, "tiles", 80, 24, 0, out, &err), -1);
-    assert_int_equal(err.code, ERR_USAGE);
-    assert_non_null(strstr(err.message, "overview, map, tile, source, "));
-    assert_non_null(strstr(err.message, "errors, help"));
-    assert_int_equal(tui_show(s, "map", 79, 24, 0, out, &err), -1);
+    assert_int_equal(view_from_name("tiles"), -1);
+    assert_int_equal(view_from_name("tile"), VIEW_TILE);
+    assert_int_equal(tui_show(s, VIEW_MAP, 79, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_TERMINAL);
-    assert_int_equal(tui_show(s, "map", 100000, 24, 0, out, &err), -1);
+    assert_int_equal(tui_show(s, VIEW_MAP, 100000, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
     fflush(out);
     assert_int_equal(bytes, 0);
-    assert_int_equal(tui_show(s, "help", 80, 24, 0, out, &err), 0);
+    assert_int_equal(tui_show(s, VIEW_HELP, 80, 24, 0, out, &err), 0);
     fclose(out);
     assert_non_null(strstr(text, "next bad tile"));
     free(text);
     FILE *full = fopen("/dev/full", "w");
     if (full) {
-        assert_int_equal(tui_show(s, "help", 80, 24, 0, full, &err), -1);
+        assert_int_equal(tui_show(s, VIEW_HELP, 80, 24, 0, full, &err), -1);
         assert_int_equal(err.code, ERR_SYSTEM);
         fclose(full);
     }
