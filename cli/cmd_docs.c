@@ -72,7 +72,9 @@ static int write_causes(FILE *out)
           "99.99 % of the elements in the bad tiles and at least 99.99 % of those that distinguish it from the correct "
           "formula; if at least 16 elements in 16 rows with 16 different values distinguish it; and if chance is ruled "
           "out. All that pass are listed: on some shapes two formulas coincide. Where a formula has a choice (a type, "
-          "a number of products, a kv head), half of the elements choose and the other half confirm.\n\n",
+          "a number of products, a kv head), half of the elements choose and the other half confirm. What none of "
+          "these explains is searched for a "
+          "[rule](rules.md).\n\n",
           out);
     write_cause_table(out, 0);
     fputs("\n## Declared otherwise\n\nThe values are right, but under a different convention than the kernel's "

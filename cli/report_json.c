@@ -212,6 +212,10 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
     if (f->declaration[0])
         json_object_set_new(json, "declaration", json_string(f->declaration));
+    if (f->explained[0])
+        json_object_set_new(json, f->pattern ? "pattern" : "rule", report_json_text(f->explained));
+    if (f->explained[0] && !f->pattern)
+        json_object_set_new(json, "rule_share", json_real(f->share));
     char edge[FACT_WORDS_BYTES];
     if (run_fact_first_of(s->judgement, s->trace, f, FACT_SET(FACT_EDGE), edge))
         json_object_set_new(json, "edge", report_json_text(edge));
@@ -388,7 +392,7 @@ static json_t *onset_json(const struct session *s)
     json_t *of_rules = json_object(), *stages = json_object(), *first = json_array();
     for (int r = 0; r < RULE_COUNT; r++)
         if (o->of_rule[r])
-            json_object_set_new(of_rules, rule_name((enum rule)r), json_integer((json_int_t)o->of_rule[r]));
+            json_object_set_new(of_rules, rule_name((enum nan_rule)r), json_integer((json_int_t)o->of_rule[r]));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (o->of_stage[ch])
             json_object_set_new(stages, channel_name((enum asc_channel)ch), json_integer((json_int_t)o->of_stage[ch]));

@@ -477,3 +477,42 @@ void slot_case_row(struct slot_case *c, int row)
     o->q_tile = o->q_tile * o->br + row;
     o->br = 1;
 }
+
+int case_sources(const struct trace *t, struct case_sources *out)
+{
+    const struct asc_problem *p = &t->problem;
+    const enum asc_channel of[] = {asc_q, asc_k, asc_v};
+    const char which[] = "qkv";
+    *out = (struct case_sources){0};
+    const size_t most = (size_t)p->batch * (size_t)(p->heads + 2 * p->kv_heads);
+    out->sources = calloc(most, sizeof *out->sources);
+    out->scales = calloc(most, sizeof *out->scales);
+    if (!out->sources || !out->scales) {
+        case_sources_free(out);
+        return -1;
+    }
+    for (int i = 0; i < 3; i++) {
+        const int heads = of[i] == asc_q ? p->heads : p->kv_heads;
+        for (int head = 0; head < p->batch * heads; head++) {
+            struct source *source = &out->sources[out->n];
+            *source = (struct source){.of = of[i], .head = head};
+            source->rows =
+                input_rows(t, which[i], head / heads, head % heads, 0, of[i] == asc_q ? p->q_len : p->kv_len);
+            if (coding_of(t, which[i], head / heads, head % heads, 0, NO_NEIGHBOURS, &out->scales[out->n++],
+                          &source->coding) != 0) {
+                case_sources_free(out);
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+void case_sources_free(struct case_sources *s)
+{
+    for (int i = 0; i < s->n; i++)
+        slot_case_free(&s->scales[i]);
+    free(s->scales);
+    free(s->sources);
+    *s = (struct case_sources){0};
+}

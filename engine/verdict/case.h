@@ -3,6 +3,7 @@
 #define VERDICT_CASE_H
 
 #include "engine/oracle/oracle.h"
+#include "engine/oracle/search/rule.h"
 #include "engine/trace/trace.h"
 #include <stdbool.h>
 
@@ -34,6 +35,15 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
 void slot_case_free(struct slot_case *s);
 /* Cuts it down to one row of its q tile. */
 void slot_case_row(struct slot_case *c, int row);
+
+/* All heads of Q, K and V, with how they are coded. */
+struct case_sources {
+    struct source *sources;   /* owned, [n] */
+    struct slot_case *scales; /* owned, [n]: holds what the launch itself made */
+    int n;
+};
+int case_sources(const struct trace *t, struct case_sources *out);
+void case_sources_free(struct case_sources *s);
 
 /* How many elements of o or lse stand in the output otherwise than the probe recorded them; 0 where either is not there
    to compare. */

@@ -192,7 +192,7 @@ static void tell_onset(const struct facts *to)
     for (int r = 0; r < RULE_COUNT && used < sizeof rules; r++)
         if (o->of_rule[r])
             used += (size_t)snprintf(rules + used, sizeof rules - used, "%s %llu %s", used ? "," : "",
-                                     (unsigned long long)o->of_rule[r], rule_name((enum rule)r));
+                                     (unsigned long long)o->of_rule[r], rule_name((enum nan_rule)r));
     tell(to, FACT_ONSET, &detail, "%llu such elements in total:%s; %llu elements of O are NaN or infinite",
          (unsigned long long)o->roots, rules, (unsigned long long)o->outputs);
 }

@@ -2,6 +2,7 @@
 #include "engine/verdict/judgement.h"
 
 #include "engine/verdict/case.h"
+#include "engine/verdict/explain.h"
 #include "engine/verdict/measured.h"
 #include "engine/verdict/reports.h"
 #include <stdio.h>
@@ -202,6 +203,13 @@ static void write_unknown(struct finding *f, int above, int few)
 {
     char *out = f->text + f->reason;
     const size_t bytes = sizeof f->text - (size_t)f->reason;
+    if (f->explained[0]) {
+        char part[40] = "";
+        if (!f->pattern && f->share < 0.9999)
+            snprintf(part, sizeof part, " (%.3g%% of them)", 100 * f->share);
+        snprintf(out, bytes, "%s%s%s", f->pattern ? "no known cause; " : "", f->explained, part);
+        return;
+    }
     if (!f->output_right)
         snprintf(out, bytes, "no known cause");
     else if (above >= 0)
@@ -338,6 +346,18 @@ static void take_declaration(const struct testing *testing, struct finding *f, s
     snprintf(f->declaration, sizeof f->declaration, "%s", it->fields);
 }
 
+/* What no named cause explains may still follow a rule. */
+static int explain(const struct testing *testing, enum asc_channel ch, struct finding *f)
+{
+    struct explanation found;
+    if (judgement_explain(testing->j, testing->t, ch, testing->scratch, &found) != 0)
+        return -1;
+    snprintf(f->explained, sizeof f->explained, "%s", found.text);
+    f->pattern = found.pattern;
+    f->share = found.share;
+    return 0;
+}
+
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
@@ -364,6 +384,9 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
         const struct trace_event *event = judgement_event(testing->j, testing->t, ch, false);
         f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
     }
+    if (f->cause == CAUSE_NONE && !f->declaration[0] && !f->event && !f->output_right &&
+        stage->missing_local < stage->bad_local && explain(testing, ch, f) != 0)
+        return -1;
     write_text(f, testing->t, stage, declared.why, testing->above, few);
     return 0;
 }

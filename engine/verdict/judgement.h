@@ -77,8 +77,11 @@ struct finding {
        tried does (measured.h). */
     char declaration[DECLARATION_BYTES];
     bool output_right;
-    int reason;     /* where in text it says why; 0: it knows */
-    char text[256]; /* one line for the user, without the place */
+    char explained[256]; /* the rule that a search has found (explain.h), or where it is wrong; "": nothing */
+    bool pattern;        /* it is only where */
+    double share;        /* of the wrong elements that the rule explains */
+    int reason;          /* where in text it says why; 0: it knows */
+    char text[384];      /* one line for the user, without the place */
 };
 
 #define MAX_FINDINGS (ASC_CHANNELS + 1)

@@ -149,7 +149,7 @@ void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
 }
 
 /* What says more of such an element than its rule. Memory that nobody wrote has a reason of its own. */
-static const struct trace_event *event_of(const struct judgement *j, const struct trace *t, enum rule rule,
+static const struct trace_event *event_of(const struct judgement *j, const struct trace *t, enum nan_rule rule,
                                           enum asc_channel ch)
 {
     const struct trace_event *e = NULL;

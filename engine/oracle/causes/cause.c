@@ -181,42 +181,6 @@ void cause_power_of_alpha(const struct candidate *k, double power, struct operan
     s->of[asc_alpha].loose = loose;
 }
 
-int cause_next_alpha(struct cause_tile *tile, int i)
-{
-    const struct oracle_case *c = tile->c;
-    const size_t R = (size_t)c->in_q.rows;
-    double *room = tile->s->mistake.next;
-    struct judge_scratch next = *tile->s;
-    struct stage *m = &next.stage[asc_m], *alpha = &next.stage[asc_alpha];
-    next.at.hidden = next.hidden = next.mistake.hidden;
-    next.at.visible = next.visible = next.mistake.visible;
-    m->got = room;
-    m->loose_room = room + R;
-    alpha->got = alpha->want[LOCAL] = room + 2 * R;
-    alpha->loose_room = alpha->bound[LOCAL] = room + 3 * R;
-    next.at.m_prev = tile->s->at.of[asc_m];
-    next.at.tiles_seen++;
-    while ((i = next.lists.next_visit[i]) >= 0) {
-        const int kv = c->order[i];
-        scratch_tile(&next, c, kv);
-        if (tile_left(c, &next))
-            continue;
-        if (scratch_captured(&next, c, asc_alpha)->data) {
-            scratch_take(&next, c, asc_alpha);
-        } else if (scratch_captured(&next, c, asc_m)->data) {
-            scratch_take(&next, c, asc_m);
-            local_alpha(c, &next.at, scratch_local(&next, asc_alpha));
-            scratch_expect(&next, asc_alpha);
-        } else {
-            return -1;
-        }
-        tile->next_alpha = next.at.of[asc_alpha].value;
-        tile->next_alpha_loose = next.at.of[asc_alpha].loose;
-        return 1;
-    }
-    return 0;
-}
-
 enum dtype cause_type(double parameter)
 {
     static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};

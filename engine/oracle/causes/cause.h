@@ -10,7 +10,7 @@
 #include "engine/base/format.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/causes/causes.h"
-#include "engine/oracle/scratch.h"
+#include "engine/oracle/slot_walk.h"
 #include <math.h>
 
 /* MASKING: a mistake by which hidden keys have weights, or seen ones have none: the output cannot be right then.
@@ -18,19 +18,8 @@
  */
 enum cause_kind { MISTAKE, MASKING, EVERYWHERE, DECLARATION };
 
-/* The tile that a formula is evaluated for: stage s to u hold captured values and right expectations. */
-struct cause_tile {
-    const struct oracle_case *c;
-    struct judge_scratch *s;
-    int visited[3]; /* kv tiles visited just before this one, before that, and first of all, or -1 */
-    int next;       /* the kv tile visited next, or -1 */
-    /* [R] where U is recorded once the tile visited next has rescaled it: that alpha, and its uncertainty; NULL where U
-       is recorded as it is. */
-    const double *next_alpha, *next_alpha_loose;
-};
-
 struct candidate {
-    const struct cause_tile *tile;
+    const struct walk_tile *tile;
     enum asc_channel channel;
     double parameter;
     double *want, *bound; /* out, [rows][cols] of the stage */
@@ -54,7 +43,7 @@ struct candidate {
 /* What a formula has a choice of. value: the i-th value it may take on this tile, NaN behind the last one. describe: in
    words for the user, "n = 48"; NULL: nothing to say. Without a value there is no choice, only something to say. */
 struct cause_parameter {
-    double (*value)(const struct cause_tile *tile, int i);
+    double (*value)(const struct walk_tile *tile, int i);
     void (*describe)(const struct oracle_case *c, double value, char *text, size_t bytes);
 };
 extern const struct cause_parameter parameter_split, parameter_slope, parameter_other_bias;
@@ -98,11 +87,11 @@ struct swizzle cause_swizzle(double parameter);
 /* Q, K or V with its pieces so out of place; out as the stage. */
 void cause_swizzle_operand(const struct candidate *k, enum asc_channel ch, unsigned mask, double *out);
 /* 1 if column col of row r belongs to the part of a row that a parameter names. */
-int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col);
+int cause_in_part(const struct walk_tile *tile, double parameter, int r, int col);
 /* The same of a lanes parameter. */
-int cause_in_lanes(const struct cause_tile *tile, double parameter, int r, int col);
+int cause_in_lanes(const struct walk_tile *tile, double parameter, int r, int col);
 /* 1 if row r belongs to those that a rows parameter names. */
-int cause_in_rows(const struct cause_tile *tile, double parameter, int r);
+int cause_in_rows(const struct walk_tile *tile, double parameter, int r);
 /* The type that a narrow_type parameter names. */
 enum dtype cause_type(double parameter);
 /* Rows of K or V (ch) of another tile, or of another kv head at this tile, as the kernel would use them: out is
@@ -123,9 +112,6 @@ int cause_input_rows(const struct candidate *k, enum asc_channel ch, int head, i
 int cause_transpose_blocks(const struct candidate *k, enum asc_channel ch);
 /* The bound of an operand that holds want: of one made from codes as codes_load has it, else 0. */
 void cause_bound_operand(const struct candidate *k);
-/* The alpha of the tile visited after this one, the i-th: 1 and tile->next_alpha; 0: there is none; -1: it follows
-   from nothing that was recorded. */
-int cause_next_alpha(struct cause_tile *tile, int i);
 /* |x| of a K or V operand, for bounds, in cause_size. */
 const double *cause_sizes(const struct candidate *k, const double *x);
 /* alpha to this power where there is something to rescale. */
@@ -149,11 +135,11 @@ int cause_has_window(const struct oracle_case *c);
 int cause_has_mask(const struct oracle_case *c);
 struct oracle_case cause_without_mask(const struct oracle_case *c);
 /* 1 if row r may see column col of the tile. */
-int cause_sees(const struct cause_tile *tile, int r, int col);
+int cause_sees(const struct walk_tile *tile, int r, int col);
 /* Lets s see what `mask` allows, each row as far as the row `by` below it. */
 void cause_see(const struct candidate *k, const struct oracle_case *mask, int by, struct operands *s);
 /* The weight of a key beyond kv_len, a row of zeros, in row r: exp(0 - m). */
-double cause_padding_weight(const struct cause_tile *tile, int r, double *bound);
+double cause_padding_weight(const struct walk_tile *tile, int r, double *bound);
 /* Makes s read the expected scores where captured ones are masked. */
 void cause_unmasked_scores(const struct candidate *k, struct operands *s);
 

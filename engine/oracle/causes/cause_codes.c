@@ -224,7 +224,7 @@ STAGE(o, with_scale_of_v, ASC_V_OUTPUT)
 /* Codes that are multiplied, moved by a constant: q.k with q + z, k + z, or both. */
 int cause_s_zero_point(struct candidate *k)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     const struct oracle_case *c = tile->c;
     struct operands s = cause_altered(k);
     const struct cause_zero_point by = cause_code_zero_point(chosen(k));

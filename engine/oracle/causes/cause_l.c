@@ -92,7 +92,7 @@ static const double *carried(const struct candidate *k)
     return s->mistake.alpha;
 }
 
-static int over_part(struct candidate *k, int (*in)(const struct cause_tile *tile, double parameter, int r, int col))
+static int over_part(struct candidate *k, int (*in)(const struct walk_tile *tile, double parameter, int r, int col))
 {
     const struct stage *stage = &k->tile->s->stage[asc_p];
     double *p = cause_copy(k, k->tile->s->at.l_p.value, asc_p);

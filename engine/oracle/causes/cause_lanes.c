@@ -46,7 +46,7 @@ static struct bits choice(int all, int most, int valued, int i)
     return (struct bits){0, 0, 0};
 }
 
-static double lanes_value(const struct cause_tile *tile, int i)
+static double lanes_value(const struct walk_tile *tile, int i)
 {
     return choice(bits_below(tile->c->bc), MOST_BITS, 1, i).n ? i : NAN;
 }
@@ -59,7 +59,7 @@ static void lanes_describe(const struct oracle_case *c, double value, char *text
 
 const struct cause_parameter parameter_lanes = {lanes_value, lanes_describe};
 
-int cause_in_lanes(const struct cause_tile *tile, double parameter, int r, int col)
+int cause_in_lanes(const struct walk_tile *tile, double parameter, int r, int col)
 {
     const struct bits b = choice(bits_below(tile->c->bc), MOST_BITS, 1, (int)parameter);
     (void)r;
@@ -67,7 +67,7 @@ int cause_in_lanes(const struct cause_tile *tile, double parameter, int r, int c
 }
 
 /* Rows that agree in some bits: a half of a fragment, a warp's, every other one. */
-static double rows_value(const struct cause_tile *tile, int i)
+static double rows_value(const struct walk_tile *tile, int i)
 {
     return choice(bits_below(tile->c->br), MOST_BITS, 1, i).n ? i : NAN;
 }
@@ -80,13 +80,13 @@ static void rows_describe(const struct oracle_case *c, double value, char *text,
 
 const struct cause_parameter parameter_rows = {rows_value, rows_describe};
 
-int cause_in_rows(const struct cause_tile *tile, double parameter, int r)
+int cause_in_rows(const struct walk_tile *tile, double parameter, int r)
 {
     const struct bits b = choice(bits_below(tile->c->br), MOST_BITS, 1, (int)parameter);
     return bits_of(r, &b) == b.value;
 }
 
-static double lane_group_value(const struct cause_tile *tile, int i)
+static double lane_group_value(const struct walk_tile *tile, int i)
 {
     return choice(bits_below(tile->c->bc), MOST_BITS, 0, i).n ? i : NAN;
 }
@@ -167,7 +167,7 @@ static int lane_sum_of(const struct oracle_case *c, int i, struct lane_sum *out)
     return out->missing.n > 0;
 }
 
-static double lane_sums_value(const struct cause_tile *tile, int i)
+static double lane_sums_value(const struct walk_tile *tile, int i)
 {
     struct lane_sum sum;
     return lane_sum_of(tile->c, i, &sum) ? i : NAN;

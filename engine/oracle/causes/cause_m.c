@@ -6,9 +6,9 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
-static int over_part(struct candidate *k, int (*in)(const struct cause_tile *tile, double parameter, int r, int col))
+static int over_part(struct candidate *k, int (*in)(const struct walk_tile *tile, double parameter, int r, int col))
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     const struct stage *score = &tile->s->stage[asc_s];
     struct operands s = cause_altered(k);
     double *part = cause_copy(k, tile->s->at.s.value, asc_s);

@@ -23,7 +23,7 @@ struct oracle_case cause_without_mask(const struct oracle_case *c)
     return all;
 }
 
-int cause_sees(const struct cause_tile *tile, int r, int col)
+int cause_sees(const struct walk_tile *tile, int r, int col)
 {
     return col >= tile->s->at.hidden[r] && col < tile->s->at.visible[r];
 }
@@ -58,7 +58,7 @@ int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct 
     return 1;
 }
 
-double cause_padding_weight(const struct cause_tile *tile, int r, double *bound)
+double cause_padding_weight(const struct walk_tile *tile, int r, double *bound)
 {
     const struct oracle_case *c = tile->c;
     const struct operand m = local_p_frame(c, &tile->s->at);
@@ -70,7 +70,7 @@ double cause_padding_weight(const struct cause_tile *tile, int r, double *bound)
 
 void cause_unmasked_scores(const struct candidate *k, struct operands *s)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     const struct oracle_case all = cause_without_mask(tile->c);
     const struct operand *score = &tile->s->at.of[asc_s];
     struct operands seen = tile->s->at;

@@ -257,7 +257,7 @@ int cause_lse_merge_unguarded(struct candidate *k)
     return unguarded(k);
 }
 
-static double split_value(const struct cause_tile *tile, int i)
+static double split_value(const struct walk_tile *tile, int i)
 {
     return tile->c->kv_splits > 1 && i < schedule_splits(tile->c) ? i : NAN;
 }

@@ -34,7 +34,7 @@ static void describe_choice(int convention, const struct oracle_case *c, double 
              choice_name(convention, (int)value, looks));
 }
 
-static double unit_value(const struct cause_tile *tile, int i)
+static double unit_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 3);
@@ -54,7 +54,7 @@ const struct cause_parameter parameter_s_unit = {unit_value, s_unit_describe};
 const struct cause_parameter parameter_m_unit = {unit_value, m_unit_describe};
 
 /* Unit of s, unit of m: 3 times the first plus the second. */
-static double unit_pair_value(const struct cause_tile *tile, int i)
+static double unit_pair_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 9);
@@ -82,7 +82,7 @@ static void m_unit_pair_describe(const struct oracle_case *c, double value, char
 
 const struct cause_parameter parameter_m_unit_pair = {unit_pair_value, m_unit_pair_describe};
 
-static double exponential_value(const struct cause_tile *tile, int i)
+static double exponential_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i + ASC_UNIT_SCALED, ASC_UNIT_LOG2 + 1);
@@ -103,7 +103,7 @@ static void fold_describe(const struct oracle_case *c, double value, char *text,
 
 const struct cause_parameter parameter_fold = {unit_value, fold_describe};
 
-static double alpha_first_value(const struct cause_tile *tile, int i)
+static double alpha_first_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, ASC_ALPHA_ONE_FIRST + 1);
@@ -121,7 +121,7 @@ static void s_at_describe(const struct oracle_case *c, double value, char *text,
     describe_choice(CONVENTION_OF_s_at, c, value, text, bytes);
 }
 
-static double s_at_value(const struct cause_tile *tile, int i)
+static double s_at_value(const struct walk_tile *tile, int i)
 {
     const int no_bias = !bias_terms(tile->c);   /* "biased" and "capped" are then the same */
     const int no_cap = !(tile->c->softcap > 0); /* and "capped" and "dot" */
@@ -132,7 +132,7 @@ static double s_at_value(const struct cause_tile *tile, int i)
 const struct cause_parameter parameter_s_at = {s_at_value, s_at_describe};
 
 /* 0: the tile visited just before, 1: the one before that (two buffers in turn), 2: the first one, always. */
-static double tiles_back_value(const struct cause_tile *tile, int i)
+static double tiles_back_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 3);
@@ -149,7 +149,7 @@ static void tiles_back_describe(const struct oracle_case *c, double value, char 
 const struct cause_parameter parameter_tiles_back = {tiles_back_value, tiles_back_describe};
 
 /* Keys c + 1, keys c - 1. */
-static double row_moved_value(const struct cause_tile *tile, int i)
+static double row_moved_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 2);
@@ -163,7 +163,7 @@ static void row_moved_describe(const struct oracle_case *c, double value, char *
 
 const struct cause_parameter parameter_row_moved = {row_moved_value, row_moved_describe};
 
-static double other_head_value(const struct cause_tile *tile, int i)
+static double other_head_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, OTHER_HEADS);
@@ -189,7 +189,7 @@ static void other_head_describe(const struct oracle_case *c, double value, char 
 const struct cause_parameter parameter_other_head = {other_head_value, other_head_describe};
 
 /* The first is a tile's mistake (q-first-tile), not a head's. */
-static double other_q_value(const struct cause_tile *tile, int i)
+static double other_q_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i + OTHER_Q_PREVIOUS_HEAD, OTHER_QS);
@@ -229,7 +229,7 @@ static void describe_permutation(double value, int n, char *text, size_t bytes)
         snprintf(text, bytes, "i holds i ^ %d", (int)value - n);
 }
 
-static double permutation_q_value(const struct cause_tile *tile, int i)
+static double permutation_q_value(const struct walk_tile *tile, int i)
 {
     return permutation(i, tile->c->br);
 }
@@ -241,7 +241,7 @@ static void permutation_q_describe(const struct oracle_case *c, double value, ch
 
 const struct cause_parameter parameter_permutation_q = {permutation_q_value, permutation_q_describe};
 
-static double permutation_kv_value(const struct cause_tile *tile, int i)
+static double permutation_kv_value(const struct walk_tile *tile, int i)
 {
     return permutation(i, tile->c->bc);
 }
@@ -253,7 +253,7 @@ static void permutation_kv_describe(const struct oracle_case *c, double value, c
 
 const struct cause_parameter parameter_permutation_kv = {permutation_kv_value, permutation_kv_describe};
 
-static double head_dim_value(const struct cause_tile *tile, int i)
+static double head_dim_value(const struct walk_tile *tile, int i)
 {
     return i + 1 < tile->c->head_dim ? i + 1 : NAN;
 }
@@ -265,7 +265,7 @@ static void head_dim_describe(const struct oracle_case *c, double value, char *t
 
 const struct cause_parameter parameter_head_dim = {head_dim_value, head_dim_describe};
 
-static double narrow_type_value(const struct cause_tile *tile, int i)
+static double narrow_type_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 4);
@@ -279,7 +279,7 @@ static void narrow_type_describe(const struct oracle_case *c, double value, char
 
 const struct cause_parameter parameter_narrow_type = {narrow_type_value, narrow_type_describe};
 
-static double window_value(const struct cause_tile *tile, int i)
+static double window_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 4);
@@ -294,7 +294,7 @@ static void window_describe(const struct oracle_case *c, double value, char *tex
 const struct cause_parameter parameter_window = {window_value, window_describe};
 
 /* 0: one rounding per step (FMA), 1: product and sum rounded each, 2: by a tensor core. */
-static double f16_sum_value(const struct cause_tile *tile, int i)
+static double f16_sum_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 3);
@@ -332,7 +332,7 @@ static struct part part_of(int bc, int i)
     return (struct part){PIECE, 0, 0};
 }
 
-int cause_in_part(const struct cause_tile *tile, double parameter, int r, int col)
+int cause_in_part(const struct walk_tile *tile, double parameter, int r, int col)
 {
     const int bc = tile->c->bc;
     const struct part part = part_of(bc, (int)parameter);
@@ -346,7 +346,7 @@ int cause_in_part(const struct cause_tile *tile, double parameter, int r, int co
     }
 }
 
-static double part_value(const struct cause_tile *tile, int i)
+static double part_value(const struct walk_tile *tile, int i)
 {
     return part_of(tile->c->bc, i).n ? i : NAN;
 }
@@ -365,7 +365,7 @@ static void part_describe(const struct oracle_case *c, double value, char *text,
 
 const struct cause_parameter parameter_part = {part_value, part_describe};
 
-static double key_value(const struct cause_tile *tile, int i)
+static double key_value(const struct walk_tile *tile, int i)
 {
     return i < tile->s->at.cols ? i : NAN;
 }
@@ -385,7 +385,7 @@ static double finite_in_place_of(double masked, double got)
 }
 
 /* What stands where the first masked score should. */
-static double masked_value(const struct cause_tile *tile, int i)
+static double masked_value(const struct walk_tile *tile, int i)
 {
     const struct oracle_case *c = tile->c;
     const struct stage *stage = &tile->s->stage[asc_s];
@@ -415,7 +415,7 @@ const struct cause_parameter parameter_masked_value = {masked_value, masked_valu
 /* The same, where exp(masked - m) of a row does not vanish in f32: half of its smallest number, 2^-149, is
  * exp(-103.97).
  */
-static double weak_mask_value(const struct cause_tile *tile, int i)
+static double weak_mask_value(const struct walk_tile *tile, int i)
 {
     const struct stage *stage = &tile->s->stage[asc_s];
     const double value = masked_value(tile, i), natural = values_natural_s(tile->c);
@@ -456,7 +456,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Median of (got - want) / weight over the elements that choose a parameter; weight: one per row. */
-static double median_shift(const struct cause_tile *tile, enum asc_channel ch, const double *weight)
+static double median_shift(const struct walk_tile *tile, enum asc_channel ch, const double *weight)
 {
     const struct stage *stage = &tile->s->stage[ch];
     double *shift = tile->s->mistake.operand;
@@ -473,7 +473,7 @@ static double median_shift(const struct cause_tile *tile, enum asc_channel ch, c
     return n && shift[n / 2] != 0 ? shift[n / 2] : NAN;
 }
 
-static double zero_point_of_u_value(const struct cause_tile *tile, int i)
+static double zero_point_of_u_value(const struct walk_tile *tile, int i)
 {
     const struct stage *p = &tile->s->stage[asc_p];
     double *weight = tile->s->mistake.size;
@@ -487,7 +487,7 @@ static double zero_point_of_u_value(const struct cause_tile *tile, int i)
 }
 
 /* In codes where there are any, and then a whole or a half one if it is as near as rounding to f16 leaves it. */
-static double zero_point_of_operand(const struct cause_tile *tile, enum asc_channel ch)
+static double zero_point_of_operand(const struct walk_tile *tile, enum asc_channel ch)
 {
     const struct oracle_case *c = tile->c;
     const int first = ch == asc_q ? 0 : tile->s->at.kv * c->bc;
@@ -498,17 +498,17 @@ static double zero_point_of_operand(const struct cause_tile *tile, enum asc_chan
     return codes_use(c, ch) == CODES_DESCALED && whole != 0 && fabs(z - whole) < 0.1 ? whole : z;
 }
 
-static double zero_point_of_q_value(const struct cause_tile *tile, int i)
+static double zero_point_of_q_value(const struct walk_tile *tile, int i)
 {
     return i == 0 ? zero_point_of_operand(tile, asc_q) : NAN;
 }
 
-static double zero_point_of_k_value(const struct cause_tile *tile, int i)
+static double zero_point_of_k_value(const struct walk_tile *tile, int i)
 {
     return i == 0 ? zero_point_of_operand(tile, asc_k) : NAN;
 }
 
-static double zero_point_of_v_value(const struct cause_tile *tile, int i)
+static double zero_point_of_v_value(const struct walk_tile *tile, int i)
 {
     return i == 0 ? zero_point_of_operand(tile, asc_v) : NAN;
 }
@@ -525,7 +525,7 @@ const struct cause_parameter parameter_zero_point_of_k = {zero_point_of_k_value,
 const struct cause_parameter parameter_zero_point_of_v = {zero_point_of_v_value, zero_point_describe};
 
 /* In which of the ways that an f16 accumulator leaves open. */
-static double f16_core_value(const struct cause_tile *tile, int i)
+static double f16_core_value(const struct walk_tile *tile, int i)
 {
     struct product_way ways[PRODUCT_WAYS];
     struct oracle_case c = *tile->c;

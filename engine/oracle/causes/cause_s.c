@@ -221,7 +221,7 @@ int cause_s_k_wrong_head(struct candidate *k)
 
 int cause_s_rows_permuted(struct candidate *k)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     struct operands s = cause_altered(k);
     const size_t D = (size_t)tile->c->head_dim, bytes = D * sizeof(double);
     double *q = tile->s->mistake.operand, *size = tile->s->mistake.size;
@@ -273,7 +273,7 @@ int cause_s_rounded(struct candidate *k)
 /* Row r, column col of the tile is the product and nothing else. */
 static int is_product(const struct candidate *k, int r, int col)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     return isfinite(tile->s->stage[asc_s].want[LOCAL][(size_t)r * (size_t)tile->s->at.cols + (size_t)col]) &&
            (cause_sees(tile, r, col) || values_mask_later(tile->c));
 }
@@ -310,7 +310,7 @@ static int accumulated_in_f16_fragments(const struct candidate *k)
 /* The sum in f16, forward in d; what follows it is f32. */
 int cause_s_accumulated_in_f16(struct candidate *k)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     const int D = tile->c->head_dim, cols = tile->s->at.cols;
     const double *right = tile->s->stage[asc_s].want[LOCAL], *b = tile->s->at.of[asc_k].value;
     const double factor = values_factor(tile->c->conventions.s_unit, tile->c->scale) / values_fold(tile->c);

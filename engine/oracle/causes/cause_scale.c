@@ -109,7 +109,7 @@ static double below(int i, int n)
     return i < n ? i : NAN;
 }
 
-static double other_scale_value(const struct cause_tile *tile, int i)
+static double other_scale_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, OTHER_SCALES);
@@ -125,7 +125,7 @@ const struct cause_parameter parameter_wrong_scale_of_q = {other_scale_value, ot
 const struct cause_parameter parameter_wrong_scale_of_k = {other_scale_value, other_scale_describe};
 const struct cause_parameter parameter_wrong_scale_of_v = {other_scale_value, other_scale_describe};
 
-static double wrong_of_qk_value(const struct cause_tile *tile, int i)
+static double wrong_of_qk_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, 2 * OTHER_SCALES);
@@ -140,7 +140,7 @@ static void wrong_of_qk_describe(const struct oracle_case *c, double value, char
 
 const struct cause_parameter parameter_wrong_scale_of_qk = {wrong_of_qk_value, wrong_of_qk_describe};
 
-static double which_scale_value(const struct cause_tile *tile, int i)
+static double which_scale_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, WHOSE);
@@ -162,22 +162,22 @@ static enum cause_format own_format(const struct oracle_case *c, enum asc_channe
     return t == DTYPE_E4M3 ? FORMAT_E4M3 : t == DTYPE_E5M2 ? FORMAT_E5M2 : FORMAT_U8;
 }
 
-static double format_value(const struct cause_tile *tile, enum asc_channel ch, int i)
+static double format_value(const struct walk_tile *tile, enum asc_channel ch, int i)
 {
     return below(i + (i >= (int)own_format(tile->c, ch)), FORMATS);
 }
 
-static double format_of_q_value(const struct cause_tile *tile, int i)
+static double format_of_q_value(const struct walk_tile *tile, int i)
 {
     return format_value(tile, asc_q, i);
 }
 
-static double format_of_k_value(const struct cause_tile *tile, int i)
+static double format_of_k_value(const struct walk_tile *tile, int i)
 {
     return format_value(tile, asc_k, i);
 }
 
-static double format_of_v_value(const struct cause_tile *tile, int i)
+static double format_of_v_value(const struct walk_tile *tile, int i)
 {
     return format_value(tile, asc_v, i);
 }
@@ -193,7 +193,7 @@ const struct cause_parameter parameter_format_of_q = {format_of_q_value, format_
 const struct cause_parameter parameter_format_of_k = {format_of_k_value, format_describe};
 const struct cause_parameter parameter_format_of_v = {format_of_v_value, format_describe};
 
-static double code_zero_point_value(const struct cause_tile *tile, int i)
+static double code_zero_point_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return below(i, WHOSE * ZERO_POINTS);

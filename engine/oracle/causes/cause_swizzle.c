@@ -40,7 +40,7 @@ static int stays(int pieces, unsigned mask)
     return pieces > 0 && (unsigned)pieces % above == 0;
 }
 
-static double swizzle_value(const struct cause_tile *tile, enum asc_channel ch, int i, int step)
+static double swizzle_value(const struct walk_tile *tile, enum asc_channel ch, int i, int step)
 {
     const int n = pieces(tile->c, ch);
     for (int at = 0; at < SWIZZLE_BITS * SWIZZLE_BITS * SWIZZLE_OPERANDS; at += step)
@@ -49,12 +49,12 @@ static double swizzle_value(const struct cause_tile *tile, enum asc_channel ch, 
     return NAN;
 }
 
-static double swizzle_of_s_value(const struct cause_tile *tile, int i)
+static double swizzle_of_s_value(const struct walk_tile *tile, int i)
 {
     return swizzle_value(tile, asc_k, i, 1);
 }
 
-static double swizzle_of_u_value(const struct cause_tile *tile, int i)
+static double swizzle_of_u_value(const struct walk_tile *tile, int i)
 {
     return swizzle_value(tile, asc_v, i, SWIZZLE_OPERANDS);
 }

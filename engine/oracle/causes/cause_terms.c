@@ -57,7 +57,7 @@ int cause_s_bias_wrong_head(struct candidate *k)
     return k->tile->c->bias.data && c.bias.data && biased(k, &c, 1);
 }
 
-static double other_bias_value(const struct cause_tile *tile, int i)
+static double other_bias_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
     return i < OTHER_BIASES ? i : NAN;
@@ -108,7 +108,7 @@ int cause_s_alibi_corner(struct candidate *k)
 }
 
 /* Slopes are powers of 2^(-8 / heads): a neighbor's is that factor apart. Besides, the softmax scale, and log2 e. */
-static double slope_value(const struct cause_tile *tile, int i)
+static double slope_value(const struct walk_tile *tile, int i)
 {
     enum { HEADS_LOG2 = 8 };
     const double others[] = {tile->c->scale, 1 / tile->c->scale, M_LOG2E, M_LN2};

@@ -11,7 +11,7 @@
 /* U as it was recorded: where the next tile has rescaled it, by the power of its alpha. */
 static int evaluate_as(const struct candidate *k, const struct oracle_case *c, struct operands *s, double power)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     const int rows = tile->c->in_q.rows;
     double *alpha = tile->s->mistake.alpha, *loose = alpha + rows;
     local_u(c, s, &tile->s->room, cause_out(k));
@@ -176,7 +176,7 @@ int cause_u_v_blocks_transposed(struct candidate *k)
 /* What rounding V, of these sizes, to the operands of a tensor core may cost one element of U. */
 static double rounded_v(const struct candidate *k, int r, const double *size, int d)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     const int cols = tile->s->at.cols, head_dim = tile->c->head_dim;
     enum dtype t;
     double unit = 0;

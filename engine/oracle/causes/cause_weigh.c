@@ -238,7 +238,7 @@ enum { CHANCES_PER_TILE = 512 };
 
 void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, struct cause_evidence *e)
 {
-    const struct cause_tile *tile = k->tile;
+    const struct walk_tile *tile = k->tile;
     const struct stage *stage = &tile->s->stage[k->channel];
     const struct matrix *captured = scratch_captured(tile->s, tile->c, k->channel);
     if (k->channel == asc_l && captured->cols > 1)

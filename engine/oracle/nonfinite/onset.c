@@ -17,17 +17,17 @@ static const struct {
 #undef RULE
 };
 
-const char *rule_name(enum rule r)
+const char *rule_name(enum nan_rule r)
 {
     return rules[r].name;
 }
 
-const char *rule_sentence(enum rule r)
+const char *rule_sentence(enum nan_rule r)
 {
     return rules[r].sentence;
 }
 
-const char *rule_formula(enum rule r)
+const char *rule_formula(enum nan_rule r)
 {
     return rules[r].formula;
 }

@@ -12,18 +12,18 @@
 #include "engine/oracle/oracle.h"
 #include <stdbool.h>
 
-enum rule {
+enum nan_rule {
 #define RULE(id, name, sentence, formula) id,
 #include "engine/oracle/nonfinite/rules.def"
 #undef RULE
     RULE_COUNT
 };
-const char *rule_name(enum rule r);
-const char *rule_sentence(enum rule r);
-const char *rule_formula(enum rule r);
+const char *rule_name(enum nan_rule r);
+const char *rule_sentence(enum nan_rule r);
+const char *rule_formula(enum nan_rule r);
 /* The rule by which a value converted to type t is not finite any more; RULE_UNKNOWN: it stays finite, t rounding as
    IEEE does, FP8 without saturation. */
-enum rule rule_of_conversion(enum dtype t, double x);
+enum nan_rule rule_of_conversion(enum dtype t, double x);
 
 /* OPERAND(id, label): of a root's formula. */
 #define ONSET_OPERANDS(OPERAND)                                                                                        \
@@ -67,7 +67,7 @@ struct onset_root {
     int kv;       /* 0 for channels that exist once per slot */
     int row, col; /* of the first one, in the tile */
     int members;
-    enum rule rule;
+    enum nan_rule rule;
     double value;    /* NaN or an infinity */
     bool from_input; /* no probe recorded this operand: it is the input's value */
     unsigned known;  /* set of 1u << enum onset_operand */

@@ -13,7 +13,7 @@ enum {
     CELL_FINITE = 8, /* captured */
     CELL_ROOT = 16,
     CELL_REACHED = 32, /* by the root that is being followed */
-    CELL_RULE = 8      /* bits from here on: enum rule of a root */
+    CELL_RULE = 8      /* bits from here on: enum nan_rule of a root */
 };
 
 struct onset_map {

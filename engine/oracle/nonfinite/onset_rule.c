@@ -15,7 +15,7 @@
 /* The first number that f16 rounds to infinity: half a step above its largest, 65504. */
 static const double f16_end = 65520;
 
-enum rule rule_of_conversion(enum dtype t, double x)
+enum nan_rule rule_of_conversion(enum dtype t, double x)
 {
     /* Halfway to the next number that the format would have, rounding to even: f16 and e5m2 become infinite there;
        e4m3's 448 is even, so that 464 still becomes 448, and what is above it the code of NaN. */
@@ -170,7 +170,7 @@ static bool may_be_f16(const struct explaining *e)
 
 /* An accumulator holds partial sums in an order of its own: none is beyond the sum of one sign. A sum of f16 that left
    its range on both sides is NaN, on one infinite. `carried` is what it began with. */
-static enum rule rule_of_sum(const struct explaining *e, const struct products *p, double carried)
+static enum nan_rule rule_of_sum(const struct explaining *e, const struct products *p, double carried)
 {
     const double up = p->positive + fmax(carried, 0), down = p->negative + fmax(-carried, 0);
     const double far = fmax(up, down), near = fmin(up, down);
@@ -188,7 +188,7 @@ static int is_nan_code(enum dtype t, uint8_t code)
 
 /* Scales that the launch makes: largest / 448 is 0 for a group of zeros, where the declared arithmetic has 1; and for a
    tiny largest the reciprocal is no f32. */
-static enum rule rule_of_own_scale(const struct matrix *in, int row, double x, double scale)
+static enum nan_rule rule_of_own_scale(const struct matrix *in, int row, double x, double scale)
 {
     int zeros = scale == 1;
     for (int d = 0; d < in->cols && zeros; d++)
@@ -198,7 +198,7 @@ static enum rule rule_of_own_scale(const struct matrix *in, int row, double x, d
     return x == 0 && 1 / scale > FLT_MAX ? RULE_ZERO_TIMES_INF : RULE_UNKNOWN;
 }
 
-static enum rule explain_input(const struct explaining *e)
+static enum nan_rule explain_input(const struct explaining *e)
 {
     struct onset_root *root = e->root;
     const struct matrix *in = codes_input(e->c, root->channel);
@@ -223,7 +223,7 @@ static enum rule explain_input(const struct explaining *e)
         return x == 0 ? RULE_ZERO_TIMES_INF : RULE_INPUT;
     if (is_nobodys(e))
         return RULE_UNWRITTEN;
-    const enum rule own = coding->quantized ? rule_of_own_scale(in, row, x, scale) : RULE_UNKNOWN;
+    const enum nan_rule own = coding->quantized ? rule_of_own_scale(in, row, x, scale) : RULE_UNKNOWN;
     return own != RULE_UNKNOWN ? own : rule_of_conversion(type_of(e), x * scale * fold);
 }
 
@@ -239,7 +239,7 @@ double onset_factor(const struct oracle_case *c, enum asc_channel ch, int kv, in
     return codes_use(c, ch) == CODES_DESCALED ? value * codes_scale(codes_of(c, ch), of) : value;
 }
 
-static enum rule explain_s(const struct explaining *e)
+static enum nan_rule explain_s(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
@@ -265,14 +265,14 @@ static enum rule explain_s(const struct explaining *e)
     if (!seen) /* it is -inf by the mask, times the scale if that comes later */
         return (isnan(root->value) && c->scale == 0) || (root->value == INFINITY && c->scale < 0) ? RULE_INF_TIMES
                                                                                                   : RULE_UNKNOWN;
-    const enum rule narrow = rule_of_conversion(type_of(e), p.sum * factor * by);
+    const enum nan_rule narrow = rule_of_conversion(type_of(e), p.sum * factor * by);
     if (narrow != RULE_UNKNOWN)
         return narrow;
-    const enum rule sum = rule_of_sum(e, &p, 0);
+    const enum nan_rule sum = rule_of_sum(e, &p, 0);
     return sum != RULE_UNKNOWN ? sum : root->value == -INFINITY ? RULE_MASKED : RULE_UNKNOWN;
 }
 
-static enum rule explain_alpha(const struct explaining *e)
+static enum nan_rule explain_alpha(const struct explaining *e)
 {
     const struct onset_root *root = e->root;
     note_before(e, OPERAND_M_PREV, asc_m, 0);
@@ -303,7 +303,7 @@ static double top_score(const struct explaining *e, int *any)
     return top;
 }
 
-static enum rule explain_p(const struct explaining *e)
+static enum nan_rule explain_p(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
@@ -337,7 +337,7 @@ static enum rule explain_p(const struct explaining *e)
     return rule_of_conversion(type_of(e), most);
 }
 
-static enum rule explain_m(const struct explaining *e)
+static enum nan_rule explain_m(const struct explaining *e)
 {
     note_before(e, OPERAND_M_PREV, asc_m, 0);
     int any;
@@ -375,7 +375,7 @@ static int add_weights(const struct explaining *e, double *sum, double *largest)
     return any;
 }
 
-static enum rule explain_l(const struct explaining *e)
+static enum nan_rule explain_l(const struct explaining *e)
 {
     const struct onset_root *root = e->root;
     double sum, largest;
@@ -406,7 +406,7 @@ static bool padding_is_unreal(const struct explaining *e, struct onset_product *
     return false;
 }
 
-static enum rule explain_u(const struct explaining *e)
+static enum nan_rule explain_u(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
@@ -437,7 +437,7 @@ static enum rule explain_u(const struct explaining *e)
         add_product(root, key, known ? w : 0, onset_factor(c, asc_v, root->kv, key, root->col), &p);
     }
     note(root, OPERAND_PRODUCT, p.sum);
-    const enum rule of_p = values_p_type(c, &t) ? rule_of_conversion(t, largest) : RULE_UNKNOWN;
+    const enum nan_rule of_p = values_p_type(c, &t) ? rule_of_conversion(t, largest) : RULE_UNKNOWN;
     if (of_p != RULE_UNKNOWN)
         return of_p;
     if (c->conventions.u_norm == ASC_U_NORM_TILE) {
@@ -448,7 +448,7 @@ static enum rule explain_u(const struct explaining *e)
     }
     const double before = is_known(root, OPERAND_U_PREV) ? root->operand[OPERAND_U_PREV] : 0;
     const double carried = before * (is_known(root, OPERAND_ALPHA) && !rescaled ? root->operand[OPERAND_ALPHA] : 1);
-    const enum rule narrow = rule_of_conversion(type_of(e), carried + beta_of(e) * p.sum);
+    const enum nan_rule narrow = rule_of_conversion(type_of(e), carried + beta_of(e) * p.sum);
     return narrow != RULE_UNKNOWN ? narrow : rule_of_sum(e, &p, carried);
 }
 
@@ -478,7 +478,7 @@ static int note_end(const struct explaining *e, int *all_empty)
     return splits;
 }
 
-static enum rule explain_end(const struct explaining *e)
+static enum nan_rule explain_end(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     const struct onset_root *root = e->root;

@@ -58,7 +58,7 @@ static struct onset with_value(const struct spec *s, enum asc_channel ch, int kv
     return found;
 }
 
-static void is_root(const struct onset_root *root, enum asc_channel ch, int kv, int row, int col, enum rule rule)
+static void is_root(const struct onset_root *root, enum asc_channel ch, int kv, int row, int col, enum nan_rule rule)
 {
     if (root->channel != ch || root->kv != kv || root->row != row || root->col != col || root->rule != rule)
         fail_msg("found %s k%d [%d, %d] %s, wanted %s k%d [%d, %d] %s", channel_name(root->channel), root->kv,
@@ -262,7 +262,7 @@ static void values_at_the_edge_of_a_rule(void **state)
     static const struct {
         enum dtype t;
         double below, above;
-        enum rule rule;
+        enum nan_rule rule;
     } edges[] = {{DTYPE_F16, 65519.99, 65520, RULE_F16_OVERFLOW},
                  {DTYPE_E4M3, 464, 464.01, RULE_E4M3_OVERFLOW},
                  {DTYPE_E5M2, 61439.9, 61440, RULE_E5M2_OVERFLOW},

@@ -1,0 +1,90 @@
+#include "engine/oracle/search/constant.h"
+
+#include "engine/oracle/codes.h"
+#include <math.h>
+#include <stdio.h>
+
+struct known {
+    double value;
+    char words[CONSTANT_BYTES];
+};
+
+enum { KNOWN_MOST = 96 };
+
+static void add(struct known *list, int *n, double value, const char *words)
+{
+    if (*n >= KNOWN_MOST || !isfinite(value) || value == 0)
+        return;
+    list[*n].value = value;
+    snprintf(list[*n].words, CONSTANT_BYTES, "%s", words);
+    ++*n;
+}
+
+/* In the order of how soon one thinks of them: the bits are log2 of the place in the list, and 3. */
+static int list_known(const struct oracle_case *c, struct known *list)
+{
+    const double scale = codes_plain_scale(c);
+    char words[CONSTANT_BYTES];
+    int n = 0;
+    add(list, &n, 1, "1");
+    add(list, &n, 2, "2");
+    add(list, &n, 0.5, "1/2");
+    add(list, &n, scale, "the softmax scale");
+    add(list, &n, 1 / scale, "1 / softmax scale");
+    add(list, &n, M_LOG2E, "log2(e)");
+    add(list, &n, M_LN2, "ln 2");
+    add(list, &n, scale * scale, "the softmax scale squared");
+    add(list, &n, 1 / sqrt(c->head_dim), "1 / sqrt(head_dim)");
+    add(list, &n, sqrt(c->head_dim), "sqrt(head_dim)");
+    add(list, &n, M_SQRT2, "sqrt(2): the root of twice the number");
+    add(list, &n, M_SQRT1_2, "1 / sqrt(2): the root of twice the number");
+    add(list, &n, c->head_dim, "head_dim");
+    add(list, &n, 1.0 / c->head_dim, "1 / head_dim");
+    add(list, &n, scale * M_LOG2E, "softmax scale · log2(e)");
+    add(list, &n, 1 / (scale * M_LOG2E), "1 / (softmax scale · log2(e))");
+    add(list, &n, scale * M_LN2, "softmax scale · ln 2");
+    add(list, &n, M_LN2 * M_LN2, "ln 2 squared");
+    add(list, &n, M_LOG2E * M_LOG2E, "log2(e) squared");
+    add(list, &n, 448, "448, the largest e4m3");
+    add(list, &n, 1 / 448.0, "1 / 448, the largest e4m3");
+    add(list, &n, 57344, "57344, the largest e5m2");
+    add(list, &n, 127, "127");
+    add(list, &n, 1 / 127.0, "1 / 127");
+    add(list, &n, c->softcap, "the soft cap");
+    add(list, &n, c->softcap > 0 ? 1 / c->softcap : 0, "1 / soft cap");
+    add(list, &n, M_LN10, "ln 10");
+    add(list, &n, 1 / M_LN10, "1 / ln 10");
+    for (int k = 2; k <= 10; k++) {
+        snprintf(words, sizeof words, "2^%d", k);
+        add(list, &n, ldexp(1, k), words);
+        snprintf(words, sizeof words, "2^-%d", k);
+        add(list, &n, ldexp(1, -k), words);
+    }
+    add(list, &n, 1.5, "3/2");
+    add(list, &n, 0.75, "3/4");
+    for (int k = 3; k <= 9; k++) {
+        snprintf(words, sizeof words, "%d", k);
+        add(list, &n, k, words);
+        snprintf(words, sizeof words, "1/%d", k);
+        add(list, &n, 1.0 / k, words);
+    }
+    return n;
+}
+
+bool constant_near(const struct oracle_case *c, double x, double off, double *value, double *bits, char *words)
+{
+    struct known list[KNOWN_MOST];
+    const int n = list_known(c, list);
+    for (int i = 0; i < 2 * n; i++) {
+        const double sign = i < n ? 1 : -1;
+        const struct known *k = &list[i % n];
+        if (!(fabs(x - sign * k->value) <= off))
+            continue;
+        *value = sign * k->value;
+        *bits = 3 + log2(i + 2);
+        if (words)
+            snprintf(words, CONSTANT_BYTES, "%s%s", sign < 0 ? "minus " : "", k->words);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,166 @@
+/* The stage's formula on any operands, and the row vectors that may stand among them. */
+#include "engine/oracle/search/rule.h"
+
+#include "engine/oracle/local.h"
+#include "engine/oracle/values.h"
+#include <math.h>
+#include <string.h>
+
+static size_t rows_of(const struct sample_tile *t)
+{
+    return (size_t)t->c->in_q.rows;
+}
+
+static bool copy(double *out, const double *x, size_t n)
+{
+    if (x)
+        memcpy(out, x, n * sizeof *out);
+    return x != NULL;
+}
+
+/* In m's unit. */
+static bool tile_top(const struct sample_tile *t, double *out)
+{
+    const double factor = t->x.s_direct ? 1 : t->x.s_natural / values_natural_m(t->c);
+    if (!t->x.s.value)
+        return false;
+    for (size_t r = 0; r < rows_of(t); r++) {
+        double top = -INFINITY;
+        for (int col = 0; col < t->x.cols; col++)
+            top = fmax(top, t->x.s.value[r * (size_t)t->x.cols + (size_t)col]);
+        out[r] = top * factor;
+    }
+    return true;
+}
+
+static bool row_sum(const struct sample_tile *t, double *out)
+{
+    if (!t->x.l_p.value)
+        return false;
+    for (size_t r = 0; r < rows_of(t); r++) {
+        out[r] = 0;
+        for (int col = 0; col < t->x.cols; col++)
+            out[r] += t->x.l_p.value[r * (size_t)t->x.cols + (size_t)col];
+    }
+    return true;
+}
+
+/* Of o and lse the state is what the last tile has left. */
+static bool entry_at_end(const struct sample_tile *t, enum entry entry, double *out)
+{
+    const size_t R = rows_of(t);
+    switch (entry) {
+    case ENTRY_M:
+        return copy(out, t->x.m_prev.value, R);
+    case ENTRY_L:
+        return copy(out, t->x.l_prev.value, R);
+    case ENTRY_M_PREV:
+        return t->end.m_prev.value && copy(out, t->end.m_prev.value, R);
+    case ENTRY_L_PREV:
+        return t->end.l_prev.value && copy(out, t->end.l_prev.value, R);
+    case ENTRY_ALPHA:
+        return t->end.of[asc_alpha].value && copy(out, t->end.of[asc_alpha].value, R);
+    default:
+        return false;
+    }
+}
+
+static bool entry_of_tile(const struct sample_tile *t, enum entry entry, double *out)
+{
+    const size_t R = rows_of(t);
+    switch (entry) {
+    case ENTRY_M:
+        return copy(out, t->x.of[asc_m].value, R);
+    case ENTRY_M_PREV:
+        return copy(out, t->x.m_prev.value, R);
+    case ENTRY_TILE_TOP:
+        return tile_top(t, out);
+    case ENTRY_ALPHA:
+        return copy(out, t->x.of[asc_alpha].value, R);
+    case ENTRY_L:
+        return copy(out, t->x.of[asc_l].value, R);
+    case ENTRY_L_PREV:
+        return copy(out, t->x.l_prev.value, R);
+    case ENTRY_ROW_SUM:
+        return row_sum(t, out);
+    default:
+        return false;
+    }
+}
+
+bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out)
+{
+    const bool ends = s->channel == asc_o || s->channel == asc_lse;
+    if (entry == ENTRY_ZERO || entry == ENTRY_ONE) {
+        for (size_t r = 0; r < rows_of(t); r++)
+            out[r] = entry == ENTRY_ONE;
+        return true;
+    }
+    if (ends)
+        return entry_at_end(t, entry, out);
+    if (entry == ENTRY_M_BEFORE || entry == ENTRY_ALPHA_BEFORE || entry == ENTRY_L_BEFORE)
+        return t->before >= 0 && entry_of_tile(&s->tiles[t->before],
+                                               entry == ENTRY_M_BEFORE       ? ENTRY_M_PREV
+                                               : entry == ENTRY_ALPHA_BEFORE ? ENTRY_ALPHA
+                                                                             : ENTRY_L_PREV,
+                                               out);
+    if (entry == ENTRY_M_NEXT || entry == ENTRY_ALPHA_NEXT)
+        return t->next >= 0 && entry_of_tile(&s->tiles[t->next], entry == ENTRY_M_NEXT ? ENTRY_M : ENTRY_ALPHA, out);
+    return entry_of_tile(t, entry, out);
+}
+
+const char *entry_name(enum entry entry)
+{
+    static const char *const names[ENTRIES] = {
+        [ENTRY_ZERO] = "0",
+        [ENTRY_ONE] = "1",
+        [ENTRY_M] = "m",
+        [ENTRY_M_PREV] = "m_prev, the maximum before this tile",
+        [ENTRY_TILE_TOP] = "the maximum of this tile alone",
+        [ENTRY_ALPHA] = "α",
+        [ENTRY_L] = "l",
+        [ENTRY_L_PREV] = "l before this tile",
+        [ENTRY_M_BEFORE] = "the maximum two tiles before",
+        [ENTRY_ALPHA_BEFORE] = "the α of the tile before",
+        [ENTRY_L_BEFORE] = "l two tiles before",
+        [ENTRY_M_NEXT] = "m of the next tile",
+        [ENTRY_ALPHA_NEXT] = "the α of the next tile",
+        [ENTRY_ROW_SUM] = "the sum of this tile's weights",
+    };
+    return names[entry];
+}
+
+void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
+                    double *bound)
+{
+    const struct oracle_case *c = t->c;
+    const struct room *room = &search->scratch->room;
+    const struct expected out = {want, bound};
+    switch (search->sample->channel) {
+    case asc_s:
+        local_s(c, x, room, out);
+        break;
+    case asc_m:
+        local_m(c, x, out);
+        break;
+    case asc_alpha:
+        local_alpha(c, x, out);
+        break;
+    case asc_p:
+        local_p(c, x, out);
+        break;
+    case asc_l:
+        local_l(c, x, out);
+        break;
+    case asc_u:
+        local_u(c, x, room, out);
+        if (t->next_alpha)
+            local_rescale(c, t->next_alpha, t->next_alpha_loose, want, bound);
+        break;
+    case asc_o:
+        local_o(c, x, out);
+        break;
+    default:
+        local_lse(c, x, out);
+    }
+}

@@ -1,0 +1,297 @@
+/* What a rule gives: the right formula on operands that the rule has replaced. */
+#include "engine/oracle/search/rule.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/local.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include <string.h>
+
+static size_t rows_of(const struct sample_tile *t)
+{
+    return (size_t)t->c->in_q.rows;
+}
+
+/* The row vector that the rule puts in: (factor entry[map(r)] + plus) ^ power; NaN where the map leads out of it. */
+static bool rule_vector(const struct search *search, const struct rule *rule, const struct sample_tile *t, double *out)
+{
+    double *entry = search->rows[0];
+    const int R = (int)rows_of(t);
+    if (!entry_value(search->sample, t, rule->entry, entry))
+        return false;
+    for (int r = 0; r < R; r++) {
+        const int from = map_at(&rule->map, r);
+        const double x = from >= 0 && from < R ? rule->factor * entry[from] + rule->plus : NAN;
+        out[r] = rule->power == 1 ? x : pow(x, rule->power);
+    }
+    return true;
+}
+
+static struct operand exact(const struct search *search, const double *value)
+{
+    return (struct operand){value, search->sample->zero, 1};
+}
+
+/* factor * it + plus; or times a row vector. */
+static bool forward_result(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                           double *want, double *bound)
+{
+    double *by = search->rows[1];
+    const bool plain = rule->entry == ENTRY_ONE;
+    if (!plain && !rule_vector(search, rule, t, by))
+        return false;
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const double factor = plain ? rule->factor : by[i / (size_t)t->cols % rows_of(t)];
+        const double plus = plain ? rule->plus : 0;
+        want[i] = factor * t->want[i] + plus;
+        /* A row vector that was captured, a constant, a product and a sum: four roundings. */
+        bound[i] = fabs(factor) * t->bound[i] + 4 * BOUND_U * (fabs(want[i]) + fabs(plus));
+        if (!isfinite(t->want[i])) {
+            want[i] = t->want[i];
+            bound[i] = t->bound[i];
+        }
+    }
+    return true;
+}
+
+static bool forward_is(const struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                       double *bound)
+{
+    if (t->cols != 1 || !rule_vector(search, rule, t, want))
+        return false;
+    /* It was captured as such, and got a factor, a constant and a power at most. */
+    for (size_t r = 0; r < sample_cells(t); r++)
+        bound[r] = rule->factor == 1 && rule->plus == 0 && rule->power == 1
+                       ? t->bound[r]
+                       : t->bound[r] + 8 * BOUND_U * (fabs(want[r]) + fabs(rule->plus));
+    return true;
+}
+
+/* exp(factor s - power m + plus) of P; of alpha m_prev stands for s. */
+static bool forward_exponent(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                             double *want, double *bound)
+{
+    const bool is_p = search->sample->channel == asc_p;
+    struct operands x = t->x;
+    struct operand *minuend = is_p ? &x.s : &x.m_prev;
+    double *score = search->operand, *m = search->rows[1];
+    const size_t n = is_p ? sample_cells(t) : rows_of(t);
+    if (!minuend->value || !x.of[asc_m].value || (!is_p && search->sample->channel != asc_alpha))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        score[i] = isfinite(minuend->value[i]) ? rule->factor * minuend->value[i] : minuend->value[i];
+    for (size_t r = 0; r < rows_of(t); r++)
+        m[r] = isfinite(x.of[asc_m].value[r]) ? rule->power * x.of[asc_m].value[r] : x.of[asc_m].value[r];
+    *minuend = exact(search, score);
+    x.of[asc_m] = exact(search, m);
+    search_formula(search, t, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        want[i] *= exp(rule->plus);
+        bound[i] = bound[i] * exp(rule->plus) + 4 * BOUND_U * fabs(want[i]);
+    }
+    return true;
+}
+
+/* factor m + power ln l + plus. */
+static bool forward_logarithm(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+{
+    const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
+    for (size_t r = 0; r < sample_cells(t); r++) {
+        const double m = t->x.m_prev.value[r] * values_natural_m(t->c), ln_l = log(t->x.l_prev.value[r]);
+        const double x = rule->factor * m + rule->power * (ln_l - bound_ln_factor(t->c));
+        want[r] = isfinite(x) ? x * unit + rule->plus : NAN;
+        bound[r] = bound_lse(fabs(rule->factor * m) + fabs(rule->plus), rule->power * ln_l, x) * unit * 4;
+    }
+    return true;
+}
+
+static double rounded(const struct rule *rule, double x)
+{
+    const double nearest = bound_round(rule->type, x);
+    double unit = 0, half_tiny = 0;
+    if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))
+        return nearest;
+    bound_narrow(rule->type, &unit, &half_tiny);
+    return bound_round(rule->type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
+}
+
+/* The interval that the right formula leaves, rounded: its middle and half its width. */
+static bool forward_rounded(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+{
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const double low = rounded(rule, t->want[i] - t->bound[i]), high = rounded(rule, t->want[i] + t->bound[i]);
+        want[i] = isfinite(t->want[i]) ? (low + high) / 2 : t->want[i];
+        bound[i] = isfinite(t->want[i]) ? (high - low) / 2 : 0;
+    }
+    return true;
+}
+
+static bool forward_place(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+{
+    for (int r = 0; r < t->rows; r++) {
+        const int row = map_at(&rule->map, r);
+        for (int col = 0; col < t->cols; col++) {
+            const size_t to = (size_t)r * (size_t)t->cols + (size_t)col;
+            const int from = map_at(&rule->col_map, col);
+            const bool inside = row >= 0 && row < t->rows && from >= 0 && from < t->cols;
+            want[to] = inside ? t->want[(size_t)row * (size_t)t->cols + (size_t)from] : NAN;
+            bound[to] = inside ? t->bound[(size_t)row * (size_t)t->cols + (size_t)from] : 0;
+        }
+    }
+    return true;
+}
+
+static bool forward_stale(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+{
+    const struct sample_tile *before = t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
+    if (!before || sample_cells(before) < sample_cells(t) || before->cols != t->cols)
+        return false;
+    memcpy(want, before->got, sample_cells(t) * sizeof *want);
+    memset(bound, 0, sample_cells(t) * sizeof *bound);
+    return true;
+}
+
+static bool forward_vector(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                           double *want, double *bound)
+{
+    const bool ends = search->sample->channel >= asc_o;
+    struct operands x = t->x;
+    double *vector = search->rows[1];
+    if (!rule_vector(search, rule, t, vector))
+        return false;
+    const struct operand operand = exact(search, vector);
+    switch (rule->slot) {
+    case SLOT_M:
+        *(ends ? &x.m_prev : &x.of[asc_m]) = operand;
+        break;
+    case SLOT_M_PREV:
+        x.m_prev = operand;
+        break;
+    case SLOT_ALPHA:
+        x.of[asc_alpha] = operand;
+        break;
+    case SLOT_L:
+        x.l_prev = operand;
+        break;
+    default:
+        return false;
+    }
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+/* old_factor alpha^old_power old + new_factor alpha^new_power new, of what the right formula has as alpha old + new. */
+static bool forward_terms(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                          double *want, double *bound)
+{
+    const struct operand *old = search->sample->channel == asc_l ? &t->x.l_prev : &t->x.u_prev;
+    const double *alpha = t->x.of[asc_alpha].value;
+    const size_t cols = (size_t)t->cols;
+    if (!alpha || !old->value || t->next_alpha || t->rows != (int)rows_of(t))
+        return false;
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const double a = alpha[i / cols], before = old->value[i], fresh = t->want[i] - a * before;
+        const double by_old = rule->old_factor * (rule->old_power == 0 ? 1 : pow(a, rule->old_power));
+        const double by_new = rule->new_factor * (rule->new_power == 0 ? 1 : pow(a, rule->new_power));
+        /* Each coefficient takes three roundings more at most: a reciprocal or square, and its product. */
+        want[i] = (by_old == 0 ? 0 : by_old * before) + (by_new == 0 ? 0 : by_new * fresh);
+        bound[i] = t->bound[i] * fmax(1, fmax(fabs(by_new), a > 0 ? fabs(by_old / a) : 1)) +
+                   4 * BOUND_U * (fabs(by_old * before) + fabs(by_new * fresh));
+        if (isnan(t->want[i]))
+            want[i] = NAN;
+    }
+    return true;
+}
+
+/* P with some of its columns times a weight, or Q with some of its elements; of m scores that do not take part. */
+static bool forward_weights(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                            double *want, double *bound)
+{
+    struct operands x = t->x;
+    const bool dims = rule->kind == RULE_DIMS;
+    const enum asc_channel ch = search->sample->channel;
+    const double *from = dims ? x.of[asc_q].value : ch == asc_m ? x.s.value : ch == asc_l ? x.l_p.value : x.pv_p.value;
+    const int cols = dims ? t->c->head_dim : x.cols;
+    double *to = search->operand;
+    if (!from)
+        return false;
+    for (int r = 0; r < (int)rows_of(t); r++)
+        for (int col = 0; col < cols; col++) {
+            const size_t i = (size_t)r * (size_t)cols + (size_t)col;
+            to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
+        }
+    if (dims) {
+        x.of[asc_q].value = to;
+    } else if (ch == asc_m) {
+        x.s.value = to;
+    } else if (ch == asc_l) {
+        x.l_p.value = to;
+    } else {
+        x.pv_p.value = to;
+    }
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+/* P with its weights at other rows and keys. */
+static bool forward_weight(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                           double *want, double *bound)
+{
+    struct operands x = t->x;
+    const int C = x.cols, R = (int)rows_of(t), keys = 1 << rule->keys.a;
+    if (search->sample->channel != asc_u || !x.pv_p.value)
+        return false;
+    for (int r = 0; r < R; r++)
+        for (int k = 0; k < C; k++) {
+            const int from = map_at(&rule->map, r * keys + k), row = from / keys, key = from % keys;
+            search->operand[r * C + k] = row < R && key < C ? x.pv_p.value[row * C + key] : 0;
+        }
+    x.pv_p.value = search->operand;
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                  double *bound)
+{
+    switch (rule->kind) {
+    case RULE_RESULT:
+        return forward_result(search, rule, t, want, bound);
+    case RULE_CONSTANT:
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            want[i] = rule->plus;
+            bound[i] = 0;
+        }
+        return true;
+    case RULE_ROUNDED:
+        return forward_rounded(rule, t, want, bound);
+    case RULE_PLACE:
+        return forward_place(rule, t, want, bound);
+    case RULE_STALE:
+        return forward_stale(search, t, want, bound);
+    case RULE_IS:
+        return forward_is(search, rule, t, want, bound);
+    case RULE_EXPONENT:
+        return forward_exponent(search, rule, t, want, bound);
+    case RULE_LOGARITHM:
+        return forward_logarithm(rule, t, want, bound);
+    case RULE_SCALE:
+        return scale_forward(search, rule, t, want, bound);
+    case RULE_VECTOR:
+        return forward_vector(search, rule, t, want, bound);
+    case RULE_TERMS:
+        return forward_terms(search, rule, t, want, bound);
+    case RULE_KEYS:
+    case RULE_DIMS:
+        return forward_weights(search, rule, t, want, bound);
+    case RULE_WEIGHT:
+        return forward_weight(search, rule, t, want, bound);
+    case RULE_ROWS:
+        return rows_forward(search, rule, t, want, bound);
+    case RULE_SEEN:
+        return seen_forward(search, rule, t, want, bound);
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,245 @@
+#include "engine/oracle/search/map.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int parity(unsigned x)
+{
+    return __builtin_parity(x);
+}
+
+int map_at(const struct map *map, int i)
+{
+    int to = 0;
+    switch (map->kind) {
+    case MAP_PLUS:
+        return i + map->a;
+    case MAP_CLAMPED:
+        return i + map->a < map->b ? i + map->a : map->b;
+    case MAP_MODULO:
+        return i % map->a;
+    case MAP_ROTATED:
+        return i / map->b * map->b + (i + map->a) % map->b;
+    case MAP_FIXED:
+        return map->a;
+    case MAP_BITS:
+        for (int k = 0; k < map->bits; k++)
+            to |= (parity((unsigned)i & map->row[k]) ^ (int)(map->flip >> k & 1)) << k;
+        return to;
+    default:
+        return i;
+    }
+}
+
+static bool meets(const struct map *map, const struct pair *pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (map_at(map, pairs[i].from) != pairs[i].to)
+            return false;
+    return true;
+}
+
+/* One bit of the result as an affine function of the bits of i, by elimination over GF(2). What the pairs leave open is
+   the identity: the unknowns are those of (to XOR from), and free ones are 0. */
+static bool solve_bit(const struct pair *pairs, size_t n, int bits, int k, unsigned *row, int *flip)
+{
+    /* Bit `bits` of an equation stands for the constant, the next one for its right side. */
+    unsigned pivot[MAP_BIT_COUNT + 1] = {0};
+    const unsigned right = 1u << (bits + 1);
+    for (size_t i = 0; i < n; i++) {
+        unsigned equation = (unsigned)pairs[i].from | 1u << bits;
+        if ((pairs[i].from ^ pairs[i].to) >> k & 1)
+            equation |= right;
+        for (int b = 0; b <= bits; b++) {
+            if (!(equation >> b & 1))
+                continue;
+            if (!pivot[b]) {
+                pivot[b] = equation;
+                equation = 0;
+                break;
+            }
+            equation ^= pivot[b];
+        }
+        if (equation & right)
+            return false;
+    }
+    unsigned solution = 0;
+    for (int b = bits; b >= 0; b--) {
+        if (!pivot[b])
+            continue;
+        const unsigned known = pivot[b] & solution & (right - 1) & ~(1u << b);
+        if (parity(known) ^ (int)(pivot[b] >> (bits + 1) & 1))
+            solution |= 1u << b;
+    }
+    *flip = (int)(solution >> bits & 1);
+    *row = (solution & ((1u << bits) - 1)) ^ 1u << k;
+    return true;
+}
+
+/* log2(bits^2 + bits) for each entry in which the matrix is not the identity (study of causes): that many places there
+   are for one. */
+static double fit_bits(const struct pair *pairs, size_t n, int count, struct map *map)
+{
+    int bits = 0, set = 0;
+    for (size_t i = 0; i < n; i++) {
+        count = pairs[i].from >= count ? pairs[i].from + 1 : count;
+        count = pairs[i].to >= count ? pairs[i].to + 1 : count;
+    }
+    while (1 << bits < count)
+        bits++;
+    if (bits == 0 || bits >= MAP_BIT_COUNT)
+        return INFINITY;
+    *map = (struct map){.kind = MAP_BITS, .bits = bits};
+    for (int k = 0; k < bits; k++) {
+        int flip = 0;
+        if (!solve_bit(pairs, n, bits, k, &map->row[k], &flip))
+            return INFINITY;
+        map->flip |= (unsigned)flip << k;
+        set += __builtin_popcount(map->row[k] ^ 1u << k) + flip;
+    }
+    return set * log2(bits * bits + bits);
+}
+
+static void offer(const struct map *map, double bits, const struct pair *pairs, size_t n, double *least,
+                  struct map *best)
+{
+    if (bits < *least && meets(map, pairs, n)) {
+        *least = bits;
+        *best = *map;
+    }
+}
+
+static double fit_all(const struct pair *pairs, size_t n, int count, struct map *map)
+{
+    const double values = log2(fmax(count, 2));
+    double least = INFINITY;
+    struct map best = {.kind = MAP_SAME}, of_bits;
+    int last = 0;
+    if (n == 0)
+        return INFINITY;
+    for (size_t i = 0; i < n; i++)
+        last = pairs[i].to > last ? pairs[i].to : last;
+    offer(&best, 0, pairs, n, &least, &best);
+    offer(&(struct map){.kind = MAP_PLUS, .a = pairs[0].to - pairs[0].from}, 2 + values, pairs, n, &least, &best);
+    if (n >= 2)
+        offer(&(struct map){.kind = MAP_FIXED, .a = pairs[0].to}, 2 + values, pairs, n, &least, &best);
+    for (size_t i = 0; i < n && n >= 4; i++)
+        if (pairs[i].to != last) {
+            offer(&(struct map){.kind = MAP_CLAMPED, .a = pairs[i].to - pairs[i].from, .b = last}, 2 + 2 * values,
+                  pairs, n, &least, &best);
+            break;
+        }
+    /* Within blocks of a power of two, or of all. */
+    for (int b = 2; b < 2 * count && n >= 4; b *= 2) {
+        const int block = b < count ? b : count, by = ((pairs[0].to - pairs[0].from) % block + block) % block;
+        offer(&(struct map){.kind = MAP_ROTATED, .a = by, .b = block}, 4 + values, pairs, n, &least, &best);
+    }
+    for (int a = 2; a < count && n >= 4; a++)
+        offer(&(struct map){.kind = MAP_MODULO, .a = a}, 2 + values, pairs, n, &least, &best);
+    if (n >= 4 && least > 0) {
+        const double bits = 3 + fit_bits(pairs, n, count, &of_bits);
+        if (bits < least) {
+            least = bits;
+            best = of_bits;
+        }
+    }
+    *map = best;
+    return least;
+}
+
+/* The difference that most pairs have. */
+static int common_difference(const struct pair *pairs, size_t n)
+{
+    size_t most = 0;
+    int common = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t same = 0;
+        for (size_t k = 0; k < n; k++)
+            same += pairs[k].to - pairs[k].from == pairs[i].to - pairs[i].from;
+        if (same > most) {
+            most = same;
+            common = pairs[i].to - pairs[i].from;
+        }
+    }
+    return common;
+}
+
+/* Where no map meets all pairs, one that meets most is worth a try: the others may be chance, or another mistake. */
+double map_fit(const struct pair *pairs, size_t n, int count, struct map *map)
+{
+    const double bits = fit_all(pairs, n, count, map);
+    if (bits < INFINITY || n < 8)
+        return bits;
+    const int common = common_difference(pairs, n);
+    size_t same = 0;
+    for (size_t i = 0; i < n; i++)
+        same += pairs[i].to - pairs[i].from == common;
+    if (same * 2 < n || common == 0)
+        return INFINITY;
+    *map = (struct map){.kind = MAP_PLUS, .a = common};
+    return 4 + log2(fmax(count, 2));
+}
+
+/* Maps of bits that have a name of their own. */
+static bool bits_words(const struct map *map, const char *name, char *out, size_t bytes)
+{
+    unsigned kept = 0, moved = 0;
+    bool masks = map->flip == 0, flips = true, halves = map->flip == 0;
+    for (int k = 0; k < map->bits; k++) {
+        flips = flips && map->row[k] == 1u << k;
+        masks = masks && (map->row[k] == 1u << k || map->row[k] == 0);
+        halves = halves && map->row[k] == (k + 1 < map->bits ? 2u << k : 0);
+        kept |= (map->row[k] == 1u << k) << k;
+        moved |= (map->row[k] != 1u << k) << k;
+    }
+    const unsigned all = (1u << map->bits) - 1;
+    if (flips)
+        snprintf(out, bytes, "%s ^ %u", name, map->flip);
+    else if (masks && (moved & (moved + 1)) == 0)
+        snprintf(out, bytes, "%s - %s mod %u", name, name, moved + 1);
+    else if (masks && (kept & (kept + 1)) == 0)
+        snprintf(out, bytes, "%s mod %u", name, kept + 1);
+    else if (masks)
+        snprintf(out, bytes, "%s & %u", name, kept & all);
+    else if (halves)
+        snprintf(out, bytes, "%s / 2", name);
+    else
+        return false;
+    return true;
+}
+
+void map_words(const struct map *map, const char *name, char *out, size_t bytes)
+{
+    size_t used;
+    switch (map->kind) {
+    case MAP_PLUS:
+        snprintf(out, bytes, "%s %c %d", name, map->a < 0 ? '-' : '+', map->a < 0 ? -map->a : map->a);
+        return;
+    case MAP_CLAMPED:
+        if (map->a)
+            snprintf(out, bytes, "min(%s %c %d, %d)", name, map->a < 0 ? '-' : '+', map->a < 0 ? -map->a : map->a,
+                     map->b);
+        else
+            snprintf(out, bytes, "min(%s, %d)", name, map->b);
+        return;
+    case MAP_MODULO:
+        snprintf(out, bytes, "%s mod %d", name, map->a);
+        return;
+    case MAP_ROTATED:
+        snprintf(out, bytes, "(%s + %d) mod %d", name, map->a, map->b);
+        return;
+    case MAP_FIXED:
+        snprintf(out, bytes, "%d", map->a);
+        return;
+    case MAP_BITS:
+        if (bits_words(map, name, out, bytes))
+            return;
+        used = (size_t)snprintf(out, bytes, "for %s = 0 to 8:", name);
+        for (int i = 0; i <= 8 && used < bytes; i++)
+            used += (size_t)snprintf(out + used, bytes - used, " %d", map_at(map, i));
+        return;
+    default:
+        snprintf(out, bytes, "%s", name);
+    }
+}

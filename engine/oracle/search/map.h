@@ -1,0 +1,38 @@
+/* Index maps: where row (or column) i takes its values from. */
+#ifndef SEARCH_MAP_H
+#define SEARCH_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum map_kind {
+    MAP_SAME,
+    MAP_PLUS,    /* i + a */
+    MAP_CLAMPED, /* min(i + a, b) */
+    MAP_MODULO,  /* i mod a */
+    MAP_ROTATED, /* (i + a) mod b */
+    MAP_FIXED,   /* a */
+    MAP_BITS     /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
+};
+
+enum { MAP_BIT_COUNT = 16 };
+
+struct map {
+    enum map_kind kind;
+    int a, b;
+    unsigned row[MAP_BIT_COUNT], flip;
+    int bits; /* of the indices */
+};
+
+struct pair {
+    int from, to; /* i, and where its values are from */
+};
+
+int map_at(const struct map *map, int i);
+/* The cheapest map that all pairs meet, of indices below `count`, or else a constant difference that most have; its
+   cost in bits, or INFINITY. */
+double map_fit(const struct pair *pairs, size_t n, int count, struct map *map);
+/* "row r - 8", "row r / 2", "rows exchanged ..." with `name` as the index's name. */
+void map_words(const struct map *map, const char *name, char *out, size_t bytes);
+
+#endif

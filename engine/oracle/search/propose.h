@@ -1,0 +1,29 @@
+/* Proposals: rules that may explain a stage, made from what was captured. Each only proposes; rule_try() judges. */
+#ifndef SEARCH_PROPOSE_H
+#define SEARCH_PROPOSE_H
+
+#include "engine/oracle/search/rule.h"
+#include <math.h>
+
+/* Of any stage: a number, a factor, a constant, another type, another place, the tile before. */
+void propose_result(struct search *search);
+/* Of m, alpha, P, l, U, O, LSE: other row vectors, coefficients, exponents, keys. */
+void propose_state(struct search *search);
+/* Of sums over keys or elements: which count otherwise than once. */
+void propose_weights(struct search *search);
+/* Of Q, K, V, S and U: rows of Q, K and V from elsewhere; of S another mask. */
+void propose_rows(struct search *search);
+
+/* Of Q, K and V that are codes, and of what their scales belong to: another scale. */
+void propose_scales(struct search *search);
+
+/* A rule that changes nothing yet. */
+struct rule rule_new(enum rule_kind kind);
+
+/* Cells of a tile that are wrong, with a number where one was wanted. */
+static inline bool is_wrong_number(const struct sample_tile *t, size_t i)
+{
+    return t->cell[i] == CELL_WRONG && isfinite(t->got[i]) && isfinite(t->want[i]);
+}
+
+#endif

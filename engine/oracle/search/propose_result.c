@@ -1,0 +1,240 @@
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/search/constant.h"
+#include "engine/oracle/search/solve.h"
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rule rule_new(enum rule_kind kind)
+{
+    return (struct rule){.kind = kind,
+                         .entry = ENTRY_ONE,
+                         .factor = 1,
+                         .power = 1,
+                         .old_power = 1,
+                         .old_factor = 1,
+                         .new_factor = 1,
+                         .weight = 1,
+                         .type = DTYPE_COUNT};
+}
+
+/* The value that more than half of the wrong elements have (Boyer and Moore), if one does. */
+static double majority(const struct sample *s)
+{
+    double held = NAN;
+    size_t votes = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            if (t->cell[i] != CELL_WRONG || isnan(t->got[i]))
+                continue;
+            if (votes == 0)
+                held = t->got[i];
+            votes = t->got[i] == held ? votes + 1 : votes ? votes - 1 : 0;
+        }
+    }
+    return held;
+}
+
+static void propose_constant(struct search *search)
+{
+    struct rule rule = rule_new(RULE_CONSTANT);
+    rule.plus = majority(search->sample);
+    const bool plain = rule.plus == 0 || isinf(rule.plus) || fabs(rule.plus) == 1;
+    double value = 0;
+    if (isnan(rule.plus))
+        return;
+    rule.cost = 4;
+    if (!plain && !constant_near(search->sample->tiles[0].c, rule.plus, 0, &value, &rule.cost, NULL))
+        rule.cost = CONSTANT_UNKNOWN_BITS;
+    rule_try(search, &rule);
+}
+
+/* got against want over wrong elements: ratios or differences, up to `most`, from all tiles alike. */
+static size_t gather(const struct sample *s, bool ratios, double *out, size_t most)
+{
+    size_t n = 0, seen = 0;
+    const size_t step = 1 + s->wrong / most;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            if (!is_wrong_number(t, i) || (ratios && fabs(t->want[i]) < 64 * t->bound[i]) || seen++ % step || n >= most)
+                continue;
+            out[n++] = ratios ? t->got[i] / t->want[i] : t->got[i] - t->want[i];
+        }
+    }
+    return n;
+}
+
+enum { GATHERED = 4096 };
+
+/* What a captured number leaves open of a ratio: the rounding to its type, and its bound. */
+static double open_ratio(const struct sample *s)
+{
+    double unit = BOUND_U, half_tiny = 0;
+    if (s->n)
+        bound_narrow(s->tiles[0].type, &unit, &half_tiny);
+    return 4 * fmax(unit, BOUND_U);
+}
+
+/* The factors that an element allows: what was captured may have been rounded to its type. */
+static bool allows(const struct sample_tile *t, size_t i, double low_high[2])
+{
+    double unit = 0, half_tiny = 0;
+    const double want = t->want[i], got = t->got[i];
+    if (!is_wrong_number(t, i) || fabs(want) < 64 * t->bound[i])
+        return false;
+    int exponent = 0;
+    frexp(got, &exponent);
+    double off = t->bound[i] * fmax(1, fabs(got / want));
+    if (bound_narrow(t->type, &unit, &half_tiny))
+        off += fmax(ldexp(unit, exponent - 1), half_tiny); /* half a step at got */
+    low_high[0] = fmin((got - off) / want, (got + off) / want);
+    low_high[1] = fmax((got - off) / want, (got + off) / want);
+    return true;
+}
+
+/* The middle of what all elements allow that can agree with those before them: the median of ratios of narrow types
+   lies outside of what the most precise ones allow. */
+static double refine(const struct sample *s, double factor, double off)
+{
+    double low = factor - 16 * off, high = factor + 16 * off;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            double own[2];
+            if (!allows(t, i, own) || own[0] > high || own[1] < low)
+                continue;
+            low = fmax(low, own[0]);
+            high = fmin(high, own[1]);
+        }
+    }
+    return (low + high) / 2;
+}
+
+static void propose_factor(struct search *search, double *room)
+{
+    struct rule rule = rule_new(RULE_RESULT);
+    const size_t n = gather(search->sample, true, room, GATHERED);
+    const double middle = median(room, n), open = open_ratio(search->sample);
+    if (n < 8 || !isfinite(middle) || middle == 0)
+        return;
+    const double factor = refine(search->sample, middle, open * fabs(middle));
+    double known = 0;
+    rule.factor = factor;
+    rule.cost = CONSTANT_UNKNOWN_BITS;
+    if (constant_near(search->sample->tiles[0].c, factor, open * fabs(factor), &known, &rule.cost, NULL) && known != 1)
+        rule.factor = known;
+    else
+        rule.cost = CONSTANT_UNKNOWN_BITS;
+    rule_try(search, &rule);
+}
+
+static void propose_plus(struct search *search, double *room)
+{
+    struct rule rule = rule_new(RULE_RESULT);
+    const size_t n = gather(search->sample, false, room, GATHERED);
+    double known = 0;
+    rule.plus = median(room, n);
+    rule.cost = CONSTANT_UNKNOWN_BITS;
+    if (n < 8 || !isfinite(rule.plus) || rule.plus == 0)
+        return;
+    if (constant_near(search->sample->tiles[0].c, rule.plus, open_ratio(search->sample) * 8, &known, &rule.cost, NULL))
+        rule.plus = known;
+    rule_try(search, &rule);
+}
+
+static void propose_types(struct search *search)
+{
+    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        for (int cuts = 0; cuts < 2; cuts++) {
+            struct rule rule = rule_new(RULE_ROUNDED);
+            if (types[i] == search->sample->tiles[0].type && !cuts)
+                continue;
+            rule.type = types[i];
+            rule.cuts = cuts;
+            rule.cost = 3;
+            rule_try(search, &rule);
+        }
+    }
+}
+
+static void propose_stale(struct search *search)
+{
+    struct rule rule = rule_new(RULE_STALE);
+    rule.cost = 3;
+    rule_try(search, &rule);
+}
+
+/* Where in the tile the wanted value stands that was captured here; -1: nowhere, or at two places. */
+static int find_place(const struct sample_tile *t, size_t i)
+{
+    int found = -1;
+    for (size_t k = 0; k < sample_cells(t); k++) {
+        if (!isfinite(t->want[k]) || fabs(t->want[k] - t->got[i]) > t->bound[k] + DBL_MIN)
+            continue;
+        if (found >= 0)
+            return -1;
+        found = (int)k;
+    }
+    return found;
+}
+
+static void add_pair(struct pair *pairs, size_t *n, size_t most, int from, int to)
+{
+    if (*n < most)
+        pairs[(*n)++] = (struct pair){from, to};
+}
+
+static void propose_place(struct search *search)
+{
+    enum { PLACES = 192 };
+    const struct sample *s = search->sample;
+    struct pair rows[PLACES], cols[PLACES];
+    size_t n_rows = 0, n_cols = 0, seen = 0;
+    const size_t step = 1 + s->wrong / PLACES;
+    struct rule rule = rule_new(RULE_PLACE);
+    int most_rows = 0, most_cols = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        most_rows = t->rows > most_rows ? t->rows : most_rows;
+        most_cols = t->cols > most_cols ? t->cols : most_cols;
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            if (!is_wrong_number(t, i) || t->got[i] == 0 || seen++ % step)
+                continue;
+            const int at = find_place(t, i);
+            if (at < 0)
+                continue;
+            add_pair(rows, &n_rows, PLACES, (int)(i / (size_t)t->cols), at / t->cols);
+            add_pair(cols, &n_cols, PLACES, (int)(i % (size_t)t->cols), at % t->cols);
+        }
+    }
+    if (n_rows < 8)
+        return;
+    const double cost = map_fit(rows, n_rows, most_rows, &rule.map) + map_fit(cols, n_cols, most_cols, &rule.col_map);
+    if (!(cost < INFINITY) || (rule.map.kind == MAP_SAME && rule.col_map.kind == MAP_SAME))
+        return;
+    rule.cost = 2 + cost;
+    rule_try(search, &rule);
+}
+
+void propose_result(struct search *search)
+{
+    double *room = malloc(GATHERED * sizeof *room);
+    if (!room) {
+        search->failed = true;
+        return;
+    }
+    propose_constant(search);
+    propose_factor(search, room);
+    propose_plus(search, room);
+    if (search->sample->channel >= asc_s) {
+        propose_stale(search);
+        propose_place(search);
+    }
+    propose_types(search);
+    free(room);
+}

@@ -1,0 +1,620 @@
+/* Rows of Q, K and V that are other rows: looked up by content among all that the launch was given. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/element.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/search/solve.h"
+#include "engine/oracle/values.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Pieces that are looked up, and how many of them may be nowhere before the operand is given up. */
+enum { FOUND_MOST = 512, LOOKED_UP = 192, MISSES_MOST = 24 };
+
+/* What stands where: piece p of row r of a tile, from a piece of a row of a head. */
+struct found {
+    int tile, row, piece;
+    enum asc_channel tensor;
+    int head, from_row, from_piece;
+};
+
+struct lookup {
+    struct search *search;
+    enum asc_channel operand;
+    int span, pieces; /* elements of a piece, pieces of a row */
+    struct found found[FOUND_MOST];
+    int n;
+    int looked;   /* pieces that were looked up */
+    bool repeats; /* the inputs repeat themselves: nothing can be told */
+    /* One head at a time. */
+    double *rows, *loose;
+    enum asc_channel tensor;
+    int head, n_rows;
+};
+
+static bool load_head(struct lookup *l, enum asc_channel tensor, int head)
+{
+    const struct source *source = source_of(l->search, tensor, head);
+    const struct oracle_case *c = l->search->sample->tiles[0].c;
+    if (!source)
+        return false;
+    if (l->rows && l->tensor == tensor && l->head == head)
+        return true;
+    const size_t n = (size_t)source->rows.rows * (size_t)c->head_dim;
+    double *rows = realloc(l->rows, n * sizeof *rows), *loose = rows ? realloc(l->loose, n * sizeof *loose) : NULL;
+    if (rows)
+        l->rows = rows;
+    if (!loose) {
+        l->search->failed = true;
+        return false;
+    }
+    l->loose = loose;
+    l->tensor = tensor;
+    l->head = head;
+    l->n_rows = source->rows.rows;
+    return source_rows(l->search, c, tensor, head, 0, l->n_rows, l->rows, l->loose);
+}
+
+/* Values that are known as far as `off`, times the spread of the piece where they were solved for. */
+struct wanted_piece {
+    const double *x;
+    double off; /* 0: as captured, to the last bit of their type */
+    enum dtype type;
+};
+
+static bool same_piece(const struct lookup *l, const struct wanted_piece *w, const double *have, const double *loose,
+                       double fold)
+{
+    double size = 0, apart = 0;
+    if (w->off == 0) {
+        for (int i = 0; i < l->span; i++)
+            if (!element_within(w->type, w->x[i], have[i] * fold, loose[i] * fabs(fold)))
+                return false;
+        return true;
+    }
+    for (int i = 0; i < l->span; i++) {
+        apart += (w->x[i] - have[i]) * (w->x[i] - have[i]);
+        size += have[i] * have[i];
+        if (apart > w->off * w->off * (size + 1) * 64)
+            return false;
+    }
+    return apart <= w->off * w->off * size;
+}
+
+/* A piece that is the same everywhere says nothing. */
+static bool is_flat(const double *x, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (x[i] != x[0])
+            return false;
+    return true;
+}
+
+static double fold_of(const struct lookup *l)
+{
+    const struct sample *s = l->search->sample;
+    return l->operand == asc_q && s->channel == asc_q ? values_fold(s->tiles[0].c) : 1;
+}
+
+/* The places of a head that hold the piece: one is taken, of several the one nearest to its own place. */
+static bool find_in_head(struct lookup *l, const struct wanted_piece *w, struct found *f, int own_row, bool any_piece)
+{
+    const int D = l->span * l->pieces;
+    int best = -1;
+    for (int row = 0; row < l->n_rows; row++) {
+        for (int p = any_piece ? 0 : f->piece; p < (any_piece ? l->pieces : f->piece + 1); p++) {
+            const size_t at = (size_t)row * (size_t)D + (size_t)p * (size_t)l->span;
+            if (!same_piece(l, w, l->rows + at, l->loose + at, fold_of(l)))
+                continue;
+            const int far = abs(row - own_row) * l->pieces + (p != f->piece);
+            if (best >= 0 && far >= best)
+                continue;
+            best = far;
+            f->from_row = row;
+            f->from_piece = p;
+        }
+    }
+    f->tensor = l->tensor;
+    f->head = l->head;
+    return best >= 0;
+}
+
+static int heads_of(const struct search *search, enum asc_channel of)
+{
+    int n = 0;
+    for (int i = 0; i < search->n_sources; i++)
+        n += search->sources[i].of == of;
+    return n;
+}
+
+/* Its own head first, at any place; then all others, at its own place in a row. */
+static bool find_piece(struct lookup *l, const struct wanted_piece *w, struct found *f, int own_row)
+{
+    const struct search *search = l->search;
+    const struct sample_tile *t = &search->sample->tiles[f->tile];
+    const enum asc_channel tensors[] = {l->operand, l->operand == asc_v ? asc_k : asc_v, asc_q, asc_k};
+    const int own = head_of(search, t, l->operand);
+    if (is_flat(w->x, l->span))
+        return false;
+    if (load_head(l, l->operand, own) && find_in_head(l, w, f, own_row, true))
+        return true;
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
+        for (int head = 0; head < heads_of(search, tensors[i]); head++)
+            if (load_head(l, tensors[i], head) && find_in_head(l, w, f, own_row, false))
+                return true;
+    return false;
+}
+
+/* Inputs that repeat themselves hold a piece at several places, which then tells nothing of where it is from. */
+static bool is_elsewhere(struct lookup *l, const struct wanted_piece *w, const struct found *f)
+{
+    for (int head = 0; head < heads_of(l->search, f->tensor); head++) {
+        struct found other = *f;
+        if (load_head(l, f->tensor, head) && find_in_head(l, w, &other, head == f->head ? f->from_row + 1 : 0, true) &&
+            (other.head != f->head || other.from_row != f->from_row))
+            return true;
+    }
+    return false;
+}
+
+static int block_of(const struct lookup *l, const struct sample_tile *t)
+{
+    return l->operand == asc_q ? t->c->br : t->c->bc;
+}
+
+static int tile_index(const struct lookup *l, const struct sample_tile *t)
+{
+    return l->operand == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
+}
+
+static void look_up(struct lookup *l, int tile, int row, int piece, const struct wanted_piece *w)
+{
+    const struct sample_tile *t = &l->search->sample->tiles[tile];
+    enum { CHECKED = 4 };
+    struct found f = {.tile = tile, .row = row, .piece = piece};
+    if (l->repeats || l->looked >= LOOKED_UP || (l->n == 0 && l->looked >= MISSES_MOST))
+        return;
+    l->looked++;
+    if (l->n >= FOUND_MOST || !find_piece(l, w, &f, tile_index(l, t) * block_of(l, t) + row))
+        return;
+    l->repeats = l->n < CHECKED && is_elsewhere(l, w, &f);
+    if (!l->repeats)
+        l->found[l->n++] = f;
+}
+
+/* Which tensor most pieces are from. */
+static enum asc_channel main_tensor(const struct lookup *l)
+{
+    int count[INPUTS] = {0};
+    for (int i = 0; i < l->n; i++)
+        count[l->found[i].tensor]++;
+    return count[asc_k] > count[asc_q] ? (count[asc_v] > count[asc_k] ? asc_v : asc_k)
+                                       : (count[asc_v] > count[asc_q] ? asc_v : asc_q);
+}
+
+enum how { WHOLE_ROWS, TILE_ROWS, TILE_PIECES, FLAT_ROWS };
+
+/* The pairs that one way of counting gives; false: it can not be counted so. */
+static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum how how, struct pair *heads,
+                          struct pair *tiles, struct pair *rows, int *count)
+{
+    const enum asc_channel by = rule->rows.by_query ? asc_q : l->operand;
+    size_t n = 0;
+    *count = 0;
+    for (int i = 0; i < l->n; i++) {
+        const struct found *f = &l->found[i];
+        const struct sample_tile *t = &l->search->sample->tiles[f->tile];
+        const int block = block_of(l, t), tile = tile_index(l, t);
+        if (f->tensor != rule->rows.tensor || (how != TILE_PIECES && f->from_piece != f->piece))
+            continue;
+        heads[n] = (struct pair){head_of(l->search, t, by), f->head};
+        tiles[n] = (struct pair){tile, f->from_row / block};
+        rows[n] = how == FLAT_ROWS    ? (struct pair){heads[n].from * l->n_rows + tile * block + f->row,
+                                                      f->head * l->n_rows + f->from_row}
+                  : how == WHOLE_ROWS ? (struct pair){tile * block + f->row, f->from_row}
+                  : how == TILE_PIECES
+                      ? (struct pair){f->row * l->pieces + f->piece, f->from_row % block * l->pieces + f->from_piece}
+                      : (struct pair){f->row, f->from_row % block};
+        const int most = how == FLAT_ROWS    ? l->n_rows * heads_of(l->search, l->operand)
+                         : how == WHOLE_ROWS ? l->n_rows
+                                             : block * (how == TILE_PIECES ? l->pieces : 1);
+        *count = most > *count ? most : *count;
+        n++;
+    }
+    return n;
+}
+
+/* One way of counting rows, with heads counted as the operand's or as the query's. */
+static void try_map(struct lookup *l, enum how how, bool by_query, struct pair *pairs)
+{
+    struct rule rule = rule_new(RULE_ROWS);
+    struct pair *heads = pairs, *tiles = pairs + FOUND_MOST, *rows = pairs + 2 * (size_t)FOUND_MOST;
+    int count = 0;
+    rule.rows.operand = l->operand;
+    rule.rows.tensor = main_tensor(l);
+    rule.rows.whole = how == WHOLE_ROWS || how == FLAT_ROWS;
+    rule.rows.flat = how == FLAT_ROWS;
+    rule.rows.span = how == TILE_PIECES ? l->span : 0;
+    rule.rows.by_query = by_query;
+    const size_t n = count_pairs(l, &rule, how, heads, tiles, rows, &count);
+    if (n < 4 || n * 2 < (size_t)l->n)
+        return;
+    rule.cost = 3 + (rule.rows.tensor != l->operand) * 2 + by_query;
+    if (how != FLAT_ROWS)
+        rule.cost += map_fit(heads, n, heads_of(l->search, rule.rows.tensor), &rule.rows.head);
+    if (how == TILE_ROWS || how == TILE_PIECES)
+        rule.cost += map_fit(tiles, n, 1 + l->n_rows / (count ? count : 1), &rule.rows.tile);
+    rule.cost += map_fit(rows, n, count, &rule.map);
+    if (rule.cost < INFINITY)
+        rule_try(l->search, &rule);
+}
+
+static void try_maps(struct lookup *l)
+{
+    struct pair *pairs = malloc(3 * FOUND_MOST * sizeof *pairs);
+    if (!pairs) {
+        l->search->failed = true;
+        return;
+    }
+    for (int how = WHOLE_ROWS; how <= FLAT_ROWS; how++)
+        for (int by_query = 0; by_query <= (l->operand != asc_q && how != FLAT_ROWS); by_query++)
+            try_map(l, (enum how)how, by_query, pairs);
+    free(pairs);
+}
+
+/* A piece of a captured operand is looked up where most of it is wrong. */
+static void look_up_captured(struct lookup *l)
+{
+    const struct sample *s = l->search->sample;
+    size_t wrong = 0, seen = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        const size_t step = 1 + wrong / LOOKED_UP;
+        for (int k = 0; k < s->n; k++) {
+            const struct sample_tile *t = &s->tiles[k];
+            for (int r = 0; r < t->rows; r++) {
+                for (int p = 0; p < l->pieces; p++) {
+                    const size_t at = (size_t)r * (size_t)t->cols + (size_t)p * (size_t)l->span;
+                    int n = 0;
+                    bool numbers = true;
+                    for (int i = 0; i < l->span; i++) {
+                        n += t->cell[at + (size_t)i] == CELL_WRONG;
+                        numbers = numbers && isfinite(t->got[at + (size_t)i]);
+                    }
+                    if (!numbers || n * 4 < l->span)
+                        continue;
+                    wrong += pass == 0;
+                    if (pass == 1 && seen++ % step == 0)
+                        look_up(l, k, r, p, &(struct wanted_piece){t->got + at, 0, t->type});
+                }
+            }
+        }
+    }
+}
+
+/* A matrix that was solved for: pieces of rows that the equations determine. */
+static void look_up_solved(struct lookup *l, int tile, const double *x, int n, const unsigned char *known, double off)
+{
+    const int D = l->span * l->pieces, step = 1 + n * l->pieces / (LOOKED_UP / 4);
+    for (int r = 0; r < n; r++)
+        for (int p = (step - r * l->pieces % step) % step; p < l->pieces && known[r]; p += step)
+            look_up(l, tile, r, p,
+                    &(struct wanted_piece){x + (size_t)r * (size_t)D + (size_t)p * (size_t)l->span, off, DTYPE_F32});
+}
+
+/* V' of u - alpha u_prev = P V', over all q tiles and heads that meet this kv tile. */
+static void solve_v(struct lookup *l, int tile)
+{
+    const struct sample *s = l->search->sample;
+    const struct sample_tile *t = &s->tiles[tile];
+    const int C = t->x.cols, D = t->cols;
+    double *a = calloc((size_t)C * (size_t)C, sizeof *a), *b = calloc((size_t)C * (size_t)D, sizeof *b);
+    unsigned char *known = calloc((size_t)C, 1);
+    int rows = 0;
+    for (int k = 0; k < s->n && a && b && known; k++) {
+        const struct sample_tile *o = &s->tiles[k];
+        if (o->kv != t->kv || o->at[0] != t->at[0] || o->kv_head != t->kv_head || o->x.cols != C || o->next_alpha)
+            continue;
+        for (int r = 0; r < o->rows; r++) {
+            const double *p = o->x.pv_p.value + (size_t)r * (size_t)C;
+            const double *got = o->got + (size_t)r * (size_t)D, *before = o->x.u_prev.value + (size_t)r * (size_t)D;
+            bool numbers = isfinite(o->x.of[asc_alpha].value[r]);
+            for (int d = 0; d < D; d++)
+                numbers = numbers && isfinite(got[d]) && isfinite(before[d]);
+            for (int i = 0; i < C; i++)
+                numbers = numbers && isfinite(p[i]);
+            if (!numbers)
+                continue;
+            rows++;
+            for (int i = 0; i < C; i++) {
+                if (p[i] == 0)
+                    continue;
+                for (int j = 0; j <= i; j++)
+                    a[i * C + j] += p[i] * p[j];
+                for (int d = 0; d < D; d++)
+                    b[i * D + d] += p[i] * (got[d] - o->x.of[asc_alpha].value[r] * before[d]) / o->x.times_v;
+            }
+        }
+    }
+    if (rows >= C && a && b && known) {
+        solve_symmetric(a, b, C, D, known);
+        look_up_solved(l, tile, b, C, known, 0.05);
+    }
+    free(a);
+    free(b);
+    free(known);
+}
+
+/* K' (or Q') of scores: columns (rows) of S against the rows of Q (K) that they were multiplied with. Only full tiles:
+   what is masked tells nothing. */
+static void solve_score_operand(struct lookup *l, int tile)
+{
+    const struct sample *s = l->search->sample;
+    const struct sample_tile *t = &s->tiles[tile];
+    const bool is_k = l->operand == asc_k;
+    const int D = t->c->head_dim, n = is_k ? t->cols : t->rows;
+    double *a = calloc((size_t)D * (size_t)D, sizeof *a), *b = calloc((size_t)D * (size_t)n, sizeof *b);
+    double *x = calloc((size_t)D * (size_t)n, sizeof *x);
+    unsigned char *known = calloc((size_t)D + (size_t)n, 1);
+    int rows = 0;
+    for (int k = 0; k < s->n && a && b && x && known; k++) {
+        const struct sample_tile *o = &s->tiles[k];
+        const double factor = values_factor(o->c->conventions.s_unit, o->c->scale) / values_fold(o->c);
+        const bool joins = is_k ? o->kv == t->kv && o->at[0] == t->at[0] && o->kv_head == t->kv_head
+                                : memcmp(o->at, t->at, sizeof o->at) == 0;
+        const int m = is_k ? o->rows : o->cols;
+        if (!joins || (is_k ? o->cols : o->rows) != n || o->x.scales_s || o->c->softcap > 0)
+            continue;
+        for (int i = 0; i < m; i++) {
+            const double *y = (is_k ? o->x.of[asc_q].value : o->x.of[asc_k].value) + (size_t)i * (size_t)D;
+            const double *other = is_k ? o->x.of[asc_k].value : o->x.of[asc_q].value;
+            bool numbers = true;
+            for (int j = 0; j < n; j++) {
+                const size_t at = is_k ? (size_t)i * (size_t)n + (size_t)j : (size_t)j * (size_t)m + (size_t)i;
+                numbers = numbers && isfinite(o->got[at]) && isfinite(o->want[at]);
+            }
+            if (!numbers)
+                continue;
+            rows++;
+            for (int d = 0; d < D; d++)
+                for (int e = 0; e <= d; e++)
+                    a[d * D + e] += y[d] * y[e];
+            for (int j = 0; j < n; j++) {
+                const size_t at = is_k ? (size_t)i * (size_t)n + (size_t)j : (size_t)j * (size_t)m + (size_t)i;
+                double right = 0;
+                for (int d = 0; d < D; d++)
+                    right += y[d] * other[(size_t)j * (size_t)D + (size_t)d];
+                const double dot = (o->got[at] - o->want[at]) / factor + right;
+                for (int d = 0; d < D; d++)
+                    b[d * n + j] += y[d] * dot;
+            }
+        }
+    }
+    if (rows >= D && a && b && x && known) {
+        bool whole = true;
+        solve_symmetric(a, b, D, n, known);
+        for (int d = 0; d < D; d++)
+            whole = whole && known[d];
+        for (int j = 0; j < n; j++)
+            for (int d = 0; d < D; d++)
+                x[j * D + d] = b[d * n + j];
+        for (int j = 0; j < n; j++)
+            known[j] = 1;
+        if (whole)
+            look_up_solved(l, tile, x, n, known, 0.05);
+    }
+    free(a);
+    free(b);
+    free(x);
+    free(known);
+}
+
+/* Where there are too few rows to solve for an operand, a score still names its row: of 4 rows of Q the products with a
+   K row are four numbers, which no other K row gives. */
+static bool same_line(const struct sample_tile *t, bool is_k, int j, const double *candidate, double factor)
+{
+    enum { LINES = 6, LEAST = 3 };
+    const int D = t->c->head_dim, m = is_k ? t->rows : t->cols;
+    int told = 0;
+    for (int i = 0; i < m && told < LINES; i++) {
+        const size_t at = is_k ? (size_t)i * (size_t)t->cols + (size_t)j : (size_t)j * (size_t)t->cols + (size_t)i;
+        const double *y = (is_k ? t->x.of[asc_q].value : t->x.of[asc_k].value) + (size_t)i * (size_t)D;
+        const double *own = (is_k ? t->x.of[asc_k].value : t->x.of[asc_q].value) + (size_t)j * (size_t)D;
+        double dot = 0, right = 0;
+        if (!is_wrong_number(t, at))
+            continue;
+        for (int d = 0; d < D; d++) {
+            dot += y[d] * candidate[d];
+            right += y[d] * own[d];
+        }
+        if (fabs(t->got[at] - t->want[at] - factor * (dot - right)) > 4 * t->bound[at] + 1e-6 * fabs(t->got[at]))
+            return false;
+        told++;
+    }
+    return told >= LEAST;
+}
+
+static void look_up_lines(struct lookup *l, int tile)
+{
+    enum { LINES = 24 };
+    const struct search *search = l->search;
+    const struct sample_tile *t = &search->sample->tiles[tile];
+    const bool is_k = l->operand == asc_k;
+    const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
+    const int D = t->c->head_dim, n = is_k ? t->cols : t->rows, own = head_of(search, t, l->operand);
+    const enum asc_channel tensors[] = {l->operand, is_k ? asc_v : asc_k};
+    const int step = 1 + n / LINES;
+    if (t->x.scales_s || t->c->softcap > 0)
+        return;
+    for (int j = 0; j < n; j += step) {
+        struct found f = {.tile = tile, .row = j};
+        int found = 0;
+        for (int i = -1; i < heads_of(search, l->operand) && found < 2; i++) {
+            for (int k = 0; k < 2 && found < 2; k++) {
+                if (i == own || !load_head(l, tensors[k], i < 0 ? own : i))
+                    continue;
+                for (int row = 0; row < l->n_rows && found < 2; row++) {
+                    if (!same_line(t, is_k, j, l->rows + (size_t)row * (size_t)D, factor))
+                        continue;
+                    f.tensor = tensors[k];
+                    f.head = l->head;
+                    f.from_row = row;
+                    found++;
+                }
+            }
+        }
+        l->looked++;
+        if (found == 1 && l->n < FOUND_MOST)
+            l->found[l->n++] = f;
+    }
+}
+
+static bool is_wrong_tile(const struct sample_tile *t)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < sample_cells(t); i++)
+        wrong += t->cell[i] == CELL_WRONG;
+    return wrong >= 8;
+}
+
+static void look_up_operand(struct search *search, enum asc_channel operand, void (*look)(struct lookup *l, int tile))
+{
+    enum { TILES = 6 };
+    struct lookup *l = calloc(1, sizeof *l);
+    const struct sample *s = search->sample;
+    int tiles = 0;
+    if (!l) {
+        search->failed = true;
+        return;
+    }
+    l->search = search;
+    l->operand = operand;
+    l->span = piece_elements(&s->tiles[0], operand);
+    l->pieces = s->tiles[0].c->head_dim / l->span;
+    if (s->tiles[0].c->head_dim % l->span == 0 && codes_use(s->tiles[0].c, operand) != CODES_RAW) {
+        if (!look)
+            look_up_captured(l);
+        for (int k = 0; look && k < s->n && tiles < TILES; k++)
+            if (is_wrong_tile(&s->tiles[k])) {
+                look(l, k);
+                tiles++;
+            }
+        if (l->n)
+            try_maps(l);
+    }
+    free(l->rows);
+    free(l->loose);
+    free(l);
+}
+
+/* The mask of S: what each row sees of the tiles is a range of keys, and its last (first) key that of another row. */
+static bool seen_of(const struct sample_tile *t, int r, int *first, int *last)
+{
+    *first = *last = 0;
+    for (int col = 0; col < t->cols; col++) {
+        if (t->got[(size_t)r * (size_t)t->cols + (size_t)col] == -INFINITY)
+            continue;
+        if (*last == 0)
+            *first = col;
+        *last = col + 1;
+    }
+    for (int col = *first; col < *last; col++)
+        if (t->got[(size_t)r * (size_t)t->cols + (size_t)col] == -INFINITY)
+            return false;
+    return true;
+}
+
+/* Rows where a limit of what is seen lies within the tile, and the row of the head whose limit that is. */
+static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pairs, size_t most, bool shifts)
+{
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (int r = 0; r < t->rows && n < most; r++) {
+            int first = 0, last = 0;
+            if (!seen_of(t, r, &first, &last) || (hidden ? first == 0 : last == t->cols || last == 0))
+                continue;
+            const struct key_range own = schedule_range(t->c, r);
+            const int key = t->kv * t->c->bc + (hidden ? first : last), at = hidden ? own.first : own.last;
+            pairs[n++] = (struct pair){r, shifts ? r + key - at : key - at};
+        }
+    }
+    return n;
+}
+
+static void propose_seen(struct search *search)
+{
+    enum { PAIRS = 512 };
+    const struct sample *s = search->sample;
+    struct pair pairs[PAIRS];
+    for (int hidden = 0; hidden < 2; hidden++) {
+        struct rule rule = rule_new(RULE_SEEN);
+        rule.rows.hidden = hidden;
+        rule.plus = hidden ? -SEEN_ALL : SEEN_ALL;
+        rule.cost = 3;
+        rule_try(search, &rule);
+        /* A limit moved by so many keys is a row moved by as many: the diagonal goes one key a row. */
+        size_t n = pair_limits(s, hidden, pairs, PAIRS, false);
+        if (n < 4)
+            continue;
+        int same = 0;
+        for (size_t i = 0; i < n; i++)
+            same += pairs[i].to == pairs[0].to;
+        if ((size_t)same == n && pairs[0].to) {
+            rule.plus = pairs[0].to;
+            rule.cost = 3 + log2(2 + fabs(rule.plus));
+            rule_try(search, &rule);
+            continue;
+        }
+        rule.plus = 0;
+        n = pair_limits(s, hidden, pairs, PAIRS, true);
+        rule.cost = 3 + map_fit(pairs, n, s->tiles[0].c->br, &rule.map);
+        if (rule.cost < INFINITY && rule.map.kind != MAP_SAME)
+            rule_try(search, &rule);
+    }
+}
+
+/* K or V with blocks of its tile transposed, as ldmatrix with and without .trans differ: blocks of 8 x 8, or all. */
+static void propose_transposed(struct search *search, enum asc_channel operand)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    int rows = 0, cols = 0;
+    while (1 << rows < c->bc)
+        rows++;
+    while (1 << cols < c->head_dim)
+        cols++;
+    if (1 << rows != c->bc || 1 << cols != c->head_dim || rows + cols > MAP_BIT_COUNT)
+        return;
+    for (int whole = 0; whole < 2; whole++) {
+        struct rule rule = rule_new(RULE_ROWS);
+        const int swapped = whole ? cols : 3;
+        if (swapped > rows || swapped > cols || (whole && rows != cols))
+            continue;
+        rule.rows.operand = rule.rows.tensor = operand;
+        rule.rows.span = 1;
+        rule.map = (struct map){.kind = MAP_BITS, .bits = rows + cols};
+        for (int k = 0; k < rows + cols; k++)
+            rule.map.row[k] = 1u << (k < swapped ? k + cols : k >= cols && k < cols + swapped ? k - cols : k);
+        rule.cost = 6;
+        rule_try(search, &rule);
+    }
+}
+
+void propose_rows(struct search *search)
+{
+    const enum asc_channel stage = search->sample->channel;
+    if (stage <= asc_v) {
+        look_up_operand(search, stage, NULL);
+    } else if (stage == asc_s) {
+        propose_seen(search);
+        propose_transposed(search, asc_k);
+        look_up_operand(search, asc_k, look_up_lines);
+        look_up_operand(search, asc_q, look_up_lines);
+        look_up_operand(search, asc_k, solve_score_operand);
+        look_up_operand(search, asc_q, solve_score_operand);
+    } else if (stage == asc_u) {
+        propose_transposed(search, asc_v);
+        look_up_operand(search, asc_v, solve_v);
+    }
+}

@@ -1,0 +1,106 @@
+/* Another scale: what Q, K or V would have to be multiplied by, looked up among all scales that the launch has. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/search/solve.h"
+#include <stdlib.h>
+
+/* got / want of a line: the median of its wrong elements. */
+static double ratio_of_line(const struct sample_tile *t, struct scale_line lines, int line, double *room)
+{
+    const int across = lines.by_col ? t->rows : t->cols;
+    size_t n = 0;
+    for (int k = 0; k < across; k++) {
+        const size_t i =
+            lines.by_col ? (size_t)k * (size_t)t->cols + (size_t)line : (size_t)line * (size_t)t->cols + (size_t)k;
+        if (is_wrong_number(t, i) && fabs(t->want[i]) > 64 * t->bound[i])
+            room[n++] = t->got[i] / t->want[i];
+    }
+    return median(room, n);
+}
+
+/* The scale nearest to x, where the next other one is 8 times as far off. */
+static const struct source *find_scale(const struct search *search, double x, int *group)
+{
+    const struct source *found = NULL;
+    double best = INFINITY, next = INFINITY, value = NAN;
+    for (int i = 0; i < search->n_sources; i++) {
+        const struct source *source = &search->sources[i];
+        for (int g = 0; is_coded(source) && g < source->coding.groups; g++) {
+            const double scale = (double)source->coding.scale[g], off = fabs(scale - x);
+            if (off < best) {
+                next = scale == value ? next : best;
+                best = off;
+                value = scale;
+                found = source;
+                *group = g;
+            } else if (scale != value && off < next) {
+                next = off;
+            }
+        }
+    }
+    return best * 8 < next && best < 1e-3 * fabs(x) ? found : NULL;
+}
+
+static void propose_scale(struct search *search, enum asc_channel operand, double *room)
+{
+    enum { PAIRS = 512, LEAST = 4 };
+    const struct sample *s = search->sample;
+    struct pair heads[PAIRS], queries[PAIRS], groups[PAIRS];
+    enum asc_channel tensor = operand;
+    size_t n = 0;
+    for (int power = 0; power <= 2; power += 2) {
+        struct rule rule = rule_new(RULE_SCALE);
+        rule.rows.operand = rule.rows.tensor = operand;
+        rule.power = power;
+        rule.cost = 4;
+        rule_try(search, &rule);
+    }
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const struct scale_line lines = scale_line(search, t, operand);
+        const struct source *own = source_of(search, operand, head_of(search, t, operand));
+        for (int line = 0; is_coded(own) && line < lines.n && n < PAIRS; line++) {
+            const int at = group_of(&own->coding, row_of_head(t, operand, line));
+            const double ratio = ratio_of_line(t, lines, line, room);
+            int group = 0;
+            const struct source *from =
+                isfinite(ratio) ? find_scale(search, ratio * (double)own->coding.scale[at], &group) : NULL;
+            if (!from)
+                continue;
+            tensor = from->of;
+            heads[n] = (struct pair){own->head, from->head};
+            queries[n] = (struct pair){head_of(search, t, asc_q), from->head};
+            groups[n++] = (struct pair){at, group};
+        }
+    }
+    if (n < LEAST)
+        return;
+    for (int by_query = 0; by_query <= (operand != asc_q); by_query++) {
+        struct rule rule = rule_new(RULE_SCALE);
+        rule.rows.operand = operand;
+        rule.rows.tensor = tensor;
+        rule.rows.by_query = by_query;
+        rule.cost = 5 + by_query + map_fit(by_query ? queries : heads, n, search->n_sources, &rule.rows.head);
+        rule.cost += map_fit(groups, n, 1 + s->tiles[0].c->kv_len, &rule.map);
+        if (rule.cost < INFINITY)
+            rule_try(search, &rule);
+    }
+}
+
+void propose_scales(struct search *search)
+{
+    const struct sample *s = search->sample;
+    double *room = malloc((size_t)(s->tiles[0].rows + s->tiles[0].c->bc + s->tiles[0].c->br + s->tiles[0].c->head_dim) *
+                          sizeof *room);
+    if (!room) {
+        search->failed = true;
+        return;
+    }
+    for (int ch = asc_q; ch <= asc_v; ch++)
+        if (s->channel == (enum asc_channel)ch || (s->channel == asc_s && ch != asc_v))
+            if (codes_use(s->tiles[0].c, (enum asc_channel)ch) != CODES_NONE)
+                propose_scale(search, (enum asc_channel)ch, room);
+    free(room);
+}

@@ -1,0 +1,482 @@
+/* Row vectors: solved for in closed form from what was captured, then looked up among those that the kernel has. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/search/constant.h"
+#include "engine/oracle/search/solve.h"
+#include "engine/oracle/values.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MOST = 1024 };
+
+/* What an operand would have to be, [tiles][rows of the tile]; NaN: nothing follows. off: relative to 1 + |x|. */
+struct solved {
+    double *x; /* [tiles][ROWS_MOST] */
+    double off;
+};
+
+static double *solved_row(const struct solved *v, int tile)
+{
+    return v->x + (size_t)tile * ROWS_MOST;
+}
+
+static bool near(double x, double y, double off)
+{
+    return fabs(x - y) <= off * (1 + fabs(x));
+}
+
+static int rows_in(const struct sample_tile *t)
+{
+    return t->c->in_q.rows < ROWS_MOST ? t->c->in_q.rows : ROWS_MOST;
+}
+
+/* Known rows, and of these how many an entry has, as it is or with a constant added or multiplied. */
+struct matches {
+    size_t known, same;
+    double *differences, *ratios; /* [known] */
+};
+
+static void match_tile(const struct search *search, const struct solved *v, int tile, enum entry entry,
+                       struct matches *m)
+{
+    const struct sample_tile *t = &search->sample->tiles[tile];
+    const double *x = solved_row(v, tile);
+    double *e = search->rows[0];
+    const bool has = entry_value(search->sample, t, entry, e);
+    for (int r = 0; r < rows_in(t); r++) {
+        if (isnan(x[r]))
+            continue;
+        if (has && isfinite(e[r])) {
+            m->same += near(x[r], e[r], v->off);
+            m->differences[m->known] = x[r] - e[r];
+            m->ratios[m->known] = e[r] != 0 ? x[r] / e[r] : NAN;
+        } else {
+            m->differences[m->known] = m->ratios[m->known] = NAN;
+        }
+        m->known++;
+    }
+}
+
+/* The median of what is a number, and whether nine of ten lie around it. */
+static bool agreed(double *x, size_t n, double off, double *value)
+{
+    size_t finite = 0, around = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(x[i]))
+            x[finite++] = x[i];
+    *value = median(x, finite);
+    for (size_t i = 0; i < finite; i++)
+        around += near(x[i], *value, off);
+    return finite > 0 && around * 10 >= n * 9;
+}
+
+static double entry_bits(void)
+{
+    return log2(ENTRIES);
+}
+
+static void try_constant(struct search *search, struct rule rule, double x, double off, bool factor)
+{
+    const double none = factor ? 1 : 0;
+    double known = 0, bits = CONSTANT_UNKNOWN_BITS;
+    if (near(x, none, off))
+        return;
+    if (constant_near(search->sample->tiles[0].c, x, off * (1 + fabs(x)), &known, &bits, NULL))
+        x = known;
+    *(factor ? &rule.factor : &rule.plus) = x;
+    rule.cost += bits;
+    rule_try(search, &rule);
+}
+
+/* The rows whose entry is the one that stands here. */
+static size_t pair_rows(const struct search *search, const struct solved *v, enum entry entry, struct pair *pairs,
+                        size_t most, size_t *known, int *count)
+{
+    size_t n = 0;
+    *known = 0;
+    *count = 0;
+    for (int k = 0; k < search->sample->n; k++) {
+        const struct sample_tile *t = &search->sample->tiles[k];
+        const double *x = solved_row(v, k);
+        double *e = search->rows[0];
+        if (!entry_value(search->sample, t, entry, e))
+            continue;
+        *count = t->c->br > *count ? t->c->br : *count;
+        for (int r = 0; r < rows_in(t) && n < most; r++) {
+            int found = -1;
+            if (isnan(x[r]))
+                continue;
+            ++*known;
+            for (int from = 0; from < rows_in(t); from++)
+                if (near(x[r], e[from], v->off))
+                    found = found < 0 ? from : -2;
+            if (found >= 0)
+                pairs[n++] = (struct pair){r, found};
+        }
+    }
+    return n;
+}
+
+static void identify_moved(struct search *search, const struct solved *v, struct rule rule, enum entry entry)
+{
+    enum { PAIRS = 512, LEAST = 8 };
+    struct pair pairs[PAIRS];
+    size_t known = 0;
+    int count = 0;
+    if (entry == ENTRY_ZERO || entry == ENTRY_ONE)
+        return;
+    const size_t n = pair_rows(search, v, entry, pairs, PAIRS, &known, &count);
+    if (n < LEAST || n * 8 < known)
+        return;
+    const double cost = map_fit(pairs, n, count, &rule.map);
+    if (!(cost < INFINITY) || rule.map.kind == MAP_SAME)
+        return;
+    rule.cost += cost;
+    rule_try(search, &rule);
+}
+
+/* The result cannot be made of itself. */
+static bool is_result(const struct search *search, enum entry entry)
+{
+    const enum asc_channel ch = search->sample->channel;
+    return (entry == ENTRY_M && ch == asc_m) || (entry == ENTRY_ALPHA && ch == asc_alpha) ||
+           (entry == ENTRY_L && ch == asc_l);
+}
+
+/* Looks up what was solved for among the row vectors of the kernel. `rule` says what they would replace. */
+static void identify(struct search *search, const struct solved *v, struct rule rule)
+{
+    const struct sample *s = search->sample;
+    double *room = malloc(2 * (size_t)s->n * ROWS_MOST * sizeof *room);
+    if (!room) {
+        search->failed = true;
+        return;
+    }
+    const double cost = rule.cost + entry_bits();
+    for (int entry = 0; entry < ENTRIES; entry++) {
+        struct matches m = {.differences = room, .ratios = room + (size_t)s->n * ROWS_MOST};
+        double plus = 0, factor = 0;
+        if (is_result(search, (enum entry)entry))
+            continue;
+        for (int k = 0; k < s->n; k++)
+            match_tile(search, v, k, (enum entry)entry, &m);
+        if (m.known == 0)
+            break;
+        if (rule.kind == RULE_RESULT && (entry == ENTRY_ONE || entry == ENTRY_ZERO))
+            continue;
+        rule.entry = (enum entry)entry;
+        rule.cost = cost;
+        if (m.same * 10 >= m.known * 3) {
+            rule_try(search, &rule);
+            continue;
+        }
+        if (agreed(m.differences, m.known, v->off, &plus))
+            try_constant(search, rule, plus, v->off, false);
+        if (entry != ENTRY_ONE && agreed(m.ratios, m.known, v->off, &factor))
+            try_constant(search, rule, factor, v->off, true);
+        identify_moved(search, v, rule, (enum entry)entry);
+    }
+    free(room);
+}
+
+typedef double solver(const struct sample_tile *t, int r);
+
+static void solve_and_identify(struct search *search, enum rule_kind kind, enum vector_slot slot, double power,
+                               double off, solver *solve)
+{
+    const struct sample *s = search->sample;
+    struct solved v = {malloc((size_t)s->n * ROWS_MOST * sizeof(double)), off};
+    struct rule rule = rule_new(kind);
+    if (!v.x) {
+        search->failed = true;
+        return;
+    }
+    for (int k = 0; k < s->n; k++)
+        for (int r = 0; r < ROWS_MOST; r++)
+            solved_row(&v, k)[r] = r < rows_in(&s->tiles[k]) ? solve(&s->tiles[k], r) : NAN;
+    rule.slot = slot;
+    rule.power = power;
+    rule.cost = 3;
+    identify(search, &v, rule);
+    free(v.x);
+}
+
+/* One number of a row from the wrong elements of it: the median. each(t, i) is NaN where nothing follows. */
+static double of_row(const struct sample_tile *t, int r, double (*each)(const struct sample_tile *t, size_t i))
+{
+    enum { MOST = 256 };
+    double x[MOST];
+    size_t n = 0;
+    if (r >= t->rows)
+        return NAN;
+    for (int col = 0; col < t->cols && n < MOST; col++) {
+        const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
+        if (!is_wrong_number(t, i))
+            continue;
+        const double value = each(t, i);
+        if (isfinite(value))
+            x[n++] = value;
+    }
+    return median(x, n);
+}
+
+static double m_of_weight(const struct sample_tile *t, size_t i)
+{
+    const double s = t->x.s.value[i], p = t->got[i] / bound_p_factor(t->c);
+    /* Where P is near the end of its type little of m is left in it. */
+    return p > 64 * t->bound[i] && isfinite(s) ? (s * t->x.s_natural - log(p)) / values_natural_m(t->c) : NAN;
+}
+
+static double solve_m_of_p(const struct sample_tile *t, int r)
+{
+    return of_row(t, r, m_of_weight);
+}
+
+static double solve_result(const struct sample_tile *t, int r)
+{
+    return r < t->rows && is_wrong_number(t, (size_t)r * (size_t)t->cols) ? t->got[(size_t)r * (size_t)t->cols] : NAN;
+}
+
+static double ratio_of(const struct sample_tile *t, size_t i)
+{
+    return fabs(t->want[i]) > 64 * t->bound[i] ? t->got[i] / t->want[i] : NAN;
+}
+
+static double solve_ratio(const struct sample_tile *t, int r)
+{
+    return of_row(t, r, ratio_of);
+}
+
+static double solve_reciprocal(const struct sample_tile *t, int r)
+{
+    return 1 / of_row(t, r, ratio_of);
+}
+
+static double solve_m_prev_of_alpha(const struct sample_tile *t, int r)
+{
+    const double alpha = solve_result(t, r);
+    return alpha > 0 ? t->x.of[asc_m].value[r] + log(alpha) / values_natural_m(t->c) : NAN;
+}
+
+static double solve_m_of_alpha(const struct sample_tile *t, int r)
+{
+    const double alpha = solve_result(t, r);
+    return alpha > 0 ? t->x.m_prev.value[r] - log(alpha) / values_natural_m(t->c) : NAN;
+}
+
+static double solve_alpha_of_l(const struct sample_tile *t, int r)
+{
+    const double l = solve_result(t, r), before = t->x.l_prev.value[r];
+    return before > 0 ? t->x.of[asc_alpha].value[r] + (l - t->want[r]) / before : NAN;
+}
+
+static double solve_l_prev(const struct sample_tile *t, int r)
+{
+    const double l = solve_result(t, r), alpha = t->x.of[asc_alpha].value[r];
+    return alpha > 0 ? t->x.l_prev.value[r] + (l - t->want[r]) / alpha : NAN;
+}
+
+/* By projection on the wrong elements: (u - p v) . u_prev / u_prev . u_prev. */
+static double solve_alpha_of_u(const struct sample_tile *t, int r)
+{
+    double dot = 0, size = 0;
+    if (t->next_alpha || r >= t->rows)
+        return NAN;
+    for (int col = 0; col < t->cols; col++) {
+        const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
+        const double before = t->x.u_prev.value[i];
+        if (!is_wrong_number(t, i) || !isfinite(before))
+            continue;
+        dot += (t->got[i] - t->want[i]) * before;
+        size += before * before;
+    }
+    return size > 0 ? t->x.of[asc_alpha].value[r] + dot / size : NAN;
+}
+
+static double l_of_output(const struct sample_tile *t, size_t i)
+{
+    return fabs(t->want[i]) > 64 * t->bound[i] && t->got[i] != 0 ? t->want[i] / t->got[i] : NAN;
+}
+
+static double solve_l_of_o(const struct sample_tile *t, int r)
+{
+    return of_row(t, r, l_of_output) * t->x.l_prev.value[r];
+}
+
+static double natural_lse(const struct sample_tile *t, int r)
+{
+    return solve_result(t, r) / (t->c->conventions.lse_base2 ? M_LOG2E : 1) + bound_ln_factor(t->c);
+}
+
+static double solve_m_of_lse(const struct sample_tile *t, int r)
+{
+    const double l = t->x.l_prev.value[r];
+    return l > 0 ? (natural_lse(t, r) - log(l)) / values_natural_m(t->c) : NAN;
+}
+
+static double solve_l_of_lse(const struct sample_tile *t, int r)
+{
+    return exp(natural_lse(t, r) - t->x.m_prev.value[r] * values_natural_m(t->c));
+}
+
+/* Of alpha old + new: each with the coefficients that people write instead. */
+static void propose_terms(struct search *search)
+{
+    static const struct {
+        double factor, power;
+    } old[] = {{1, 1}, {0, 0}, {1, 0}, {1, 2}, {1, -1}, {2, 1}}, new[] = {{1, 0}, {0, 0}, {1, 1}, {1, -1}, {2, 0}};
+    for (size_t i = 0; i < sizeof old / sizeof old[0]; i++) {
+        for (size_t k = 0; k < sizeof new / sizeof new[0]; k++) {
+            struct rule rule = rule_new(RULE_TERMS);
+            if (i == 0 && k == 0)
+                continue;
+            rule.old_factor = old[i].factor;
+            rule.old_power = old[i].power;
+            rule.new_factor = new[k].factor;
+            rule.new_power = new[k].power;
+            rule.cost = 5;
+            rule_try(search, &rule);
+        }
+    }
+}
+
+/* ln of the captured value against score (or m_prev) and m: normal equations of three unknowns. */
+static void add_equation(const double row[3], double y, double a[9], double b[3])
+{
+    for (int i = 0; i < 3; i++) {
+        b[i] += row[i] * y;
+        for (int k = 0; k < 3; k++)
+            a[i * 3 + k] += row[i] * row[k];
+    }
+}
+
+static void take_known(const struct search *search, double *x, double none, double *cost)
+{
+    double known = 0, bits = CONSTANT_UNKNOWN_BITS;
+    const double off = 2e-5 * (1 + fabs(*x));
+    if (near(*x, none, 2e-5)) {
+        *x = none;
+        return;
+    }
+    if (near(*x, 0, 2e-5)) {
+        *x = 0;
+        *cost += 3;
+        return;
+    }
+    if (constant_near(search->sample->tiles[0].c, *x, off, &known, &bits, NULL))
+        *x = known;
+    *cost += bits;
+}
+
+static void propose_exponent(struct search *search)
+{
+    const struct sample *s = search->sample;
+    const bool is_p = s->channel == asc_p;
+    double a[9] = {0}, b[3] = {0};
+    unsigned char known[3];
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            const size_t r = i / (size_t)t->cols;
+            const double score =
+                is_p ? t->x.s.value[i] * t->x.s_natural : t->x.m_prev.value[i] * values_natural_m(t->c);
+            const double m = t->x.of[asc_m].value[r] * values_natural_m(t->c);
+            const double p = t->got[i] / (is_p ? bound_p_factor(t->c) : 1);
+            if (!is_wrong_number(t, i) || !(p > 256 * t->bound[i]) || !isfinite(score) || !isfinite(m))
+                continue;
+            add_equation((double[3]){score, -m, 1}, log(p), a, b);
+            n++;
+        }
+    }
+    if (n < 12)
+        return;
+    solve_symmetric(a, b, 3, 1, known);
+    struct rule rule = rule_new(RULE_EXPONENT);
+    rule.factor = b[0];
+    rule.power = b[1];
+    rule.plus = b[2];
+    rule.cost = 3;
+    take_known(search, &rule.factor, 1, &rule.cost);
+    take_known(search, &rule.power, 1, &rule.cost);
+    take_known(search, &rule.plus, 0, &rule.cost);
+    rule_try(search, &rule);
+}
+
+/* LSE = a m + b ln l + c. */
+static void propose_logarithm(struct search *search)
+{
+    const struct sample *s = search->sample;
+    double a[9] = {0}, b[3] = {0};
+    unsigned char known[3];
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
+        for (int r = 0; r < t->rows; r++) {
+            const double m = t->x.m_prev.value[r] * values_natural_m(t->c), l = t->x.l_prev.value[r];
+            if (!is_wrong_number(t, (size_t)r) || !isfinite(m) || !(l > 0))
+                continue;
+            add_equation((double[3]){m * unit, log(l) * unit, 1}, t->got[r], a, b);
+            n++;
+        }
+    }
+    if (n < 12)
+        return;
+    solve_symmetric(a, b, 3, 1, known);
+    struct rule rule = rule_new(RULE_LOGARITHM);
+    rule.factor = b[0];
+    rule.power = b[1];
+    rule.plus = b[2] + bound_ln_factor(s->tiles[0].c) * (s->tiles[0].c->conventions.lse_base2 ? M_LOG2E : 1);
+    rule.cost = 3;
+    take_known(search, &rule.factor, 1, &rule.cost);
+    take_known(search, &rule.power, 1, &rule.cost);
+    take_known(search, &rule.plus, 0, &rule.cost);
+    rule_try(search, &rule);
+}
+
+void propose_state(struct search *search)
+{
+    switch (search->sample->channel) {
+    case asc_m:
+        solve_and_identify(search, RULE_IS, SLOT_M, 1, 1e-6, solve_result);
+        break;
+    case asc_alpha:
+        solve_and_identify(search, RULE_IS, SLOT_ALPHA, 1, 1e-6, solve_result);
+        solve_and_identify(search, RULE_VECTOR, SLOT_M_PREV, 1, 2e-5, solve_m_prev_of_alpha);
+        solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 2e-5, solve_m_of_alpha);
+        propose_exponent(search);
+        break;
+    case asc_p:
+        solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 2e-5, solve_m_of_p);
+        solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-5, solve_ratio);
+        propose_exponent(search);
+        break;
+    case asc_l:
+        propose_terms(search);
+        solve_and_identify(search, RULE_VECTOR, SLOT_ALPHA, 1, 2e-5, solve_alpha_of_l);
+        solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 2e-5, solve_l_prev);
+        solve_and_identify(search, RULE_IS, SLOT_L, 1, 2e-5, solve_result);
+        break;
+    case asc_u:
+        propose_terms(search);
+        solve_and_identify(search, RULE_VECTOR, SLOT_ALPHA, 1, 1e-4, solve_alpha_of_u);
+        solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-5, solve_ratio);
+        solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-5, solve_reciprocal);
+        break;
+    case asc_o:
+        solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 2e-3, solve_l_of_o);
+        solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-3, solve_ratio);
+        solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-3, solve_reciprocal);
+        break;
+    case asc_lse:
+        propose_logarithm(search);
+        solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 1e-5, solve_m_of_lse);
+        solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 1e-4, solve_l_of_lse);
+        solve_and_identify(search, RULE_IS, SLOT_L, 1, 1e-5, solve_result);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,358 @@
+/* Which keys, or elements of the dot product, count otherwise than once: least squares for their weights. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/multiply.h"
+#include "engine/oracle/search/solve.h"
+#include "engine/oracle/values.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Normal equations of n weights. */
+struct equations {
+    double *a, *b; /* [n][n], [n] */
+    unsigned char *known;
+    int n;
+    size_t rows; /* equations in it */
+};
+
+static bool equations_new(struct equations *e, int n)
+{
+    *e = (struct equations){.n = n};
+    e->a = calloc((size_t)n * (size_t)n, sizeof *e->a);
+    e->b = calloc((size_t)n, sizeof *e->b);
+    e->known = calloc((size_t)n, 1);
+    return e->a && e->b && e->known;
+}
+
+static void equations_free(struct equations *e)
+{
+    free(e->a);
+    free(e->b);
+    free(e->known);
+}
+
+static void add_row(struct equations *e, const double *row, double y)
+{
+    for (int i = 0; i < e->n; i++) {
+        if (row[i] == 0)
+            continue;
+        e->b[i] += row[i] * y;
+        for (int k = 0; k <= i; k++)
+            e->a[(size_t)i * (size_t)e->n + (size_t)k] += row[i] * row[k];
+    }
+    e->rows++;
+}
+
+/* l - alpha l_prev = sum over keys of weight p. */
+static void equations_of_l(const struct sample_tile *t, struct equations *e)
+{
+    double *row = malloc((size_t)e->n * sizeof *row);
+    for (int r = 0; row && r < t->rows; r++) {
+        double sum = 0;
+        if (!is_wrong_number(t, (size_t)r))
+            continue;
+        memset(row, 0, (size_t)e->n * sizeof *row);
+        memcpy(row, t->x.l_p.value + (size_t)r * (size_t)t->x.cols, (size_t)t->x.cols * sizeof *row);
+        for (int i = 0; i < t->x.cols; i++)
+            sum += row[i];
+        add_row(e, row, t->got[r] - t->want[r] + sum);
+    }
+    free(row);
+}
+
+/* The sums of squares of a product X Y' in which each term k has a weight: (X'X) o (Y'Y), its right side the terms'
+   products with what was captured. x: [rows][n], y: [cols][n]; z: [rows][cols]. */
+static bool add_products(struct equations *e, const double *x, int rows, const double *y, int cols, const double *z)
+{
+    const size_t n = (size_t)e->n;
+    double *xx = calloc(2 * n * n + (size_t)rows * n, sizeof *xx), *yy = xx + n * n, *zy = yy + n * n;
+    if (!xx)
+        return false;
+    for (int r = 0; r < rows; r++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k <= i; k++)
+                xx[i * n + k] += x[(size_t)r * n + i] * x[(size_t)r * n + k];
+    for (int c = 0; c < cols; c++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k <= i; k++)
+                yy[i * n + k] += y[(size_t)c * n + i] * y[(size_t)c * n + k];
+    matrix_multiply(rows, (int)n, cols, 1, z, cols, y, (int)n, zy, 0);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k <= i; k++)
+            e->a[i * n + k] += xx[i * n + k] * yy[i * n + k];
+        for (int r = 0; r < rows; r++)
+            e->b[i] += x[(size_t)r * n + i] * zy[(size_t)r * n + i];
+    }
+    e->rows += (size_t)rows * (size_t)cols;
+    free(xx);
+    return true;
+}
+
+/* u - alpha u_prev = sum over keys of weight p v, over the rows in which all is wrong that can be. */
+static bool equations_of_u(const struct sample_tile *t, struct equations *e)
+{
+    const int C = t->x.cols, D = t->cols;
+    int rows = 0;
+    double *p = calloc((size_t)t->rows * (size_t)e->n, sizeof *p), *z = calloc(sample_cells(t) + 1, sizeof *z);
+    double *v = calloc((size_t)D * (size_t)e->n, sizeof *v);
+    bool made = p && z && v;
+    for (int r = 0; made && r < t->rows; r++) {
+        size_t wrong = 0, numbers = 0;
+        for (int d = 0; d < D; d++) {
+            const size_t i = (size_t)r * (size_t)D + (size_t)d;
+            wrong += t->cell[i] == CELL_WRONG;
+            numbers += isfinite(t->got[i]) && isfinite(t->want[i]);
+        }
+        if (wrong * 2 < (size_t)D || numbers < (size_t)D)
+            continue;
+        memcpy(p + (size_t)rows * (size_t)e->n, t->x.pv_p.value + (size_t)r * (size_t)C, (size_t)C * sizeof *p);
+        for (int d = 0; d < D; d++) {
+            const size_t i = (size_t)r * (size_t)D + (size_t)d;
+            z[(size_t)rows * (size_t)D + (size_t)d] = t->got[i] - t->x.of[asc_alpha].value[r] * t->x.u_prev.value[i];
+        }
+        rows++;
+    }
+    for (int d = 0; made && d < D; d++)
+        for (int c = 0; c < C; c++)
+            v[(size_t)d * (size_t)e->n + (size_t)c] =
+                t->x.times_v * t->x.of[asc_v].value[(size_t)c * (size_t)D + (size_t)d];
+    made = made && (rows == 0 || add_products(e, p, rows, v, D, z));
+    free(p);
+    free(z);
+    free(v);
+    return made;
+}
+
+/* s = factor sum over d of weight q k, over rows that see all of the tile. */
+static bool equations_of_s(const struct sample_tile *t, struct equations *e)
+{
+    const int C = t->cols, D = e->n;
+    const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
+    int rows = 0;
+    double *q = calloc((size_t)t->rows * (size_t)D, sizeof *q), *z = calloc(sample_cells(t) + 1, sizeof *z);
+    bool made = q && z && !t->x.scales_s;
+    for (int r = 0; made && r < t->rows; r++) {
+        size_t wrong = 0, numbers = 0;
+        for (int c = 0; c < C; c++) {
+            const size_t i = (size_t)r * (size_t)C + (size_t)c;
+            wrong += t->cell[i] == CELL_WRONG;
+            numbers += isfinite(t->got[i]) && isfinite(t->want[i]);
+        }
+        if (wrong * 2 < (size_t)C || numbers < (size_t)C)
+            continue;
+        for (int d = 0; d < D; d++)
+            q[(size_t)rows * (size_t)D + (size_t)d] = factor * t->x.of[asc_q].value[(size_t)r * (size_t)D + (size_t)d];
+        for (int c = 0; c < C; c++) {
+            const size_t i = (size_t)r * (size_t)C + (size_t)c;
+            double right = 0;
+            for (int d = 0; d < D; d++)
+                right +=
+                    q[(size_t)rows * (size_t)D + (size_t)d] * t->x.of[asc_k].value[(size_t)c * (size_t)D + (size_t)d];
+            /* What the right score has beside the product, a bias, is in the captured one too. */
+            z[(size_t)rows * (size_t)C + (size_t)c] = t->got[i] - (t->want[i] - right);
+        }
+        rows++;
+    }
+    made = made && (rows == 0 || add_products(e, q, rows, t->x.of[asc_k].value, C, z));
+    free(q);
+    free(z);
+    return made;
+}
+
+/* The weights that are not 1: all 0, or all one other number that is a multiple of 1/2. */
+static void take_weights(struct search *search, struct equations *e, enum rule_kind kind)
+{
+    uint8_t *sides = calloc((size_t)e->n, 2);
+    double weight = NAN;
+    struct rule rule = rule_new(kind);
+    bool whole = sides != NULL;
+    if (e->rows < 2 * (size_t)e->n) {
+        free(sides);
+        return;
+    }
+    for (int i = 0; i < e->n && sides; i++)
+        sides[i] = e->a[(size_t)i * (size_t)e->n + (size_t)i] > 0;
+    solve_symmetric(e->a, e->b, e->n, 1, e->known);
+    for (int i = 0; i < e->n && whole; i++) {
+        const double w = e->b[i], near = rint(2 * w) / 2;
+        /* Two keys whose weights are alike in all rows share what either counts for. */
+        whole = !sides[i] || e->known[i];
+        sides[i] = 0;
+        if (!e->known[i])
+            continue;
+        whole = whole && fabs(w - near) < 0.05;
+        if (near == 1) {
+            sides[e->n + i] = 1;
+        } else {
+            whole = whole && (isnan(weight) || weight == near);
+            weight = near;
+            sides[i] = 1;
+        }
+    }
+    rule.keys.axis = AXIS_COL;
+    if (whole && !isnan(weight)) {
+        rule.cost = 3 + term_fit(sides, sides + e->n, e->n, &rule.keys);
+        rule.weight = weight;
+        if (rule.cost < INFINITY && rule.keys.condition != EVERY)
+            rule_try(search, &rule);
+    }
+    free(sides);
+}
+
+static void propose_sum(struct search *search)
+{
+    const struct sample *s = search->sample;
+    struct equations e;
+    const int n = s->channel == asc_s ? s->tiles[0].c->head_dim : s->tiles[0].c->bc;
+    bool made = equations_new(&e, n);
+    for (int k = 0; k < s->n && made; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        if (s->channel == asc_l)
+            equations_of_l(t, &e);
+        else if (s->channel == asc_u)
+            made = t->next_alpha || equations_of_u(t, &e);
+        else
+            made = equations_of_s(t, &e);
+    }
+    if (made)
+        take_weights(search, &e, s->channel == asc_s ? RULE_DIMS : RULE_KEYS);
+    else
+        search->failed = true;
+    equations_free(&e);
+}
+
+/* A maximum that is too low has left out every score above it, and has taken in the one that it is. */
+static void propose_part(struct search *search)
+{
+    const struct sample *s = search->sample;
+    const int n = s->tiles[0].c->bc;
+    uint8_t *sides = calloc((size_t)n, 2);
+    struct rule rule = rule_new(RULE_KEYS);
+    for (int k = 0; k < s->n && sides; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const double factor = t->x.s_direct ? 1 : t->x.s_natural / values_natural_m(t->c);
+        for (int r = 0; r < t->rows; r++) {
+            if (!is_wrong_number(t, (size_t)r) || t->got[r] > t->want[r])
+                continue;
+            for (int col = 0; col < t->x.cols; col++) {
+                const double score = t->x.s.value[(size_t)r * (size_t)t->x.cols + (size_t)col] * factor;
+                const double off = 1e-6 * (1 + fabs(score));
+                if (score > t->got[r] + off)
+                    sides[col] = 1;
+                else if (score > t->got[r] - off)
+                    sides[n + col] = 1;
+            }
+        }
+    }
+    rule.keys.axis = AXIS_COL;
+    rule.weight = 0;
+    int told = 0;
+    for (int i = 0; i < n && sides; i++)
+        told += sides[i] || sides[n + i];
+    /* Of a column that no row asks, either is as good. */
+    if (sides && told * 10 >= n * 9)
+        rule.cost = 3 + term_fit(sides, sides + n, n, &rule.keys);
+    if (rule.cost > 0 && rule.cost < INFINITY && rule.keys.condition != EVERY)
+        rule_try(search, &rule);
+    free(sides);
+}
+
+/* P' of u - alpha u_prev = P' V, row by row, where V has as many columns as keys at least. */
+static bool solve_p(const struct sample_tile *t, double *p)
+{
+    const int C = t->x.cols, D = t->cols, R = t->rows;
+    double *a = calloc((size_t)C * (size_t)C, sizeof *a);
+    unsigned char *known = calloc((size_t)C, 1);
+    const double *v = t->x.of[asc_v].value;
+    bool made = a && known && D >= C && !t->next_alpha;
+    for (int i = 0; i < C && made; i++) {
+        for (int k = 0; k <= i; k++)
+            for (int d = 0; d < D; d++)
+                a[i * C + k] += v[i * D + d] * v[k * D + d];
+        for (int r = 0; r < R; r++) {
+            double sum = 0;
+            for (int d = 0; d < D; d++)
+                sum += v[i * D + d] * (t->got[r * D + d] - t->x.of[asc_alpha].value[r] * t->x.u_prev.value[r * D + d]);
+            p[i * R + r] = sum / t->x.times_v;
+        }
+    }
+    if (made)
+        solve_symmetric(a, p, C, R, known);
+    for (int i = 0; i < C && made; i++)
+        made = known[i];
+    free(a);
+    free(known);
+    return made;
+}
+
+/* The place of the one weight that is this number, as far as the next best is ten times as far away; -1: none. */
+static int find_weight(const struct sample_tile *t, double x)
+{
+    double best = INFINITY, next = INFINITY;
+    int found = -1;
+    for (int i = 0; i < t->rows * t->x.cols; i++) {
+        const double off = fabs(t->x.pv_p.value[i] - x);
+        if (off < best) {
+            next = best;
+            best = off;
+            found = i;
+        } else if (off < next) {
+            next = off;
+        }
+    }
+    return best * 10 < next && best < 1e-2 * fabs(x) ? found : -1;
+}
+
+static void propose_weight(struct search *search)
+{
+    enum { PAIRS = 96, LEAST = 24 };
+    const struct sample *s = search->sample;
+    struct pair pairs[PAIRS];
+    struct rule rule = rule_new(RULE_WEIGHT);
+    size_t n = 0;
+    int keys = 0, count = 0;
+    while (1 << keys < s->tiles[0].c->bc)
+        keys++;
+    for (int k = 0; k < s->n && n < PAIRS; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        double *p = malloc((size_t)t->c->bc * (size_t)t->c->br * sizeof *p);
+        if (!p) {
+            search->failed = true;
+            return;
+        }
+        if (t->cell[0] != CELL_SILENT && solve_p(t, p)) {
+            const int all = t->rows * t->x.cols;
+            for (int i = 0; i < all && n < PAIRS; i += 1 + all / PAIRS) {
+                const int at = find_weight(t, p[i % t->x.cols * t->rows + i / t->x.cols]), C = t->x.cols;
+                if (at >= 0)
+                    pairs[n++] = (struct pair){((i / C) << keys) + i % C, ((at / C) << keys) + at % C};
+            }
+        }
+        free(p);
+        count = t->c->br << keys > count ? t->c->br << keys : count;
+    }
+    if (n < LEAST)
+        return;
+    rule.keys.a = keys;
+    rule.cost = 2 + map_fit(pairs, n, count, &rule.map);
+    if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
+        rule_try(search, &rule);
+}
+
+void propose_weights(struct search *search)
+{
+    switch (search->sample->channel) {
+    case asc_m:
+        propose_part(search);
+        break;
+    case asc_s:
+    case asc_l:
+    case asc_u:
+        propose_sum(search);
+        if (search->sample->channel == asc_u)
+            propose_weight(search);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,285 @@
+#include "engine/oracle/search/region.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
+{
+    switch (axis) {
+    case AXIS_BATCH:
+    case AXIS_HEAD:
+    case AXIS_Q_TILE:
+        return t->at[axis];
+    case AXIS_KV_TILE:
+        return t->kv;
+    case AXIS_TURN:
+        return t->turn;
+    case AXIS_ROW:
+        return row;
+    default:
+        return col;
+    }
+}
+
+bool term_holds(const struct term *term, int x)
+{
+    switch (term->condition) {
+    case EQUAL:
+        return x == term->a;
+    case NOT:
+        return x != term->a;
+    case FROM:
+        return x >= term->a;
+    case BELOW:
+        return x < term->a;
+    case WITHIN:
+        return x >= term->a && x <= term->b;
+    case UPPER:
+        return x % term->a >= term->a / 2;
+    case LOWER:
+        return x % term->a < term->a / 2;
+    case RESIDUE:
+        return x % term->a == term->b;
+    case NO_RESIDUE:
+        return x % term->a != term->b;
+    default:
+        return true;
+    }
+}
+
+static bool bits_hold(const struct region *region, int row, int col)
+{
+    return !region->row_bit || (!(row & region->row_bit) != !(col & region->col_bit)) == region->differ;
+}
+
+bool region_holds(const struct region *region, const struct sample_tile *t, int row, int col)
+{
+    if (!bits_hold(region, row, col))
+        return false;
+    for (int i = 0; i < region->n; i++)
+        if (!term_holds(&region->term[i], axis_value(t, region->term[i].axis, row, col)))
+            return false;
+    return true;
+}
+
+static bool separates(const struct term *term, const uint8_t *in, const uint8_t *out, int n)
+{
+    for (int x = 0; x < n; x++)
+        if ((in[x] && !term_holds(term, x)) || (out[x] && term_holds(term, x)))
+            return false;
+    return true;
+}
+
+static void offer(const struct term *term, double bits, const uint8_t *in, const uint8_t *out, int n, double *least,
+                  struct term *best)
+{
+    if (bits >= *least || !separates(term, in, out, n))
+        return;
+    *least = bits;
+    *best = *term;
+}
+
+/* Bits: log2 of how many conditions of the kind there are, and 3 for the kind. */
+double term_fit(const uint8_t *in, const uint8_t *out, int n, struct term *term)
+{
+    int first = n, last = -1, inside = 0, outside = 0, only = -1;
+    double least = INFINITY;
+    for (int x = 0; x < n; x++) {
+        inside += in[x] != 0;
+        if (in[x] && first == n)
+            first = x;
+        last = in[x] ? x : last;
+        outside += out[x] != 0;
+        only = out[x] ? x : only;
+    }
+    const enum axis axis = term->axis;
+    if (last < 0)
+        return INFINITY;
+    if (!outside) {
+        *term = (struct term){axis, EVERY, 0, 0};
+        return 0;
+    }
+    /* Of values that nobody saw nothing is known: a period is one only where both sides are met twice. */
+    const double values = log2(fmax(inside + outside, 2));
+    const bool repeats = inside > 1 && outside > 1;
+    struct term best = {axis, EVERY, 0, 0};
+    if (first == last)
+        offer(&(struct term){axis, EQUAL, first, 0}, 3 + values, in, out, n, &least, &best);
+    if (outside == 1)
+        offer(&(struct term){axis, NOT, only, 0}, 3 + values, in, out, n, &least, &best);
+    /* The border that is a round number, of those that part the two. */
+    int before = -1, after = n;
+    for (int x = 0; x < first; x++)
+        before = out[x] ? x : before;
+    for (int x = n - 1; x > last; x--)
+        after = out[x] ? x : after;
+    int from = first, below = last + 1;
+    for (int unit = 64; unit > 1; unit /= 2) {
+        const int x = first / unit * unit, y = (last + unit) / unit * unit;
+        if (from == first && x > before)
+            from = x;
+        if (below == last + 1 && y <= after)
+            below = y;
+    }
+    offer(&(struct term){axis, FROM, from, 0}, 3 + values, in, out, n, &least, &best);
+    offer(&(struct term){axis, BELOW, below, 0}, 3 + values, in, out, n, &least, &best);
+    for (int a = 2; a <= n && repeats; a *= 2) {
+        offer(&(struct term){axis, UPPER, a, 0}, 6, in, out, n, &least, &best);
+        offer(&(struct term){axis, LOWER, a, 0}, 6, in, out, n, &least, &best);
+    }
+    for (int a = 2; a <= n && a <= 64 && repeats; a++)
+        for (int not = 0; not < 2; not ++)
+            offer(&(struct term){axis, not ? NO_RESIDUE : RESIDUE, a, (not ? only : first) % a}, 3 + 2 * log2(a), in,
+                  out, n, &least, &best);
+    offer(&(struct term){axis, WITHIN, from, below - 1}, 3 + 2 * values, in, out, n, &least, &best);
+    *term = best;
+    return least;
+}
+
+/* How often each value of two axes is met, [n[0]][n[1]]. */
+struct table {
+    enum axis axis[2];
+    int n[2];
+    uint32_t *in, *out;
+};
+
+static int extent_of(const struct sample *s, enum axis axis)
+{
+    int most = 0;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        const int x = axis_value(t, axis, t->rows - 1, t->cols - 1);
+        most = x > most ? x : most;
+    }
+    return most + 1;
+}
+
+static bool table_count(const struct sample *s, uint8_t *const *labels, struct table *t)
+{
+    const size_t n = (size_t)t->n[0] * (size_t)t->n[1];
+    t->in = calloc(2 * n, sizeof *t->in);
+    if (!t->in)
+        return false;
+    t->out = t->in + n;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *tile = &s->tiles[i];
+        for (int r = 0; r < tile->rows; r++) {
+            for (int col = 0; col < tile->cols; col++) {
+                const uint8_t label = labels[i][(size_t)r * (size_t)tile->cols + (size_t)col];
+                if (label == LABEL_SILENT)
+                    continue;
+                const size_t at = (size_t)axis_value(tile, t->axis[0], r, col) * (size_t)t->n[1] +
+                                  (size_t)axis_value(tile, t->axis[1], r, col);
+                t->in[at] += label == LABEL_IN;
+                t->out[at] += label == LABEL_OUT;
+            }
+        }
+    }
+    return true;
+}
+
+/* in: values of one axis that any IN has; out: those that meet an OUT among the values of the other that any IN has. */
+static void project(const struct table *t, int axis, uint8_t *in, uint8_t *out)
+{
+    const size_t m = (size_t)t->n[1];
+    uint8_t *other = calloc((size_t)t->n[!axis], 1);
+    memset(in, 0, (size_t)t->n[axis]);
+    memset(out, 0, (size_t)t->n[axis]);
+    if (!other) /* all count then, and less can be said */
+        return;
+    for (int x = 0; x < t->n[0]; x++)
+        for (int y = 0; y < t->n[1]; y++)
+            if (t->in[(size_t)x * m + (size_t)y]) {
+                in[axis ? y : x] = 1;
+                other[axis ? x : y] = 1;
+            }
+    for (int x = 0; x < t->n[0]; x++)
+        for (int y = 0; y < t->n[1]; y++)
+            if (t->out[(size_t)x * m + (size_t)y] && other[axis ? x : y] && !in[axis ? y : x])
+                out[axis ? y : x] = 1;
+    free(other);
+}
+
+/* OUT inside the region that two conditions make, and IN. */
+static void inside(const struct table *t, const struct term term[2], uint64_t *in, uint64_t *out)
+{
+    *in = *out = 0;
+    for (int x = 0; x < t->n[0]; x++)
+        for (int y = 0; y < t->n[1]; y++)
+            if (term_holds(&term[0], x) && term_holds(&term[1], y)) {
+                *in += t->in[(size_t)x * (size_t)t->n[1] + (size_t)y];
+                *out += t->out[(size_t)x * (size_t)t->n[1] + (size_t)y];
+            }
+}
+
+static void fit_pair(const struct table *t, struct region *best)
+{
+    struct term term[2] = {{t->axis[0], EVERY, 0, 0}, {t->axis[1], EVERY, 0, 0}};
+    double bits = 2; /* which axes */
+    uint64_t in = 0, out = 0;
+    for (int axis = 0; axis < 2; axis++) {
+        const size_t n = (size_t)t->n[axis];
+        uint8_t *sides = malloc(2 * n);
+        if (!sides)
+            return;
+        project(t, axis, sides, sides + n);
+        bits += term_fit(sides, sides + n, t->n[axis], &term[axis]);
+        free(sides);
+    }
+    if (!(bits < best->bits))
+        return;
+    inside(t, term, &in, &out);
+    if (!in || out * 10000 > in)
+        return;
+    *best = (struct region){.bits = bits};
+    for (int axis = 0; axis < 2; axis++)
+        if (term[axis].condition != EVERY)
+            best->term[best->n++] = term[axis];
+    if (!best->n)
+        best->bits = 0;
+}
+
+/* A bit of the row against a bit of the column. */
+static void fit_bits(const struct table *t, struct region *best)
+{
+    for (int row_bit = 1; row_bit < t->n[0]; row_bit *= 2) {
+        for (int col_bit = 1; col_bit < t->n[1]; col_bit *= 2) {
+            for (int differ = 0; differ < 2; differ++) {
+                const struct region region = {.row_bit = row_bit,
+                                              .col_bit = col_bit,
+                                              .differ = differ,
+                                              .bits = 4 + log2(t->n[0]) + log2(t->n[1])};
+                uint64_t in = 0, out = 0;
+                for (int r = 0; r < t->n[0]; r++)
+                    for (int c = 0; c < t->n[1]; c++) {
+                        const size_t i = (size_t)r * (size_t)t->n[1] + (size_t)c;
+                        in += bits_hold(&region, r, c) ? 0 : t->in[i];
+                        out += bits_hold(&region, r, c) ? t->out[i] : 0;
+                    }
+                if (in == 0 && out == 0 && region.bits < best->bits)
+                    *best = region;
+            }
+        }
+    }
+}
+
+/* A pair of axes of which one needs no condition is a region of one. */
+bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *region)
+{
+    struct region best = {.bits = INFINITY};
+    for (int a = 0; a < AXES && best.bits > 0; a++) {
+        for (int b = a + 1; b < AXES; b++) {
+            struct table t = {.axis = {(enum axis)a, (enum axis)b},
+                              .n = {extent_of(s, (enum axis)a), extent_of(s, (enum axis)b)}};
+            if (table_count(s, labels, &t)) {
+                fit_pair(&t, &best);
+                if (a == AXIS_ROW && b == AXIS_COL)
+                    fit_bits(&t, &best);
+            }
+            free(t.in);
+        }
+    }
+    *region = best;
+    return best.bits < INFINITY;
+}

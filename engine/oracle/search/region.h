@@ -1,0 +1,57 @@
+/* Where a rule holds: a condition on where an element lies that all wrong elements meet and no right one does. */
+#ifndef SEARCH_REGION_H
+#define SEARCH_REGION_H
+
+#include "engine/oracle/search/sample.h"
+
+enum axis { AXIS_BATCH, AXIS_HEAD, AXIS_Q_TILE, AXIS_KV_TILE, AXIS_TURN, AXIS_ROW, AXIS_COL, AXES };
+
+enum condition {
+    EQUAL,      /* x == a */
+    NOT,        /* x != a */
+    FROM,       /* x >= a */
+    BELOW,      /* x < a */
+    WITHIN,     /* a <= x <= b */
+    UPPER,      /* x % a >= a / 2 */
+    LOWER,      /* x % a < a / 2 */
+    RESIDUE,    /* x % a == b */
+    NO_RESIDUE, /* x % a != b */
+    EVERY       /* no condition */
+};
+
+struct term {
+    enum axis axis;
+    enum condition condition;
+    int a, b;
+};
+
+enum { REGION_TERMS = 2 };
+
+struct region {
+    struct term term[REGION_TERMS];
+    int n; /* 0: everywhere, but for what follows */
+    /* Of one bit of the row and one of the column: they differ (differ 1) or are the same (0), as where the elements of
+       a fragment are dealt to the wrong rows. row_bit 0: no such condition. */
+    int row_bit, col_bit, differ;
+    double bits; /* what it takes to say it, of all conditions that could be said */
+};
+
+/* What a rule says of an element, in the order of struct sample: labels[tile][row * cols + col]. */
+enum label {
+    LABEL_SILENT, /* it says what the right formula says, or nothing was expected */
+    LABEL_IN,     /* wrong, and just so */
+    LABEL_OUT     /* right, and the rule would have it otherwise; or wrong in another way */
+};
+
+int axis_value(const struct sample_tile *t, enum axis axis, int row, int col);
+bool term_holds(const struct term *term, int x);
+bool region_holds(const struct region *region, const struct sample_tile *t, int row, int col);
+
+/* The cheapest condition that holds for x in `in` and for none in `out`, of values below n; both [n], what is in
+   neither may be either. Returns its bits, or INFINITY. */
+double term_fit(const uint8_t *in, const uint8_t *out, int n, struct term *term);
+
+/* The cheapest region that holds all IN and no more than one OUT in 10,000 of these. false: there is none. */
+bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *region);
+
+#endif

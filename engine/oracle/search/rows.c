@@ -1,0 +1,182 @@
+/* Rules of rows: rows of Q, K or V are other rows or have other scales, or the mask counts from other rows. */
+#include "engine/oracle/search/rule.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include <string.h>
+
+const struct source *source_of(const struct search *search, enum asc_channel of, int head)
+{
+    for (int i = 0; i < search->n_sources; i++)
+        if (search->sources[i].of == of && search->sources[i].head == head)
+            return &search->sources[i];
+    return NULL;
+}
+
+int head_of(const struct search *search, const struct sample_tile *t, enum asc_channel of)
+{
+    return of == asc_q ? t->at[0] * search->heads + t->at[1] : t->at[0] * search->kv_heads + t->kv_head;
+}
+
+int piece_elements(const struct sample_tile *t, enum asc_channel ch)
+{
+    const int type = values_type(t->c, ch);
+    return type < 0 ? 8 : 16 / (int)dtype_bytes((enum dtype)type);
+}
+
+bool source_rows(const struct search *search, const struct oracle_case *c, enum asc_channel of, int head, int first,
+                 int n, double *out, double *loose)
+{
+    const struct source *source = source_of(search, of, head);
+    const size_t D = (size_t)c->head_dim;
+    const int type = values_type(c, of), begin = first < 0 ? 0 : first;
+    const int end = source && first + n > source->rows.rows ? source->rows.rows : first + n;
+    double unit = 0, half_tiny = 0;
+    for (size_t i = 0; i < (size_t)n * D; i++) {
+        out[i] = NAN;
+        loose[i] = 0;
+    }
+    if (!source || !source->rows.data || begin >= end)
+        return false;
+    double *to = out + (size_t)(begin - first) * D;
+    struct coding coding = source->coding;
+    codes_load(c, &(struct coded_rows){of, &source->rows, &coding, begin, end - begin}, to,
+               loose + (size_t)(begin - first) * D);
+    if (!coding.scale && type >= 0 && (enum dtype)type != source->rows.dtype &&
+        bound_narrow((enum dtype)type, &unit, &half_tiny))
+        for (size_t i = 0; i < (size_t)(end - begin) * D; i++)
+            to[i] = bound_round((enum dtype)type, to[i]);
+    return true;
+}
+
+/* A row of the tensor, counted through its heads. */
+static void take_flat(const struct search *search, const struct rule *rule, const struct sample_tile *t, int row,
+                      double *out, double *loose)
+{
+    const struct source *own = source_of(search, rule->rows.tensor, 0);
+    const int length = own ? own->rows.rows : 1;
+    const int from = map_at(&rule->map, head_of(search, t, rule->rows.operand) * length + row);
+    source_rows(search, t->c, rule->rows.tensor, from / length, from % length, 1, out, loose);
+}
+
+/* One row, or a piece of it, from where the rule says. */
+static void take(const struct search *search, const struct rule *rule, const struct sample_tile *t, int head, int first,
+                 int r, double *out, double *loose)
+{
+    const int D = t->c->head_dim, span = rule->rows.span ? rule->rows.span : D;
+    const int pieces = D / span;
+    double *row = search->rows[2], *row_loose = search->rows[3];
+    int loaded = -1;
+    for (int p = 0; p < pieces; p++) {
+        const int at = (rule->rows.span > 0) ? r * pieces + p : r;
+        const int from = map_at(&rule->map, at), piece = (rule->rows.span > 0) ? from % pieces : p;
+        const int source = first + ((rule->rows.span > 0) ? from / pieces : from);
+        if (source != loaded)
+            source_rows(search, t->c, rule->rows.tensor, head, source, 1, row, row_loose);
+        loaded = source;
+        memcpy(out + p * span, row + piece * span, (size_t)span * sizeof *out);
+        memcpy(loose + p * span, row_loose + piece * span, (size_t)span * sizeof *loose);
+    }
+}
+
+bool rows_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                  double *bound)
+{
+    const enum asc_channel ch = rule->rows.operand, stage = search->sample->channel;
+    const int D = t->c->head_dim, n = ch == asc_q ? t->c->in_q.rows : stage <= asc_v ? t->rows : t->x.cols;
+    const int block = ch == asc_q ? t->c->br : t->c->bc, tile = ch == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
+    const int head = map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch));
+    const int first = rule->rows.whole ? 0 : map_at(&rule->rows.tile, tile) * block;
+    if (codes_use(t->c, ch) == CODES_RAW || !source_of(search, rule->rows.tensor, head))
+        return false;
+    for (int r = 0; r < n && rule->rows.flat; r++)
+        take_flat(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
+    for (int r = 0; r < n && !rule->rows.flat; r++)
+        take(search, rule, t, head, first, rule->rows.whole ? tile * block + r : r, search->operand + (size_t)r * D,
+             search->loose + (size_t)r * D);
+    const size_t values = (size_t)n * (size_t)D;
+    /* Rows beyond the last one: kernels have zeros there. */
+    for (size_t i = 0; i < values; i++)
+        search->operand[i] = isnan(search->operand[i]) ? 0 : search->operand[i];
+    if (stage == ch) {
+        memcpy(want, search->operand, values * sizeof *want);
+        memcpy(bound, search->loose, values * sizeof *bound);
+        if (ch == asc_q)
+            for (size_t i = 0; i < values; i++)
+                want[i] *= values_fold(t->c);
+        return true;
+    }
+    struct operands x = t->x;
+    x.of[ch] = (struct operand){search->operand, search->loose, 0};
+    x.size[ch] = search->operand;
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+bool seen_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                  double *bound)
+{
+    struct operands x = t->x;
+    const int first = t->kv * t->c->bc;
+    if (search->sample->channel != asc_s)
+        return false;
+    for (int r = 0; r < t->c->in_q.rows; r++) {
+        const struct key_range own = schedule_range(t->c, r), other = schedule_range(t->c, map_at(&rule->map, r));
+        const int from = (rule->rows.hidden ? other.first + (int)rule->plus : own.first) - first;
+        const int to = (rule->rows.hidden ? own.last : other.last + (int)rule->plus) - first;
+        search->seen[0][r] = from < 0 ? 0 : from > x.cols ? x.cols : from;
+        search->seen[1][r] = to < search->seen[0][r] ? search->seen[0][r] : to > x.cols ? x.cols : to;
+    }
+    x.hidden = search->seen[0];
+    x.visible = search->seen[1];
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+struct scale_line scale_line(const struct search *search, const struct sample_tile *t, enum asc_channel operand)
+{
+    const bool by_col = search->sample->channel == asc_s && operand == asc_k;
+    return (struct scale_line){by_col, by_col ? t->cols : t->rows};
+}
+
+int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line)
+{
+    return (operand == asc_q ? t->at[AXIS_Q_TILE] * t->c->br : t->kv * t->c->bc) + line;
+}
+
+int group_of(const struct coding *coding, int row)
+{
+    return coding->rows > 0 ? row / coding->rows : 0;
+}
+
+bool is_coded(const struct source *source)
+{
+    return source && source->coding.scale && source->coding.groups > 0;
+}
+
+bool scale_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                   double *bound)
+{
+    const enum asc_channel ch = rule->rows.operand;
+    const struct source *own = source_of(search, ch, head_of(search, t, ch));
+    const struct source *from = source_of(
+        search, rule->rows.tensor, map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch)));
+    const struct scale_line lines = scale_line(search, t, ch);
+    if (!is_coded(own) || !is_coded(from))
+        return false;
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const int line = (int)(lines.by_col ? i % (size_t)t->cols : i / (size_t)t->cols);
+        const int group = group_of(&own->coding, row_of_head(t, ch, line)), other = map_at(&rule->map, group);
+        const double scale = (double)own->coding.scale[group];
+        double factor = NAN;
+        if (rule->power != 1)
+            factor = rule->power == 0 ? 1 / scale : scale;
+        else if (other >= 0 && other < from->coding.groups)
+            factor = (double)from->coding.scale[other] / scale;
+        want[i] = isfinite(t->want[i]) ? factor * t->want[i] : t->want[i];
+        bound[i] = isfinite(t->want[i]) ? fabs(factor) * t->bound[i] + 4 * BOUND_U * fabs(want[i]) : t->bound[i];
+    }
+    return true;
+}

@@ -1,0 +1,218 @@
+/* Whether a rule explains what was captured, where, and by how much more than chance. */
+#include "engine/oracle/search/rule.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/element.h"
+#include "engine/oracle/search/constant.h"
+#include <float.h>
+#include <string.h>
+
+static bool gives(const struct sample_tile *t, size_t i, double want, double bound)
+{
+    return t->got[i] == want || (isfinite(want) && bound < INFINITY && element_within(t->type, t->got[i], want, bound));
+}
+
+/* The rule and the right formula cannot both hold: neither end of what the rule allows would have passed. */
+static bool tells(const struct sample_tile *t, size_t i, double want, double bound)
+{
+    const double right = t->want[i], right_bound = t->bound[i];
+    if (isnan(want) || isnan(right))
+        return false;
+    if (!isfinite(want) || !isfinite(right))
+        return want != right;
+    const double low = bound_round(t->type, want - bound), high = bound_round(t->type, want + bound);
+    return (low > right) == (high > right) && !element_within(t->type, low, right, right_bound) &&
+           !element_within(t->type, high, right, right_bound);
+}
+
+/* SplitMix64 (Steele, Lea, Flood 2014): the same draws on every machine. */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+enum { DRAWS_MOST = 8192, UNITS_LEAST = 8, PAIRS_LEAST = 16, PAIRS_OF_NUMBER = 64, BITS_MORE = 30 };
+
+struct weighing {
+    size_t wrong, in, told, out;
+    size_t tried, hit; /* the rule's number against what was captured of other elements */
+    size_t units;
+    size_t masked; /* of `in`: where -inf was wanted */
+    double most;   /* of what an element tells */
+    int first[3];
+    uint64_t pairs[PAIRS_OF_NUMBER]; /* different ones of captured and wanted values */
+    int n_pairs;
+};
+
+/* Inputs that repeat themselves make one number look like a rule of many elements. A wanted value counts to 10 bits:
+   its last ones may differ where the numbers do not. */
+static void note_pair(struct weighing *w, double got, double want)
+{
+    int exponent = 0;
+    const double coarse = isfinite(want) ? ldexp(rint(frexp(want, &exponent) * 0x1p10), exponent) : want;
+    uint64_t bits[2];
+    memcpy(&bits[0], &got, sizeof got);
+    memcpy(&bits[1], &coarse, sizeof coarse);
+    const uint64_t pair = mix(mix(bits[0]) ^ bits[1]);
+    for (int i = 0; i < w->n_pairs; i++)
+        if (w->pairs[i] == pair)
+            return;
+    w->pairs[w->n_pairs++] = pair;
+}
+
+/* Chance is tried on the captured value of another element of the tile: it knows nothing of this one. */
+static void draw(struct weighing *w, const struct sample_tile *t, size_t i, double want, double bound)
+{
+    const size_t other = (size_t)(mix((uint64_t)w->tried * UINT64_C(0x9E3779B97F4A7C15) + i) % sample_cells(t));
+    if (w->tried >= DRAWS_MOST || other == i || t->cell[other] == CELL_SILENT)
+        return;
+    w->tried++;
+    w->hit += gives(t, other, want, bound) || t->got[other] == t->got[i];
+}
+
+/* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. */
+static void label_tile(const struct search *search, const struct sample_tile *t, uint8_t *labels, struct weighing *w)
+{
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const double want = search->want[i], bound = search->bound[i];
+        labels[i] = LABEL_SILENT;
+        if (t->cell[i] == CELL_SILENT)
+            continue;
+        const bool told = tells(t, i, want, bound), given = gives(t, i, want, bound);
+        if (t->cell[i] == CELL_WRONG)
+            labels[i] = !given ? LABEL_OUT : told ? LABEL_IN : LABEL_SILENT;
+        else if (told && !given)
+            labels[i] = LABEL_OUT;
+        if (labels[i] == LABEL_IN)
+            draw(w, t, i, want, bound);
+    }
+}
+
+static void label_nothing(const struct sample_tile *t, uint8_t *labels)
+{
+    for (size_t i = 0; i < sample_cells(t); i++)
+        labels[i] = t->cell[i] == CELL_WRONG ? LABEL_OUT : LABEL_SILENT;
+}
+
+/* What of a tile lies in the rule's region. */
+static void weigh_tile(const struct search *search, const struct rule *rule, int tile, struct weighing *w)
+{
+    const struct sample_tile *t = &search->sample->tiles[tile];
+    const uint8_t *labels = search->labels[tile];
+    /* A K row of scores is right or wrong as a whole column is; all else goes by rows. */
+    const bool by_col = rule->kind == RULE_ROWS && rule->rows.operand == asc_k && search->sample->channel == asc_s;
+    const int lines = by_col ? t->cols : t->rows, across = by_col ? t->rows : t->cols;
+    for (int line = 0; line < lines; line++) {
+        const size_t before = w->in;
+        for (int k = 0; k < across; k++) {
+            const int r = by_col ? k : line, col = by_col ? line : k;
+            const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
+            w->wrong += t->cell[i] == CELL_WRONG && labels[i] != LABEL_SILENT;
+            if (labels[i] == LABEL_SILENT || !region_holds(&rule->region, t, r, col))
+                continue;
+            w->told++;
+            w->out += labels[i] == LABEL_OUT;
+            if (labels[i] != LABEL_IN)
+                continue;
+            w->in++;
+            w->masked += t->want[i] == -INFINITY;
+            if (w->n_pairs < PAIRS_OF_NUMBER)
+                note_pair(w, t->got[i], t->want[i]);
+            const double off = fabs(t->got[i] - t->want[i]) / fmax(t->bound[i], DBL_MIN);
+            if (off > w->most) {
+                w->most = off;
+                memcpy(w->first, (int[3]){tile, r, col}, sizeof w->first);
+            }
+        }
+        w->units += w->in > before;
+    }
+}
+
+/* 99.99 %, as a rule of thousands of elements may have a few whose rounding was unlucky. */
+static bool nearly_all(size_t of, size_t n)
+{
+    return (double)of >= 0.9999 * (double)n;
+}
+
+/* A number that stands wherever the rule puts it whatever the inputs are is evidence by its places alone: how many
+   sets of so many there are. log2 C(n, k) >= k log2(n / k). */
+static double bits_of_places(size_t in, size_t all)
+{
+    const double k = (double)(in < all - in ? in : all - in);
+    return k > 0 ? k * log2((double)all / k) : 0;
+}
+
+static bool is_constant(const struct rule *rule)
+{
+    return rule->kind == RULE_CONSTANT || rule->kind == RULE_SEEN;
+}
+
+/* Where a mask ends, and what a masked score is, are matters of places. A number that nobody knows stands for many
+   others. */
+static int pairs_least(const struct rule *rule, const struct weighing *w)
+{
+    if (rule->kind == RULE_SEEN || (rule->kind == RULE_CONSTANT && w->masked == w->in))
+        return 0;
+    return rule->kind == RULE_CONSTANT && rule->cost >= CONSTANT_UNKNOWN_BITS ? PAIRS_OF_NUMBER : PAIRS_LEAST;
+}
+
+static void keep_rule(struct search *search, const struct rule *rule)
+{
+    struct rule *best = &search->best;
+    const bool all = rule->evidence.share >= 0.9999, best_all = best->evidence.share >= 0.9999;
+    const bool better = best->kind == RULE_NONE || (all && !best_all) ||
+                        (all == best_all && (all ? rule->cost + rule->region.bits < best->cost + best->region.bits
+                                                 : rule->evidence.in > best->evidence.in));
+    if (better) {
+        search->second = *best;
+        *best = *rule;
+    } else if (search->second.kind == RULE_NONE) {
+        search->second = *rule;
+    }
+}
+
+void rule_try(struct search *search, struct rule *rule)
+{
+    struct sample *s = search->sample;
+    struct weighing w = {0};
+    size_t in = 0, out = 0;
+    rule->channel = s->channel;
+    rule->region = (struct region){0};
+    search->tried++;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        if (rule_forward(search, rule, t, search->want, search->bound))
+            label_tile(search, t, search->labels[i], &w);
+        else
+            label_nothing(t, search->labels[i]);
+        for (size_t k = 0; k < sample_cells(t); k++) {
+            in += search->labels[i][k] == LABEL_IN;
+            out += search->labels[i][k] == LABEL_OUT;
+        }
+    }
+    rule->evidence = (struct evidence){.in = in, .out = out};
+    if (in < UNITS_LEAST || (out * 10000 > in && !region_fit(s, search->labels, &rule->region)))
+        return;
+    for (int i = 0; i < s->n; i++)
+        weigh_tile(search, rule, i, &w);
+    if (!w.in || !nearly_all(w.in, w.told))
+        return;
+    const double chance = (double)(w.hit + 1) / (double)(w.tried + 1);
+    rule->evidence = (struct evidence){.wrong = w.wrong,
+                                       .in = w.in,
+                                       .told = w.told,
+                                       .out = w.out,
+                                       .units = w.units,
+                                       .share = (double)w.in / (double)w.wrong};
+    memcpy(rule->evidence.first, w.first, sizeof w.first);
+    rule->evidence.bits =
+        is_constant(rule) ? bits_of_places(w.in, s->wrong + s->right) : (double)w.units * -log2(chance);
+    const double cost = rule->cost + rule->region.bits + log2((double)search->tried);
+    if (w.units < UNITS_LEAST || rule->evidence.bits < cost + BITS_MORE)
+        return;
+    if (w.n_pairs < pairs_least(rule, &w))
+        return;
+    keep_rule(search, rule);
+}

@@ -1,0 +1,164 @@
+/* A rule: one edit of a stage's formula that gives what was captured. The grammar:
+
+     what is replaced     an operand of the formula, a term of its sum, or its result
+     what stands there    another row vector or other rows, times a factor, plus a constant, to a power; or a number
+     at which index       a map of rows, columns or 16-byte pieces
+     where                a region
+
+   rule_forward() alone says what a rule gives: the right formula (local.h) on operands that the rule has replaced. */
+#ifndef SEARCH_RULE_H
+#define SEARCH_RULE_H
+
+#include "engine/oracle/search/map.h"
+#include "engine/oracle/search/region.h"
+
+/* RULE(id, text for the report) in the order they are preferred where all else is equal. */
+enum rule_kind {
+    RULE_NONE,
+    RULE_RESULT,    /* the result is factor * it + plus, times a row vector to a power */
+    RULE_CONSTANT,  /* the result is a number */
+    RULE_ROUNDED,   /* the result is rounded to a type, or cut off */
+    RULE_PLACE,     /* the result is that of another row and column of the tile */
+    RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
+    RULE_IS,        /* the result, a row vector, is another one */
+    RULE_VECTOR,    /* a row vector of the formula is another */
+    RULE_EXPONENT,  /* score and maximum get factors of their own in the exponent, and there is a constant */
+    RULE_LOGARITHM, /* LSE: so do m and ln l */
+    RULE_TERMS,     /* the old and the new term of a sum have other coefficients */
+    RULE_KEYS,      /* keys count otherwise than once */
+    RULE_DIMS,      /* so do elements of the dot product */
+    RULE_SCALE,     /* Q, K or V has another scale of a code */
+    RULE_WEIGHT,    /* a weight of P stands at another row and key */
+    RULE_ROWS,      /* rows of Q, K or V are other rows */
+    RULE_SEEN       /* the mask is that of another row or limit */
+};
+
+/* Row vectors that may stand in a formula. */
+enum entry {
+    ENTRY_ZERO,
+    ENTRY_ONE,
+    ENTRY_M,
+    ENTRY_M_PREV,
+    ENTRY_TILE_TOP, /* maximum of this tile's scores alone */
+    ENTRY_ALPHA,
+    ENTRY_L,
+    ENTRY_L_PREV,
+    ENTRY_M_BEFORE, /* of the tile visited before that one: m_prev of the tile before */
+    ENTRY_ALPHA_BEFORE,
+    ENTRY_L_BEFORE,
+    ENTRY_M_NEXT, /* of the tile visited next */
+    ENTRY_ALPHA_NEXT,
+    ENTRY_ROW_SUM, /* of this tile's weights */
+    ENTRIES
+};
+
+/* Operands of formulas that are row vectors. */
+enum vector_slot { SLOT_M, SLOT_M_PREV, SLOT_ALPHA, SLOT_L, SLOT_SUM, SLOTS };
+
+/* All rows of one head of Q, K or V, as the launch was given them. */
+struct source {
+    enum asc_channel of; /* q, k or v */
+    int head;            /* counted through the batches */
+    struct matrix rows;  /* [q_len or kv_len][head_dim] */
+    struct coding coding;
+};
+
+/* RULE_ROWS: rows of an operand are other rows. RULE_SEEN: so are the rows that the mask counts from. */
+struct from_rows {
+    enum asc_channel operand; /* q, k or v: whose place they are in */
+    enum asc_channel tensor;  /* and where they are from */
+    struct map head, tile;    /* of the head counted through the batches; of the q or kv tile */
+    bool whole;               /* the rule's map is of rows of the head, else of rows of the tile */
+    bool flat;                /* with whole: of rows counted through all heads, as they lie in memory */
+    int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
+    bool by_query;            /* the map of heads counts the query's, not the operand's own */
+    bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
+};
+
+/* RULE_SEEN by so many keys: the limit is missing. */
+enum { SEEN_ALL = 1 << 28 };
+
+struct evidence {
+    size_t wrong, in; /* wrong elements of the sample; those the rule gives */
+    size_t told, out; /* elements in its region that it tells from the right formula; those of them it does not give */
+    size_t units;     /* what of `in` stands alone: elements, or rows where a row is right or wrong as a whole */
+    double bits;      /* what it explains */
+    double share;     /* of the sample's wrong elements */
+    int first[3];     /* tile of the sample, row and column of the element that tells most */
+};
+
+struct rule {
+    enum asc_channel channel;
+    enum rule_kind kind;
+    enum vector_slot slot;
+    enum entry entry;
+    double factor, plus,
+        power;   /* RULE_EXPONENT, RULE_LOGARITHM: factors of the first and the second term: factor, power */
+    double cost; /* bits of its numbers, entry and map */
+    struct map map, col_map;
+    struct from_rows rows;
+    enum dtype type;
+    bool cuts;
+    double old_power, old_factor, new_power, new_factor; /* RULE_TERMS: coefficient = factor * alpha ^ power */
+    struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT: keys.a bits of its map's index are the key's */
+    double weight;    /* and how often they count */
+    struct region region;
+    struct evidence evidence;
+};
+
+struct search {
+    struct sample *sample;
+    struct judge_scratch *scratch;
+    const struct source *sources; /* [n_sources] */
+    int n_sources;
+    int heads, kv_heads;     /* of a batch */
+    double *want, *bound;    /* of the largest tile */
+    double *rows[4];         /* [R] row vectors */
+    double *operand, *loose; /* [R or Bc][head_dim] or [R][Bc] */
+    int *seen[2];            /* [R] */
+    uint8_t **labels;        /* [tiles][rows * cols] */
+    struct rule best, second;
+    size_t tried;
+    bool failed;
+};
+
+/* out: [rows of q]. false: there is no such vector here. */
+bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out);
+const char *entry_name(enum entry entry);
+
+/* Rows first .. first + n - 1 of a head of Q, K or V as the kernel uses them in a channel of type t: [n][head_dim]. NaN
+   beyond its last row. false: the launch was not given it. */
+bool source_rows(const struct search *search, const struct oracle_case *c, enum asc_channel of, int head, int first,
+                 int n, double *out, double *loose);
+const struct source *source_of(const struct search *search, enum asc_channel of, int head); /* NULL: none */
+int head_of(const struct search *search, const struct sample_tile *t, enum asc_channel of); /* through the batches */
+int piece_elements(const struct sample_tile *t, enum asc_channel ch);                       /* in 16 bytes */
+
+bool rows_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                  double *bound);
+/* The line of a stage that one scale of an operand belongs to: a row of Q, K, V and, for Q, of S; for K a column of S.
+ */
+struct scale_line {
+    bool by_col;
+    int n; /* of the tile */
+};
+struct scale_line scale_line(const struct search *search, const struct sample_tile *t, enum asc_channel operand);
+int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line);
+int group_of(const struct coding *coding, int row);
+bool is_coded(const struct source *source);
+bool scale_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                   double *bound);
+bool seen_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                  double *bound);
+/* The stage's formula on other operands. */
+void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
+                    double *bound);
+
+/* What the rule gives for a tile. false: it says nothing there. */
+bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                  double *bound);
+
+/* Tries the rule on all tiles, finds its region, and keeps it where it explains more than it costs. */
+void rule_try(struct search *search, struct rule *rule);
+
+#endif

@@ -1,0 +1,64 @@
+/* Tiles of one wrong stage, kept side by side with the operands of each: what a rule is searched in and tried on. */
+#ifndef SEARCH_SAMPLE_H
+#define SEARCH_SAMPLE_H
+
+#include "engine/oracle/slot_walk.h"
+#include <stdbool.h>
+
+enum cell_state {
+    CELL_RIGHT,
+    CELL_WRONG,
+    CELL_SILENT /* nothing is expected of it, or nobody wrote it */
+};
+
+struct sample_tile {
+    const struct oracle_case *c; /* borrowed */
+    int at[3];                   /* batch, head, q tile */
+    int kv_head, kv, turn;       /* turn: how many tiles of its state were visited before it */
+    int before, next;            /* tiles of the sample, visited just before and after it in the same state; -1: none */
+    int rows, cols;
+    enum dtype type;                             /* of what was captured */
+    const double *got, *want, *bound;            /* [rows][cols] */
+    uint8_t *cell;                               /* [rows][cols] enum cell_state */
+    struct operands x;                           /* of the right formula */
+    struct operands end;                         /* of o and lse: those of the last tile that was visited */
+    const double *next_alpha, *next_alpha_loose; /* as in struct walk_tile */
+};
+
+struct sample {
+    enum asc_channel channel;
+    struct sample_tile *tiles; /* owned, [n] */
+    int n, room;
+    size_t bytes; /* of what is kept */
+    void **kept;  /* owned, [n_kept] owned blocks */
+    size_t n_kept;
+    double *zero; /* zeros, for operands that are exact */
+    size_t wrong, right;
+    bool full;             /* there was no room for all tiles */
+    bool failed;           /* memory ran out */
+    struct walk_tile last; /* while a slot is walked through: the tile visited last */
+    struct operands last_x;
+    bool has_last;
+};
+
+/* Where a slot lies. */
+struct sample_place {
+    int at[3], kv_head;
+};
+
+void sample_begin(struct sample *s, enum asc_channel channel);
+/* Adds tiles of a slot, those that are wanted: [kv_tiles]; of a channel that exists once per slot, at kv 0. c is
+   borrowed for as long as the sample lives. -1 without memory. */
+int sample_add(struct sample *s, const struct oracle_case *c, const struct sample_place *place, const bool *wanted,
+               struct judge_scratch *scratch);
+void sample_free(struct sample *s);
+
+static inline size_t sample_cells(const struct sample_tile *t)
+{
+    return (size_t)t->rows * (size_t)t->cols;
+}
+
+/* Room that lives as long as the sample; NULL, and failed, without memory. */
+double *sample_room(struct sample *s, size_t n);
+
+#endif

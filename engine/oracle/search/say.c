@@ -1,0 +1,460 @@
+/* Rules in words: one template for each kind, none for a cause. */
+#include "engine/oracle/search/search.h"
+
+#include "engine/base/dtype.h"
+#include "engine/oracle/search/constant.h"
+#include "engine/trace/layout.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add(char *out, size_t bytes, const char *format, ...)
+{
+    const size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    if (used < bytes)
+        vsnprintf(out + used, bytes - used, format, args);
+    va_end(args);
+}
+
+static void say_term(const struct term *t, char *out, size_t bytes)
+{
+    static const char *const one[AXES] = {"batch", "head",  "q tile", "kv tile", "tile visited as number",
+                                          "row",   "column"};
+    static const char *const many[AXES] = {"batches", "heads",  "q tiles", "kv tiles", "tiles visited as number",
+                                           "rows",    "columns"};
+    static const char *const letter[AXES] = {"b", "h", "q", "k", "n", "r", "c"};
+    if (t->axis == AXIS_TURN && t->condition == EQUAL && t->a == 0)
+        add(out, bytes, "the first tile visited");
+    else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0)))
+        add(out, bytes, "every tile after the first one visited");
+    else if (t->condition == EQUAL)
+        add(out, bytes, "%s %d", one[t->axis], t->a);
+    else if (t->condition == NOT)
+        add(out, bytes, "all %s but %d", many[t->axis], t->a);
+    else if (t->condition == FROM)
+        add(out, bytes, "%s from %d on", many[t->axis], t->a);
+    else if (t->condition == BELOW)
+        add(out, bytes, "%s below %d", many[t->axis], t->a);
+    else if (t->condition == WITHIN)
+        add(out, bytes, "%s %d to %d", many[t->axis], t->a, t->b);
+    else if (t->condition == RESIDUE && t->a == 2)
+        add(out, bytes, "%s %s", t->b ? "odd" : "even", many[t->axis]);
+    else if (t->condition == RESIDUE)
+        add(out, bytes, "%s with %s mod %d = %d", many[t->axis], letter[t->axis], t->a, t->b);
+    else if (t->condition == NO_RESIDUE)
+        add(out, bytes, "%s but those with %s mod %d = %d", many[t->axis], letter[t->axis], t->a, t->b);
+    else if (t->a == 2)
+        add(out, bytes, "%s %s", t->condition == UPPER ? "odd" : "even", many[t->axis]);
+    else
+        add(out, bytes, "%s with %s mod %d %s %d", many[t->axis], letter[t->axis], t->a,
+            t->condition == UPPER ? ">=" : "<", t->a / 2);
+}
+
+void region_say(const struct region *region, char *out, size_t bytes)
+{
+    out[0] = '\0';
+    if (region->row_bit)
+        add(out, bytes, " where bit %d of the row and bit %d of the column %s",
+            __builtin_ctz((unsigned)region->row_bit), __builtin_ctz((unsigned)region->col_bit),
+            region->differ ? "differ" : "are the same");
+    for (int i = region->n - 1; i >= 0; i--) {
+        add(out, bytes, i == region->n - 1 ? " in " : " of ");
+        say_term(&region->term[i], out, bytes);
+    }
+}
+
+static void say_number(const struct sample *s, double x, char *out, size_t bytes)
+{
+    char words[CONSTANT_BYTES];
+    double value = 0, bits = 0;
+    snprintf(out, bytes, "%.6g", x);
+    if (constant_near(s->tiles[0].c, x, 1e-9 * fabs(x), &value, &bits, words)) {
+        char plain[32];
+        snprintf(plain, sizeof plain, "%.6g", x);
+        if (strcmp(words, plain) != 0)
+            snprintf(out, bytes, "%.6g (%s)", x, words);
+    }
+}
+
+/* "the α of row r - 8 times 2" */
+static void say_entry(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    char number[96], row[96];
+    if (rule->entry == ENTRY_ZERO || rule->entry == ENTRY_ONE) {
+        add(out, bytes, "%.6g", (rule->entry == ENTRY_ONE) * rule->factor + rule->plus);
+        return;
+    }
+    add(out, bytes, "%s", entry_name(rule->entry));
+    if (rule->map.kind != MAP_SAME) {
+        map_words(&rule->map, "r", row, sizeof row);
+        add(out, bytes, " of row %s", row);
+    }
+    if (rule->factor != 1) {
+        say_number(s, rule->factor, number, sizeof number);
+        add(out, bytes, " times %s", number);
+    }
+    if (rule->plus != 0)
+        add(out, bytes, " plus %.6g", rule->plus);
+}
+
+static void say_result(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+{
+    char number[96];
+    if (rule->entry != ENTRY_ONE) {
+        add(out, bytes, "%s is what it should be %s ", stage, rule->power < 0 ? "divided by" : "times");
+        say_entry(s, rule, out, bytes);
+        return;
+    }
+    if (rule->factor == -1 && rule->plus == 0) {
+        add(out, bytes, "%s has the wrong sign", stage);
+        return;
+    }
+    if (rule->plus != 0) {
+        add(out, bytes, "%s is %.6g %s than it should be", stage, fabs(rule->plus), rule->plus > 0 ? "more" : "less");
+        return;
+    }
+    say_number(s, rule->factor, number, sizeof number);
+    add(out, bytes, "%s is what it should be times %s", stage, number);
+}
+
+static void say_vector(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+{
+    static const char *const roles[SLOTS] = {
+        [SLOT_M] = "m", [SLOT_M_PREV] = "m_prev", [SLOT_ALPHA] = "α", [SLOT_L] = "l", [SLOT_SUM] = "the sum"};
+    const bool before = rule->slot == SLOT_L && s->channel == asc_l;
+    if (rule->slot == SLOT_ALPHA)
+        add(out, bytes, "%s of the tiles before is rescaled by ", stage);
+    else
+        add(out, bytes, "%s is made with another %s: ", stage, before ? "l_prev" : roles[rule->slot]);
+    say_entry(s, rule, out, bytes);
+}
+
+static void say_coefficient(double factor, double power, const char *of, char *out, size_t bytes)
+{
+    static const struct {
+        double power;
+        const char *words;
+    } powers[] = {{0, ""}, {1, "α "}, {2, "α² "}, {-1, "1/α "}};
+    if (factor != 1)
+        add(out, bytes, "%g ", factor);
+    for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++)
+        if (powers[i].power == power)
+            add(out, bytes, "%s", powers[i].words);
+    add(out, bytes, "%s", of);
+}
+
+static void say_terms(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+{
+    const char *old = s->channel == asc_l ? "l_prev" : "u_prev", *fresh = s->channel == asc_l ? "Σ p" : "p v";
+    add(out, bytes, "%s = ", stage);
+    if (rule->old_factor != 0)
+        say_coefficient(rule->old_factor, rule->old_power, old, out, bytes);
+    if (rule->old_factor != 0 && rule->new_factor != 0)
+        add(out, bytes, " + ");
+    if (rule->new_factor != 0)
+        say_coefficient(rule->new_factor, rule->new_power, fresh, out, bytes);
+    if (rule->old_factor == 0 && rule->new_factor == 0)
+        add(out, bytes, "0");
+    if (rule->old_factor == 0)
+        add(out, bytes, ": the tiles before are dropped");
+    else if (rule->new_factor == 0)
+        add(out, bytes, ": this tile is not added");
+    else if (rule->new_power == 0 && rule->new_factor == 1 && rule->old_power == 0)
+        add(out, bytes, ": the tiles before are not rescaled");
+}
+
+static void say_keys(const struct rule *rule, const char *stage, char *out, size_t bytes)
+{
+    struct term keys = rule->keys;
+    char which[96] = "";
+    keys.axis = AXIS_COL;
+    say_term(&keys, which, sizeof which);
+    if (strncmp(which, "columns", 7) == 0)
+        memmove(which, which + 3, strlen(which) - 2), memcpy(which, "keys", 4);
+    else if (strncmp(which, "column", 6) == 0)
+        memmove(which, which + 3, strlen(which) - 2), memcpy(which, "key", 3);
+    if (rule->kind == RULE_DIMS) {
+        say_term(&rule->keys, which, sizeof which);
+    }
+    if (rule->weight == 0)
+        add(out, bytes, "%s leaves out %s of every tile", stage, which);
+    else
+        add(out, bytes, "%s counts %s of every tile %g times", stage, which, rule->weight);
+}
+
+static void say_dims(const struct rule *rule, char *out, size_t bytes)
+{
+    const struct term *d = &rule->keys;
+    char which[64];
+    if (d->condition == EQUAL)
+        snprintf(which, sizeof which, "element %d", d->a);
+    else if (d->condition == FROM)
+        snprintf(which, sizeof which, "elements from %d on", d->a);
+    else if (d->condition == BELOW)
+        snprintf(which, sizeof which, "elements below %d", d->a);
+    else if (d->condition == WITHIN)
+        snprintf(which, sizeof which, "elements %d to %d", d->a, d->b);
+    else if (d->condition == RESIDUE)
+        snprintf(which, sizeof which, "elements with d mod %d = %d", d->a, d->b);
+    else if (d->condition == NO_RESIDUE)
+        snprintf(which, sizeof which, "all elements but those with d mod %d = %d", d->a, d->b);
+    else if (d->condition == NOT)
+        snprintf(which, sizeof which, "all elements but %d", d->a);
+    else
+        snprintf(which, sizeof which, "elements with d mod %d %s %d", d->a, d->condition == UPPER ? ">=" : "<",
+                 d->a / 2);
+    if (rule->weight == 0)
+        add(out, bytes, "the dot products leave out %s of the head dimension", which);
+    else
+        add(out, bytes, "the dot products count %s of the head dimension %g times", which, rule->weight);
+}
+
+/* " - 0.5 m", without the sign where it is the first and positive. */
+static void say_summand(const struct sample *s, double factor, const char *name, bool first, char *out, size_t bytes)
+{
+    char number[96];
+    if (factor == 0)
+        return;
+    add(out, bytes, "%s", first ? (factor < 0 ? "-" : "") : factor < 0 ? " - " : " + ");
+    if (!name) {
+        add(out, bytes, "%.6g", fabs(factor));
+        return;
+    }
+    if (fabs(factor) != 1) {
+        say_number(s, fabs(factor), number, sizeof number);
+        add(out, bytes, "%s ", number);
+    }
+    add(out, bytes, "%s", name);
+}
+
+/* A sum of two terms and a constant, a positive one first. */
+static void say_sum(const struct sample *s, double a, const char *x, double b, const char *y, double plus, char *out,
+                    size_t bytes)
+{
+    const bool turned = a < 0 && b > 0;
+    say_summand(s, turned ? b : a, turned ? y : x, true, out, bytes);
+    say_summand(s, turned ? a : b, turned ? x : y, (turned ? b : a) == 0, out, bytes);
+    say_summand(s, plus, NULL, a == 0 && b == 0, out, bytes);
+}
+
+static void say_exponent(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+{
+    add(out, bytes, "%s = exp(", stage);
+    say_sum(s, rule->factor, s->channel == asc_p ? "s" : "m_prev", -rule->power, "m", rule->plus, out, bytes);
+    add(out, bytes, ")%s", rule->power == 0 ? ": m is not subtracted" : "");
+}
+
+static void say_logarithm(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+{
+    add(out, bytes, "%s = ", stage);
+    say_sum(s, rule->factor, "m", rule->power, "ln l", rule->plus, out, bytes);
+}
+
+static void say_scale(const struct rule *rule, char *out, size_t bytes)
+{
+    const struct from_rows *f = &rule->rows;
+    const char *operand = channel_label(f->operand), *tensor = channel_label(f->tensor);
+    char words[128];
+    if (rule->power != 1) {
+        add(out, bytes, rule->power == 0 ? "%s is used without its scale" : "%s gets its scale twice", operand);
+        return;
+    }
+    add(out, bytes, "%s gets the scale of %s", operand, f->tensor == f->operand ? "another group" : tensor);
+    if (rule->map.kind != MAP_SAME) {
+        map_words(&rule->map, "g", words, sizeof words);
+        add(out, bytes, ": group %s where group g is wanted", words);
+    }
+    if (f->head.kind != MAP_SAME) {
+        map_words(&f->head, "h", words, sizeof words);
+        add(out, bytes, ", head %s %s h, counted through the batches", words,
+            f->by_query ? "for query head" : "where it should be");
+    }
+}
+
+/* What a map of bits does to the bits of an index, of which the lower `low` are `lower` and the others the row. */
+static void say_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
+{
+    int swapped = 0;
+    unsigned mask = 0, which = 0;
+    bool swaps = map->flip == 0, swizzles = map->flip == 0;
+    for (int k = 0; k < map->bits; k++) {
+        const unsigned row = map->row[k], own = 1u << k, other = k < low ? own << low : own >> low;
+        swaps = swaps && (row == own || row == other);
+        if (k < low && row == other) {
+            swapped++;
+            which |= own;
+        }
+        swizzles =
+            swizzles && (row == own || (k < low && (row & own) && (row & (own - 1 + (1u << low) - 1) & ~own) == 0 &&
+                                        __builtin_popcount(row) == 2 && row >> low));
+        if (k < low && row != own && row >> low)
+            mask |= row >> low;
+    }
+    if (swaps && swapped && which == (1u << swapped) - 1) {
+        add(out, bytes, " its rows and %ss exchanged", lower);
+        if (swapped < low || map->bits != 2 * low)
+            add(out, bytes, " within blocks of %d x %d", 1 << swapped, 1 << swapped);
+        return;
+    }
+    if (swizzles && mask) {
+        add(out, bytes, " %s i ^ (row & %u) where %s i is wanted: another swizzle", lower, mask, lower);
+        return;
+    }
+    add(out, bytes, " %ss out of place:", lower);
+    for (int k = 0, n = 0; k < map->bits; k++) {
+        if (map->row[k] == 1u << k && !(map->flip >> k & 1))
+            continue;
+        add(out, bytes, "%s bit %d of the %s is", n++ ? "," : "", k < low ? k : k - low, k < low ? lower : "row");
+        for (int i = 0, m = 0; i < map->bits; i++)
+            if (map->row[k] >> i & 1)
+                add(out, bytes, "%s bit %d of the %s", m++ ? " xor" : "", i < low ? i : i - low,
+                    i < low ? lower : "row");
+        if (map->flip >> k & 1)
+            add(out, bytes, map->row[k] ? " inverted" : " 1");
+        else if (!map->row[k])
+            add(out, bytes, " 0");
+    }
+}
+
+static int bits_of_row(const struct sample *s, int span)
+{
+    int low = 0;
+    while (span << low < s->tiles[0].c->head_dim)
+        low++;
+    return low;
+}
+
+static void say_rows(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const struct from_rows *f = &rule->rows;
+    const char *operand = channel_label(f->operand), *tensor = channel_label(f->tensor);
+    const char *tile = f->operand == asc_q ? "q tile" : "kv tile";
+    char words[128];
+    bool said = false;
+    if (f->tensor == f->operand && rule->map.kind == MAP_SAME && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME) {
+        add(out, bytes, "it is made of the %s that the launch was given, not of the one that was captured", operand);
+        return;
+    }
+    add(out, bytes, "%s holds", operand);
+    if (f->tensor != f->operand) {
+        add(out, bytes, " %s", tensor);
+        said = true;
+    }
+    if (rule->map.kind == MAP_BITS && f->span) {
+        add(out, bytes, "%s", said ? "," : "");
+        say_bits(&rule->map, bits_of_row(s, f->span), f->span == 1 ? "column" : "16-byte piece", out, bytes);
+        said = true;
+    } else if (rule->map.kind != MAP_SAME) {
+        map_words(&rule->map, "r", words, sizeof words);
+        add(out, bytes, "%s row %s%s where row r is wanted", said ? "," : "", words,
+            f->flat    ? " of the tensor"
+            : f->whole ? " of the head"
+                       : "");
+        said = true;
+    }
+    if (f->tile.kind != MAP_SAME) {
+        map_words(&f->tile, "t", words, sizeof words);
+        add(out, bytes, "%s %s %s where %s t is wanted", said ? ", of" : " that of", tile, words, tile);
+        said = true;
+    }
+    if (f->head.kind != MAP_SAME) {
+        map_words(&f->head, "h", words, sizeof words);
+        add(out, bytes, "%s %shead %s %s h, counted through the batches", said ? ", of" : " that of",
+            f->tensor == asc_q ? "" : "kv ", words, f->by_query ? "for query head" : "where it should be");
+    }
+}
+
+static void say_seen(const struct rule *rule, char *out, size_t bytes)
+{
+    char words[128];
+    const char *limit = rule->rows.hidden ? "first" : "last";
+    if (fabs(rule->plus) >= SEEN_ALL) {
+        add(out, bytes, "keys %s the mask's %s one are seen too: that limit is missing",
+            rule->rows.hidden ? "before" : "after", limit);
+        return;
+    }
+    if (rule->map.kind == MAP_SAME) {
+        const int n = (int)fabs(rule->plus);
+        const bool more = (rule->plus > 0) != rule->rows.hidden;
+        add(out, bytes, "each row sees %d key%s too %s: the %s key is off by %+d", n, n == 1 ? "" : "s",
+            more ? "many" : "few", limit, (int)rule->plus);
+        return;
+    }
+    map_words(&rule->map, "r", words, sizeof words);
+    add(out, bytes, "the %s key that row r sees is that of row %s", limit, words);
+}
+
+static void say_weight(const struct rule *rule, char *out, size_t bytes)
+{
+    add(out, bytes, "P meets V with");
+    say_bits(&rule->map, rule->keys.a, "key", out, bytes);
+}
+
+void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const char *stage = channel_label(s->channel);
+    char row[96], col[96], region[128];
+    out[0] = '\0';
+    switch (rule->kind) {
+    case RULE_RESULT:
+        say_result(s, rule, stage, out, bytes);
+        break;
+    case RULE_CONSTANT:
+        add(out, bytes, "%s is %.6g", stage, rule->plus + 0.0);
+        break;
+    case RULE_ROUNDED:
+        add(out, bytes, "%s is %s %s", stage, rule->cuts ? "cut off, not rounded, to" : "rounded to",
+            dtype_name(rule->type));
+        break;
+    case RULE_PLACE:
+        map_words(&rule->map, "r", row, sizeof row);
+        map_words(&rule->col_map, "c", col, sizeof col);
+        add(out, bytes, "%s holds row %s, column %s where row r, column c is wanted", stage, row, col);
+        break;
+    case RULE_STALE:
+        add(out, bytes, "%s is still that of the tile visited before", stage);
+        break;
+    case RULE_IS:
+        add(out, bytes, "%s is ", stage);
+        say_entry(s, rule, out, bytes);
+        break;
+    case RULE_VECTOR:
+        say_vector(s, rule, stage, out, bytes);
+        break;
+    case RULE_EXPONENT:
+        say_exponent(s, rule, stage, out, bytes);
+        break;
+    case RULE_LOGARITHM:
+        say_logarithm(s, rule, stage, out, bytes);
+        break;
+    case RULE_SCALE:
+        say_scale(rule, out, bytes);
+        break;
+    case RULE_TERMS:
+        say_terms(s, rule, stage, out, bytes);
+        break;
+    case RULE_KEYS:
+        say_keys(rule, stage, out, bytes);
+        break;
+    case RULE_DIMS:
+        say_dims(rule, out, bytes);
+        break;
+    case RULE_ROWS:
+        say_rows(s, rule, out, bytes);
+        break;
+    case RULE_SEEN:
+        say_seen(rule, out, bytes);
+        break;
+    case RULE_WEIGHT:
+        say_weight(rule, out, bytes);
+        break;
+    default:
+        break;
+    }
+    region_say(&rule->region, region, sizeof region);
+    add(out, bytes, "%s", region);
+}

@@ -1,0 +1,236 @@
+#include "engine/oracle/search/search.h"
+
+#include "engine/oracle/search/constant.h"
+#include "engine/oracle/search/propose.h"
+#include "engine/trace/layout.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All room that the search needs, in arrays of one size. */
+static int search_begin(struct search *search, const struct search_inputs *inputs)
+{
+    struct sample *s = search->sample;
+    const struct sample_tile *largest = &s->tiles[0];
+    size_t most = 0;
+    for (int i = 0; i < s->n; i++) {
+        const struct oracle_case *c = s->tiles[i].c;
+        const size_t rows = (size_t)(c->br > c->bc ? c->br : c->bc);
+        const size_t cols = (size_t)(c->bc > c->head_dim ? c->bc : c->head_dim);
+        most = rows * cols > most ? rows * cols : most;
+        if (c->in_q.rows > largest->c->in_q.rows)
+            largest = &s->tiles[i];
+    }
+    const size_t line = (size_t)(largest->c->br + largest->c->bc + largest->c->head_dim);
+    search->sources = inputs->sources;
+    search->n_sources = inputs->n_sources;
+    search->heads = inputs->heads;
+    search->kv_heads = inputs->kv_heads;
+    search->want = sample_room(s, most);
+    search->bound = sample_room(s, most);
+    search->operand = sample_room(s, most);
+    search->loose = sample_room(s, most);
+    for (int i = 0; i < 4; i++)
+        search->rows[i] = sample_room(s, line);
+    for (int i = 0; i < 2; i++)
+        search->seen[i] = (int *)sample_room(s, line);
+    search->labels = calloc((size_t)s->n, sizeof *search->labels);
+    for (int i = 0; i < s->n && search->labels; i++)
+        if (!(search->labels[i] = malloc(sample_cells(&s->tiles[i]) + 1)))
+            search->failed = true;
+    if (!search->labels || s->failed || search->failed)
+        return -1;
+    return scratch_prepare(search->scratch, largest->c);
+}
+
+static void search_end(struct search *search)
+{
+    for (int i = 0; search->labels && i < search->sample->n; i++)
+        free(search->labels[i]);
+    free(search->labels);
+}
+
+/* The cheapest kinds first. */
+static void (*const proposals[])(struct search *search) = {propose_result, propose_scales, propose_state,
+                                                           propose_weights, propose_rows};
+
+/* A rule of all that is wrong, cheaper than a number that nobody knows: a further one could only be dearer. */
+static bool is_settled(const struct search *search)
+{
+    const struct rule *best = &search->best;
+    return best->kind != RULE_NONE && best->evidence.share >= 0.9999 &&
+           best->cost + best->region.bits < CONSTANT_UNKNOWN_BITS;
+}
+
+/* Where a stage is wrong, as a region of its own: it may tell more than no rule at all. */
+static bool find_pattern(struct search *search, struct region *region, bool *nan)
+{
+    const struct sample *s = search->sample;
+    *nan = true;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        for (size_t k = 0; k < sample_cells(t); k++) {
+            search->labels[i][k] = t->cell[k] == CELL_WRONG   ? LABEL_IN
+                                   : t->cell[k] == CELL_RIGHT ? LABEL_OUT
+                                                              : LABEL_SILENT;
+            *nan = *nan && (t->cell[k] != CELL_WRONG || isnan(t->got[k]));
+        }
+    }
+    return s->right > 0 && region_fit(s, search->labels, region) && region->n > 0;
+}
+
+static void say_pattern(struct search *search, struct explanation *out)
+{
+    char words[SENTENCE_BYTES];
+    bool nan = false;
+    out->pattern = find_pattern(search, &out->where, &nan);
+    if (!out->pattern)
+        return;
+    region_say(&out->where, words, sizeof words);
+    snprintf(out->text, sizeof out->text, "%s is %s%.160s, and right elsewhere", channel_label(search->sample->channel),
+             nan ? "NaN" : "wrong", words);
+}
+
+/* What most of a stage's formula is made of. */
+static const double *material(const struct sample_tile *t, enum asc_channel ch, size_t *n)
+{
+    const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)t->c->head_dim;
+    switch (ch) {
+    case asc_s:
+        *n = C * D;
+        return t->x.of[asc_k].value;
+    case asc_m:
+    case asc_p:
+        *n = R * C;
+        return t->x.s.value;
+    case asc_alpha:
+        *n = R;
+        return t->x.of[asc_m].value;
+    case asc_l:
+        *n = R * C;
+        return t->x.l_p.value;
+    case asc_u:
+        *n = C * D;
+        return t->x.of[asc_v].value;
+    case asc_o:
+        *n = R * D;
+        return t->x.u_prev.value;
+    case asc_lse:
+        *n = R;
+        return t->x.m_prev.value;
+    default:
+        *n = sample_cells(t);
+        return t->want;
+    }
+}
+
+/* Inputs that are zero, constant or one-hot: whatever is computed of them, much else would give the same. */
+static bool is_flat(const struct sample *s)
+{
+    enum { DIFFERENT = 48 };
+    double seen[DIFFERENT];
+    size_t n = 0, all = 0;
+    for (int i = 0; i < s->n; i++) {
+        size_t values = 0;
+        const double *x = material(&s->tiles[i], s->channel, &values);
+        for (size_t k = 0; x && k < values; k++) {
+            size_t at = 0;
+            if (!isfinite(x[k]))
+                continue;
+            all++;
+            while (at < n && seen[at] != x[k])
+                at++;
+            if (at == n)
+                seen[n++] = x[k];
+            if (n == DIFFERENT)
+                return false;
+        }
+    }
+    return n * 4 < all;
+}
+
+static int run(struct search *search, const struct search_inputs *inputs, const struct rule *known)
+{
+    if (search_begin(search, inputs) != 0)
+        return -1;
+    if (known) {
+        struct rule rule = *known;
+        rule_try(search, &rule);
+        search->second = rule; /* with its counts, though it may not pass */
+    } else if (!is_flat(search->sample)) {
+        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !is_settled(search); i++)
+            proposals[i](search);
+    }
+    return search->failed || search->sample->failed ? -1 : 0;
+}
+
+int search_stage(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
+                 const struct rule *known, struct explanation *out)
+{
+    struct search search = {.sample = sample, .scratch = scratch};
+    memset(out, 0, sizeof *out);
+    if (sample->n == 0 || sample->wrong == 0)
+        return 0;
+    const int failed = run(&search, inputs, known);
+    if (!failed) {
+        out->n = search.best.kind != RULE_NONE;
+        out->rule[0] = search.best;
+        out->runner_up = search.second;
+        out->share = search.best.evidence.share;
+        out->tried = search.tried;
+        if (!out->n)
+            say_pattern(&search, out);
+    }
+    search_end(&search);
+    return failed;
+}
+
+/* What a rule explains, and what it says nothing else of, is silent from here on. */
+static void silence(struct search *search, const struct rule *rule)
+{
+    struct sample *s = search->sample;
+    struct rule again = *rule;
+    rule_try(search, &again);
+    s->wrong = 0;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        for (size_t k = 0; k < sample_cells(t); k++) {
+            const int row = (int)(k / (size_t)t->cols), col = (int)(k % (size_t)t->cols);
+            if (t->cell[k] == CELL_WRONG && search->labels[i][k] != LABEL_OUT &&
+                region_holds(&again.region, t, row, col))
+                t->cell[k] = CELL_SILENT;
+            s->wrong += t->cell[k] == CELL_WRONG;
+        }
+    }
+}
+
+int search_rest(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
+                struct explanation *out)
+{
+    struct search search = {.sample = sample, .scratch = scratch};
+    char rest[SENTENCE_BYTES];
+    if (!out->n)
+        return 0;
+    int failed = 0;
+    rule_say(sample, &out->rule[0], out->text, sizeof out->text);
+    if (out->share >= 0.9999)
+        return 0;
+    failed = search_begin(&search, inputs);
+    if (!failed)
+        silence(&search, &out->rule[0]);
+    search_end(&search);
+    if (failed || sample->wrong == 0)
+        return failed;
+    search = (struct search){.sample = sample, .scratch = scratch};
+    failed = run(&search, inputs, NULL);
+    if (!failed && search.best.kind != RULE_NONE) {
+        out->rule[out->n++] = search.best;
+        out->share += (1 - out->share) * search.best.evidence.share;
+        rule_say(sample, &search.best, rest, sizeof rest);
+        const size_t used = strlen(out->text);
+        snprintf(out->text + used, sizeof out->text - used, "; and %s", rest);
+    }
+    search_end(&search);
+    return failed;
+}

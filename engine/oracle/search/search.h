@@ -1,0 +1,42 @@
+/* The search for a rule that explains what a stage got wrong. */
+#ifndef SEARCH_SEARCH_H
+#define SEARCH_SEARCH_H
+
+#include "engine/oracle/search/rule.h"
+
+enum { SENTENCE_BYTES = 256 };
+
+enum { RULES_MOST = 2 };
+
+struct explanation {
+    struct rule rule[RULES_MOST]; /* [n]: the second one explains what the first leaves */
+    int n;
+    struct rule runner_up; /* of the first one, or RULE_NONE */
+    double share;          /* of the wrong elements of the sample that they explain */
+    bool pattern;          /* no rule passes, but where it is wrong is a rule, `where`: text says that */
+    struct region where;
+    size_t tried;
+    char text[SENTENCE_BYTES];
+};
+
+/* What is searched in beside the sample. */
+struct search_inputs {
+    const struct source *sources; /* [n_sources] */
+    int n_sources, heads, kv_heads;
+};
+
+/* Finds the first rule. known: one that is tried alone, on a sample that has grown; NULL: all are. -1 where memory ran
+   out. */
+int search_stage(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
+                 const struct rule *known, struct explanation *out);
+/* Finds a second one for what it leaves, and puts both in words. What the first explains is silent in the sample then.
+ */
+int search_rest(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
+                struct explanation *out);
+
+/* One sentence: what is where it should not be, and where. */
+void rule_say(const struct sample *sample, const struct rule *rule, char *out, size_t bytes);
+/* " in rows 32 to 63, of head 1"; "" everywhere. */
+void region_say(const struct region *region, char *out, size_t bytes);
+
+#endif

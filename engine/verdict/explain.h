@@ -1,0 +1,12 @@
+/* The rule that explains a stage which no named cause does. */
+#ifndef VERDICT_EXPLAIN_H
+#define VERDICT_EXPLAIN_H
+
+#include "engine/oracle/search/search.h"
+#include "engine/verdict/judgement.h"
+
+/* Searches on at most ten slots of the stage, those that are wrong first. -1 where memory ran out. */
+int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                      struct judge_scratch *scratch, struct explanation *out);
+
+#endif

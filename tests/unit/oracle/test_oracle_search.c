@@ -1,0 +1,217 @@
+/* The search on a kernel that commits one mistake: what it says of listed mistakes and of others, and that it says
+   nothing of noise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "engine/oracle/search/constant.h"
+#include "engine/oracle/search/search.h"
+#include "tests/unit/oracle/cause_grade.h"
+#include "tests/unit/oracle/fixture_scratch.h"
+#include <cmocka.h>
+
+/* All that the run of the test kernel was given: one head of Q, and kv heads. */
+static struct source *list_sources(const struct run *run)
+{
+    const struct spec *s = &run->spec;
+    struct source *list = calloc(1 + 2 * KV_HEADS, sizeof *list);
+    assert_non_null(list);
+    list[0] = (struct source){asc_q, OWN_HEAD, {run->q, DTYPE_F16, s->head_dim, s->q_len, s->head_dim}, {0}};
+    for (int head = 0; head < KV_HEADS; head++) {
+        const size_t at = (size_t)head * (size_t)s->kv_len * (size_t)s->head_dim;
+        list[1 + head] =
+            (struct source){asc_k, head, {run->k + at, DTYPE_F16, s->head_dim, s->kv_len, s->head_dim}, {0}};
+        list[1 + KV_HEADS + head] =
+            (struct source){asc_v, head, {run->v + at, DTYPE_F16, s->head_dim, s->kv_len, s->head_dim}, {0}};
+    }
+    return list;
+}
+
+/* The explanation of the first stage that is wrong by itself. -1: none is. known: a rule that is tried alone. */
+static int explain(const struct spec *s, const struct rule *known, struct explanation *out)
+{
+    struct run *run = run_kernel(s);
+    const int tiles = (s->kv_len - 1) / s->bc + 1;
+    unsigned culprits = 0;
+    bool *wanted = calloc((size_t)tiles, sizeof *wanted);
+    for (int slot = 0; slot < run->n_slots; slot++) {
+        assert_int_equal(judge_case(&run->slots[slot].c, scratch, run->slots[slot].out, NULL), 0);
+        for (int i = 0; i < tiles * ASC_CHANNELS; i++)
+            if (run->slots[slot].out[i].local.judged && verdict_bad(&run->slots[slot].out[i].local))
+                culprits |= 1u << i % ASC_CHANNELS;
+    }
+    memset(out, 0, sizeof *out);
+    const int ch = culprits ? __builtin_ctz(culprits) : -1;
+    if (ch >= 0) {
+        struct sample sample;
+        struct source *sources = list_sources(run);
+        const struct search_inputs inputs = {sources, 1 + 2 * KV_HEADS, OWN_HEAD + 1, KV_HEADS};
+        sample_begin(&sample, (enum asc_channel)ch);
+        for (int kv = 0; kv < tiles; kv++)
+            wanted[kv] = channel_per_kv((enum asc_channel)ch) || kv == 0;
+        for (int slot = 0; slot < run->n_slots; slot++) {
+            const struct sample_place place = {{0, OWN_HEAD, slot}, OWN_HEAD};
+            assert_int_equal(sample_add(&sample, &run->slots[slot].c, &place, wanted, scratch), 0);
+        }
+        assert_int_equal(search_stage(&sample, scratch, &inputs, known, out), 0);
+        if (!known)
+            assert_int_equal(search_rest(&sample, scratch, &inputs, out), 0);
+        sample_free(&sample);
+        free(sources);
+    }
+    free(wanted);
+    run_free(run);
+    return ch;
+}
+
+static struct spec spec_at(enum mistake mistake, int shape, enum fill fill, unsigned seed)
+{
+    struct spec s = shapes[shape];
+    s.mistake = mistake;
+    s.fill = fill;
+    s.seed = (unsigned)mistake * 31 + (unsigned)shape * 7 + seed * 1009;
+    s.v_times = 1;
+    return s;
+}
+
+static const char *name_of(enum mistake mistake)
+{
+    return mistake < LISTED_END ? listed[mistake].name : unlisted[mistake];
+}
+
+static void tell(const struct spec *s, int ch, const struct explanation *e, const char *more)
+{
+    print_message("%-28s fill %d %-5s %3.0f%% %s%s%s\n", name_of(s->mistake), (int)s->fill,
+                  channel_label((enum asc_channel)ch), 100 * e->share, e->pattern ? "(pattern) " : "", e->text, more);
+}
+
+static bool wants_all_told(void)
+{
+    return getenv("ATTNSCOPE_TEST_TELL") != NULL;
+}
+
+/* A rule that is true of a mistake is true of it on other inputs, wherever they show it. A number that was fitted is
+   fitted anew there: the rule is of the same kind then. 1: it holds; 0: it does not show; -1: it was chance. */
+static int holds_elsewhere(const struct spec *found_on, const struct rule *rule)
+{
+    const bool fitted = rule->cost >= CONSTANT_UNKNOWN_BITS;
+    size_t in = 0, out = 0;
+    for (unsigned seed = 1; seed <= 3; seed++) {
+        struct spec other = *found_on;
+        struct explanation e;
+        other.fill = FILL_NORMAL;
+        other.seed = found_on->seed + seed * 65537;
+        if (explain(&other, fitted ? NULL : rule, &e) != (int)rule->channel)
+            continue;
+        if (fitted && e.n)
+            return e.rule[0].kind == rule->kind ? 1 : -1;
+        in += e.runner_up.evidence.in;
+        out += e.n ? 0 : e.runner_up.evidence.out;
+    }
+    return in + out == 0 || fitted ? 0 : in > 10 * out ? 1 : -1;
+}
+
+struct tally {
+    int tried, explained, false_rules;
+};
+
+static void try_mistake(const struct spec *s, struct tally *tally)
+{
+    struct explanation e;
+    const int ch = explain(s, NULL, &e);
+    if (ch < 0)
+        return;
+    tally->tried++;
+    tally->explained += e.n > 0;
+    const int holds = e.n > 0 ? holds_elsewhere(s, &e.rule[0]) : 0;
+    tally->false_rules += holds < 0;
+    if (holds < 0 || wants_all_told())
+        tell(s, ch, &e, holds < 0 ? " [does not hold on other inputs]" : "");
+}
+
+static void listed_mistakes_are_explained(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    for (int mistake = RIGHT + 1; mistake < LISTED_END; mistake++) {
+        for (int shape = 0; shape < SHAPES; shape += 2) {
+            const struct spec s = spec_at((enum mistake)mistake, shape, FILL_NORMAL, 0);
+            if (!(listed[mistake].needs & ~offers(&shapes[shape])))
+                try_mistake(&s, &tally);
+        }
+    }
+    print_message("listed mistakes: %d of %d explained, %d falsely\n", tally.explained, tally.tried, tally.false_rules);
+    assert_int_equal(tally.false_rules, 0);
+    assert_true(tally.explained * 100 >= tally.tried * 80);
+}
+
+static void other_mistakes(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    for (int mistake = LISTED_END + 1; mistake < MISTAKES; mistake++) {
+        for (int shape = 0; shape < SHAPES; shape += 2) {
+            const struct spec s = spec_at((enum mistake)mistake, shape, FILL_NORMAL, 0);
+            try_mistake(&s, &tally);
+        }
+    }
+    print_message("other mistakes: %d of %d explained, %d falsely\n", tally.explained, tally.tried, tally.false_rules);
+    assert_int_equal(tally.false_rules, 0);
+}
+
+/* Inputs on which much looks alike. */
+static void uninformative_inputs(void **state)
+{
+    (void)state;
+    static const enum fill fills[] = {FILL_ZEROS, FILL_CONSTANT, FILL_ONE_HOT, FILL_ARANGE, FILL_LARGE};
+    struct tally tally = {0};
+    for (int mistake = RIGHT + 1; mistake < LISTED_END; mistake++) {
+        for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++) {
+            const struct spec s = spec_at((enum mistake)mistake, mistake % SHAPES, fills[i], 0);
+            if (!(listed[mistake].needs & ~offers(&s)))
+                try_mistake(&s, &tally);
+        }
+    }
+    print_message("uninformative inputs: %d of %d explained, %d falsely\n", tally.explained, tally.tried,
+                  tally.false_rules);
+    assert_int_equal(tally.false_rules, 0);
+}
+
+/* What follows no rule gets none: about a thousand wrong stages. */
+static void noise_is_not_explained(void **state)
+{
+    (void)state;
+    static const enum mistake noise[] = {S_NOISE,   S_NOISE_RELATIVE, S_RANDOM_SWAPS, S_RANDOM_ZEROS, S_ABSOLUTE,
+                                         S_SQUARED, S_TANH,           M_RANDOM_KEYS,  M_MEAN,         P_NOISE,
+                                         P_SIGMOID, P_RANDOM_ZEROS,   L_SQUARES,      U_NOISE,        U_RANDOM_KEYS,
+                                         O_NOISE,   O_ROWS_SCATTERED, O_ABSOLUTE,     LSE_NOISE,      S_NAN_AT_TIMES};
+    enum { SEEDS = 13 };
+    int tried = 0, explained = 0;
+    for (size_t i = 0; i < sizeof noise / sizeof noise[0]; i++) {
+        for (int shape = 0; shape < SHAPES; shape += 2) {
+            for (unsigned seed = 0; seed < SEEDS; seed++) {
+                const struct spec s = spec_at(noise[i], shape, FILL_NORMAL, seed);
+                struct explanation e;
+                const int ch = explain(&s, NULL, &e);
+                tried += ch >= 0;
+                explained += ch >= 0 && e.n > 0;
+                if (ch >= 0 && e.n > 0)
+                    tell(&s, ch, &e, "");
+            }
+        }
+    }
+    print_message("noise: %d of %d explained\n", explained, tried);
+    assert_int_equal(explained, 0);
+    assert_true(tried >= 900);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listed_mistakes_are_explained),
+        cmocka_unit_test(other_mistakes),
+        cmocka_unit_test(uninformative_inputs),
+        cmocka_unit_test(noise_is_not_explained),
+    };
+    return cmocka_run_group_tests_name("oracle: search", tests, scratch_begin, scratch_end);
+}

@@ -1,0 +1,195 @@
+/* What the search is made of: index maps, conditions, least squares, numbers that have a name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "engine/oracle/search/constant.h"
+#include "engine/oracle/search/map.h"
+#include "engine/oracle/search/region.h"
+#include "engine/oracle/search/solve.h"
+#include <math.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 64 };
+
+static void expect_map(int (*from)(int i), int first, const char *words)
+{
+    struct pair pairs[COUNT];
+    struct map map;
+    char said[128];
+    size_t n = 0;
+    for (int i = first; i < COUNT; i++)
+        pairs[n++] = (struct pair){i, from(i)};
+    assert_true(map_fit(pairs, n, COUNT, &map) < INFINITY);
+    for (int i = first; i < COUNT; i++)
+        assert_int_equal(map_at(&map, i), from(i));
+    map_words(&map, "r", said, sizeof said);
+    assert_string_equal(said, words);
+}
+
+static int same(int i)
+{
+    return i;
+}
+static int before(int i)
+{
+    return i - 8;
+}
+static int clamped(int i)
+{
+    return i + 3 < 50 ? i + 3 : 50;
+}
+static int exchanged(int i)
+{
+    return i ^ 8;
+}
+static int halved(int i)
+{
+    return i / 2;
+}
+static int of_sixteen(int i)
+{
+    return i % 16;
+}
+static int first_of_eight(int i)
+{
+    return i & ~7;
+}
+static int rotated(int i)
+{
+    return (i + 5) % 64;
+}
+static int fixed(int i)
+{
+    return (void)i, 7;
+}
+static int bits_crossed(int i)
+{
+    return (i & ~3) | (i & 1) << 1 | (i & 2) >> 1;
+}
+
+static void maps_are_found_and_said(void **state)
+{
+    (void)state;
+    expect_map(same, 0, "r");
+    expect_map(before, 8, "r - 8");
+    expect_map(clamped, 0, "min(r + 3, 50)");
+    expect_map(exchanged, 0, "r ^ 8");
+    expect_map(halved, 0, "r / 2");
+    expect_map(of_sixteen, 0, "r mod 16");
+    expect_map(first_of_eight, 0, "r - r mod 8");
+    expect_map(rotated, 0, "(r + 5) mod 64");
+    expect_map(fixed, 0, "7");
+    expect_map(bits_crossed, 0, "for r = 0 to 8: 0 2 1 3 4 6 5 7 8");
+}
+
+/* What no map gives is none, but for a difference that most have. */
+static void scattered_pairs_have_no_map(void **state)
+{
+    (void)state;
+    struct pair pairs[COUNT];
+    struct map map;
+    for (int i = 0; i < COUNT; i++)
+        pairs[i] = (struct pair){i, (i * 29 + i * i * 7) % COUNT};
+    assert_true(map_fit(pairs, COUNT, COUNT, &map) == INFINITY);
+    for (int i = 0; i < COUNT; i++)
+        pairs[i] = (struct pair){i, i % 5 ? i + 2 : 3 * i % COUNT};
+    assert_true(map_fit(pairs, COUNT, COUNT, &map) < INFINITY);
+    assert_int_equal(map.kind, MAP_PLUS);
+    assert_int_equal(map.a, 2);
+}
+
+static void expect_term(int (*in)(int x), enum condition condition, int a, int b)
+{
+    uint8_t sides[2][COUNT];
+    struct term term = {.axis = AXIS_ROW};
+    for (int x = 0; x < COUNT; x++) {
+        sides[0][x] = (uint8_t)(in(x) != 0);
+        sides[1][x] = !sides[0][x];
+    }
+    assert_true(term_fit(sides[0], sides[1], COUNT, &term) < INFINITY);
+    assert_int_equal(term.condition, condition);
+    assert_int_equal(term.a, a);
+    assert_int_equal(term.b, b);
+}
+
+static int upper(int x)
+{
+    return x % 16 >= 8;
+}
+static int from_32(int x)
+{
+    return x >= 32;
+}
+static int below_48(int x)
+{
+    return x < 48;
+}
+static int only_5(int x)
+{
+    return x == 5;
+}
+static int not_5(int x)
+{
+    return x != 5;
+}
+static int third(int x)
+{
+    return x % 3 == 1;
+}
+static int between(int x)
+{
+    return x >= 8 && x < 24;
+}
+
+static void conditions_are_found(void **state)
+{
+    (void)state;
+    expect_term(upper, UPPER, 16, 0);
+    expect_term(from_32, UPPER, 64, 0);
+    expect_term(below_48, BELOW, 48, 0);
+    expect_term(only_5, EQUAL, 5, 0);
+    expect_term(not_5, NOT, 5, 0);
+    expect_term(third, RESIDUE, 3, 1);
+    expect_term(between, WITHIN, 8, 23);
+}
+
+static void equations_that_say_nothing_are_told(void **state)
+{
+    (void)state;
+    /* The third unknown is the sum of the first two in every equation. */
+    double a[9] = {2, 0, 0, 1, 2, 0, 3, 3, 6}, b[3] = {4, 5, 9};
+    unsigned char known[3];
+    solve_symmetric(a, b, 3, 1, known);
+    assert_true(known[0] && known[1] && !known[2]);
+    assert_true(fabs(b[0] - 1) < 1e-12 && fabs(b[1] - 2) < 1e-12);
+    double x[] = {5, 1, 3};
+    assert_true(median(x, 3) == 3);
+    assert_true(isnan(median(x, 0)));
+}
+
+static void numbers_are_recognized(void **state)
+{
+    (void)state;
+    const struct oracle_case c = {.scale = 0.125, .head_dim = 64};
+    double value = 0, bits = 0;
+    char words[CONSTANT_BYTES];
+    assert_true(constant_near(&c, 0.1250001, 1e-6, &value, &bits, words));
+    assert_string_equal(words, "the softmax scale");
+    assert_true(constant_near(&c, -M_LN2, 1e-9, &value, &bits, words));
+    assert_string_equal(words, "minus ln 2");
+    assert_false(constant_near(&c, 0.1234, 1e-6, &value, &bits, words));
+    assert_false(constant_near(&c, NAN, 1e-6, &value, &bits, words));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(maps_are_found_and_said), cmocka_unit_test(scattered_pairs_have_no_map),
+        cmocka_unit_test(conditions_are_found),    cmocka_unit_test(equations_that_say_nothing_are_told),
+        cmocka_unit_test(numbers_are_recognized),
+    };
+    return cmocka_run_group_tests_name("oracle: search parts", tests, NULL, NULL);
+}
