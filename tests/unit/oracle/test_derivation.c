@@ -8,7 +8,7 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/verdict/case.h"
-#include "tests/unit/oracle/fixture_scratch.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 

@@ -6,7 +6,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/nonfinite/invariants.h"
-#include "tests/unit/oracle/fixture_scratch.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "engine/oracle/causes/causes.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/cause_shapes.h"
-#include "tests/unit/oracle/fixture_scratch.h"
 #include <cmocka.h>
 
 static void correct_kernels_are_clean(void **state)

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/cause_grade.h"
-#include "tests/unit/oracle/fixture_scratch.h"
 #include <cmocka.h>
 
 static void unlisted_mistakes_have_no_name(void **state)

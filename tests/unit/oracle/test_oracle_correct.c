@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "engine/oracle/schedule.h"
-#include "tests/unit/oracle/fixture_scratch.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 

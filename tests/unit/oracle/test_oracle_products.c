@@ -1,6 +1,14 @@
 /* Tensor cores and the oracle: kernels made of the emulator are recognized and asked for every bit, single wrong bits
    are found, and what nobody recognizes is left to bounds. */
-#include "tests/unit/oracle/product_kernel.h"
+#include "tests/unit/lib/product_kernel.h"
+#include "tests/unit/lib/scratch.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
 
 static const struct setup setups[] = {
     {.core = TENSOR_CORE_V100, .type = DTYPE_F16, .acc = ASC_ACC_MMA_F16},

@@ -10,7 +10,7 @@
 #include "engine/oracle/nonfinite/invariants.h"
 #include "engine/oracle/nonfinite/onset.h"
 #include "engine/oracle/quantization/flow.h"
-#include "tests/unit/oracle/fixture_scratch.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 

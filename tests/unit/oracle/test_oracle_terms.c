@@ -8,7 +8,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/nonfinite/invariants.h"
 #include "engine/oracle/schedule.h"
-#include "tests/unit/oracle/fixture_scratch.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 

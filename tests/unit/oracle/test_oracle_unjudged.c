@@ -5,7 +5,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
-#include "tests/unit/oracle/fixture_scratch.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 #include <limits.h>

@@ -1,12 +1,9 @@
-/* One head of a kernel made of the emulator of a tensor core, correct or with one fault, and its verdicts. */
-#ifndef TEST_PRODUCT_KERNEL_H
-#define TEST_PRODUCT_KERNEL_H
+#include "tests/unit/lib/product_kernel.h"
 
 #include "engine/base/format.h"
 #include "engine/oracle/bound.h"
-#include "engine/oracle/fingerprint.h"
 #include "engine/trace/layout.h"
-#include "tests/unit/oracle/fixture_scratch.h"
+#include "tests/unit/lib/scratch.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,52 +13,7 @@
 
 #include <cmocka.h>
 
-enum { BR = 64, BC = 64, D = 64, KV = 256, TILES = KV / BC, CASES = 4 };
-
-enum fault {
-    NO_FAULT,
-    S_ONE_BIT, /* of one element of one tile */
-    U_ONE_BIT,
-    S_LAST_PRODUCT,    /* dropped in one tile */
-    S_QUARTER_ULP,     /* added before the last rounding, in one tile */
-    S_TRUNCATED_SCALE, /* the scaled score is cut instead of rounded, in one tile */
-    S_ALL_QUARTER_ULP,
-    S_NAN,
-    P_TRUNCATED,
-    S_CUT,                    /* the last three bits of one tile are zero */
-    SCALAR_TAIL,              /* no fault: the last tile is computed in f32, element by element */
-    SCALAR_COLUMNS,           /* no fault: the last eight columns of its scores are */
-    SCALAR_TAIL_LAST_PRODUCT, /* the last tile is, and the last product of its scores is dropped */
-    SCALAR_TAIL_ONE_FAR       /* the last tile is, and one of its scores is 1e-3 too large */
-};
-
-struct setup {
-    enum tensor_core core;
-    enum dtype type; /* of Q, K, V and P */
-    int acc, unit, fold, join, causal;
-    int rounds; /* enum product_rounds: around an f16 sum */
-    int f16_u;  /* U is recorded as f16 */
-    int f32_p;  /* P is recorded before it is rounded */
-    int positive;
-    int dyadic;   /* sums are exact whatever adds them */
-    int permuted; /* products are added in another order than they lie in memory */
-    enum fault fault;
-    unsigned seed;
-};
-
-/* One q tile of one head, all of it captured. */
-struct run {
-    struct setup setup;
-    struct oracle_case c;
-    struct matrix captured[TILES * ASC_CHANNELS];
-    int order[TILES];
-    uint16_t q[BR * D], k[KV * D], v[KV * D], p16[TILES][BR * BC]; /* codes; e4m3 in bytes */
-    float s[TILES][BR * BC], p[TILES][BR * BC], m[TILES][BR], l[TILES][BR], alpha[TILES][BR], u[TILES][BR * D];
-    uint16_t u16[TILES][BR * D];
-    struct tile_verdicts out[TILES * ASC_CHANNELS];
-};
-
-static inline uint64_t next(uint64_t *state)
+uint64_t next(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
     z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -69,7 +21,7 @@ static inline uint64_t next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static inline void fill(const struct setup *s, uint16_t *codes, int n, uint64_t *state)
+static void fill(const struct setup *s, uint16_t *codes, int n, uint64_t *state)
 {
     for (int i = 0; i < n; i++) {
         double x = -6;
@@ -83,7 +35,7 @@ static inline void fill(const struct setup *s, uint16_t *codes, int n, uint64_t 
     }
 }
 
-static inline const void *row_of(const struct setup *s, const uint16_t *codes, int row)
+static const void *row_of(const struct setup *s, const uint16_t *codes, int row)
 {
     return (const char *)codes + (size_t)row * D * dtype_bytes(s->type);
 }
@@ -95,7 +47,7 @@ struct factors {
     ptrdiff_t b_row, b_k;
 };
 
-static inline void multiply(const struct setup *s, const struct factors *x, const float *start, float *out)
+static void multiply(const struct setup *s, const struct factors *x, const float *start, float *out)
 {
     static _Alignas(32) unsigned char room[2][65536];
     uint16_t a[BR * 64];
@@ -125,8 +77,7 @@ static inline void multiply(const struct setup *s, const struct factors *x, cons
 }
 
 /* The first instruction's products alone (the other weights are zero), fused with the rescaling, then the others. */
-static inline void multiply_fused(const struct setup *s, const struct run *run, int tile, const struct factors *x,
-                                  float *u)
+static void multiply_fused(const struct setup *s, const struct run *run, int tile, const struct factors *x, float *u)
 {
     uint8_t part[2][BR * BC]; /* codes of one byte; 0 is zero */
     const int step = tensor_core_step(s->core);
@@ -145,8 +96,8 @@ static inline void multiply_fused(const struct setup *s, const struct run *run, 
 }
 
 /* The same in f32 from the last product to the first, columns first_col and on; drops: without the last product. */
-static inline void multiply_scalar(const struct setup *s, const struct factors *x, const float *start, float *out,
-                                   int first_col, int drops)
+static void multiply_scalar(const struct setup *s, const struct factors *x, const float *start, float *out,
+                            int first_col, int drops)
 {
     for (int i = 0; i < BR; i++) {
         for (int j = first_col; j < x->n; j++) {
@@ -159,38 +110,38 @@ static inline void multiply_scalar(const struct setup *s, const struct factors *
     }
 }
 
-static inline int sums_in_f16(const struct setup *s)
+int sums_in_f16(const struct setup *s)
 {
     return s->core == TENSOR_CORE_H100_F16 || s->core == TENSOR_CORE_WGMMA_E4M3_F16;
 }
 
-static inline float half(float x)
+float half(float x)
 {
     return f16_to_f32(f16_from_f32(x));
 }
 
-static inline float result(const struct setup *s, float x)
+static float result(const struct setup *s, float x)
 {
     return s->rounds ? half(x) : x;
 }
 
-static inline float factor(const struct setup *s, float x)
+static float factor(const struct setup *s, float x)
 {
     return s->rounds == PRODUCT_HALF_FACTORS ? half(x) : x;
 }
 
-static inline float nudge(float x)
+static float nudge(float x)
 {
     return format_f32_of(format_f32_bits(x) ^ 1);
 }
 
-static inline float toward_zero(double x)
+static float toward_zero(double x)
 {
     const float nearest = (float)x;
     return fabs((double)nearest) > fabs(x) ? format_f32_of(format_f32_bits(nearest) - 1) : nearest;
 }
 
-static inline float scale_score(const struct setup *s, float dot, float scale, int tile)
+static float scale_score(const struct setup *s, float dot, float scale, int tile)
 {
     const enum fault fault = s->fault == S_ALL_QUARTER_ULP || tile == 1 ? s->fault : NO_FAULT;
     if (s->unit == ASC_UNIT_RAW || s->fold == s->unit)
@@ -205,7 +156,7 @@ static inline float scale_score(const struct setup *s, float dot, float scale, i
     return fault == S_TRUNCATED_SCALE ? toward_zero((double)dot * (double)scale) : result(s, dot * factor(s, scale));
 }
 
-static inline void run_tile(struct run *run, int tile)
+static void run_tile(struct run *run, int tile)
 {
     const struct setup *s = &run->setup;
     float *score = run->s[tile], *p = run->p[tile], *u = run->u[tile];
@@ -277,13 +228,12 @@ static inline void run_tile(struct run *run, int tile)
         score[3 * BC + 3] = NAN;
 }
 
-static inline void capture(struct run *run, enum asc_channel ch, int tile, const void *data, enum dtype t, int rows,
-                           int cols)
+static void capture(struct run *run, enum asc_channel ch, int tile, const void *data, enum dtype t, int rows, int cols)
 {
     run->captured[tile * ASC_CHANNELS + (int)ch] = (struct matrix){data, t, cols, rows, cols};
 }
 
-static inline struct run *run_new(const struct setup *s)
+struct run *run_new(const struct setup *s)
 {
     struct run *run = calloc(1, sizeof *run);
     assert_non_null(run);
@@ -338,8 +288,7 @@ static inline struct run *run_new(const struct setup *s)
     return run;
 }
 
-/* Fingerprint over cases of other seeds, this one among them; then its verdicts. */
-static inline void judge(struct run *run, struct fingerprint *f)
+void judge(struct run *run, struct fingerprint *f)
 {
     memset(f, 0, sizeof *f);
     for (unsigned i = 0; i < CASES; i++) {
@@ -354,7 +303,7 @@ static inline void judge(struct run *run, struct fingerprint *f)
     assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
 }
 
-static inline uint32_t bad(const struct run *run, enum asc_channel ch, int global)
+uint32_t bad(const struct run *run, enum asc_channel ch, int global)
 {
     uint32_t n = 0;
     for (int tile = 0; tile < TILES; tile++) {
@@ -364,12 +313,12 @@ static inline uint32_t bad(const struct run *run, enum asc_channel ch, int globa
     return n;
 }
 
-static inline int exact(const struct run *run, enum asc_channel ch)
+int exact(const struct run *run, enum asc_channel ch)
 {
     return run->out[ASC_CHANNELS + (int)ch].local.exact - 1;
 }
 
-static inline void expect_exact(const struct setup *s, int core_s, int core_u)
+void expect_exact(const struct setup *s, int core_s, int core_u)
 {
     struct fingerprint f;
     struct run *run = run_new(s);
@@ -385,5 +334,3 @@ static inline void expect_exact(const struct setup *s, int core_s, int core_u)
                          global ? "globally" : "locally");
     free(run);
 }
-
-#endif
