@@ -52,7 +52,7 @@ int command_profile(const struct options *o, struct err *err)
                      ? 0
                      : err_set(err, ERR_INPUT, o->files[0], "is a saved trace: there is nothing to launch");
     failed = failed || measure_ready(&s->subject.paths, &s->subject.scenario, "profile", err) != 0 ||
-             measure_plain(&plain, &s->subject.paths, &s->subject.scenario, 1, progress, &info.launches, err) != 0;
+             measure_plain(&plain, &s->subject.paths, &s->subject.scenario, true, progress, &info.launches, err) != 0;
     if (!failed && o->json) {
         json_t *json = launches_json(&info.launches);
         failed = report_dump(json, text_out(), err);

@@ -122,7 +122,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
 /* Launches on the inputs of the live trace t, in a build without probes, and appends to t->info.launches what each
    kernel takes; counters: also how long the device itself says it ran, and hardware counters, or why there are none.
    ERR_DECLINED: not on this backend. ERR_RUN, ERR_CANCELLED as child_run(). */
-int child_profile(struct child *c, struct trace *t, int counters, double limit_s,
+int child_profile(struct child *c, struct trace *t, bool counters, double limit_s,
                   const struct runner_progress *progress, struct err *err);
 
 struct timing {

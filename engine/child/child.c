@@ -130,7 +130,7 @@ static void give_end(struct child *c, const struct runner_progress *progress)
     c->log_bytes = 0;
 }
 
-void child_pass_log(struct child *c, const struct runner_progress *progress, int at_end)
+void child_pass_log(struct child *c, const struct runner_progress *progress, bool at_end)
 {
     char bytes[4096];
     if (progress && progress->log && c->early[0])
@@ -177,7 +177,7 @@ static int await_message(struct child *c, const char *what, struct wire_message 
     double until = clock_seconds() + ANSWER_S;
     for (;;) {
         enum wire_got got;
-        child_pass_log(c, NULL, 0);
+        child_pass_log(c, NULL, false);
         if (wire_read(&c->wire, 0, &got, message, err)) {
             child_end(c, 0);
             return -1;
@@ -187,7 +187,7 @@ static int await_message(struct child *c, const char *what, struct wire_message 
         if (got == WIRE_END) {
             char end[128];
             child_describe_end(child_end(c, 1.0), end, sizeof end);
-            child_pass_log(c, NULL, 1);
+            child_pass_log(c, NULL, true);
             c->early[strcspn(c->early, "\n")] = '\0';
             return err_set(err, ERR_RUN, c->program, "the debuggee %s before it sent its %s%s%.500s", end, what,
                            c->early[0] ? "; it printed: " : "", c->early);

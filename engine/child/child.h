@@ -30,7 +30,7 @@ void child_describe_end(int status, char *text, size_t size); /* "was ended by s
 /* Hands finished lines of the kernel's output to progress->log, of each run the first CHILD_LOG_BYTES; at_end also one
    without a newline, and how much more there was. */
 #define CHILD_LOG_BYTES (16u << 20)
-void child_pass_log(struct child *c, const struct runner_progress *progress, int at_end);
+void child_pass_log(struct child *c, const struct runner_progress *progress, bool at_end);
 /* Ends what the kernel started and left running, and says so to progress->log. */
 void child_end_descendants(struct child *c, const struct runner_progress *progress);
 int child_wait(struct child *c, int wait_ms); /* until there is something to read */

@@ -45,7 +45,7 @@ static int await_answer(struct child *c, const struct child_request *request, in
 {
     const double until = clock_seconds() + request->limit_s;
     for (;;) {
-        child_pass_log(c, progress, 0);
+        child_pass_log(c, progress, false);
         const int found = find_answer(c, request, id, message, err);
         if (found)
             return found < 0 ? -1 : 0;
@@ -85,7 +85,7 @@ static int child_ask(struct child *c, const struct child_request *request, const
     }
     if (await_answer(c, request, id, progress, &message, err))
         return -1;
-    child_pass_log(c, progress, 1);
+    child_pass_log(c, progress, true);
     if (message.kind == WIRE_DECLINED) {
         err_set(err, ERR_DECLINED, c->hello.kernel, "%s", wire_text(message.json, "why"));
         json_decref(message.json);
@@ -109,7 +109,7 @@ static int take_launches(const struct child *c, const json_t *answer, struct tra
     return 0;
 }
 
-int child_profile(struct child *c, struct trace *t, int counters, double limit_s,
+int child_profile(struct child *c, struct trace *t, bool counters, double limit_s,
                   const struct runner_progress *progress, struct err *err)
 {
     char toolkit[600];

@@ -247,7 +247,7 @@ static void wait_for_outcome(struct run *run, double limit_s)
     double cancel_until = 0;
     run->began_at = run->advanced_at = clock_seconds();
     while (run->outcome == OUTCOME_NONE) {
-        child_pass_log(run->c, run->progress, 0);
+        child_pass_log(run->c, run->progress, false);
         take_messages(run);
         if (run->outcome != OUTCOME_NONE)
             break;
@@ -372,7 +372,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     int gone = run->outcome == OUTCOME_GONE;
     child_end_descendants(run->c, run->progress);
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
-    child_pass_log(run->c, run->progress, 1);
+    child_pass_log(run->c, run->progress, true);
     if (gone && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == WIRE_REFUSED) {
         run->outcome = OUTCOME_BROKEN;
         err_no_memory(&run->broke, "", "the output of the kernel's process");
@@ -423,7 +423,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     wait_for_outcome(&run, limit_s);
     if (run.outcome != OUTCOME_COMPLETE)
         return finish_badly(&run, limit_s, err);
-    child_pass_log(c, progress, 1);
+    child_pass_log(c, progress, true);
     child_end_descendants(c, progress);
     info->status = RUN_COMPLETE;
     return 0;

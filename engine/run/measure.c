@@ -44,11 +44,11 @@ int measure_ready(const struct runner_paths *paths, const struct scenario *scena
     return 0;
 }
 
-int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int counters,
+int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, bool counters,
                   const struct runner_progress *progress, struct trace_launches *out, struct err *err)
 {
     struct trace *t = NULL;
-    int failed = record_open(r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
+    int failed = record_open(r, paths, scenario, PROBES_NONE, false, progress, &t, err);
     if (!failed) {
         runner_report(progress, STEP_MEASURING, 0, 0);
         failed = child_profile(r->child, t, counters, scenario->limit_s, progress, err);
@@ -68,7 +68,7 @@ void measure_beside(struct recorder *r, const struct runner_paths *paths, const 
                     const struct runner_progress *progress, struct trace_info *info)
 {
     struct err err = {0};
-    const int counters = scenario->profile == SCENARIO_PROFILE_YES;
+    const bool counters = scenario->profile == SCENARIO_PROFILE_YES;
     if (info->backend != BACKEND_GPU || (!counters && !scenario->budget.stated))
         return;
     if (measure_plain(r, paths, scenario, counters, progress, &info->launches, &err) != 0)
@@ -90,7 +90,7 @@ int measure_bench(const struct runner_paths *paths, const struct scenario *scena
                   const struct bench_request *request, const struct runner_progress *progress, struct bench_line *line)
 {
     const struct scenario s = as_recorded(scenario, build);
-    const int room = build == BENCH_CAPTURE || build == BENCH_FULL;
+    const bool room = build == BENCH_CAPTURE || build == BENCH_FULL;
     struct bench_request asked = *request;
     struct recorder r = {0};
     struct trace *t = NULL;

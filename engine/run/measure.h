@@ -10,7 +10,7 @@ int measure_ready(const struct runner_paths *paths, const struct scenario *scena
 /* r stays warm between calls, and is for these builds alone.
    Builds the kernel without probes, launches it on the scenario's inputs and appends to *out what it takes; counters:
    also the device's own times and hardware counters. */
-int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, int counters,
+int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, bool counters,
                   const struct runner_progress *progress, struct trace_launches *out, struct err *err);
 
 /* What of a run on a GPU its scenario wants measured beside it (budget, profile); nothing on the CPU. What fails there

@@ -170,7 +170,7 @@ int output_error_measure(const struct runner_paths *paths, const struct scenario
 {
     struct recorder r = {0};
     struct trace *t = NULL;
-    int failed = record_open(&r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
+    int failed = record_open(&r, paths, scenario, PROBES_NONE, false, progress, &t, err);
     failed = failed || child_run(r.child, t, scenario->limit_s, progress, err) != 0;
     failed = failed || output_error_judge(t, progress, out, err) != 0;
     trace_free(t);
@@ -200,7 +200,7 @@ int repeat_measure(struct recorder *r, const struct runner_paths *paths, const s
     struct trace *t = NULL;
     uint64_t first = 0;
     *out = (struct repeat_result){0};
-    int failed = record_open(r, paths, scenario, PROBES_NONE, 0, progress, &t, err);
+    int failed = record_open(r, paths, scenario, PROBES_NONE, false, progress, &t, err);
     for (int i = 0; i < runs && !failed; i++) {
         failed = child_run(r->child, t, scenario->limit_s, progress, err) != 0;
         if (failed)

@@ -558,7 +558,7 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
 }
 
 int record_open(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-                enum probes probes, int room, const struct runner_progress *progress, struct trace **out,
+                enum probes probes, bool room, const struct runner_progress *progress, struct trace **out,
                 struct err *err)
 {
     struct scenario own = *scenario; /* borrows what that owns */

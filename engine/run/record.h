@@ -28,9 +28,9 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
                  enum probes probes, const struct runner_progress *progress, struct err *err);
 
 /* What child_profile() and child_bench() launch on: r->child is one of a build with these probes, *out a live trace of
-   the scenario's inputs. room: it holds what record() would record in one pass; 0: nothing. */
+   the scenario's inputs. room: it holds what record() would record in one pass; false: nothing. */
 int record_open(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-                enum probes probes, int room, const struct runner_progress *progress, struct trace **out,
+                enum probes probes, bool room, const struct runner_progress *progress, struct trace **out,
                 struct err *err);
 
 /* The run of `run` once more, in a build whose probes feed: the same problem, slots and inputs, `channels` (a set of

@@ -431,7 +431,7 @@ static int take_scenario(struct rounding_scan *s, const struct rounding_source *
     return scenario_copy(source->scenario, &s->scenario);
 }
 
-int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *source, int negate)
+int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *source, bool negate)
 {
     pthread_mutex_lock(&s->lock);
     const int busy = s->busy;
@@ -457,7 +457,7 @@ int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *s
 }
 
 int rounding_scan_new(const struct trace *t, const struct judgement *j, const struct rounding_source *source,
-                      int negate, void (*wake)(void *ctx), void *ctx, struct rounding_scan **out)
+                      bool negate, void (*wake)(void *ctx), void *ctx, struct rounding_scan **out)
 {
     struct rounding_scan *s = calloc(1, sizeof *s);
     *out = NULL;

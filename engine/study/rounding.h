@@ -56,9 +56,9 @@ struct rounding_scan;
 /* Begins at once. t and j (judged to the end) are borrowed until rounding_scan_free(). wake(ctx) is called on the
    scan's own thread whenever there is something to collect. negate: with runs of negated inputs. -1 without memory. */
 int rounding_scan_new(const struct trace *t, const struct judgement *j, const struct rounding_source *source,
-                      int negate, void (*wake)(void *ctx), void *ctx, struct rounding_scan **out);
+                      bool negate, void (*wake)(void *ctx), void *ctx, struct rounding_scan **out);
 /* Once more, with runs of negated inputs or not; -1: one is under way. The last result stays until it ends. */
-int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *source, int negate);
+int rounding_scan_again(struct rounding_scan *s, const struct rounding_source *source, bool negate);
 void rounding_scan_cancel(struct rounding_scan *s);
 void rounding_scan_free(struct rounding_scan *s);    /* ends what is under way; NULL is legal */
 void rounding_scan_finish(struct rounding_scan *s);  /* waits for its end, and collects */

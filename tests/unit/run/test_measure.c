@@ -89,7 +89,7 @@ static void a_profile_is_appended(void **state)
     struct child *c = play(answer);
     struct trace t = {.fd = -1};
     struct err err = {0};
-    assert_int_equal(child_profile(c, &t, 1, 20, NULL, &err), 0);
+    assert_int_equal(child_profile(c, &t, true, 20, NULL, &err), 0);
     assert_int_equal(t.info.launches.n, 2);
     assert_int_equal(t.info.launches.at[1].registers, 96);
     assert_int_equal(t.info.launches.at[1].probes, PROBES_NONE);
@@ -104,7 +104,7 @@ static void profile_fails(const char *answer, double limit_s, enum err_code code
     struct child *c = play(answer);
     struct trace t = {.fd = -1};
     struct err err = {0};
-    assert_int_equal(child_profile(c, &t, 1, limit_s, NULL, &err), -1);
+    assert_int_equal(child_profile(c, &t, true, limit_s, NULL, &err), -1);
     assert_non_null(strstr(err.message, part));
     assert_int_equal(err.code, code);
     launches_free(&t.info.launches);
@@ -283,8 +283,8 @@ static void the_cpu_declines(void **state)
     small_scenario(&s);
     assert_int_equal(measure_ready(&paths, &s, "profile", &err), -1);
     assert_non_null(strstr(err.message, "needs a GPU"));
-    assert_int_equal(record_open(&r, &paths, &s, PROBES_NONE, 0, NULL, &t, &err), 0);
-    assert_int_equal(child_profile(r.child, t, 1, 20, NULL, &err), -1);
+    assert_int_equal(record_open(&r, &paths, &s, PROBES_NONE, false, NULL, &t, &err), 0);
+    assert_int_equal(child_profile(r.child, t, true, 20, NULL, &err), -1);
     assert_int_equal(err.code, ERR_DECLINED);
     assert_string_equal(err.message, "profile needs a GPU");
     assert_true(child_alive(r.child)); /* and runs */
