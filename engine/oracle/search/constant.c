@@ -9,7 +9,7 @@ struct known {
     char words[CONSTANT_BYTES];
 };
 
-enum { KNOWN_MOST = 96 };
+enum { KNOWN_MOST = 128 };
 
 static void add(struct known *list, int *n, double value, const char *words)
 {
@@ -36,8 +36,8 @@ static int list_known(const struct oracle_case *c, struct known *list)
     add(list, &n, scale * scale, "the softmax scale squared");
     add(list, &n, 1 / sqrt(c->head_dim), "1 / sqrt(head_dim)");
     add(list, &n, sqrt(c->head_dim), "sqrt(head_dim)");
-    add(list, &n, M_SQRT2, "sqrt(2): the root of twice the number");
-    add(list, &n, M_SQRT1_2, "1 / sqrt(2): the root of twice the number");
+    add(list, &n, M_SQRT2, "sqrt(2)");
+    add(list, &n, M_SQRT1_2, "1 / sqrt(2)");
     add(list, &n, c->head_dim, "head_dim");
     add(list, &n, 1.0 / c->head_dim, "1 / head_dim");
     add(list, &n, scale * M_LOG2E, "softmax scale · log2(e)");
@@ -67,6 +67,12 @@ static int list_known(const struct oracle_case *c, struct known *list)
         add(list, &n, k, words);
         snprintf(words, sizeof words, "1/%d", k);
         add(list, &n, 1.0 / k, words);
+    }
+    for (int k = 11; k <= 24; k++) {
+        snprintf(words, sizeof words, "2^%d", k);
+        add(list, &n, ldexp(1, k), words);
+        snprintf(words, sizeof words, "2^-%d", k);
+        add(list, &n, ldexp(1, -k), words);
     }
     return n;
 }

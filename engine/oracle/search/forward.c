@@ -129,11 +129,13 @@ static bool forward_rounded(const struct rule *rule, const struct sample_tile *t
 
 static bool forward_place(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
 {
+    const int bits = rule->keys.a;
     for (int r = 0; r < t->rows; r++) {
-        const int row = map_at(&rule->map, r);
         for (int col = 0; col < t->cols; col++) {
             const size_t to = (size_t)r * (size_t)t->cols + (size_t)col;
-            const int from = map_at(&rule->col_map, col);
+            const int both = bits ? map_at(&rule->map, (r << bits) + col) : 0;
+            const int row = bits ? both >> bits : map_at(&rule->map, r);
+            const int from = bits ? both & ((1 << bits) - 1) : map_at(&rule->col_map, col);
             const bool inside = row >= 0 && row < t->rows && from >= 0 && from < t->cols;
             want[to] = inside ? t->want[(size_t)row * (size_t)t->cols + (size_t)from] : NAN;
             bound[to] = inside ? t->bound[(size_t)row * (size_t)t->cols + (size_t)from] : 0;

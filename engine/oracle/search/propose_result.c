@@ -1,9 +1,9 @@
 #include "engine/oracle/search/propose.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/element.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/solve.h"
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,7 +174,7 @@ static int find_place(const struct sample_tile *t, size_t i)
 {
     int found = -1;
     for (size_t k = 0; k < sample_cells(t); k++) {
-        if (!isfinite(t->want[k]) || fabs(t->want[k] - t->got[i]) > t->bound[k] + DBL_MIN)
+        if (!isfinite(t->want[k]) || !element_within(t->type, t->got[i], t->want[k], t->bound[k]))
             continue;
         if (found >= 0)
             return -1;
@@ -193,7 +193,7 @@ static void propose_place(struct search *search)
 {
     enum { PLACES = 192 };
     const struct sample *s = search->sample;
-    struct pair rows[PLACES], cols[PLACES];
+    struct pair rows[PLACES], cols[PLACES], both[PLACES];
     size_t n_rows = 0, n_cols = 0, seen = 0;
     const size_t step = 1 + s->wrong / PLACES;
     struct rule rule = rule_new(RULE_PLACE);
@@ -214,11 +214,21 @@ static void propose_place(struct search *search)
     }
     if (n_rows < 8)
         return;
-    const double cost = map_fit(rows, n_rows, most_rows, &rule.map) + map_fit(cols, n_cols, most_cols, &rule.col_map);
-    if (!(cost < INFINITY) || (rule.map.kind == MAP_SAME && rule.col_map.kind == MAP_SAME))
+    rule.cost = 2 + map_fit(rows, n_rows, most_rows, &rule.map) + map_fit(cols, n_cols, most_cols, &rule.col_map);
+    if (rule.cost < INFINITY && (rule.map.kind != MAP_SAME || rule.col_map.kind != MAP_SAME)) {
+        rule_try(search, &rule);
         return;
-    rule.cost = 2 + cost;
-    rule_try(search, &rule);
+    }
+    /* Rows and columns at once: what swizzles do. */
+    int bits = 0;
+    while (1 << bits < most_cols)
+        bits++;
+    for (size_t i = 0; i < n_rows; i++)
+        both[i] = (struct pair){(rows[i].from << bits) + cols[i].from, (rows[i].to << bits) + cols[i].to};
+    rule.keys.a = bits;
+    rule.cost = 4 + map_fit(both, n_rows, most_rows << bits, &rule.map);
+    if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
+        rule_try(search, &rule);
 }
 
 void propose_result(struct search *search)

@@ -17,6 +17,8 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
         return t->turn;
     case AXIS_ROW:
         return row;
+    case AXIS_ROW_OF_HEAD:
+        return (t->is_kv ? t->kv * t->c->bc : t->at[AXIS_Q_TILE] * t->c->br) + row;
     default:
         return col;
     }
@@ -136,6 +138,8 @@ double term_fit(const uint8_t *in, const uint8_t *out, int n, struct term *term)
     *term = best;
     return least;
 }
+
+static const size_t table_most = (size_t)1 << 22;
 
 /* How often each value of two axes is met, [n[0]][n[1]]. */
 struct table {
@@ -272,6 +276,9 @@ bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *r
         for (int b = a + 1; b < AXES; b++) {
             struct table t = {.axis = {(enum axis)a, (enum axis)b},
                               .n = {extent_of(s, (enum axis)a), extent_of(s, (enum axis)b)}};
+            /* Rows of a long head against elements: too many cells, and a row says what both do. */
+            if ((size_t)t.n[0] * (size_t)t.n[1] > table_most)
+                continue;
             if (table_count(s, labels, &t)) {
                 fit_pair(&t, &best);
                 if (a == AXIS_ROW && b == AXIS_COL)

@@ -4,7 +4,7 @@
 
 #include "engine/oracle/search/sample.h"
 
-enum axis { AXIS_BATCH, AXIS_HEAD, AXIS_Q_TILE, AXIS_KV_TILE, AXIS_TURN, AXIS_ROW, AXIS_COL, AXES };
+enum axis { AXIS_BATCH, AXIS_HEAD, AXIS_Q_TILE, AXIS_KV_TILE, AXIS_TURN, AXIS_ROW, AXIS_COL, AXIS_ROW_OF_HEAD, AXES };
 
 enum condition {
     EQUAL,      /* x == a */

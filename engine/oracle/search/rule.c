@@ -162,9 +162,12 @@ static void keep_rule(struct search *search, const struct rule *rule)
 {
     struct rule *best = &search->best;
     const bool all = rule->evidence.share >= 0.9999, best_all = best->evidence.share >= 0.9999;
+    const bool cheaper = rule->cost + rule->region.bits < best->cost + best->region.bits;
+    /* Of rules that explain a part, one that explains as much counts by what it costs. */
+    const bool as_much = rule->evidence.in * 20 >= best->evidence.in * 19;
+    const bool more = rule->evidence.in * 19 > best->evidence.in * 20;
     const bool better = best->kind == RULE_NONE || (all && !best_all) ||
-                        (all == best_all && (all ? rule->cost + rule->region.bits < best->cost + best->region.bits
-                                                 : rule->evidence.in > best->evidence.in));
+                        (all == best_all && (all ? cheaper : more || (as_much && cheaper)));
     if (better) {
         search->second = *best;
         *best = *rule;

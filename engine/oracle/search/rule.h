@@ -100,7 +100,8 @@ struct rule {
     enum dtype type;
     bool cuts;
     double old_power, old_factor, new_power, new_factor; /* RULE_TERMS: coefficient = factor * alpha ^ power */
-    struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT: keys.a bits of its map's index are the key's */
+    struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
+                           are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
     double weight;    /* and how often they count */
     struct region region;
     struct evidence evidence;

@@ -200,6 +200,7 @@ static void take_tile(struct adding *a, const struct walk_tile *tile)
     t->kv_head = a->place->kv_head;
     t->kv = tile->s->at.kv;
     t->turn = tile->s->at.tiles_seen;
+    t->is_kv = s->channel == asc_k || s->channel == asc_v;
     t->rows = stage->rows;
     t->cols = stage->cols;
     t->type = captured->dtype;

@@ -22,11 +22,11 @@ static void add(char *out, size_t bytes, const char *format, ...)
 
 static void say_term(const struct term *t, char *out, size_t bytes)
 {
-    static const char *const one[AXES] = {"batch", "head",  "q tile", "kv tile", "tile visited as number",
-                                          "row",   "column"};
-    static const char *const many[AXES] = {"batches", "heads",  "q tiles", "kv tiles", "tiles visited as number",
-                                           "rows",    "columns"};
-    static const char *const letter[AXES] = {"b", "h", "q", "k", "n", "r", "c"};
+    static const char *const one[AXES] = {"batch", "head",   "q tile",         "kv tile", "tile visited as number",
+                                          "row",   "column", "row of the head"};
+    static const char *const many[AXES] = {
+        "batches", "heads", "q tiles", "kv tiles", "tiles visited as number", "rows", "columns", "rows of the head"};
+    static const char *const letter[AXES] = {"b", "h", "q", "k", "n", "r", "c", "r"};
     if (t->axis == AXIS_TURN && t->condition == EQUAL && t->a == 0)
         add(out, bytes, "the first tile visited");
     else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0)))
@@ -181,9 +181,11 @@ static void say_keys(const struct rule *rule, const char *stage, char *out, size
         say_term(&rule->keys, which, sizeof which);
     }
     if (rule->weight == 0)
-        add(out, bytes, "%s leaves out %s of every tile", stage, which);
+        add(out, bytes, "%s leaves out %s", stage, which);
     else
-        add(out, bytes, "%s counts %s of every tile %g times", stage, which, rule->weight);
+        add(out, bytes, "%s counts %s %g times", stage, which, rule->weight);
+    if (rule->region.n == 0)
+        add(out, bytes, " of every tile");
 }
 
 static void say_dims(const struct rule *rule, char *out, size_t bytes)
@@ -268,7 +270,7 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
         map_words(&rule->map, "g", words, sizeof words);
         add(out, bytes, ": group %s where group g is wanted", words);
     }
-    if (f->head.kind != MAP_SAME) {
+    if (f->head.kind != MAP_SAME || f->by_query) {
         map_words(&f->head, "h", words, sizeof words);
         add(out, bytes, ", head %s %s h, counted through the batches", words,
             f->by_query ? "for query head" : "where it should be");
@@ -278,21 +280,26 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
 /* What a map of bits does to the bits of an index, of which the lower `low` are `lower` and the others the row. */
 static void say_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
 {
-    int swapped = 0;
+    int swapped = 0, shift = -1;
     unsigned mask = 0, which = 0;
     bool swaps = map->flip == 0, swizzles = map->flip == 0;
     for (int k = 0; k < map->bits; k++) {
         const unsigned row = map->row[k], own = 1u << k, other = k < low ? own << low : own >> low;
+        const unsigned from_row = (row & ~own) >> low;
         swaps = swaps && (row == own || row == other);
         if (k < low && row == other) {
             swapped++;
             which |= own;
         }
-        swizzles =
-            swizzles && (row == own || (k < low && (row & own) && (row & (own - 1 + (1u << low) - 1) & ~own) == 0 &&
-                                        __builtin_popcount(row) == 2 && row >> low));
-        if (k < low && row != own && row >> low)
-            mask |= row >> low;
+        if (row == own)
+            continue;
+        /* A swizzle: bit k of the column gets bit k - shift of the row. */
+        swizzles = swizzles && k < low && (row & own) && row == (own | from_row << low) &&
+                   __builtin_popcount(from_row) == 1 && __builtin_ctz(from_row) <= k &&
+                   (shift < 0 || shift == k - __builtin_ctz(from_row));
+        if (swizzles)
+            shift = k - __builtin_ctz(from_row);
+        mask |= from_row;
     }
     if (swaps && swapped && which == (1u << swapped) - 1) {
         add(out, bytes, " its rows and %ss exchanged", lower);
@@ -301,7 +308,11 @@ static void say_bits(const struct map *map, int low, const char *lower, char *ou
         return;
     }
     if (swizzles && mask) {
-        add(out, bytes, " %s i ^ (row & %u) where %s i is wanted: another swizzle", lower, mask, lower);
+        add(out, bytes, " %s i ^ ", lower);
+        if (shift)
+            add(out, bytes, "%d ", 1 << shift);
+        add(out, bytes, "(row & %u)", mask);
+        add(out, bytes, " where %s i is wanted: another swizzle", lower);
         return;
     }
     add(out, bytes, " %ss out of place:", lower);
@@ -361,7 +372,7 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "%s %s %s where %s t is wanted", said ? ", of" : " that of", tile, words, tile);
         said = true;
     }
-    if (f->head.kind != MAP_SAME) {
+    if (f->head.kind != MAP_SAME || f->by_query) {
         map_words(&f->head, "h", words, sizeof words);
         add(out, bytes, "%s %shead %s %s h, counted through the batches", said ? ", of" : " that of",
             f->tensor == asc_q ? "" : "kv ", words, f->by_query ? "for query head" : "where it should be");
@@ -411,6 +422,11 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
             dtype_name(rule->type));
         break;
     case RULE_PLACE:
+        if (rule->map.kind == MAP_BITS && rule->keys.a) {
+            add(out, bytes, "%s holds", stage);
+            say_bits(&rule->map, rule->keys.a, "column", out, bytes);
+            break;
+        }
         map_words(&rule->map, "r", row, sizeof row);
         map_words(&rule->col_map, "c", col, sizeof col);
         add(out, bytes, "%s holds row %s, column %s where row r, column c is wanted", stage, row, col);
