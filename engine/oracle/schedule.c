@@ -153,7 +153,7 @@ int steps_list(const struct oracle_case *c, struct case_step *out)
     const int shown = any_visit_seen(c);
     int n = 0;
     struct schedule_lists lists;
-    int *room = malloc(schedule_lists_room(c) * sizeof *room);
+    int *room = calloc(schedule_lists_room(c), sizeof *room);
     if (!room)
         return -1;
     schedule_lists_make(c, room, &lists);

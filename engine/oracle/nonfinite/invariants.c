@@ -366,7 +366,7 @@ int row_state_want(const struct oracle_case *c, int row, double *m, double *alph
     const size_t head_dim = (size_t)c->head_dim;
     struct schedule_lists lists;
     double *all = malloc((2 * head_dim + (size_t)c->bc) * sizeof *all);
-    int *indices = malloc(schedule_lists_room(c) * sizeof *indices);
+    int *indices = calloc(schedule_lists_room(c), sizeof *indices);
     if (!all || !indices) {
         free(all);
         free(indices);

@@ -1,5 +1,5 @@
 /* The oracle's products: every element is one fma chain in ascending k, whatever the shape and the vector unit. */
-#include "engine/oracle/multiply.c"
+#include "engine/oracle/multiply.c" // NOLINT(bugprone-suspicious-include): its static functions
 
 #include <math.h>
 #include <setjmp.h>
