@@ -96,7 +96,7 @@ static int add_slots(struct explaining *e, bool wrong, int most)
         if (is_taken(e, slot) || slot_is_wrong(e, slot) != wrong)
             continue;
         /* `want` of `all`: whenever i want / all comes to another whole number. */
-        if (all <= want || (int64_t)seen * want % all < want)
+        if (all <= want || all == 0 || (int64_t)seen * want % all < want)
             failed = add_slot(e, slot);
         seen++;
     }

@@ -253,7 +253,7 @@ static void try_map(struct lookup *l, enum how how, bool by_query, struct pair *
 
 static void try_maps(struct lookup *l)
 {
-    struct pair *pairs = malloc(3 * FOUND_MOST * sizeof *pairs);
+    struct pair *pairs = malloc((size_t)3 * FOUND_MOST * sizeof *pairs);
     if (!pairs) {
         l->search->failed = true;
         return;

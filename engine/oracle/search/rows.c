@@ -76,8 +76,8 @@ static void take(const struct search *search, const struct rule *rule, const str
         if (source != loaded)
             source_rows(search, t->c, rule->rows.tensor, head, source, 1, row, row_loose);
         loaded = source;
-        memcpy(out + p * span, row + piece * span, (size_t)span * sizeof *out);
-        memcpy(loose + p * span, row_loose + piece * span, (size_t)span * sizeof *loose);
+        memcpy(out + (ptrdiff_t)p * span, row + (ptrdiff_t)piece * span, (size_t)span * sizeof *out);
+        memcpy(loose + (ptrdiff_t)p * span, row_loose + (ptrdiff_t)piece * span, (size_t)span * sizeof *loose);
     }
 }
 

@@ -22,7 +22,7 @@ static int search_begin(struct search *search, const struct search_inputs *input
         if (c->in_q.rows > largest->c->in_q.rows)
             largest = &s->tiles[i];
     }
-    const size_t line = (size_t)(largest->c->br + largest->c->bc + largest->c->head_dim);
+    const size_t line = (size_t)largest->c->br + (size_t)largest->c->bc + (size_t)largest->c->head_dim;
     search->sources = inputs->sources;
     search->n_sources = inputs->n_sources;
     search->heads = inputs->heads;

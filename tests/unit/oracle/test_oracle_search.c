@@ -6,8 +6,8 @@
 
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/search.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/oracle/cause_grade.h"
-#include "tests/unit/oracle/fixture_scratch.h"
 #include <cmocka.h>
 
 /* All that the run of the test kernel was given: one head of Q, and kv heads. */
