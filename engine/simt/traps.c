@@ -275,10 +275,14 @@ static bool drop_store(uintptr_t address, ucontext_t *context)
             by = NULL;
             sched_yield();
         }
-    if (step.n == STEP_PAGES || step.dropped++ == DROPPED_MAX || sysconf(_SC_PAGESIZE) != PAGE ||
-        mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) != 0)
+    if (step.n == STEP_PAGES || step.dropped++ == DROPPED_MAX || sysconf(_SC_PAGESIZE) != PAGE)
         return false;
-    memcpy(step.page[step.n].bytes, (void *)page, PAGE);
+    if (within) /* before it is open: another worker may write as soon as it is */
+        memcpy(step.page[step.n].bytes, (void *)page, PAGE);
+    if (mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    if (!within)
+        memcpy(step.page[step.n].bytes, (void *)page, PAGE);
     step.page[step.n].at = (void *)page;
     step.page[step.n++].protection = within ? PROT_READ : PROT_NONE;
     context->uc_mcontext.gregs[REG_EFL] |= EFLAGS_TRAP;

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 MOST = 8 * 512 * 512  # scores: sequences times heads times queries times keys
-BLIND = 24  # of scenarios/blind; `make truth` runs them all
+BLIND = {"blind": 24, "blind-60": 12}  # how many of these folders; `make truth` runs all of the first
 STAGES = ("q", "k", "v", "s", "m", "alpha", "p", "l", "u", "o", "lse")
 
 
@@ -46,8 +46,10 @@ def case_of(path):
     return run
 
 
-blind = sorted((ROOT / "scenarios/blind").glob("*.ini"))
-left_out = set(blind) - set(blind[::-(-len(blind) // BLIND) or 1])
+left_out = set()
+for folder, most in BLIND.items():
+    blind = sorted((ROOT / "scenarios" / folder).glob("*.ini"))
+    left_out |= set(blind) - set(blind[::-(-len(blind) // most) or 1])
 for each in sorted((ROOT / "scenarios").rglob("*.ini")):
     if each not in left_out and size(each.read_text(encoding="utf-8")) <= MOST:
         setattr(Scenarios, f"test_{each.relative_to(ROOT / 'scenarios')}", case_of(each))

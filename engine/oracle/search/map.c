@@ -1,6 +1,7 @@
 #include "engine/oracle/search/map.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -165,6 +166,28 @@ static int common_difference(const struct pair *pairs, size_t n)
     return common;
 }
 
+/* A map of bits that six of ten pairs meet: fitted to a few of them at a time (Fischler and Bolles, 1981), as one pair
+   that is chance spoils the elimination. With four such in ten, ten pairs are clean in one of 165 tries. */
+static double fit_most(const struct pair *pairs, size_t n, int count, struct map *map)
+{
+    enum { TRIES = 200, FEW = 10, LEAST = 24 };
+    uint64_t random = n;
+    struct pair few[FEW];
+    for (int try = 0; try < TRIES && n >= LEAST; try++) {
+        size_t met = 0;
+        for (int i = 0; i < FEW; i++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */
+            few[i] = pairs[(size_t)(random >> 33) % n];
+        }
+        const double bits = fit_bits(few, FEW, count, map);
+        for (size_t i = 0; i < n && bits < INFINITY; i++)
+            met += map_at(map, pairs[i].from) == pairs[i].to;
+        if (met * 10 >= n * 6)
+            return 7 + bits;
+    }
+    return INFINITY;
+}
+
 /* Where no map meets all pairs, one that meets most is worth a try: the others may be chance, or another mistake. */
 double map_fit(const struct pair *pairs, size_t n, int count, struct map *map)
 {
@@ -176,7 +199,7 @@ double map_fit(const struct pair *pairs, size_t n, int count, struct map *map)
     for (size_t i = 0; i < n; i++)
         same += pairs[i].to - pairs[i].from == common;
     if (same * 2 < n || common == 0)
-        return INFINITY;
+        return fit_most(pairs, n, count, map);
     *map = (struct map){.kind = MAP_PLUS, .a = common};
     return 4 + log2(fmax(count, 2));
 }

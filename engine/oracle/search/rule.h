@@ -12,7 +12,8 @@
 #include "engine/oracle/search/map.h"
 #include "engine/oracle/search/region.h"
 
-/* RULE(id, text for the report) in the order they are preferred where all else is equal. */
+/* A new kind is a line here, what it gives in rule_forward() (forward.c, rows.c), who proposes it (propose_*.c), its
+   sentence in rule_say() (say.c), and a row of docs/rules.md. */
 enum rule_kind {
     RULE_NONE,
     RULE_RESULT,    /* the result is factor * it + plus, times a row vector to a power */
@@ -81,7 +82,7 @@ enum { SEEN_ALL = 1 << 28 };
 struct evidence {
     size_t wrong, in; /* wrong elements of the sample; those the rule gives */
     size_t told, out; /* elements in its region that it tells from the right formula; those of them it does not give */
-    size_t units;     /* what of `in` stands alone: elements, or rows where a row is right or wrong as a whole */
+    size_t units;     /* rows that hold any of `in`; columns, where a row of K is another */
     double bits;      /* what it explains */
     double share;     /* of the sample's wrong elements */
     int first[3];     /* tile of the sample, row and column of the element that tells most */
