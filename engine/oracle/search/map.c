@@ -182,7 +182,7 @@ static double fit_most(const struct pair *pairs, size_t n, int count, struct map
         const double bits = fit_bits(few, FEW, count, map);
         for (size_t i = 0; i < n && bits < INFINITY; i++)
             met += map_at(map, pairs[i].from) == pairs[i].to;
-        if (met * 10 >= n * 6)
+        if (met * 10 >= n * 6 && bits > 0) /* not the identity, which says nothing */
             return 7 + bits;
     }
     return INFINITY;
