@@ -1,4 +1,4 @@
-/* What the event loop holds, and what its files ask of each other. For loop*.c, input.c, commands.c. */
+/* What the event loop holds, and what its files ask of each other. For loop*.c, effects.c, input.c, commands.c. */
 #ifndef TUI_LOOP_STATE_H
 #define TUI_LOOP_STATE_H
 
@@ -10,6 +10,7 @@
 
 #define MAX_BACK 8
 
+enum { COUNT_MAX = 1000000 }; /* typed before a key */
 enum { NOTES_MAX = 60, NOTE_BYTES = 256 };
 
 /* A few lines above the bottom of the screen, until the next key: what a command lists. */

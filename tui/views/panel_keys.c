@@ -1,7 +1,9 @@
-/* The last two lines of every view: what the last command said, and the keys. */
+/* The last two lines of every view: what the last command said, and the keys; and the frame of which they
+   are a part. */
 #include "tui/views/panels.h"
 
 #include "tui/keys/actions.h"
+#include "tui/views/view_text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -105,4 +107,12 @@ void message_draw(const struct session *s, struct canvas *c, struct rect area)
     canvas_put(c, area, 0, 1, STYLE_RULE, " ");
     const int used = canvas_put_cut(c, room, 0, 2, style, text);
     canvas_put(c, area, 0, 2 + used, STYLE_RULE, " ");
+}
+
+void view_frame_draw(const struct session *s, struct canvas *c, enum view_id view, const char *title, const char *right)
+{
+    header_draw(s, c, (struct rect){0, 0, 1, c->cols});
+    rule_draw(c, (struct rect){1, 0, 1, c->cols}, title, right);
+    message_draw(s, c, (struct rect){c->rows - 2, 0, 1, c->cols});
+    keys_draw(c, (struct rect){c->rows - 1, 0, 1, c->cols}, view);
 }

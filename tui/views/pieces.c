@@ -2,7 +2,6 @@
 #include "engine/session/look.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
-#include "tui/views/view_text.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,14 +9,6 @@
 struct rect view_body(int cols, int rows)
 {
     return (struct rect){2, 0, rows - 4, cols};
-}
-
-void view_frame_draw(const struct session *s, struct canvas *c, enum view_id view, const char *title, const char *right)
-{
-    header_draw(s, c, (struct rect){0, 0, 1, c->cols});
-    rule_draw(c, (struct rect){1, 0, 1, c->cols}, title, right);
-    message_draw(s, c, (struct rect){c->rows - 2, 0, 1, c->cols});
-    keys_draw(c, (struct rect){c->rows - 1, 0, 1, c->cols}, view);
 }
 
 void text_right(struct canvas *c, struct rect area, int row, enum style style, const char *text)
