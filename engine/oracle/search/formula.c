@@ -6,11 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static size_t rows_of(const struct sample_tile *t)
-{
-    return (size_t)t->c->in_q.rows;
-}
-
 static bool copy(double *out, const double *x, size_t n)
 {
     if (x)
@@ -24,7 +19,7 @@ static bool tile_top(const struct sample_tile *t, double *out)
     const double factor = t->x.s_direct ? 1 : t->x.s_natural / values_natural_m(t->c);
     if (!t->x.s.value)
         return false;
-    for (size_t r = 0; r < rows_of(t); r++) {
+    for (size_t r = 0; r < query_rows(t); r++) {
         double top = -INFINITY;
         for (int col = 0; col < t->x.cols; col++)
             top = fmax(top, t->x.s.value[r * (size_t)t->x.cols + (size_t)col]);
@@ -37,7 +32,7 @@ static bool row_sum(const struct sample_tile *t, double *out)
 {
     if (!t->x.l_p.value)
         return false;
-    for (size_t r = 0; r < rows_of(t); r++) {
+    for (size_t r = 0; r < query_rows(t); r++) {
         out[r] = 0;
         for (int col = 0; col < t->x.cols; col++)
             out[r] += t->x.l_p.value[r * (size_t)t->x.cols + (size_t)col];
@@ -48,7 +43,7 @@ static bool row_sum(const struct sample_tile *t, double *out)
 /* Of o and lse the state is what the last tile has left. */
 static bool entry_at_end(const struct sample_tile *t, enum entry entry, double *out)
 {
-    const size_t R = rows_of(t);
+    const size_t R = query_rows(t);
     switch (entry) {
     case ENTRY_M:
         return copy(out, t->x.m_prev.value, R);
@@ -67,7 +62,7 @@ static bool entry_at_end(const struct sample_tile *t, enum entry entry, double *
 
 static bool entry_of_tile(const struct sample_tile *t, enum entry entry, double *out)
 {
-    const size_t R = rows_of(t);
+    const size_t R = query_rows(t);
     switch (entry) {
     case ENTRY_M:
         return copy(out, t->x.of[asc_m].value, R);
@@ -92,7 +87,7 @@ bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry
 {
     const bool ends = s->channel == asc_o || s->channel == asc_lse;
     if (entry == ENTRY_ZERO || entry == ENTRY_ONE) {
-        for (size_t r = 0; r < rows_of(t); r++)
+        for (size_t r = 0; r < query_rows(t); r++)
             out[r] = entry == ENTRY_ONE;
         return true;
     }

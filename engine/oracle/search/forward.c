@@ -8,16 +8,11 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
-static size_t rows_of(const struct sample_tile *t)
-{
-    return (size_t)t->c->in_q.rows;
-}
-
 /* The row vector that the rule puts in: (factor entry[map(r)] + plus) ^ power; NaN where the map leads out of it. */
 static bool rule_vector(const struct search *search, const struct rule *rule, const struct sample_tile *t, double *out)
 {
     double *entry = search->rows[0];
-    const int R = (int)rows_of(t);
+    const int R = (int)query_rows(t);
     if (!entry_value(search->sample, t, rule->entry, entry))
         return false;
     for (int r = 0; r < R; r++) {
@@ -42,7 +37,7 @@ static bool forward_result(const struct search *search, const struct rule *rule,
     if (!plain && !rule_vector(search, rule, t, by))
         return false;
     for (size_t i = 0; i < sample_cells(t); i++) {
-        const double factor = plain ? rule->factor : by[i / (size_t)t->cols % rows_of(t)];
+        const double factor = plain ? rule->factor : by[i / (size_t)t->cols % query_rows(t)];
         const double plus = plain ? rule->plus : 0;
         want[i] = factor * t->want[i] + plus;
         /* A row vector that was captured, a constant, a product and a sum: four roundings. */
@@ -76,12 +71,12 @@ static bool forward_exponent(const struct search *search, const struct rule *rul
     struct operands x = t->x;
     struct operand *minuend = is_p ? &x.s : &x.m_prev;
     double *score = search->operand, *m = search->rows[1];
-    const size_t n = is_p ? sample_cells(t) : rows_of(t);
+    const size_t n = is_p ? sample_cells(t) : query_rows(t);
     if (!minuend->value || !x.of[asc_m].value || (!is_p && search->sample->channel != asc_alpha))
         return false;
     for (size_t i = 0; i < n; i++)
         score[i] = isfinite(minuend->value[i]) ? rule->factor * minuend->value[i] : minuend->value[i];
-    for (size_t r = 0; r < rows_of(t); r++)
+    for (size_t r = 0; r < query_rows(t); r++)
         m[r] = isfinite(x.of[asc_m].value[r]) ? rule->power * x.of[asc_m].value[r] : x.of[asc_m].value[r];
     *minuend = exact(search, score);
     x.of[asc_m] = exact(search, m);
@@ -190,7 +185,7 @@ static bool forward_terms(const struct search *search, const struct rule *rule, 
     const struct operand *old = search->sample->channel == asc_l ? &t->x.l_prev : &t->x.u_prev;
     const double *alpha = t->x.of[asc_alpha].value;
     const size_t cols = (size_t)t->cols;
-    if (!alpha || !old->value || t->next_alpha || t->rows != (int)rows_of(t))
+    if (!alpha || !old->value || t->next_alpha || t->rows != (int)query_rows(t))
         return false;
     for (size_t i = 0; i < sample_cells(t); i++) {
         const double a = alpha[i / cols], before = old->value[i], fresh = t->want[i] - a * before;
@@ -218,7 +213,7 @@ static bool forward_weights(const struct search *search, const struct rule *rule
     double *to = search->operand;
     if (!from)
         return false;
-    for (int r = 0; r < (int)rows_of(t); r++)
+    for (int r = 0; r < (int)query_rows(t); r++)
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
@@ -241,7 +236,7 @@ static bool forward_weight(const struct search *search, const struct rule *rule,
                            double *want, double *bound)
 {
     struct operands x = t->x;
-    const int C = x.cols, R = (int)rows_of(t), keys = 1 << rule->keys.a;
+    const int C = x.cols, R = (int)query_rows(t), keys = 1 << rule->keys.a;
     if (search->sample->channel != asc_u || !x.pv_p.value)
         return false;
     for (int r = 0; r < R; r++)
@@ -293,7 +288,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return rows_forward(search, rule, t, want, bound);
     case RULE_SEEN:
         return seen_forward(search, rule, t, want, bound);
-    default:
-        return false;
+    case RULE_NONE:
+        break;
     }
+    return false;
 }

@@ -341,14 +341,21 @@ static void propose_terms(struct search *search)
     }
 }
 
-/* ln of the captured value against score (or m_prev) and m: normal equations of three unknowns. */
-static void add_equation(const double row[3], double y, double a[9], double b[3])
+/* Normal equations of two factors and a constant. */
+struct three {
+    double a[9], b[3];
+    size_t n;
+};
+
+static void add_equation(struct three *e, double x, double y, double value)
 {
+    const double row[3] = {x, y, 1};
     for (int i = 0; i < 3; i++) {
-        b[i] += row[i] * y;
+        e->b[i] += row[i] * value;
         for (int k = 0; k < 3; k++)
-            a[i * 3 + k] += row[i] * row[k];
+            e->a[i * 3 + k] += row[i] * row[k];
     }
+    e->n++;
 }
 
 static void take_known(const struct search *search, double *x, double none, double *cost)
@@ -369,13 +376,33 @@ static void take_known(const struct search *search, double *x, double none, doub
     *cost += bits;
 }
 
+/* Factors that the rows do not tell apart, as where all have the same m, are none. */
+static void try_three(struct search *search, struct three *e, enum rule_kind kind, double plus)
+{
+    enum { LEAST = 12 };
+    unsigned char known[3];
+    if (e->n < LEAST)
+        return;
+    solve_symmetric(e->a, e->b, 3, 1, known);
+    if (!known[0] || !known[1] || !known[2])
+        return;
+    struct rule rule = rule_new(kind);
+    rule.factor = e->b[0];
+    rule.power = e->b[1];
+    rule.plus = e->b[2] + plus;
+    rule.cost = 3;
+    take_known(search, &rule.factor, 1, &rule.cost);
+    take_known(search, &rule.power, 1, &rule.cost);
+    take_known(search, &rule.plus, 0, &rule.cost);
+    rule_try(search, &rule);
+}
+
+/* ln of the captured value = a score (or m_prev) - b m + c. */
 static void propose_exponent(struct search *search)
 {
     const struct sample *s = search->sample;
     const bool is_p = s->channel == asc_p;
-    double a[9] = {0}, b[3] = {0};
-    unsigned char known[3];
-    size_t n = 0;
+    struct three e = {0};
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
         for (size_t i = 0; i < sample_cells(t); i++) {
@@ -384,56 +411,28 @@ static void propose_exponent(struct search *search)
                 is_p ? t->x.s.value[i] * t->x.s_natural : t->x.m_prev.value[i] * values_natural_m(t->c);
             const double m = t->x.of[asc_m].value[r] * values_natural_m(t->c);
             const double p = t->got[i] / (is_p ? bound_p_factor(t->c) : 1);
-            if (!is_wrong_number(t, i) || !(p > 256 * t->bound[i]) || !isfinite(score) || !isfinite(m))
-                continue;
-            add_equation((double[3]){score, -m, 1}, log(p), a, b);
-            n++;
+            if (is_wrong_number(t, i) && p > 256 * t->bound[i] && isfinite(score) && isfinite(m))
+                add_equation(&e, score, -m, log(p));
         }
     }
-    if (n < 12)
-        return;
-    solve_symmetric(a, b, 3, 1, known);
-    struct rule rule = rule_new(RULE_EXPONENT);
-    rule.factor = b[0];
-    rule.power = b[1];
-    rule.plus = b[2];
-    rule.cost = 3;
-    take_known(search, &rule.factor, 1, &rule.cost);
-    take_known(search, &rule.power, 1, &rule.cost);
-    take_known(search, &rule.plus, 0, &rule.cost);
-    rule_try(search, &rule);
+    try_three(search, &e, RULE_EXPONENT, 0);
 }
 
 /* LSE = a m + b ln l + c. */
 static void propose_logarithm(struct search *search)
 {
     const struct sample *s = search->sample;
-    double a[9] = {0}, b[3] = {0};
-    unsigned char known[3];
-    size_t n = 0;
+    const double unit = s->tiles[0].c->conventions.lse_base2 ? M_LOG2E : 1;
+    struct three e = {0};
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
-        const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
         for (int r = 0; r < t->rows; r++) {
             const double m = t->x.m_prev.value[r] * values_natural_m(t->c), l = t->x.l_prev.value[r];
-            if (!is_wrong_number(t, (size_t)r) || !isfinite(m) || !(l > 0))
-                continue;
-            add_equation((double[3]){m * unit, log(l) * unit, 1}, t->got[r], a, b);
-            n++;
+            if (is_wrong_number(t, (size_t)r) && isfinite(m) && l > 0)
+                add_equation(&e, m * unit, log(l) * unit, t->got[r]);
         }
     }
-    if (n < 12)
-        return;
-    solve_symmetric(a, b, 3, 1, known);
-    struct rule rule = rule_new(RULE_LOGARITHM);
-    rule.factor = b[0];
-    rule.power = b[1];
-    rule.plus = b[2] + bound_ln_factor(s->tiles[0].c) * (s->tiles[0].c->conventions.lse_base2 ? M_LOG2E : 1);
-    rule.cost = 3;
-    take_known(search, &rule.factor, 1, &rule.cost);
-    take_known(search, &rule.power, 1, &rule.cost);
-    take_known(search, &rule.plus, 0, &rule.cost);
-    rule_try(search, &rule);
+    try_three(search, &e, RULE_LOGARITHM, bound_ln_factor(s->tiles[0].c) * unit);
 }
 
 void propose_state(struct search *search)

@@ -114,11 +114,12 @@ struct search {
     const struct source *sources; /* [n_sources] */
     int n_sources;
     int heads, kv_heads;     /* of a batch */
+    double *room;            /* owned: the arrays of numbers below */
     double *want, *bound;    /* of the largest tile */
     double *rows[4];         /* [R] row vectors */
     double *operand, *loose; /* [R or Bc][head_dim] or [R][Bc] */
-    int *seen[2];            /* [R] */
-    uint8_t **labels;        /* [tiles][rows * cols] */
+    int *seen[2];            /* owned, one block: [R] */
+    uint8_t **labels;        /* owned, [tiles][rows * cols] */
     struct rule best, second;
     size_t tried;
     bool failed;

@@ -25,6 +25,7 @@ void sample_free(struct sample *s)
     *s = (struct sample){0};
 }
 
+/* Room that lives as long as the sample; NULL, and failed, without memory. */
 static void *keep_bytes(struct sample *s, size_t bytes)
 {
     void *block = malloc(bytes ? bytes : 1);
@@ -40,14 +41,9 @@ static void *keep_bytes(struct sample *s, size_t bytes)
     return block;
 }
 
-double *sample_room(struct sample *s, size_t n)
-{
-    return keep_bytes(s, n * sizeof(double));
-}
-
 static const double *keep(struct sample *s, const double *x, size_t n)
 {
-    double *copy = x ? sample_room(s, n) : NULL;
+    double *copy = x ? keep_bytes(s, n * sizeof *x) : NULL;
     if (copy)
         memcpy(copy, x, n * sizeof *copy);
     return copy;
@@ -249,7 +245,7 @@ int sample_add(struct sample *s, const struct oracle_case *c, const struct sampl
     const size_t rows = (size_t)(c->br > c->bc ? c->br : c->bc);
     struct adding a = {s, place, s->n};
     uint32_t *wanted = calloc((size_t)c->kv_tiles, sizeof *wanted);
-    if (!s->zero && (s->zero = sample_room(s, rows * most)))
+    if (!s->zero && (s->zero = keep_bytes(s, rows * most * sizeof *s->zero)))
         memset(s->zero, 0, rows * most * sizeof *s->zero);
     if (!wanted || !s->zero) {
         free(wanted);

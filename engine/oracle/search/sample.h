@@ -59,7 +59,10 @@ static inline size_t sample_cells(const struct sample_tile *t)
     return (size_t)t->rows * (size_t)t->cols;
 }
 
-/* Room that lives as long as the sample; NULL, and failed, without memory. */
-double *sample_room(struct sample *s, size_t n);
+/* Rows of the row vectors that it is made of; of a kv tile these are not its own. */
+static inline size_t query_rows(const struct sample_tile *t)
+{
+    return (size_t)t->c->in_q.rows;
+}
 
 #endif

@@ -20,38 +20,68 @@ static void add(char *out, size_t bytes, const char *format, ...)
     va_end(args);
 }
 
+/* What a condition is of: "rows with r mod 4 >= 2". */
+struct noun {
+    const char *one, *many, *letter;
+};
+
+static const struct noun axis_nouns[AXES] = {{"batch", "batches", "b"},
+                                             {"head", "heads", "h"},
+                                             {"q tile", "q tiles", "q"},
+                                             {"kv tile", "kv tiles", "k"},
+                                             {"tile visited as number", "tiles visited as number", "n"},
+                                             {"row", "rows", "r"},
+                                             {"column", "columns", "c"},
+                                             {"row of the head", "rows of the head", "r"}};
+
+static void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes)
+{
+    switch (t->condition) {
+    case EQUAL:
+        add(out, bytes, "%s %d", noun->one, t->a);
+        break;
+    case NOT:
+        add(out, bytes, "all %s but %d", noun->many, t->a);
+        break;
+    case FROM:
+        add(out, bytes, "%s from %d on", noun->many, t->a);
+        break;
+    case BELOW:
+        add(out, bytes, "%s below %d", noun->many, t->a);
+        break;
+    case WITHIN:
+        add(out, bytes, "%s %d to %d", noun->many, t->a, t->b);
+        break;
+    case RESIDUE:
+        if (t->a == 2)
+            add(out, bytes, "%s %s", t->b ? "odd" : "even", noun->many);
+        else
+            add(out, bytes, "%s with %s mod %d = %d", noun->many, noun->letter, t->a, t->b);
+        break;
+    case NO_RESIDUE:
+        add(out, bytes, "all %s but those with %s mod %d = %d", noun->many, noun->letter, t->a, t->b);
+        break;
+    case UPPER:
+    case LOWER:
+        if (t->a == 2)
+            add(out, bytes, "%s %s", t->condition == UPPER ? "odd" : "even", noun->many);
+        else
+            add(out, bytes, "%s with %s mod %d %s %d", noun->many, noun->letter, t->a,
+                t->condition == UPPER ? ">=" : "<", t->a / 2);
+        break;
+    case EVERY:
+        add(out, bytes, "all %s", noun->many);
+    }
+}
+
 static void say_term(const struct term *t, char *out, size_t bytes)
 {
-    static const char *const one[AXES] = {"batch", "head",   "q tile",         "kv tile", "tile visited as number",
-                                          "row",   "column", "row of the head"};
-    static const char *const many[AXES] = {
-        "batches", "heads", "q tiles", "kv tiles", "tiles visited as number", "rows", "columns", "rows of the head"};
-    static const char *const letter[AXES] = {"b", "h", "q", "k", "n", "r", "c", "r"};
     if (t->axis == AXIS_TURN && t->condition == EQUAL && t->a == 0)
         add(out, bytes, "the first tile visited");
     else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0)))
         add(out, bytes, "every tile after the first one visited");
-    else if (t->condition == EQUAL)
-        add(out, bytes, "%s %d", one[t->axis], t->a);
-    else if (t->condition == NOT)
-        add(out, bytes, "all %s but %d", many[t->axis], t->a);
-    else if (t->condition == FROM)
-        add(out, bytes, "%s from %d on", many[t->axis], t->a);
-    else if (t->condition == BELOW)
-        add(out, bytes, "%s below %d", many[t->axis], t->a);
-    else if (t->condition == WITHIN)
-        add(out, bytes, "%s %d to %d", many[t->axis], t->a, t->b);
-    else if (t->condition == RESIDUE && t->a == 2)
-        add(out, bytes, "%s %s", t->b ? "odd" : "even", many[t->axis]);
-    else if (t->condition == RESIDUE)
-        add(out, bytes, "%s with %s mod %d = %d", many[t->axis], letter[t->axis], t->a, t->b);
-    else if (t->condition == NO_RESIDUE)
-        add(out, bytes, "%s but those with %s mod %d = %d", many[t->axis], letter[t->axis], t->a, t->b);
-    else if (t->a == 2)
-        add(out, bytes, "%s %s", t->condition == UPPER ? "odd" : "even", many[t->axis]);
     else
-        add(out, bytes, "%s with %s mod %d %s %d", many[t->axis], letter[t->axis], t->a,
-            t->condition == UPPER ? ">=" : "<", t->a / 2);
+        say_condition(t, &axis_nouns[t->axis], out, bytes);
 }
 
 void region_say(const struct region *region, char *out, size_t bytes)
@@ -169,17 +199,9 @@ static void say_terms(const struct sample *s, const struct rule *rule, const cha
 
 static void say_keys(const struct rule *rule, const char *stage, char *out, size_t bytes)
 {
-    struct term keys = rule->keys;
+    static const struct noun key = {"key", "keys", "c"};
     char which[96] = "";
-    keys.axis = AXIS_COL;
-    say_term(&keys, which, sizeof which);
-    if (strncmp(which, "columns", 7) == 0)
-        memmove(which, which + 3, strlen(which) - 2), memcpy(which, "keys", 4);
-    else if (strncmp(which, "column", 6) == 0)
-        memmove(which, which + 3, strlen(which) - 2), memcpy(which, "key", 3);
-    if (rule->kind == RULE_DIMS) {
-        say_term(&rule->keys, which, sizeof which);
-    }
+    say_condition(&rule->keys, &key, which, sizeof which);
     if (rule->weight == 0)
         add(out, bytes, "%s leaves out %s", stage, which);
     else
@@ -190,25 +212,9 @@ static void say_keys(const struct rule *rule, const char *stage, char *out, size
 
 static void say_dims(const struct rule *rule, char *out, size_t bytes)
 {
-    const struct term *d = &rule->keys;
-    char which[64];
-    if (d->condition == EQUAL)
-        snprintf(which, sizeof which, "element %d", d->a);
-    else if (d->condition == FROM)
-        snprintf(which, sizeof which, "elements from %d on", d->a);
-    else if (d->condition == BELOW)
-        snprintf(which, sizeof which, "elements below %d", d->a);
-    else if (d->condition == WITHIN)
-        snprintf(which, sizeof which, "elements %d to %d", d->a, d->b);
-    else if (d->condition == RESIDUE)
-        snprintf(which, sizeof which, "elements with d mod %d = %d", d->a, d->b);
-    else if (d->condition == NO_RESIDUE)
-        snprintf(which, sizeof which, "all elements but those with d mod %d = %d", d->a, d->b);
-    else if (d->condition == NOT)
-        snprintf(which, sizeof which, "all elements but %d", d->a);
-    else
-        snprintf(which, sizeof which, "elements with d mod %d %s %d", d->a, d->condition == UPPER ? ">=" : "<",
-                 d->a / 2);
+    static const struct noun element = {"element", "elements", "d"};
+    char which[96] = "";
+    say_condition(&rule->keys, &element, which, sizeof which);
     if (rule->weight == 0)
         add(out, bytes, "the dot products leave out %s of the head dimension", which);
     else
@@ -468,8 +474,8 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
     case RULE_WEIGHT:
         say_weight(rule, out, bytes);
         break;
-    default:
-        break;
+    case RULE_NONE:
+        return;
     }
     region_say(&rule->region, region, sizeof region);
     add(out, bytes, "%s", region);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All room that the search needs, in arrays of one size. */
+/* All room that the search needs. */
 static int search_begin(struct search *search, const struct search_inputs *inputs)
 {
     struct sample *s = search->sample;
@@ -27,20 +27,21 @@ static int search_begin(struct search *search, const struct search_inputs *input
     search->n_sources = inputs->n_sources;
     search->heads = inputs->heads;
     search->kv_heads = inputs->kv_heads;
-    search->want = sample_room(s, most);
-    search->bound = sample_room(s, most);
-    search->operand = sample_room(s, most);
-    search->loose = sample_room(s, most);
-    for (int i = 0; i < 4; i++)
-        search->rows[i] = sample_room(s, line);
-    for (int i = 0; i < 2; i++)
-        search->seen[i] = (int *)sample_room(s, line);
+    search->room = malloc((4 * most + 4 * line) * sizeof *search->room);
+    search->seen[0] = malloc(2 * line * sizeof *search->seen[0]);
     search->labels = calloc((size_t)s->n, sizeof *search->labels);
     for (int i = 0; i < s->n && search->labels; i++)
         if (!(search->labels[i] = malloc(sample_cells(&s->tiles[i]) + 1)))
             search->failed = true;
-    if (!search->labels || s->failed || search->failed)
+    if (!search->room || !search->seen[0] || !search->labels || search->failed)
         return -1;
+    search->want = search->room;
+    search->bound = search->want + most;
+    search->operand = search->bound + most;
+    search->loose = search->operand + most;
+    for (int i = 0; i < 4; i++)
+        search->rows[i] = search->loose + most + (size_t)i * line;
+    search->seen[1] = search->seen[0] + line;
     return scratch_prepare(search->scratch, largest->c);
 }
 
@@ -49,6 +50,8 @@ static void search_end(struct search *search)
     for (int i = 0; search->labels && i < search->sample->n; i++)
         free(search->labels[i]);
     free(search->labels);
+    free(search->seen[0]);
+    free(search->room);
 }
 
 /* The cheapest kinds first. */
@@ -162,7 +165,7 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !is_settled(search); i++)
             proposals[i](search);
     }
-    return search->failed || search->sample->failed ? -1 : 0;
+    return search->failed ? -1 : 0;
 }
 
 int search_stage(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
