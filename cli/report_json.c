@@ -511,7 +511,7 @@ static json_t *steps_json(const struct rounding *b, enum asc_channel ch, int hea
     return json;
 }
 
-static json_t *biased_stage_json(const struct session *s, const struct rounding *b, enum asc_channel ch)
+static json_t *biased_stage_json(const struct trace *t, const struct rounding *b, enum asc_channel ch)
 {
     const struct rounding_cell *all = rounding_stage(b, ch);
     json_t *json = cell_json(all), *heads = json_array();
@@ -521,8 +521,8 @@ static json_t *biased_stage_json(const struct session *s, const struct rounding 
     json_object_set_new(json, "unit", json_string(rounding_unit(ch, all)));
     for (int head = 0; head < b->heads; head++) {
         json_t *of = cell_json(rounding_cell(b, ch, head, b->kv_tiles));
-        json_object_set_new(of, "batch", json_integer(head / s->trace->problem.heads));
-        json_object_set_new(of, "head", json_integer(head % s->trace->problem.heads));
+        json_object_set_new(of, "batch", json_integer(head / t->problem.heads));
+        json_object_set_new(of, "head", json_integer(head % t->problem.heads));
         json_object_set_new(of, "kv_tiles", steps_json(b, ch, head));
         json_array_append_new(heads, of);
     }
@@ -546,13 +546,13 @@ static json_t *drift_json(const struct rounding *b, enum rounding_curve curve)
 static json_t *bias_json(const struct session *s)
 {
     const struct rounding *b = session_rounding_result(s);
-    if (!b)
+    if (!b || !s->trace)
         return NULL;
     json_t *stages = json_object();
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (rounding_stage(b, (enum asc_channel)ch)->state != ROUNDING_UNRECORDED)
             json_object_set_new(stages, channel_name((enum asc_channel)ch),
-                                biased_stage_json(s, b, (enum asc_channel)ch));
+                                biased_stage_json(s->trace, b, (enum asc_channel)ch));
     return json_pack("{s:b, s:o, s:o, s:{s:o, s:o}}", "negated", b->negated, "not_run", report_json_text(b->lost),
                      "stages", stages, "drift", "m_plus_ln_l", drift_json(b, ROUNDING_SUM), "u_over_l",
                      drift_json(b, ROUNDING_OUTPUT));

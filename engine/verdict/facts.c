@@ -340,7 +340,7 @@ bool run_fact_first_of(const struct judgement *j, const struct trace *t, const s
 const char *run_fact_name(enum run_fact_kind kind)
 {
     static const char *const names[] = {
-#define FACT(id, name) [id] = name,
+#define FACT(id, name) [id] = (name),
 #include "engine/verdict/facts.def"
 #undef FACT
     };

@@ -23,10 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The C library's own. NOLINTBEGIN(bugprone-reserved-identifier) */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
 extern void *__libc_realloc(void *p, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 enum kind { NONE, MEMORY, IO, STDOUT };
 
@@ -102,7 +104,8 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
     return p ? 0 : ENOMEM;
 }
 
-/* CALL(result, name, parameters, arguments, what it returns when it fails) */
+/* CALL(result, name, parameters, arguments, what it returns when it fails)
+   NOLINTNEXTLINE(bugprone-macro-parentheses): types and lists */
 #define CALL(result, name, parameters, arguments, failed)                                                              \
     result name parameters                                                                                             \
     {                                                                                                                  \

@@ -3,6 +3,7 @@
 #include "engine/simt/report.h"
 #include "engine/simt/simt.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ int main(int argc, char **argv)
         unsigned char *pages = mmap(NULL, (size_t)3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, i ? PROT_READ | PROT_WRITE : PROT_READ) != 0)
             return 2;
-        array[i] = (float *)(void *)(pages + 2 * PAGE) - 512;
+        array[i] = (float *)(void *)(pages + (ptrdiff_t)2 * PAGE) - 512;
         regions[i].begin = array[i];
         regions[i].bytes = FLOATS * sizeof(float);
         regions[i].guard_bytes = PAGE;

@@ -335,12 +335,10 @@ static void at_line(const struct trace *t, const struct err *err, enum event_kin
     snprintf(where, sizeof where, "%s:%d", KERNEL, line_of(comment));
     assert_string_equal(err->where, where);
     assert_int_equal(t->info.stopped, kind);
-    const struct trace_event *found = NULL;
-    for (size_t i = 0; i < t->info.n_events; i++)
-        if (t->info.events[i].kind == kind && strcmp(t->info.events[i].file, KERNEL) == 0 &&
-            t->info.events[i].line == line_of(comment))
-            found = &t->info.events[i];
-    assert_non_null(found);
+    const struct trace_event *found = t->info.events, *end = found + t->info.n_events;
+    while (found < end && (found->kind != kind || strcmp(found->file, KERNEL) != 0 || found->line != line_of(comment)))
+        found++;
+    assert_true(found < end);
     assert_int_equal(found->stack.n, 2);
     assert_string_equal(found->stack.at[0].function, "misbehave");
     snprintf(where, sizeof where, "; called at %s:%d", KERNEL, line_of("call"));

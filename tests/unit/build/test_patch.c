@@ -231,7 +231,8 @@ static void test_a_kernel_behind_a_link(void **state)
 static void test_environment(void **state)
 {
     (void)state;
-    char *path = strdup(getenv("PATH")), *out = NULL;
+    const char *set = getenv("PATH");
+    char *path = strdup(set ? set : ""), *out = NULL;
     struct err err;
     assert_non_null(path);
     setenv("LC_ALL", "de_DE.UTF-8", 1);

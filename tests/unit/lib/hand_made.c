@@ -245,11 +245,11 @@ static void write_slot(struct writer *w, int slot)
     const int32_t *place = trace_slot_place(t, slot);
     const int D = p->head_dim, br = t->plan.br, bc = t->plan.bc;
     const int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);
-    const size_t head = (size_t)(place[0] * p->heads + place[1]);
+    const size_t head = (size_t)place[0] * (size_t)p->heads + (size_t)place[1];
     const int visited = w->made->kv_tiles ? w->made->kv_tiles : t->layout.kv_tiles;
     const int last =
         (w->made->ends_slot || w->made->ends_kv) && slot == w->made->ends_slot ? w->made->ends_kv : visited;
-    float *q = calloc((size_t)(br * D), sizeof *q), *u = calloc((size_t)(br * D), sizeof *u);
+    float *q = calloc((size_t)br * (size_t)D, sizeof *q), *u = calloc((size_t)br * (size_t)D, sizeof *u);
     struct row *row = calloc((size_t)br, sizeof *row);
     if (!q || !u || !row)
         give_up("no memory");
@@ -266,7 +266,7 @@ static void write_slot(struct writer *w, int slot)
         put_rows(at[asc_k], w->k, bc, D);
         put_rows(at[asc_v], w->v, bc, D);
         for (int r = 0; r < rows; r++)
-            write_row(w, at, q + r * D, r, kv, place[2], &row[r], u + r * D);
+            write_row(w, at, q + (ptrdiff_t)r * D, r, kv, place[2], &row[r], u + (ptrdiff_t)r * D);
     }
     if (last == visited)
         write_end(w, slot, head, row, u, rows);
@@ -278,7 +278,7 @@ static void write_slot(struct writer *w, int slot)
 struct trace *hand_made_trace(const struct hand_made *made)
 {
     struct trace *t = hand_made_empty(made);
-    const size_t tile = (size_t)(t->plan.bc * t->problem.head_dim);
+    const size_t tile = (size_t)t->plan.bc * (size_t)t->problem.head_dim;
     struct writer w = {.t = t, .made = made, .k = malloc(tile * 4), .v = malloc(tile * 4)};
     w.p = malloc((size_t)t->plan.bc * 4);
     /* The trace's own mapping is read-only: a kernel's values come from elsewhere. */
