@@ -142,13 +142,13 @@ static int run_session(struct watch *w, struct session *s, struct err *err)
         struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
         poll(&fd, 1, TICK_MS);
         session_update(s);
-        tell(w, s->step, s->step_since, s->done, s->total);
+        tell(w, s->job.step, s->job.step_since, s->job.done, s->job.total);
         if (spent(w))
             session_cancel(s);
     }
-    if (s->err.code == ERR_NONE)
+    if (s->job.err.code == ERR_NONE)
         return 0;
-    *err = s->err;
+    *err = s->job.err;
     return -1;
 }
 

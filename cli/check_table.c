@@ -53,7 +53,7 @@ static void expected_words(const struct expect *e, char *out, size_t bytes)
 
 static void found_words(const struct session *s, char *out, size_t bytes)
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     char words[256] = "", lines[640] = "";
     out[0] = '\0';
     if (!j || !j->complete) {
@@ -61,21 +61,21 @@ static void found_words(const struct session *s, char *out, size_t bytes)
         return;
     }
     const struct trace_event *report = session_event(s);
-    add(out, bytes, "stopped by ", event_name(s->trace->info.stopped));
+    add(out, bytes, "stopped by ", event_name(s->run.trace->info.stopped));
     if (j->summary.first.slot >= 0) {
         const struct place first = j->summary.first;
-        const int32_t *slot = trace_slot_place(s->trace, first.slot);
+        const int32_t *slot = trace_slot_place(s->run.trace, first.slot);
         const int at[4] = {slot[0], slot[1], slot[2], channel_per_kv(first.channel) ? first.kv : -1};
         first_words(j->summary.unvisited ? CULPRIT_LOOP : (int)first.channel, at, out, bytes);
         if (j->summary.unvisited)
             add(words, sizeof words, "", "tiles skipped");
         for (int i = 0; i < j->n_findings; i++)
-            add(words, sizeof words, "", finding_word(&j->findings[i], s->trace));
+            add(words, sizeof words, "", finding_word(&j->findings[i], s->run.trace));
         add(out, bytes, "", words[0] ? words : findings_unknown(j));
     }
-    reports_words(s->trace, words, sizeof words);
+    reports_words(s->run.trace, words, sizeof words);
     add(out, bytes, "", words);
-    if (report && (words[0] || s->trace->info.stopped != EVENT_NONE))
+    if (report && (words[0] || s->run.trace->info.stopped != EVENT_NONE))
         event_lines(report, 1, lines, sizeof lines);
     add(out, bytes, "at ", lines);
     if (!out[0])
@@ -88,8 +88,8 @@ void check_table_fill(const struct session *s, struct check_result *r)
     const struct expect *e = s && s->subject.has_scenario ? &s->subject.scenario.expect : &nothing;
     struct expect_parts *p = &r->parts;
     *p = (struct expect_parts){PART_NOT_STATED, PART_NOT_STATED, PART_NOT_STATED};
-    if (s && s->judgement)
-        judgement_parts(s->judgement, s->trace, e, p);
+    if (s && s->run.judgement)
+        judgement_parts(s->run.judgement, s->run.trace, e, p);
     /* What is wrong beside the three, such as a budget, shows somewhere. */
     if (r->status == 1 && p->stage != PART_WRONG && p->tile != PART_WRONG && p->finding != PART_WRONG)
         p->stage = PART_WRONG;

@@ -145,7 +145,7 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
     if (undeclared)
         status = 1;
     if (s && !failed && status < 0) { /* a run that ended early has left what it recorded */
-        r->err = s->err;
+        r->err = s->job.err;
         failed = -1;
     }
     snprintf(r->verdict, sizeof r->verdict, "%s", s ? session_verdict_word(s) : "ERROR");
@@ -159,7 +159,7 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
     if (failed)
         r->status = err_exit_status(r->err.code);
     check_table_fill(s, r);
-    if (s && s->judgement)
+    if (s && s->run.judgement)
         r->details = text_of(report_write_findings, s);
     if (s && o->bias)
         r->bias = text_of(report_write_bias, s);

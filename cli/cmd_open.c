@@ -67,10 +67,10 @@ static int write_picture(const struct options *o, struct session *s, enum view_i
 /* The cursor where --at wants it. */
 static int go_to(const struct options *o, struct session *s, struct err *err)
 {
-    struct cursor to = s->cursor;
-    if (!o->at || !s->trace)
+    struct cursor to = s->at.cursor;
+    if (!o->at || !s->run.trace)
         return 0;
-    if (cursor_parse(o->at, s->trace, &to, err) != 0) {
+    if (cursor_parse(o->at, s->run.trace, &to, err) != 0) {
         snprintf(err->where, sizeof err->where, "--at");
         return -1;
     }
@@ -108,7 +108,7 @@ static int print_first_screen(const struct options *o, struct session *s, enum v
     report_write_expectation(s, text_out());
     const int status = report_status(s, why, sizeof why);
     if (status < 0)
-        *err = s->err;
+        *err = s->job.err;
     return status;
 }
 
@@ -207,7 +207,7 @@ static int open_file(const struct options *o, const struct config *config, int d
         status = debug(o, config, s, view, err);
     } else {
         status = print_first_screen(o, s, view, err);
-        if (o->output && s->trace && session_save(s, o->output, err) != 0)
+        if (o->output && s->run.trace && session_save(s, o->output, err) != 0)
             status = -1;
     }
     session_free(s);
@@ -250,8 +250,8 @@ int command_show(const struct options *o, struct err *err)
     if (status == 0 && o->output)
         status = session_save(s, o->output, err);
     if (status == 0 &&
-        s->err.code != ERR_NONE) { /* the screen shows what there was; the status says it did not end well */
-        *err = s->err;
+        s->job.err.code != ERR_NONE) { /* the screen shows what there was; the status says it did not end well */
+        *err = s->job.err;
         status = -1;
     }
     session_free(s);

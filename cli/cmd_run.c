@@ -9,7 +9,7 @@ static int status_of(const struct session *s, struct err *err)
     char why[512];
     const int status = report_status(s, why, sizeof why);
     if (status < 0)
-        *err = s->err;
+        *err = s->job.err;
     return status;
 }
 
@@ -19,7 +19,7 @@ static int isolate(struct session *s, const struct isolation_request *request, j
     if (session_isolate(s, request) != 0)
         return err_set(err, ERR_INPUT, "--isolate", "%s", s->message);
     if (session_finish(s, text_progress) != 0) {
-        *err = s->err;
+        *err = s->job.err;
         return -1;
     }
     if (json)
@@ -33,15 +33,15 @@ static int isolate(struct session *s, const struct isolation_request *request, j
 static int say_unquantized(const struct session *s, json_t *json, struct err *err)
 {
     struct unquantized_error error;
-    if (!s->trace || !trace_complete(s->trace))
+    if (!s->run.trace || !trace_complete(s->run.trace))
         return 0;
-    if (output_error_unquantized(s->trace, &error, err) != 0)
+    if (output_error_unquantized(s->run.trace, &error, err) != 0)
         return -1;
     json_t *cost = report_json_unquantized(&error);
     if (json && cost) {
         json_object_set(json, "unquantized", cost);
-        json_object_set_new(json, "compare", report_json_compare(s->trace));
-        json_object_set_new(json, "whatif", report_json_whatif(s->trace));
+        json_object_set_new(json, "compare", report_json_compare(s->run.trace));
+        json_object_set_new(json, "whatif", report_json_whatif(s->run.trace));
     }
     if (!json && cost)
         report_write_unquantized(&error, text_out());
@@ -53,7 +53,7 @@ static int say_unquantized(const struct session *s, json_t *json, struct err *er
 static int compare_probes(const struct session *s, json_t *json, struct err *err)
 {
     struct probe_effect effect;
-    if (probe_effect_find(&s->subject.paths, &s->subject.scenario, s->trace, options_progress(), &effect, err) != 0)
+    if (probe_effect_find(&s->subject.paths, &s->subject.scenario, s->run.trace, options_progress(), &effect, err) != 0)
         return -1;
     if (json)
         json_object_set_new(json, "probes", report_json_probes(&effect));
@@ -85,7 +85,7 @@ static void write_log(const struct session *s, FILE *out)
 /* The exit status is the ordinary run's; where that is good, the comparison's. */
 static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
 {
-    json_t *json = o->json ? report_json(s, o->files[0], &s->err) : NULL;
+    json_t *json = o->json ? report_json(s, o->files[0], &s->job.err) : NULL;
     if (!o->json) {
         write_log(s, text_out());
         report_write(s, text_out());

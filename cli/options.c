@@ -420,8 +420,8 @@ int options_finish(struct session *s, struct err *err)
 {
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
-    if (session_finish(s, text_progress) != 0 && !s->trace) {
-        *err = s->err;
+    if (session_finish(s, text_progress) != 0 && !s->run.trace) {
+        *err = s->job.err;
         return -1;
     }
     return 0;

@@ -57,7 +57,7 @@ void options_write_help(FILE *out);
 /* The session a command works on: a file with --shape, --set and --patch applied. */
 int options_open(const struct options *o, const char *path, struct session **out, struct err *err);
 
-/* Runs or judges a session to the end. 0 even where the run failed (s->err) but left a trace to show. */
+/* Runs or judges a session to the end. 0 even where the run failed (s->job.err) but left a trace to show. */
 int options_finish(struct session *s, struct err *err);
 
 /* After options_finish(): looks for biased rounding where the options or the scenario ask for it. What came of it is

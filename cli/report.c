@@ -15,23 +15,23 @@
 /* 1: the scenario expects the run to end early, and it did, or came to its end instead. */
 static int stop_expected(const struct session *s)
 {
-    return s->subject.has_scenario && s->subject.scenario.expect.stopped && s->judgement &&
-           (s->err.code == ERR_NONE || s->err.code == ERR_RUN);
+    return s->subject.has_scenario && s->subject.scenario.expect.stopped && s->run.judgement &&
+           (s->job.err.code == ERR_NONE || s->job.err.code == ERR_RUN);
 }
 
 int report_meets(const struct session *s, char *why, size_t why_bytes)
 {
     const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
-    if (!s->judgement) {
+    if (!s->run.judgement) {
         snprintf(why, why_bytes, "there is no run");
         return 0;
     }
-    const int met = judgement_meets(s->judgement, s->trace,
+    const int met = judgement_meets(s->run.judgement, s->run.trace,
                                     s->subject.has_scenario ? &s->subject.scenario.expect : &nothing, why, why_bytes);
     if (stop_expected(s)) /* what it takes is known of a run that came to its end */
         return met;
     char budget[384];
-    const int within = budget_meets(&s->trace->info, budget, sizeof budget);
+    const int within = budget_meets(&s->run.trace->info, budget, sizeof budget);
     size_t used = strlen(why);
     if (budget[0])
         snprintf(why + used, why_bytes - used, "; %s", budget);
@@ -49,7 +49,7 @@ int report_checks(const struct session *s, char *why, size_t why_bytes)
     char missing[FACT_WORDS_BYTES];
     const int met = report_meets(s, why, why_bytes);
     const int should_be_clean = !s->subject.has_scenario || s->subject.scenario.expect.verdict != EXPECT_FAIL;
-    if (met && should_be_clean && run_fact_first(s->judgement, s->trace, FACT_SET(FACT_UNDECLARED), missing)) {
+    if (met && should_be_clean && run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_UNDECLARED), missing)) {
         snprintf(why, why_bytes, "%s", missing);
         return 0;
     }
@@ -59,7 +59,7 @@ int report_checks(const struct session *s, char *why, size_t why_bytes)
 int report_status(const struct session *s, char *why, size_t why_bytes)
 {
     const int met = report_meets(s, why, why_bytes);
-    if (s->err.code != ERR_NONE && !stop_expected(s))
+    if (s->job.err.code != ERR_NONE && !stop_expected(s))
         return -1;
     return met ? 0 : 1;
 }
@@ -69,8 +69,8 @@ void report_write_expectation(const struct session *s, FILE *out)
     char why[512];
     const int met = report_meets(s, why, sizeof why);
     const int stated = (s->subject.has_scenario && s->subject.scenario.expect.verdict != EXPECT_NOTHING) ||
-                       (s->trace && s->trace->info.launches.budget.stated);
-    if (stated || (!met && s->err.code == ERR_NONE && s->judgement && !judgement_any(s->judgement))) {
+                       (s->run.trace && s->run.trace->info.launches.budget.stated);
+    if (stated || (!met && s->job.err.code == ERR_NONE && s->run.judgement && !judgement_any(s->run.judgement))) {
         text_inline(out, "expectation: %s", why);
         fputs("\n", out);
     }
@@ -125,17 +125,17 @@ void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES])
 /* Of the culprits of which it is known. */
 static void write_causes(const struct session *s, char *out, size_t bytes)
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     size_t used = 0;
     for (int i = 0; i < j->n_findings && used < bytes; i++)
-        if (finding_word(&j->findings[i], s->trace)[0])
+        if (finding_word(&j->findings[i], s->run.trace)[0])
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "",
-                                     finding_word(&j->findings[i], s->trace));
+                                     finding_word(&j->findings[i], s->run.trace));
 }
 
 void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     const struct place *first = j ? &j->summary.first : NULL;
     if (!first || first->slot < 0 || j->run_incomplete || !j->complete) {
         snprintf(out, REPORT_WORDS_BYTES, "%s", session_verdict_word(s));
@@ -143,7 +143,7 @@ void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
         return;
     }
-    const int32_t *place = trace_slot_place(s->trace, first->slot);
+    const int32_t *place = trace_slot_place(s->run.trace, first->slot);
     const int at[4] = {place[0], place[1], place[2], channel_per_kv(first->channel) ? first->kv : -1};
     char causes[256] = "";
     write_causes(s, causes, sizeof causes);
@@ -162,7 +162,7 @@ static void write_marks(const struct session *s, const char *label, bool global,
 {
     fprintf(out, "\n%-8s", label);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        const struct stage_summary *stage = &s->judgement->summary.stage[ch];
+        const struct stage_summary *stage = &s->run.judgement->summary.stage[ch];
         fprintf(out, "%-6s", marks[global ? stage->global : stage->local]);
     }
 }
@@ -190,15 +190,15 @@ static void write_fact(void *ctx, const struct run_fact *fact)
 
 static void write_facts(const struct session *s, unsigned kinds, FILE *out)
 {
-    struct fact_lines to = {s->trace, out};
-    run_facts(s->judgement, s->trace, kinds, write_fact, &to);
+    struct fact_lines to = {s->run.trace, out};
+    run_facts(s->run.judgement, s->run.trace, kinds, write_fact, &to);
 }
 
 #define STAMP_LINES_MAX 16
 /* How far each block came in a run that ended early: those that had begun and were not at their end. */
 static void write_last_stamps(const struct session *s, FILE *out)
 {
-    const struct trace *t = s->trace;
+    const struct trace *t = s->run.trace;
     struct last_stamp *last = calloc((size_t)t->layout.n_slots, sizeof *last);
     int begun = 0, finished = 0, shown = 0;
     char place[PLACE_LINE_BYTES];
@@ -221,16 +221,16 @@ static void write_last_stamps(const struct session *s, FILE *out)
 
 void report_write_findings(const struct session *s, FILE *out)
 {
-    if (!s->judgement)
+    if (!s->run.judgement)
         return;
     write_facts(s, FACTS_ALL & ~FACT_SET(FACT_CORE) & ~FACT_SET(FACT_EVIDENCE), out);
-    if (!trace_complete(s->trace))
+    if (!trace_complete(s->run.trace))
         write_last_stamps(s, out);
 }
 
 void report_write(const struct session *s, FILE *out)
 {
-    const struct asc_problem *p = &s->trace->problem;
+    const struct asc_problem *p = &s->run.trace->problem;
     static const char *const causal[] = {"", " causal top-left", " causal bottom-right"};
     text_inline(out, "%s  (%d,%d", s->title, p->batch, p->heads);
     if (p->kv_heads != p->heads)
@@ -240,15 +240,15 @@ void report_write(const struct session *s, FILE *out)
         fprintf(out, "%d,%d,%d)", p->q_len, p->kv_len, p->head_dim);
     else
         fprintf(out, "%d,%d)", p->q_len, p->head_dim);
-    const struct trace_info *info = &s->trace->info;
+    const struct trace_info *info = &s->run.trace->info;
     char seconds[32];
     units_seconds(info->seconds, seconds, sizeof seconds);
     char terms[TERMS_BYTES], types[TYPES_BYTES];
-    problem_terms(p, &s->trace->plan, terms);
+    problem_terms(p, &s->run.trace->plan, terms);
     problem_types(p, types);
     text_inline(out, " %s%s%s  %s%s%s%s%s%s%s%s%s  %s", types, causal[p->causal], terms, backend_names[info->backend],
                 *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
-                s->trace->info.probes_off ? ", probes off" : "", s->trace->info.checked ? ", checked" : "",
+                s->run.trace->info.probes_off ? ", probes off" : "", s->run.trace->info.checked ? ", checked" : "",
                 *seconds ? "  " : "", seconds, session_verdict_word(s));
     fputs("\n        ", out);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

@@ -16,7 +16,7 @@ int report_meets(const struct session *s, char *why, size_t why_bytes);
 /* The same as `check` asks it: what a clean run's kernel leaves out (facts.h) has to be declared too. */
 int report_checks(const struct session *s, char *why, size_t why_bytes);
 /* The exit status of a session that has run: 0 as expected, 1 not; -1: it could not be run, or not to its end, as
-   s->err says, and its scenario does not expect that. */
+   s->job.err says, and its scenario does not expect that. */
 int report_status(const struct session *s, char *why, size_t why_bytes);
 
 /* Kinds of events, or "none". */

@@ -58,7 +58,7 @@ static json_t *culprit_place_json(const struct session *s, int culprit, struct p
     if (place.slot < 0)
         return json_null();
     json_t *json = json_pack("{s:s}", "channel", culprit_name(culprit));
-    report_json_put_at(json, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1);
+    report_json_put_at(json, trace_slot_place(s->run.trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1);
     return json;
 }
 
@@ -144,13 +144,13 @@ static json_t *exactness_json(const struct session *s, enum asc_channel ch)
 {
     struct exactness x;
     char words[256];
-    if (!exactness_of(s->judgement, s->trace, ch, &x))
+    if (!exactness_of(s->run.judgement, s->run.trace, ch, &x))
         return NULL;
     json_t *models = json_array();
     for (int m = 0; m < TENSOR_CORE_COUNT; m++)
         if (x.models >> m & 1)
             json_array_append_new(models, json_string(tensor_core_name((enum tensor_core)m)));
-    exactness_words(s->judgement, s->trace, ch, words, sizeof words);
+    exactness_words(s->run.judgement, s->run.trace, ch, words, sizeof words);
     return json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "declared", x.declared, "bit_equal_to", models,
                      "text", words, "tiles", (json_int_t)x.tiles.judged, "exact_tiles", (json_int_t)x.tiles.n, "off",
                      (json_int_t)x.tiles.off, "unequal", (json_int_t)x.tiles.unequal, "unequal_tiles",
@@ -159,7 +159,7 @@ static json_t *exactness_json(const struct session *s, enum asc_channel ch)
 
 static json_t *stage_json(const struct session *s, enum asc_channel ch)
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     const struct stage_summary *stage = &j->summary.stage[ch];
     struct total local = {0}, global = {0};
     for (int slot = 0; slot < j->n_slots; slot++) {
@@ -194,7 +194,7 @@ static json_t *cause_json(enum cause cause)
 
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
-    const struct trace_site *site = finding_site(f, s->trace);
+    const struct trace_site *site = finding_site(f, s->run.trace);
     json_t *causes = json_array();
     if (f->cause != CAUSE_NONE) {
         json_t *named = cause_json(f->cause);
@@ -217,7 +217,7 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
     if (f->explained[0] && !f->pattern)
         json_object_set_new(json, "rule_share", json_real(f->share));
     char edge[FACT_WORDS_BYTES];
-    if (run_fact_first_of(s->judgement, s->trace, f, FACT_SET(FACT_EDGE), edge))
+    if (run_fact_first_of(s->run.judgement, s->run.trace, f, FACT_SET(FACT_EDGE), edge))
         json_object_set_new(json, "edge", report_json_text(edge));
     if (site)
         json_object_set_new(json, "site",
@@ -248,8 +248,8 @@ static void add_fact(void *ctx, const struct run_fact *fact)
 /* What the report in text says, line by line. */
 static json_t *facts_json(const struct session *s, unsigned kinds, run_fact_take *take)
 {
-    struct fact_list to = {s->trace, json_array()};
-    run_facts(s->judgement, s->trace, kinds, take, &to);
+    struct fact_list to = {s->run.trace, json_array()};
+    run_facts(s->run.judgement, s->run.trace, kinds, take, &to);
     return to.json;
 }
 
@@ -270,7 +270,8 @@ static json_t *parts_json(const struct session *s)
 {
     const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
     struct expect_parts parts;
-    judgement_parts(s->judgement, s->trace, s->subject.has_scenario ? &s->subject.scenario.expect : &nothing, &parts);
+    judgement_parts(s->run.judgement, s->run.trace, s->subject.has_scenario ? &s->subject.scenario.expect : &nothing,
+                    &parts);
     return json_pack("{s:s, s:s, s:s}", "stage", expect_part_word(parts.stage), "tile", expect_part_word(parts.tile),
                      "finding", expect_part_word(parts.finding));
 }
@@ -282,14 +283,14 @@ static json_t *left_out_json(const struct session *s)
     json_t *list = json_array();
     struct place at = {0};
     struct left_out it;
-    for (int n = 0; n < LISTED && judgement_left_out(s->judgement, s->trace, &at, &it); n++) {
+    for (int n = 0; n < LISTED && judgement_left_out(s->run.judgement, s->run.trace, &at, &it); n++) {
         json_t *json = json_object();
-        report_json_put_at(json, trace_slot_place(s->trace, it.place.slot), it.place.kv);
+        report_json_put_at(json, trace_slot_place(s->run.trace, it.place.slot), it.place.kv);
         json_object_set_new(json, "first_row", json_integer(it.first_row));
         json_object_set_new(json, "last_row", json_integer(it.last_row));
         json_array_append_new(list, json);
     }
-    return json_pack("{s:I, s:o}", "tiles", (json_int_t)s->judgement->summary.unvisited, "first", list);
+    return json_pack("{s:I, s:o}", "tiles", (json_int_t)s->run.judgement->summary.unvisited, "first", list);
 }
 
 static json_t *mask_name_json(const struct mask_name *name)
@@ -306,7 +307,7 @@ static json_t *mask_name_json(const struct mask_name *name)
 static json_t *mask_json(const struct session *s)
 {
     static const char *const sources[MASK_SOURCES] = {[MASK_FROM_S] = "s", [MASK_FROM_P] = "p"};
-    const struct masks *m = s->judgement->masks;
+    const struct masks *m = s->run.judgement->masks;
     struct mask_counts n;
     const enum mask_source source = masks_total(m, &n);
     if (source == MASK_NOT_KNOWN)
@@ -338,10 +339,10 @@ static json_t *hop_json(enum asc_channel ch, const struct onset_hop *hop)
 /* The row of q or k that a score is made of, where a score is what matters. */
 static void factors_json(const struct session *s, const struct run_root *r, enum asc_channel ch, json_t *json)
 {
-    double *values = calloc((size_t)s->trace->problem.head_dim, sizeof *values);
+    double *values = calloc((size_t)s->run.trace->problem.head_dim, sizeof *values);
     if (!values)
         end_without_memory();
-    const int n = onset_factors(s->trace, r, ch, values);
+    const int n = onset_factors(s->run.trace, r, ch, values);
     json_t *row = n ? json_array() : NULL;
     for (int d = 0; d < n; d++)
         json_array_append_new(row, value_json(values[d]));
@@ -353,9 +354,9 @@ static void factors_json(const struct session *s, const struct run_root *r, enum
 static json_t *root_json(const struct session *s, const struct run_root *r)
 {
     const struct onset_root *root = &r->root;
-    const int32_t *at = trace_slot_place(s->trace, r->slot);
+    const int32_t *at = trace_slot_place(s->run.trace, r->slot);
     char reason[ONSET_WORDS_BYTES];
-    onset_reason_words(s->judgement, s->trace, root, reason);
+    onset_reason_words(s->run.judgement, s->run.trace, root, reason);
     json_t *operands = json_object(), *products = json_array(), *chain = json_array();
     for (int o = 0; o < OPERAND_COUNT; o++)
         if (root->known & 1u << o)
@@ -386,7 +387,7 @@ static json_t *root_json(const struct session *s, const struct run_root *r)
 static json_t *onset_json(const struct session *s)
 {
     enum { ROOTS_LISTED = 16 };
-    const struct run_onset *o = s->judgement->onset;
+    const struct run_onset *o = s->run.judgement->onset;
     if (!o || !o->roots)
         return json_null();
     json_t *of_rules = json_object(), *stages = json_object(), *first = json_array();
@@ -404,10 +405,10 @@ static json_t *onset_json(const struct session *s)
 
 static json_t *state_break_json(const struct session *s)
 {
-    const struct state_break *b = &s->judgement->state_break;
+    const struct state_break *b = &s->run.judgement->state_break;
     if (b->slot < 0)
         return json_null();
-    const int32_t *at = trace_slot_place(s->trace, b->slot);
+    const int32_t *at = trace_slot_place(s->run.trace, b->slot);
     json_t *broken = json_array();
     for (int i = 0; i < INVARIANT_COUNT; i++)
         if (b->broken & 1u << i)
@@ -418,7 +419,7 @@ static json_t *state_break_json(const struct session *s)
 
 static void put_judgement(json_t *json, const struct session *s)
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     json_t *stages = json_object(), *findings = json_array();
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         json_object_set_new(stages, channel_name(ch), stage_json(s, (enum asc_channel)ch));
@@ -546,13 +547,13 @@ static json_t *drift_json(const struct rounding *b, enum rounding_curve curve)
 static json_t *bias_json(const struct session *s)
 {
     const struct rounding *b = session_rounding_result(s);
-    if (!b || !s->trace)
+    if (!b || !s->run.trace)
         return NULL;
     json_t *stages = json_object();
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (rounding_stage(b, (enum asc_channel)ch)->state != ROUNDING_UNRECORDED)
             json_object_set_new(stages, channel_name((enum asc_channel)ch),
-                                biased_stage_json(s->trace, b, (enum asc_channel)ch));
+                                biased_stage_json(s->run.trace, b, (enum asc_channel)ch));
     return json_pack("{s:b, s:o, s:o, s:{s:o, s:o}}", "negated", b->negated, "not_run", report_json_text(b->lost),
                      "stages", stages, "drift", "m_plus_ln_l", drift_json(b, ROUNDING_SUM), "u_over_l",
                      drift_json(b, ROUNDING_OUTPUT));
@@ -562,7 +563,7 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
 {
     char why[512];
     const int met = s && report_status(s, why, sizeof why) == 0;
-    if (!s || (err && err->code != ERR_NONE && !s->judgement))
+    if (!s || (err && err->code != ERR_NONE && !s->run.judgement))
         snprintf(why, sizeof why, "it could not be run");
     json_t *json = json_pack("{s:o, s:i, s:b, s:o}", "file", report_json_text(path), "oracle_version", ORACLE_VERSION,
                              "as_expected", met, "why", report_json_text(why));
@@ -573,9 +574,9 @@ json_t *report_json(const struct session *s, const char *path, const struct err 
     json_object_set_new(json, "title", report_json_text(s->title));
     json_object_set_new(json, "verdict", json_string(session_verdict_word(s)));
     json_object_set_new(json, "expect", expect_json(s));
-    if (s->trace)
-        put_run(json, s->trace);
-    if (s->judgement)
+    if (s->run.trace)
+        put_run(json, s->run.trace);
+    if (s->run.judgement)
         put_judgement(json, s);
     json_t *bias = bias_json(s);
     if (bias)

@@ -53,7 +53,7 @@ static int judge_step(void *ctx, int worker)
     const int turn = atomic_fetch_add(&job->next, 1);
     if (turn >= job->judgement->n_slots)
         return 0;
-    judgement_slot(job->judgement, job->session->trace, slot_of_turn(job, turn), job->scratch[worker]);
+    judgement_slot(job->judgement, job->session->run.trace, slot_of_turn(job, turn), job->scratch[worker]);
     if (turn == 0)
         job->first_ms = now_ms() - job->begin_ms;
     return 1;
@@ -62,7 +62,7 @@ static int judge_step(void *ctx, int worker)
 static int multiply_step(void *ctx, int worker)
 {
     struct job *job = ctx;
-    const struct trace *t = job->session->trace;
+    const struct trace *t = job->session->run.trace;
     const int R = t->plan.br, C = t->plan.bc, D = t->problem.head_dim;
     const ptrdiff_t q_values = (ptrdiff_t)R * D, k_values = (ptrdiff_t)C * D, scores = (ptrdiff_t)R * C;
     const int slot = atomic_fetch_add(&job->next, 1);
@@ -92,7 +92,7 @@ static double time_steps(struct job *job, struct pool *pool, int (*step)(void *,
  *exact tiles of S and U asked for every bit. Negative: out of memory. */
 static double judge_all(struct job *job, struct pool *pool, int bits, uint64_t *exact)
 {
-    const struct trace *t = job->session->trace;
+    const struct trace *t = job->session->run.trace;
     struct summary summary;
     if (judgement_new(t, &job->judgement) != 0)
         return -1;
@@ -148,7 +148,7 @@ static int record(struct session *s, int argc, char **argv, struct err *err)
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
     if (session_finish(s, 0) != 0) {
-        *err = s->err;
+        *err = s->job.err;
         return -1;
     }
     return 0;
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     int failed = session_open(argv[1], &job.session, &err) != 0 || record(job.session, argc, argv, &err) != 0 ||
                  pool_new(THREADS, &pool, &err) != 0;
     if (!failed) {
-        const struct trace *t = job.session->trace;
+        const struct trace *t = job.session->run.trace;
         const size_t R = (size_t)t->plan.br, C = (size_t)t->plan.bc, D = (size_t)t->problem.head_dim;
         for (int i = 0; i < THREADS && !failed; i++) {
             job.scratch[i] = judge_scratch_new();

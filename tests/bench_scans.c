@@ -51,13 +51,13 @@ static int run(struct session *s, int argc, char **argv, struct err *err)
         usleep(PAUSE_US);
     }
     session_finish(s, 0);
-    if (!s->trace || !s->judgement || !s->judgement->complete) {
-        *err = s->err;
+    if (!s->run.trace || !s->run.judgement || !s->run.judgement->complete) {
+        *err = s->job.err;
         return -1;
     }
     printf("%-44s %9.0f   %zu MiB, %d of %d q tiles\n", "run, record, judge, find causes", now_ms() - begin,
-           (size_t)(s->trace->layout.total_bytes >> 20), s->trace->layout.n_slots,
-           s->trace->problem.batch * s->trace->problem.heads * s->trace->layout.q_tiles);
+           (size_t)(s->run.trace->layout.total_bytes >> 20), s->run.trace->layout.n_slots,
+           s->run.trace->problem.batch * s->run.trace->problem.heads * s->run.trace->layout.q_tiles);
     report("  frames of the overview meanwhile", &screen, 16);
     return 0;
 }
@@ -90,7 +90,7 @@ static int bias_is_scanned(const struct session *s)
 
 static int laboratory_is_busy(const struct session *s)
 {
-    return s->laboratory && laboratory_busy(s->laboratory);
+    return s->run.laboratory && laboratory_busy(s->run.laboratory);
 }
 
 static void stop_bias(struct session *s)
@@ -156,7 +156,7 @@ static int onset_step(void *ctx, int worker)
 /* What the session does where NaN is in every slot. */
 static int scan_onset(struct session *s, struct err *err)
 {
-    struct onset_scan x = {.t = s->trace};
+    struct onset_scan x = {.t = s->run.trace};
     struct samples screen = {.n = 0}, whole = {.n = 0};
     struct pool *pool;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -167,7 +167,7 @@ static int scan_onset(struct session *s, struct err *err)
         x.scratch[i] = judge_scratch_new();
     const double begin = now_ms();
     pool_start(pool, onset_step, &x);
-    while (atomic_load(&x.done) <= s->trace->layout.n_slots) {
+    while (atomic_load(&x.done) <= s->run.trace->layout.n_slots) {
         sample(&screen, frame(s, VIEW_ONSET));
         usleep(PAUSE_US);
     }

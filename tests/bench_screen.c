@@ -63,14 +63,14 @@ static int bench_map(void)
     atomic_store(&j->n_done, TILES);
     j->complete = judgement_summarize(j, t, &j->summary) == 0;
     session_adopt_run(s, t, j);
-    s->phase = PHASE_READY;
+    s->job.phase = PHASE_READY;
     for (int v = 0; v < 2; v++) {
         struct samples frame = {.n = 0};
         const enum view_id view = v ? VIEW_OVERVIEW : VIEW_MAP;
         char what[64];
         for (int i = 0; i < FRAMES; i++) {
             struct view_state state = {.top = 0};
-            s->cursor.q_tile = s->cursor.kv_tile = i * TILES / FRAMES;
+            s->at.cursor.q_tile = s->at.cursor.kv_tile = i * TILES / FRAMES;
             const double begin = now_ms();
             canvas_clear(&canvas);
             view_draw(view, s, &canvas, &state);

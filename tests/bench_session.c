@@ -25,13 +25,13 @@ static int bench_run(const char *scenario, struct session **out, struct err *err
     if (session_open_scenario(scenario, out, err) != 0)
         return bench_fail(scenario, err);
     if (run_to_the_end(*out) != 0) /* the first one builds, and starts the child */
-        return bench_fail(scenario, &(*out)->err);
+        return bench_fail(scenario, &(*out)->job.err);
     for (int i = 0; i < ROUNDS; i++) {
         const double begin = now_ms();
         if (run_to_the_end(*out) != 0)
-            return bench_fail(scenario, &(*out)->err);
+            return bench_fail(scenario, &(*out)->job.err);
         sample(&whole, now_ms() - begin);
-        sample(&launch, (*out)->trace->info.seconds * 1e3);
+        sample(&launch, (*out)->run.trace->info.seconds * 1e3);
     }
     const double all = report("run, capture, judge", &whole, 1000);
     const double kernel = report("  of this the launch, probes on", &launch, 0);
@@ -60,7 +60,7 @@ static int bench_trace(const struct session *session, const char *path, struct e
         if (session_open_trace(path, &opened, err) != 0)
             return bench_fail("open", err);
         if (run_to_the_end(opened) != 0) {
-            *err = opened->err;
+            *err = opened->job.err;
             session_free(opened);
             return bench_fail("judge", err);
         }
@@ -80,7 +80,7 @@ static void bench_look(const struct session *session, unsigned wanted, const cha
     for (int i = 0; i < ROUNDS; i++) {
         struct laboratory *l;
         const double begin = now_ms();
-        if (laboratory_new(session->trace, no_wake, NULL, &l) != 0)
+        if (laboratory_new(session->run.trace, no_wake, NULL, &l) != 0)
             return;
         laboratory_ask(l, wanted, 0);
         laboratory_finish(l);
@@ -115,7 +115,7 @@ static void bench_state(struct session *session)
         session_want_states(session, 1);
         sample(&state, now_ms() - begin);
         begin = now_ms();
-        if (onset_of_slot(session->trace, 0, session->tile.scratch, found) == 0)
+        if (onset_of_slot(session->run.trace, 0, session->tile.scratch, found) == 0)
             sample(&roots, now_ms() - begin);
     }
     free(found);

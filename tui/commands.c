@@ -23,12 +23,12 @@ __attribute__((format(printf, 2, 3))) static void notes_add(struct notes *notes,
 static int parse_place(struct loop *l, const char *argument, struct cursor *to)
 {
     struct err err;
-    *to = l->s->cursor;
-    if (!l->s->trace) {
+    *to = l->s->at.cursor;
+    if (!l->s->run.trace) {
         session_say(l->s, "there is no run yet");
         return -1;
     }
-    if (cursor_parse(argument, l->s->trace, to, &err) != 0) {
+    if (cursor_parse(argument, l->s->run.trace, to, &err) != 0) {
         session_say(l->s, "%.250s", err.message);
         return -1;
     }
@@ -97,7 +97,7 @@ static void run_mark(struct loop *l, const char *argument)
 static void run_marks(struct loop *l, const char *argument)
 {
     (void)argument;
-    const struct jumps *j = &l->s->jumps;
+    const struct jumps *j = &l->s->at.jumps;
     for (int i = 0; i < MARKS_MAX; i++) {
         char words[CURSOR_WORDS_BYTES];
         cursor_words(&j->mark[i], words);
@@ -110,20 +110,20 @@ static void run_marks(struct loop *l, const char *argument)
 
 static void run_pin(struct loop *l, const char *argument)
 {
-    struct cursor at = l->s->cursor;
+    struct cursor at = l->s->at.cursor;
     if (!argument[0] || parse_place(l, argument, &at) == 0)
         session_toggle_pin(l->s, &at);
 }
 
 static void run_unpin(struct loop *l, const char *argument)
 {
-    const int i = number_from(argument, l->s->pins.n);
+    const int i = number_from(argument, l->s->at.pins.n);
     if (!argument[0])
         session_unpin(l->s, -1);
     else if (i >= 0)
         session_unpin(l->s, i);
     else
-        session_say(l->s, l->s->pins.n ? "expected a number from 1 to %d" : "nothing is pinned", l->s->pins.n);
+        session_say(l->s, l->s->at.pins.n ? "expected a number from 1 to %d" : "nothing is pinned", l->s->at.pins.n);
 }
 
 static void run_whatif(struct loop *l, const char *argument)

@@ -39,7 +39,7 @@ static void add_names(const char *word, struct candidates *out)
 static void add_channels(const struct session *s, const char *word, struct candidates *out)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (!s->trace || trace_has(s->trace, (enum asc_channel)ch))
+        if (!s->run.trace || trace_has(s->run.trace, (enum asc_channel)ch))
             candidates_add(out, word, channel_name(ch), channel_meaning(ch));
 }
 

@@ -15,9 +15,9 @@ static int copy_value(const struct copy_source *from, char *out, size_t bytes)
 {
     const struct session *s = from->session;
     const struct tile_detail *d = &s->tile.detail;
-    if (!cursor_has_detail(s) || s->cursor.row >= d->rows || s->cursor.col >= d->cols)
+    if (!cursor_has_detail(s) || s->at.cursor.row >= d->rows || s->at.cursor.col >= d->cols)
         return refuse(out, bytes, "there is no value under the cursor");
-    const size_t i = (size_t)s->cursor.row * (size_t)d->cols + (size_t)s->cursor.col;
+    const size_t i = (size_t)s->at.cursor.row * (size_t)d->cols + (size_t)s->at.cursor.col;
     if (d->class_local[i] == CLASS_MISSING)
         return refuse(out, bytes, "this element was never written");
     snprintf(out, bytes, "%.9g", d->got[i]);
@@ -27,16 +27,16 @@ static int copy_value(const struct copy_source *from, char *out, size_t bytes)
 static int copy_place(const struct copy_source *from, char *out, size_t bytes)
 {
     char words[CURSOR_WORDS_BYTES];
-    if (!from->session->trace)
+    if (!from->session->run.trace)
         return refuse(out, bytes, "there is no run yet");
-    cursor_words(&from->session->cursor, words);
+    cursor_words(&from->session->at.cursor, words);
     snprintf(out, bytes, "%s", words);
     return 0;
 }
 
 static int copy_command(const struct copy_source *from, char *out, size_t bytes)
 {
-    const struct isolation *isolation = &from->session->isolation;
+    const struct isolation *isolation = &from->session->run.isolation;
     char place[CURSOR_WORDS_BYTES], subject[COPY_BYTES];
     int n;
     bool edited;

@@ -158,7 +158,7 @@ void editor_open_source(struct session *s)
     if (!file)
         session_say(s, "the source of this run is not known");
     else
-        editor_open(s, file, editor_line(file, s->trace ? trace_source(s->trace, file) : NULL, line));
+        editor_open(s, file, editor_line(file, s->run.trace ? trace_source(s->run.trace, file) : NULL, line));
 }
 
 int keys_write_docs(FILE *out)

@@ -66,7 +66,7 @@ void act_copy(struct loop *l)
 
 void act_pin(struct loop *l)
 {
-    session_toggle_pin(l->s, &l->s->cursor);
+    session_toggle_pin(l->s, &l->s->at.cursor);
 }
 
 void act_prompt(struct loop *l)

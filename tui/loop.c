@@ -108,11 +108,11 @@ static int read_terminal(struct loop *l, struct err *err)
 static void go_first(struct loop *l)
 {
     struct session *s = l->s;
-    struct cursor to = s->cursor;
+    struct cursor to = s->at.cursor;
     struct err err;
-    if (!l->at || !s->trace)
+    if (!l->at || !s->run.trace)
         return;
-    const int found = cursor_parse(l->at, s->trace, &to, &err) == 0;
+    const int found = cursor_parse(l->at, s->run.trace, &to, &err) == 0;
     l->at = NULL;
     if (found)
         session_go_cursor(s, &to);
@@ -146,7 +146,7 @@ static int turn(struct loop *l, struct err *err)
     if (view->rounding)
         session_want_rounding(l->s);
     note_last_words(l);
-    if (l->s->trace && file_map_check(l->s->trace->bytes, err) != 0)
+    if (l->s->run.trace && file_map_check(l->s->run.trace->bytes, err) != 0)
         return -1;
     if (draw(l, err) != 0)
         return -1;
@@ -197,8 +197,8 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
     while (!l.quit && !failed)
         failed = turn(&l, err) != 0;
     term_stop();
-    if (o->place && s->trace) {
-        cursor_words(&s->cursor, o->place->at);
+    if (o->place && s->run.trace) {
+        cursor_words(&s->at.cursor, o->place->at);
         o->place->split = l.vs.split;
     }
     saver_free(&l.saver);

@@ -13,7 +13,7 @@ static void open_it(struct loop *l)
 static void click_tile(struct loop *l, int q, int kv)
 {
     struct session *s = l->s;
-    const int by_q = q - s->cursor.q_tile, by_kv = kv < 0 ? 0 : kv - s->cursor.kv_tile;
+    const int by_q = q - s->at.cursor.q_tile, by_kv = kv < 0 ? 0 : kv - s->at.cursor.kv_tile;
     if (!by_q && !by_kv)
         open_it(l);
     if (by_q)
@@ -25,7 +25,7 @@ static void click_tile(struct loop *l, int q, int kv)
 static void click_element(struct loop *l, int row, int col)
 {
     struct session *s = l->s;
-    const int by_row = row - s->cursor.row, by_col = col - s->cursor.col;
+    const int by_row = row - s->at.cursor.row, by_col = col - s->at.cursor.col;
     if (!by_row && !by_col)
         open_it(l);
     if (by_row)
@@ -38,31 +38,31 @@ static void click_stage(struct loop *l, int channel)
 {
     struct session *s = l->s;
     int by = 0;
-    if (!s->trace || channel == (int)s->cursor.channel)
+    if (!s->run.trace || channel == (int)s->at.cursor.channel)
         return;
-    if (!trace_has(s->trace, channel)) {
+    if (!trace_has(s->run.trace, channel)) {
         session_say(l->s, "this stage is not recorded");
         return;
     }
     /* Steps count recorded stages. */
-    const int direction = channel > (int)s->cursor.channel ? 1 : -1;
-    for (int ch = (int)s->cursor.channel; ch != channel; ch += direction)
-        by += trace_has(s->trace, ch + direction);
+    const int direction = channel > (int)s->at.cursor.channel ? 1 : -1;
+    for (int ch = (int)s->at.cursor.channel; ch != channel; ch += direction)
+        by += trace_has(s->run.trace, ch + direction);
     session_step_stage(s, direction * by);
 }
 
 static void click_head(struct loop *l, int head)
 {
     const struct session *s = l->s;
-    const int at = s->trace ? s->cursor.batch * s->trace->problem.heads + s->cursor.head : head;
+    const int at = s->run.trace ? s->at.cursor.batch * s->run.trace->problem.heads + s->at.cursor.head : head;
     if (head != at)
         session_step_head(l->s, head - at);
 }
 
 static void click_kv(struct loop *l, int kv)
 {
-    if (kv != l->s->cursor.kv_tile)
-        session_step_kv(l->s, kv - l->s->cursor.kv_tile);
+    if (kv != l->s->at.cursor.kv_tile)
+        session_step_kv(l->s, kv - l->s->at.cursor.kv_tile);
 }
 
 static void press(struct loop *l, enum hit_kind kind, int first, int second)

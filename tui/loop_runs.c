@@ -44,7 +44,7 @@ void act_save(struct loop *l)
 
 static struct place first_bad(const struct session *s)
 {
-    return s->judgement ? s->judgement->summary.first : (struct place){.slot = -1};
+    return s->run.judgement ? s->run.judgement->summary.first : (struct place){.slot = -1};
 }
 
 void act_rerun(struct loop *l)
@@ -67,7 +67,7 @@ static int set(struct loop *l, const char *key, const char *value)
 
 void loop_begin_runs(struct loop *l)
 {
-    l->seen = l->s->run_number;
+    l->seen = l->s->run.number;
     l->first = first_bad(l->s);
 }
 
@@ -79,11 +79,11 @@ static void compare_new(struct loop *l)
     const struct place first = first_bad(s), last = l->first;
     const int again = l->seen > 0;
     char words[200], place[64];
-    l->seen = s->run_number;
+    l->seen = s->run.number;
     l->first = first;
     if (!again || s->message[0] || first.slot < 0 || place_same(first, last) || place_same(first, session_place(s)))
         return;
-    change_words(&s->change, words, sizeof words);
+    change_words(&s->run.change, words, sizeof words);
     place_words(s, first, place, sizeof place);
     session_say(s, "%s%sfirst bad %s: g", words, words[0] ? "; " : "", place);
 }
@@ -91,20 +91,20 @@ static void compare_new(struct loop *l)
 void loop_take_run(struct loop *l)
 {
     struct session *s = l->s;
-    if (s->run_number > l->seen && l->view == VIEW_ERRORS)
+    if (s->run.number > l->seen && l->view == VIEW_ERRORS)
         loop_go_back(l);
-    const int failed = session_failed_to_show(s) && s->err.code != ERR_CANCELLED;
+    const int failed = session_failed_to_show(s) && s->job.err.code != ERR_CANCELLED;
     if (failed && !l->failed)
         loop_open_view(l, VIEW_ERRORS);
     l->failed = failed;
-    if (!session_busy(s) && s->run_number > l->seen)
+    if (!session_busy(s) && s->run.number > l->seen)
         compare_new(l);
 }
 
 void act_isolate(struct loop *l)
 {
     struct isolation_request request;
-    isolation_of_stage(l->s->cursor.channel, &request);
+    isolation_of_stage(l->s->at.cursor.channel, &request);
     if (l->saver.active)
         session_say(l->s, "a save is in progress");
     else

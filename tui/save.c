@@ -26,7 +26,7 @@ void saver_free(struct saver *v)
 static void choose_name(const struct session *s, int number, char *name, size_t bytes)
 {
     const int i = runs_index(&s->runs, number ? number : s->runs.shown);
-    const struct trace_info *info = i < 0 ? &s->trace->info : &s->runs.at[i].trace->info;
+    const struct trace_info *info = i < 0 ? &s->run.trace->info : &s->runs.at[i].trace->info;
     const char *own = i < 0 ? "" : s->runs.at[i].name;
     snprintf(name, bytes, "%s", *own ? own : info->scenario_name[0] ? info->scenario_name : info->kernel);
     for (char *c = name; *c; c++)
@@ -66,7 +66,7 @@ int saver_start(struct saver *v, const struct session *s, int number, const char
 {
     if (v->active)
         return err_set(err, ERR_USAGE, "", "a save is in progress");
-    if (!s->trace)
+    if (!s->run.trace)
         return err_set(err, ERR_INPUT, "", "there is no run to save yet");
     struct stat status;
     if (path && strlen(path) >= sizeof v->path)

@@ -49,51 +49,56 @@ const struct scenario *session_made_by(const struct session *s)
 
 int session_slot(const struct session *s)
 {
-    if (!s->trace)
+    if (!s->run.trace)
         return -1;
-    return trace_slot(s->trace, s->cursor.batch, s->cursor.head, s->cursor.q_tile);
+    return trace_slot(s->run.trace, s->at.cursor.batch, s->at.cursor.head, s->at.cursor.q_tile);
 }
 
 struct place session_place(const struct session *s)
 {
-    int kv = channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : 0;
-    return (struct place){session_slot(s), kv, s->cursor.channel};
+    int kv = channel_per_kv(s->at.cursor.channel) ? s->at.cursor.kv_tile : 0;
+    return (struct place){session_slot(s), kv, s->at.cursor.channel};
 }
 
 const struct trace_site *session_site(const struct session *s)
 {
-    return s->trace ? trace_site(s->trace, s->cursor.channel) : NULL;
+    return s->run.trace ? trace_site(s->run.trace, s->at.cursor.channel) : NULL;
 }
 
 const struct trace_event *session_event(const struct session *s)
 {
-    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
-    return s->trace ? reports_shown(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) : NULL;
+    const int32_t at[3] = {s->at.cursor.batch, s->at.cursor.head, s->at.cursor.q_tile};
+    return s->run.trace
+               ? reports_shown(s->run.trace, at, channel_per_kv(s->at.cursor.channel) ? s->at.cursor.kv_tile : -1)
+               : NULL;
 }
 
 bool session_at_report(const struct session *s)
 {
-    const int32_t at[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
-    return s->trace && reports_at(s->trace, at, channel_per_kv(s->cursor.channel) ? s->cursor.kv_tile : -1) != NULL;
+    const int32_t at[3] = {s->at.cursor.batch, s->at.cursor.head, s->at.cursor.q_tile};
+    return s->run.trace &&
+           reports_at(s->run.trace, at, channel_per_kv(s->at.cursor.channel) ? s->at.cursor.kv_tile : -1) != NULL;
 }
 
 /* What was asked for last did not come to a run: what is shown is an older one, and its verdict none of this. */
 static enum run_verdict failed(const struct session *s)
 {
-    return s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED
-           : s->err.code == ERR_BUILD   ? RUN_IS_NOT_BUILT
-                                        : RUN_IS_NOT_RUN;
+    return s->job.err.code == ERR_CANCELLED ? RUN_IS_CANCELLED
+           : s->job.err.code == ERR_BUILD   ? RUN_IS_NOT_BUILT
+                                            : RUN_IS_NOT_RUN;
 }
 
 enum run_verdict session_verdict(const struct session *s)
 {
     if (session_busy(s) && !s->search.under_way)
-        return s->phase == PHASE_JUDGING    ? RUN_IS_JUDGING
-               : s->phase == PHASE_BUILDING ? RUN_IS_BUILDING
-                                            : RUN_IS_RUNNING;
-    if (!s->trace)
-        return s->err.code == ERR_NONE ? RUN_IS_NO_RUN : s->err.code == ERR_CANCELLED ? RUN_IS_CANCELLED : RUN_IS_ERROR;
-    return s->phase == PHASE_FAILED && !s->made_run ? failed(s) : run_verdict(s->trace, s->judgement);
+        return s->job.phase == PHASE_JUDGING    ? RUN_IS_JUDGING
+               : s->job.phase == PHASE_BUILDING ? RUN_IS_BUILDING
+                                                : RUN_IS_RUNNING;
+    if (!s->run.trace)
+        return s->job.err.code == ERR_NONE        ? RUN_IS_NO_RUN
+               : s->job.err.code == ERR_CANCELLED ? RUN_IS_CANCELLED
+                                                  : RUN_IS_ERROR;
+    return s->job.phase == PHASE_FAILED && !s->job.made_run ? failed(s) : run_verdict(s->run.trace, s->run.judgement);
 }
 
 const char *session_verdict_word(const struct session *s)

@@ -12,12 +12,12 @@ static void wake(void *ctx)
 
 static bool has_run(const struct session *s)
 {
-    return s->trace && s->judgement && s->phase >= PHASE_JUDGING;
+    return s->run.trace && s->run.judgement && s->job.phase >= PHASE_JUDGING;
 }
 
 static int begin(struct session *s)
 {
-    return s->laboratory ? 0 : laboratory_new(s->trace, wake, s->work, &s->laboratory);
+    return s->run.laboratory ? 0 : laboratory_new(s->run.trace, wake, s->work, &s->run.laboratory);
 }
 
 void session_look(struct session *s, unsigned wanted)
@@ -25,25 +25,25 @@ void session_look(struct session *s, unsigned wanted)
     if (!wanted || !has_run(s))
         return;
     session_note_lack(s, LACK_LOOK, begin(s) != 0);
-    if (!s->laboratory)
+    if (!s->run.laboratory)
         return;
-    laboratory_ask(s->laboratory, wanted, wanted & LABORATORY_COMPARISON ? session_slot(s) : -1);
+    laboratory_ask(s->run.laboratory, wanted, wanted & LABORATORY_COMPARISON ? session_slot(s) : -1);
 }
 
 void session_look_finish(struct session *s)
 {
-    if (s->laboratory)
-        laboratory_finish(s->laboratory);
+    if (s->run.laboratory)
+        laboratory_finish(s->run.laboratory);
 }
 
 int session_look_toggle(struct session *s)
 {
     const struct laboratory_state *state = session_looked(s);
-    if (!state || (!state->total && !state->stopped && !laboratory_busy(s->laboratory)))
+    if (!state || (!state->total && !state->stopped && !laboratory_busy(s->run.laboratory)))
         return -1;
     const int stop = !state->stopped;
-    laboratory_stop(s->laboratory, stop);
-    laboratory_collect(s->laboratory);
+    laboratory_stop(s->run.laboratory, stop);
+    laboratory_collect(s->run.laboratory);
     return stop;
 }
 
@@ -56,7 +56,7 @@ bool session_lacks_memory(const struct session *s)
 
 const struct laboratory_state *session_looked(const struct session *s)
 {
-    return s->laboratory ? laboratory_state(s->laboratory) : NULL;
+    return s->run.laboratory ? laboratory_state(s->run.laboratory) : NULL;
 }
 
 const struct comparison *session_comparison(const struct session *s)
@@ -67,16 +67,16 @@ const struct comparison *session_comparison(const struct session *s)
 
 bool session_collect_look(struct session *s)
 {
-    const int rounded = s->rounding && rounding_scan_collect(s->rounding);
-    return (s->laboratory && laboratory_collect(s->laboratory)) || rounded;
+    const int rounded = s->run.rounding && rounding_scan_collect(s->run.rounding);
+    return (s->run.laboratory && laboratory_collect(s->run.laboratory)) || rounded;
 }
 
 void session_drop_look(struct session *s)
 {
-    laboratory_free(s->laboratory);
-    s->laboratory = NULL;
-    rounding_scan_free(s->rounding);
-    s->rounding = NULL;
+    laboratory_free(s->run.laboratory);
+    s->run.laboratory = NULL;
+    rounding_scan_free(s->run.rounding);
+    s->run.rounding = NULL;
 }
 
 int session_try(struct session *s, const char *words)
@@ -87,12 +87,12 @@ int session_try(struct session *s, const char *words)
         return session_refuse(s, "there is no run to ask this of yet");
     if (begin(s) != 0)
         return session_refuse(s, "out of memory for the prediction");
-    whatif_of_run(s->trace, &choice);
+    whatif_of_run(s->run.trace, &choice);
     if (whatif_parse(words, &choice, bad) != 0) {
         session_say(s, "'%s' is not one of e4m3 e5m2 u8 f16 bf16 [qkvp]= tensor head rows:N xN offset:N factor:N", bad);
         return -1;
     }
-    return laboratory_try(s->laboratory, &choice) == 0 ? 0 : session_refuse(s, "there is no room for one more row");
+    return laboratory_try(s->run.laboratory, &choice) == 0 ? 0 : session_refuse(s, "there is no room for one more row");
 }
 
 int session_look_rounding(struct session *s, bool negate)
@@ -102,9 +102,9 @@ int session_look_rounding(struct session *s, bool negate)
         return negate ? session_refuse(s, "a bias search is running: x stops it") : 0;
     if (now && now->result && !negate)
         return 0;
-    if (!s->trace || !s->judgement || !s->judgement->complete || !trace_complete(s->trace))
+    if (!s->run.trace || !s->run.judgement || !s->run.judgement->complete || !trace_complete(s->run.trace))
         return session_refuse(s, "there is no complete run to search for bias");
-    if (s->isolation.trace)
+    if (s->run.isolation.trace)
         return session_refuse(s, "an isolated run is not searched for bias: ` goes back to the ordinary run");
     if (negate && !session_made_by(s))
         return session_refuse(s, "a saved trace cannot be run with negated inputs: open its scenario");
@@ -112,26 +112,26 @@ int session_look_rounding(struct session *s, bool negate)
         return session_refuse(s, "a run is in progress: x stops it");
     session_hush(s);
     const struct rounding_source source = {&s->subject.paths, session_made_by(s)};
-    const int failed = s->rounding
-                           ? rounding_scan_again(s->rounding, &source, negate)
-                           : rounding_scan_new(s->trace, s->judgement, &source, negate, wake, s->work, &s->rounding);
+    const int failed = s->run.rounding ? rounding_scan_again(s->run.rounding, &source, negate)
+                                       : rounding_scan_new(s->run.trace, s->run.judgement, &source, negate, wake,
+                                                           s->work, &s->run.rounding);
     session_note_lack(s, LACK_ROUNDING, failed != 0);
     if (!failed)
-        rounding_scan_collect(s->rounding);
+        rounding_scan_collect(s->run.rounding);
     return failed ? session_refuse(s, "out of memory for the search for bias") : 0;
 }
 
 void session_want_rounding(struct session *s)
 {
-    if (!s->rounding && s->trace && s->judgement && s->judgement->complete && trace_complete(s->trace) &&
-        !s->isolation.trace)
+    if (!s->run.rounding && s->run.trace && s->run.judgement && s->run.judgement->complete &&
+        trace_complete(s->run.trace) && !s->run.isolation.trace)
         session_look_rounding(s, false);
 }
 
 void session_finish_rounding(struct session *s)
 {
-    if (s->rounding)
-        rounding_scan_finish(s->rounding);
+    if (s->run.rounding)
+        rounding_scan_finish(s->run.rounding);
 }
 
 bool session_stop_rounding(struct session *s)
@@ -139,16 +139,16 @@ bool session_stop_rounding(struct session *s)
     const struct rounding_progress *now = session_rounding(s);
     if (!now || !now->step)
         return false;
-    rounding_scan_cancel(s->rounding);
+    rounding_scan_cancel(s->run.rounding);
     return true;
 }
 
 const struct rounding_progress *session_rounding(const struct session *s)
 {
-    return s->rounding ? rounding_scan_progress(s->rounding) : NULL;
+    return s->run.rounding ? rounding_scan_progress(s->run.rounding) : NULL;
 }
 
 const struct rounding *session_rounding_result(const struct session *s)
 {
-    return s->rounding ? rounding_scan_progress(s->rounding)->result : NULL;
+    return s->run.rounding ? rounding_scan_progress(s->run.rounding)->result : NULL;
 }

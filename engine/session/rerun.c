@@ -263,9 +263,9 @@ int session_rerun(struct session *s)
         return -1;
     }
     if (s->subject.has_scenario && reread(&s->subject, &err) != 0) {
-        s->err = err;
-        s->phase = PHASE_FAILED;
-        s->made_run = 0;
+        s->job.err = err;
+        s->job.phase = PHASE_FAILED;
+        s->job.made_run = 0;
         return -1;
     }
     const int started = session_start(s);
@@ -294,14 +294,14 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
         return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
     if (session_busy(s))
         return session_refuse(s, "a run is in progress: x stops it");
-    whatif_of_run(s->trace, &own);
+    whatif_of_run(s->run.trace, &own);
     if (choice->factor != 1)
         return session_refuse(s, "scenarios cannot scale the quantization factors: this row is a prediction only");
     if (choice->p_type != own.p_type || choice->p_offset != own.p_offset || choice->p_factor != own.p_factor)
         return session_refuse(s, "the type of P belongs to the kernel: this row is a prediction only");
     if (choice->scales != WHATIF_HEAD)
         snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);
-    if (s->trace->conventions.quantized != ASC_QUANTIZED_GIVEN)
+    if (s->run.trace->conventions.quantized != ASC_QUANTIZED_GIVEN)
         return session_refuse(s, "this kernel quantizes in its own launch: a scenario cannot choose its formats");
     for (int i = 0; i < 3; i++)
         if (session_set(s, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)

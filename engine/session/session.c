@@ -23,7 +23,7 @@ static int new_session(struct session **out, struct err *err)
     if (!s)
         return err_no_memory(err, "", "the session");
     scenario_init(&s->subject.scenario);
-    s->cursor.channel = asc_s;
+    s->at.cursor.channel = asc_s;
     s->tile.scratch = judge_scratch_new();
     if (!s->tile.scratch || work_new(&s->work, err) != 0) {
         session_free(s);
@@ -83,7 +83,7 @@ int session_open_trace(const char *path, struct session **out, struct err *err)
     }
     snprintf(s->title, sizeof s->title, "%s", path_name(path));
     snprintf(s->subject.path, sizeof s->subject.path, "%s", path);
-    s->opened = t;
+    s->job.opened = t;
     *out = s;
     return 0;
 }
@@ -140,10 +140,10 @@ void session_free(struct session *s)
     s->search.under_way = 0;
     seek_end(&s->search.seek);
     session_drop_isolated(s);
-    pins_free(&s->pins);
+    pins_free(&s->at.pins);
     runs_free(&s->runs);
     subject_free(&s->subject);
-    trace_free(s->opened);
+    trace_free(s->job.opened);
     judge_scratch_free(s->tile.scratch);
     scenario_free(&s->subject.scenario);
     log_free(&s->log);
@@ -166,8 +166,8 @@ static void take_findings(struct session *s, struct mail *mail)
         j->onset = mail->onset;
         mail->onset = NULL;
         j->complete = 1;
-        if (j == s->judgement)
-            s->finding = j->n_findings ? &j->findings[0] : NULL;
+        if (j == s->run.judgement)
+            s->run.finding = j->n_findings ? &j->findings[0] : NULL;
     }
     free(mail->findings);
     run_onset_free(mail->onset);
@@ -177,7 +177,7 @@ static void take_findings(struct session *s, struct mail *mail)
 static void go_farthest(struct session *s)
 {
     struct last_stamp last;
-    const int slot = runner_farthest(s->trace, &last);
+    const int slot = runner_farthest(s->run.trace, &last);
     if (slot >= 0)
         session_go(s, (struct place){slot, last.kv < 0 ? 0 : last.kv, last.channel});
 }
@@ -186,14 +186,14 @@ static void go_farthest(struct session *s)
    there once, unless the user has moved it. */
 static void follow_first(struct session *s)
 {
-    if (!s->follow_first || !s->judgement)
+    if (!s->at.follow_first || !s->run.judgement)
         return;
-    const struct summary *summary = &s->judgement->summary;
-    const int bad = summary->first.slot >= 0 || reports_first(s->trace);
-    if (!bad && (!s->judgement->complete || trace_complete(s->trace)))
+    const struct summary *summary = &s->run.judgement->summary;
+    const int bad = summary->first.slot >= 0 || reports_first(s->run.trace);
+    if (!bad && (!s->run.judgement->complete || trace_complete(s->run.trace)))
         return;
     /* Nobody has moved: the source stays where it stands, and so does what the last command said. */
-    const int at_event = s->at_event;
+    const int at_event = s->at.event;
     char message[sizeof s->message];
     memcpy(message, s->message, sizeof message);
     if (bad)
@@ -201,8 +201,8 @@ static void follow_first(struct session *s)
     else
         go_farthest(s);
     memcpy(s->message, message, sizeof message);
-    s->at_event = at_event;
-    s->follow_first = !s->judgement->complete;
+    s->at.event = at_event;
+    s->at.follow_first = !s->run.judgement->complete;
 }
 
 /* Anew only where more is judged: it looks at every tile. */
@@ -229,7 +229,7 @@ bool session_update(struct session *s)
     subject_take_reads(&s->subject, mail.reads, mail.n_reads);
     if (mail.trace)
         session_adopt_run(s, mail.trace, mail.judgement);
-    s->made_run |= mail.trace != NULL;
+    s->job.made_run |= mail.trace != NULL;
     struct judgement *judging = session_judging(s, &t);
     if (judging && (!judging->complete || judging->no_summary))
         sum_up(judging, t);
@@ -237,16 +237,16 @@ bool session_update(struct session *s)
         err_no_memory(&mail.err, "", "the sum of the verdicts");
     take_findings(s, &mail);
     if (!mail.sought) {
-        s->phase = mail.phase;
-        s->step = mail.step;
-        s->step_since = mail.since;
+        s->job.phase = mail.phase;
+        s->job.step = mail.step;
+        s->job.step_since = mail.since;
     }
-    s->done = mail.done;
-    s->total = mail.total;
+    s->job.done = mail.done;
+    s->job.total = mail.total;
     if (mail.finished && mail.sought)
         session_end_seek(s, mail.err.code == ERR_CANCELLED);
     else if (mail.finished)
-        session_end_run(s, &mail.err, s->made_run);
+        session_end_run(s, &mail.err, s->job.made_run);
     else if (s->search.under_way)
         session_say_seeking(s, clock_seconds() - s->search.since);
     follow_first(s);
@@ -265,26 +265,26 @@ int session_finish(struct session *s, void (*progress)(const char *line))
         session_update(s);
         if (progress && clock_seconds() - begun > 1 && session_busy(s)) {
             char line[256];
-            const int n = snprintf(line, sizeof line, "%s: %s %.0f s", s->title, runner_step_words(s->step),
-                                   clock_seconds() - s->step_since);
-            if (s->total > 0 && n < (int)sizeof line)
-                snprintf(line + n, sizeof line - (size_t)n, " %.0f of %.0f", s->done, s->total);
+            const int n = snprintf(line, sizeof line, "%s: %s %.0f s", s->title, runner_step_words(s->job.step),
+                                   clock_seconds() - s->job.step_since);
+            if (s->job.total > 0 && n < (int)sizeof line)
+                snprintf(line + n, sizeof line - (size_t)n, " %.0f of %.0f", s->job.done, s->job.total);
             progress(line);
             shown = 1;
         }
     }
     if (shown)
         progress("");
-    return s->err.code == ERR_NONE ? 0 : -1;
+    return s->job.err.code == ERR_NONE ? 0 : -1;
 }
 
 int session_save(const struct session *s, const char *path, struct err *err)
 {
-    if (!s->trace)
+    if (!s->run.trace)
         return err_set(err, ERR_INPUT, path, "there is no run to save yet");
-    if (s->isolation.trace)
+    if (s->run.isolation.trace)
         return err_set(err, ERR_INPUT, path, "an isolated run is not saved: its values are not the kernel's own");
-    return trace_save(s->trace, path, err);
+    return trace_save(s->run.trace, path, err);
 }
 
 int session_save_run(const struct session *s, int number, const char *path, struct err *err)

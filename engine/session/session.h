@@ -23,7 +23,7 @@ enum phase {
     PHASE_RUNNING,
     PHASE_JUDGING,
     PHASE_READY,
-    PHASE_FAILED /* session.err says why; a partial trace may still be shown */
+    PHASE_FAILED /* job.err says why; a partial trace may still be shown */
 };
 
 /* What there was no memory for: it is not shown, and a screen without it is not the run's. */
@@ -46,14 +46,8 @@ struct rounding_scan;
 struct whatif_choice;
 struct work;
 
-struct session {
-    struct subject subject; /* what is run */
-    char title[192];        /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
-    struct work *work;      /* owned: threads, judge queue, child */
-    struct log log;
-    char message[256]; /* one line about the last command ("no next bad tile") */
-
-    /* The work under way, or the last. */
+/* The work under way, or the last. */
+struct session_job {
     enum phase phase;
     struct err err; /* why PHASE_FAILED */
     enum runner_step step;
@@ -62,25 +56,41 @@ struct session {
     bool made_run;                      /* it has come to a run that is shown */
     struct trace *opened;               /* owned: a saved trace that is not judged yet */
     struct isolation_request isolating; /* the one that was asked for last */
+};
 
-    /* The run that is shown. */
+/* The run that is shown. */
+struct session_run {
     struct trace *trace;            /* borrowed from runs, but an isolated one; NULL: no run yet */
     struct judgement *judgement;    /* as trace */
     struct finding const *finding;  /* borrowed from judgement: the one shown, or NULL */
-    int run_number;                 /* 1 for the first */
-    struct runs runs;               /* the last ones, the shown one among them */
-    struct change change;           /* from the run before to the one that is shown */
-    struct isolation isolation;     /* of an isolated run that is shown */
-    struct laboratory *laboratory;  /* owned: of the run that is shown (look.h); NULL: nothing was asked of it */
+    int number;                     /* 1 for the first */
+    struct change change;           /* from the run before to this one */
+    struct isolation isolation;     /* where it is an isolated run */
+    struct laboratory *laboratory;  /* owned (look.h); NULL: nothing was asked of it */
     struct rounding_scan *rounding; /* owned: as laboratory */
+};
 
-    /* Where the user is. */
+/* Where the user is. */
+struct session_at {
     struct cursor cursor;
     struct jumps jumps;
     struct pins pins; /* elements that stay visible */
     enum shown shown;
     bool follow_first; /* the cursor still goes to the first bad tile by itself */
-    bool at_event;     /* the run has an event with a line, and the source stands there until the cursor moves */
+    bool event;        /* the run has one with a line, and the source stands there until the cursor moves */
+};
+
+struct session {
+    struct subject subject; /* what is run */
+    char title[192];        /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
+    struct work *work;      /* owned: threads, judge queue, child */
+    struct log log;
+    char message[256]; /* one line about the last command ("no next bad tile") */
+
+    struct session_job job;
+    struct session_run run;
+    struct runs runs; /* the last ones, the shown one among them */
+    struct session_at at;
     struct stop_search search;
     struct tile_view tile; /* what is shown there */
     unsigned lacks;        /* set of enum lack; what it names is tried again with the next refresh */
@@ -95,10 +105,10 @@ void session_free(struct session *s); /* stops everything; NULL is legal */
 
 /* What a scenario or a kernel (.cu: an ad-hoc run) says by itself. */
 int session_read(const char *path, const char *root, struct scenario *out, struct err *err);
-/* Builds, runs, judges in the background, by s->scenario as it is; a running one is left alone: -1. */
+/* Builds, runs, judges in the background, by s->subject.scenario as it is; a running one is left alone: -1. */
 int session_start(struct session *s);
 /* The same after the file was read again: what every key and every save that asks for a run does. -1: s->message says
-   why not, or s->err where the file cannot be read any more. */
+   why not, or s->job.err where the file cannot be read any more. */
 int session_rerun(struct session *s);
 /* Runs the kernel with the formats of a row of what-if. -1: s->message says why not. */
 int session_run_choice(struct session *s, const struct whatif_choice *choice);
@@ -121,7 +131,7 @@ int session_fd(const struct session *s); /* readable when session_update() has s
 bool session_update(struct session *s);  /* takes over what the threads have done; whether anything changed */
 bool session_busy(const struct session *s);
 /* Runs to the end in the calling thread's time. progress (NULL: nobody asks) gets a line a few times a second once the
-   first one is over, "" at the end. -1: it failed (s->err). */
+   first one is over, "" at the end. -1: it failed (s->job.err). */
 int session_finish(struct session *s, void (*progress)(const char *line));
 int session_save(const struct session *s, const char *path, struct err *err);
 

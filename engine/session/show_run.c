@@ -11,24 +11,24 @@
 void session_refresh_change(struct session *s)
 {
     const struct run *shown = runs_shown(&s->runs);
-    s->change = (struct change){0};
-    if (shown && !s->isolation.trace)
-        change_find(runs_before(&s->runs, shown), shown, &s->change);
+    s->run.change = (struct change){0};
+    if (shown && !s->run.isolation.trace)
+        change_find(runs_before(&s->runs, shown), shown, &s->run.change);
 }
 
 void session_drop_isolated(struct session *s)
 {
-    if (!s->isolation.trace)
+    if (!s->run.isolation.trace)
         return;
     session_stop_seek(s);
     session_drop_detail(s);
     session_drop_look(s);
-    judgement_free(s->judgement);
-    trace_free(s->trace);
-    s->trace = s->isolation.trace;
-    s->judgement = s->isolation.judgement;
-    s->finding = NULL;
-    s->isolation = (struct isolation){0};
+    judgement_free(s->run.judgement);
+    trace_free(s->run.trace);
+    s->run.trace = s->run.isolation.trace;
+    s->run.judgement = s->run.isolation.judgement;
+    s->run.finding = NULL;
+    s->run.isolation = (struct isolation){0};
 }
 
 /* The recorded stage nearest to the cursor's, scores before all others. */
@@ -48,13 +48,13 @@ static void show_new(struct session *s, struct trace *t, struct judgement *j)
 {
     const int old = runs_index(&s->runs, s->runs.shown);
     if (old >= 0) {
-        s->runs.at[old].finding = s->finding;
-        s->runs.at[old].at_event = s->at_event;
+        s->runs.at[old].finding = s->run.finding;
+        s->runs.at[old].at_event = s->at.event;
     }
     if (s->subject.has_scenario)
         session_make_title(s);
     struct run *run = runs_add(&s->runs, t, j, s->title);
-    s->run_number = s->runs.shown;
+    s->run.number = s->runs.shown;
     run->scenario = s->subject.has_scenario ? calloc(1, sizeof *run->scenario) : NULL;
     if (run->scenario && scenario_copy(&s->subject.scenario, run->scenario) != 0) {
         free(run->scenario);
@@ -66,17 +66,17 @@ static void show_new(struct session *s, struct trace *t, struct judgement *j)
 static void show_isolated(struct session *s)
 {
     session_drop_isolated(s); /* an earlier one */
-    s->isolation.trace = s->trace;
-    s->isolation.judgement = s->judgement;
-    s->isolation.asked = s->isolating;
+    s->run.isolation.trace = s->run.trace;
+    s->run.isolation.judgement = s->run.judgement;
+    s->run.isolation.asked = s->job.isolating;
     const size_t used = strlen(s->title);
-    snprintf(s->title + used, sizeof s->title - used, ", %s isolated", s->isolation.asked.name);
+    snprintf(s->title + used, sizeof s->title - used, ", %s isolated", s->run.isolation.asked.name);
 }
 
 void session_adopt_run(struct session *s, struct trace *t, struct judgement *j)
 {
-    struct cursor *c = &s->cursor;
-    s->follow_first = s->runs.made == 0;
+    struct cursor *c = &s->at.cursor;
+    s->at.follow_first = s->runs.made == 0;
     session_drop_detail(s);
     session_drop_look(s);
     if (t->fed) {
@@ -86,28 +86,28 @@ void session_adopt_run(struct session *s, struct trace *t, struct judgement *j)
         session_drop_isolated(s);
         show_new(s, t, j);
     }
-    s->finding = NULL;
-    s->trace = t;
-    s->judgement = j;
+    s->run.finding = NULL;
+    s->run.trace = t;
+    s->run.judgement = j;
     session_refresh_change(s);
     if (session_slot(s) < 0 || c->kv_tile >= t->layout.kv_tiles) {
         const int32_t *place = trace_slot_place(t, 0);
         *c = (struct cursor){.batch = place[0], .head = place[1], .q_tile = place[2], .channel = c->channel};
-        s->follow_first = 1;
+        s->at.follow_first = 1;
     }
     c->channel = nearest_stage(t, c->channel);
     /* A trap on a NaN or an infinity mostly tells of a consequence: where it begins is for the verdicts to say. */
     const struct trace_event *event = session_event(s);
-    s->at_event = event && event->line > 0 && !event_is_of_numbers(event->kind);
+    s->at.event = event && event->line > 0 && !event_is_of_numbers(event->kind);
     work_prefer(s->work, session_slot(s));
 }
 
 struct judgement *session_judging(const struct session *s, const struct trace **trace)
 {
     const struct run *newest = runs_newest(&s->runs);
-    if (s->isolation.trace || !newest) {
-        *trace = s->trace;
-        return s->judgement;
+    if (s->run.isolation.trace || !newest) {
+        *trace = s->run.trace;
+        return s->run.judgement;
     }
     *trace = newest->trace;
     return newest->judgement;
@@ -115,15 +115,15 @@ struct judgement *session_judging(const struct session *s, const struct trace **
 
 void session_end_run(struct session *s, const struct err *err, bool made_run)
 {
-    s->err = *err;
-    if (made_run && !s->isolation.trace && s->runs.n) {
+    s->job.err = *err;
+    if (made_run && !s->run.isolation.trace && s->runs.n) {
         struct run *newest = &s->runs.at[s->runs.n - 1];
         err_keep(&newest->err, err);
         if (newest->judgement->complete)
             run_measure(newest);
-        err_recall(&runs_shown(&s->runs)->err, &s->err);
+        err_recall(&runs_shown(&s->runs)->err, &s->job.err);
     }
-    s->phase = s->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
+    s->job.phase = s->job.err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     session_refresh_change(s);
 }
 
@@ -135,8 +135,8 @@ static int within(int value, int count)
 /* The place stays, recorded or not, as far as the run's problem has it. */
 static void keep_cursor(struct session *s)
 {
-    const struct trace *t = s->trace;
-    struct cursor *c = &s->cursor;
+    const struct trace *t = s->run.trace;
+    struct cursor *c = &s->at.cursor;
     c->batch = within(c->batch, t->problem.batch);
     c->head = within(c->head, t->problem.heads);
     c->q_tile = within(c->q_tile, t->layout.q_tiles);
@@ -150,31 +150,31 @@ int session_show_run(struct session *s, int number)
     const int i = runs_index(&s->runs, number), old = runs_index(&s->runs, s->runs.shown);
     if (i < 0)
         return session_refuse(s, "this run is not kept any more");
-    if (s->isolation.trace && session_busy(s) && !s->judgement->complete)
+    if (s->run.isolation.trace && session_busy(s) && !s->run.judgement->complete)
         return session_refuse(s, "the isolated run is being judged: x stops it");
     session_stop_seek(s);
-    if (s->isolation.trace) {
+    if (s->run.isolation.trace) {
         session_drop_isolated(s);
     } else if (old >= 0) {
-        s->runs.at[old].finding = s->finding;
-        s->runs.at[old].at_event = s->at_event;
+        s->runs.at[old].finding = s->run.finding;
+        s->runs.at[old].at_event = s->at.event;
     }
     session_drop_detail(s);
     session_drop_look(s);
     const struct run *run = &s->runs.at[i];
     if (number != s->runs.shown)
         s->runs.before = s->runs.shown;
-    s->runs.shown = s->run_number = number;
-    s->trace = run->trace;
-    s->judgement = run->judgement;
-    s->finding = run->finding ? run->finding : run->judgement->n_findings ? &run->judgement->findings[0] : NULL;
-    s->at_event = run->at_event;
-    s->follow_first = 0;
+    s->runs.shown = s->run.number = number;
+    s->run.trace = run->trace;
+    s->run.judgement = run->judgement;
+    s->run.finding = run->finding ? run->finding : run->judgement->n_findings ? &run->judgement->findings[0] : NULL;
+    s->at.event = run->at_event;
+    s->at.follow_first = 0;
     snprintf(s->title, sizeof s->title, "%s", run->title);
     if (!session_busy(s)) {
-        s->made_run = 1; /* what is said of a failure is this run's */
-        err_recall(&run->err, &s->err);
-        s->phase = run->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
+        s->job.made_run = 1; /* what is said of a failure is this run's */
+        err_recall(&run->err, &s->job.err);
+        s->job.phase = run->err.code == ERR_NONE ? PHASE_READY : PHASE_FAILED;
     }
     session_hush(s);
     keep_cursor(s);
@@ -186,7 +186,7 @@ int session_show_run(struct session *s, int number)
 int session_flip(struct session *s)
 {
     const struct run *other = runs_other(&s->runs);
-    if (s->isolation.trace) /* back to what it is an isolated run of */
+    if (s->run.isolation.trace) /* back to what it is an isolated run of */
         return session_show_run(s, s->runs.shown);
     if (!other)
         return session_refuse(s, s->subject.has_scenario ? "there is no other run yet: r runs it again"

@@ -26,26 +26,26 @@ int session_start(struct session *s)
         session_make_title(s);
         s->subject.rerun_due = 0;
         started = work_run(s->work, &s->subject.paths, &s->subject.scenario);
-    } else if (s->opened) {
-        started = work_judge(s->work, s->opened);
+    } else if (s->job.opened) {
+        started = work_judge(s->work, s->job.opened);
         if (started == 0)
-            s->opened = NULL;
+            s->job.opened = NULL;
     } else if (!s->subject.has_scenario) {
         session_say(s, "a saved trace cannot be rerun: open its scenario");
     }
     if (started == 0) {
-        s->phase = s->subject.has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
-        s->err = (struct err){0};
+        s->job.phase = s->subject.has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
+        s->job.err = (struct err){0};
         session_hush(s);
-        s->made_run = 0;
+        s->job.made_run = 0;
     }
     return started;
 }
 
 int session_isolate(struct session *s, const struct isolation_request *request)
 {
-    const struct trace *run = s->isolation.trace ? s->isolation.trace : s->trace;
-    const struct judgement *j = s->isolation.trace ? s->isolation.judgement : s->judgement;
+    const struct trace *run = s->run.isolation.trace ? s->run.isolation.trace : s->run.trace;
+    const struct judgement *j = s->run.isolation.trace ? s->run.isolation.judgement : s->run.judgement;
     if (session_busy(s))
         return session_refuse(s, "a run is in progress: x stops it");
     if (!s->subject.has_scenario)
@@ -54,25 +54,25 @@ int session_isolate(struct session *s, const struct isolation_request *request)
         return session_refuse(s, "there is no complete run to isolate a stage of");
     if (!isolation_channels(request->stages, run))
         return session_refuse(s, "nothing up to this stage is recorded: nothing to feed");
-    s->isolating = *request;
+    s->job.isolating = *request;
     const struct scenario *made_by = session_made_by(s);
     if (!made_by)
         return session_refuse(s, "the inputs of this run are unknown: r runs it again");
-    if (work_isolate(s->work, &s->subject.paths, made_by, run, &s->isolating) != 0)
+    if (work_isolate(s->work, &s->subject.paths, made_by, run, &s->job.isolating) != 0)
         return session_refuse(s, "no thread could be started");
-    s->phase = PHASE_BUILDING;
-    s->err = (struct err){0};
+    s->job.phase = PHASE_BUILDING;
+    s->job.err = (struct err){0};
     session_hush(s);
-    s->made_run = 0;
+    s->job.made_run = 0;
     return 0;
 }
 
 bool session_isolated(const struct session *s, struct isolation_result *out)
 {
-    const struct isolation *i = &s->isolation;
-    if (!i->trace || !s->judgement || !s->judgement->complete)
+    const struct isolation *i = &s->run.isolation;
+    if (!i->trace || !s->run.judgement || !s->run.judgement->complete)
         return false;
-    *out = (struct isolation_result){&i->asked, &i->judgement->summary, &s->judgement->summary, s->trace};
+    *out = (struct isolation_result){&i->asked, &i->judgement->summary, &s->run.judgement->summary, s->run.trace};
     return true;
 }
 

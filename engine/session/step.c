@@ -8,17 +8,17 @@
 bool session_moved(struct session *s)
 {
     session_hush(s);
-    s->follow_first = 0;
-    s->at_event = 0;
+    s->at.follow_first = 0;
+    s->at.event = 0;
     s->tile.given_up = 0;
     s->tile.due = ELEMENT_NONE;
     session_note_lack(s, LACK_ELEMENT, false);
-    if (s->trace) {
-        struct tile tile = trace_tile(s->trace, s->cursor.channel, session_slot(s) < 0 ? 0 : session_slot(s), 0);
-        if (s->cursor.row >= tile.rows)
-            s->cursor.row = tile.rows - 1;
-        if (s->cursor.col >= tile.cols)
-            s->cursor.col = tile.cols - 1;
+    if (s->run.trace) {
+        struct tile tile = trace_tile(s->run.trace, s->at.cursor.channel, session_slot(s) < 0 ? 0 : session_slot(s), 0);
+        if (s->at.cursor.row >= tile.rows)
+            s->at.cursor.row = tile.rows - 1;
+        if (s->at.cursor.col >= tile.cols)
+            s->at.cursor.col = tile.cols - 1;
     }
     work_prefer(s->work, session_slot(s));
     session_refresh_detail(s);
@@ -28,7 +28,7 @@ bool session_moved(struct session *s)
 /* *value + by where that lies in [0, count); else nothing moves. */
 static bool step(struct session *s, int *value, int by, int count, const char *why)
 {
-    if (!s->trace)
+    if (!s->run.trace)
         return session_stay(s, "there is no run yet");
     int to = *value + by;
     if (to < 0)
@@ -43,45 +43,45 @@ static bool step(struct session *s, int *value, int by, int count, const char *w
 
 bool session_step_stage(struct session *s, int by)
 {
-    if (!s->trace)
+    if (!s->run.trace)
         return session_stay(s, "there is no run yet");
     int direction = by < 0 ? -1 : 1;
-    int to = (int)s->cursor.channel;
+    int to = (int)s->at.cursor.channel;
     for (int left = abs(by); left > 0;) {
         to += direction;
         if (to < 0 || to >= ASC_CHANNELS)
             return session_stay(s, direction > 0 ? "this is the last stage" : "this is the first stage");
-        left -= trace_has(s->trace, to);
+        left -= trace_has(s->run.trace, to);
     }
-    s->cursor.channel = (enum asc_channel)to;
+    s->at.cursor.channel = (enum asc_channel)to;
     return session_moved(s);
 }
 
 bool session_step_head(struct session *s, int by)
 {
-    if (!s->trace)
+    if (!s->run.trace)
         return session_stay(s, "there is no run yet");
-    int heads = s->trace->problem.heads;
-    int at = s->cursor.batch * heads + s->cursor.head;
-    int64_t to = (int64_t)at + by, count = (int64_t)s->trace->problem.batch * heads;
+    int heads = s->run.trace->problem.heads;
+    int at = s->at.cursor.batch * heads + s->at.cursor.head;
+    int64_t to = (int64_t)at + by, count = (int64_t)s->run.trace->problem.batch * heads;
     if (to < 0 || to >= count)
         return session_stay(s, by > 0 ? "this is the last head" : "this is the first head");
-    s->cursor.batch = (int)(to / heads);
-    s->cursor.head = (int)(to % heads);
+    s->at.cursor.batch = (int)(to / heads);
+    s->at.cursor.head = (int)(to % heads);
     return session_moved(s);
 }
 
 bool session_step_q(struct session *s, int by)
 {
-    return step(s, &s->cursor.q_tile, by, s->trace ? s->trace->layout.q_tiles : 0,
+    return step(s, &s->at.cursor.q_tile, by, s->run.trace ? s->run.trace->layout.q_tiles : 0,
                 by > 0 ? "this is the last q tile" : "this is the first q tile");
 }
 
 bool session_step_kv(struct session *s, int by)
 {
-    if (!channel_per_kv(s->cursor.channel))
+    if (!channel_per_kv(s->at.cursor.channel))
         return session_stay(s, "this stage exists once per q tile");
-    return step(s, &s->cursor.kv_tile, by, s->trace ? s->trace->layout.kv_tiles : 0,
+    return step(s, &s->at.cursor.kv_tile, by, s->run.trace ? s->run.trace->layout.kv_tiles : 0,
                 by > 0 ? "this is the last kv tile" : "this is the first kv tile");
 }
 
@@ -90,34 +90,34 @@ static struct tile cursor_tile(const struct session *s)
     int slot = session_slot(s);
     if (slot < 0)
         return (struct tile){0};
-    return trace_tile(s->trace, s->cursor.channel, slot, s->cursor.kv_tile);
+    return trace_tile(s->run.trace, s->at.cursor.channel, slot, s->at.cursor.kv_tile);
 }
 
 bool session_step_row(struct session *s, int by)
 {
     int rows = cursor_tile(s).valid_rows;
-    return rows ? step(s, &s->cursor.row, by, rows, by > 0 ? "this is the last row" : "this is the first row")
+    return rows ? step(s, &s->at.cursor.row, by, rows, by > 0 ? "this is the last row" : "this is the first row")
                 : session_stay(s, "nothing is recorded here");
 }
 
 bool session_step_col(struct session *s, int by)
 {
     int cols = cursor_tile(s).valid_cols;
-    return cols ? step(s, &s->cursor.col, by, cols, by > 0 ? "this is the last column" : "this is the first column")
+    return cols ? step(s, &s->at.cursor.col, by, cols, by > 0 ? "this is the last column" : "this is the first column")
                 : session_stay(s, "nothing is recorded here");
 }
 
 bool session_go(struct session *s, struct place place)
 {
-    if (!s->trace || place.slot < 0 || place.slot >= s->trace->layout.n_slots)
+    if (!s->run.trace || place.slot < 0 || place.slot >= s->run.trace->layout.n_slots)
         return session_stay(s, "this place is not recorded");
-    const int32_t *at = trace_slot_place(s->trace, place.slot);
-    s->cursor.batch = at[0];
-    s->cursor.head = at[1];
-    s->cursor.q_tile = at[2];
+    const int32_t *at = trace_slot_place(s->run.trace, place.slot);
+    s->at.cursor.batch = at[0];
+    s->at.cursor.head = at[1];
+    s->at.cursor.q_tile = at[2];
     if (channel_per_kv(place.channel))
-        s->cursor.kv_tile = place.kv;
-    s->cursor.channel = place.channel;
+        s->at.cursor.kv_tile = place.kv;
+    s->at.cursor.channel = place.channel;
     return session_moved(s);
 }
 
@@ -125,15 +125,15 @@ bool session_go_cursor(struct session *s, const struct cursor *to)
 {
     struct cursor at = *to;
     struct err err;
-    if (!s->trace)
+    if (!s->run.trace)
         return session_stay(s, "there is no run yet");
-    if (cursor_fit(s->trace, &at, &err) != 0)
+    if (cursor_fit(s->run.trace, &at, &err) != 0)
         return session_stay(s, err.message);
-    s->cursor = at;
+    s->at.cursor = at;
     return session_moved(s);
 }
 
 void session_cycle_shown(struct session *s)
 {
-    s->shown = (enum shown)((s->shown + 1) % SHOW_COUNT);
+    s->at.shown = (enum shown)((s->at.shown + 1) % SHOW_COUNT);
 }

@@ -32,9 +32,9 @@ void session_remove_stop(struct session *s, int i)
 /* The slot to begin with, on this side of the cursor where its own is not recorded; -1: there is none. */
 static int first_slot(const struct session *s, int direction)
 {
-    const struct trace *t = s->trace;
+    const struct trace *t = s->run.trace;
     const int slot = session_slot(s), all = t->layout.n_slots;
-    const int32_t here[3] = {s->cursor.batch, s->cursor.head, s->cursor.q_tile};
+    const int32_t here[3] = {s->at.cursor.batch, s->at.cursor.head, s->at.cursor.q_tile};
     if (slot >= 0)
         return slot;
     for (int i = direction > 0 ? 0 : all - 1; i >= 0 && i < all; i += direction) {
@@ -51,8 +51,8 @@ static int first_slot(const struct session *s, int direction)
 static bool begin(struct session *s, int direction)
 {
     struct seek *k = &s->search.seek;
-    k->trace = s->trace;
-    k->judgement = s->judgement;
+    k->trace = s->run.trace;
+    k->judgement = s->run.judgement;
     memcpy(k->stops, s->search.stops, sizeof k->stops);
     k->n_stops = s->search.n;
     k->from = session_place(s);
@@ -73,7 +73,7 @@ bool session_seek(struct session *s, int by)
 {
     if (s->search.n == 0)
         return session_stay(s, "no stop condition yet: `:stop nan`, `:stop s off > 8`, `:stop m falls`");
-    if (!s->trace || !s->judgement)
+    if (!s->run.trace || !s->run.judgement)
         return session_stay(s, "there is no run yet");
     if (session_busy(s))
         return session_stay(s, "a run is in progress: x stops it");
@@ -105,26 +105,26 @@ void session_say_seeking(struct session *s, double seconds)
     if (seconds < 0.3)
         return;
     sought_words(&s->search.seek, words, sizeof words);
-    session_say(s, "searching for %s: %.0f of %.0f q tiles, Esc stops", words, s->done, s->total);
+    session_say(s, "searching for %s: %.0f of %.0f q tiles, Esc stops", words, s->job.done, s->job.total);
 }
 
 static void go_to_hit(struct session *s, const struct stop_hit *hit)
 {
-    const struct cursor from = s->cursor;
+    const struct cursor from = s->at.cursor;
     const struct stop *stop = &s->search.seek.stops[hit->stop];
     session_go(s, hit->place);
-    s->cursor.row = hit->row < 0 ? 0 : hit->row;
-    s->cursor.col = hit->col < 0 ? 0 : hit->col;
+    s->at.cursor.row = hit->row < 0 ? 0 : hit->row;
+    s->at.cursor.col = hit->col < 0 ? 0 : hit->col;
     if (hit->row < 0)
-        stop_element(stop, &s->tile.detail, &s->cursor.row, &s->cursor.col);
+        stop_element(stop, &s->tile.detail, &s->at.cursor.row, &s->at.cursor.col);
     session_moved(s);
     if (hit->row < 0 && !s->tile.detail.got && tile_values_under_way(s->tile.values)) {
         s->tile.due = ELEMENT_STOP;
         s->tile.due_stop = *stop;
     }
-    jumps_note(&s->jumps, &from);
+    jumps_note(&s->at.jumps, &from);
     char place[CURSOR_WORDS_BYTES];
-    cursor_words(&s->cursor, place);
+    cursor_words(&s->at.cursor, place);
     session_say(s, "stop %s: %s", stop->text, place);
 }
 
@@ -134,7 +134,7 @@ void session_end_seek(struct session *s, bool cancelled)
     const struct stop_hit hit = seek_end(&s->search.seek);
     char words[80];
     s->search.under_way = 0;
-    if (s->search.seek.trace != s->trace)
+    if (s->search.seek.trace != s->run.trace)
         return; /* another run has come to the screen */
     if (atomic_load(&s->search.seek.no_memory)) {
         session_say(s, "out of memory for a search of the whole run");

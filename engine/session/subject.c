@@ -156,7 +156,7 @@ int session_subject(const struct session *s, char *out, size_t bytes, bool *edit
         put_path(&w, s->subject.path);
         return w.left ? 0 : -1;
     }
-    if (!made || !s->trace || open_again(s, made, &opened) != 0)
+    if (!made || !s->run.trace || open_again(s, made, &opened) != 0)
         return -1;
     put_path(&w, opened.path[0] ? opened.path : opened.kernel);
     int failed = 0;
@@ -168,6 +168,6 @@ int session_subject(const struct session *s, char *out, size_t bytes, bool *edit
     }
     failed = failed || put_shape(&w, &made->problem, &opened) != 0;
     scenario_free(&opened);
-    *edited = is_edited(made, s->trace);
+    *edited = is_edited(made, s->run.trace);
     return failed || !w.left ? -1 : 0;
 }

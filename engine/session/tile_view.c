@@ -39,10 +39,10 @@ static void drop_stale(struct session *s)
     const struct place place = session_place(s);
     if (!place_same(s->tile.detail_place, place))
         tile_detail_free(&s->tile.detail);
-    if (s->tile.row_slot != place.slot || s->tile.row != s->cursor.row)
+    if (s->tile.row_slot != place.slot || s->tile.row != s->at.cursor.row)
         drop_row_state(s);
-    if (!place_same(s->tile.operands_place, place) || s->tile.operands_row != s->cursor.row ||
-        s->tile.operands_col != s->cursor.col) {
+    if (!place_same(s->tile.operands_place, place) || s->tile.operands_row != s->at.cursor.row ||
+        s->tile.operands_col != s->at.cursor.col) {
         derivation_free(&s->tile.operands);
         s->tile.operands_made = false;
     }
@@ -53,7 +53,7 @@ static void drop_stale(struct session *s)
 /* What there was no memory for at another element is tried again. */
 static void drop_lacks(struct session *s)
 {
-    if (!cursor_same(&s->tile.lacked_by, &s->cursor))
+    if (!cursor_same(&s->tile.lacked_by, &s->at.cursor))
         s->lacks &= ~(unsigned)(LACK_DETAIL | LACK_ROW_STATE | LACK_OPERANDS | LACK_STATES);
     if (!s->tile.wants_states)
         s->lacks &= ~(unsigned)LACK_STATES;
@@ -61,10 +61,10 @@ static void drop_lacks(struct session *s)
 
 static bool element_exists(const struct session *s, struct place place)
 {
-    const struct asc_problem *p = &s->trace->problem;
-    const int rows = channel_valid_rows(place.channel, p, &s->trace->plan, s->cursor.q_tile, place.kv);
-    const int cols = channel_valid_cols(place.channel, p, &s->trace->plan, place.kv);
-    return s->cursor.row >= 0 && s->cursor.row < rows && s->cursor.col >= 0 && s->cursor.col < cols;
+    const struct asc_problem *p = &s->run.trace->problem;
+    const int rows = channel_valid_rows(place.channel, p, &s->run.trace->plan, s->at.cursor.q_tile, place.kv);
+    const int cols = channel_valid_cols(place.channel, p, &s->run.trace->plan, place.kv);
+    return s->at.cursor.row >= 0 && s->at.cursor.row < rows && s->at.cursor.col >= 0 && s->at.cursor.col < cols;
 }
 
 static bool may_ask(const struct session *s, enum tile_values_kind kind, unsigned failed)
@@ -76,11 +76,11 @@ static bool may_ask(const struct session *s, enum tile_values_kind kind, unsigne
 static int next_piece(const struct session *s, unsigned failed, struct tile_values_ask *ask)
 {
     const struct place place = session_place(s);
-    const struct cursor *c = &s->cursor;
-    if (!s->trace || !s->judgement)
+    const struct cursor *c = &s->at.cursor;
+    if (!s->run.trace || !s->run.judgement)
         return 0;
-    const bool judged = judgement_slot_done(s->judgement, place.slot);
-    if (judged && trace_has(s->trace, place.channel)) {
+    const bool judged = judgement_slot_done(s->run.judgement, place.slot);
+    if (judged && trace_has(s->run.trace, place.channel)) {
         *ask = (struct tile_values_ask){.kind = VALUES_DETAIL, .place = place};
         if (!s->tile.detail.got && may_ask(s, VALUES_DETAIL, failed))
             return 1;
@@ -91,10 +91,10 @@ static int next_piece(const struct session *s, unsigned failed, struct tile_valu
         if (s->tile.detail.got && !s->tile.row_want[asc_m] && may_ask(s, VALUES_ROW, failed))
             return 1;
     }
-    const int i = pins_unknown(&s->pins, s->trace, s->judgement);
+    const int i = pins_unknown(&s->at.pins, s->run.trace, s->run.judgement);
     if (i >= 0 && may_ask(s, VALUES_PIN, failed)) {
-        const struct cursor *at = &s->pins.at[i].at;
-        const int slot = trace_slot(s->trace, at->batch, at->head, at->q_tile);
+        const struct cursor *at = &s->at.pins.at[i].at;
+        const int slot = trace_slot(s->run.trace, at->batch, at->head, at->q_tile);
         *ask = (struct tile_values_ask){VALUES_PIN, {slot, 0, at->channel}, at->row, at->col};
         return 1;
     }
@@ -120,8 +120,8 @@ void session_find_element(struct session *s, bool worst)
             ratio = 1;
         if (ratio > best && (worst || bad)) {
             best = ratio;
-            s->cursor.row = i / d->cols;
-            s->cursor.col = i % d->cols;
+            s->at.cursor.row = i / d->cols;
+            s->at.cursor.col = i % d->cols;
             if (!worst)
                 break;
         }
@@ -133,7 +133,7 @@ static void go_due(struct session *s)
     const enum element_due due = s->tile.due;
     s->tile.due = ELEMENT_NONE;
     if (due == ELEMENT_STOP)
-        stop_element(&s->tile.due_stop, &s->tile.detail, &s->cursor.row, &s->cursor.col);
+        stop_element(&s->tile.due_stop, &s->tile.detail, &s->at.cursor.row, &s->at.cursor.col);
     else if (due != ELEMENT_NONE)
         session_find_element(s, due == ELEMENT_WORST);
 }
@@ -145,7 +145,7 @@ static void adopt(struct session *s, unsigned failed, struct tile_values_answer 
     const struct tile_values_ask *ask = &a->ask;
     struct tile_values_ask wanted;
     if (ask->kind == VALUES_PIN && !a->failed)
-        pins_take(&s->pins, &a->pin);
+        pins_take(&s->at.pins, &a->pin);
     else if (!a->failed && next_piece(s, failed, &wanted) && tile_values_same(ask, &wanted))
         switch (ask->kind) {
         case VALUES_DETAIL:
@@ -205,7 +205,7 @@ void session_refresh_detail(struct session *s)
             session_note_lack(s, lack_of(ask.kind), lacking);
             if (lacking)
                 return;
-            tile_values_begin(s->tile.values, s->trace, s->judgement, &ask);
+            tile_values_begin(s->tile.values, s->run.trace, s->run.judgement, &ask);
             continue;
         }
         const bool stale = !wanted || !tile_values_same(now, &ask);
@@ -218,7 +218,7 @@ void session_refresh_detail(struct session *s)
         if (answer.failed && !stale && !(s->tile.given_up & lack_of(ask.kind))) {
             failed |= lack_of(ask.kind);
             s->tile.lacked_at = clock_seconds();
-            s->tile.lacked_by = s->cursor;
+            s->tile.lacked_by = s->at.cursor;
             session_note_lack(s, lack_of(ask.kind), true);
             if (ask.kind == VALUES_DETAIL && s->tile.due)
                 session_note_lack(s, LACK_ELEMENT, true);
@@ -262,7 +262,7 @@ void session_drop_detail(struct session *s)
     s->tile.operands_made = false;
     drop_row_state(s);
     drop_states(s);
-    pins_forget(&s->pins);
+    pins_forget(&s->at.pins);
 }
 
 void session_want_states(struct session *s, bool on)

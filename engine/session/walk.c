@@ -19,13 +19,13 @@ static bool values_bad(const struct summary *summary)
 /* The stage at whose tiles reports are visited: the cursor's, where it has kv tiles. */
 static enum asc_channel report_stage(const struct session *s)
 {
-    return channel_per_kv(s->cursor.channel) ? s->cursor.channel : asc_s;
+    return channel_per_kv(s->at.cursor.channel) ? s->at.cursor.channel : asc_s;
 }
 
 /* The tile of a report, as far as it is recorded; those without a kv tile stand at the first. slot -1: nowhere. */
 static struct place place_of_report(const struct session *s, const struct trace_event *e)
 {
-    const struct trace *t = s->trace;
+    const struct trace *t = s->run.trace;
     struct place place = {.slot = -1, .kv = e->kv_tile < 0 ? 0 : e->kv_tile, .channel = report_stage(s)};
     if (event_is_mistake(e->kind) && e->batch >= 0 && e->batch < t->problem.batch && e->head >= 0 &&
         e->head < t->problem.heads && e->q_tile >= 0 && e->q_tile < t->layout.q_tiles && place.kv < t->layout.kv_tiles)
@@ -36,33 +36,33 @@ static struct place place_of_report(const struct session *s, const struct trace_
 static struct place first_report(const struct session *s)
 {
     struct place place = {.slot = -1};
-    for (size_t i = 0; i < s->trace->info.n_events && place.slot < 0; i++)
-        place = place_of_report(s, &s->trace->info.events[i]);
+    for (size_t i = 0; i < s->run.trace->info.n_events && place.slot < 0; i++)
+        place = place_of_report(s, &s->run.trace->info.events[i]);
     return place;
 }
 
 static bool has_report(const struct session *s, struct place place)
 {
-    for (size_t i = 0; i < s->trace->info.n_events && place.channel == report_stage(s); i++)
-        if (place_same(place_of_report(s, &s->trace->info.events[i]), place))
+    for (size_t i = 0; i < s->run.trace->info.n_events && place.channel == report_stage(s); i++)
+        if (place_same(place_of_report(s, &s->run.trace->info.events[i]), place))
             return true;
     return false;
 }
 
 bool session_go_first_bad(struct session *s)
 {
-    if (!s->judgement)
+    if (!s->run.judgement)
         return session_stay(s, "nothing is judged yet");
-    const struct summary *summary = &s->judgement->summary;
+    const struct summary *summary = &s->run.judgement->summary;
     struct place first = summary->first;
     if (first.slot < 0 && !values_bad(summary))
         first = first_report(s);
     if (first.slot < 0)
         return session_stay(s, "no bad tile so far");
-    if (!s->follow_first) /* else nobody has asked for it */
-        jumps_note(&s->jumps, &s->cursor);
+    if (!s->at.follow_first) /* else nobody has asked for it */
+        jumps_note(&s->at.jumps, &s->at.cursor);
     session_go(s, first);
-    s->cursor.row = s->cursor.col = 0;
+    s->at.cursor.row = s->at.cursor.col = 0;
     session_find_element(s, 0);
     session_refresh_detail(s);
     return true;
@@ -89,7 +89,7 @@ static int find_place(const struct place *places, int n, struct place place)
 /* The nearest slot at or after (before) the cursor's (batch, head, q tile); *exact says whether it is that one. */
 static int nearest_slot(const struct session *s, int direction, int *exact)
 {
-    const struct trace *t = s->trace;
+    const struct trace *t = s->run.trace;
     int slot = session_slot(s);
     *exact = slot >= 0;
     if (*exact)
@@ -97,8 +97,8 @@ static int nearest_slot(const struct session *s, int direction, int *exact)
     for (int i = direction > 0 ? 0 : t->layout.n_slots - 1; i >= 0 && i < t->layout.n_slots; i += direction) {
         const int32_t *at = trace_slot_place(t, i);
         int64_t there = ((int64_t)at[0] * t->problem.heads + at[1]) * t->layout.q_tiles + at[2];
-        int64_t here =
-            ((int64_t)s->cursor.batch * t->problem.heads + s->cursor.head) * t->layout.q_tiles + s->cursor.q_tile;
+        int64_t here = ((int64_t)s->at.cursor.batch * t->problem.heads + s->at.cursor.head) * t->layout.q_tiles +
+                       s->at.cursor.q_tile;
         if (direction > 0 ? there > here : there < here)
             return i;
     }
@@ -110,7 +110,7 @@ static int nearest_slot(const struct session *s, int direction, int *exact)
 static int walk(const struct session *s, int by, bool (*wanted)(const struct session *s, struct place place),
                 struct place *found)
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     const int direction = by < 0 ? -1 : 1;
     struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
     if (!places)
@@ -119,7 +119,7 @@ static int walk(const struct session *s, int by, bool (*wanted)(const struct ses
     for (; slot >= 0 && slot < j->n_slots && left > 0; slot += direction) {
         if (!judgement_slot_done(j, slot))
             continue;
-        const int n = judgement_sequence(s->trace, slot, places);
+        const int n = judgement_sequence(s->run.trace, slot, places);
         if (n < 0) {
             free(places);
             return -1;
@@ -140,23 +140,23 @@ static int walk(const struct session *s, int by, bool (*wanted)(const struct ses
 
 static bool is_bad(const struct session *s, struct place place)
 {
-    const struct summary *summary = &s->judgement->summary;
+    const struct summary *summary = &s->run.judgement->summary;
     const unsigned stages = summary->culprits & ~(1u << CULPRIT_LOOP);
-    return judgement_tile_bad(s->judgement, place, !stages) || judgement_tile_unvisited(s->judgement, place) ||
+    return judgement_tile_bad(s->run.judgement, place, !stages) || judgement_tile_unvisited(s->run.judgement, place) ||
            (!values_bad(summary) && has_report(s, place));
 }
 
 /* What the kernel ran through, or should have. */
 static bool is_step(const struct session *s, struct place place)
 {
-    return trace_has(s->trace, place.channel) &&
-           (judgement_tile(s->judgement, place)->local.visited || !channel_per_kv(place.channel) ||
-            judgement_tile_unvisited(s->judgement, place));
+    return trace_has(s->run.trace, place.channel) &&
+           (judgement_tile(s->run.judgement, place)->local.visited || !channel_per_kv(place.channel) ||
+            judgement_tile_unvisited(s->run.judgement, place));
 }
 
 static bool is_step_of_stage(const struct session *s, struct place place)
 {
-    return place.channel == s->cursor.channel && is_step(s, place);
+    return place.channel == s->at.cursor.channel && is_step(s, place);
 }
 
 /* 1: the cursor stands on the last of them. */
@@ -164,7 +164,7 @@ static bool go_along(struct session *s, int by, bool (*wanted)(const struct sess
                      const char *none_after, const char *none_before)
 {
     struct place found = {.slot = -1};
-    if (!s->judgement)
+    if (!s->run.judgement)
         return session_stay(s, "nothing is judged yet");
     if (walk(s, by, wanted, &found) < 0)
         return session_stay(s, "out of memory");
@@ -175,11 +175,11 @@ static bool go_along(struct session *s, int by, bool (*wanted)(const struct sess
 
 bool session_step_bad(struct session *s, int by)
 {
-    const struct cursor from = s->cursor;
+    const struct cursor from = s->at.cursor;
     if (!go_along(s, by, is_bad, "no bad tile after this one", "no bad tile before this one"))
         return false;
-    jumps_note(&s->jumps, &from);
-    s->cursor.row = s->cursor.col = 0;
+    jumps_note(&s->at.jumps, &from);
+    s->at.cursor.row = s->at.cursor.col = 0;
     session_find_element(s, 0);
     session_refresh_detail(s);
     return true;
@@ -201,7 +201,7 @@ static int64_t tile_elements(const struct session *s, int *cols)
     const int slot = session_slot(s);
     if (slot < 0)
         return 0;
-    const struct tile tile = trace_tile(s->trace, s->cursor.channel, slot, s->cursor.kv_tile);
+    const struct tile tile = trace_tile(s->run.trace, s->at.cursor.channel, slot, s->at.cursor.kv_tile);
     *cols = tile.valid_cols;
     return (int64_t)tile.valid_rows * tile.valid_cols;
 }
@@ -210,13 +210,13 @@ bool session_step_element(struct session *s, int by)
 {
     int cols = 0, moves = 0;
     for (int64_t left = by; left != 0;) {
-        const int64_t n = tile_elements(s, &cols), at = (int64_t)s->cursor.row * cols + s->cursor.col;
+        const int64_t n = tile_elements(s, &cols), at = (int64_t)s->at.cursor.row * cols + s->at.cursor.col;
         if (n == 0)
             return session_stay(s, "nothing is recorded here");
         const int64_t to = at + left;
         if (to >= 0 && to < n) {
-            s->cursor.row = (int)(to / cols);
-            s->cursor.col = (int)(to % cols);
+            s->at.cursor.row = (int)(to / cols);
+            s->at.cursor.col = (int)(to % cols);
             return session_moved(s);
         }
         /* Into the next tile of this stage, or the one before. */
@@ -225,25 +225,25 @@ bool session_step_element(struct session *s, int by)
             return moves;
         moves = 1;
         const int64_t there = tile_elements(s, &cols);
-        s->cursor.row = to < 0 ? (int)((there - 1) / cols) : 0;
-        s->cursor.col = to < 0 ? (int)((there - 1) % cols) : 0;
+        s->at.cursor.row = to < 0 ? (int)((there - 1) / cols) : 0;
+        s->at.cursor.col = to < 0 ? (int)((there - 1) % cols) : 0;
     }
     return session_moved(s);
 }
 
 bool session_jump_to(struct session *s, const struct cursor *to)
 {
-    const struct cursor from = s->cursor;
+    const struct cursor from = s->at.cursor;
     if (!session_go_cursor(s, to))
         return false;
-    if (!cursor_same(&from, &s->cursor))
-        jumps_note(&s->jumps, &from);
+    if (!cursor_same(&from, &s->at.cursor))
+        jumps_note(&s->at.jumps, &from);
     return true;
 }
 
 bool session_go_mark(struct session *s, uint32_t letter)
 {
-    const struct cursor *mark = jumps_mark(&s->jumps, letter);
+    const struct cursor *mark = jumps_mark(&s->at.jumps, letter);
     if (mark) {
         const struct cursor to = *mark;
         return session_jump_to(s, &to);
@@ -254,7 +254,7 @@ bool session_go_mark(struct session *s, uint32_t letter)
 
 bool session_set_mark(struct session *s, uint32_t letter)
 {
-    const bool set = jumps_set_mark(&s->jumps, letter, &s->cursor);
+    const bool set = jumps_set_mark(&s->at.jumps, letter, &s->at.cursor);
     if (set)
         session_say(s, "marked as %c", (int)letter);
     else
@@ -264,22 +264,22 @@ bool session_set_mark(struct session *s, uint32_t letter)
 
 void session_toggle_pin(struct session *s, const struct cursor *at)
 {
-    const int pinned = s->trace ? pins_toggle(&s->pins, at) : -1;
+    const int pinned = s->run.trace ? pins_toggle(&s->at.pins, at) : -1;
     if (pinned >= 0)
         session_refresh_detail(s);
     session_say(s, "%s",
-                !s->trace    ? "there is no run yet"
-                : pinned < 0 ? "four elements are pinned: `:unpin N` removes one"
-                : pinned     ? "pinned"
-                             : "unpinned");
+                !s->run.trace ? "there is no run yet"
+                : pinned < 0  ? "four elements are pinned: `:unpin N` removes one"
+                : pinned      ? "pinned"
+                              : "unpinned");
 }
 
 void session_unpin(struct session *s, int i)
 {
     if (i < 0)
-        pins_free(&s->pins);
+        pins_free(&s->at.pins);
     else
-        pins_remove(&s->pins, i);
+        pins_remove(&s->at.pins, i);
 }
 
 bool session_jump(struct session *s, int by)
@@ -287,7 +287,7 @@ bool session_jump(struct session *s, int by)
     struct cursor to;
     int moves = 0;
     for (; moves < abs(by); moves++) {
-        if (!(by < 0 ? jumps_back(&s->jumps, &s->cursor, &to) : jumps_forward(&s->jumps, &s->cursor, &to)))
+        if (!(by < 0 ? jumps_back(&s->at.jumps, &s->at.cursor, &to) : jumps_forward(&s->at.jumps, &s->at.cursor, &to)))
             break;
         if (!session_go_cursor(s, &to)) /* a run of another shape */
             return false;
@@ -298,13 +298,13 @@ bool session_jump(struct session *s, int by)
 int session_root(const struct session *s)
 {
     const struct place place = session_place(s);
-    return s->judgement && place.slot >= 0 ? run_onset_at(s->judgement->onset, place, s->cursor.row) : -1;
+    return s->run.judgement && place.slot >= 0 ? run_onset_at(s->run.judgement->onset, place, s->at.cursor.row) : -1;
 }
 
 static bool go(struct session *s, const struct run_root *r)
 {
-    const int32_t *at = trace_slot_place(s->trace, r->slot);
-    struct cursor to = s->cursor;
+    const int32_t *at = trace_slot_place(s->run.trace, r->slot);
+    struct cursor to = s->at.cursor;
     to.batch = at[0];
     to.head = at[1];
     to.q_tile = at[2];
@@ -317,11 +317,11 @@ static bool go(struct session *s, const struct run_root *r)
 
 bool session_go_root(struct session *s, int by)
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     const int at = session_root(s);
     if (!j || !j->complete)
         return session_stay(s, "not judged yet");
-    if (s->isolation.trace)
+    if (s->run.isolation.trace)
         return session_stay(s, "NaN origin is not computed for isolated runs");
     if (!j->onset || !j->onset->n)
         return session_stay(s, "no unexpected NaN or infinity in this run");

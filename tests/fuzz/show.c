@@ -61,7 +61,7 @@ static void write_report(const struct session *s, FILE *out)
     report_write(s, out);
     report_write_expectation(s, out);
     (void)report_status(s, why, sizeof why);
-    json_t *json = report_json(s, "trace", &s->err);
+    json_t *json = report_json(s, "trace", &s->job.err);
     if (!json || report_dump(json, out, &err) != 0)
         fail("there is no JSON report\n");
     json_decref(json);
@@ -110,7 +110,7 @@ void fuzz_trace_file(const char *path, unsigned choice)
     if (session_start(s) != 0)
         fail("no thread\n");
     session_finish(s, 0);
-    if (s->trace) {
+    if (s->run.trace) {
         free(text_of(write_report, s));
         for (unsigned i = 0; i < 3; i++, choice = choice * 1664525u + 1013904223u) {
             step(s, choice >> 20);

@@ -57,9 +57,9 @@ static void enter(struct timeline *t, const char *name, double since)
 /* The session says which phase it is in and since when; that all slots are judged is the beginning of another one. */
 static void look(const struct session *s, struct timeline *t)
 {
-    const int judged = s->phase == PHASE_JUDGING && s->total > 0 && s->done >= s->total;
-    if (s->step != STEP_NONE && t->n && s->step_since >= t->since[t->n - 1])
-        enter(t, runner_step_words(s->step), s->step_since);
+    const int judged = s->job.phase == PHASE_JUDGING && s->job.total > 0 && s->job.done >= s->job.total;
+    if (s->job.step != STEP_NONE && t->n && s->job.step_since >= t->since[t->n - 1])
+        enter(t, runner_step_words(s->job.step), s->job.step_since);
     if (judged)
         enter(t, "causes", now());
 }
@@ -77,12 +77,13 @@ static int run(struct session *s, struct timeline *t)
         look(s, t);
     }
     t->since[t->n] = now();
-    return s->err.code == ERR_NONE ? 0 : -1;
+    return s->job.err.code == ERR_NONE ? 0 : -1;
 }
 
 static void print_run(const struct session *s, const struct timeline *t)
 {
-    printf("{\"total\": %.6f, \"kernel\": %.9f, \"phases\": [", t->since[t->n] - t->since[0], s->trace->info.seconds);
+    printf("{\"total\": %.6f, \"kernel\": %.9f, \"phases\": [", t->since[t->n] - t->since[0],
+           s->run.trace->info.seconds);
     for (int i = 0; i < t->n; i++) {
         printf("%s[", i ? ", " : "");
         print_string(t->name[i]);
@@ -93,9 +94,9 @@ static void print_run(const struct session *s, const struct timeline *t)
 
 static void print_found(const struct session *s)
 {
-    const struct trace *t = s->trace;
+    const struct trace *t = s->run.trace;
     const struct trace_capture *c = &t->info.capture;
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     printf("\"verdict\": ");
     print_string(session_verdict_word(s));
     printf(", \"device\": ");
@@ -145,7 +146,7 @@ static int measure(struct session *s, int runs, const char *folder, struct err *
     printf("{\"runs\": [");
     for (int i = 0; i < runs; i++) {
         if (run(s, &timeline) != 0) {
-            *err = s->err;
+            *err = s->job.err;
             return -1;
         }
         printf("%s", i ? ",\n " : "\n ");

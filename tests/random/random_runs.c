@@ -139,7 +139,7 @@ static int run(struct session *s, const struct kernel *kernel, struct problem *p
     if (!failed && session_start(s) != 0)
         failed = err_set(&err, ERR_SYSTEM, "", "no thread could be started");
     if (!failed && session_finish(s, 0) != 0) {
-        err = s->err;
+        err = s->job.err;
         failed = -1;
     }
     if (failed) {
@@ -147,17 +147,17 @@ static int run(struct session *s, const struct kernel *kernel, struct problem *p
         return 0;
     }
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        if (trace_dropped(s->trace, ch) || trace_mistyped(s->trace, ch)) {
+        if (trace_dropped(s->run.trace, ch) || trace_mistyped(s->run.trace, ch)) {
             snprintf(why, why_bytes, "values of %s were not recorded", channel_name(ch));
             return 0;
         }
     }
-    if (s->trace->info.n_events) {
-        snprintf(why, why_bytes, "event %s: %s", event_name(s->trace->info.events[0].kind),
-                 s->trace->info.events[0].text);
+    if (s->run.trace->info.n_events) {
+        snprintf(why, why_bytes, "event %s: %s", event_name(s->run.trace->info.events[0].kind),
+                 s->run.trace->info.events[0].text);
         return 0;
     }
-    return judgement_meets(s->judgement, s->trace, &clean, why, why_bytes);
+    return judgement_meets(s->run.judgement, s->run.trace, &clean, why, why_bytes);
 }
 
 static void print_command(const struct kernel *kernel, const struct problem *p)
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
             continue;
         }
         for (int ch = 0; ch < ASC_CHANNELS; ch++)
-            elements += s->judgement->summary.stage[ch].elements;
+            elements += s->run.judgement->summary.stage[ch].elements;
     }
     session_free(s);
     printf("# %ld runs with seed %s, %llu elements judged, %ld runs not clean\n", runs, argv[2],

@@ -26,7 +26,7 @@ static void finding_words(const struct finding *f, int cols, char *out, size_t b
 /* "v2b_scalar.cu:143" */
 static void site_words(const struct session *s, const struct finding *f, char *out, size_t bytes)
 {
-    const struct trace_site *site = finding_site(f, s->trace);
+    const struct trace_site *site = finding_site(f, s->run.trace);
     out[0] = '\0';
     if (site)
         snprintf(out, bytes, "%s:%d", path_name(site->file), site->line);
@@ -53,7 +53,7 @@ static void row_draw(struct canvas *c, struct rect area, int row, enum style sty
 static void first_bad_draw(const struct session *s, struct canvas *c, struct rect area, int row, const char *so_far,
                            const char *where)
 {
-    const struct summary *summary = &s->judgement->summary;
+    const struct summary *summary = &s->run.judgement->summary;
     char place[64], culprits[64], words[192];
     if (summary->unvisited) {
         tile_words(s, summary->first, place, sizeof place);
@@ -75,7 +75,7 @@ static void event_draw(const struct session *s, struct canvas *c, struct rect ar
     char words[WORDS_BYTES], where[320] = "";
     snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
     event_lines(e, 1, where, sizeof where);
-    add_more(s->trace->info.n_events - 1, where, sizeof where);
+    add_more(s->run.trace->info.n_events - 1, where, sizeof where);
     row_draw(c, area, row, STYLE_WARNING, words, where);
 }
 
@@ -94,24 +94,24 @@ static void left_words(double seconds, double share, char *out, size_t bytes)
 
 static void step_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
-    const double seconds = vs->now > s->step_since ? vs->now - s->step_since : 0;
-    int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", runner_step_words(s->step), seconds) + 2;
-    if (s->total > 0) {
+    const double seconds = vs->now > s->job.step_since ? vs->now - s->job.step_since : 0;
+    int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", runner_step_words(s->job.step), seconds) + 2;
+    if (s->job.total > 0) {
         char left[32];
         const int bar_cols = col + 44 <= area.cols ? 20 : 0; /* the numbers say it as well */
-        const double share = s->done < 0 ? 0 : s->done > s->total ? 1 : s->done / s->total;
+        const double share = s->job.done < 0 ? 0 : s->job.done > s->job.total ? 1 : s->job.done / s->job.total;
         const int filled = (int)lround(share * bar_cols);
         for (int i = 0; i < bar_cols; i++)
             canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
         left_words(seconds, share, left, sizeof left);
-        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  (x stops)", s->done,
-                      s->total, left);
+        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  (x stops)", s->job.done,
+                      s->job.total, left);
     } else {
         canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
     }
-    if (!s->judgement)
+    if (!s->run.judgement)
         return;
-    if (s->phase != PHASE_JUDGING)
+    if (s->job.phase != PHASE_JUDGING)
         canvas_put(c, area, 1, 0, STYLE_DIM, "the run shown is the one before");
     else if (session_event(s))
         event_draw(s, c, area, 1);
@@ -124,26 +124,26 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
     char words[700], title[64];
     if (session_failed_to_show(s)) { /* the panels give way to the whole text */
         error_title(s, title, sizeof title);
-        if (s->trace) {
-            canvas_printf(c, area, 1, 0, STYLE_TEXT, "E shows all of it; run %d is shown", s->run_number);
-            snprintf(words, sizeof words, "%s: %s%s%.*s", title, s->err.where, s->err.where[0] ? ": " : "",
-                     (int)strcspn(s->err.message, "\n"), s->err.message);
+        if (s->run.trace) {
+            canvas_printf(c, area, 1, 0, STYLE_TEXT, "E shows all of it; run %d is shown", s->run.number);
+            snprintf(words, sizeof words, "%s: %s%s%.*s", title, s->job.err.where, s->job.err.where[0] ? ": " : "",
+                     (int)strcspn(s->job.err.message, "\n"), s->job.err.message);
             canvas_put_cut(c, area, 0, 0, STYLE_BAD, words);
             return;
         }
         canvas_printf(c, area, 0, 0, STYLE_BAD, "%s%s", title,
-                      s->err.code == ERR_CANCELLED ? ": nothing is recorded" : ": nothing was run");
+                      s->job.err.code == ERR_CANCELLED ? ": nothing is recorded" : ": nothing was run");
         return;
     }
     /* The verdict says that it is the run's error. */
-    const char *where = path_name(s->err.where);
-    snprintf(words, sizeof words, "%s%s%.*s", where, *where ? ": " : "", (int)strcspn(s->err.message, "\n"),
-             s->err.message);
+    const char *where = path_name(s->job.err.where);
+    snprintf(words, sizeof words, "%s%s%.*s", where, *where ? ": " : "", (int)strcspn(s->job.err.message, "\n"),
+             s->job.err.message);
     const int used = flow_fit(c, area, STYLE_BAD, words, "L log");
     const struct trace_event *e = session_event(s);
     if (used >= area.rows)
         return;
-    if (e && !strstr(s->err.message, e->text))
+    if (e && !strstr(s->job.err.message, e->text))
         event_draw(s, c, area, used);
     else
         first_bad_draw(s, c, area, used, " of what was recorded", "");
@@ -162,10 +162,10 @@ static void reports_draw(const struct session *s, struct canvas *c, struct rect 
 {
     const struct trace_event *e = session_event(s);
     char kinds[256], words[WORDS_BYTES], where[640];
-    reports_words(s->trace, kinds, sizeof kinds);
+    reports_words(s->run.trace, kinds, sizeof kinds);
     snprintf(words, sizeof words, "values right, but reported: %s", kinds);
     event_lines(e, 1, where, sizeof where);
-    add_more(s->trace->info.n_events - 1, where, sizeof where);
+    add_more(s->run.trace->info.n_events - 1, where, sizeof where);
     row_draw(c, area, 0, STYLE_BAD, words, where);
     snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
     canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
@@ -179,17 +179,17 @@ static const char *ended_by(const struct trace *t)
 
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    if (s->judgement->complete && !s->judgement->summary.suspicious && reports_first(s->trace)) {
+    if (s->run.judgement->complete && !s->run.judgement->summary.suspicious && reports_first(s->run.trace)) {
         reports_draw(s, c, area);
         return;
     }
-    const struct summary *summary = &s->judgement->summary;
-    const char *ended = ended_by(s->trace);
+    const struct summary *summary = &s->run.judgement->summary;
+    const char *ended = ended_by(s->run.trace);
     const int row = ended != NULL;
     uint64_t elements = 0;
     unsigned unknown = 0;
     char list[64], words[FACT_WORDS_BYTES], cores[CORES_BYTES] = "";
-    run_facts(s->judgement, s->trace, FACT_SET(FACT_CORE), add_fact, cores);
+    run_facts(s->run.judgement, s->run.trace, FACT_SET(FACT_CORE), add_fact, cores);
     if (ended)
         row_draw(c, area, 0, STYLE_BAD, ended, "");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
@@ -209,9 +209,9 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         stage_list(summary->suspicious, list, sizeof list);
         snprintf(words, sizeof words, "%s: off globally, while every local check passes", list);
         canvas_put_cut(c, area, row, 0, STYLE_WARNING, words);
-    } else if (s->judgement->complete && elements > 0) {
-        int col = canvas_printf(c, area, row, 0, trace_complete(s->trace) ? STYLE_OK : STYLE_WARNING,
-                                "%s: %llu elements judged", judgement_quiet(s->judgement, s->trace),
+    } else if (s->run.judgement->complete && elements > 0) {
+        int col = canvas_printf(c, area, row, 0, trace_complete(s->run.trace) ? STYLE_OK : STYLE_WARNING,
+                                "%s: %llu elements judged", judgement_quiet(s->run.judgement, s->run.trace),
                                 (unsigned long long)elements);
         stage_list(unknown, list, sizeof list);
         snprintf(words, sizeof words, ", not judged: %s", list);
@@ -224,11 +224,11 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
         return;
     if (session_event(s))
         event_draw(s, c, area, 1);
-    else if (run_fact_first(s->judgement, s->trace, FACT_SET(FACT_LOST), words))
+    else if (run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_LOST), words))
         canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
     else if (summary->suspicious && !summary->culprits)
         canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
-    else if (!summary->culprits && run_fact_first(s->judgement, s->trace, FACT_SET(FACT_UNDECLARED), words))
+    else if (!summary->culprits && run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_UNDECLARED), words))
         canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
     else if (!summary->culprits)
         canvas_put_cut(c, area, 1, 0, STYLE_TEXT, cores);
@@ -243,7 +243,7 @@ static void finding_row_draw(const struct session *s, struct canvas *c, struct r
     char words[sizeof f->text + LOST_WORDS_BYTES];
     const int where_cols = text_columns(where);
     int used = 0;
-    if (!f->loop && trace_mistyped_words(s->trace, f->channel, words)) { /* then that is why it was never written */
+    if (!f->loop && trace_mistyped_words(s->run.trace, f->channel, words)) { /* then that is why it was never written */
         used = (int)strlen(words);
         used += snprintf(words + used, sizeof words - (size_t)used, "; ");
     }
@@ -254,29 +254,29 @@ static void finding_row_draw(const struct session *s, struct canvas *c, struct r
 /* The second row in the order of need: what happened during the run, another culprit, where it begins. */
 static void findings_draw(const struct session *s, struct canvas *c, struct rect area, int roomy)
 {
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     const struct trace_event *event = session_event(s);
     char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
     struct rect text = area;
-    const int dropped = !event && trace_dropped_words(s->trace, s->finding->channel, lost);
+    const int dropped = !event && trace_dropped_words(s->run.trace, s->run.finding->channel, lost);
     if (roomy) {
         const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
         canvas_put(c, area, 1, 0, STYLE_STRONG,
-                   event                ? "EVENT"
-                   : ended_by(s->trace) ? "ENDED"
-                   : dropped            ? "LOST"
-                   : j->n_findings > 1  ? "FINDING"
-                                        : "");
+                   event                    ? "EVENT"
+                   : ended_by(s->run.trace) ? "ENDED"
+                   : dropped                ? "LOST"
+                   : j->n_findings > 1      ? "FINDING"
+                                            : "");
         text.col += lead;
         text.cols -= lead;
     }
-    site_words(s, s->finding, site, sizeof site);
-    const int with_place = !roomy && !event && !ended_by(s->trace) && j->n_findings < 2;
-    finding_row_draw(s, c, text, 0, s->finding, with_place ? "" : site);
+    site_words(s, s->run.finding, site, sizeof site);
+    const int with_place = !roomy && !event && !ended_by(s->run.trace) && j->n_findings < 2;
+    finding_row_draw(s, c, text, 0, s->run.finding, with_place ? "" : site);
     if (event) {
         event_draw(s, c, text, 1);
-    } else if (ended_by(s->trace)) {
-        row_draw(c, text, 1, STYLE_WARNING, ended_by(s->trace), "");
+    } else if (ended_by(s->run.trace)) {
+        row_draw(c, text, 1, STYLE_WARNING, ended_by(s->run.trace), "");
     } else if (dropped) {
         place[0] = '\0';
         add_more((size_t)j->n_findings - 1, place, sizeof place);
@@ -287,10 +287,10 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
         finding_row_draw(s, c, text, 1, &j->findings[1], site);
     } else if (!roomy) {
         first_bad_draw(s, c, area, 1, "", site);
-    } else if (s->finding->n_also > 0) {
-        finding_also(s->finding, 0, words, sizeof words);
+    } else if (s->run.finding->n_also > 0) {
+        finding_also(s->run.finding, 0, words, sizeof words);
         site[0] = '\0';
-        add_more((size_t)s->finding->n_also - 1, site, sizeof site);
+        add_more((size_t)s->run.finding->n_also - 1, site, sizeof site);
         row_draw(c, text, 1, STYLE_TEXT, words, site);
     }
 }
@@ -308,15 +308,15 @@ static void isolation_draw(const struct isolation_result *r, struct canvas *c, s
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs)
 {
     struct isolation_result isolated;
-    if (s->phase == PHASE_BUILDING || s->phase == PHASE_RUNNING || s->phase == PHASE_JUDGING)
+    if (s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING)
         step_draw(s, c, area, vs);
-    else if (s->phase == PHASE_FAILED)
+    else if (s->job.phase == PHASE_FAILED)
         error_draw_rows(s, c, area);
-    else if (!s->judgement)
+    else if (!s->run.judgement)
         canvas_put(c, area, 0, 0, STYLE_TEXT, "no run yet: press r");
     else if (session_isolated(s, &isolated))
         isolation_draw(&isolated, c, area);
-    else if (s->finding)
+    else if (s->run.finding)
         findings_draw(s, c, area, roomy);
     else
         quiet_draw(s, c, area);

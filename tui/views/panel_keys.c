@@ -86,11 +86,11 @@ void keys_draw(struct canvas *c, struct rect area, enum view_id view)
 
 const char *message_words(const struct session *s, char *room, size_t bytes, enum style *style)
 {
-    const int sense = change_sense(&s->change);
+    const int sense = change_sense(&s->run.change);
     *style = STYLE_WARNING;
     if (s->message[0])
         return s->message;
-    change_words(&s->change, room, bytes);
+    change_words(&s->run.change, room, bytes);
     *style = sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_DIM;
     return room;
 }

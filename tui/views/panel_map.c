@@ -6,7 +6,7 @@
 
 void map_title(const struct session *s, char *out, size_t bytes)
 {
-    const struct cursor *cur = &s->cursor;
+    const struct cursor *cur = &s->at.cursor;
     const struct asc_problem *p = shown_problem(s);
     if (p->batch > 1)
         snprintf(out, bytes, "%s b%d h%d/%d", channel_label(cur->channel), cur->batch, cur->head, (int)p->heads);
@@ -22,9 +22,9 @@ struct window {
 
 static struct window make_window(const struct session *s, struct rect area, int rows)
 {
-    const struct layout *l = &s->trace->layout;
+    const struct layout *l = &s->run.trace->layout;
     struct window w = {.label_cols = 4, .step = 1, .q = rows, .kv_tiles = 1};
-    if (channel_per_kv(s->cursor.channel))
+    if (channel_per_kv(s->at.cursor.channel))
         w.kv_tiles = l->kv_tiles;
     const int longest = l->q_tiles > w.kv_tiles ? l->q_tiles : w.kv_tiles;
     if (longest > 100) /* "q99 ", "q999 ", "q99999 " */
@@ -37,8 +37,8 @@ static struct window make_window(const struct session *s, struct rect area, int 
     w.kv = room / w.step < w.kv_tiles ? room / w.step : w.kv_tiles;
     if (w.q > l->q_tiles)
         w.q = l->q_tiles;
-    w.first_kv = w.kv_tiles > 1 ? window_first(s->cursor.kv_tile, w.kv, w.kv_tiles) : 0;
-    w.first_q = window_first(s->cursor.q_tile, w.q, l->q_tiles);
+    w.first_kv = w.kv_tiles > 1 ? window_first(s->at.cursor.kv_tile, w.kv, w.kv_tiles) : 0;
+    w.first_q = window_first(s->at.cursor.q_tile, w.q, l->q_tiles);
     return w;
 }
 
@@ -58,13 +58,13 @@ static void columns_draw(struct canvas *c, struct rect area, const struct window
 
 static void tiles_draw(const struct session *s, struct canvas *c, struct rect area, const struct window *w)
 {
-    const struct cursor *cur = &s->cursor;
+    const struct cursor *cur = &s->at.cursor;
     const struct rect tiles = {1, w->label_cols, w->q, w->kv * w->step};
     hit_add(c, area, tiles, HIT_TILE, w->first_q, w->kv_tiles > 1 ? w->first_kv : -1, w->kv_tiles > 1 ? w->step : 0);
     for (int r = 0; r < w->q; r++) {
-        const int q = w->first_q + r, slot = trace_slot(s->trace, cur->batch, cur->head, q);
+        const int q = w->first_q + r, slot = trace_slot(s->run.trace, cur->batch, cur->head, q);
         const int used = canvas_printf(c, area, 1 + r, 0, STYLE_DIM, "q%d", q);
-        const char *more = r == 0 && q > 0 ? "↑" : r + 1 == w->q && q + 1 < s->trace->layout.q_tiles ? "↓" : "";
+        const char *more = r == 0 && q > 0 ? "↑" : r + 1 == w->q && q + 1 < s->run.trace->layout.q_tiles ? "↓" : "";
         if (used < w->label_cols)
             canvas_put(c, area, 1 + r, used, STYLE_DIM, more);
         for (int i = 0; i < w->kv; i++) {
@@ -80,8 +80,8 @@ static void tiles_draw(const struct session *s, struct canvas *c, struct rect ar
 /* "heads 0✗1✗2·", or one glyph each where that has no room; arrows where there are more. */
 static void heads_draw(const struct session *s, struct canvas *c, struct rect area, int row)
 {
-    const struct asc_problem *p = &s->trace->problem;
-    const int n = p->batch * p->heads, at = s->cursor.batch * p->heads + s->cursor.head;
+    const struct asc_problem *p = &s->run.trace->problem;
+    const int n = p->batch * p->heads, at = s->at.cursor.batch * p->heads + s->at.cursor.head;
     const int digits = n > 100 ? 3 : n > 10 ? 2 : 1;
     const int numbered = area.cols >= 24;
     const int start = 6, step = numbered ? digits + (digits > 1 ? 2 : 1) : 1;
@@ -109,7 +109,7 @@ static void heads_draw(const struct session *s, struct canvas *c, struct rect ar
 
 void map_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    if (!s->trace || !s->judgement || area.rows < 3)
+    if (!s->run.trace || !s->run.judgement || area.rows < 3)
         return;
     const struct window w = make_window(s, area, area.rows - 2);
     columns_draw(c, area, &w);

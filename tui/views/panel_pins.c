@@ -13,7 +13,7 @@
 
 int pins_view_rows(const struct session *s, int rows)
 {
-    return rows - s->pins.n >= SCREEN_MIN_ROWS ? rows - s->pins.n : rows;
+    return rows - s->at.pins.n >= SCREEN_MIN_ROWS ? rows - s->at.pins.n : rows;
 }
 
 /* As an element of a tile: blame is local, what is wrong only by the reference was given something wrong. */
@@ -41,10 +41,10 @@ static void place_of(const struct session *s, const struct pin *pin, char *out, 
 {
     const struct cursor *c = &pin->at;
     char batch[16] = "", kv[16] = "";
-    if (s->trace && s->trace->problem.batch > 1)
+    if (s->run.trace && s->run.trace->problem.batch > 1)
         snprintf(batch, sizeof batch, " b%d", c->batch);
     if (channel_per_kv(c->channel))
-        snprintf(kv, sizeof kv, " k%d", s->cursor.kv_tile);
+        snprintf(kv, sizeof kv, " k%d", s->at.cursor.kv_tile);
     snprintf(out, bytes, "%s%s h%d q%d%s r%d c%d", channel_label(c->channel), batch, c->head, c->q_tile, kv, c->row,
              c->col);
 }
@@ -52,9 +52,9 @@ static void place_of(const struct session *s, const struct pin *pin, char *out, 
 static int place_columns(const struct session *s)
 {
     int most = 0;
-    for (int i = 0; i < s->pins.n; i++) {
+    for (int i = 0; i < s->at.pins.n; i++) {
         char place[64];
-        place_of(s, &s->pins.at[i], place, sizeof place);
+        place_of(s, &s->at.pins.at[i], place, sizeof place);
         most = text_columns(place) > most ? text_columns(place) : most;
     }
     return most;
@@ -70,7 +70,7 @@ static void pin_draw(const struct session *s, struct canvas *c, struct rect line
     canvas_put(c, line, 0, 0, STYLE_KEY, "◆");
     canvas_put(c, line, 0, 2, STYLE_STRONG, place);
     const int col = 4 + columns;
-    if (!pin_value(pin, s->cursor.kv_tile, 0, &by[0]) || !pin_value(pin, s->cursor.kv_tile, 1, &by[1])) {
+    if (!pin_value(pin, s->at.cursor.kv_tile, 0, &by[0]) || !pin_value(pin, s->at.cursor.kv_tile, 1, &by[1])) {
         canvas_put_cut(c, line, 0, col, STYLE_DIM, "not recorded in this run, or not judged yet");
         return;
     }
@@ -97,9 +97,10 @@ static void move_down(struct canvas *c, int from, int rows, int n)
 
 void pins_draw(const struct session *s, struct canvas *c, int view_rows, const struct view_state *vs)
 {
-    const int n = s->pins.n, columns = place_columns(s);
+    const int n = s->at.pins.n, columns = place_columns(s);
     if (c->rows > view_rows)
         move_down(c, view_rows - FOOT_ROWS, FOOT_ROWS, n);
     for (int i = 0; i < n; i++)
-        pin_draw(s, c, (struct rect){c->rows - FOOT_ROWS - n + i, 0, 1, c->cols}, &s->pins.at[i], columns, vs->global);
+        pin_draw(s, c, (struct rect){c->rows - FOOT_ROWS - n + i, 0, 1, c->cols}, &s->at.pins.at[i], columns,
+                 vs->global);
 }

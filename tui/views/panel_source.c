@@ -15,8 +15,8 @@ enum { PROBE_COLS = 9 }; /* "LSE part " */
 /* The event that the source stands at: one in a text that there is. */
 static const struct trace_event *standing_event(const struct session *s)
 {
-    const struct trace_event *e = s->at_event || session_at_report(s) ? session_event(s) : NULL;
-    return e && e->line > 0 && trace_source(s->trace, event_call(e).file) ? e : NULL;
+    const struct trace_event *e = s->at.event || session_at_report(s) ? session_event(s) : NULL;
+    return e && e->line > 0 && trace_source(s->run.trace, event_call(e).file) ? e : NULL;
 }
 
 int source_line(const struct session *s)
@@ -30,10 +30,10 @@ const char *source_file(const struct session *s)
 {
     const struct trace_event *e = standing_event(s);
     const struct trace_site *site = session_site(s);
-    const char *file = e          ? event_call(e).file
-                       : site     ? site->file
-                       : s->trace ? s->trace->info.source_name
-                                  : s->subject.scenario.kernel;
+    const char *file = e              ? event_call(e).file
+                       : site         ? site->file
+                       : s->run.trace ? s->run.trace->info.source_name
+                                      : s->subject.scenario.kernel;
     return *file ? file : NULL;
 }
 
@@ -41,7 +41,7 @@ const char *source_file(const struct session *s)
 static const char *shown_text(const struct session *s)
 {
     const char *file = source_file(s);
-    return s->trace && file ? trace_source(s->trace, file) : NULL;
+    return s->run.trace && file ? trace_source(s->run.trace, file) : NULL;
 }
 
 void source_words(const struct session *s, char *out, size_t bytes)
@@ -55,7 +55,7 @@ void source_words(const struct session *s, char *out, size_t bytes)
         else
             snprintf(out, bytes, "%s, line %d", event_name(e->kind), at.line);
     } else if (session_site(s)) {
-        snprintf(out, bytes, "probe of %s", channel_label(s->cursor.channel));
+        snprintf(out, bytes, "probe of %s", channel_label(s->at.cursor.channel));
     }
 }
 
@@ -143,7 +143,7 @@ const char *source_event_text(const struct session *s)
 static int probe_draw(const struct session *s, struct canvas *c, struct rect area, int row, int col, const char *file,
                       int line)
 {
-    const struct trace_info *info = &s->trace->info;
+    const struct trace_info *info = &s->run.trace->info;
     const char *mark = "", *label = "";
     enum style style = STYLE_DIM;
     int worst = -1;
@@ -151,7 +151,7 @@ static int probe_draw(const struct session *s, struct canvas *c, struct rect are
         const struct trace_site *site = &info->sites[i];
         if (site->line != line || strcmp(site->file, file) != 0)
             continue;
-        const struct stage_summary *stage = s->judgement ? &s->judgement->summary.stage[site->channel] : NULL;
+        const struct stage_summary *stage = s->run.judgement ? &s->run.judgement->summary.stage[site->channel] : NULL;
         const int upstream = stage && stage->local != STAGE_BAD && stage->global == STAGE_BAD;
         const int rank = !stage ? 0 : stage->local == STAGE_BAD ? 3 : upstream ? 2 : stage->local == STAGE_OK ? 0 : 1;
         if (rank <= worst)
@@ -170,9 +170,9 @@ void source_draw(const struct session *s, struct canvas *c, struct rect area, in
 {
     const char *text = shown_text(s), *file = source_file(s);
     if (!text || !*text) {
-        const int is_source = s->trace && file && strcmp(file, s->trace->info.source_name) == 0;
+        const int is_source = s->run.trace && file && strcmp(file, s->run.trace->info.source_name) == 0;
         canvas_put(c, area, 0, 1, STYLE_DIM,
-                   !s->trace            ? ""
+                   !s->run.trace        ? ""
                    : is_source || !file ? "the source of this run is not known"
                                         : "this run does not hold the text of that file");
         return;
@@ -189,7 +189,7 @@ void source_draw(const struct session *s, struct canvas *c, struct rect area, in
             const size_t own = strspn(shown, " ");
             if (here)
                 canvas_put(c, area, row, 0, STYLE_CURSOR, "◆");
-            else if (line_reported(s->trace, file, line))
+            else if (line_reported(s->run.trace, file, line))
                 canvas_put(c, area, row, 0, STYLE_WARNING, "!");
             canvas_printf(c, area, row, 1, here ? STYLE_STRONG : STYLE_DIM, "%*d", digits, line);
             const int gutter = dedent ? 0 : probe_draw(s, c, area, row, digits + 3, file, line);
@@ -215,7 +215,7 @@ static void view_source_draw(const struct session *s, struct canvas *c, const st
     struct rect body = view_body(c->cols, c->rows);
     const int note = note_rows(s);
     source_words(s, right, sizeof right);
-    view_frame_draw(s, c, VIEW_SOURCE, s->trace && source_file(s) ? source_file(s) : "source", right);
+    view_frame_draw(s, c, VIEW_SOURCE, s->run.trace && source_file(s) ? source_file(s) : "source", right);
     body.rows -= note;
     source_draw(s, c, body, vs->top + 1, 0);
     if (note)

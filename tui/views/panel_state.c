@@ -16,8 +16,8 @@ enum point_kind { POINT_VALUE, POINT_ABSENT, POINT_MASKED, POINT_UNWRITTEN };
 
 static enum point_kind captured(const struct curve *k, int kv, double *value)
 {
-    const struct tile tile = trace_tile(k->s->trace, k->channel, k->slot, kv);
-    const int row = k->s->cursor.row;
+    const struct tile tile = trace_tile(k->s->run.trace, k->channel, k->slot, kv);
+    const int row = k->s->at.cursor.row;
     if (!tile.data || row < 0 || row >= tile.valid_rows)
         return POINT_ABSENT;
     const size_t i = (size_t)row * (size_t)tile.cols;
@@ -71,7 +71,7 @@ static void ends_draw(const struct curve *k, struct canvas *c, struct rect area,
 {
     if (k->first > 0)
         canvas_put(c, area, row, col - 1, STYLE_DIM, "←");
-    if (k->first + k->n < k->s->trace->layout.kv_tiles)
+    if (k->first + k->n < k->s->run.trace->layout.kv_tiles)
         canvas_put(c, area, row, col + k->n, STYLE_DIM, "→");
 }
 
@@ -81,7 +81,7 @@ static void curve_draw(const struct curve *k, struct canvas *c, struct rect area
     find_range(k, &low, &high);
     for (int i = 0; i < k->n; i++) {
         const int kv = k->first + i;
-        enum style style = kv == k->s->cursor.kv_tile ? STYLE_STRONG : STYLE_TEXT;
+        enum style style = kv == k->s->at.cursor.kv_tile ? STYLE_STRONG : STYLE_TEXT;
         const char *glyph = " ";
         switch (point(k, kv, wanted, &value)) {
         case POINT_ABSENT:
@@ -112,7 +112,7 @@ static void value_draw(const struct curve *k, struct canvas *c, struct rect area
 {
     double value;
     char text[NUMBER_BYTES];
-    const int kv = k->s->cursor.kv_tile;
+    const int kv = k->s->at.cursor.kv_tile;
     if (area.cols - col >= 8 && point(k, kv, wanted, &value) == POINT_VALUE)
         canvas_put(c, area, row, col + 1, STYLE_DIM, number_signed(text, value, 7));
 }
@@ -123,9 +123,9 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
     const enum asc_channel *channels = roomy ? full : compact;
     const int n = roomy ? 3 : 2, label_cols = 7;
     const int slot = session_slot(s);
-    if (!s->trace || slot < 0)
+    if (!s->run.trace || slot < 0)
         return;
-    const int kv_tiles = s->trace->layout.kv_tiles;
+    const int kv_tiles = s->run.trace->layout.kv_tiles;
     int room = area.cols - label_cols - (roomy ? 9 : 0);
     if (room >= kv_tiles)
         room = kv_tiles;
@@ -133,9 +133,9 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
         room--; /* for the sign that there are more */
     int row = 0;
     for (int i = 0; i < n; i++) {
-        const struct curve k = {s, channels[i], slot, window_first(s->cursor.kv_tile, room, kv_tiles), room};
+        const struct curve k = {s, channels[i], slot, window_first(s->at.cursor.kv_tile, room, kv_tiles), room};
         const int has_want = s->tile.row_want[k.channel] != NULL;
-        if (!trace_has(s->trace, k.channel))
+        if (!trace_has(s->run.trace, k.channel))
             continue;
         canvas_printf(c, area, row, 0, STYLE_DIM, "%s", channel_label(k.channel));
         for (int wanted = 0; wanted <= has_want; wanted++, row++) {

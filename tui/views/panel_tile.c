@@ -26,17 +26,17 @@ struct element {
 enum dtype captured_type(const struct session *s, enum asc_channel ch)
 {
     enum dtype o = DTYPE_F32;
-    if (ch == asc_o && trace_tensor(s->trace, 'o', &o))
+    if (ch == asc_o && trace_tensor(s->run.trace, 'o', &o))
         return o;
-    const int t = s->trace->layout.channel[ch].dtype;
+    const int t = s->run.trace->layout.channel[ch].dtype;
     return t < 0 ? DTYPE_F32 : (enum dtype)t;
 }
 
 /* Where a tile may be left out, as behind a causal diagonal, nobody has written, and that is right. */
 static bool is_written(const struct session *s, int row, int col)
 {
-    const int slot = session_slot(s), per_kv = channel_per_kv(s->cursor.channel);
-    const struct tile tile = trace_tile(s->trace, s->cursor.channel, slot, per_kv ? s->cursor.kv_tile : 0);
+    const int slot = session_slot(s), per_kv = channel_per_kv(s->at.cursor.channel);
+    const struct tile tile = trace_tile(s->run.trace, s->at.cursor.channel, slot, per_kv ? s->at.cursor.kv_tile : 0);
     const size_t i = (size_t)row * (size_t)tile.cols + (size_t)col;
     return !tile.data || row >= tile.rows || col >= tile.cols || !dtype_is_unwritten(tile.dtype, tile.data, i);
 }
@@ -51,7 +51,7 @@ static struct element element_at(const struct session *s, int row, int col, bool
                         want ? want[i] : NAN,
                         bound ? bound[i] : NAN,
                         sign_of_element(d, row, col),
-                        captured_type(s, s->cursor.channel),
+                        captured_type(s, s->at.cursor.channel),
                         STATUS_UNJUDGED,
                         0};
     if (classes)
@@ -142,7 +142,7 @@ int shown_global(const struct session *s, const struct view_state *vs)
 
 void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes)
 {
-    const struct cursor *cur = &s->cursor;
+    const struct cursor *cur = &s->at.cursor;
     char batch[16] = "", kv[16] = "", row[16] = "";
     if (shown_problem(s)->batch > 1)
         snprintf(batch, sizeof batch, "b%d,", cur->batch);
@@ -153,7 +153,7 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
     /* A list shows all four numbers of each element. */
     const int listed = with_row || (cursor_has_detail(s) && s->tile.detail.cols == 1);
     snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
-             listed ? "" : " ", listed ? "" : shown_words[s->shown], shown_global(s, vs) ? ", global" : "");
+             listed ? "" : " ", listed ? "" : shown_words[s->at.shown], shown_global(s, vs) ? ", global" : "");
 }
 
 int values_under_way_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -170,17 +170,18 @@ int values_under_way_draw(const struct session *s, struct canvas *c, struct rect
 
 int absent_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const char *label = channel_label(s->cursor.channel);
+    const char *label = channel_label(s->at.cursor.channel);
     if (cursor_has_detail(s))
         return 0;
-    if (!s->trace)
+    if (!s->run.trace)
         return 1;
-    if (!trace_has(s->trace, s->cursor.channel))
+    if (!trace_has(s->run.trace, s->at.cursor.channel))
         canvas_printf(c, area, 1, 3, STYLE_DIM, "%s is not recorded by this kernel or scenario", label);
     else if (session_slot(s) < 0)
-        canvas_printf(c, area, 1, 3, STYLE_DIM, "not recorded: h%d q%d is not in the capture selection", s->cursor.head,
-                      s->cursor.q_tile);
-    else if (!s->judgement || !judgement_slot_done(s->judgement, session_slot(s)) || !values_under_way_draw(s, c, area))
+        canvas_printf(c, area, 1, 3, STYLE_DIM, "not recorded: h%d q%d is not in the capture selection",
+                      s->at.cursor.head, s->at.cursor.q_tile);
+    else if (!s->run.judgement || !judgement_slot_done(s->run.judgement, session_slot(s)) ||
+             !values_under_way_draw(s, c, area))
         canvas_put(c, area, 1, 3, STYLE_DIM, "not judged yet");
     return 1;
 }
@@ -213,7 +214,7 @@ void tile_list_draw(const struct session *s, struct canvas *c, struct rect area,
     const struct tile_detail *d = &s->tile.detail;
     /* One value per row: the list runs down the rows; else along the cursor's row. */
     const int down = d->cols == 1, n = down ? d->rows : d->cols, visible = area.rows - 2;
-    const int row = limited(s->cursor.row, d->rows), at = limited(down ? s->cursor.row : s->cursor.col, n);
+    const int row = limited(s->at.cursor.row, d->rows), at = limited(down ? s->at.cursor.row : s->at.cursor.col, n);
     const int first = window_first(at, visible, n), global = shown_global(s, vs);
     canvas_printf(c, area, 0, 0, STYLE_DIM, "%4s %10s %10s %10s  %9s   %dx%d", down ? "r" : "c", "got", "want", "diff",
                   "err/bound", d->rows, d->cols);
@@ -262,7 +263,7 @@ void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area
     int col = canvas_printf(c, area, row, 0, STYLE_DIM, "%dx%d   ", s->tile.detail.rows, s->tile.detail.cols);
     col += canvas_put(c, area, row, col, STYLE_KEY, "v");
     for (int i = 0; i < SHOW_COUNT; i++) {
-        const int here = i == (int)s->shown;
+        const int here = i == (int)s->at.shown;
         col +=
             canvas_printf(c, area, row, col, here ? STYLE_STRONG : STYLE_DIM, here ? " [%s]" : " %s", shown_words[i]);
     }
@@ -277,8 +278,8 @@ struct tile_window tile_window(const struct session *s, struct rect area)
         w.rows = d->rows;
     if (w.cols > d->cols)
         w.cols = d->cols;
-    w.first_row = window_first(limited(s->cursor.row, d->rows), w.rows, d->rows);
-    w.first_col = window_first(limited(s->cursor.col, d->cols), w.cols, d->cols);
+    w.first_row = window_first(limited(s->at.cursor.row, d->rows), w.rows, d->rows);
+    w.first_col = window_first(limited(s->at.cursor.col, d->cols), w.cols, d->cols);
     return w;
 }
 
@@ -291,8 +292,8 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         tile_list_draw(s, c, area, vs);
         return;
     }
-    const bool global = shown_global(s, vs), at_row = limited(s->cursor.row, d->rows),
-               at_col = limited(s->cursor.col, d->cols);
+    const bool global = shown_global(s, vs), at_row = limited(s->at.cursor.row, d->rows),
+               at_col = limited(s->at.cursor.col, d->cols);
     const struct tile_window w = tile_window(s, area);
     for (int i = 0; i < w.cols; i++) {
         char name[16];
@@ -307,7 +308,7 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
         canvas_printf(c, area, 1 + r, 0, row == at_row ? STYLE_STRONG : STYLE_DIM, "r%d", row);
         for (int i = 0; i < w.cols; i++) {
             const struct element e = element_at(s, row, w.first_col + i, global);
-            cell_draw(c, area, 1 + r, w.label_cols + i * CELL_COLS, &e, s->shown,
+            cell_draw(c, area, 1 + r, w.label_cols + i * CELL_COLS, &e, s->at.shown,
                       row == at_row && w.first_col + i == at_col);
         }
     }
@@ -316,23 +317,23 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
 
 void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes)
 {
-    const enum asc_channel ch = s->cursor.channel;
+    const enum asc_channel ch = s->at.cursor.channel;
     out[0] = '\0';
     if (!cursor_has_detail(s))
         return;
     snprintf(out, bytes, "%s: %s = %s", shown_global(s, vs) ? "global" : "local", channel_label(ch),
-             conventions_formula(&s->trace->conventions, ch));
+             conventions_formula(&s->run.trace->conventions, ch));
 }
 
 void bound_words(const struct session *s, char *out, size_t bytes)
 {
-    const struct trace *t = s->trace;
+    const struct trace *t = s->run.trace;
     const struct verdict *v = cursor_verdict(s, 0);
     out[0] = '\0';
     if (v && v->exact && v->unequal == 0)
         snprintf(out, bytes, "0: every bit of %s is asked for", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (cursor_has_detail(s))
-        bound_formula(s->cursor.channel, &t->conventions, t->problem.head_dim, t->plan.bc, out, bytes);
+        bound_formula(s->at.cursor.channel, &t->conventions, t->problem.head_dim, t->plan.bc, out, bytes);
 }
 
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
@@ -341,7 +342,7 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
         return;
     const struct tile_detail *d = &s->tile.detail;
     const struct element e =
-        element_at(s, limited(s->cursor.row, d->rows), limited(s->cursor.col, d->cols), shown_global(s, vs));
+        element_at(s, limited(s->at.cursor.row, d->rows), limited(s->at.cursor.col, d->cols), shown_global(s, vs));
     char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES] = "-";
     const struct verdict *v = cursor_verdict(s, vs->global);
     if (v && v->exact && e.bound == 0)

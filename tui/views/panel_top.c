@@ -38,10 +38,10 @@ static void shape_long_words(const struct asc_problem *p, char *out, size_t byte
 static void backend_words(const struct session *s, int roomy, char *out, size_t bytes)
 {
     out[0] = '\0';
-    if (!s->trace)
+    if (!s->run.trace)
         return;
-    const struct trace_info *info = &s->trace->info;
-    const char *probes = s->trace->info.probes_off ? ", probes off" : s->trace->info.checked ? ", checked" : "";
+    const struct trace_info *info = &s->run.trace->info;
+    const char *probes = s->run.trace->info.probes_off ? ", probes off" : s->run.trace->info.checked ? ", checked" : "";
     char seconds[32], where[128];
     units_seconds(info->seconds, seconds, sizeof seconds); /* "": nobody took the time */
     if (info->device[0])
@@ -50,7 +50,7 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
         snprintf(where, sizeof where, "%s%s%s ×%d", backend_names[info->backend], *info->tensor_core ? " as " : "",
                  info->tensor_core, info->workers);
     if (roomy)
-        snprintf(out, bytes, " │ %s%s%s%s │ run %d", where, probes, *seconds ? "  " : "", seconds, s->run_number);
+        snprintf(out, bytes, " │ %s%s%s%s │ run %d", where, probes, *seconds ? "  " : "", seconds, s->run.number);
     else
         snprintf(out, bytes, "  %s%s%s%s%s%s", backend_names[info->backend], *info->tensor_core ? " as " : "",
                  info->tensor_core, probes, *seconds ? " " : "", seconds);
@@ -58,16 +58,16 @@ static void backend_words(const struct session *s, int roomy, char *out, size_t 
 
 static enum style verdict_style(const struct session *s)
 {
-    if (s->phase == PHASE_FAILED)
+    if (s->job.phase == PHASE_FAILED)
         return STYLE_BAD;
-    if (!s->judgement || !s->trace)
+    if (!s->run.judgement || !s->run.trace)
         return STYLE_STRONG;
-    if (s->judgement->summary.culprits || s->trace->info.capture.off || reports_count(s->trace) ||
-        !trace_complete(s->trace))
+    if (s->run.judgement->summary.culprits || s->run.trace->info.capture.off || reports_count(s->run.trace) ||
+        !trace_complete(s->run.trace))
         return STYLE_BAD;
-    if (s->judgement->summary.suspicious)
+    if (s->run.judgement->summary.suspicious)
         return STYLE_WARNING;
-    return s->judgement->complete && s->phase == PHASE_READY ? STYLE_OK : STYLE_STRONG;
+    return s->run.judgement->complete && s->job.phase == PHASE_READY ? STYLE_OK : STYLE_STRONG;
 }
 
 void header_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -75,7 +75,7 @@ void header_draw(const struct session *s, struct canvas *c, struct rect area)
     const int roomy = area.cols >= 118;
     const struct asc_problem *p = shown_problem(s);
     char shape[128], terms[TERMS_BYTES], backend[160], facts[368];
-    problem_terms(p, s->trace ? &s->trace->plan : NULL, terms);
+    problem_terms(p, s->run.trace ? &s->run.trace->plan : NULL, terms);
     if (roomy)
         shape_long_words(p, shape, sizeof shape);
     else
@@ -115,16 +115,16 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
     canvas_put(c, area, 2, 0, STYLE_DIM, "local");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         int col = first + ch * step;
-        if (ch == (int)s->cursor.channel)
+        if (ch == (int)s->at.cursor.channel)
             canvas_printf(c, area, 0, col, STYLE_STRONG, "[%s]", channel_label(ch));
         else
             canvas_put(c, area, 0, col, STYLE_TEXT, channel_label(ch));
-        const struct stage_summary *stage = s->judgement ? &s->judgement->summary.stage[ch] : NULL;
+        const struct stage_summary *stage = s->run.judgement ? &s->run.judgement->summary.stage[ch] : NULL;
         enum style style;
         const char *text = stage_status_text(stage ? stage->global : STAGE_UNKNOWN, &style);
-        change_draw(c, area, 1, col + canvas_put(c, area, 1, col, style, text), s->change.stage[ch].global);
+        change_draw(c, area, 1, col + canvas_put(c, area, 1, col, style, text), s->run.change.stage[ch].global);
         text = stage_status_text(stage ? stage->local : STAGE_UNKNOWN, &style);
-        change_draw(c, area, 2, col + canvas_put(c, area, 2, col, style, text), s->change.stage[ch].local);
+        change_draw(c, area, 2, col + canvas_put(c, area, 2, col, style, text), s->run.change.stage[ch].local);
     }
 }
 
@@ -150,10 +150,10 @@ void culprit_words(unsigned culprits, char *out, size_t bytes)
 
 void facts_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    if (!s->trace || !s->judgement)
+    if (!s->run.trace || !s->run.judgement)
         return;
-    const struct summary *summary = &s->judgement->summary;
-    const struct asc_problem *p = &s->trace->problem;
+    const struct summary *summary = &s->run.judgement->summary;
+    const struct asc_problem *p = &s->run.trace->problem;
     const int left_out = summary->unvisited > 0;
     char words[64] = "none", culprits[64] = "none", line[96];
     if (left_out)
@@ -166,11 +166,11 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     canvas_put_cut(c, area, 0, 0, STYLE_TEXT, line);
     snprintf(line, sizeof line, "culprit   %s", culprits);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
-    const struct trace_capture *capture = &s->trace->info.capture;
-    const long long all = (long long)p->batch * p->heads * s->trace->layout.q_tiles;
-    size_t used = s->trace->info.probes_off
-                      ? (size_t)snprintf(line, sizeof line, "recorded  nothing")
-                      : (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles", s->trace->layout.n_slots, all);
+    const struct trace_capture *capture = &s->run.trace->info.capture;
+    const long long all = (long long)p->batch * p->heads * s->run.trace->layout.q_tiles;
+    size_t used = s->run.trace->info.probes_off ? (size_t)snprintf(line, sizeof line, "recorded  nothing")
+                                                : (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles",
+                                                                   s->run.trace->layout.n_slots, all);
     if (capture->wanted)
         snprintf(line + used, sizeof line - used, ", o %lld/%lld judged, %lld off", (long long)capture->judged,
                  (long long)capture->wanted, (long long)capture->off);
@@ -185,7 +185,7 @@ void legend_draw(const struct session *s, struct canvas *c, struct rect area)
                                 CLASS_EXTRA,   STATUS_UNRECORDED, STATUS_UNJUDGED};
     const int n = (int)(sizeof order / sizeof *order);
     int all = text_columns("◆ here");
-    const int begin = s->trace && reports_placed(s->trace) ? 0 : 1; /* a sign that most runs have no use for */
+    const int begin = s->run.trace && reports_placed(s->run.trace) ? 0 : 1; /* a sign that most runs have no use for */
     for (int i = begin; i < n; i++)
         all += 4 + text_columns(sign_word(order[i]));
     const int gap = all <= area.cols ? 2 : 1;

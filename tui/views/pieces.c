@@ -44,23 +44,23 @@ void rule_draw(struct canvas *c, struct rect area, const char *title, const char
 
 const struct asc_problem *shown_problem(const struct session *s)
 {
-    return s->trace ? &s->trace->problem : &s->subject.scenario.problem;
+    return s->run.trace ? &s->run.trace->problem : &s->subject.scenario.problem;
 }
 
 bool session_failed_to_show(const struct session *s)
 {
-    if (s->phase != PHASE_FAILED)
+    if (s->job.phase != PHASE_FAILED)
         return false;
-    return !s->trace || (s->err.code != ERR_RUN && s->err.code != ERR_CANCELLED);
+    return !s->run.trace || (s->job.err.code != ERR_RUN && s->job.err.code != ERR_CANCELLED);
 }
 
 const struct verdict *cursor_verdict(const struct session *s, bool global)
 {
     const struct place place = session_place(s);
-    if (!s->trace || !s->judgement || place.slot < 0 || !trace_has(s->trace, place.channel) ||
-        !judgement_slot_done(s->judgement, place.slot))
+    if (!s->run.trace || !s->run.judgement || place.slot < 0 || !trace_has(s->run.trace, place.channel) ||
+        !judgement_slot_done(s->run.judgement, place.slot))
         return NULL;
-    const struct tile_verdicts *tile = judgement_tile(s->judgement, place);
+    const struct tile_verdicts *tile = judgement_tile(s->run.judgement, place);
     const struct verdict *v = global ? &tile->global : &tile->local;
     return v->judged ? v : NULL;
 }
@@ -68,18 +68,18 @@ const struct verdict *cursor_verdict(const struct session *s, bool global)
 int cursor_has_detail(const struct session *s)
 {
     const struct tile_detail *d = &s->tile.detail;
-    return d->got && d->rows > 0 && d->cols > 0 && d->channel == (int)s->cursor.channel &&
-           (!channel_per_kv(s->cursor.channel) || d->kv == s->cursor.kv_tile);
+    return d->got && d->rows > 0 && d->cols > 0 && d->channel == (int)s->at.cursor.channel &&
+           (!channel_per_kv(s->at.cursor.channel) || d->kv == s->at.cursor.kv_tile);
 }
 
 void tile_words(const struct session *s, struct place place, char *out, size_t bytes)
 {
     char batch[16] = "", kv[16] = "";
     out[0] = '\0';
-    if (!s->trace || place.slot < 0)
+    if (!s->run.trace || place.slot < 0)
         return;
-    const int32_t *at = trace_slot_place(s->trace, place.slot);
-    if (s->trace->problem.batch > 1)
+    const int32_t *at = trace_slot_place(s->run.trace, place.slot);
+    if (s->run.trace->problem.batch > 1)
         snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
     if (channel_per_kv(place.channel))
         snprintf(kv, sizeof kv, " k%d", place.kv);
@@ -114,7 +114,7 @@ void looks_words(const struct session *s, char *out, size_t bytes)
 {
     const struct laboratory_state *x = session_looked(s);
     out[0] = '\0';
-    if (!s->trace)
+    if (!s->run.trace)
         snprintf(out, bytes, "no run yet");
     else if (!x)
         snprintf(out, bytes, "…");

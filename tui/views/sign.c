@@ -65,38 +65,39 @@ enum tile_status sign_worse(enum tile_status a, enum tile_status b)
 
 static int recorded(const struct session *s, struct place place)
 {
-    return s->trace && s->judgement && place.slot >= 0 && trace_has(s->trace, place.channel);
+    return s->run.trace && s->run.judgement && place.slot >= 0 && trace_has(s->run.trace, place.channel);
 }
 
 enum tile_status sign_of_tile(const struct session *s, struct place place)
 {
     if (!recorded(s, place))
         return STATUS_UNRECORDED;
-    if (!judgement_slot_done(s->judgement, place.slot))
+    if (!judgement_slot_done(s->run.judgement, place.slot))
         return STATUS_UNJUDGED;
     /* A local fault says more than what was reported. */
-    if (s->trace->info.n_events > 0 && !judgement_tile_bad(s->judgement, place, 0) &&
-        reports_at(s->trace, trace_slot_place(s->trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1))
+    if (s->run.trace->info.n_events > 0 && !judgement_tile_bad(s->run.judgement, place, 0) &&
+        reports_at(s->run.trace, trace_slot_place(s->run.trace, place.slot),
+                   channel_per_kv(place.channel) ? place.kv : -1))
         return STATUS_REPORT;
-    return judgement_status(s->judgement, place);
+    return judgement_status(s->run.judgement, place);
 }
 
 enum tile_status sign_of_head(const struct session *s, int batch, int head)
 {
     enum tile_status worst = STATUS_UNRECORDED;
-    if (!s->trace || !s->judgement)
+    if (!s->run.trace || !s->run.judgement)
         return worst;
-    const enum asc_channel ch = s->cursor.channel;
-    const int kv_tiles = channel_per_kv(ch) ? s->trace->layout.kv_tiles : 1;
-    for (int q = 0; q < s->trace->layout.q_tiles; q++) {
-        struct place place = {trace_slot(s->trace, batch, head, q), 0, ch};
+    const enum asc_channel ch = s->at.cursor.channel;
+    const int kv_tiles = channel_per_kv(ch) ? s->run.trace->layout.kv_tiles : 1;
+    for (int q = 0; q < s->run.trace->layout.q_tiles; q++) {
+        struct place place = {trace_slot(s->run.trace, batch, head, q), 0, ch};
         for (; place.kv < kv_tiles; place.kv++) {
             enum tile_status sign = sign_of_tile(s, place);
             if (severity(sign) > severity(worst))
                 worst = sign;
             if (severity(worst) == 5)
                 return worst;
-            if (!judgement_slot_done(s->judgement, place.slot))
+            if (!judgement_slot_done(s->run.judgement, place.slot))
                 break; /* nor is any other tile of it */
         }
     }

@@ -34,7 +34,7 @@ static const char *glyph_of(enum rounding_state state)
 
 static int head_of_cursor(const struct session *s)
 {
-    return s->cursor.batch * s->trace->problem.heads + s->cursor.head;
+    return s->at.cursor.batch * s->run.trace->problem.heads + s->at.cursor.head;
 }
 
 /* Without evidence there is more room for why. */
@@ -70,7 +70,7 @@ static int stages_draw(const struct session *s, const struct rounding *b, struct
     for (enum asc_channel ch = 0; ch < ASC_CHANNELS; ch++) {
         if (rounding_stage(b, ch)->state == ROUNDING_UNRECORDED)
             continue;
-        if (s->cursor.channel == ch)
+        if (s->at.cursor.channel == ch)
             list.selected = list.n;
         rows.stage[list.n++] = ch;
     }
@@ -80,10 +80,10 @@ static int stages_draw(const struct session *s, const struct rounding *b, struct
 /* The words of the cursor's stage in full, where its line has no room for them. Returns the lines used. */
 static int words_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
 {
-    const struct rounding_cell *cell = rounding_stage(b, s->cursor.channel);
+    const struct rounding_cell *cell = rounding_stage(b, s->at.cursor.channel);
     struct text_flow f = {.canvas = c, .area = area};
     char words[256];
-    rounding_words(s->cursor.channel, cell, words, sizeof words);
+    rounding_words(s->at.cursor.channel, cell, words, sizeof words);
     if (cell->state == ROUNDING_UNRECORDED || words_col(cell) + text_columns(words) <= area.cols)
         return 0;
     flow_put(&f, STYLE_STRONG, words);
@@ -160,7 +160,7 @@ static void heads_draw(const struct session *s, const struct rounding *b, struct
     const int first = window_first(here, room, b->heads);
     canvas_put(c, area, 0, 0, STYLE_DIM, "heads");
     for (int i = 0; i < room && first + i < b->heads; i++) {
-        const struct rounding_cell *cell = rounding_cell(b, s->cursor.channel, first + i, b->kv_tiles);
+        const struct rounding_cell *cell = rounding_cell(b, s->at.cursor.channel, first + i, b->kv_tiles);
         canvas_put(c, area, 0, 8 + i, first + i == here ? STYLE_CURSOR : style_of(cell->state), glyph_of(cell->state));
     }
 }
@@ -198,11 +198,11 @@ static void step_row(const struct list *l, int kv, struct canvas *c, struct rect
 
 static void steps_draw(const struct session *s, const struct rounding *b, struct canvas *c, struct rect area)
 {
-    const enum asc_channel ch = s->cursor.channel;
+    const enum asc_channel ch = s->at.cursor.channel;
     const int plot_cols = area.cols - PLOT_COL - 2 * DRIFT_COLS - 1;
     struct step_rows t = {.b = b, .stage = ch, .head = head_of_cursor(s), .plot_cols = plot_cols > 0 ? plot_cols : 0};
     const struct list list = {
-        .of = &t, .n = b->kv_tiles, .selected = s->cursor.kv_tile, .kind = LIST_TABLE, .row = step_row};
+        .of = &t, .n = b->kv_tiles, .selected = s->at.cursor.kv_tile, .kind = LIST_TABLE, .row = step_row};
     char words[64];
     t.drift = !has_size(b, ch, t.head);
     for (int kv = 0; kv < b->kv_tiles; kv++) {
@@ -244,11 +244,11 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
 {
     struct text_flow f = {.canvas = c, .area = area};
     flow_put(&f, STYLE_DIM,
-             !s->trace || !s->judgement  ? "No run yet."
-             : s->isolation.trace        ? "An isolated run is not searched for bias: ` goes back to the ordinary run."
-             : !trace_complete(s->trace) ? "The run did not complete: it is not searched for bias."
-             : !s->judgement->complete   ? "The bias search starts once every tile is judged."
-                                         : "Judging every recorded q tile again.");
+             !s->run.trace || !s->run.judgement ? "No run yet."
+             : s->run.isolation.trace ? "An isolated run is not searched for bias: ` goes back to the ordinary run."
+             : !trace_complete(s->run.trace) ? "The run did not complete: it is not searched for bias."
+             : !s->run.judgement->complete   ? "The bias search starts once every tile is judged."
+                                             : "Judging every recorded q tile again.");
 }
 
 static void view_bias_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
@@ -268,8 +268,8 @@ static void view_bias_draw(const struct session *s, struct canvas *c, const stru
     const int used = stages_draw(s, b, c, area);
     if (area.rows < used + TABLE_ROWS + 1)
         return;
-    snprintf(title, sizeof title, "%s of batch %d, head %d over kv steps", channel_label(s->cursor.channel),
-             s->cursor.batch, s->cursor.head);
+    snprintf(title, sizeof title, "%s of batch %d, head %d over kv steps", channel_label(s->at.cursor.channel),
+             s->at.cursor.batch, s->at.cursor.head);
     rule_draw(c, (struct rect){area.row + used, 0, 1, area.cols + 2}, title, NULL);
     const struct rect below = {area.row + used + 1, area.col, area.rows - used - 1, area.cols};
     const int words = words_draw(s, b, c, below);

@@ -14,9 +14,9 @@ enum { TOP_ROWS = 7 /* at least */, TABLE_HEAD = 3, WORST_MIN = 3 };
 /* Element of O that the cursor stands for: the stages of a row have other columns than it. */
 static void element_of(const struct session *s, const struct comparison *c, int *row, int *col)
 {
-    const int is_output = s->cursor.channel == asc_o || s->cursor.channel == asc_u;
-    *row = s->cursor.row < c->paths.rows ? s->cursor.row : c->paths.rows - 1;
-    *col = is_output && s->cursor.col < c->paths.dim ? s->cursor.col : 0;
+    const int is_output = s->at.cursor.channel == asc_o || s->at.cursor.channel == asc_u;
+    *row = s->at.cursor.row < c->paths.rows ? s->at.cursor.row : c->paths.rows - 1;
+    *col = is_output && s->at.cursor.col < c->paths.dim ? s->at.cursor.col : 0;
 }
 
 static void outputs_line(const struct comparison *c, char *out, size_t bytes)
@@ -84,14 +84,14 @@ static int top_draw(const struct session *s, const struct comparison *c, struct 
     element_of(s, c, &row, &col);
     outputs_line(c, line, sizeof line);
     flow_put(&f, c->paths.o[PATH_RUN].bad ? STYLE_NONFINITE : STYLE_TEXT, line);
-    canvas->no_memory |= comparison_words(s->trace, c, row, col, line, sizeof line) != 0;
+    canvas->no_memory |= comparison_words(s->run.trace, c, row, col, line, sizeof line) != 0;
     flow_put(&f, STYLE_STRONG, line);
     if (!c->has_output)
         return f.line;
     parts_line(c, row, col, line, sizeof line);
     flow_put(&f, STYLE_TEXT, line);
     worst_element(&c->attribution, &row, &col);
-    canvas->no_memory |= comparison_words(s->trace, c, row, col, words, sizeof words) != 0;
+    canvas->no_memory |= comparison_words(s->run.trace, c, row, col, words, sizeof words) != 0;
     snprintf(line, sizeof line, "worst: %s", words);
     flow_put(&f, STYLE_TEXT, line);
     shares_words(c->share, words, sizeof words);
@@ -118,7 +118,7 @@ enum { PARTS_COL = 72, PART_COLS = 11 };
 /* What the keys of each kv tile contribute to the element, by player; NULL: no memory or no output. */
 static double *tile_parts(const struct session *s, const struct comparison *c, int row, int col)
 {
-    const int tiles = c->paths.kv_tiles, bc = s->trace->plan.bc;
+    const int tiles = c->paths.kv_tiles, bc = s->run.trace->plan.bc;
     double *sum = c->has_output ? calloc((size_t)tiles * PLAYERS, sizeof *sum) : NULL;
     double *key = sum ? calloc((size_t)c->attribution.keys, sizeof *key) : NULL;
     if (!key) {
@@ -182,7 +182,7 @@ static void table_draw(const struct session *s, const struct comparison *c, stru
     }
     const struct tile_rows rows = {s, c, parts};
     const struct list list = {
-        .of = &rows, .n = c->paths.kv_tiles, .selected = s->cursor.kv_tile, .kind = LIST_CURSOR, .row = tile_row};
+        .of = &rows, .n = c->paths.kv_tiles, .selected = s->at.cursor.kv_tile, .kind = LIST_CURSOR, .row = tile_row};
     list_draw(&list, canvas, (struct rect){area.row + TABLE_HEAD, area.col, area.rows - TABLE_HEAD, area.cols});
     free(parts);
 }
@@ -217,7 +217,7 @@ static void worst_row(const struct list *l, int i, struct canvas *c, struct rect
 {
     const struct worst_rows *rows = l->of;
     const struct survey_row *row = &rows->survey[rows->slots[i]];
-    const int32_t *at = trace_slot_place(rows->s->trace, rows->slots[i]);
+    const int32_t *at = trace_slot_place(rows->s->run.trace, rows->slots[i]);
     char words[128];
     canvas_printf(c, line, 0, 0, STYLE_TEXT, "b%d h%d q%d", (int)at[0], (int)at[1], (int)at[2]);
     looks_cell(c, line, 0, 22, STYLE_TEXT, path_rms(&row->o[PATH_F16]));
@@ -251,15 +251,15 @@ static void view_compare_draw(const struct session *s, struct canvas *c, const s
     (void)vs;
     area.col = 1;
     area.cols -= 2;
-    if (s->trace)
-        snprintf(title, sizeof title, "compare b%d h%d q%d: float64, f16 path, this run", s->cursor.batch,
-                 s->cursor.head, s->cursor.q_tile);
+    if (s->run.trace)
+        snprintf(title, sizeof title, "compare b%d h%d q%d: float64, f16 path, this run", s->at.cursor.batch,
+                 s->at.cursor.head, s->at.cursor.q_tile);
     looks_words(s, right, sizeof right);
     view_frame_draw(s, c, VIEW_COMPARE, title, right);
-    if (!x || !s->trace) {
+    if (!x || !s->run.trace) {
         struct text_flow f = {.canvas = c, .area = area};
         flow_put(&f, STYLE_DIM,
-                 !s->trace             ? "No run yet."
+                 !s->run.trace         ? "No run yet."
                  : session_slot(s) < 0 ? "This q tile is not recorded."
                                        : "Computing the three paths of this q tile.");
         return;

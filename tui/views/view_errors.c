@@ -13,7 +13,7 @@ static int list(const struct session *s, struct error_line **out)
 {
     const int failed = session_failed_to_show(s);
     *out = failed ? malloc(sizeof **out * ERROR_LINES_MAX) : NULL;
-    return *out ? error_lines(&s->err, *out) : failed ? -1 : 0;
+    return *out ? error_lines(&s->job.err, *out) : failed ? -1 : 0;
 }
 
 static int count(const struct session *s)
@@ -75,10 +75,10 @@ static void view_errors_draw(const struct session *s, struct canvas *c, const st
     snprintf(title, sizeof title, "errors");
     if (n > 0) {
         error_title(s, name, sizeof name);
-        snprintf(title, sizeof title, "%s%s%s", name, s->err.where[0] ? ": " : "", s->err.where);
+        snprintf(title, sizeof title, "%s%s%s", name, s->job.err.where[0] ? ": " : "", s->job.err.where);
     }
-    if (n > 0 && s->trace)
-        snprintf(right, sizeof right, "Esc: run %d", s->run_number);
+    if (n > 0 && s->run.trace)
+        snprintf(right, sizeof right, "Esc: run %d", s->run.number);
     view_frame_draw(s, c, VIEW_ERRORS, title, right[0] ? right : NULL);
     c->no_memory |= n < 0;
     if (n >= 0)

@@ -6,17 +6,17 @@
 
 static int count(const struct session *s)
 {
-    return s->judgement ? s->judgement->n_findings : 0;
+    return s->run.judgement ? s->run.judgement->n_findings : 0;
 }
 
 static int place_of(const struct session *s, const struct view_state *vs, struct cursor *at)
 {
     const int n = count(s);
-    const struct finding *f = n ? &s->judgement->findings[list_selected(vs->selected, n)] : NULL;
+    const struct finding *f = n ? &s->run.judgement->findings[list_selected(vs->selected, n)] : NULL;
     if (!f || f->first.slot < 0)
         return 0;
-    const int32_t *place = trace_slot_place(s->trace, f->first.slot);
-    *at = s->cursor;
+    const int32_t *place = trace_slot_place(s->run.trace, f->first.slot);
+    *at = s->at.cursor;
     at->batch = place[0];
     at->head = place[1];
     at->q_tile = place[2];
@@ -32,7 +32,7 @@ static void finding_text(const struct list *l, int i, struct text_flow *f)
 {
     const struct session *s = l->of;
     struct fact_flow to = {s, f, ""};
-    run_facts_of(s->judgement, s->trace, &s->judgement->findings[i], FACTS_ALL, fact_flow, &to);
+    run_facts_of(s->run.judgement, s->run.trace, &s->run.judgement->findings[i], FACTS_ALL, fact_flow, &to);
     flow_put(f, STYLE_TEXT, "");
 }
 
@@ -42,9 +42,9 @@ static void view_findings_draw(const struct session *s, struct canvas *c, const 
     const struct list list = {.of = s,
                               .n = n,
                               .selected = list_selected(vs->selected, n),
-                              .empty = !s->judgement            ? "no run yet"
-                                       : s->judgement->complete ? "nothing was found: no stage is a culprit"
-                                                                : "not judged yet",
+                              .empty = !s->run.judgement            ? "no run yet"
+                                       : s->run.judgement->complete ? "nothing was found: no stage is a culprit"
+                                                                    : "not judged yet",
                               .text = finding_text};
     char right[48] = "";
     if (n)

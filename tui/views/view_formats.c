@@ -202,7 +202,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
                  "Nothing is quantized in this run: Q, K and V are not codes, the launch does not quantize, and P is "
                  "not rounded to FP8. X predicts what other formats would cost.");
     else
-        flow_put(&f, STYLE_DIM, s->trace ? "Counting codes." : "No run yet.");
+        flow_put(&f, STYLE_DIM, s->run.trace ? "Counting codes." : "No run yet.");
 }
 
 static void view_formats_draw(const struct session *s, struct canvas *c, const struct view_state *vs)

@@ -64,11 +64,11 @@ static int digits(int n)
 /* As wide as all heads have room for; else tiles share signs until they have, or the pictures become too small. */
 static struct arrangement arrange(const struct session *s, struct rect area)
 {
-    const struct layout *l = &s->trace->layout;
-    const struct asc_problem *p = &s->trace->problem;
+    const struct layout *l = &s->run.trace->layout;
+    const struct asc_problem *p = &s->run.trace->problem;
     const int heads = p->batch * p->heads;
     struct arrangement a = {.q_tiles = l->q_tiles,
-                            .kv_tiles = channel_per_kv(s->cursor.channel) ? l->kv_tiles : 1,
+                            .kv_tiles = channel_per_kv(s->at.cursor.channel) ? l->kv_tiles : 1,
                             .by_q = 1,
                             .by_kv = 1,
                             .label_cols = l->q_tiles > 1000  ? 7
@@ -91,7 +91,7 @@ static struct arrangement arrange(const struct session *s, struct rect area)
 
 static int tile_slot(const struct session *s, int head, int q)
 {
-    return trace_slot(s->trace, head / s->trace->problem.heads, head % s->trace->problem.heads, q);
+    return trace_slot(s->run.trace, head / s->run.trace->problem.heads, head % s->run.trace->problem.heads, q);
 }
 
 /* signs: NULL, or [a->rows][a->cols] STATUS_UNRECORDED each: what each of the picture's signs comes to. One pass: a
@@ -100,7 +100,7 @@ static struct head weigh_head(const struct session *s, const struct arrangement 
 {
     struct head h = {.at = at, .worst = STATUS_UNRECORDED};
     for (int q = 0; q < a->q_tiles; q++) {
-        struct place place = {tile_slot(s, at, q), 0, s->cursor.channel};
+        struct place place = {tile_slot(s, at, q), 0, s->at.cursor.channel};
         enum tile_status *row = signs ? signs + (size_t)(q / a->by_q) * (size_t)a->cols : NULL;
         for (int col = 0; place.slot >= 0 && col < a->cols; col++) { /* else none of its tiles is recorded */
             enum tile_status worst = STATUS_UNRECORDED;
@@ -145,13 +145,13 @@ static struct head *list_heads(const struct session *s, const struct arrangement
 static void share_draw(const struct session *s, struct canvas *c, struct rect area, int row, int col,
                        struct place place)
 {
-    if (place.slot < 0 || !judgement_slot_done(s->judgement, place.slot))
+    if (place.slot < 0 || !judgement_slot_done(s->run.judgement, place.slot))
         return;
-    const struct verdict *v = &judgement_tile(s->judgement, place)->local;
+    const struct verdict *v = &judgement_tile(s->run.judgement, place)->local;
     uint64_t total = 0;
     for (int i = 0; i < CLASS_COUNT; i++)
         total += v->count[i];
-    if (total == 0 || !judgement_tile_bad(s->judgement, place, 0))
+    if (total == 0 || !judgement_tile_bad(s->run.judgement, place, 0))
         return;
     const double share = 100.0 * verdict_bad(v) / (double)total;
     if (share < 1)
@@ -162,9 +162,9 @@ static void share_draw(const struct session *s, struct canvas *c, struct rect ar
 
 static void title_draw(const struct session *s, struct canvas *c, struct rect panel, const struct head *head)
 {
-    const int heads = s->trace->problem.heads, at = s->cursor.batch * heads + s->cursor.head;
+    const int heads = s->run.trace->problem.heads, at = s->at.cursor.batch * heads + s->at.cursor.head;
     char name[32];
-    if (s->trace->problem.batch > 1)
+    if (s->run.trace->problem.batch > 1)
         snprintf(name, sizeof name, "b%dh%d", head->at / heads, head->at % heads);
     else
         snprintf(name, sizeof name, "h%d", head->at);
@@ -178,8 +178,8 @@ static void title_draw(const struct session *s, struct canvas *c, struct rect pa
 static void panel_draw(const struct session *s, struct canvas *c, struct rect panel, const struct arrangement *a,
                        const struct head *head, const enum tile_status *signs)
 {
-    const struct cursor *cur = &s->cursor;
-    const int own = head->at == cur->batch * s->trace->problem.heads + cur->head;
+    const struct cursor *cur = &s->at.cursor;
+    const int own = head->at == cur->batch * s->run.trace->problem.heads + cur->head;
     title_draw(s, c, panel, head);
     for (int r = 0; r < a->rows; r++) {
         for (int i = 0; i < a->cols; i++) {
@@ -191,7 +191,7 @@ static void panel_draw(const struct session *s, struct canvas *c, struct rect pa
                 canvas_put(c, panel, 1 + r, col + 1, sign_style(sign), sign_glyph(sign));
             if (a->step == SHARE_STEP)
                 share_draw(s, c, panel, 1 + r, col + 2,
-                           (struct place){tile_slot(s, head->at, r), i, s->cursor.channel});
+                           (struct place){tile_slot(s, head->at, r), i, s->at.cursor.channel});
         }
     }
 }
@@ -228,7 +228,7 @@ static void words_draw(const struct session *s, struct canvas *c, struct rect li
 static void hit_panel(const struct session *s, struct canvas *c, struct rect area, const struct arrangement *a,
                       int head, int row, int col)
 {
-    const int own = head == s->cursor.batch * s->trace->problem.heads + s->cursor.head;
+    const int own = head == s->at.cursor.batch * s->run.trace->problem.heads + s->at.cursor.head;
     const struct rect panel = {row, a->label_cols + col, a->panel_rows, a->panel_cols};
     const struct rect tiles = {row + 1, a->label_cols + col, a->rows, a->cols * a->step};
     if (!own)
@@ -239,8 +239,8 @@ static void hit_panel(const struct session *s, struct canvas *c, struct rect are
 
 static void pictures_draw(const struct session *s, struct canvas *c, struct rect body, int worst_first)
 {
-    const struct asc_problem *p = &s->trace->problem;
-    const int n = p->batch * p->heads, own = s->cursor.batch * p->heads + s->cursor.head;
+    const struct asc_problem *p = &s->run.trace->problem;
+    const int n = p->batch * p->heads, own = s->at.cursor.batch * p->heads + s->at.cursor.head;
     const struct rect area = {body.row + 1, body.col + 1, body.rows - 1, body.cols - 2};
     const struct arrangement a = arrange(s, area);
     struct head *heads = list_heads(s, &a, n, worst_first);
@@ -280,7 +280,7 @@ static void view_map_draw(const struct session *s, struct canvas *c, const struc
     map_title(s, title, sizeof title);
     snprintf(right, sizeof right, "heads by %s, with their %% of bad tiles", vs->by_worst ? "worst" : "place");
     view_frame_draw(s, c, VIEW_MAP, title, right);
-    if (!s->trace || !s->judgement)
+    if (!s->run.trace || !s->run.judgement)
         return;
     legend_draw(s, c, (struct rect){body.row + body.rows - 1, 1, 1, body.cols - 2});
     body.rows--;

@@ -33,9 +33,9 @@ static enum relation tile_relation(const struct session *s, int slot, int kv)
 {
     if (slot < 0)
         return UNRECORDED;
-    if (!judgement_slot_done(s->judgement, slot))
+    if (!judgement_slot_done(s->run.judgement, slot))
         return WAITING;
-    const struct mask_counts *n = masks_tile(s->judgement->masks, slot, kv);
+    const struct mask_counts *n = masks_tile(s->run.judgement->masks, slot, kv);
     if (n->only_applied && n->only_wanted)
         return BOTH_WAYS;
     if (n->only_applied || n->only_wanted)
@@ -92,14 +92,14 @@ static void glyph_draw(struct canvas *c, const struct part *p, int row, int col,
 
 static void plane_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const struct cursor *cur = &s->cursor;
-    const struct layout *l = &s->trace->layout;
+    const struct cursor *cur = &s->at.cursor;
+    const struct layout *l = &s->run.trace->layout;
     struct part p = part_of(area, cur->q_tile, l->q_tiles, cur->kv_tile, l->kv_tiles);
     p.of_row = 'q';
     p.of_col = 'k';
     part_heads(c, &p);
     for (int r = 0; r < p.rows; r++) {
-        const int slot = trace_slot(s->trace, cur->batch, cur->head, p.first_row + r);
+        const int slot = trace_slot(s->run.trace, cur->batch, cur->head, p.first_row + r);
         for (int k = 0; k < p.cols; k++)
             glyph_draw(c, &p, r, k, tile_relation(s, slot, p.first_col + k),
                        p.first_row + r == cur->q_tile && p.first_col + k == cur->kv_tile);
@@ -108,7 +108,7 @@ static void plane_draw(const struct session *s, struct canvas *c, struct rect ar
 
 static void tile_draw(const struct session *s, struct canvas *c, struct rect area, const struct mask_tile *m)
 {
-    const struct cursor *cur = &s->cursor;
+    const struct cursor *cur = &s->at.cursor;
     struct part p = part_of(area, cur->row < m->rows ? cur->row : m->rows - 1, m->rows,
                             cur->col < m->cols ? cur->col : m->cols - 1, m->cols);
     p.of_row = 'r';
@@ -123,12 +123,12 @@ static void tile_draw(const struct session *s, struct canvas *c, struct rect are
 /* The cursor's tile: one of those that were kept, or read again. */
 static void cursor_tile_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const int slot = session_slot(s), kv = s->cursor.kv_tile;
+    const int slot = session_slot(s), kv = s->at.cursor.kv_tile;
     struct mask_tile tile;
     struct slot_case at;
-    if (slot < 0 || !judgement_slot_done(s->judgement, slot))
+    if (slot < 0 || !judgement_slot_done(s->run.judgement, slot))
         return;
-    const struct masks *masks = s->judgement->masks;
+    const struct masks *masks = s->run.judgement->masks;
     const int is_known = masks->source[slot] != MASK_NOT_KNOWN;
     if (masks->wrong[slot]) {
         tile_draw(s, c, area, &masks->wrong[slot][kv]);
@@ -136,7 +136,7 @@ static void cursor_tile_draw(const struct session *s, struct canvas *c, struct r
     }
     if (masks->source[slot] == MASK_FROM_P && !s->tile.scratch)
         return;
-    if (slot_case_make(s->trace, slot, &at) != 0) {
+    if (slot_case_make(s->run.trace, slot, &at) != 0) {
         c->no_memory = true;
         return;
     }
@@ -165,13 +165,13 @@ static void tile_words_of(const struct session *s, char *out, size_t bytes)
 {
     const int slot = session_slot(s);
     char place[64];
-    tile_words(s, (struct place){slot, s->cursor.kv_tile, asc_s}, place, sizeof place);
-    if (slot < 0 || !judgement_slot_done(s->judgement, slot)) {
+    tile_words(s, (struct place){slot, s->at.cursor.kv_tile, asc_s}, place, sizeof place);
+    if (slot < 0 || !judgement_slot_done(s->run.judgement, slot)) {
         snprintf(out, bytes, "not recorded, or not judged yet");
         return;
     }
-    const struct mask_counts *n = masks_tile(s->judgement->masks, slot, s->cursor.kv_tile);
-    if (s->judgement->masks->source[slot] == MASK_NOT_KNOWN) {
+    const struct mask_counts *n = masks_tile(s->run.judgement->masks, slot, s->at.cursor.kv_tile);
+    if (s->run.judgement->masks->source[slot] == MASK_NOT_KNOWN) {
         snprintf(out, bytes, "%s: not known", place);
         return;
     }
@@ -189,7 +189,7 @@ static void tile_words_of(const struct session *s, char *out, size_t bytes)
 static const char *read_from(const struct session *s)
 {
     struct mask_counts all;
-    switch (masks_total(s->judgement->masks, &all)) {
+    switch (masks_total(s->run.judgement->masks, &all)) {
     case MASK_FROM_S:
         return "read from S";
     case MASK_FROM_P:
@@ -204,28 +204,28 @@ static void view_mask_draw(const struct session *s, struct canvas *c, const stru
     struct rect body = view_body(c->cols, c->rows);
     char title[64], words[512], line[544];
     (void)vs;
-    if (!s->trace || !s->judgement) {
+    if (!s->run.trace || !s->run.judgement) {
         view_frame_draw(s, c, VIEW_MASK, "mask", "");
         canvas_put(c, body, 0, 1, STYLE_DIM, "No run yet.");
         return;
     }
-    snprintf(title, sizeof title, "mask of head %d/%d", s->cursor.head, (int)s->trace->problem.heads);
+    snprintf(title, sizeof title, "mask of head %d/%d", s->at.cursor.head, (int)s->run.trace->problem.heads);
     view_frame_draw(s, c, VIEW_MASK, title, read_from(s));
     body.col = 1;
     body.cols -= 2;
-    mask_wanted_words(&s->trace->problem, words, sizeof words);
+    mask_wanted_words(&s->run.trace->problem, words, sizeof words);
     canvas_printf(c, body, 0, 0, STYLE_TEXT, "wanted   %s", words);
-    masks_words(s->judgement->masks, words, sizeof words);
+    masks_words(s->run.judgement->masks, words, sizeof words);
     snprintf(line, sizeof line, "applied  %s", words);
     struct mask_counts all;
-    masks_total(s->judgement->masks, &all);
+    masks_total(s->run.judgement->masks, &all);
     flow_fit(c, (struct rect){body.row + 1, body.col, WORDS_ROWS - 1, body.cols},
              mask_wrong(&all) ? STYLE_BAD : STYLE_TEXT, line, "--json");
     tile_words_of(s, words, sizeof words);
     rule_draw(c, (struct rect){body.row + WORDS_ROWS, 0, 1, c->cols}, "cursor", words);
     legend_line(c, (struct rect){body.row + body.rows - 1, body.col, 1, body.cols});
     struct rect left = {body.row + WORDS_ROWS + 1, body.col, body.rows - WORDS_ROWS - 2, body.cols / 2 - GAP};
-    const int wide = LABEL_COLS + s->trace->layout.kv_tiles + 2;
+    const int wide = LABEL_COLS + s->run.trace->layout.kv_tiles + 2;
     if (wide < left.cols)
         left.cols = wide < 16 ? 16 : wide;
     const struct rect right = {left.row, left.col + left.cols + GAP, left.rows, body.cols - left.cols - GAP};

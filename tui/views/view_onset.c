@@ -14,7 +14,7 @@
 
 static const struct run_onset *onset_shown(const struct session *s)
 {
-    return s->judgement && s->judgement->complete && !s->isolation.trace ? s->judgement->onset : NULL;
+    return s->run.judgement && s->run.judgement->complete && !s->run.isolation.trace ? s->run.judgement->onset : NULL;
 }
 
 /* The root at the cursor, or the first one. */
@@ -27,9 +27,9 @@ static const struct run_root *root_shown(const struct session *s, const struct r
 
 static void nothing_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const char *why = s->isolation.trace                         ? "NaN origin is not computed for isolated runs"
-                      : !s->judgement || !s->judgement->complete ? "unknown until the whole run is judged"
-                                                                 : "no unexpected NaN or infinity";
+    const char *why = s->run.isolation.trace ? "NaN origin is not computed for isolated runs"
+                      : !s->run.judgement || !s->run.judgement->complete ? "unknown until the whole run is judged"
+                                                                         : "no unexpected NaN or infinity";
     canvas_put(c, area, 1, 1, STYLE_DIM, why);
 }
 
@@ -37,7 +37,7 @@ static void nothing_draw(const struct session *s, struct canvas *c, struct rect 
 static int counts_by_head_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_onset *o)
 {
     enum { HEAD_COLS = 8, COUNT_COLS = 6 };
-    const int heads = s->trace->problem.heads, at = s->cursor.batch * heads + s->cursor.head;
+    const int heads = s->run.trace->problem.heads, at = s->at.cursor.batch * heads + s->at.cursor.head;
     const int lines = o->heads < area.rows - 1 ? o->heads : area.rows - 1;
     const int first = window_first(at, lines, o->heads);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
@@ -46,7 +46,8 @@ static int counts_by_head_draw(const struct session *s, struct canvas *c, struct
     for (int i = 0; i < lines; i++) {
         const int head = first + i;
         char name[32];
-        snprintf(name, sizeof name, s->trace->problem.batch > 1 ? "b%d h%d" : "%.0dh%d", head / heads, head % heads);
+        snprintf(name, sizeof name, s->run.trace->problem.batch > 1 ? "b%d h%d" : "%.0dh%d", head / heads,
+                 head % heads);
         canvas_put(c, area, 1 + i, 1, head == at ? STYLE_CURSOR : STYLE_TEXT, name);
         for (int ch = 0; ch < ASC_CHANNELS; ch++) {
             const unsigned long long n = o->of_heads[(ptrdiff_t)head * ASC_CHANNELS + ch];
@@ -70,7 +71,7 @@ static void root_row(const struct list *l, int i, struct canvas *c, struct rect 
     const struct roots *roots = l->of;
     const struct run_root *r = &roots->o->first[i];
     char place[ONSET_WORDS_BYTES], text[64], reached[32] = "-";
-    onset_place_words(roots->s->trace, r, place);
+    onset_place_words(roots->s->run.trace, r, place);
     if (r->root.reached)
         snprintf(reached, sizeof reached, "%llu", (unsigned long long)r->root.reached);
     snprintf(text, sizeof text, "%.60s", place);
@@ -111,7 +112,7 @@ static void operands_words(const struct onset_root *r, char *out, size_t bytes)
 static const char *captured(const struct session *s, enum asc_channel ch, int slot, int kv, int row,
                             char out[NUMBER_BYTES])
 {
-    const struct tile tile = trace_tile(s->trace, ch, slot, kv);
+    const struct tile tile = trace_tile(s->run.trace, ch, slot, kv);
     const size_t i = (size_t)row * (size_t)tile.cols;
     if (!tile.data || row >= tile.valid_rows || dtype_is_unwritten(tile.dtype, tile.data, i))
         return "-";
@@ -125,8 +126,8 @@ static const char *captured(const struct session *s, enum asc_channel ch, int sl
 static void row_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_root *r)
 {
     const int by_keys = r->root.channel == asc_k || r->root.channel == asc_v;
-    int *order = calloc((size_t)s->trace->layout.kv_tiles, sizeof *order);
-    int n = order && !by_keys ? visiting_order(s->trace, r->slot, order) : 0;
+    int *order = calloc((size_t)s->run.trace->layout.kv_tiles, sizeof *order);
+    int n = order && !by_keys ? visiting_order(s->run.trace, r->slot, order) : 0;
     c->no_memory |= !order || n < 0;
     for (int i = 0; i < n && channel_per_kv(r->root.channel); i++)
         if (order[i] == r->root.kv)
@@ -151,11 +152,11 @@ static int factors_draw(const struct session *s, struct canvas *c, struct rect a
 {
     enum { LABEL_COLS = 8, VALUE_COLS = 11, LEAST_ROWS = 6 };
     static const enum asc_channel factors[] = {asc_q, asc_k};
-    double *values = calloc((size_t)s->trace->problem.head_dim, sizeof *values);
+    double *values = calloc((size_t)s->run.trace->problem.head_dim, sizeof *values);
     int line = 0;
     c->no_memory |= !values;
     for (size_t i = 0; i < 2 && values && area.rows >= LEAST_ROWS; i++) {
-        const int n = onset_factors(s->trace, r, factors[i], values), room = (area.cols - LABEL_COLS) / VALUE_COLS;
+        const int n = onset_factors(s->run.trace, r, factors[i], values), room = (area.cols - LABEL_COLS) / VALUE_COLS;
         if (n == 0)
             break;
         canvas_printf(c, area, line, 1, STYLE_DIM, "%s[%d]", channel_name(factors[i]),
@@ -176,7 +177,7 @@ static int factors_draw(const struct session *s, struct canvas *c, struct rect a
 static void root_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_root *r)
 {
     char words[512], line[768], reason[ONSET_WORDS_BYTES];
-    onset_reason_words(s->judgement, s->trace, &r->root, reason);
+    onset_reason_words(s->run.judgement, s->run.trace, &r->root, reason);
     struct text_flow f = {.canvas = c, .area = {area.row, area.col + 1, area.rows, area.cols - 2}};
     snprintf(line, sizeof line, "%s%s%s%s", r->root.rule == RULE_UNKNOWN ? "" : rule_formula(r->root.rule),
              r->root.rule == RULE_UNKNOWN ? "" : ": ", reason, r->root.from_input ? " (no probe recorded it)" : "");
@@ -228,7 +229,7 @@ static void view_onset_draw(const struct session *s, struct canvas *c, const str
         .of = &roots, .n = o->n, .selected = (int)(shown - o->first), .kind = LIST_CURSOR, .row = root_row};
     list_draw(&list, c, (struct rect){top, body.col + 1, rows, body.cols - 1});
     char place[ONSET_WORDS_BYTES];
-    onset_place_words(s->trace, shown, place);
+    onset_place_words(s->run.trace, shown, place);
     rule_draw(c, (struct rect){top + rows, 0, 1, c->cols}, place, onset_value_word(shown->root.value));
     const int used = heads + 1 + rows + 1;
     root_draw(s, c, (struct rect){body.row + used, body.col, body.rows - used, body.cols}, shown);

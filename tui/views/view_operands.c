@@ -207,7 +207,7 @@ static void terms_draw(const struct session *s, struct canvas *c, struct rect ar
 static void nothing_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const struct derivation *d = &s->tile.operands;
-    if (!s->trace)
+    if (!s->run.trace)
         return;
     if (absent_draw(s, c, area) || (!s->tile.operands_made && values_under_way_draw(s, c, area)))
         return;
@@ -224,12 +224,12 @@ static void view_operands_draw(const struct session *s, struct canvas *c, const 
     char tile[96], title[144], right[128];
     (void)vs;
     place_words(s, session_place(s), tile, sizeof tile);
-    snprintf(title, sizeof title, "operands of %s r%d c%d", tile, s->cursor.row, s->cursor.col);
-    snprintf(right, sizeof right, "%s = %s", channel_label(s->cursor.channel),
-             s->trace ? conventions_formula(&s->trace->conventions, s->cursor.channel)
-                      : channel_formula(s->cursor.channel));
+    snprintf(title, sizeof title, "operands of %s r%d c%d", tile, s->at.cursor.row, s->at.cursor.col);
+    snprintf(right, sizeof right, "%s = %s", channel_label(s->at.cursor.channel),
+             s->run.trace ? conventions_formula(&s->run.trace->conventions, s->at.cursor.channel)
+                          : channel_formula(s->at.cursor.channel));
     view_frame_draw(s, c, VIEW_OPERANDS, title, right);
-    if (!s->trace || d->derived != DERIVED_YES || d->channel != s->cursor.channel) {
+    if (!s->run.trace || d->derived != DERIVED_YES || d->channel != s->at.cursor.channel) {
         nothing_draw(s, c, body);
         return;
     }

@@ -38,7 +38,7 @@ static void left_draw(const struct session *s, struct canvas *c, const struct sc
 {
     char title[96];
     map_draw(s, c, l->map);
-    snprintf(title, sizeof title, "row %d over kv", s->cursor.row);
+    snprintf(title, sizeof title, "row %d over kv", s->at.cursor.row);
     const int roomy = text_columns(title) + 3 < l->state_rule.cols;
     rule_draw(c, l->state_rule, roomy ? title : NULL, NULL);
     if (!roomy)
@@ -52,7 +52,7 @@ static void right_draw(const struct session *s, struct canvas *c, const struct s
     char title[64], right[96];
     if (l->roomy) {
         tile_matrix_draw(s, c, l->tile, vs);
-        snprintf(title, sizeof title, "cursor r%d,c%d", s->cursor.row, s->cursor.col);
+        snprintf(title, sizeof title, "cursor r%d,c%d", s->at.cursor.row, s->at.cursor.col);
         formula_words(s, vs, right, sizeof right);
         rule_draw(c, l->element_rule, title, right);
         element_draw(s, c, l->element, vs);
@@ -103,10 +103,10 @@ static void view_overview_draw(const struct session *s, struct canvas *c, const 
     message_draw(s, c, l.bottom_rule);
     keys_draw(c, l.keys, VIEW_OVERVIEW);
     const struct rect body = {l.divider.row, 0, l.divider.rows, c->cols};
-    if (session_failed_to_show(s) && !s->trace) {
+    if (session_failed_to_show(s) && !s->run.trace) {
         rule_draw(c, l.top_rule, NULL, NULL);
         error_draw(s, c, body);
-    } else if (!s->trace) {
+    } else if (!s->run.trace) {
         rule_draw(c, l.top_rule, NULL, NULL);
     } else {
         titles_draw(s, c, &l, vs);

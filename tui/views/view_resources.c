@@ -42,7 +42,7 @@ static void nothing_flow(const struct trace_info *info, struct text_flow *f)
 
 static void resources_flow(const struct session *s, struct text_flow *f)
 {
-    const struct trace_info *info = s->trace ? &s->trace->info : NULL;
+    const struct trace_info *info = s->run.trace ? &s->run.trace->info : NULL;
     char words[384], line[416];
     int plain = 0;
     for (size_t i = 0; info && i < info->launches.n; i++) {
@@ -65,7 +65,7 @@ static void resources_flow(const struct session *s, struct text_flow *f)
 
 static void view_resources_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    view_frame_draw(s, c, VIEW_RESOURCES, "resources", s->trace ? s->trace->info.device : "");
+    view_frame_draw(s, c, VIEW_RESOURCES, "resources", s->run.trace ? s->run.trace->info.device : "");
     text_view_draw(s, c, vs, resources_flow);
 }
 

@@ -21,10 +21,10 @@ struct row_values {
 /* What was captured; of an l in several lanes their sum. NaN where any of it is missing. */
 static double captured(const struct session *s, enum asc_channel ch, int kv)
 {
-    const int slot = session_slot(s), row = s->cursor.row;
-    if (slot < 0 || !trace_has(s->trace, ch) || sign_of_tile(s, (struct place){slot, kv, ch}) == STATUS_MASKED)
+    const int slot = session_slot(s), row = s->at.cursor.row;
+    if (slot < 0 || !trace_has(s->run.trace, ch) || sign_of_tile(s, (struct place){slot, kv, ch}) == STATUS_MASKED)
         return NAN;
-    const struct tile tile = trace_tile(s->trace, ch, slot, kv);
+    const struct tile tile = trace_tile(s->run.trace, ch, slot, kv);
     double sum = 0;
     if (!tile.data || row < 0 || row >= tile.valid_rows)
         return NAN;
@@ -38,7 +38,7 @@ static double captured(const struct session *s, enum asc_channel ch, int kv)
 /* values->got[0] holds all arrays; NULL where there is no memory. */
 static void collect(const struct session *s, struct row_values *values)
 {
-    const int n = s->trace->layout.kv_tiles;
+    const int n = s->run.trace->layout.kv_tiles;
     double *all = malloc((size_t)n * 2 * STATES * sizeof *all);
     values->n = n;
     for (int k = 0; k < STATES; k++) {
@@ -79,7 +79,7 @@ static void curve_draw(const struct session *s, struct canvas *c, struct rect ar
     canvas_put(c, area, area.rows - 1, SCALE_COLS, STYLE_DIM, "k0");
     if (values->n > 1)
         canvas_put(c, area, area.rows - 1, area.cols - 1 - text_columns(last), STYLE_DIM, last);
-    canvas_put(c, area, area.rows - 1, SCALE_COLS + plot_column(inside.cols, values->n, s->cursor.kv_tile) / 2,
+    canvas_put(c, area, area.rows - 1, SCALE_COLS + plot_column(inside.cols, values->n, s->at.cursor.kv_tile) / 2,
                STYLE_CURSOR, "◆");
 }
 
@@ -107,7 +107,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
 {
     const struct kv_rows rows = {s, values};
     const struct list list = {
-        .of = &rows, .n = values->n, .selected = s->cursor.kv_tile, .kind = LIST_TABLE, .row = kv_row};
+        .of = &rows, .n = values->n, .selected = s->at.cursor.kv_tile, .kind = LIST_TABLE, .row = kv_row};
     int col = 6;
     canvas_put(c, area, 0, 0, STYLE_DIM, "   k");
     for (int k = 0; k < STATES; k++, col += 24)
@@ -122,11 +122,11 @@ static void view_row_draw(const struct session *s, struct canvas *c, const struc
     char tile[64], title[96];
     struct row_values values;
     (void)vs;
-    tile_words(s, (struct place){session_slot(s), s->cursor.kv_tile, asc_m}, tile, sizeof tile);
-    snprintf(title, sizeof title, "row %d of %s", s->cursor.row, tile[0] ? tile : "this tile");
+    tile_words(s, (struct place){session_slot(s), s->at.cursor.kv_tile, asc_m}, tile, sizeof tile);
+    snprintf(title, sizeof title, "row %d of %s", s->at.cursor.row, tile[0] ? tile : "this tile");
     view_frame_draw(s, c, VIEW_ROW, title, c->ascii ? "captured ***, reference ..." : "captured ⠤⠤, reference ⠄ ⠄");
-    if (!s->trace || session_slot(s) < 0) {
-        canvas_put(c, body, 1, 3, STYLE_DIM, s->trace ? "not recorded" : "no run yet");
+    if (!s->run.trace || session_slot(s) < 0) {
+        canvas_put(c, body, 1, 3, STYLE_DIM, s->run.trace ? "not recorded" : "no run yet");
         return;
     }
     collect(s, &values);

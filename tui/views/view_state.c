@@ -155,15 +155,15 @@ static int ratio_is_nan(const void *ctx, int step, int row)
 static int step_of_cursor(const struct session *s)
 {
     for (int i = 0; i < s->tile.states.n_steps; i++)
-        if (s->tile.states.steps[i].kv == s->cursor.kv_tile)
+        if (s->tile.states.steps[i].kv == s->at.cursor.kv_tile)
             return i;
     return s->tile.states.n_steps - 1;
 }
 
 static int row_of_cursor(const struct session *s)
 {
-    const int by_keys = s->cursor.channel == asc_k || s->cursor.channel == asc_v;
-    return by_keys || s->cursor.row >= s->tile.states.rows ? 0 : s->cursor.row;
+    const int by_keys = s->at.cursor.channel == asc_k || s->at.cursor.channel == asc_v;
+    return by_keys || s->at.cursor.row >= s->tile.states.rows ? 0 : s->at.cursor.row;
 }
 
 static unsigned broken_at(const struct row_states *t, int step)
@@ -251,7 +251,7 @@ static void step_row(const struct list *l, int step, struct canvas *c, struct re
 
 static void table_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const enum asc_unit unit = s->trace->conventions.m_unit;
+    const enum asc_unit unit = s->run.trace->conventions.m_unit;
     const char *const m_head = unit == ASC_UNIT_RAW ? "m, raw" : unit == ASC_UNIT_LOG2 ? "m, log2" : "m";
     const struct list list = {
         .of = s, .n = s->tile.states.n_steps, .selected = step_of_cursor(s), .kind = LIST_TABLE, .row = step_row};

@@ -21,21 +21,21 @@ static enum style error_line_style(const char *line, size_t length)
 
 void error_title(const struct session *s, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "%s%s", err_name(s->err.code), s->err.code == ERR_CANCELLED ? "" : " error");
+    snprintf(out, bytes, "%s%s", err_name(s->job.err.code), s->job.err.code == ERR_CANCELLED ? "" : " error");
 }
 
 static void error_flow(const struct session *s, struct text_flow *f)
 {
     char line[1024], title[64];
-    if (s->err.code == ERR_NONE)
+    if (s->job.err.code == ERR_NONE)
         return;
     error_title(s, title, sizeof title);
-    snprintf(line, sizeof line, "%s%s%s", title, s->err.where[0] ? ": " : "", s->err.where);
-    if (strncmp(s->err.message, title, strlen(title)) != 0) { /* "cancelled; ..." says it itself */
+    snprintf(line, sizeof line, "%s%s%s", title, s->job.err.where[0] ? ": " : "", s->job.err.where);
+    if (strncmp(s->job.err.message, title, strlen(title)) != 0) { /* "cancelled; ..." says it itself */
         flow_put(f, STYLE_BAD, line);
         flow_put(f, STYLE_TEXT, "");
     }
-    for (const char *text = s->err.message; *text;) {
+    for (const char *text = s->job.err.message; *text;) {
         const size_t length = strcspn(text, "\n");
         snprintf(line, sizeof line, "%.*s", (int)length, text);
         flow_put(f, error_line_style(text, length), line);
@@ -98,17 +98,17 @@ static void log_flow(const struct session *s, struct text_flow *f)
 {
     const unsigned events = FACT_SET(FACT_EVENT);
     struct fact_flow to = {s, f, "  "};
-    if (s->phase == PHASE_FAILED) {
+    if (s->job.phase == PHASE_FAILED) {
         error_flow(s, f);
         flow_put(f, STYLE_TEXT, "");
     }
-    if (s->trace) {
-        const char *status = s->trace->info.status_text;
-        if (status[0] && !strstr(s->err.message, status))
+    if (s->run.trace) {
+        const char *status = s->run.trace->info.status_text;
+        if (status[0] && !strstr(s->job.err.message, status))
             flow_put(f, STYLE_WARNING, status);
-        run_facts(s->judgement, s->trace, events, fact_flow, &to);
-        run_facts(s->judgement, s->trace, FACTS_ALL & ~events & ~FACT_SET(FACT_EVIDENCE) & ~FACT_SET(FACT_VERDICT),
-                  fact_flow, &to);
+        run_facts(s->run.judgement, s->run.trace, events, fact_flow, &to);
+        run_facts(s->run.judgement, s->run.trace,
+                  FACTS_ALL & ~events & ~FACT_SET(FACT_EVIDENCE) & ~FACT_SET(FACT_VERDICT), fact_flow, &to);
     }
     for (size_t i = 0; i < s->log.n; i++)
         flow_put(f, error_line_style(s->log.line[i], strlen(s->log.line[i])), s->log.line[i]);
@@ -258,7 +258,7 @@ static int view_log_lines(const struct session *s, int cols)
 /* The newest lines, unless an error or an event stands at the top. */
 static int view_log_start(const struct session *s, int cols, int rows)
 {
-    return s->phase == PHASE_FAILED || session_event(s) ? 0 : view_log_lines(s, cols) - view_body(cols, rows).rows;
+    return s->job.phase == PHASE_FAILED || session_event(s) ? 0 : view_log_lines(s, cols) - view_body(cols, rows).rows;
 }
 
 static int view_help_lines(const struct session *s, int cols)

@@ -85,7 +85,7 @@ static void view_tile_draw(const struct session *s, struct canvas *c, const stru
     char title[96], right[96], words[192], line[208];
     struct rect body = view_body(c->cols, c->rows);
     tile_title(s, 0, vs, title, sizeof title);
-    snprintf(right, sizeof right, "r%d c%d", s->cursor.row, s->cursor.col);
+    snprintf(right, sizeof right, "r%d c%d", s->at.cursor.row, s->at.cursor.col);
     view_frame_draw(s, c, VIEW_TILE, title, right);
     const struct rect element = {body.row + body.rows - CURSOR_ROWS, 1, CURSOR_ROWS, body.cols - 2};
     formula_words(s, vs, right, sizeof right);

@@ -110,7 +110,7 @@ static void view_whatif_draw(const struct session *s, struct canvas *c, const st
     view_frame_draw(s, c, VIEW_WHATIF, "what if", right);
     struct text_flow f = {.canvas = c, .area = area};
     if (!x || !x->whatif)
-        flow_put(&f, STYLE_DIM, s->trace ? "Reading the unquantized inputs." : "No run yet.");
+        flow_put(&f, STYLE_DIM, s->run.trace ? "Reading the unquantized inputs." : "No run yet.");
     else if (!x->whatif->given_known)
         flow_put(&f, STYLE_DIM, "The unquantized values of this run are unknown: other formats cannot be predicted.");
     else

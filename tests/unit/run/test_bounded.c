@@ -117,24 +117,24 @@ static void test_the_second_pass_records_what_is_off(void **state)
     static const char path[] = "build/bounded-test.safetensors";
     struct session *s = run("one-q-tile", NULL), *again;
     struct err err;
-    assert_int_equal(s->phase, PHASE_READY);
-    const struct trace_capture *c = &s->trace->info.capture;
-    assert_true(s->trace->layout.total_bytes <= s->subject.scenario.capture.mem_bytes);
-    assert_true(s->trace->layout.n_slots > 0 && s->trace->layout.n_slots < 20);
+    assert_int_equal(s->job.phase, PHASE_READY);
+    const struct trace_capture *c = &s->run.trace->info.capture;
+    assert_true(s->run.trace->layout.total_bytes <= s->subject.scenario.capture.mem_bytes);
+    assert_true(s->run.trace->layout.n_slots > 0 && s->run.trace->layout.n_slots < 20);
     assert_int_equal(c->wanted, 20);
     assert_int_equal(c->judged, 20);
     assert_int_equal(c->off, 1);
     assert_int_equal(c->differing, 0);
     assert_string_equal(c->off_places, "b0 h2 q3");
-    assert_true(trace_slot(s->trace, 0, 2, 3) >= 0);
+    assert_true(trace_slot(s->run.trace, 0, 2, 3) >= 0);
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
-    assert_int_equal(s->judgement->summary.first.slot, trace_slot(s->trace, 0, 2, 3));
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << asc_o);
+    assert_int_equal(s->run.judgement->summary.first.slot, trace_slot(s->run.trace, 0, 2, 3));
     assert_int_equal(session_save(s, path, &err), 0);
     assert_int_equal(session_open(path, &again, &err), 0);
     session_start(again);
     session_finish(again, 0);
-    assert_memory_equal(&again->trace->info.capture, c, sizeof *c);
+    assert_memory_equal(&again->run.trace->info.capture, c, sizeof *c);
     unlink(path);
     session_free(again);
     session_free(s);
@@ -145,8 +145,8 @@ static void test_one_pass_where_all_fits(void **state)
 {
     (void)state;
     struct session *s = run("one-q-tile", "64MiB");
-    assert_int_equal(s->trace->layout.n_slots, 20);
-    assert_int_equal(s->trace->info.capture.wanted, 0);
+    assert_int_equal(s->run.trace->layout.n_slots, 20);
+    assert_int_equal(s->run.trace->info.capture.wanted, 0);
     session_free(s);
 }
 
@@ -155,14 +155,14 @@ static void test_a_kernel_that_is_not_deterministic(void **state)
 {
     (void)state;
     struct session *s = run("another-each-time", NULL);
-    assert_int_equal(s->phase, PHASE_READY);
-    assert_true(s->trace->info.capture.differing > 0);
+    assert_int_equal(s->job.phase, PHASE_READY);
+    assert_true(s->run.trace->info.capture.differing > 0);
     assert_string_equal(session_verdict_word(s), "CLEAN");
-    s->trace->info.capture.off = 1;
+    s->run.trace->info.capture.off = 1;
     const struct expect nothing = {.first_channel = -1, .first = {-1, -1, -1, -1}};
     char why[256];
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_false(judgement_meets(s->judgement, s->trace, &nothing, why, sizeof why));
+    assert_false(judgement_meets(s->run.judgement, s->run.trace, &nothing, why, sizeof why));
     session_free(s);
 }
 
@@ -170,12 +170,12 @@ static void test_a_crash_is_shown_by_the_second_pass(void **state)
 {
     (void)state;
     struct session *s = run("crashes-in-one-q-tile", NULL);
-    assert_int_equal(s->err.code, ERR_RUN);
+    assert_int_equal(s->job.err.code, ERR_RUN);
     assert_string_equal(session_verdict_word(s), "CRASHED");
-    assert_non_null(s->trace);
-    assert_int_equal(s->trace->info.capture.wanted, 20);
-    assert_int_equal(s->trace->info.capture.judged, 0);
-    assert_int_equal(s->trace->info.capture.differing, -1);
+    assert_non_null(s->run.trace);
+    assert_int_equal(s->run.trace->info.capture.wanted, 20);
+    assert_int_equal(s->run.trace->info.capture.judged, 0);
+    assert_int_equal(s->run.trace->info.capture.differing, -1);
     session_free(s);
 }
 
@@ -189,22 +189,22 @@ static void test_cancelled(void **state)
     int32_t(*places)[3] = calloc(20, sizeof *places);
     struct bounded b;
     for (int i = 0; i < 20; i++)
-        memcpy(places[i], trace_slot_place(s->trace, i), sizeof places[i]);
+        memcpy(places[i], trace_slot_place(s->run.trace, i), sizeof places[i]);
     assert_int_equal(bounded_begin(&b, places, 20, &err), 0);
-    bounded_sample(&b, &s->trace->problem, &s->trace->plan, BOUNDED_SCORES);
-    assert_int_equal(bounded_judge(&b, s->trace, NULL, &progress, &err), -1);
+    bounded_sample(&b, &s->run.trace->problem, &s->run.trace->plan, BOUNDED_SCORES);
+    assert_int_equal(bounded_judge(&b, s->run.trace, NULL, &progress, &err), -1);
     assert_int_equal(err.code, ERR_CANCELLED);
     assert_int_equal(b.judged, 0);
     atomic_store(&cancel, 0);
-    assert_int_equal(bounded_judge(&b, s->trace, NULL, &progress, &err), 0);
+    assert_int_equal(bounded_judge(&b, s->run.trace, NULL, &progress, &err), 0);
     assert_int_equal(b.judged, 20);
     assert_int_equal(b.off, 1);
     assert_int_equal(b.state[2 * 5 + 3], BOUNDED_OFF);
     /* The same run leaves the same bits. */
-    bounded_remember(&b, s->trace);
-    assert_int_equal(bounded_differing(&b, s->trace), 0);
+    bounded_remember(&b, s->run.trace);
+    assert_int_equal(bounded_differing(&b, s->run.trace), 0);
     b.hash[7]++;
-    assert_int_equal(bounded_differing(&b, s->trace), 1);
+    assert_int_equal(bounded_differing(&b, s->run.trace), 1);
     bounded_end(&b);
     session_free(s);
 }
@@ -213,8 +213,8 @@ static void test_too_little_for_one_q_tile(void **state)
 {
     (void)state;
     struct session *s = run("one-q-tile", "900KiB");
-    assert_int_equal(s->err.code, ERR_INPUT);
-    assert_non_null(strstr(s->err.message, "inputs and outputs take"));
+    assert_int_equal(s->job.err.code, ERR_INPUT);
+    assert_non_null(strstr(s->job.err.message, "inputs and outputs take"));
     session_free(s);
 }
 

@@ -27,8 +27,8 @@ static struct session *run_as(const char *name, const char *tensor_core)
         fail_msg("%s: %s", err.where, err.message);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
-    if (s->phase != PHASE_READY)
-        fail_msg("%s: %s: %s", name, s->err.where, s->err.message);
+    if (s->job.phase != PHASE_READY)
+        fail_msg("%s: %s: %s", name, s->job.err.where, s->job.err.message);
     return s;
 }
 
@@ -40,7 +40,7 @@ static struct session *run(const char *name)
 static void expect_words(const struct session *s, enum asc_channel ch, const char *words)
 {
     char got[256];
-    exactness_words(s->judgement, s->trace, ch, got, sizeof got);
+    exactness_words(s->run.judgement, s->run.trace, ch, got, sizeof got);
     assert_string_equal(got, words);
 }
 
@@ -53,8 +53,8 @@ static void right(void **state)
     expect_words(s, asc_s, "bit-equal to h100");
     expect_words(s, asc_u, "bit-equal to h100");
     expect_words(s, asc_p, "");
-    assert_int_equal(exactness_of(s->judgement, s->trace, asc_m, &x), 0);
-    assert_int_equal(exactness_of(s->judgement, s->trace, asc_u, &x), 1);
+    assert_int_equal(exactness_of(s->run.judgement, s->run.trace, asc_m, &x), 0);
+    assert_int_equal(exactness_of(s->run.judgement, s->run.trace, asc_u, &x), 1);
     assert_string_equal(x.declared, "mma-f16");
     assert_int_equal(x.models, 1u << TENSOR_CORE_H100);
     assert_int_equal(x.tiles.judged, 4 * 4 * 4);
@@ -63,7 +63,7 @@ static void right(void **state)
     assert_int_equal(x.tiles.first_unequal.slot, -1);
     session_free(s);
     s = run("small");
-    assert_int_equal(exactness_of(s->judgement, s->trace, asc_s, &x), 0);
+    assert_int_equal(exactness_of(s->run.judgement, s->run.trace, asc_s, &x), 0);
     session_free(s);
 }
 
@@ -78,7 +78,7 @@ static void architectures(void **state)
         char words[64];
         snprintf(words, sizeof words, "bit-equal to %s", names[i][1]);
         assert_string_equal(session_verdict_word(s), "CLEAN");
-        assert_string_equal(s->trace->info.tensor_core, names[i][1]);
+        assert_string_equal(s->run.trace->info.tensor_core, names[i][1]);
         expect_words(s, asc_s, words);
         expect_words(s, asc_u, words);
         session_free(s);
@@ -103,8 +103,8 @@ static void mistakes(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct session *s = run(cases[i].name);
-        if (s->judgement->summary.culprits != 1u << cases[i].culprit)
-            fail_msg("%s: culprits %x", cases[i].name, s->judgement->summary.culprits);
+        if (s->run.judgement->summary.culprits != 1u << cases[i].culprit)
+            fail_msg("%s: culprits %x", cases[i].name, s->run.judgement->summary.culprits);
         expect_words(s, asc_s, cases[i].s);
         expect_words(s, asc_u, cases[i].u);
         session_free(s);
@@ -116,12 +116,12 @@ static void one_bit(void **state)
 {
     (void)state;
     struct session *s = run("wmma-one-bit");
-    const struct summary *sum = &s->judgement->summary;
+    const struct summary *sum = &s->run.judgement->summary;
     assert_int_equal(sum->stage[asc_s].bad_local, 4);
     assert_int_equal(sum->stage[asc_s].bad_global, 0);
     assert_int_equal(sum->first.kv, 1);
-    assert_int_equal(s->cursor.row, 5);
-    assert_int_equal(s->cursor.col, 70 - 64);
+    assert_int_equal(s->at.cursor.row, 5);
+    assert_int_equal(s->at.cursor.col, 70 - 64);
     session_free(s);
 }
 
@@ -132,12 +132,12 @@ static void scalar_tail(void **state)
     struct exactness x;
     char words[256];
     assert_string_equal(session_verdict_word(s), "CLEAN");
-    assert_int_equal(exactness_of(s->judgement, s->trace, asc_s, &x), 1);
+    assert_int_equal(exactness_of(s->run.judgement, s->run.trace, asc_s, &x), 1);
     assert_int_equal(x.tiles.unequal_tiles, 4 * 4);
     assert_true(x.tiles.unequal > 4 * 200 * 8 / 4);
     assert_int_equal(x.tiles.first_unequal.kv, 3);
     assert_int_equal(x.tiles.off, 0);
-    exactness_words(s->judgement, s->trace, asc_s, words, sizeof words);
+    exactness_words(s->run.judgement, s->run.trace, asc_s, words, sizeof words);
     assert_non_null(strstr(words, "in 16 of 64 tiles, first b0 h0 q0 k3, are summed differently"));
     expect_words(s, asc_u, "bit-equal to h100");
     session_free(s);
@@ -148,7 +148,7 @@ static void reasons(void **state)
 {
     (void)state;
     struct session *s = run("wmma");
-    struct fingerprint_stage *f = &s->judgement->fingerprint->s;
+    struct fingerprint_stage *f = &s->run.judgement->fingerprint->s;
     memset(f->equal, 0, sizeof f->equal);
     expect_words(s, asc_s, "no tensor-core model fits: judged by bounds");
     memset(f->told, 0, sizeof f->told);

@@ -40,7 +40,7 @@ static struct session *run(const char *path)
     set(s, "shape.kv_len", "100");
     assert_int_equal(session_start(s), 0);
     if (session_finish(s, 0) != 0)
-        fail_msg("%s: %s", s->err.where, s->err.message);
+        fail_msg("%s: %s", s->job.err.where, s->job.err.message);
     return s;
 }
 
@@ -53,7 +53,7 @@ static int isolate(struct session *s, const char *stage, const char *feed)
         return (int)err.code;
     if (session_isolate(s, &request) != 0)
         fail_msg("%s", s->message);
-    return session_finish(s, 0) == 0 ? 0 : (int)s->err.code;
+    return session_finish(s, 0) == 0 ? 0 : (int)s->job.err.code;
 }
 
 /* Checks the set of stages with an effect. */
@@ -98,7 +98,7 @@ static void a_culprit_stays_wrong_and_the_rest_heals(void **state)
     expect_effect(s, EFFECT_STILL_WRONG, BIT(s));
     expect_effect(s, EFFECT_HEALED, after);
     expect_effect(s, EFFECT_AS_BEFORE, BIT(q) | BIT(k) | BIT(v));
-    assert_int_equal(s->judgement->summary.culprits, BIT(s));
+    assert_int_equal(s->run.judgement->summary.culprits, BIT(s));
     expect_says(s, "S still wrong on exact Q, K; m..LSE heal", "S is wrong on exact inputs: the culprit");
     expect_says(s, "S still wrong on exact Q, K; m..LSE heal", "O heals when S is fed: everything after S is clean");
     assert_non_null(strstr(s->title, "S isolated"));
@@ -111,16 +111,16 @@ static void a_culprit_stays_wrong_and_the_rest_heals(void **state)
     assert_int_equal(isolate(s, "v", NULL), 0);
     expect_effect(s, EFFECT_STILL_WRONG, BIT(s) | after);
     expect_effect(s, EFFECT_HEALED, 0);
-    assert_int_equal(s->trace->fed_channels, BIT(q) | BIT(k) | BIT(v));
+    assert_int_equal(s->run.trace->fed_channels, BIT(q) | BIT(k) | BIT(v));
 
     /* r goes back to the run as it is. */
     struct isolation_result r;
     assert_int_equal(session_start(s), 0);
     assert_int_equal(session_finish(s, 0), 0);
     assert_int_equal(session_isolated(s, &r), 0);
-    assert_null(s->trace->fed);
+    assert_null(s->run.trace->fed);
     assert_null(strstr(s->title, "isolated"));
-    assert_int_equal(s->judgement->summary.stage[asc_m].global, STAGE_BAD);
+    assert_int_equal(s->run.judgement->summary.stage[asc_m].global, STAGE_BAD);
     session_free(s);
 }
 
@@ -132,7 +132,7 @@ static void what_a_state_begins_at_is_not_fed(void **state)
     struct isolation_result r;
     char sentences[ISOLATION_SENTENCES][ISOLATION_SENTENCE_BYTES];
     assert_int_equal(isolate(s, "m", NULL), 0);
-    assert_true(s->judgement->summary.stage[asc_alpha].bad_local > 0);
+    assert_true(s->run.judgement->summary.stage[asc_alpha].bad_local > 0);
     assert_int_equal(session_isolated(s, &r), 1);
     const int n = isolation_sentences(&r, sentences);
     int said = 0;
@@ -166,9 +166,9 @@ static void two_mistakes_are_told_apart(void **state)
     (void)state;
     struct session *s = run("tests/session/two-mistakes.ini");
     const unsigned softmax = BIT(m) | BIT(alpha) | BIT(p) | BIT(l);
-    assert_int_equal(s->judgement->summary.culprits, BIT(s) | BIT(u));
+    assert_int_equal(s->run.judgement->summary.culprits, BIT(s) | BIT(u));
     assert_int_equal(isolate(s, "softmax", NULL), 0);
-    assert_int_equal(s->judgement->summary.culprits, BIT(s) | BIT(u));
+    assert_int_equal(s->run.judgement->summary.culprits, BIT(s) | BIT(u));
     expect_effect(s, EFFECT_HEALED, softmax | BIT(lse));
     expect_effect(s, EFFECT_STILL_WRONG, BIT(s) | BIT(u) | BIT(o));
     assert_int_equal(isolate(s, "scores", NULL), 0);
@@ -197,7 +197,7 @@ static void a_clean_kernel_stays_clean(void **state)
             expect_effect(s, EFFECT_HEALED, 0);
             assert_string_equal(session_verdict_word(s), "CLEAN");
             for (int ch = 0; ch < ASC_CHANNELS; ch++)
-                assert_int_equal(trace_unfed(s->trace, (enum asc_channel)ch), 0);
+                assert_int_equal(trace_unfed(s->run.trace, (enum asc_channel)ch), 0);
         }
         session_free(s);
     }
@@ -212,8 +212,8 @@ static void another_trace_feeds(void **state)
     assert_int_equal(session_save(good, saved, &err), 0);
     assert_int_equal(isolate(bad, "s", saved), 0);
     expect_effect(bad, EFFECT_STILL_WRONG, BIT(s));
-    assert_true(bad->judgement->summary.stage[asc_u].local == STAGE_OK);
-    assert_true(bad->judgement->summary.stage[asc_o].global == STAGE_OK);
+    assert_true(bad->run.judgement->summary.stage[asc_u].local == STAGE_OK);
+    assert_true(bad->run.judgement->summary.stage[asc_o].global == STAGE_OK);
     expect_says(bad, "S still wrong on fed Q, K; m..LSE heal", "S is wrong on fed inputs: the culprit");
     assert_int_equal(session_save(bad, saved, &err), -1); /* an isolated run is no run of the kernel */
     assert_int_equal(err.code, ERR_INPUT);
@@ -231,8 +231,8 @@ static void another_trace_feeds(void **state)
         assert_int_equal(session_finish(other, 0), 0);
         assert_int_equal(session_save(other, saved, &err), 0);
         assert_int_equal(isolate(bad, "m", saved), ERR_INPUT);
-        if (!strstr(bad->err.message, others[i].why))
-            fail_msg("`%s` lacks `%s`", bad->err.message, others[i].why);
+        if (!strstr(bad->job.err.message, others[i].why))
+            fail_msg("`%s` lacks `%s`", bad->job.err.message, others[i].why);
         session_free(other);
     }
     /* What was shown is still there. */

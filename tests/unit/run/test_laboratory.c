@@ -43,14 +43,14 @@ static struct session *run(const char *kernel, const char *shape, const char *co
     assert_int_equal(session_open_adhoc(&scenario, &s, &err), 0);
     assert_int_equal(session_start(s), 0);
     if (session_finish(s, 0) != 0)
-        fail_msg("%s: %s", s->err.where, s->err.message);
+        fail_msg("%s: %s", s->job.err.where, s->job.err.message);
     return s;
 }
 
 static struct laboratory *look(const struct session *s, unsigned wanted, int slot)
 {
     struct laboratory *l;
-    assert_int_equal(laboratory_new(s->trace, wake, NULL, &l), 0);
+    assert_int_equal(laboratory_new(s->run.trace, wake, NULL, &l), 0);
     laboratory_ask(l, wanted, slot);
     laboratory_finish(l);
     assert_false(laboratory_state(l)->failed);
@@ -76,7 +76,7 @@ static void predictions_are_what_runs_measure(void **state)
         const struct whatif *w = laboratory_state(l)->whatif;
         struct unquantized_error error;
         struct err err;
-        assert_int_equal(output_error_unquantized(s->trace, &error, &err), 0);
+        assert_int_equal(output_error_unquantized(s->run.trace, &error, &err), 0);
         assert_int_equal(laboratory_state(l)->predicted, w->all);
         assert_float_equal(path_rms(&w->measured), error.rms, 1e-9);
         assert_float_equal(w->measured.largest, error.largest, 1e-9);
@@ -103,7 +103,7 @@ static void predictions_of_other_formats(void **state)
     struct whatif_choice wanted = laboratory_state(l)->whatif->row[0].choice;
     struct err err;
     char bad[32], a[96], b[96];
-    assert_int_equal(output_error_unquantized(other->trace, &error, &err), 0);
+    assert_int_equal(output_error_unquantized(other->run.trace, &error, &err), 0);
     assert_int_equal(whatif_parse("q=f16 rows:64", &wanted, bad), 0);
     whatif_words(&wanted, a, sizeof a);
     int found = 0;
@@ -145,7 +145,7 @@ static void codes_are_multiplied(void **state)
         for (int g = 0; g < f->tensor[i].n_groups; g++)
             assert_true(f->tensor[i].groups[g].best_rms <= f->tensor[i].groups[g].rms * (1 + 1e-6));
     /* Q, K, V and P all have a part; what adds up e4m3 on Hopper nearly none. */
-    assert_int_equal(state_->surveyed, s->trace->layout.n_slots);
+    assert_int_equal(state_->surveyed, s->run.trace->layout.n_slots);
     survey_total(state_->survey, state_->surveyed, &total);
     double sum = 0;
     for (int p = 0; p < PLAYERS; p++) {
@@ -173,7 +173,7 @@ static void codes_are_multiplied(void **state)
     assert_float_equal(path_rms(&last->ul[PATH_RUN]), path_rms(&c->paths.o[PATH_RUN]), 1e-4);
     assert_float_equal(path_rms(&last->ul[PATH_F16]), path_rms(&c->paths.o[PATH_F16]), 2e-4);
     char words[256];
-    comparison_words(s->trace, c, 3, 5, words, sizeof words);
+    comparison_words(s->run.trace, c, 3, 5, words, sizeof words);
     print_message("%s\n", words);
     laboratory_free(l);
     session_free(s);
@@ -265,7 +265,7 @@ static void scans_stop_and_go_on(void **state)
     static const char *const settings[] = {NULL};
     struct session *s = run("v2c_wmma", "1,2,128,100,64", settings);
     struct laboratory *l;
-    assert_int_equal(laboratory_new(s->trace, wake, NULL, &l), 0);
+    assert_int_equal(laboratory_new(s->run.trace, wake, NULL, &l), 0);
     laboratory_stop(l, 1);
     laboratory_ask(l, LABORATORY_SURVEY | LABORATORY_COMPARISON, 2);
     laboratory_finish(l);
@@ -274,7 +274,7 @@ static void scans_stop_and_go_on(void **state)
     assert_true(laboratory_state(l)->stopped);
     laboratory_stop(l, 0);
     laboratory_finish(l);
-    assert_int_equal(laboratory_state(l)->surveyed, s->trace->layout.n_slots);
+    assert_int_equal(laboratory_state(l)->surveyed, s->run.trace->layout.n_slots);
     struct whatif_choice odd = {.type = {DTYPE_E4M3, DTYPE_F16, DTYPE_U8}, .factor = 3, .p_type = -1, .p_factor = 1};
     assert_int_equal(laboratory_try(l, &odd), 0);
     laboratory_finish(l);
@@ -296,10 +296,10 @@ static void a_scan_that_has_just_begun_stops(void **state)
     session_look(s, LABORATORY_SURVEY | LABORATORY_COMPARISON);
     assert_int_equal(session_look_toggle(s), 1);
     session_look_finish(s);
-    assert_true(session_looked(s)->surveyed < s->trace->layout.n_slots);
+    assert_true(session_looked(s)->surveyed < s->run.trace->layout.n_slots);
     assert_int_equal(session_look_toggle(s), 0);
     session_look_finish(s);
-    assert_int_equal(session_looked(s)->surveyed, s->trace->layout.n_slots);
+    assert_int_equal(session_looked(s)->surveyed, s->run.trace->layout.n_slots);
     session_free(s);
 }
 
@@ -313,7 +313,7 @@ static void rows_are_run(void **state)
     char words[96], bad[32];
     session_look(s, LABORATORY_WHATIF | LABORATORY_COMPARISON);
     session_look_finish(s);
-    whatif_of_run(s->trace, &choice);
+    whatif_of_run(s->run.trace, &choice);
     assert_int_equal(whatif_parse("rows:16", &choice, bad), 0);
     double predicted = NAN;
     for (int i = 0; i < session_looked(s)->whatif->n; i++) {
@@ -331,7 +331,7 @@ static void rows_are_run(void **state)
     assert_int_equal(session_run_choice(s, &choice), 0);
     assert_int_equal(session_finish(s, 0), 0);
     assert_null(session_looked(s));
-    assert_int_equal(s->trace->problem.scale_rows, 16);
+    assert_int_equal(s->run.trace->problem.scale_rows, 16);
     session_look(s, LABORATORY_WHATIF);
     session_look_finish(s);
     print_message("predicted %.6g, then measured %.6g\n", predicted, path_rms(&session_looked(s)->whatif->measured));
@@ -339,7 +339,7 @@ static void rows_are_run(void **state)
     /* And back, while a scan is under way. */
     session_look(s, ~0U);
     assert_int_equal(session_show_run(s, 1), 0);
-    assert_int_equal(s->trace->problem.scale_rows, 0);
+    assert_int_equal(s->run.trace->problem.scale_rows, 0);
     session_look(s, LABORATORY_SURVEY);
     session_free(s);
 }

@@ -33,7 +33,7 @@ static struct session *run(const char *patch, const char *probes)
     }
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
-    assert_non_null(s->trace);
+    assert_non_null(s->run.trace);
     return s;
 }
 
@@ -41,8 +41,8 @@ static void expect_effect(const char *patch, enum probe_effect_verdict verdict, 
 {
     struct err err = {0};
     struct session *s = run(patch, "on");
-    assert_int_equal(s->trace->info.probes_off, 0);
-    if (probe_effect_find(&s->subject.paths, &s->subject.scenario, s->trace, NULL, effect, &err) != 0)
+    assert_int_equal(s->run.trace->info.probes_off, 0);
+    if (probe_effect_find(&s->subject.paths, &s->subject.scenario, s->run.trace, NULL, effect, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     assert_int_equal(effect->verdict, verdict);
     session_free(s);
@@ -52,16 +52,16 @@ static void nothing_is_recorded_and_the_output_judged(void **state)
 {
     (void)state;
     struct session *s = run("", "off");
-    assert_int_equal(s->phase, PHASE_READY);
+    assert_int_equal(s->job.phase, PHASE_READY);
     assert_string_equal(session_verdict_word(s), "CLEAN");
-    assert_int_equal(s->trace->info.probes_off, 1);
-    assert_true(s->trace->info.probes_off);
+    assert_int_equal(s->run.trace->info.probes_off, 1);
+    assert_true(s->run.trace->info.probes_off);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const int output = ch == asc_o || ch == asc_lse;
-        const struct stage_summary *stage = &s->judgement->summary.stage[ch];
+        const struct stage_summary *stage = &s->run.judgement->summary.stage[ch];
         assert_int_equal(stage->local, output ? STAGE_OK : STAGE_UNRECORDED);
         assert_int_equal(stage->elements, !output ? 0 : ch == asc_o ? 2 * 100 * 64 : 2 * 100);
-        assert_true(s->trace->layout.channel[ch].dtype < 0);
+        assert_true(s->run.trace->layout.channel[ch].dtype < 0);
     }
     session_free(s);
 }
@@ -71,11 +71,11 @@ static void a_mistake_shows_in_the_output(void **state)
     (void)state;
     struct session *s = run("o-wrong-column", "off");
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << asc_o);
     session_free(s);
     s = run("probes-change-o", "off");
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_int_equal(s->judgement->summary.stage[asc_o].bad_local, 64); /* a column of each lane, in two heads */
+    assert_int_equal(s->run.judgement->summary.stage[asc_o].bad_local, 64); /* a column of each lane, in two heads */
     session_free(s);
     s = run("probes-change-o", "on");
     assert_string_equal(session_verdict_word(s), "CLEAN");
@@ -140,10 +140,10 @@ static void neither_ends(void **state)
     struct probe_effect effect;
     struct err err = {0};
     struct session *s = run("o-nan", "on");
-    s->trace->info.status = RUN_CRASHED;
+    s->run.trace->info.status = RUN_CRASHED;
     snprintf(s->subject.scenario.patch, sizeof s->subject.scenario.patch,
              "%s/tests/session/crashes-without-probes.patch", s->subject.paths.root);
-    assert_int_equal(probe_effect_find(&s->subject.paths, &s->subject.scenario, s->trace, NULL, &effect, &err), -1);
+    assert_int_equal(probe_effect_find(&s->subject.paths, &s->subject.scenario, s->run.trace, NULL, &effect, &err), -1);
     assert_int_equal(err.code, ERR_RUN);
     session_free(s);
 }

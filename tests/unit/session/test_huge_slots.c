@@ -221,9 +221,9 @@ static void progress_within_a_slot(void **state)
     s->tile.unseen = 1;
     while (session_busy(s)) {
         take_news(s);
-        between += s->step == STEP_JUDGING && s->total == TILES && s->done > 0 && s->done < TILES;
+        between += s->job.step == STEP_JUDGING && s->job.total == TILES && s->job.done > 0 && s->job.done < TILES;
     }
-    assert_int_equal(s->err.code, ERR_NONE);
+    assert_int_equal(s->job.err.code, ERR_NONE);
     assert_in_range(between, 1, 1000000);
     session_free(s);
 }
@@ -239,7 +239,7 @@ static void values_of_a_tile_come_later(void **state)
     session_finish(s, 0);
     s->tile.unseen = 0;
     s->tile.patience_s = 1e-9;
-    s->cursor.channel = asc_m;
+    s->at.cursor.channel = asc_m;
     assert_int_equal(session_step_kv(s, 1), 1);
     assert_null(s->tile.detail.got);
     assert_int_equal(session_values_under_way(s, &share, &seconds), 1);

@@ -140,38 +140,38 @@ static void headers_and_kernel(void **state)
     (void)state;
     struct session *s = watching();
     char words[256];
-    s->cursor.kv_tile = 1;
+    s->at.cursor.kv_tile = 1;
     put("scale.h", "#define SCALE p.scale * p.scale\n");
     wait_runs(s, 2);
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_int_equal(s->cursor.kv_tile, 1); /* the cursor stays */
-    change_words(&s->change, words, sizeof words);
+    assert_int_equal(s->at.cursor.kv_tile, 1); /* the cursor stays */
+    change_words(&s->run.change, words, sizeof words);
     assert_non_null(strstr(words, "since run 1: S worse (0 → "));
     /* Back and forth between both; values, verdicts and the cursor are those of the run that is shown. */
-    const struct trace *second = s->trace;
+    const struct trace *second = s->run.trace;
     assert_int_equal(session_flip(s), 0);
-    assert_ptr_not_equal(s->trace, second);
-    assert_int_equal(s->run_number, 1);
+    assert_ptr_not_equal(s->run.trace, second);
+    assert_int_equal(s->run.number, 1);
     assert_string_equal(session_verdict_word(s), "CLEAN");
-    assert_int_equal(s->cursor.kv_tile, 1);
-    assert_int_equal(s->change.state, CHANGE_NOTHING);
+    assert_int_equal(s->at.cursor.kv_tile, 1);
+    assert_int_equal(s->run.change.state, CHANGE_NOTHING);
     assert_int_equal(session_flip(s), 0);
-    assert_ptr_equal(s->trace, second);
-    assert_non_null(s->finding);
+    assert_ptr_equal(s->run.trace, second);
+    assert_non_null(s->run.finding);
     /* What is looked for in one run does not go on in another. */
     assert_int_equal(session_add_stop(s, "nan"), 1);
     session_seek(s, 1);
     assert_int_equal(session_flip(s), 0);
     session_finish(s, 0);
-    assert_int_equal(s->run_number, 1);
-    assert_int_equal(s->cursor.kv_tile, 1);
+    assert_int_equal(s->run.number, 1);
+    assert_int_equal(s->at.cursor.kv_tile, 1);
     assert_int_equal(session_flip(s), 0);
     char *other = replaced(kernel, "s[i] *= SCALE;", "s[i] *= p.scale;");
     put("k.cu", other);
     free(other);
     wait_runs(s, 3);
     assert_string_equal(session_verdict_word(s), "CLEAN");
-    change_words(&s->change, words, sizeof words);
+    change_words(&s->run.change, words, sizeof words);
     assert_non_null(strstr(words, "S better"));
     wait_quiet(s);
     assert_int_equal(s->runs.made, 3);
@@ -203,18 +203,18 @@ static void kept_runs_stay(void **state)
 {
     (void)state;
     struct session *s = watching();
-    unsigned char *first = copy_of(s->trace);
+    unsigned char *first = copy_of(s->run.trace);
     s->subject.scenario.capture.mem_bytes = 5 * run_bytes(&s->runs.at[0]) / 2; /* two of them, and not three */
     run_again(s, "1 2");
     assert_int_equal(session_show_run(s, 1), 0);
-    assert_memory_equal(s->trace->bytes, first, s->trace->n_bytes);
+    assert_memory_equal(s->run.trace->bytes, first, s->run.trace->n_bytes);
     run_again(s, "1 2 3");
-    assert_memory_equal(s->runs.at[0].trace->bytes, first, s->trace->n_bytes);
-    unsigned char *third = copy_of(s->trace);
+    assert_memory_equal(s->runs.at[0].trace->bytes, first, s->run.trace->n_bytes);
+    unsigned char *third = copy_of(s->run.trace);
     run_again(s, "2 3 4");
     assert_int_equal(session_show_run(s, 3), 0);
     run_again(s, "3 4 5");
-    assert_memory_equal(s->runs.at[0].trace->bytes, third, s->trace->n_bytes);
+    assert_memory_equal(s->runs.at[0].trace->bytes, third, s->run.trace->n_bytes);
     free(third);
     free(first);
     session_free(s);
@@ -249,26 +249,26 @@ static void a_build_that_fails_keeps_the_run(void **state)
 {
     (void)state;
     struct session *s = watching();
-    const struct trace *first = s->trace;
+    const struct trace *first = s->run.trace;
     put("scale.h", "#define SCALE p.scal\n");
-    for (int i = 0; i < 600 && s->phase != PHASE_FAILED; i++) {
+    for (int i = 0; i < 600 && s->job.phase != PHASE_FAILED; i++) {
         struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
         poll(&fd, 1, 200);
         session_update(s);
     }
-    assert_int_equal(s->phase, PHASE_FAILED);
-    assert_int_equal(s->err.code, ERR_BUILD);
-    assert_ptr_equal(s->trace, first);
+    assert_int_equal(s->job.phase, PHASE_FAILED);
+    assert_int_equal(s->job.err.code, ERR_BUILD);
+    assert_ptr_equal(s->run.trace, first);
     assert_int_equal(s->runs.made, 1);
     assert_string_equal(session_verdict_word(s), "NOT BUILT"); /* whatever is said of the run that is shown */
     /* Stepping still works, and showing the run puts the error away. */
     assert_int_equal(session_step_kv(s, 1), 1);
     assert_int_equal(session_show_run(s, 1), 0);
-    assert_int_equal(s->phase, PHASE_READY);
+    assert_int_equal(s->job.phase, PHASE_READY);
     assert_string_equal(session_verdict_word(s), "CLEAN");
     put("scale.h", "#define SCALE p.scale\n");
     wait_runs(s, 2);
-    assert_int_equal(s->phase, PHASE_READY);
+    assert_int_equal(s->job.phase, PHASE_READY);
     session_free(s);
 }
 
@@ -285,8 +285,8 @@ static void rerun(struct session *s, int q_len, int kv_len, const char *said)
     assert_int_equal(session_rerun(s), 0);
     assert_string_equal(s->message, said);
     wait_runs(s, made + 1);
-    assert_int_equal(s->trace->problem.q_len, q_len);
-    assert_int_equal(s->trace->problem.kv_len, kv_len);
+    assert_int_equal(s->run.trace->problem.q_len, q_len);
+    assert_int_equal(s->run.trace->problem.kv_len, kv_len);
 }
 
 /* Every run that is asked for reads the file again, watched or not; of what was set here and what the file says, what
@@ -319,8 +319,8 @@ static void unwatched(void **state)
     /* Nor does a file that cannot be read. */
     put_scenario(-3);
     assert_int_equal(session_rerun(s), -1);
-    assert_int_equal(s->phase, PHASE_FAILED);
-    assert_non_null(strstr(s->err.where, "s.ini:7"));
+    assert_int_equal(s->job.phase, PHASE_FAILED);
+    assert_non_null(strstr(s->job.err.where, "s.ini:7"));
     assert_string_equal(session_verdict_word(s), "NOT RUN");
     assert_int_equal(session_set(s, "shape.q_len", "20", &err), -1);
     assert_string_equal(s->subject.settings[KEY_Q_LEN].value, "30");
@@ -351,18 +351,18 @@ static void an_older_run_is_isolated(void **state)
     isolation_of_stage(asc_p, &request);
     assert_int_equal(session_isolate(s, &request), 0);
     session_finish(s, 0);
-    assert_int_equal(s->err.code, ERR_NONE);
-    assert_non_null(s->isolation.trace);
-    assert_int_equal(s->trace->problem.kv_len, 100);
-    assert_int_equal(s->run_number, 1);
+    assert_int_equal(s->job.err.code, ERR_NONE);
+    assert_non_null(s->run.isolation.trace);
+    assert_int_equal(s->run.trace->problem.kv_len, 100);
+    assert_int_equal(s->run.number, 1);
     /* One whose kernel is another by now cannot be repeated. */
     char *other = replaced(kernel, "s[i] *= SCALE;", "s[i] *= SCALE + 0;");
     put("k.cu", other);
     free(other);
     assert_int_equal(session_isolate(s, &request), 0);
     session_finish(s, 0);
-    assert_int_equal(s->err.code, ERR_INPUT);
-    assert_non_null(strstr(s->err.message, "has changed since that run"));
+    assert_int_equal(s->job.err.code, ERR_INPUT);
+    assert_non_null(strstr(s->job.err.message, "has changed since that run"));
     session_free(s);
 }
 
@@ -374,22 +374,22 @@ static void scenarios(void **state)
     set(s, "scenario.checks", "yes"); /* as the key c does: the file does not undo it */
     put_scenario(70);
     wait_runs(s, 2);
-    assert_int_equal(s->trace->problem.kv_len, 70);
-    assert_true(s->trace->info.checked);
-    assert_int_equal(s->change.state, CHANGE_OTHER);
+    assert_int_equal(s->run.trace->problem.kv_len, 70);
+    assert_true(s->run.trace->info.checked);
+    assert_int_equal(s->run.change.state, CHANGE_OTHER);
     put_scenario(-3);
-    for (int i = 0; i < 100 && s->phase != PHASE_FAILED; i++) {
+    for (int i = 0; i < 100 && s->job.phase != PHASE_FAILED; i++) {
         struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
         poll(&fd, 1, 200);
         session_update(s);
     }
-    assert_int_equal(s->phase, PHASE_FAILED);
-    assert_int_equal(s->err.code, ERR_INPUT);
-    assert_non_null(strstr(s->err.where, "s.ini:7"));
+    assert_int_equal(s->job.phase, PHASE_FAILED);
+    assert_int_equal(s->job.err.code, ERR_INPUT);
+    assert_non_null(strstr(s->job.err.where, "s.ini:7"));
     assert_int_equal(s->subject.scenario.problem.kv_len, 70);
     put_scenario(80);
     wait_runs(s, 3);
-    assert_int_equal(s->trace->problem.kv_len, 80);
+    assert_int_equal(s->run.trace->problem.kv_len, 80);
     assert_int_equal(session_watch(s, 0), 0);
     put_scenario(90);
     wait_quiet(s);

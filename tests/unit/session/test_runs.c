@@ -18,8 +18,8 @@ static struct run *add(struct runs *r, enum hand_mistake mistake)
     struct run *run = runs_add(r, theirs->trace, theirs->judgement, "v2b_scalar");
     theirs->trace = NULL;
     theirs->judgement = NULL;
-    s->trace = NULL;
-    s->judgement = NULL;
+    s->run.trace = NULL;
+    s->run.judgement = NULL;
     session_free(s);
     run_measure(run);
     return run;

@@ -34,7 +34,7 @@ static struct session *run(const char *name)
 static int meets(const struct session *s, struct expect expect)
 {
     char why[512];
-    int met = judgement_meets(s->judgement, s->trace, &expect, why, sizeof why);
+    int met = judgement_meets(s->run.judgement, s->run.trace, &expect, why, sizeof why);
     print_message("%s\n", why);
     return met;
 }
@@ -45,16 +45,16 @@ static void test_clean(void **state)
 {
     (void)state;
     struct session *s = run("small");
-    assert_int_equal(s->phase, PHASE_READY);
+    assert_int_equal(s->job.phase, PHASE_READY);
     assert_string_equal(session_verdict_word(s), "CLEAN");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        assert_int_equal(s->judgement->summary.stage[ch].local, STAGE_OK);
-        assert_int_equal(s->judgement->summary.stage[ch].global, STAGE_OK);
-        assert_int_equal(trace_dropped(s->trace, ch) + trace_mistyped(s->trace, ch), 0);
+        assert_int_equal(s->run.judgement->summary.stage[ch].local, STAGE_OK);
+        assert_int_equal(s->run.judgement->summary.stage[ch].global, STAGE_OK);
+        assert_int_equal(trace_dropped(s->run.trace, ch) + trace_mistyped(s->run.trace, ch), 0);
     }
     /* Tails count: 2 heads of 100 rows, and 100 keys or 64 columns. */
-    assert_int_equal(s->judgement->summary.stage[asc_s].elements, 2 * 100 * 100);
-    assert_int_equal(s->judgement->summary.stage[asc_o].elements, 2 * 100 * 64);
+    assert_int_equal(s->run.judgement->summary.stage[asc_s].elements, 2 * 100 * 100);
+    assert_int_equal(s->run.judgement->summary.stage[asc_o].elements, 2 * 100 * 64);
     assert_true(meets(s, nothing));
     struct expect fails = nothing;
     fails.verdict = EXPECT_FAIL;
@@ -68,24 +68,24 @@ static void test_nan(void **state)
 {
     (void)state;
     struct session *s = run("nan-row");
-    const struct summary *sum = &s->judgement->summary;
+    const struct summary *sum = &s->run.judgement->summary;
     assert_string_equal(session_verdict_word(s), "FAIL");
     assert_int_equal(sum->culprits, 1u << asc_s);
     assert_int_equal(sum->first.channel, asc_s);
     assert_int_equal(sum->first.kv, 1);
-    assert_memory_equal(trace_slot_place(s->trace, sum->first.slot), ((int32_t[]){0, 1, 1}), 3 * sizeof(int32_t));
+    assert_memory_equal(trace_slot_place(s->run.trace, sum->first.slot), ((int32_t[]){0, 1, 1}), 3 * sizeof(int32_t));
     assert_int_equal(sum->stage[asc_s].bad_local, 36); /* row 5 of kv tile 1: 100 - 64 keys */
     assert_int_equal(sum->stage[asc_q].bad_global + sum->stage[asc_k].bad_global + sum->stage[asc_v].bad_global, 0);
     /* The cursor went there by itself. */
-    assert_int_equal(s->cursor.head, 1);
-    assert_int_equal(s->cursor.q_tile, 1);
-    assert_int_equal(s->cursor.kv_tile, 1);
-    assert_int_equal(s->cursor.row, 5);
-    assert_int_equal(s->cursor.col, 0);
+    assert_int_equal(s->at.cursor.head, 1);
+    assert_int_equal(s->at.cursor.q_tile, 1);
+    assert_int_equal(s->at.cursor.kv_tile, 1);
+    assert_int_equal(s->at.cursor.row, 5);
+    assert_int_equal(s->at.cursor.col, 0);
     assert_int_equal(s->tile.detail.class_local[(size_t)5 * (size_t)s->tile.detail.cols], CLASS_NAN);
-    assert_int_equal(s->judgement->n_findings, 1);
-    assert_int_equal(s->judgement->findings[0].cause, CAUSE_NONE);
-    assert_int_equal(s->judgement->findings[0].row, 5);
+    assert_int_equal(s->run.judgement->n_findings, 1);
+    assert_int_equal(s->run.judgement->findings[0].cause, CAUSE_NONE);
+    assert_int_equal(s->run.judgement->findings[0].row, 5);
     session_free(s);
 }
 
@@ -93,7 +93,7 @@ static void parts_are(const struct session *s, struct expect expect, enum expect
                       enum expect_part finding)
 {
     struct expect_parts p;
-    judgement_parts(s->judgement, s->trace, &expect, &p);
+    judgement_parts(s->run.judgement, s->run.trace, &expect, &p);
     assert_int_equal(p.stage, stage);
     assert_int_equal(p.tile, tile);
     assert_int_equal(p.finding, finding);
@@ -177,14 +177,14 @@ static void test_expected_events(void **state)
 {
     (void)state;
     struct session *s = run("small");
-    struct trace_info *info = &s->trace->info;
+    struct trace_info *info = &s->run.trace->info;
     struct expect e = nothing;
     e.no_event = true;
     assert_true(meets(s, e));
     expect_events(&e, "barrier", "", "");
     assert_false(meets(s, e)); /* there is none */
 
-    const int line = line_with(s->trace, "const int last_row");
+    const int line = line_with(s->run.trace, "const int last_row");
     free(info->events);
     info->events = calloc(2, sizeof *info->events);
     assert_non_null(info->events);
@@ -246,7 +246,7 @@ static void test_stepping_over_reports(void **state)
 {
     (void)state;
     struct session *s = run("small");
-    struct trace_info *info = &s->trace->info;
+    struct trace_info *info = &s->run.trace->info;
     free(info->events);
     info->events = calloc(4, sizeof *info->events);
     assert_non_null(info->events);
@@ -268,33 +268,33 @@ static void test_stepping_over_reports(void **state)
     assert_int_equal(session_at_report(s), 0);
     assert_ptr_equal(session_event(s), &info->events[1]); /* the first one that makes it unclean */
     assert_int_equal(session_step_bad(s, 1), 1);
-    assert_int_equal(s->cursor.channel, asc_s);
-    assert_int_equal(s->cursor.head * 100 + s->cursor.q_tile * 10 + s->cursor.kv_tile, 101);
+    assert_int_equal(s->at.cursor.channel, asc_s);
+    assert_int_equal(s->at.cursor.head * 100 + s->at.cursor.q_tile * 10 + s->at.cursor.kv_tile, 101);
     assert_int_equal(session_at_report(s), 1);
     assert_int_equal(session_step_bad(s, 1), 1); /* no kv tile is known: at the first one */
-    assert_int_equal(s->cursor.head * 100 + s->cursor.q_tile * 10 + s->cursor.kv_tile, 110);
+    assert_int_equal(s->at.cursor.head * 100 + s->at.cursor.q_tile * 10 + s->at.cursor.kv_tile, 110);
     assert_ptr_equal(session_event(s), &info->events[2]);
     assert_int_equal(session_step_bad(s, 1), 0); /* there is no head 7 */
     assert_int_equal(session_step_bad(s, -1), 1);
     assert_int_equal(session_step_bad(s, -1), 0);
     assert_int_equal(session_go_first_bad(s), 1);
-    assert_int_equal(s->cursor.head * 100 + s->cursor.q_tile * 10 + s->cursor.kv_tile, 101);
+    assert_int_equal(s->at.cursor.head * 100 + s->at.cursor.q_tile * 10 + s->at.cursor.kv_tile, 101);
     session_free(s);
     /* Wrong values come first. */
     s = run("alpha-forgotten");
-    free(s->trace->info.events);
-    s->trace->info.events = calloc(1, sizeof *info->events);
-    assert_non_null(s->trace->info.events);
-    s->trace->info.n_events = 1;
-    trace_event_init(&s->trace->info.events[0]);
-    s->trace->info.events[0].kind = EVENT_RACE;
-    s->trace->info.events[0].batch = s->trace->info.events[0].head = s->trace->info.events[0].q_tile = 0;
-    s->trace->info.events[0].kv_tile = 0;
+    free(s->run.trace->info.events);
+    s->run.trace->info.events = calloc(1, sizeof *info->events);
+    assert_non_null(s->run.trace->info.events);
+    s->run.trace->info.n_events = 1;
+    trace_event_init(&s->run.trace->info.events[0]);
+    s->run.trace->info.events[0].kind = EVENT_RACE;
+    s->run.trace->info.events[0].batch = s->run.trace->info.events[0].head = s->run.trace->info.events[0].q_tile = 0;
+    s->run.trace->info.events[0].kv_tile = 0;
     assert_int_equal(session_go_first_bad(s), 1);
-    assert_int_equal(s->cursor.channel, asc_u);
+    assert_int_equal(s->at.cursor.channel, asc_u);
     session_go(s, (struct place){0, 0, asc_q});
     assert_int_equal(session_step_bad(s, 1), 1);
-    assert_int_equal(s->cursor.channel, asc_u);
+    assert_int_equal(s->at.cursor.channel, asc_u);
     session_free(s);
 }
 
@@ -304,7 +304,7 @@ static void test_expected_stops(void **state)
     (void)state;
     struct session *s = run("reads-behind-k");
     struct expect e;
-    assert_int_equal(s->trace->info.stopped, EVENT_ADDRESS);
+    assert_int_equal(s->run.trace->info.stopped, EVENT_ADDRESS);
     assert_false(meets(s, nothing));
     expect_events(&e, "", "", "");
     assert_false(meets(s, e)); /* a failure is one of values */
@@ -337,28 +337,28 @@ static void test_hang_keeps_what_was_written(void **state)
 {
     (void)state;
     struct session *s = run("hang");
-    assert_int_equal(s->phase, PHASE_FAILED);
-    assert_int_equal(s->err.code, ERR_RUN);
+    assert_int_equal(s->job.phase, PHASE_FAILED);
+    assert_int_equal(s->job.err.code, ERR_RUN);
     assert_string_equal(session_verdict_word(s), "HUNG");
-    assert_non_null(s->trace);
+    assert_non_null(s->run.trace);
     /* What came before the loop is there and right; what never came is nobody's fault. */
-    int slot = trace_slot(s->trace, 0, 0, 1);
-    assert_true(trace_first_stamp(s->trace, asc_u, slot, 0) > 0);
-    assert_int_equal(trace_first_stamp(s->trace, asc_u, slot, 1), 0);
-    assert_int_equal(s->judgement->summary.culprits, 0);
+    int slot = trace_slot(s->run.trace, 0, 0, 1);
+    assert_true(trace_first_stamp(s->run.trace, asc_u, slot, 0) > 0);
+    assert_int_equal(trace_first_stamp(s->run.trace, asc_u, slot, 1), 0);
+    assert_int_equal(s->run.judgement->summary.culprits, 0);
     assert_false(meets(s, nothing));
     /* Nothing is wrong, so the cursor stands where the run came to. */
     struct last_stamp last;
-    const int farthest = runner_farthest(s->trace, &last);
+    const int farthest = runner_farthest(s->run.trace, &last);
     assert_int_equal(session_slot(s), farthest);
     assert_int_equal(last.finished, 0);
-    assert_int_equal(s->cursor.channel, last.channel);
-    assert_int_equal(s->cursor.kv_tile, last.kv);
+    assert_int_equal(s->at.cursor.channel, last.channel);
+    assert_int_equal(s->at.cursor.kv_tile, last.kv);
     /* The next run works: a fresh child. */
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     assert_string_equal(session_verdict_word(s), "HUNG");
-    assert_int_equal(s->run_number, 2);
+    assert_int_equal(s->run.number, 2);
     session_free(s);
 }
 
@@ -374,11 +374,11 @@ static void test_cancel(void **state)
     assert_int_equal(session_open(path, &s, &err), 0);
     s->subject.scenario.limit_s = 600;
     assert_int_equal(session_start(s), 0);
-    while (s->phase != PHASE_RUNNING && session_busy(s))
+    while (s->job.phase != PHASE_RUNNING && session_busy(s))
         session_update(s);
     session_cancel(s);
     session_finish(s, 0);
-    assert_int_equal(s->err.code, ERR_CANCELLED);
+    assert_int_equal(s->job.err.code, ERR_CANCELLED);
     assert_string_equal(session_verdict_word(s), "CANCELLED");
     session_free(s);
 }
@@ -393,16 +393,16 @@ static void test_stepping(void **state)
     assert_true(s->message[0] != '\0');
     assert_int_equal(session_step_kv(s, 1), 0); /* Q exists once per q tile */
     assert_int_equal(session_step_stage(s, 3), 1);
-    assert_int_equal(s->cursor.channel, asc_s);
+    assert_int_equal(s->at.cursor.channel, asc_s);
     assert_int_equal(session_step_kv(s, 1), 1);
     assert_int_equal(session_step_kv(s, 1), 0);
     assert_int_equal(session_step_col(s, 40), 1); /* a tail of 36 columns: stops at the last */
-    assert_int_equal(s->cursor.col, 35);
+    assert_int_equal(s->at.cursor.col, 35);
     assert_int_equal(session_step_head(s, 1), 1);
     assert_int_equal(session_step_head(s, 1), 0);
     assert_int_equal(session_step_q(s, 1), 1);
     assert_int_equal(session_step_row(s, 100), 1);
-    assert_int_equal(s->cursor.row, 35);
+    assert_int_equal(s->at.cursor.row, 35);
     assert_int_equal(session_step_stage(s, 100), 0);
 
     /* Every bad tile once, forward and back: U of the second kv tile in each of 2 heads x 2 q tiles. */
@@ -410,8 +410,8 @@ static void test_stepping(void **state)
     int n = 0;
     while (session_step_bad(s, 1)) {
         n++;
-        assert_int_equal(s->cursor.channel, asc_u);
-        assert_int_equal(s->cursor.kv_tile, 1);
+        assert_int_equal(s->at.cursor.channel, asc_u);
+        assert_int_equal(s->at.cursor.kv_tile, 1);
     }
     assert_int_equal(n, 4);
     while (session_step_bad(s, -1))
@@ -426,14 +426,14 @@ static void test_output_is_judged(void **state)
     (void)state;
     struct session *s = run("o-wrong-column");
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
-    assert_non_null(strstr(s->judgement->findings[0].text, "memory does not match what the probe saw"));
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << asc_o);
+    assert_non_null(strstr(s->run.judgement->findings[0].text, "memory does not match what the probe saw"));
     session_free(s);
 
     s = run("lse-not-stored");
-    assert_int_equal(s->judgement->summary.culprits, 1u << asc_lse);
-    assert_int_equal(s->judgement->summary.stage[asc_lse].missing_local, 2 * 100);
-    assert_non_null(strstr(s->judgement->findings[0].text, "was never written"));
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << asc_lse);
+    assert_int_equal(s->run.judgement->summary.stage[asc_lse].missing_local, 2 * 100);
+    assert_non_null(strstr(s->run.judgement->findings[0].text, "was never written"));
     session_free(s);
 
     /* Without any probe for them as well. */
@@ -446,8 +446,8 @@ static void test_output_is_judged(void **state)
     assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", "l,u", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
-    assert_int_equal(s->judgement->summary.culprits, 1u << asc_o);
-    assert_int_equal(s->judgement->summary.stage[asc_lse].local, STAGE_OK);
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << asc_o);
+    assert_int_equal(s->run.judgement->summary.stage[asc_lse].local, STAGE_OK);
     session_free(s);
 }
 
@@ -477,9 +477,9 @@ static void test_few_channels(void **state)
         assert_string_equal(session_verdict_word(s), "CLEAN");
         assert_true(meets(s, nothing));
         for (int ch = 0; ch < ASC_CHANNELS; ch++)
-            if (trace_has(s->trace, ch)) {
-                assert_int_equal(s->judgement->summary.stage[ch].local, STAGE_OK);
-                assert_int_equal(s->judgement->summary.stage[ch].global, STAGE_OK);
+            if (trace_has(s->run.trace, ch)) {
+                assert_int_equal(s->run.judgement->summary.stage[ch].local, STAGE_OK);
+                assert_int_equal(s->run.judgement->summary.stage[ch].global, STAGE_OK);
             }
         session_free(s);
     }
@@ -488,7 +488,7 @@ static void test_few_channels(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct session *s = run_recording(wrong[i], "o");
         assert_string_equal(session_verdict_word(s), "FAIL");
-        assert_true(s->judgement->summary.culprits & 1u << asc_o);
+        assert_true(s->run.judgement->summary.culprits & 1u << asc_o);
         session_free(s);
     }
 }
@@ -498,20 +498,21 @@ static void test_unjudged_is_not_clean(void **state)
 {
     (void)state;
     struct session *s = run("small");
-    for (int i = 0; i < s->judgement->n_slots * s->judgement->kv_tiles * ASC_CHANNELS; i++) {
-        struct tile_verdicts *v = &s->judgement->tiles[i];
+    for (int i = 0; i < s->run.judgement->n_slots * s->run.judgement->kv_tiles * ASC_CHANNELS; i++) {
+        struct tile_verdicts *v = &s->run.judgement->tiles[i];
         const int hide = i % ASC_CHANNELS == asc_p;
         if (hide)
             v->local = v->global = (struct verdict){.unjudged = v->local.count[CLASS_OK], .visited = 1};
     }
-    judgement_summarize(s->judgement, s->trace, &s->judgement->summary);
-    assert_int_equal(s->judgement->summary.stage[asc_p].local, STAGE_UNKNOWN);
-    assert_int_equal(s->judgement->summary.stage[asc_p].global, STAGE_UNKNOWN);
-    assert_int_equal(s->judgement->summary.stage[asc_p].elements, 0);
+    judgement_summarize(s->run.judgement, s->run.trace, &s->run.judgement->summary);
+    assert_int_equal(s->run.judgement->summary.stage[asc_p].local, STAGE_UNKNOWN);
+    assert_int_equal(s->run.judgement->summary.stage[asc_p].global, STAGE_UNKNOWN);
+    assert_int_equal(s->run.judgement->summary.stage[asc_p].elements, 0);
     assert_string_equal(session_verdict_word(s), "CLEAN");
-    for (int i = 0; i < s->judgement->n_slots * s->judgement->kv_tiles * ASC_CHANNELS; i++)
-        s->judgement->tiles[i] = (struct tile_verdicts){{.unjudged = 1, .visited = 1}, {.unjudged = 1, .visited = 1}};
-    judgement_summarize(s->judgement, s->trace, &s->judgement->summary);
+    for (int i = 0; i < s->run.judgement->n_slots * s->run.judgement->kv_tiles * ASC_CHANNELS; i++)
+        s->run.judgement->tiles[i] =
+            (struct tile_verdicts){{.unjudged = 1, .visited = 1}, {.unjudged = 1, .visited = 1}};
+    judgement_summarize(s->run.judgement, s->run.trace, &s->run.judgement->summary);
     assert_string_equal(session_verdict_word(s), "UNJUDGED");
     assert_false(meets(s, nothing));
     session_free(s);
@@ -528,10 +529,10 @@ static void test_accesses_outside_an_array_are_named(void **state)
         assert_non_null(session_event(s));
         assert_int_equal(session_event(s)->kind, EVENT_ADDRESS);
         assert_non_null(strstr(session_event(s)->text, words[i]));
-        assert_true(session_event(s)->line > 0 && s->at_event);
+        assert_true(session_event(s)->line > 0 && s->at.event);
         /* What was not written is neither fine nor anybody's fault. */
-        assert_int_equal(s->judgement->summary.stage[asc_lse].local, i < 2 ? STAGE_PARTIAL : STAGE_UNKNOWN);
-        assert_int_equal(s->judgement->summary.culprits, 0);
+        assert_int_equal(s->run.judgement->summary.stage[asc_lse].local, i < 2 ? STAGE_PARTIAL : STAGE_UNKNOWN);
+        assert_int_equal(s->run.judgement->summary.culprits, 0);
         session_free(s);
     }
 }
@@ -541,13 +542,13 @@ static void test_tiles_left_out_come_first(void **state)
     (void)state;
     struct session *s = run("last-tile-skipped");
     assert_string_equal(session_verdict_word(s), "FAIL");
-    assert_int_equal(s->judgement->summary.culprits, 1u << CULPRIT_LOOP); /* and no stage */
-    assert_int_equal(s->judgement->summary.unvisited, 4);                 /* 2 heads x 2 q tiles, kv tile 1 */
-    assert_int_equal(s->judgement->summary.first_unvisited.kv, 1);
-    assert_int_equal(s->judgement->n_findings, 1);
-    assert_true(s->judgement->findings[0].loop);
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << CULPRIT_LOOP); /* and no stage */
+    assert_int_equal(s->run.judgement->summary.unvisited, 4);                 /* 2 heads x 2 q tiles, kv tile 1 */
+    assert_int_equal(s->run.judgement->summary.first_unvisited.kv, 1);
+    assert_int_equal(s->run.judgement->n_findings, 1);
+    assert_true(s->run.judgement->findings[0].loop);
     assert_non_null(
-        strstr(s->judgement->findings[0].text, "4 kv tiles that rows should see were never visited: h0 q0 k1"));
+        strstr(s->run.judgement->findings[0].text, "4 kv tiles that rows should see were never visited: h0 q0 k1"));
     assert_false(meets(s, nothing));
     struct expect fails = nothing;
     fails.verdict = EXPECT_FAIL;
@@ -581,7 +582,7 @@ static void test_saved_is_judged_the_same(void **state)
     assert_int_equal(again->subject.has_scenario, 0);
     assert_int_equal(session_start(again), 0);
     assert_int_equal(session_finish(again, 0), 0);
-    const struct summary *a = &s->judgement->summary, *b = &again->judgement->summary;
+    const struct summary *a = &s->run.judgement->summary, *b = &again->run.judgement->summary;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         assert_int_equal(a->stage[ch].elements, b->stage[ch].elements);
         assert_int_equal(a->stage[ch].bad_local, b->stage[ch].bad_local);
@@ -589,7 +590,7 @@ static void test_saved_is_judged_the_same(void **state)
     }
     assert_int_equal(a->first.slot, b->first.slot);
     assert_int_equal(a->first.channel, b->first.channel);
-    assert_string_equal(s->judgement->findings[0].text, again->judgement->findings[0].text);
+    assert_string_equal(s->run.judgement->findings[0].text, again->run.judgement->findings[0].text);
     assert_int_equal(session_site(s)->line, session_site(again)->line);
     assert_int_equal(session_start(again), -1); /* a saved trace cannot be rerun */
     unlink(path);
@@ -610,15 +611,15 @@ static void test_not_recorded_is_not_fine(void **state)
     assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", "q,k,v", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
-    assert_int_equal(s->judgement->summary.stage[asc_s].local, STAGE_UNRECORDED);
-    assert_int_equal(trace_tile(s->trace, asc_s, 0, 0).data == NULL, 1);
+    assert_int_equal(s->run.judgement->summary.stage[asc_s].local, STAGE_UNRECORDED);
+    assert_int_equal(trace_tile(s->run.trace, asc_s, 0, 0).data == NULL, 1);
     session_free(s);
 
     assert_int_equal(session_open(path, &s, &err), 0);
     assert_int_equal(scenario_set(&s->subject.scenario, "capture.mem", "1KiB", &err), 0);
     assert_int_equal(session_start(s), 0);
     assert_int_equal(session_finish(s, 0), -1);
-    assert_int_equal(s->err.code, ERR_INPUT);
+    assert_int_equal(s->job.err.code, ERR_INPUT);
     session_free(s);
 }
 
@@ -631,7 +632,7 @@ static void test_outcomes_are_those_of_the_verdicts(void **state)
     unsigned seen = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct session *s = run(names[i]);
-        struct judgement *j = s->judgement;
+        struct judgement *j = s->run.judgement;
         const size_t bytes = (size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS;
         uint8_t *noted = malloc(bytes);
         assert_non_null(noted);
@@ -659,7 +660,7 @@ static void test_next_kv_head(void **state)
 {
     (void)state;
     struct session *s = run("next-kv-head");
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     assert_int_equal(j->summary.culprits, 1u << asc_k | 1u << asc_v);
     assert_int_equal(j->n_findings, 2);
     assert_int_equal(j->findings[0].cause, CAUSE_k_wrong_head);
@@ -674,7 +675,7 @@ static void test_scores_before_the_mask(void **state)
 {
     (void)state;
     struct session *s = run("s-before-mask");
-    const struct judgement *j = s->judgement;
+    const struct judgement *j = s->run.judgement;
     assert_int_equal(j->summary.stage[asc_o].global, STAGE_OK);
     assert_int_equal(j->summary.culprits, 1u << asc_s | 1u << asc_l);
     assert_int_equal(j->n_findings, 2);

@@ -32,7 +32,7 @@ static void from_root_to_root(void **state)
 {
     (void)state;
     struct session *s = run("tests/session/nan-row");
-    const struct run_onset *o = s->judgement->onset;
+    const struct run_onset *o = s->run.judgement->onset;
     assert_non_null(o);
     const struct run_root *first = run_onset_first(o);
     assert_int_equal(o->of_stage[asc_s], o->roots);
@@ -44,12 +44,12 @@ static void from_root_to_root(void **state)
     assert_int_equal(first->root.n_products, ONSET_PRODUCTS);
     assert_int_equal(o->outputs, 64);
     assert_int_equal(o->of_heads[ASC_CHANNELS + asc_s], 36);
-    s->cursor.head = 0;
+    s->at.cursor.head = 0;
     assert_int_equal(session_go_root(s, 0), 1);
     assert_int_equal(session_root(s), 0);
-    assert_int_equal(s->cursor.head, 1);
-    assert_int_equal(s->cursor.channel, asc_s);
-    assert_int_equal(s->cursor.row, 5);
+    assert_int_equal(s->at.cursor.head, 1);
+    assert_int_equal(s->at.cursor.channel, asc_s);
+    assert_int_equal(s->at.cursor.row, 5);
     assert_int_equal(session_go_root(s, 1), 0);
     assert_non_null(strstr(s->message, "last root"));
     session_free(s);
@@ -59,14 +59,14 @@ static void from_root_to_root(void **state)
 static void told(struct session *s, const struct trace_event *event, struct finding *finding,
                  char begins[ONSET_WORDS_BYTES])
 {
-    struct trace *t = (struct trace *)(uintptr_t)s->trace;
+    struct trace *t = (struct trace *)(uintptr_t)s->run.trace;
     struct trace_event *events = t->info.events, one = *event;
     const size_t n_events = t->info.n_events;
     struct finding findings[MAX_FINDINGS];
     struct cause_evidence *evidence = calloc(CAUSE_COUNT, sizeof *evidence);
     struct judge_scratch *scratch = judge_scratch_new();
     struct cause_plan *plan = calloc(1, sizeof *plan);
-    struct judgement *j = s->judgement;
+    struct judgement *j = s->run.judgement;
     assert_non_null(evidence);
     assert_non_null(plan);
     t->info.events = &one;
@@ -90,7 +90,7 @@ static void an_event_explains(void **state)
 {
     (void)state;
     struct session *s = run("tests/session/nan-row");
-    const struct trace_site *s_probe = trace_site(s->trace, asc_s), *v_probe = trace_site(s->trace, asc_v);
+    const struct trace_site *s_probe = trace_site(s->run.trace, asc_s), *v_probe = trace_site(s->run.trace, asc_v);
     struct trace_event e;
     struct finding f;
     char words[ONSET_WORDS_BYTES], where[300];
@@ -135,8 +135,8 @@ static void an_event_explains(void **state)
         assert_int_equal(strstr(words, "no rule gives this") == NULL, cases[i].explains);
     }
     /* So is a named cause of that stage. */
-    s->judgement->findings[0].cause = CAUSE_s_scaled_twice;
-    onset_words(s->judgement, s->trace, run_onset_first(s->judgement->onset), words);
+    s->run.judgement->findings[0].cause = CAUSE_s_scaled_twice;
+    onset_words(s->run.judgement, s->run.trace, run_onset_first(s->run.judgement->onset), words);
     assert_non_null(strstr(words, cause_sentence(CAUSE_s_scaled_twice)));
     session_free(s);
 }
@@ -145,14 +145,14 @@ static void nothing_begins_in_a_clean_run(void **state)
 {
     (void)state;
     struct session *s = run("tests/session/small");
-    assert_null(s->judgement->onset);
-    assert_int_equal(s->judgement->state_break.slot, -1);
+    assert_null(s->run.judgement->onset);
+    assert_int_equal(s->run.judgement->state_break.slot, -1);
     assert_int_equal(session_go_root(s, 0), 0);
     assert_int_equal(session_root(s), -1);
     /* The state belongs to the cursor's slot, as long as a view wants it. */
     assert_null(s->tile.states.steps);
     session_want_states(s, 1);
-    assert_int_equal(s->tile.states.n_steps, s->trace->layout.kv_tiles);
+    assert_int_equal(s->tile.states.n_steps, s->run.trace->layout.kv_tiles);
     assert_int_equal(s->tile.states_slot, session_slot(s));
     assert_int_equal(s->tile.states.first_step, -1);
     session_step_head(s, 1);
@@ -166,7 +166,7 @@ static void state_breaks_at_its_step(void **state)
 {
     (void)state;
     struct session *s = run("scenarios/bugs/m-not-carried");
-    const struct state_break *b = &s->judgement->state_break;
+    const struct state_break *b = &s->run.judgement->state_break;
     assert_int_equal(b->slot, 0);
     assert_int_equal(b->kv, 1);
     assert_int_equal(b->broken, 1u << INVARIANT_M_RISES | 1u << INVARIANT_ALPHA_ONE);

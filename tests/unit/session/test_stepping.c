@@ -30,23 +30,23 @@ static struct session *run(const char *name)
 static void at(const struct session *s, const char *place)
 {
     char words[CURSOR_WORDS_BYTES];
-    cursor_words(&s->cursor, words);
+    cursor_words(&s->at.cursor, words);
     assert_string_equal(words, place);
 }
 
 static int seek(struct session *s, int by)
 {
-    const struct cursor from = s->cursor;
+    const struct cursor from = s->at.cursor;
     assert_int_equal(session_seek(s, by), 1);
     session_finish(s, 0);
-    return !cursor_same(&from, &s->cursor);
+    return !cursor_same(&from, &s->at.cursor);
 }
 
 static int go(struct session *s, const char *place)
 {
-    struct cursor to = s->cursor;
+    struct cursor to = s->at.cursor;
     struct err err;
-    if (cursor_parse(place, s->trace, &to, &err) != 0) {
+    if (cursor_parse(place, s->run.trace, &to, &err) != 0) {
         snprintf(s->message, sizeof s->message, "%.250s", err.message);
         return 0;
     }
@@ -65,8 +65,8 @@ static void the_kernels_order(void **state)
     for (int kv = 0; kv < 2; kv++)
         for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
             assert_int_equal(session_step_order(s, 1), 1);
-            assert_string_equal(channel_name(s->cursor.channel), order[i]);
-            assert_int_equal(s->cursor.kv_tile, kv);
+            assert_string_equal(channel_name(s->at.cursor.channel), order[i]);
+            assert_int_equal(s->at.cursor.kv_tile, kv);
         }
     assert_int_equal(session_step_order(s, 3), 1); /* o, lse, and Q of the next q tile */
     at(s, "q[b0,h0,q1] r0 c0");
@@ -149,21 +149,21 @@ static void stops_are_found(void **state)
     assert_int_equal(session_add_stop(s, " u  off "), 1); /* the same */
     assert_int_equal(s->search.n, 1);
     assert_true(seek(s, 1));
-    assert_string_equal(channel_name(s->cursor.channel), "u");
-    assert_int_equal(s->cursor.q_tile, 0);
-    assert_int_equal(s->cursor.kv_tile, 1);
-    assert_int_equal(s->tile.detail.class_local[s->cursor.row * s->tile.detail.cols + s->cursor.col], CLASS_OFF);
+    assert_string_equal(channel_name(s->at.cursor.channel), "u");
+    assert_int_equal(s->at.cursor.q_tile, 0);
+    assert_int_equal(s->at.cursor.kv_tile, 1);
+    assert_int_equal(s->tile.detail.class_local[s->at.cursor.row * s->tile.detail.cols + s->at.cursor.col], CLASS_OFF);
     assert_true(strstr(s->message, "stop u off: u[b0,h0,q0,k1]") != NULL);
-    assert_int_equal(s->phase, PHASE_READY);
+    assert_int_equal(s->job.phase, PHASE_READY);
     assert_true(seek(s, 2)); /* 4 in all: the third */
-    assert_int_equal(s->cursor.head, 1);
-    assert_int_equal(s->cursor.q_tile, 0);
+    assert_int_equal(s->at.cursor.head, 1);
+    assert_int_equal(s->at.cursor.q_tile, 0);
     assert_true(seek(s, 5)); /* as far as there are any */
-    assert_int_equal(s->cursor.q_tile, 1);
+    assert_int_equal(s->at.cursor.q_tile, 1);
     assert_true(strstr(s->message, "not found after this place") != NULL);
     assert_false(seek(s, 1));
     assert_true(seek(s, -1));
-    assert_int_equal(s->cursor.q_tile, 0);
+    assert_int_equal(s->at.cursor.q_tile, 0);
     /* Back to where the jumps began. */
     assert_int_equal(session_jump(s, -100), 1);
     assert_int_equal(session_jump(s, -1), 0);
@@ -172,7 +172,7 @@ static void stops_are_found(void **state)
     assert_int_equal(session_add_stop(s, "alpha > 0"), 1);
     assert_int_equal(go(s, "q[b0,h0,q0]"), 1);
     assert_true(seek(s, 1));
-    assert_string_equal(channel_name(s->cursor.channel), "alpha");
+    assert_string_equal(channel_name(s->at.cursor.channel), "alpha");
     session_remove_stop(s, 0);
     session_remove_stop(s, 7);
     assert_int_equal(s->search.n, 1);
@@ -187,14 +187,14 @@ static void seeking_is_stopped(void **state)
     struct session *s = run("small");
     assert_int_equal(session_add_stop(s, "s > 1000000"), 1);
     for (int i = 0; i < 20; i++) {
-        const struct cursor from = s->cursor;
+        const struct cursor from = s->at.cursor;
         assert_int_equal(session_seek(s, i % 2 ? -1 : 1), 1);
         assert_int_equal(session_seek(s, 1), 0); /* one at a time */
         assert_string_equal(session_verdict_word(s), "CLEAN");
         session_cancel(s);
         session_finish(s, 0);
         assert_false(s->search.under_way);
-        assert_true(cursor_same(&from, &s->cursor));
+        assert_true(cursor_same(&from, &s->at.cursor));
         assert_true(strstr(s->message, "not found") || strstr(s->message, "stopped searching"));
     }
     /* Over while one is under way: the session ends it. */
@@ -225,7 +225,7 @@ static void what_conditions_ask(void **state)
     assert_true(first_hit(s, "s ratio > 0"));
     assert_true(first_hit(s, "s ratio >= 0"));
     assert_true(first_hit(s, "l rises"));
-    assert_int_equal(s->cursor.kv_tile, 1); /* against the first */
+    assert_int_equal(s->at.cursor.kv_tile, 1); /* against the first */
     assert_true(first_hit(s, "p>0"));
     at(s, "p[b0,h0,q0,k0] r0 c0");
     assert_true(first_hit(s, "s off >= 0"));
@@ -234,10 +234,10 @@ static void what_conditions_ask(void **state)
 
     s = run("nan-row");
     assert_true(first_hit(s, "nan"));
-    assert_true(isnan(s->tile.detail.got[s->cursor.row * s->tile.detail.cols + s->cursor.col]));
-    const struct cursor first = s->cursor;
+    assert_true(isnan(s->tile.detail.got[s->at.cursor.row * s->tile.detail.cols + s->at.cursor.col]));
+    const struct cursor first = s->at.cursor;
     assert_true(first_hit(s, "any bad"));
-    assert_int_equal(s->cursor.kv_tile, first.kv_tile);
+    assert_int_equal(s->at.cursor.kv_tile, first.kv_tile);
     session_free(s);
 }
 
@@ -340,44 +340,44 @@ static void pins_follow(void **state)
     struct session *s = run("alpha-forgotten");
     assert_int_equal(go(s, "u h1 q1 k1"), 1);
     assert_int_equal(session_go_worst(s), 1);
-    const struct cursor bad = s->cursor;
-    assert_int_equal(pins_toggle(&s->pins, &bad), 1);
+    const struct cursor bad = s->at.cursor;
+    assert_int_equal(pins_toggle(&s->at.pins, &bad), 1);
     assert_int_equal(go(s, "o h1 q1 r4 c5"), 1);
-    assert_int_equal(pins_toggle(&s->pins, &s->cursor), 1);
+    assert_int_equal(pins_toggle(&s->at.pins, &s->at.cursor), 1);
     session_refresh_detail(s);
     for (int kv = 0; kv < 2; kv++) {
         struct pin_value v[2];
-        s->cursor = bad;
-        s->cursor.kv_tile = kv;
+        s->at.cursor = bad;
+        s->at.cursor.kv_tile = kv;
         session_refresh_detail(s);
         const int i = bad.row * s->tile.detail.cols + bad.col;
         for (int global = 0; global < 2; global++)
-            assert_int_equal(pin_value(&s->pins.at[0], kv, global, &v[global]), 1);
+            assert_int_equal(pin_value(&s->at.pins.at[0], kv, global, &v[global]), 1);
         assert_true(v[0].got == s->tile.detail.got[i] && v[1].got == v[0].got);
         assert_true(v[0].want == s->tile.detail.want_local[i] && v[0].bound == s->tile.detail.bound_local[i]);
         assert_true(v[1].want == s->tile.detail.want_global[i] && v[1].bound == s->tile.detail.bound_global[i]);
         assert_int_equal(v[0].class, s->tile.detail.class_local[i]);
         assert_int_equal(v[0].class, kv ? CLASS_OFF : CLASS_OK);
-        assert_int_equal(pin_value(&s->pins.at[1], kv, 0, &v[0]), 1); /* once per q tile: the same at every step */
+        assert_int_equal(pin_value(&s->at.pins.at[1], kv, 0, &v[0]), 1); /* once per q tile: the same at every step */
         assert_int_equal(v[0].class, CLASS_OK);
     }
-    assert_int_equal(pin_value(&s->pins.at[0], 2, 0, &(struct pin_value){0}), 0);
+    assert_int_equal(pin_value(&s->at.pins.at[0], 2, 0, &(struct pin_value){0}), 0);
     /* Another run: other values, the same places. */
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
-    assert_int_equal(s->pins.n, 2);
-    assert_int_equal(s->pins.at[0].kv_tiles, 2);
+    assert_int_equal(s->at.pins.n, 2);
+    assert_int_equal(s->at.pins.at[0].kv_tiles, 2);
     /* No more than there is room for; unpinned at any kv step. */
     for (int i = 0; i < 2; i++) {
-        s->cursor.col = 10 + i;
-        assert_int_equal(pins_toggle(&s->pins, &s->cursor), 1);
+        s->at.cursor.col = 10 + i;
+        assert_int_equal(pins_toggle(&s->at.pins, &s->at.cursor), 1);
     }
-    s->cursor.col = 20;
-    assert_int_equal(pins_toggle(&s->pins, &s->cursor), -1);
-    s->cursor = s->pins.at[0].at;
-    s->cursor.kv_tile = 0;
-    assert_int_equal(pins_toggle(&s->pins, &s->cursor), 0);
-    assert_int_equal(s->pins.n, 3);
+    s->at.cursor.col = 20;
+    assert_int_equal(pins_toggle(&s->at.pins, &s->at.cursor), -1);
+    s->at.cursor = s->at.pins.at[0].at;
+    s->at.cursor.kv_tile = 0;
+    assert_int_equal(pins_toggle(&s->at.pins, &s->at.cursor), 0);
+    assert_int_equal(s->at.pins.n, 3);
     session_free(s);
 }
 

@@ -43,10 +43,10 @@ static void compared(void **state)
 {
     (void)state;
     struct session *s = opened(fp8, LABORATORY_COMPARISON | LABORATORY_SURVEY);
-    s->cursor = (struct cursor){.head = 0, .kv_tile = 1, .channel = asc_o, .row = 39, .col = 12};
+    s->at.cursor = (struct cursor){.head = 0, .kv_tile = 1, .channel = asc_o, .row = 39, .col = 12};
     golden_view(s, VIEW_COMPARE, &(struct view_state){0}, "fp8-compare");
     /* The survey knows the other head, its comparison has not been asked for. */
-    s->cursor.head = 1;
+    s->at.cursor.head = 1;
     char *text = golden_draw(s, VIEW_COMPARE, 80, 24, false, &(struct view_state){0});
     assert_non_null(strstr(text, "Computing the three paths"));
     free(text);

@@ -29,8 +29,8 @@ static struct session *run(const char *scenario, const char *const *settings)
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     /* What a run takes is not the same each time. */
-    s->trace->info.seconds = 0.041;
-    s->trace->info.workers = 2;
+    s->run.trace->info.seconds = 0.041;
+    s->run.trace->info.workers = 2;
     return s;
 }
 
@@ -102,7 +102,7 @@ static void biased_rounding(void **state)
         struct session *s = run(cases[i].scenario, small);
         session_want_rounding(s);
         session_finish_rounding(s);
-        s->cursor.channel = cases[i].channel;
+        s->at.cursor.channel = cases[i].channel;
         golden_view(s, VIEW_BIAS, NULL, cases[i].screen);
         session_free(s);
     }
@@ -112,9 +112,9 @@ static void findings(void **state)
 {
     (void)state;
     struct session *s = run("scenarios/bugs/two-mistakes", NULL);
-    for (int i = 0; i < s->judgement->n_findings; i++) { /* a sample, which goes with the threads */
-        s->judgement->findings[i].evidence.chance_tried = 16384;
-        s->judgement->findings[i].evidence.chance_hit = 0;
+    for (int i = 0; i < s->run.judgement->n_findings; i++) { /* a sample, which goes with the threads */
+        s->run.judgement->findings[i].evidence.chance_tried = 16384;
+        s->run.judgement->findings[i].evidence.chance_hit = 0;
     }
     golden_view(s, VIEW_FINDINGS, NULL, "findings-two");
     session_free(s);

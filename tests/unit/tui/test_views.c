@@ -45,7 +45,7 @@ static void failing_run(void **state)
 {
     (void)state;
     struct session *s = failing();
-    struct finding *f = s->judgement->findings;
+    struct finding *f = s->run.judgement->findings;
     f->evidence.chance_tried = 16384; /* a sample, which goes with the threads */
     f->evidence.chance_hit = 0;
     s->runs.at[0].at = 60;
@@ -68,7 +68,7 @@ static void other_places(void **state)
     hand_made_go(s, (struct cursor){.head = 2, .q_tile = 3, .channel = asc_lse, .row = 9});
     golden_view(s, VIEW_OVERVIEW, NULL, "per-row");
     hand_made_go(s, (struct cursor){.head = 2, .q_tile = 3, .channel = asc_o, .row = 9});
-    s->shown = SHOW_RATIO;
+    s->at.shown = SHOW_RATIO;
     golden_view(s, VIEW_TILE, NULL, "tile-ratio");
     hand_made_go(s, (struct cursor){.head = 7, .q_tile = 7, .kv_tile = 7, .channel = asc_lse});
     assert_int_equal(session_step_bad(s, 1), 0);
@@ -102,16 +102,16 @@ static void all_signs(void **state)
         hand_made_go(s, (struct cursor){.q_tile = LAST, .kv_tile = kv[i], .channel = asc_s, .col = (int)i});
         assert_true(golden_has(s, VIEW_TILE, 120, 40, signs[i]));
     }
-    s->cursor.head = 5; /* no verb goes to what is not recorded */
+    s->at.cursor.head = 5; /* no verb goes to what is not recorded */
     session_refresh_detail(s);
     golden_view(s, VIEW_OVERVIEW, NULL, "not-recorded");
     /* One slot waits. */
-    s->phase = PHASE_JUDGING;
-    s->step = STEP_JUDGING;
-    s->done = 23;
-    s->total = 24;
-    s->step_since = 1000;
-    atomic_store(&s->judgement->slot_done[23], 0);
+    s->job.phase = PHASE_JUDGING;
+    s->job.step = STEP_JUDGING;
+    s->job.done = 23;
+    s->job.total = 24;
+    s->job.step_since = 1000;
+    atomic_store(&s->run.judgement->slot_done[23], 0);
     golden_top(s, "judging");
     session_free(s);
 }
@@ -126,7 +126,7 @@ static void pinned_elements(void **state)
                                 {.head = 1, .channel = asc_u, .row = 1, .col = 12},
                                 {.head = 7, .q_tile = 1, .channel = asc_o, .row = 12, .col = 3}};
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(pins_toggle(&s->pins, &at[i]), 1);
+        assert_int_equal(pins_toggle(&s->at.pins, &at[i]), 1);
     assert_true(golden_has(s, VIEW_OVERVIEW, 120, 40, "◆ S h3 q7 k0 r63 c5")); /* its values are not known yet */
     session_refresh_detail(s);
     golden_screen(s, VIEW_OVERVIEW, NULL, 80, 24, "pins");
@@ -177,7 +177,7 @@ static void clean_and_suspicious(void **state)
     golden_top(s, "clean");
     hand_made_go(s, (struct cursor){.q_tile = 3, .kv_tile = 5, .channel = asc_s});
     golden_view(s, VIEW_OVERVIEW, NULL, "tails");
-    s->judgement->summary.suspicious = 1u << asc_u | 1u << asc_o; /* which only a wrong bound makes */
+    s->run.judgement->summary.suspicious = 1u << asc_u | 1u << asc_o; /* which only a wrong bound makes */
     golden_top(s, "suspicious");
     session_free(s);
 }
@@ -224,7 +224,7 @@ static void isolated_run(void **state)
     struct trace *t = hand_made_trace(&made);
     t->fed = hand_made_trace(&exact);
     t->fed_channels = 1u << asc_q | 1u << asc_k | 1u << asc_v | 1u << asc_s;
-    isolation_of_stage(asc_s, &s->isolating);
+    isolation_of_stage(asc_s, &s->job.isolating);
     hand_made_judge(s, t);
     golden_top(s, "isolated");
     session_free(s);
@@ -247,12 +247,12 @@ static void no_run_yet(void **state)
     (void)state;
     struct session *s = hand_made_session(&hand_made_usual);
     golden_top(s, "empty");
-    s->phase = PHASE_BUILDING;
-    s->step = STEP_COMPILING;
-    s->step_since = 1000;
+    s->job.phase = PHASE_BUILDING;
+    s->job.step = STEP_COMPILING;
+    s->job.step_since = 1000;
     golden_top(s, "building");
-    s->phase = PHASE_FAILED;
-    err_set(&s->err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
+    s->job.phase = PHASE_FAILED;
+    err_set(&s->job.err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
             "kernels/v2b_scalar.cu: In function 'void attention(asc_problem)':\n"
             "kernels/v2b_scalar.cu:71:16: error: 'scal' was not declared in this scope; did you mean 'scale'?\n"
             "   71 |         s0 *= p.scal * p.scale;\n"
@@ -264,7 +264,8 @@ static void no_run_yet(void **state)
     for (int v = 0; v < VIEW_COUNT; v++) /* nothing to see, and no crash */
         free(golden_draw(s, v, 80, 24, false, NULL));
     for (int i = 0; i < 40; i++)
-        strncat(s->err.message, "\nanother line of many", sizeof s->err.message - strlen(s->err.message) - 1);
+        strncat(s->job.err.message, "\nanother line of many",
+                sizeof s->job.err.message - strlen(s->job.err.message) - 1);
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "more lines: press L"));
     session_free(s);
 }
@@ -288,11 +289,12 @@ static void crashed_run(void **state)
     hand_made_event(t, EVENT_ADDRESS, "invalid read of address 0x40 (a null pointer) in block (0,1,0), thread (30,0,0)",
                     "kernels/v2b_scalar.cu", 9);
     hand_made_judge(s, t);
-    s->phase = PHASE_FAILED; /* as the run's end is said where a kernel ran */
-    err_set(&s->err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s", "SIGSEGV in block 3, thread 17\nlast stamp: S h0 q3 k2");
+    s->job.phase = PHASE_FAILED; /* as the run's end is said where a kernel ran */
+    err_set(&s->job.err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s",
+            "SIGSEGV in block 3, thread 17\nlast stamp: S h0 q3 k2");
     golden_top(s, "crashed");
     golden_view(s, VIEW_LOG, NULL, "crashed-log");
-    err_set(&s->err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s",
+    err_set(&s->job.err, ERR_RUN, "kernels/v2b_scalar.cu:9", "%s",
             "the kernel crashed: invalid read of address 0x40 (a null pointer) in block (0,1,0), thread (30,0,0); the "
             "last probe that fired: U at batch 0, head 1, q tile 0, kv tile 1 (kernels/v2b_scalar.cu:14)");
     golden_top(s, "crashed-wrapped");
@@ -309,8 +311,8 @@ static void cancelled_run(void **state)
     t->info.seconds = 12.5;
     snprintf(t->info.status_text, sizeof t->info.status_text, "cancelled");
     hand_made_judge(s, t);
-    s->phase = PHASE_FAILED;
-    err_set(&s->err, ERR_CANCELLED, "", "cancelled; last probe: U at batch 0, head 1, q tile 0, kv tile 0");
+    s->job.phase = PHASE_FAILED;
+    err_set(&s->job.err, ERR_CANCELLED, "", "cancelled; last probe: U at batch 0, head 1, q tile 0, kv tile 0");
     golden_top(s, "cancelled");
     for (int v = VIEW_OVERVIEW; v < VIEW_COUNT; v++) {
         char *text = golden_draw(s, v, 120, 40, false, NULL);
@@ -319,15 +321,15 @@ static void cancelled_run(void **state)
         free(text);
     }
     /* Nobody took the time of this one. */
-    s->trace->info.seconds = 0;
+    s->run.trace->info.seconds = 0;
     char *text = golden_draw(s, VIEW_OVERVIEW, 80, 24, false, NULL);
     assert_null(strstr(text, "0.00s"));
     free(text);
     session_free(s);
     /* Before anything ran. */
     s = hand_made_session(&hand_made_usual);
-    s->phase = PHASE_FAILED;
-    err_set(&s->err, ERR_CANCELLED, "", "cancelled");
+    s->job.phase = PHASE_FAILED;
+    err_set(&s->job.err, ERR_CANCELLED, "", "cancelled");
     golden_top(s, "cancelled-early");
     session_free(s);
 }
@@ -337,17 +339,17 @@ static void rerun_under_way(void **state)
 {
     (void)state;
     struct session *s = failing();
-    s->phase = PHASE_RUNNING;
-    s->made_run = 0;
-    s->step = STEP_RUNNING;
+    s->job.phase = PHASE_RUNNING;
+    s->job.made_run = 0;
+    s->job.step = STEP_RUNNING;
     char *text = golden_draw(s, VIEW_OVERVIEW, 80, 24, false, NULL);
     assert_non_null(strstr(text, "the run shown is the one before"));
     assert_null(strstr(text, "so far"));
     free(text);
-    s->phase = PHASE_JUDGING;
-    s->made_run = 1;
+    s->job.phase = PHASE_JUDGING;
+    s->job.made_run = 1;
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "first bad so far S h0 q0 k0"));
-    hand_made_event(s->trace, EVENT_LAUNCH, "launched with 64 threads", "", 0);
+    hand_made_event(s->run.trace, EVENT_LAUNCH, "launched with 64 threads", "", 0);
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "launch: launched with 64 threads"));
     session_free(s);
 }
@@ -435,18 +437,18 @@ static void lost_values(void **state)
 {
     (void)state;
     struct session *s = failing();
-    const struct layout *l = &s->trace->layout;
-    hand_made_counter(s->trace, &l->dropped, asc_s, 77);
+    const struct layout *l = &s->run.trace->layout;
+    hand_made_counter(s->run.trace, &l->dropped, asc_s, 77);
     golden_top(s, "dropped");
-    hand_made_counter(s->trace, &l->dropped, asc_s, 0);
-    hand_made_counter(s->trace, &l->dropped, asc_l, 15872);
-    hand_made_counter(s->trace, &l->mistyped, asc_s, 114688);
+    hand_made_counter(s->run.trace, &l->dropped, asc_s, 0);
+    hand_made_counter(s->run.trace, &l->dropped, asc_l, 15872);
+    hand_made_counter(s->run.trace, &l->mistyped, asc_s, 114688);
     golden_top(s, "mistyped");
     assert_true(golden_has(s, VIEW_LOG, 120, 40, "114688 values of s are not f32, the declared type"));
     assert_true(golden_has(s, VIEW_LOG, 120, 40, "15872 values of l were not recorded (l_lanes?)"));
     session_free(s);
     s = clean();
-    hand_made_counter(s->trace, &s->trace->layout.dropped, asc_l, 15872);
+    hand_made_counter(s->run.trace, &s->run.trace->layout.dropped, asc_l, 15872);
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "every recorded stage is within its bound"));
     assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "15872 values of l were not recorded (l_lanes?)"));
     session_free(s);
@@ -484,7 +486,7 @@ static void tiles_left_out(void **state)
     struct hand_made made = right();
     made.kv_tiles = 7;
     struct session *s = hand_made_run(&made);
-    assert_int_equal(s->judgement->n_findings, 1);
+    assert_int_equal(s->run.judgement->n_findings, 1);
     hand_made_go(s, (struct cursor){.kv_tile = 7, .channel = asc_s});
     golden_top(s, "left-out");
     golden_view(s, VIEW_OVERVIEW, NULL, "left-out-body");
@@ -498,12 +500,12 @@ static void titles_promise_nothing_else(void **state)
     (void)state;
     struct session *s = failing();
     assert_true(golden_has(s, VIEW_OVERVIEW, 120, 40, "median got/want +0.2500"));
-    s->judgement->tiles[asc_s].local.ratio_spread = 0.04f; /* 0.0313 is an eighth of the median */
+    s->run.judgement->tiles[asc_s].local.ratio_spread = 0.04f; /* 0.0313 is an eighth of the median */
     char *text = golden_draw(s, VIEW_OVERVIEW, 120, 40, false, NULL);
     assert_null(strstr(text, "median got/want +0.2500 "));
     free(text);
     /* One value per row: all four numbers are listed. */
-    s->shown = SHOW_DIFF;
+    s->at.shown = SHOW_DIFF;
     hand_made_go(s, (struct cursor){.channel = asc_m});
     for (int v = VIEW_OVERVIEW; v <= VIEW_TILE; v++) {
         text = golden_draw(s, v, 120, 40, false, NULL);
@@ -523,8 +525,8 @@ static void every_size(void **state)
     hand_made_judge(sessions[0], t);
     hand_made_go(sessions[0],
                  (struct cursor){.head = 7, .q_tile = 7, .kv_tile = 7, .channel = asc_u, .row = 63, .col = 15});
-    sessions[1]->phase = PHASE_FAILED;
-    err_set(&sessions[1]->err, ERR_BUILD, "a.cu:1", "%s", "no\nsuch thing");
+    sessions[1]->job.phase = PHASE_FAILED;
+    err_set(&sessions[1]->job.err, ERR_BUILD, "a.cu:1", "%s", "no\nsuch thing");
     for (int i = 0; i < 2; i++) {
         for (int rows = 1; rows <= 70; rows += rows < 30 ? 1 : 5) {
             for (int cols = 1; cols <= 220; cols += cols >= 78 && cols < 124 ? 2 : 9) {
@@ -564,7 +566,7 @@ static void resources_of_a_run_on_a_gpu(void **state)
 {
     (void)state;
     struct session *s = failing();
-    struct trace_info *info = &s->trace->info;
+    struct trace_info *info = &s->run.trace->info;
     struct trace_launch l[2];
     for (int i = 0; i < 2; i++) {
         launch_init(&l[i]);
@@ -620,7 +622,7 @@ static void add_run(struct session *s, enum hand_mistake mistake, const char *ol
     struct trace *t = hand_made_trace(&made);
     if (old) {
         free(t->info.source);
-        t->info.source = edited(s->trace->info.source, old, now);
+        t->info.source = edited(s->run.trace->info.source, old, now);
     }
     hand_made_judge(s, t);
     struct run *run = &s->runs.at[s->runs.n - 1];
@@ -671,9 +673,9 @@ static void build_error_over_a_run(void **state)
 {
     (void)state;
     struct session *s = three_runs();
-    s->phase = PHASE_FAILED;
-    s->made_run = 0;
-    err_set(&s->err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
+    s->job.phase = PHASE_FAILED;
+    s->job.made_run = 0;
+    err_set(&s->job.err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
             "'scal' was not declared in this scope; did you mean 'scale'?\n"
             "   71 |         s0 *= p.scal * p.scale;\n"
             "      |                 ^~~~\n"
@@ -692,8 +694,8 @@ static void build_error_over_a_run(void **state)
     assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 93);
     vs.selected = 1000;
     assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 80);
-    s->phase = PHASE_READY;
-    s->err = (struct err){0};
+    s->job.phase = PHASE_READY;
+    s->job.err = (struct err){0};
     assert_int_equal(views[VIEW_ERRORS]->count(s), 0);
     assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 0);
     session_free(s);

@@ -155,7 +155,7 @@ static void rulers(void **state)
     struct session *s = hand_made_run(&made);
     hand_made_go(s, (struct cursor){.channel = asc_s});
     assert_true(golden_has(s, VIEW_TILE, 80, 24, "▂ 0."));
-    s->shown = SHOW_ULP;
+    s->at.shown = SHOW_ULP;
     golden_view(s, VIEW_TILE, NULL, "ulp-tile");
     session_free(s);
     struct trace *t = hand_made_trace(&made);
@@ -172,7 +172,7 @@ static void findings(void **state)
 {
     (void)state;
     struct session *s = failing();
-    struct judgement *j = s->judgement;
+    struct judgement *j = s->run.judgement;
     j->findings[0].evidence.rows = 512;
     j->findings[0].evidence.chance_tried = 20000;
     j->findings[0].evidence.chance_hit = 3;
@@ -220,9 +220,9 @@ static void source_says_what_is_wrong(void **state)
     (void)state;
     struct session *s = failing();
     assert_true(golden_has(s, VIEW_SOURCE, 80, 24, "13  S ✗"));
-    s->trace->info.sites[0].channel = asc_p;
+    s->run.trace->info.sites[0].channel = asc_p;
     assert_true(golden_has(s, VIEW_SOURCE, 80, 24, "13  P ~"));
-    s->trace->info.sites[0].channel = asc_q;
+    s->run.trace->info.sites[0].channel = asc_q;
     assert_true(golden_has(s, VIEW_SOURCE, 80, 24, "13  Q ok"));
     session_free(s);
 }
