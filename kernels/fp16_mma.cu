@@ -2,11 +2,22 @@
 // that nothing of a tile goes through shared memory any more: the softmax works on the accumulators of Q Kt where they
 // are, and its weights, rounded, are the A operand of P V as they stand.
 //
-// A block is 4 warps on one 64-row q tile, a kv tile has 64 keys; a warp owns 16 rows. Of an accumulator of 16 x 8 a
-// lane has columns 2 t and 2 t + 1 (t = lane % 4) of rows g and g + 8 (g = lane / 4). One barrier for each kv tile:
-// behind it the tile is there for all, and the one before has been read by all, so that the next is copied into its
-// place. Scores stay as the tensor cores give them; the scale goes into the exponential, exp(scale (s - m)) = 2^(c s -
-// c m). Each lane sums its own columns into l, the four lanes of a row meet after the last tile.
+// A q tile of 64 rows is 4 warps' work, a kv tile has 64 keys; a warp owns 16 rows. Of an accumulator of 16 x 8 a lane
+// has columns 2 t and 2 t + 1 (t = lane % 4) of rows g and g + 8 (g = lane / 4). One barrier for each kv tile: behind
+// it the tile is there for all, and the one before has been read by all, so that the next is copied into its place.
+// Scores stay as the tensor cores give them; the scale goes into the exponential, exp(scale (s - m)) = 2^(c s - c m).
+// Each lane sums its own columns into l, the four lanes of a row meet after the last tile.
+//
+// With WS (0, 1 or 2; scenario.define, -D WS=1) warps are specialised: WS producer warps do nothing but copy kv tiles,
+// 4 consumer warps nothing but compute. With WS=0, as it is built, everybody does both. The arithmetic is the same, to
+// the last bit. The two sides meet at named barriers; of the first two there is one for each of the two stages. Who
+// only says something arrives (bar.arrive), who needs it waits (bar.sync):
+//     full     producers arrive when a tile's copies are there (cp.async.wait_group makes them visible to the thread
+//              that issued them, the barrier to all), consumers wait before they read it
+//     empty    consumers arrive when they have read a tile, producers wait before they copy the next one over it; the
+//              first to be empty is the second stage, once Q, which comes in there, is in registers
+//     readers  consumers alone: Q is there; with WS=0 a tile is there; the last tile has been read
+// All threads of the block take part in full and empty, the 128 consumers in readers.
 //
 // Shared memory in bytes, head_dim 64 / 128. Rows are not padded: eight elements, 16 bytes, are a chunk, and chunk c of
 // row r stands at c ^ (r % 8), so that the eight rows that ldmatrix reads at once lie in different banks.
@@ -14,17 +25,24 @@
 //     v   [2][64][D] T    16384   32768     at the end o [64][D] T in that of the first
 //                         32768   65536
 //
-// Limits: few q tiles, a long kv (nobody shares a row's keys), and the last kv tiles of a causal problem,
-// where half of the products are masked. No more than half of what wgmma reaches on sm_90.
+// Limits: few q tiles, a long kv (nobody shares a row's keys), and the last kv tiles of a causal problem, where half of
+// the products are masked. No more than half of what wgmma reaches on sm_90. A producer takes as many registers as a
+// consumer, since only sm_90 can give them back (setmaxnreg), so there is room for fewer blocks; and with two stages a
+// consumer that is done with a tile waits for the slowest one before the next but one is copied.
 
 #include "ladder.cuh"
+
+#ifndef WS
+#define WS 0
+#endif
+ASC_CHOICES(WS, 0, 1, 2);
 
 namespace
 {
 
 using namespace ladder;
 
-constexpr int BR = 64, BC = 64, WARPS = 4, THREADS = 32 * WARPS;
+constexpr int BR = 64, BC = 64, PRODUCERS = 32 * WS, THREADS = CONSUMERS + PRODUCERS;
 
 // Where chunk `chunk` of row `row` of a tile begins, in elements.
 template <int D> __device__ __forceinline__ int place(int row, int chunk)
@@ -32,13 +50,14 @@ template <int D> __device__ __forceinline__ int place(int row, int chunk)
     return row * D + (chunk ^ row % 8) * 8;
 }
 
-// Begins to copy rows first .. first + 63 of a head; rows beyond `rows` become zero.
-template <class T, int D>
-__device__ __forceinline__ void copy_tile(T *tile, const T *head, int64_t row_stride, int first, int rows, bool aligned)
+// Begins to copy rows first .. first + 63 of a head; rows beyond `rows` become zero. `threads` threads share the work.
+template <class T, int D, int threads>
+__device__ __forceinline__ void copy_tile(T *tile, const T *head, int64_t row_stride, int first, int rows, bool aligned,
+                                          int thread = threadIdx.x)
 {
-#pragma unroll
-    for (int n = 0; n < 64 * D / 8 / THREADS; n++) {
-        const int i = n * THREADS + threadIdx.x, r = i / (D / 8), chunk = i % (D / 8);
+#pragma unroll(PRODUCERS > 0 ? 4 : 8) // a producer has 16 or 32: all of their addresses at once would be spilled
+    for (int n = 0; n < 64 * D / 8 / threads; n++) {
+        const int i = n * threads + thread, r = i / (D / 8), chunk = i % (D / 8);
         const bool there = first + r < rows;
         T *to = tile + place<D>(r, chunk);
         const T *from = head + min(first + r, rows - 1) * row_stride + chunk * 8;
@@ -56,6 +75,22 @@ __device__ __forceinline__ void copy_tile(T *tile, const T *head, int64_t row_st
 // Element i of the accumulators of a warp's 16 rows, 8 columns each.
 #define ROW(i) (warp * 16 + g + (i) / 2 % 2 * 8)
 #define COL(i) ((i) / 4 * 8 + 2 * t + (i) % 2)
+
+// All that a producer does.
+template <class T, int D>
+__device__ __forceinline__ void produce(T *k_stages, T *v_stages, const T *k, const T *v, const Params<T> &p, int keys)
+{
+    for (int kt = 0; kt * BC < keys; kt++) {
+        const int stage = kt % 2 * 64 * D, first = kt * BC, thread = threadIdx.x - CONSUMERS;
+        if (kt > 0)
+            barrier_wait<THREADS>(EMPTY + kt % 2);
+        copy_tile<T, D, PRODUCERS>(k_stages + stage, k, p.kv_strides.row, first, p.kv_len, p.aligned, thread);
+        copy_tile<T, D, PRODUCERS>(v_stages + stage, v, p.kv_strides.row, first, p.kv_len, p.aligned, thread);
+        copy_commit();
+        copy_wait<0>();
+        barrier_arrive<THREADS>(FULL + kt % 2);
+    }
+}
 
 template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Params<T> p)
 {
@@ -76,16 +111,22 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
     // Up to here all rows of this warp see all keys.
     const int seen_by_all = min(p.kv_len, q_tile * BR + warp * 16 + p.reach + 1);
 
-    copy_tile<T, D>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
+    if constexpr (WS > 0) {
+        if (threadIdx.x >= CONSUMERS) {
+            produce<T, D>(k_stages, v_stages, k, v, p, keys);
+            return;
+        }
+    }
+    copy_tile<T, D, CONSUMERS>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
     copy_commit();
-    if (keys > 0) {
-        copy_tile<T, D>(k_stages, k, p.kv_strides.row, 0, p.kv_len, p.aligned);
-        copy_tile<T, D>(v_stages, v, p.kv_strides.row, 0, p.kv_len, p.aligned);
+    if (WS == 0 && keys > 0) {
+        copy_tile<T, D, CONSUMERS>(k_stages, k, p.kv_strides.row, 0, p.kv_len, p.aligned);
+        copy_tile<T, D, CONSUMERS>(v_stages, v, p.kv_strides.row, 0, p.kv_len, p.aligned);
     }
     copy_commit();
     copy_wait<1>();
-    __syncthreads();
-    ASC_RECORD_SHARED(q, 0, r, BR, c, D, AT(sq, r, c));
+    consumers_meet();
+    ASC_RECORD_SHARED_BY(q, 0, r, BR, c, D, threadIdx.x, CONSUMERS, consumers_meet(), AT(sq, r, c));
 
     // Matrices of A: rows 0-7, rows 8-15, then the same eight columns on. The rows of a lane's addresses are all of the
     // same remainder by 8, so what the swizzle does to a chunk is the same for all of them.
@@ -95,6 +136,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
 #pragma unroll
     for (int d = 0; d < D / 16; d++)
         load_matrices(a_q[d], q_row + ((2 * d + lane / 16) ^ swizzle) * 16);
+    if (WS > 0 && BC < keys)
+        barrier_arrive<THREADS>(EMPTY + 1);
 
     float m[2] = {-INFINITY, -INFINITY}, l[2] = {0.0f, 0.0f}; /* of rows g and g + 8 */
     float u[D / 8][4];
@@ -105,17 +148,21 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
             u[j][e] = 0.0f;
 
     for (int kt = 0; kt * BC < keys; kt++) {
-        copy_wait<0>();
-        __syncthreads();
-        T *sk = k_stages + kt % 2 * TILE, *sv = v_stages + kt % 2 * TILE;
-        if ((kt + 1) * BC < keys) {
-            const int other = (kt + 1) % 2, first = (kt + 1) * BC;
-            copy_tile<T, D>(k_stages + other * TILE, k, p.kv_strides.row, first, p.kv_len, p.aligned);
-            copy_tile<T, D>(v_stages + other * TILE, v, p.kv_strides.row, first, p.kv_len, p.aligned);
+        if constexpr (WS > 0) {
+            barrier_wait<THREADS>(FULL + kt % 2);
+        } else {
+            copy_wait<0>();
+            consumers_meet(); // the tile is there for all, and all have read the one before
+            if ((kt + 1) * BC < keys) {
+                const int other = (kt + 1) % 2, first = (kt + 1) * BC;
+                copy_tile<T, D, CONSUMERS>(k_stages + other * TILE, k, p.kv_strides.row, first, p.kv_len, p.aligned);
+                copy_tile<T, D, CONSUMERS>(v_stages + other * TILE, v, p.kv_strides.row, first, p.kv_len, p.aligned);
+            }
+            copy_commit();
         }
-        copy_commit();
-        ASC_RECORD_SHARED(k, kt, r, BC, c, D, AT(sk, r, c));
-        ASC_RECORD_SHARED(v, kt, r, BC, c, D, AT(sv, r, c));
+        T *sk = k_stages + kt % 2 * TILE, *sv = v_stages + kt % 2 * TILE;
+        ASC_RECORD_SHARED_BY(k, kt, r, BC, c, D, threadIdx.x, CONSUMERS, consumers_meet(), AT(sk, r, c));
+        ASC_RECORD_SHARED_BY(v, kt, r, BC, c, D, threadIdx.x, CONSUMERS, consumers_meet(), AT(sv, r, c));
 
         // S = Q Kt. Matrices of B: keys 0-7, the same eight elements on, then both for keys 8-15.
         float s[BC / 8][4];
@@ -206,6 +253,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
             }
         }
         ASC_RECORD(u, kt, i, D / 2, ROW(i), COL(i), u[i / 4][i % 4]);
+        if (WS > 0 && (kt + 2) * BC < keys)
+            barrier_arrive<THREADS>(EMPTY + kt % 2);
     }
 
     float inverse[2];
@@ -225,7 +274,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
     }
 
     // Through shared memory, so that a row leaves in pieces of 16 bytes.
-    __syncthreads(); // the last tile has been read
+    consumers_meet(); // the last tile has been read
     T *so = k_stages;
 #pragma unroll
     for (int j = 0; j < D / 8; j++)

@@ -6,7 +6,7 @@
 // WS producer warps (0, 1 or 2; scenario.define, -D WS=1) do nothing but put what the codes of kv tiles are worth into
 // shared memory, 4 consumer warps nothing but compute; with WS=0 everybody does both. The arithmetic is the same, to
 // the last bit. Tiles have two stages, so that one is filled while the other is read. The two sides meet at the named
-// barriers of fp16_mma_ws; of the first two there is one for each stage:
+// barriers of fp16_mma; of the first two there is one for each stage:
 //     full     producers arrive when a tile is there, consumers wait before they read it
 //     empty    consumers arrive when they have read a tile, producers wait before they put the next but one in its
 //              place
@@ -38,8 +38,7 @@ namespace
 
 using namespace ladder;
 
-constexpr int CONSUMERS = 128, PRODUCERS = 32 * WS, THREADS = CONSUMERS + PRODUCERS;
-constexpr int FULL = 1, EMPTY = 3, READERS = 5; // barriers; of the first two one for each stage
+constexpr int PRODUCERS = 32 * WS, THREADS = CONSUMERS + PRODUCERS;
 constexpr uint8_t MIDPOINT = ASC_U8_MIDPOINT;
 
 struct CodedParams : Params<__half> {
@@ -97,21 +96,6 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim_quantize(Cod
             codes[e] = static_cast<uint8_t>(MIDPOINT + __float2int_rn(__half2float(x[e]) / scale));
         *reinterpret_cast<uint2 *>(p.codes[of] + at) = *reinterpret_cast<const uint2 *>(codes);
     }
-}
-
-__device__ __forceinline__ void barrier_wait(int barrier)
-{
-    asm volatile("bar.sync %0, %1;\n" ::"r"(barrier), "n"(THREADS) : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(int barrier)
-{
-    asm volatile("bar.arrive %0, %1;\n" ::"r"(barrier), "n"(THREADS) : "memory");
-}
-
-__device__ __forceinline__ void consumers_meet()
-{
-    asm volatile("bar.sync %0, %1;\n" ::"n"(READERS), "n"(CONSUMERS) : "memory");
 }
 
 // What the codes of rows first .. first + 63 of a head are worth; rows beyond `rows` become zero. `threads` threads
@@ -174,9 +158,9 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim(CodedParams 
         if (threadIdx.x >= CONSUMERS) {
             for (int kt = 0; kt * BC < keys; kt++) {
                 if (kt >= 2)
-                    barrier_wait(EMPTY + kt % 2);
+                    barrier_wait<THREADS>(EMPTY + kt % 2);
                 dequantize_kv<D, PRODUCERS>(k_stages, v_stages, k, v, tables, p, kt, threadIdx.x - CONSUMERS);
-                barrier_arrive(FULL + kt % 2);
+                barrier_arrive<THREADS>(FULL + kt % 2);
             }
             return;
         }
@@ -192,7 +176,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim(CodedParams 
 
     for (int kt = 0; kt * BC < keys; kt++) {
         if constexpr (WS > 0) {
-            barrier_wait(FULL + kt % 2);
+            barrier_wait<THREADS>(FULL + kt % 2);
         } else {
             dequantize_kv<D, CONSUMERS>(k_stages, v_stages, k, v, tables, p, kt, threadIdx.x);
             consumers_meet(); // the tile is there for all, and all have read the one before
@@ -220,7 +204,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim(CodedParams 
         strip.add(alpha, s, sv);
         ASC_RECORD_FRAGMENT(u, kt, strip.row / 16 * 16, 0, strip.u);
         if (WS > 0 && (kt + 2) * BC < keys)
-            barrier_arrive(EMPTY + kt % 2);
+            barrier_arrive<THREADS>(EMPTY + kt % 2);
     }
 
     const int row = q_tile * BR + strip.row;

@@ -189,6 +189,25 @@ template <int groups_left> __device__ __forceinline__ void copy_wait()
     asm volatile("cp.async.wait_group %0;\n" ::"n"(groups_left) : "memory");
 }
 
+// Barriers of a block with specialised warps: 128 threads consume, those behind them produce. Of the first two there is
+// one for each of two stages.
+constexpr int CONSUMERS = 128, FULL = 1, EMPTY = 3, READERS = 5;
+
+template <int threads> __device__ __forceinline__ void barrier_wait(int barrier)
+{
+    asm volatile("bar.sync %0, %1;\n" ::"r"(barrier), "n"(threads) : "memory");
+}
+
+template <int threads> __device__ __forceinline__ void barrier_arrive(int barrier)
+{
+    asm volatile("bar.arrive %0, %1;\n" ::"r"(barrier), "n"(threads) : "memory");
+}
+
+__device__ __forceinline__ void consumers_meet()
+{
+    asm volatile("bar.sync %0, %1;\n" ::"n"(READERS), "n"(CONSUMERS) : "memory");
+}
+
 // Four 8 x 8 matrices of 16 bits an element, or of 8 rows of 16 bytes: lanes 8 i .. 8 i + 7 give the addresses of the
 // rows of matrix i.
 __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], uint32_t row)

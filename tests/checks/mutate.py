@@ -34,7 +34,7 @@ MARK = re.compile(r"(<!-- mutants -->\n)(.*?)(<!-- /mutants -->\n)", re.S)
 # What orders accesses or completes copies: a statement of its own.
 SYNC = re.compile(
     r"\b(__syncthreads|__syncwarp|__pipeline_commit|__pipeline_wait_prior|copy_commit|copy_wait(?:<\d+>)?"
-    r"|cp_async_\w+|named_\w+|barrier_\w+|\w+_meet)\s*\([^;{}]*\);"
+    r"|cp_async_\w+|named_\w+|barrier_\w+(?:<\w+>)?|\w+_meet)\s*\([^;{}]*\);"
 )
 ZERO = r"(?:-INFINITY|0(?:\.0f)?|make_uint4\((?:0|zeros), (?:0|zeros), (?:0|zeros), (?:0|zeros)\))"
 # A store of a constant into shared memory, or of the index tile that a fragment's map is loaded from.

@@ -29,10 +29,6 @@ namespace mma_sync
 {
 #include "kernels/fp16_mma.cu"
 }
-namespace mma_ws
-{
-#include "kernels/fp16_mma_ws.cu"
-}
 
 enum { HEADS = 2, Q_LEN = 70, KV_LEN = 141, D = 64, Q_VALUES = HEADS * Q_LEN * D, KV_VALUES = KV_LEN * D };
 
@@ -82,7 +78,6 @@ extern "C" int simt_case(const char *name)
                                      : !strcmp(name, "v2c_wmma_qk") ? wmma_qk::asc_describe_v2c_wmma_qk
                                      : !strcmp(name, "v2c_wmma")    ? wmma_both::asc_describe_v2c_wmma
                                      : !strcmp(name, "fp16_mma")    ? mma_sync::asc_describe_fp16_mma
-                                     : !strcmp(name, "fp16_mma_ws") ? mma_ws::asc_describe_fp16_mma_ws
                                                                     : nullptr;
     if (!describe || run(describe, 0, aligned))
         return -1;

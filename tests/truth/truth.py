@@ -45,7 +45,7 @@ TRIAL = {"date": "2026-11-22", "commit": "5dcdfe6", "mistakes": 85, "stage": (83
 # The short form: a scenario of each stage, and one of two mistakes; some kernels.
 SHORT_SCENARIOS = ("k-row-off-by-one", "v-holds-k", "mma-causal-off-by-one", "m-half-row", "alpha-inverted", "mslk-242",
                    "l-alpha-forgotten", "u-last-key-dropped", "lse-base-2", "two-mistakes")
-SHORT_KERNELS = (("kernels/v2b_scalar.cu", ()), ("kernels/fp16_mma_ws.cu", ("scenario.define=WS=2",)),
+SHORT_KERNELS = (("kernels/v2b_scalar.cu", ()), ("kernels/fp16_mma.cu", ("scenario.define=WS=2",)),
                  ("kernels/fp8_e4m3.cu", ("shape.dtype=e4m3",)), ("kernels/split_kv.cu", ()))
 SHORT_RUNS = 10
 SHORT_BLIND = 4

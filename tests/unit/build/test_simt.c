@@ -207,7 +207,6 @@ static void test_arrays_need_no_alignment(void **state)
     runs_clean("unaligned", "v2c_wmma_qk 2 1");
     runs_clean("unaligned", "v2c_wmma 2 1");
     runs_clean("unaligned", "fp16_mma 2 1");
-    runs_clean("unaligned", "fp16_mma_ws 2 1");
 }
 
 static void test_clock_is_the_same_everywhere(void **state)
