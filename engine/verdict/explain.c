@@ -138,7 +138,9 @@ static int add_contradicting(struct explaining *e, const struct region *region, 
 
 static struct search_inputs inputs_of(const struct explaining *e)
 {
-    return (struct search_inputs){e->sources.sources, e->sources.n, e->t->problem.heads, e->t->problem.kv_heads};
+    enum dtype f32;
+    return (struct search_inputs){e->sources.sources, e->sources.n, e->t->problem.heads, e->t->problem.kv_heads,
+                                  trace_tensor(e->t, 'a', &f32)};
 }
 
 static int search(struct explaining *e, const struct rule *known, struct explanation *out)

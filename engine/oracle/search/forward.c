@@ -142,6 +142,17 @@ static bool forward_place(const struct rule *rule, const struct sample_tile *t, 
 static bool forward_stale(const struct search *search, const struct sample_tile *t, double *want, double *bound)
 {
     const struct sample_tile *before = t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
+    if (search->sample->channel >= asc_o) {
+        /* What the state before the last tile gives. */
+        struct operands x = t->x;
+        if (!t->end.u_prev.value || t->c->conventions.u_phase == ASC_U_RESCALED)
+            return false;
+        x.m_prev = t->end.m_prev;
+        x.l_prev = t->end.l_prev;
+        x.u_prev = t->end.u_prev;
+        search_formula(search, t, &x, want, bound);
+        return true;
+    }
     if (!before || sample_cells(before) < sample_cells(t) || before->cols != t->cols)
         return false;
     memcpy(want, before->got, sample_cells(t) * sizeof *want);
@@ -157,7 +168,14 @@ static bool forward_vector(const struct search *search, const struct rule *rule,
     double *vector = search->rows[1];
     if (!rule_vector(search, rule, t, vector))
         return false;
-    const struct operand operand = exact(search, vector);
+    struct operand operand = exact(search, vector);
+    if (rule->entry == ENTRY_L_NO_SINK) {
+        /* What remains of l keeps the roundings of all of it, and the error of the sink's exponential. */
+        const double error = bound_exp_declared(t->c, t->c->sink, 2 * fabs(t->c->sink)) + bound_convert(t->c->sink);
+        for (int r = 0; r < t->c->in_q.rows; r++)
+            search->loose[r] = x.l_prev.loose[r] + (8 * BOUND_U + bound_expm1(error)) * fabs(x.l_prev.value[r]);
+        operand = (struct operand){vector, search->loose, false};
+    }
     switch (rule->slot) {
     case SLOT_M:
         *(ends ? &x.m_prev : &x.of[asc_m]) = operand;
@@ -257,8 +275,9 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return forward_result(search, rule, t, want, bound);
     case RULE_CONSTANT:
         for (size_t i = 0; i < sample_cells(t); i++) {
-            want[i] = rule->plus;
-            bound[i] = 0;
+            const bool stays = rule->masked && t->want[i] != -INFINITY;
+            want[i] = stays ? t->want[i] : rule->plus;
+            bound[i] = stays ? t->bound[i] : 0;
         }
         return true;
     case RULE_ROUNDED:
@@ -288,6 +307,14 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return rows_forward(search, rule, t, want, bound);
     case RULE_SEEN:
         return seen_forward(search, rule, t, want, bound);
+    case RULE_OPERAND:
+        return operand_forward(search, rule, t, want, bound);
+    case RULE_LANES:
+        return lanes_forward(search, rule, t, want, bound);
+    case RULE_SPLITS:
+        return splits_forward(search, rule, t, want, bound);
+    case RULE_SCORE:
+        return score_forward(search, rule, t, want, bound);
     case RULE_NONE:
         break;
     }

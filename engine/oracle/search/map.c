@@ -20,6 +20,8 @@ int map_at(const struct map *map, int i)
         return i + map->a < map->b ? i + map->a : map->b;
     case MAP_MODULO:
         return i % map->a;
+    case MAP_QUOTIENT:
+        return i / map->a;
     case MAP_ROTATED:
         return i / map->b * map->b + (i + map->a) % map->b;
     case MAP_FIXED:
@@ -136,8 +138,10 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
         const int block = b < count ? b : count, by = ((pairs[0].to - pairs[0].from) % block + block) % block;
         offer(&(struct map){.kind = MAP_ROTATED, .a = by, .b = block}, 4 + values, pairs, n, &least, &best);
     }
-    for (int a = 2; a < count && n >= 4; a++)
+    for (int a = 2; a < count && n >= 4; a++) {
         offer(&(struct map){.kind = MAP_MODULO, .a = a}, 2 + values, pairs, n, &least, &best);
+        offer(&(struct map){.kind = MAP_QUOTIENT, .a = a}, 2 + values, pairs, n, &least, &best);
+    }
     if (n >= 4 && least > 0) {
         const double bits = 3 + fit_bits(pairs, n, count, &of_bits);
         if (bits < least) {
@@ -248,6 +252,9 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         return;
     case MAP_MODULO:
         snprintf(out, bytes, "%s mod %d", name, map->a);
+        return;
+    case MAP_QUOTIENT:
+        snprintf(out, bytes, "%s / %d", name, map->a);
         return;
     case MAP_ROTATED:
         snprintf(out, bytes, "(%s + %d) mod %d", name, map->a, map->b);

@@ -7,12 +7,13 @@
 
 enum map_kind {
     MAP_SAME,
-    MAP_PLUS,    /* i + a */
-    MAP_CLAMPED, /* min(i + a, b) */
-    MAP_MODULO,  /* i mod a */
-    MAP_ROTATED, /* (i + a) mod b */
-    MAP_FIXED,   /* a */
-    MAP_BITS     /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
+    MAP_PLUS,     /* i + a */
+    MAP_CLAMPED,  /* min(i + a, b) */
+    MAP_MODULO,   /* i mod a */
+    MAP_QUOTIENT, /* i / a */
+    MAP_ROTATED,  /* (i + a) mod b */
+    MAP_FIXED,    /* a */
+    MAP_BITS      /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
 };
 
 enum { MAP_BIT_COUNT = 16 };

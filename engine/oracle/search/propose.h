@@ -17,6 +17,18 @@ void propose_rows(struct search *search);
 /* Of Q, K and V that are codes, and of what their scales belong to: another scale. */
 void propose_scales(struct search *search);
 
+/* Of S, l and U: operands that are rounded, cut off or moved; soft cap, attention bias, ALiBi. */
+void propose_edits(struct search *search);
+
+/* Of O and LSE where splits are merged: other weights, splits and rows of them. */
+void propose_splits(struct search *search);
+
+/* Of m, P, l, O and LSE: a reduction that some lanes are missing from. */
+void propose_lanes(struct search *search);
+
+/* A solved number: as it is known, at the cost of its name; `none` is what changes nothing. */
+void take_known(const struct search *search, double *x, double none, double *cost);
+
 /* A rule that changes nothing yet. */
 struct rule rule_new(enum rule_kind kind);
 

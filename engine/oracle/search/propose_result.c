@@ -17,6 +17,7 @@ struct rule rule_new(enum rule_kind kind)
                          .old_factor = 1,
                          .new_factor = 1,
                          .weight = 1,
+                         .bias_of = BIAS_OWN,
                          .type = DTYPE_COUNT};
 }
 
@@ -49,6 +50,9 @@ static void propose_constant(struct search *search)
     rule.cost = 4;
     if (!plain && !constant_near(search->sample->tiles[0].c, rule.plus, 0, &value, &rule.cost, NULL))
         rule.cost = CONSTANT_UNKNOWN_BITS;
+    rule_try(search, &rule);
+    rule.masked = true;
+    rule.cost += 1;
     rule_try(search, &rule);
 }
 

@@ -358,7 +358,7 @@ static void add_equation(struct three *e, double x, double y, double value)
     e->n++;
 }
 
-static void take_known(const struct search *search, double *x, double none, double *cost)
+void take_known(const struct search *search, double *x, double none, double *cost)
 {
     double known = 0, bits = CONSTANT_UNKNOWN_BITS;
     const double off = 2e-5 * (1 + fabs(*x));

@@ -250,7 +250,7 @@ static void propose_part(struct search *search)
     for (int i = 0; i < n && sides; i++)
         told += sides[i] || sides[n + i];
     /* Of a column that no row asks, either is as good. */
-    if (sides && told * 10 >= n * 9)
+    if (sides && told * 2 >= n)
         rule.cost = 3 + term_fit(sides, sides + n, n, &rule.keys);
     if (rule.cost > 0 && rule.cost < INFINITY && rule.keys.condition != EVERY)
         rule_try(search, &rule);

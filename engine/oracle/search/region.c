@@ -19,6 +19,14 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
         return row;
     case AXIS_ROW_OF_HEAD:
         return (t->is_kv ? t->kv * t->c->bc : t->at[AXIS_Q_TILE] * t->c->br) + row;
+    case AXIS_KEY:
+        return t->x.hidden && t->cols == t->x.cols ? t->kv * t->c->bc + col : 0;
+    case AXIS_RISE:
+        return t->new_m && t->new_m[row] > t->x.m_prev.value[row];
+    case AXIS_VIEW:
+        return !t->new_m                               ? 0
+               : t->x.hidden[row] >= t->x.visible[row] ? 2
+                                                       : t->x.hidden[row] > 0 || t->x.visible[row] < t->x.cols;
     default:
         return col;
     }
@@ -151,6 +159,8 @@ struct table {
 static int extent_of(const struct sample *s, enum axis axis)
 {
     int most = 0;
+    if (axis == AXIS_RISE || axis == AXIS_VIEW)
+        return axis == AXIS_RISE ? 2 : 3;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
         const int x = axis_value(t, axis, t->rows - 1, t->cols - 1);
@@ -268,25 +278,31 @@ static void fit_bits(const struct table *t, struct region *best)
     }
 }
 
+static void fit_axes(const struct sample *s, uint8_t *const *labels, enum axis a, enum axis b, struct region *best)
+{
+    struct table t = {.axis = {a, b}, .n = {extent_of(s, a), extent_of(s, b)}};
+    /* Rows of a long head against elements: too many cells, and a row says what both do. */
+    if ((size_t)t.n[0] * (size_t)t.n[1] > table_most)
+        return;
+    if (table_count(s, labels, &t)) {
+        fit_pair(&t, best);
+        if (a == AXIS_ROW && b == AXIS_COL)
+            fit_bits(&t, best);
+    }
+    free(t.in);
+}
+
 /* A pair of axes of which one needs no condition is a region of one. */
 bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *region)
 {
     struct region best = {.bits = INFINITY};
-    for (int a = 0; a < AXES && best.bits > 0; a++) {
-        for (int b = a + 1; b < AXES; b++) {
-            struct table t = {.axis = {(enum axis)a, (enum axis)b},
-                              .n = {extent_of(s, (enum axis)a), extent_of(s, (enum axis)b)}};
-            /* Rows of a long head against elements: too many cells, and a row says what both do. */
-            if ((size_t)t.n[0] * (size_t)t.n[1] > table_most)
-                continue;
-            if (table_count(s, labels, &t)) {
-                fit_pair(&t, &best);
-                if (a == AXIS_ROW && b == AXIS_COL)
-                    fit_bits(&t, &best);
-            }
-            free(t.in);
-        }
-    }
+    for (int a = 0; a < AXIS_KEY && best.bits > 0; a++)
+        for (int b = a + 1; b < AXIS_KEY; b++)
+            fit_axes(s, labels, (enum axis)a, (enum axis)b, &best);
+    const bool is_said = best.bits < INFINITY;
+    for (int b = AXIS_KEY; b < AXES && !is_said; b++)
+        for (int a = 0; a < b; a++)
+            fit_axes(s, labels, (enum axis)a, (enum axis)b, &best);
     *region = best;
     return best.bits < INFINITY;
 }

@@ -4,7 +4,21 @@
 
 #include "engine/oracle/search/sample.h"
 
-enum axis { AXIS_BATCH, AXIS_HEAD, AXIS_Q_TILE, AXIS_KV_TILE, AXIS_TURN, AXIS_ROW, AXIS_COL, AXIS_ROW_OF_HEAD, AXES };
+enum axis {
+    AXIS_BATCH,
+    AXIS_HEAD,
+    AXIS_Q_TILE,
+    AXIS_KV_TILE,
+    AXIS_TURN,
+    AXIS_ROW,
+    AXIS_COL,
+    AXIS_ROW_OF_HEAD,
+    /* What is said only where none of these will do. */
+    AXIS_KEY,  /* column of the scores, counted through the head */
+    AXIS_RISE, /* 1: the row's maximum rises at this tile */
+    AXIS_VIEW, /* of the tile the row sees all (0), a part (1), nothing (2) */
+    AXES
+};
 
 enum condition {
     EQUAL,      /* x == a */

@@ -217,5 +217,12 @@ void rule_try(struct search *search, struct rule *rule)
         return;
     if (w.n_pairs < pairs_least(rule, &w))
         return;
+    /* Which lane a row takes follows from its number: rows of some lanes alone would be another rule. */
+    for (int i = 0; i < rule->region.n && rule->kind == RULE_LANES; i++)
+        if (rule->region.term[i].axis == AXIS_ROW)
+            return;
+    /* A number that nobody knows was fitted to all that is wrong: it is no rule of a small part of it. */
+    if (!is_constant(rule) && rule->cost >= CONSTANT_UNKNOWN_BITS && rule->evidence.share < 0.25)
+        return;
     keep_rule(search, rule);
 }

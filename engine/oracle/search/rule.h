@@ -17,7 +17,7 @@
 enum rule_kind {
     RULE_NONE,
     RULE_RESULT,    /* the result is factor * it + plus, times a row vector to a power */
-    RULE_CONSTANT,  /* the result is a number */
+    RULE_CONSTANT,  /* the result is a number; `masked`: where -inf is wanted */
     RULE_ROUNDED,   /* the result is rounded to a type, or cut off */
     RULE_PLACE,     /* the result is that of another row and column of the tile */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
@@ -31,7 +31,11 @@ enum rule_kind {
     RULE_SCALE,     /* Q, K or V has another scale of a code */
     RULE_WEIGHT,    /* a weight of P stands at another row and key */
     RULE_ROWS,      /* rows of Q, K or V are other rows */
-    RULE_SEEN       /* the mask is that of another row or limit */
+    RULE_SEEN,      /* the mask is that of another row or limit */
+    RULE_OPERAND,   /* an operand is rounded, cut off at a limit, or moved */
+    RULE_LANES,     /* a reduction over lanes is incomplete */
+    RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
+    RULE_SCORE      /* soft cap, attention bias or ALiBi join the score otherwise */
 };
 
 /* Row vectors that may stand in a formula. */
@@ -49,7 +53,8 @@ enum entry {
     ENTRY_L_BEFORE,
     ENTRY_M_NEXT, /* of the tile visited next */
     ENTRY_ALPHA_NEXT,
-    ENTRY_ROW_SUM, /* of this tile's weights */
+    ENTRY_ROW_SUM,   /* of this tile's weights */
+    ENTRY_L_NO_SINK, /* of o and lse: l without the sink's weight */
     ENTRIES
 };
 
@@ -74,6 +79,19 @@ struct from_rows {
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
     bool by_query;            /* the map of heads counts the query's, not the operand's own */
     bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
+};
+
+enum { BIAS_OWN = -1 };
+
+/* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
+   is taken off before; FRAME_UNIT: it is divided by their exponent's factor. The weights are exp(factor lse_s + power
+   m_s), those of row map(r), of outputs of row col_map(r). */
+enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_UNIT };
+
+/* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane
+   that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. */
+struct lane_bits {
+    int first, n, shift, low, always;
 };
 
 /* RULE_SEEN by so many keys: the limit is missing. */
@@ -101,8 +119,15 @@ struct rule {
     enum dtype type;
     bool cuts;
     double old_power, old_factor, new_power, new_factor; /* RULE_TERMS: coefficient = factor * alpha ^ power */
+    double limit;                                        /* RULE_OPERAND: cut off at +- this; 0: it is not */
+    int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
+    bool other_corner;            /* RULE_SCORE: ALiBi counts from the diagonal of the other causal corner */
+    bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
+    enum frame frame;             /* RULE_SPLITS, of LSE */
+    bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
+    struct lane_bits lanes;       /* RULE_LANES */
     struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
-                           are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
+                            are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
     double weight;    /* and how often they count */
     struct region region;
     struct evidence evidence;
@@ -114,6 +139,7 @@ struct search {
     const struct source *sources; /* [n_sources] */
     int n_sources;
     int heads, kv_heads;     /* of a batch */
+    const float *slopes;     /* [heads] of ALiBi; NULL: there is none */
     double *room;            /* owned: the arrays of numbers below */
     double *want, *bound;    /* of the largest tile */
     double *rows[4];         /* [R] row vectors */
@@ -153,6 +179,20 @@ bool scale_forward(struct search *search, const struct rule *rule, const struct 
                    double *bound);
 bool seen_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound);
+bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                     double *bound);
+bool score_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                   double *bound);
+bool lanes_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                   double *bound);
+void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+bool splits_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                    double *bound);
+void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+void score_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+/* A number, and its name where it has one. */
+void say_number(const struct sample *s, double x, char *out, size_t bytes);
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
                     double *bound);

@@ -208,8 +208,11 @@ static void take_tile(struct adding *a, const struct walk_tile *tile)
         t->x = keep_end(s, &tile->s->at, (size_t)tile->c->in_q.rows, (size_t)tile->c->head_dim);
         if (s->has_last)
             t->end = s->last_x;
+        if (tile->c->kv_splits > 1 && tile->s->lists.splits == tile->c->kv_splits)
+            t->last_tile = keep_ints(s, tile->s->lists.last_tile, (size_t)tile->c->kv_splits);
     } else if (s->channel >= asc_s) {
         t->x = keep_operands(s, tile, &tile->s->at);
+        t->new_m = s->channel == asc_m ? t->want : s->channel > asc_m ? t->x.of[asc_m].value : NULL;
     }
     if (tile->next_alpha) {
         t->next_alpha = keep(s, tile->next_alpha, (size_t)stage->rows);

@@ -17,12 +17,14 @@ struct sample_tile {
     int kv_head, kv, turn;       /* turn: how many tiles of its state were visited before it */
     int before, next;            /* tiles of the sample, visited just before and after it in the same state; -1: none */
     int rows, cols;
-    bool is_kv;                                  /* its rows are those of a kv tile, else of a q tile */
-    enum dtype type;                             /* of what was captured */
-    const double *got, *want, *bound;            /* [rows][cols] */
-    uint8_t *cell;                               /* [rows][cols] enum cell_state */
-    struct operands x;                           /* of the right formula */
-    struct operands end;                         /* of o and lse: those of the last tile that was visited */
+    bool is_kv;                       /* its rows are those of a kv tile, else of a q tile */
+    enum dtype type;                  /* of what was captured */
+    const double *got, *want, *bound; /* [rows][cols] */
+    const double *new_m;              /* [R] the maximum with this tile, of m and what follows it; else NULL */
+    uint8_t *cell;                    /* [rows][cols] enum cell_state */
+    struct operands x;                /* of the right formula */
+    struct operands end;              /* of o and lse: those of the last tile that was visited */
+    const int *last_tile;             /* [splits] of o and lse: the tile that each ended with; NULL: one */
     const double *next_alpha, *next_alpha_loose; /* as in struct walk_tile */
 };
 

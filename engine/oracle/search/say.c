@@ -32,7 +32,10 @@ static const struct noun axis_nouns[AXES] = {{"batch", "batches", "b"},
                                              {"tile visited as number", "tiles visited as number", "n"},
                                              {"row", "rows", "r"},
                                              {"column", "columns", "c"},
-                                             {"row of the head", "rows of the head", "r"}};
+                                             {"row of the head", "rows of the head", "r"},
+                                             {"key", "keys", "k"},
+                                             {"", "", ""},
+                                             {"", "", ""}};
 
 static void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes)
 {
@@ -76,10 +79,18 @@ static void say_condition(const struct term *t, const struct noun *noun, char *o
 
 static void say_term(const struct term *t, char *out, size_t bytes)
 {
+    /* By the set of 1 << value that the condition holds for. */
+    static const char *const views[] = {
+        "", "all", "a part", "a part or all", "nothing", "all or nothing", "a part or nothing", "any or nothing"};
+    const int set = term_holds(t, 0) | term_holds(t, 1) << 1 | term_holds(t, 2) << 2;
     if (t->axis == AXIS_TURN && t->condition == EQUAL && t->a == 0)
         add(out, bytes, "the first tile visited");
     else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0)))
         add(out, bytes, "every tile after the first one visited");
+    else if (t->axis == AXIS_RISE)
+        add(out, bytes, "rows whose maximum %s", term_holds(t, 1) ? "rises at this tile" : "stays as it was");
+    else if (t->axis == AXIS_VIEW)
+        add(out, bytes, "rows that see %s of the tile", views[set]);
     else
         say_condition(t, &axis_nouns[t->axis], out, bytes);
 }
@@ -97,7 +108,7 @@ void region_say(const struct region *region, char *out, size_t bytes)
     }
 }
 
-static void say_number(const struct sample *s, double x, char *out, size_t bytes)
+void say_number(const struct sample *s, double x, char *out, size_t bytes)
 {
     char words[CONSTANT_BYTES];
     double value = 0, bits = 0;
@@ -421,7 +432,8 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         say_result(s, rule, stage, out, bytes);
         break;
     case RULE_CONSTANT:
-        add(out, bytes, "%s is %.6g", stage, rule->plus + 0.0);
+        add(out, bytes, "%s is %.6g%s", stage, rule->plus + 0.0,
+            rule->masked ? " where -inf is wanted" : "");
         break;
     case RULE_ROUNDED:
         add(out, bytes, "%s is %s %s", stage, rule->cuts ? "cut off, not rounded, to" : "rounded to",
@@ -438,7 +450,10 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         add(out, bytes, "%s holds row %s, column %s where row r, column c is wanted", stage, row, col);
         break;
     case RULE_STALE:
-        add(out, bytes, "%s is still that of the tile visited before", stage);
+        add(out, bytes,
+            s->channel >= asc_o ? "%s is that before the last tile: the last one is not in it"
+                                : "%s is still that of the tile visited before",
+            stage);
         break;
     case RULE_IS:
         add(out, bytes, "%s is ", stage);
@@ -470,6 +485,18 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         break;
     case RULE_SEEN:
         say_seen(rule, out, bytes);
+        break;
+    case RULE_OPERAND:
+        operand_say(s, rule, out, bytes);
+        break;
+    case RULE_LANES:
+        lanes_say(s, rule, out, bytes);
+        break;
+    case RULE_SPLITS:
+        splits_say(s, rule, out, bytes);
+        break;
+    case RULE_SCORE:
+        score_say(s, rule, out, bytes);
         break;
     case RULE_WEIGHT:
         say_weight(rule, out, bytes);

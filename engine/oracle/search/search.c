@@ -27,6 +27,7 @@ static int search_begin(struct search *search, const struct search_inputs *input
     search->n_sources = inputs->n_sources;
     search->heads = inputs->heads;
     search->kv_heads = inputs->kv_heads;
+    search->slopes = inputs->slopes;
     search->room = malloc((4 * most + 4 * line) * sizeof *search->room);
     search->seen[0] = malloc(2 * line * sizeof *search->seen[0]);
     search->labels = calloc((size_t)s->n, sizeof *search->labels);
@@ -55,8 +56,9 @@ static void search_end(struct search *search)
 }
 
 /* The cheapest kinds first. */
-static void (*const proposals[])(struct search *search) = {propose_result, propose_scales, propose_state,
-                                                           propose_weights, propose_rows};
+static void (*const proposals[])(struct search *search) = {propose_result,  propose_scales, propose_state,
+                                                           propose_weights, propose_lanes,  propose_edits,
+                                                           propose_splits,  propose_rows};
 
 /* A rule of all that is wrong, cheaper than a number that nobody knows: a further one could only be dearer. */
 static bool is_settled(const struct search *search)

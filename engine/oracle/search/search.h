@@ -23,6 +23,7 @@ struct explanation {
 struct search_inputs {
     const struct source *sources; /* [n_sources] */
     int n_sources, heads, kv_heads;
+    const float *slopes; /* [heads] of ALiBi; NULL: there is none */
 };
 
 /* Finds the first rule. known: one that is tried alone, on a sample that has grown; NULL: all are. -1 where memory ran

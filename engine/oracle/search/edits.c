@@ -1,0 +1,354 @@
+/* Rules of edits. RULE_OPERAND: the formula's operand is rounded, cut off at a limit, or moved. RULE_SCORE: what joins
+   a score beside the product does so otherwise: soft cap, attention bias, ALiBi. What each gives, who proposes it, and
+   its words. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/bias.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/search/constant.h"
+#include "engine/oracle/search/solve.h"
+#include "engine/oracle/values.h"
+#include "engine/trace/layout.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The operand of the stage that a rule edits; value NULL: the stage has none. */
+static struct operand *operand_of(struct operands *x, enum asc_channel operand, enum asc_channel stage)
+{
+    if (operand == asc_p)
+        return stage == asc_l ? &x->l_p : &x->pv_p;
+    return &x->of[operand];
+}
+
+static size_t values_of(const struct sample_tile *t, enum asc_channel operand)
+{
+    const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)t->c->head_dim;
+    return operand == asc_q ? R * D : operand == asc_p ? R * C : C * D;
+}
+
+bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                     double *bound)
+{
+    const enum asc_channel of = rule->rows.operand;
+    struct operands x = t->x;
+    struct operand *it = operand_of(&x, of, search->sample->channel);
+    double unit = 0, half_tiny = 0;
+    if (!it->value)
+        return false;
+    if (rule->type != DTYPE_COUNT)
+        bound_narrow(rule->type, &unit, &half_tiny);
+    for (size_t i = 0; i < values_of(t, of); i++) {
+        double v = it->value[i] + rule->plus;
+        const double loose = it->loose[i];
+        search->loose[i] = loose > 0 ? loose + unit * (fabs(v) + loose) + half_tiny : 0;
+        if (rule->limit > 0)
+            v = fmax(fmin(v, rule->limit), -rule->limit);
+        search->operand[i] = rule->type != DTYPE_COUNT && isfinite(v) ? bound_round(rule->type, v) : v;
+    }
+    *it = (struct operand){search->operand, search->loose, false};
+    if ((int)of < INPUTS)
+        x.size[of] = search->operand;
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+static const struct matrix *bias_of(const struct rule *rule, const struct oracle_case *c)
+{
+    return rule->bias_of == BIAS_OWN ? &c->bias : &c->other_bias[rule->bias_of];
+}
+
+/* The bias of all scores as the rule has it, in search->operand, and the magnitudes of its terms in search->loose. */
+static void edit_bias(struct search *search, const struct rule *rule, const struct sample_tile *t,
+                      const struct oracle_case *edited)
+{
+    const struct matrix *tensor = bias_of(rule, t->c);
+    struct oracle_case slopes = *edited;
+    slopes.bias.data = NULL;
+    if (rule->other_corner)
+        slopes.causal = slopes.causal == ASC_CAUSAL_TOP_LEFT ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_TOP_LEFT;
+    bias_tile(&slopes, t->kv, t->x.cols, search->operand, search->loose);
+    for (int r = 0; r < t->c->in_q.rows && edited->bias.data; r++) {
+        for (int col = 0; col < t->x.cols; col++) {
+            const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
+            const double b = rule->weight * dtype_load(tensor->dtype, tensor->data,
+                                                       (size_t)(r * tensor->row_stride + t->kv * t->c->bc + col));
+            search->operand[i] += b;
+            search->loose[i] += fabs(b);
+        }
+    }
+}
+
+/* A cap tanh(B x / cap) is cap' tanh(x' / cap') with cap' = A cap and x' = A B x: the rule's old_factor is A, its
+   factor A B. */
+bool score_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                   double *bound)
+{
+    struct oracle_case c = *t->c;
+    struct sample_tile edited = *t;
+    struct operands x = t->x;
+    const int head = map_at(&rule->rows.head, t->at[AXIS_HEAD]);
+    if (search->sample->channel != asc_s || values_capped_later(&c) || values_biased_later(&c) ||
+        (rule->bias_of != BIAS_OWN && !bias_of(rule, &c)->data))
+        return false;
+    c.scale *= rule->factor;
+    c.softcap *= rule->old_factor;
+    if (rule->rows.head.kind != MAP_SAME) {
+        if (!search->slopes || head < 0 || head >= search->heads)
+            return false;
+        c.alibi_slope = (double)search->slopes[head];
+    }
+    c.alibi_slope *= rule->power;
+    if (rule->weight == 0)
+        c.bias.data = NULL;
+    if (bias_terms(&c)) {
+        edit_bias(search, rule, t, &c);
+        x.bias = search->operand;
+        x.bias_size = search->loose;
+    }
+    edited.c = &c;
+    search_formula(search, &edited, &x, want, bound);
+    /* The edited case's unit of S is another where it depends on scale or cap: back to the kernel's. */
+    const double unit = values_natural_s(&c) / values_natural_s(t->c);
+    for (size_t i = 0; i < sample_cells(t) && unit != 1; i++) {
+        if (isfinite(want[i])) {
+            want[i] *= unit;
+            bound[i] = fabs(unit) * bound[i] + BOUND_U * fabs(want[i]);
+        }
+    }
+    /* A number more and its product. */
+    for (size_t i = 0; i < sample_cells(t); i++)
+        bound[i] += isfinite(want[i]) ? 2 * BOUND_U * fabs(want[i]) : 0;
+    return true;
+}
+
+/* Solves for a number in which the result is linear: from what the rule gives with 0 and with 1. */
+static bool solve_linear(struct search *search, struct rule *rule, double *field, double right, bool of_tile, int tile)
+{
+    enum { GATHERED = 2048 };
+    const struct sample *s = search->sample;
+    double *room = malloc(GATHERED * sizeof *room), *zero = NULL;
+    size_t n = 0;
+    for (int k = of_tile ? tile : 0; room && k < (of_tile ? tile + 1 : s->n); k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const size_t cells = sample_cells(t), step = 1 + cells * (size_t)(of_tile ? 1 : s->n) / GATHERED;
+        double *more = realloc(zero, cells * sizeof *zero);
+        if (!more) {
+            search->failed = true;
+            break;
+        }
+        zero = more;
+        *field = 0;
+        const bool gives = rule_forward(search, rule, t, zero, search->bound);
+        *field = 1;
+        if (!gives || !rule_forward(search, rule, t, search->want, search->bound))
+            continue;
+        for (size_t i = 0; i < cells && n < GATHERED; i += step) {
+            const double slope = search->want[i] - zero[i];
+            if (is_wrong_number(t, i) && fabs(slope) > 64 * t->bound[i])
+                room[n++] = (t->got[i] - zero[i]) / slope;
+        }
+    }
+    search->failed |= !room;
+    *field = median(room, room ? n : 0);
+    free(room);
+    free(zero);
+    return n >= 8 && isfinite(*field) && fabs(*field - right) > 1e-6;
+}
+
+static void try_linear(struct search *search, struct rule rule, double *field, double right)
+{
+    if (!solve_linear(search, &rule, field, right, false, 0))
+        return;
+    take_known(search, field, right, &rule.cost);
+    rule_try(search, &rule);
+}
+
+static void propose_operand(struct search *search, enum asc_channel operand)
+{
+    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
+    static const double limits[] = {448, 57344, 65504, 127, 1};
+    const int own = values_type(search->sample->tiles[0].c, operand);
+    struct rule rule = rule_new(RULE_OPERAND);
+    rule.rows.operand = operand;
+    rule.cost = 5;
+    /* Where the type is narrow as it is, to round to it again is to cut off at its largest number. */
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        rule.limit = limits[i];
+        rule_try(search, &rule);
+    }
+    rule.limit = 0;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if ((int)types[i] == own)
+            continue;
+        rule.type = types[i];
+        rule_try(search, &rule);
+    }
+    rule.type = DTYPE_COUNT;
+    if (solve_linear(search, &rule, &rule.plus, 0, false, 0)) {
+        take_known(search, &rule.plus, 0, &rule.cost);
+        rule_try(search, &rule);
+    }
+}
+
+static void propose_cap(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const double scale = codes_plain_scale(c);
+    const double factors[] = {1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5},
+                 caps[] = {0, 1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5};
+    if (!(c->softcap > 0))
+        return;
+    for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
+        for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
+            struct rule rule = rule_new(RULE_SCORE);
+            rule.old_factor = caps[i];
+            rule.factor = factors[k];
+            rule.cost = 6;
+            if (caps[i] != 1 || factors[k] != 1)
+                rule_try(search, &rule);
+        }
+    }
+}
+
+/* The slopes that tiles would need, looked up among those of all heads. */
+static void propose_slopes(struct search *search)
+{
+    enum { PAIRS = 128 };
+    const struct sample *s = search->sample;
+    struct pair heads[PAIRS];
+    size_t n = 0;
+    for (int k = 0; k < s->n && n < PAIRS && search->slopes; k++) {
+        struct rule rule = rule_new(RULE_SCORE);
+        double best = INFINITY;
+        int found = -1;
+        if (!solve_linear(search, &rule, &rule.power, 1, true, k))
+            continue;
+        const double slope = rule.power * s->tiles[k].c->alibi_slope;
+        for (int head = 0; head < search->heads; head++) {
+            const double off = fabs((double)search->slopes[head] - slope);
+            if (off < best && off < 1e-3 * fabs(slope)) {
+                best = off;
+                found = head;
+            }
+        }
+        if (found >= 0)
+            heads[n++] = (struct pair){s->tiles[k].at[AXIS_HEAD], found};
+    }
+    struct rule rule = rule_new(RULE_SCORE);
+    rule.cost = n >= 4 ? 4 + map_fit(heads, n, search->heads, &rule.rows.head) : INFINITY;
+    if (rule.cost < INFINITY && rule.rows.head.kind != MAP_SAME)
+        rule_try(search, &rule);
+}
+
+static void propose_biases(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    struct rule rule = rule_new(RULE_SCORE);
+    rule.cost = 5;
+    if (c->bias.data) {
+        try_linear(search, rule, &rule.weight, 1);
+        for (int other = 0; other < OTHER_BIASES; other++) {
+            rule.bias_of = other;
+            rule.weight = 1;
+            rule_try(search, &rule);
+        }
+    }
+    rule.bias_of = BIAS_OWN;
+    rule.weight = 1;
+    if (c->alibi_slope != 0) {
+        rule.other_corner = true;
+        rule_try(search, &rule);
+        rule.other_corner = false;
+        try_linear(search, rule, &rule.power, 1);
+        propose_slopes(search);
+    }
+}
+
+void propose_edits(struct search *search)
+{
+    switch (search->sample->channel) {
+    case asc_s:
+        propose_cap(search);
+        propose_biases(search);
+        propose_operand(search, asc_q);
+        propose_operand(search, asc_k);
+        break;
+    case asc_l:
+        propose_operand(search, asc_p);
+        break;
+    case asc_u:
+        propose_operand(search, asc_p);
+        propose_operand(search, asc_v);
+        break;
+    default:
+        break;
+    }
+}
+
+void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const char *operand = channel_label(rule->rows.operand), *stage = channel_label(s->channel);
+    if (rule->type != DTYPE_COUNT)
+        snprintf(out, bytes, "%s is rounded to %s on the way to %s", operand, dtype_name(rule->type), stage);
+    else if (rule->limit > 0)
+        snprintf(out, bytes, "%s is cut off at %g on the way to %s", operand, rule->limit, stage);
+    else
+        snprintf(out, bytes, "every value of %s is moved by %.6g on the way to %s", operand, rule->plus, stage);
+}
+
+static void say_times(const struct sample *s, const char *what, double factor, char *out, size_t bytes)
+{
+    char number[96];
+    say_number(s, factor, number, sizeof number);
+    if (factor == 0)
+        snprintf(out, bytes, "%s is not added", what);
+    else if (factor == -1)
+        snprintf(out, bytes, "%s has the wrong sign", what);
+    else
+        snprintf(out, bytes, "%s is multiplied by %s", what, number);
+}
+
+static void say_cap(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    char cap[96] = "", inner[96] = "";
+    const double by = rule->factor / rule->old_factor;
+    if (rule->old_factor == 0) {
+        say_number(s, rule->factor, inner, sizeof inner);
+        snprintf(out, bytes, "the soft cap is not applied%s%s", rule->factor == 1 ? "" : ", and the score is times ",
+                 rule->factor == 1 ? "" : inner);
+        return;
+    }
+    if (rule->old_factor != 1)
+        say_number(s, rule->old_factor, cap, sizeof cap);
+    if (by != 1)
+        say_number(s, by, inner, sizeof inner);
+    snprintf(out, bytes, "S = %s%scap tanh(%s%sx / cap), x being the score before the soft cap", cap, cap[0] ? " " : "",
+             inner, inner[0] ? " " : "");
+}
+
+void score_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    static const char *const others[OTHER_BIASES] = {[OTHER_BIAS_PREVIOUS_HEAD] = "the head before",
+                                                     [OTHER_BIAS_NEXT_HEAD] = "the next head",
+                                                     [OTHER_BIAS_FIRST_HEAD] = "head 0",
+                                                     [OTHER_BIAS_FIRST_BATCH] = "the same head of batch 0",
+                                                     [OTHER_BIAS_PREVIOUS_BATCH] = "the same head of the batch before",
+                                                     [OTHER_BIAS_NEXT_BATCH] = "the same head of the next batch"};
+    char words[96];
+    if (rule->bias_of != BIAS_OWN) {
+        snprintf(out, bytes, "the attention bias is that of %s", others[rule->bias_of]);
+    } else if (rule->weight != 1) {
+        say_times(s, "the attention bias", rule->weight, out, bytes);
+    } else if (rule->rows.head.kind != MAP_SAME) {
+        map_words(&rule->rows.head, "h", words, sizeof words);
+        snprintf(out, bytes, "ALiBi has the slope of head %s where it should be h", words);
+    } else if (rule->power != 1) {
+        say_times(s, "ALiBi", rule->power, out, bytes);
+    } else if (rule->other_corner) {
+        snprintf(out, bytes, "ALiBi counts distances from the diagonal of the other corner");
+    } else {
+        say_cap(s, rule, out, bytes);
+    }
+}

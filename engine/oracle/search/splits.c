@@ -1,0 +1,315 @@
+/* Rules of splits: O and LSE are merged from what the splits of the keys ended with,
+     o = Σ w_s o_s / Σ w_s, lse = ln Σ w_s, w_s = exp(lse_s)  (FlashAttention-2, combine_attn_seqk_parallel)
+   and a rule has other weights, other splits, or other rows of them. What it gives, who proposes it, and its words. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What a split ended with in one row, natural units. loose: how far the kernel's own lse may lie from it. */
+struct ending {
+    double m, l, lse, loose;
+};
+
+static const struct matrix *of_tile(const struct sample_tile *t, int kv, enum asc_channel ch)
+{
+    return &t->c->captured[kv * ASC_CHANNELS + (int)ch];
+}
+
+/* Whether m, l and u of all splits are known to the bit, and nothing else joins them. */
+static bool can_merge(const struct sample_tile *t)
+{
+    const struct oracle_case *c = t->c;
+    if (!t->last_tile || c->fed || c->conventions.u_phase == ASC_U_RESCALED ||
+        c->conventions.u_norm == ASC_U_NORM_TILE || (c->has_sink && c->conventions.l_sink != ASC_SINK_START))
+        return false;
+    for (int split = 0; split < c->kv_splits; split++) {
+        static const enum asc_channel state[] = {asc_m, asc_l, asc_u};
+        const int kv = t->last_tile[split];
+        for (int i = 0; kv >= 0 && i < 3; i++) {
+            const struct matrix *x = of_tile(t, kv, state[i]);
+            if (!x->data || x->dtype != DTYPE_F32)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* false: the split has no key for this row. */
+static bool take_ending(const struct sample_tile *t, int kv, int r, struct ending *out)
+{
+    const double offset = bound_ln_factor(t->c);
+    *out = (struct ending){0};
+    if (kv < 0 || r < 0 || r >= t->rows)
+        return false;
+    const struct matrix *m = of_tile(t, kv, asc_m), *l = of_tile(t, kv, asc_l);
+    out->m = dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride)) * values_natural_m(t->c);
+    for (int lane = 0; lane < l->cols; lane++)
+        out->l += dtype_load(l->dtype, l->data, (size_t)(r * l->row_stride + lane));
+    if (!(out->l > 0))
+        return false;
+    out->lse = out->m + log(out->l) - offset;
+    out->loose = bound_lse(fabs(out->m) + fabs(offset), log(out->l), out->lse) + bound_convert(out->lse) +
+                 (l->cols > 1 ? bound_gamma(l->cols) : 0);
+    return true;
+}
+
+/* One split's weight w_s = exp(e) in a row, and its relative error: lse_s's own, the subtraction of the largest one,
+   exp's, and the roundings around it. false: the split does not take part. */
+static bool take_weight(const struct rule *rule, const struct sample_tile *t, int split, int r, struct ending *end,
+                        double *e)
+{
+    const bool has_keys = take_ending(t, t->last_tile[split], map_at(&rule->map, r), end);
+    *e = has_keys ? rule->factor * end->lse + rule->power * end->m : 0;
+    return (has_keys || rule->counts_empty) && term_holds(&rule->keys, split);
+}
+
+static double weight_loose(const struct rule *rule, const struct sample_tile *t, const struct ending *end, double e,
+                           double top)
+{
+    const double error = fabs(rule->factor) * end->loose + 3.25 * BOUND_U * (fabs(e) + fabs(top));
+    return bound_expm1(error) + bound_exp_declared(t->c, e - top, 0) + 6 * BOUND_U;
+}
+
+struct merged_row {
+    double top, sum, sum_loose;
+};
+
+static struct merged_row merge_weights(const struct rule *rule, const struct sample_tile *t, int r)
+{
+    struct merged_row row = {.top = -INFINITY};
+    struct ending end;
+    double e = 0;
+    for (int split = 0; split < t->c->kv_splits; split++)
+        if (take_weight(rule, t, split, r, &end, &e))
+            row.top = fmax(row.top, e);
+    for (int split = 0; split < t->c->kv_splits; split++) {
+        if (!take_weight(rule, t, split, r, &end, &e))
+            continue;
+        row.sum += exp(e - row.top);
+        row.sum_loose += exp(e - row.top) * weight_loose(rule, t, &end, e, row.top);
+    }
+    return row;
+}
+
+/* A row that nothing takes part in is left to the right formula. */
+static void merge_output(const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+{
+    const struct merged_row row = merge_weights(rule, t, r);
+    const int D = t->cols;
+    const double common = bound_gamma(t->c->kv_splits + 2);
+    if (!(row.sum > 0))
+        return;
+    for (int d = 0; d < D; d++)
+        want[d] = bound[d] = 0;
+    for (int split = 0; split < t->c->kv_splits; split++) {
+        struct ending end, own;
+        double e = 0;
+        const int from = map_at(&rule->col_map, r);
+        if (!take_weight(rule, t, split, r, &end, &e) || !take_ending(t, t->last_tile[split], from, &own))
+            continue;
+        const struct matrix *u = of_tile(t, t->last_tile[split], asc_u);
+        const double w = exp(e - row.top), loose = weight_loose(rule, t, &end, e, row.top);
+        for (int d = 0; d < D; d++) {
+            const double o =
+                dtype_load(u->dtype, u->data, (size_t)(from * u->row_stride + d)) / (rule->undivided ? 1 : own.l);
+            want[d] += w * o;
+            bound[d] += fabs(w * o) * loose;
+        }
+    }
+    for (int d = 0; d < D; d++) {
+        want[d] /= row.sum;
+        bound[d] =
+            (bound[d] + fabs(want[d]) * row.sum_loose) / row.sum + 2 * common * fabs(want[d]) + bound_divide(want[d]);
+    }
+}
+
+static double frame_of(const struct rule *rule, const struct sample_tile *t, int r)
+{
+    double frame = NAN;
+    for (int split = 0; split < t->c->kv_splits; split++) {
+        struct ending end;
+        if (!take_ending(t, t->last_tile[split], r, &end))
+            continue;
+        const double x = rule->frame == FRAME_LSE ? end.lse : end.m;
+        if (rule->frame == FRAME_LAST || isnan(frame))
+            frame = x;
+        else if (rule->frame != FRAME_FIRST)
+            frame = fmax(frame, x);
+    }
+    return frame;
+}
+
+/* ln Σ w_s, in the unit of the weights' own exponents, or with a maximum put back. */
+static void merge_lse(const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+{
+    const struct merged_row row = merge_weights(rule, t, r);
+    const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1, frame = frame_of(rule, t, r);
+    double x = row.top + log(row.sum);
+    if (!(row.sum > 0) || isnan(frame))
+        return;
+    if (rule->frame == FRAME_UNIT)
+        x /= rule->factor;
+    else if (rule->frame == FRAME_LSE)
+        x += (1 - rule->factor) * frame;
+    else if (rule->frame != FRAME_NONE)
+        x += frame;
+    *want = x * unit;
+    *bound = (bound_lse(fabs(row.top) + fabs(frame), log(row.sum), x) * 4 + row.sum_loose / row.sum) * unit;
+}
+
+bool splits_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                    double *bound)
+{
+    const size_t D = (size_t)t->cols;
+    if (!can_merge(t))
+        return false;
+    memcpy(want, t->want, sample_cells(t) * sizeof *want);
+    memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
+    for (int r = 0; r < t->rows; r++) {
+        if (search->sample->channel == asc_o)
+            merge_output(rule, t, r, want + (size_t)r * D, bound + (size_t)r * D);
+        else
+            merge_lse(rule, t, r, want + r, bound + r);
+    }
+    return true;
+}
+
+static const struct {
+    double of_lse, of_m;
+    const char *words;
+} formulas[] = {{M_LN2, 0, "by powers of 2, of a natural LSE"},
+                {M_LOG2E, 0, "by powers of e, of an LSE to base 2"},
+                {0, 0, "all alike"},
+                {0, 1, "by their maximum alone: their sums are left out"},
+                {1, -1, "by their sums alone: their maxima are left out"},
+                {2, 0, "by the square of what they should"},
+                {-1, 0, "by the reciprocal of what they should"}};
+enum { FORMULAS = sizeof formulas / sizeof formulas[0] };
+
+static struct rule merged_as(double of_lse, double of_m)
+{
+    struct rule rule = rule_new(RULE_SPLITS);
+    rule.factor = of_lse;
+    rule.power = of_m;
+    rule.keys.condition = EVERY;
+    rule.cost = 5;
+    return rule;
+}
+
+static void propose_formulas(struct search *search)
+{
+    const bool is_lse = search->sample->channel == asc_lse;
+    for (int i = -1; i < FORMULAS; i++) {
+        for (int undivided = 0; undivided <= !is_lse; undivided++) {
+            for (int counts_empty = 0; counts_empty < 2; counts_empty++) {
+                for (int frame = FRAME_NONE; frame <= (is_lse ? FRAME_UNIT : FRAME_NONE); frame++) {
+                    struct rule rule = i < 0 ? merged_as(1, 0) : merged_as(formulas[i].of_lse, formulas[i].of_m);
+                    rule.undivided = undivided;
+                    rule.counts_empty = counts_empty;
+                    rule.frame = (enum frame)frame;
+                    if ((i < 0 && !undivided && !counts_empty && frame == FRAME_NONE) ||
+                        (frame == FRAME_UNIT && rule.factor == 0) || (frame == FRAME_LSE && rule.power != 0))
+                        continue;
+                    rule_try(search, &rule);
+                }
+            }
+        }
+    }
+}
+
+static void propose_subsets(struct search *search, int splits)
+{
+    for (int split = 0; split < splits; split++) {
+        for (int alone = 0; alone < 2; alone++) {
+            struct rule rule = merged_as(1, 0);
+            rule.keys = (struct term){.condition = alone ? EQUAL : NOT, .a = split};
+            rule.cost += log2(splits);
+            if (splits > 2 || alone)
+                rule_try(search, &rule);
+        }
+    }
+}
+
+/* Outputs, weights, or both come from another row. */
+static void propose_other_rows(struct search *search, int rows)
+{
+    for (int i = 0; 1 << i < rows; i++) {
+        const struct map maps[] = {{.kind = MAP_PLUS, .a = 1 << i},
+                                   {.kind = MAP_PLUS, .a = -(1 << i)},
+                                   {.kind = MAP_MODULO, .a = 1 << i},
+                                   {.kind = MAP_BITS, .bits = 0}};
+        for (size_t k = 0; k < sizeof maps / sizeof maps[0]; k++) {
+            struct map map = maps[k];
+            if (map.kind == MAP_BITS) {
+                while (1 << map.bits < rows)
+                    map.bits++;
+                for (int bit = 0; bit < map.bits; bit++)
+                    map.row[bit] = 1u << bit;
+                map.flip = 1u << i;
+            }
+            for (int which = 1; which <= (search->sample->channel == asc_o ? 3 : 1); which++) {
+                struct rule rule = merged_as(1, 0);
+                if (which & 1)
+                    rule.map = map;
+                if (which & 2)
+                    rule.col_map = map;
+                rule.cost += 8;
+                rule_try(search, &rule);
+            }
+        }
+    }
+}
+
+void propose_splits(struct search *search)
+{
+    const struct sample_tile *t = &search->sample->tiles[0];
+    if (search->sample->channel < asc_o || !t->last_tile)
+        return;
+    propose_formulas(search);
+    propose_subsets(search, t->c->kv_splits);
+    propose_other_rows(search, t->c->br);
+}
+
+void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    static const char *const frames[] = {[FRAME_NONE] = "",
+                                         [FRAME_FIRST] = "; m of the first split is added",
+                                         [FRAME_LAST] = "; m of the last split is added",
+                                         [FRAME_LARGEST] = "; the largest m is added once more",
+                                         [FRAME_LSE] = "",
+                                         [FRAME_UNIT] = ""};
+    const char *by = NULL;
+    char row[96];
+    (void)s;
+    for (int i = 0; i < FORMULAS; i++)
+        if (rule->factor == formulas[i].of_lse && rule->power == formulas[i].of_m)
+            by = formulas[i].words;
+    if (rule->keys.condition == EQUAL) {
+        snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
+    } else if (rule->keys.condition == NOT) {
+        snprintf(out, bytes, "split %d is left out of the merge", rule->keys.a);
+    } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {
+        const bool weights = rule->map.kind != MAP_SAME;
+        map_words(weights ? &rule->map : &rule->col_map, "r", row, sizeof row);
+        snprintf(out, bytes, "the splits' %s are those of row %s where row r is merged",
+                 weights && rule->col_map.kind != MAP_SAME ? "weights and outputs"
+                 : weights                                 ? "weights"
+                                                           : "outputs",
+                 row);
+    } else if (by) {
+        snprintf(out, bytes, "splits are weighed %s%s%s%s", by, frames[rule->frame],
+                 rule->undivided ? ", and merged before they are divided by their sums" : "",
+                 rule->counts_empty ? ", and one without a key counts" : "");
+    } else if (rule->undivided) {
+        snprintf(out, bytes, "the outputs of the splits are merged before they are divided by their sums%s",
+                 rule->counts_empty ? ", and one without a key counts" : "");
+    } else if (rule->counts_empty) {
+        snprintf(out, bytes, "a split without any key counts, as if its LSE were 0%s", frames[rule->frame]);
+    } else {
+        snprintf(out, bytes, "the splits' LSE are merged%s", frames[rule->frame]);
+    }
+}
