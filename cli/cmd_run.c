@@ -1,6 +1,8 @@
 #include "cli/options.h"
 #include "cli/report.h"
+#include "engine/study/retry.h"
 
+#include <signal.h>
 #include <string.h>
 
 /* The run's own failure is said behind what was recorded. */
@@ -62,6 +64,38 @@ static int compare_probes(const struct session *s, json_t *json, struct err *err
     return effect.verdict == PROBES_CHANGE_NOTHING ? 0 : 1;
 }
 
+static atomic_int interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    atomic_store(&interrupted, 1);
+}
+
+/* Asks a second run where this one tells no cause. What interrupts that leaves what the first one says. */
+static int ask_again(const struct session_run *run, const struct runner_paths *paths, const struct scenario *made_by,
+                     struct err *err)
+{
+    struct sigaction act = {.sa_handler = on_interrupt}, before;
+    struct runner_progress progress = *options_progress();
+    struct retry found;
+    struct err why = {0};
+    if (!made_by || !run->judgement || !retry_wanted(run->trace, run->judgement))
+        return 0;
+    progress.cancel = &interrupted;
+    sigaction(SIGINT, &act, &before);
+    const int failed = retry_run(paths, made_by, run->trace, run->judgement, &progress, &found, &why);
+    sigaction(SIGINT, &before, NULL);
+    text_progress("");
+    if (!failed && retry_tell(&found, run->judgement) != 0)
+        return err_no_memory(err, "", "the second run");
+    if (failed && why.code != ERR_CANCELLED) {
+        *err = why;
+        return -1;
+    }
+    return 0;
+}
+
 /* What the kernel printed, and of what the compiler said when it built it one line: a remark may take a thousand
    columns and says the same for every shape. */
 static void write_log(const struct session *s, FILE *out)
@@ -85,6 +119,7 @@ static void write_log(const struct session *s, FILE *out)
 /* The exit status is the ordinary run's; where that is good, the comparison's. */
 static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
 {
+    const int asked = o->no_retry ? 0 : ask_again(&s->run, &s->subject.paths, session_made_by(s), err);
     json_t *json = o->json ? report_json(s, o->files[0], &s->job.err) : NULL;
     if (!o->json) {
         write_log(s, text_out());
@@ -92,7 +127,7 @@ static int report(const struct options *o, struct session *s, const struct isola
         report_write_bias(s, text_out());
         report_write_expectation(s, text_out());
     }
-    int status = status_of(s, err);
+    int status = asked == 0 ? status_of(s, err) : -1;
     if (status >= 0 && say_unquantized(s, json, err) != 0)
         status = -1;
     if (o->probes == ASKED_COMPARE) {

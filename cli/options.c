@@ -155,6 +155,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_CHECKS:
         o->checks = 1;
         return 0;
+    case OPTION_NO_RETRY:
+        o->no_retry = 1;
+        return 0;
     case OPTION_BIAS:
         o->bias = 1;
         return 0;

@@ -7,6 +7,7 @@
 #include "engine/run/resources.h"
 #include "engine/session/look.h"
 #include "engine/trace/trace_file.h"
+#include "engine/verdict/again.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/facts.h"
 #include "engine/verdict/masks.h"
@@ -216,6 +217,8 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         json_object_set_new(json, f->pattern ? "pattern" : "rule", report_json_text(f->explained));
     if (f->explained[0] && !f->pattern)
         json_object_set_new(json, "rule_share", json_real(f->share));
+    if (f->found_by != FOUND_BY_RUN)
+        json_object_set_new(json, "found_by", json_string(found_by_name(f->found_by)));
     char edge[FACT_WORDS_BYTES];
     if (run_fact_first_of(s->run.judgement, s->run.trace, f, FACT_SET(FACT_EDGE), edge))
         json_object_set_new(json, "edge", report_json_text(edge));

@@ -115,6 +115,21 @@ static void tell_skipped(const struct facts *to)
         tell(to, FACT_SKIPPED, &detail, "and %llu more", (unsigned long long)(all - n));
 }
 
+/* with: what the fact is beside its words. */
+static void tell_event(const struct facts *to, enum run_fact_kind kind, const struct run_fact *with,
+                       const struct trace_event *e)
+{
+    struct run_fact fact = *with;
+    char lines[EVENT_LINES_BYTES], after[FACT_AFTER_BYTES], times[32] = "";
+    event_lines(e, 0, lines, sizeof lines);
+    if (e->times > 1)
+        snprintf(times, sizeof times, ", %d times", e->times);
+    snprintf(after, sizeof after, "%s%s%s%s", lines[0] ? " (" : "", lines, lines[0] ? ")" : "", times);
+    fact.after = after;
+    fact.event = e;
+    tell(to, kind, &fact, "%s: %s", event_name(e->kind), e->text);
+}
+
 static void tell_finding(const struct facts *to, const struct finding *f)
 {
     char lost[LOST_WORDS_BYTES], also[FACT_WORDS_BYTES];
@@ -130,6 +145,8 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     const struct run_fact begins = {
         .detail = true, .place = f->first, .row = f->row, .col = f->col, .after = "", .site = finding_site(f, to->t)};
     tell(to, FACT_BEGINS, &begins, "begins at");
+    if (f->again)
+        tell_event(to, FACT_AGAIN, &detail, f->again);
     tell_evidence(to, &f->evidence);
     tell_edge(to, f);
     if (trace_dropped_words(to->t, f->channel, lost))
@@ -251,19 +268,6 @@ static void tell_undeclared(const struct facts *to)
              "ASC_ALPHA_NONE_FIRST");
 }
 
-static void tell_event(const struct facts *to, const struct trace_event *e)
-{
-    struct run_fact fact = plain;
-    char lines[EVENT_LINES_BYTES], after[FACT_AFTER_BYTES], times[32] = "";
-    event_lines(e, 0, lines, sizeof lines);
-    if (e->times > 1)
-        snprintf(times, sizeof times, ", %d times", e->times);
-    snprintf(after, sizeof after, "%s%s%s%s", lines[0] ? " (" : "", lines, lines[0] ? ")" : "", times);
-    fact.after = after;
-    fact.event = e;
-    tell(to, FACT_EVENT, &fact, "%s: %s", event_name(e->kind), e->text);
-}
-
 /* What became of declared tensor cores: "S: bit-equal to h100". */
 static void tell_cores(const struct facts *to)
 {
@@ -310,7 +314,7 @@ void run_facts(const struct judgement *j, const struct trace *t, unsigned kinds,
     tell_recorded(&to);
     tell_undeclared(&to);
     for (size_t i = 0; i < t->info.n_events; i++)
-        tell_event(&to, &t->info.events[i]);
+        tell_event(&to, FACT_EVENT, &plain, &t->info.events[i]);
 }
 
 /* ---- one of them ---- */

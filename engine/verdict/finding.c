@@ -205,7 +205,7 @@ static void write_unknown(struct finding *f, int above, int few)
     const size_t bytes = sizeof f->text - (size_t)f->reason;
     if (f->explained[0]) {
         char part[40] = "";
-        if (!f->pattern && f->share < 0.9999)
+        if (!f->pattern && f->share < FINDING_WHOLE)
             snprintf(part, sizeof part, " (%.3g%% of them)", 100 * f->share);
         snprintf(out, bytes, "%s%s%s", f->pattern ? "no known cause; " : "", f->explained, part);
         return;
@@ -433,6 +433,7 @@ const char *finding_word(const struct finding *f, const struct trace *t)
 {
     return f->cause != CAUSE_NONE ? cause_name(f->cause)
            : f->event             ? event_name(t->info.events[f->event - 1].kind)
+           : f->again             ? event_name(f->again->kind)
                                   : f->declaration;
 }
 

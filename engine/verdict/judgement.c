@@ -36,6 +36,8 @@ void judgement_free(struct judgement *j)
 {
     if (!j)
         return;
+    for (int i = 0; i < j->n_findings; i++)
+        free(j->findings[i].again);
     free(j->tiles);
     free(j->statuses);
     free(j->slot_done);

@@ -62,6 +62,14 @@ struct masks;
 
 enum { DECLARATION_BYTES = 96 };
 
+enum found_by {
+#define FOUND_BY(id, name, words) FOUND_BY_##id,
+#include "engine/verdict/found_by.def"
+#undef FOUND_BY
+};
+
+#define FINDING_WHOLE 0.9999 /* the share from which on a rule explains all */
+
 struct finding {
     enum asc_channel channel; /* the culprit stage */
     struct place first;       /* its first bad tile, and the element there */
@@ -81,7 +89,10 @@ struct finding {
     bool pattern;        /* it is only where */
     double share;        /* of the wrong elements that the rule explains */
     int reason;          /* where in text it says why; 0: it knows */
-    char text[384];      /* one line for the user, without the place */
+    /* Of a second run, where this one does not tell (again.h). */
+    enum found_by found_by;
+    struct trace_event *again; /* owned by the judgement; NULL: none explains it */
+    char text[384];            /* one line for the user, without the place */
 };
 
 #define MAX_FINDINGS (ASC_CHANNELS + 1)

@@ -259,5 +259,7 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
             snprintf(unknown, sizeof f->text - used, "its padding is NaN or infinite; 0 times that makes U NaN");
         else
             snprintf(unknown, sizeof f->text - used, "%s begins here, %s", onset_value_word(root->root.value), reason);
+        if (is_padding(f, &root->root) || root->root.rule != RULE_UNWRITTEN)
+            f->reason = 0;
     }
 }

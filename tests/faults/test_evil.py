@@ -219,13 +219,14 @@ class Evil(Case):
 class Killed(Case):
     """attnscope is ended in the middle of something."""
 
-    def slow_compiler(self, body):
-        """A folder for PATH whose g++ answers like the real one, but compiles as `body` says."""
-        real = shutil.which("g++")
+    def slow_compiler(self, body, *names):
+        """A folder for PATH whose compilers (g++) answer like the real ones, but compile as `body` says."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
-        (folder / "g++").write_text(f'#!/bin/sh\ncase " $* " in *" -c "*) ;; *) exec {real} "$@";; esac\n'
-                                    f"{body.format(real=real)}\n", encoding="ascii")
-        (folder / "g++").chmod(0o755)
+        for name in names or ("g++",):
+            real = shutil.which(name)
+            (folder / name).write_text(f'#!/bin/sh\ncase " $* " in *" -c "*) ;; *) exec {real} "$@";; esac\n'
+                                       f"{body.format(real=real)}\n", encoding="ascii")
+            (folder / name).chmod(0o755)
         return f"{folder}:{os.environ['PATH']}"
 
     def wait_for(self, pattern, process):
@@ -251,6 +252,23 @@ class Killed(Case):
                 self.assertEqual(process.returncode, -number)
                 self.assertEqual(list(self.folder.glob(f"{number.name}/work.*")), [])
                 self.nothing_left()
+
+    def test_an_interrupt_during_a_second_run_leaves_what_the_first_one_says(self):
+        words = (str(ROOT / "scenarios/bugs/m-l-shared-by-two-rows.ini"), "--set", "scenario.checks=no")
+        slow = self.folder / "slow"
+        own = {"ATTNSCOPE_CACHE": str(self.folder / "again"),
+               "PATH": self.slow_compiler(f'[ -e {slow} ] && sleep 60; exec {{real}} "$@"', "g++", "clang++")}
+        first = self.run_it("run", *words, "--no-retry", **own)
+        slow.touch()
+        process = self.start("run", *words, **own)
+        self.wait_for("again/work.*", process)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        output = process.communicate(timeout=30)[0].decode()
+        self.assertEqual(process.returncode, 1, output)
+        self.assertIn("m is wrong in 72 of 256 elements: no known cause", output)
+        self.assertEqual(output.splitlines()[-1], first[1].splitlines()[-1])
+        self.nothing_left()
 
     def test_the_next_build_removes_the_folder_of_one_that_was_killed(self):
         process = self.building("killed")

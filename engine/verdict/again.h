@@ -1,0 +1,15 @@
+/* What a second run says of a finding that the first one knows no cause of (engine/study/retry.h). */
+#ifndef VERDICT_AGAIN_H
+#define VERDICT_AGAIN_H
+
+#include "engine/verdict/judgement.h"
+
+const char *found_by_name(enum found_by by); /* "checks" */
+/* Whether no cause, no declaration, no event and no whole rule is known of it, though it is wrong. */
+bool finding_is_open(const struct finding *f);
+/* Stages whose findings are; a set of 1u << enum asc_channel. */
+unsigned findings_open(const struct judgement *j);
+/* Says in the finding's text what was found, and keeps a copy of the event. -1 without memory. */
+int finding_close(struct finding *f, enum found_by by, const struct trace_event *event);
+
+#endif
