@@ -394,8 +394,8 @@ static int send_run(struct run *run)
     if (t->fed && wire_send(wire, WIRE_FEED, json_pack("{s:I}", "channels", (json_int_t)t->fed_channels), t->fed->fd,
                             &run->broke))
         return -1;
-    json_t *fields =
-        json_pack("{s:i, s:i, s:s}", "id", run->id, "workers", t->info.workers, "tensor_core", t->info.tensor_core);
+    json_t *fields = json_pack("{s:i, s:i, s:s, s:s}", "id", run->id, "workers", t->info.workers, "tensor_core",
+                               t->info.tensor_core, "lanes", t->info.lanes);
     return wire_send(wire, WIRE_RUN, fields, t->fd, &run->broke);
 }
 

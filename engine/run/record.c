@@ -364,6 +364,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
                                          scenario_stated(scenario, KEY_TENSOR_CORE)))
         copy_text(info->tensor_core, sizeof info->tensor_core,
                   tensor_core_name((enum tensor_core)scenario->tensor_core));
+    copy_text(info->lanes, sizeof info->lanes, scenario->lanes);
     info->probes_off = r->probes == PROBES_NONE;
     info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
     info->source = r->build.source ? strdup(r->build.source) : NULL;

@@ -90,6 +90,7 @@ struct scenario {
     int probes;      /* enum scenario_probes */
     int checks;      /* 1: with access checks, on the CPU */
     int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
+    char lanes[24];  /* the order of lanes and warps on the CPU; no key sets it; "": the default's */
     double limit_s;  /* wall-clock limit of the launch, from block to block; default 30 */
     uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
                         key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */

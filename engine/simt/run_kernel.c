@@ -133,9 +133,9 @@ static void on_progress(void *ctx, uint64_t blocks_done, uint64_t blocks)
 }
 
 /* Which of those that can run is next. */
-static uint32_t lane_order(void)
+static uint32_t lane_order(const char *asked)
 {
-    const char *lanes = getenv("ATTNSCOPE_LANES");
+    const char *lanes = asked[0] ? asked : getenv("ATTNSCOPE_LANES");
     if (lanes && strcmp(lanes, "descending") == 0)
         return SIMT_DESCENDING;
     if (lanes && strncmp(lanes, "shuffled:", 9) == 0)
@@ -226,7 +226,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     struct listener listener = {.socket = socket};
     const struct simt_options options = {.workers = result->workers,
                                          .fp_traps = 1,
-                                         .lane_order = lane_order(),
+                                         .lane_order = lane_order(request->lanes),
                                          .report = on_report,
                                          .progress = on_progress,
                                          .ctx = &listener,

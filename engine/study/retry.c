@@ -1,5 +1,7 @@
 #include "engine/study/retry.h"
 
+#include "engine/study/difference.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,11 +42,16 @@ static struct scenario smaller(const struct scenario *scenario, const struct tra
     return s;
 }
 
+#define USUAL_ORDER "ascending"
+
 struct retrying {
     struct recorder recorder;
-    const struct runner_paths *paths;
-    const struct runner_progress *progress;
-    struct judge_scratch *scratch;
+    const struct runner_paths *paths;       /* borrowed */
+    const struct runner_progress *progress; /* borrowed, or NULL */
+    struct judge_scratch *scratch;          /* owned */
+    struct scenario scenario;               /* what is run; borrows what its owner has */
+    unsigned open;                          /* stages of which nothing is known so far */
+    struct retry *found;
 };
 
 static int is_cancelled(void *ctx)
@@ -80,19 +87,27 @@ static int judge(struct retrying *r, const struct trace *t, struct judgement **o
     return failed ? err_no_memory(err, "", "the second run") : 0;
 }
 
-/* What the checks report between a stage's probe and the one before it, where that stage is wrong in this run too. */
-static void take_reports(const struct trace *t, const struct judgement *j, unsigned open, struct retry *out)
+/* What the checks report between a stage's probe and the one before it, where that stage is wrong in this run too; and
+   of the others what they report of its block. */
+static void take_reports(struct retrying *r, const struct trace *t, const struct judgement *j)
 {
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        const struct trace_event *e = (open & j->summary.culprits) & 1u << ch ? judgement_event(j, t, ch, false) : NULL;
-        if (e)
-            out->of[ch] = (struct retried){FOUND_BY_CHECKS, *e};
+    for (enum asc_channel ch = 0; ch < ASC_CHANNELS; ch++) {
+        struct found_again *it = &r->found->of[ch];
+        if (!((r->open & j->summary.culprits) & 1u << ch))
+            continue;
+        const struct trace_event *between = judgement_event(j, t, ch, false),
+                                 *any = between ? between : judgement_event_in_slots(j, t, ch);
+        if (any)
+            it->event = *any;
+        it->has_event = any != NULL;
+        it->by = between ? FOUND_BY_CHECKS : FOUND_BY_RUN;
+        r->open &= ~((between != NULL) * (1u << ch));
     }
 }
 
-static int run_checked(struct retrying *r, const struct scenario *s, unsigned open, struct retry *out, struct err *err)
+static int run_checked(struct retrying *r, struct err *err)
 {
-    struct scenario checked = *s;
+    struct scenario checked = r->scenario;
     struct trace *t = NULL;
     struct judgement *j = NULL;
     checked.checks = 1;
@@ -100,22 +115,84 @@ static int run_checked(struct retrying *r, const struct scenario *s, unsigned op
     if (!failed && t)
         failed = judge(r, t, &j, err);
     if (!failed && t)
-        take_reports(t, j, open, out);
+        take_reports(r, t, j);
     judgement_free(j);
     trace_free(t);
+    return failed;
+}
+
+/* The open stages that differ from `base` in a run in this order, by more than the rounding of what they are made of
+   there. */
+static int moved_by(struct retrying *r, const struct trace *base, const char *lanes, unsigned *moved, struct err *err)
+{
+    struct scenario other = r->scenario;
+    struct trace *t = NULL;
+    struct difference d;
+    struct err ignored = {0};
+    *moved = 0;
+    snprintf(other.lanes, sizeof other.lanes, "%s", lanes);
+    if (run(r, &other, STEP_REORDERED, &t, err) != 0)
+        return -1;
+    if (t && trace_complete(t) && difference_check(base, t, "", "", &ignored) == 0 &&
+        difference_find(base, t, 0, &d, &ignored) == 0)
+        for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+            const struct channel_difference *c = &d.channel[ch];
+            *moved |= (c->beyond || c->classes || c->coverage) ? r->open & 1u << ch : 0;
+        }
+    trace_free(t);
+    return 0;
+}
+
+/* What differs in the same order too owes that to something else. */
+static int run_in_orders(struct retrying *r, const struct trace *base, struct err *err)
+{
+    static const char *const orders[] = {"descending", "shuffled:1"};
+    unsigned moved = 0, some, unsteady;
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0] && moved != r->open; i++) {
+        if (moved_by(r, base, orders[i], &some, err) != 0)
+            return -1;
+        moved |= some;
+    }
+    if (!moved)
+        return 0;
+    if (moved_by(r, base, USUAL_ORDER, &unsteady, err) != 0)
+        return -1;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (moved & ~unsteady & 1u << ch)
+            r->found->of[ch].by = FOUND_BY_ORDER;
+    return 0;
+}
+
+/* The first run is the base where it had the order and the shape of these. */
+static int try_orders(struct retrying *r, const struct trace *t, struct err *err)
+{
+    struct scenario usual = r->scenario;
+    struct trace *own = NULL;
+    if (!r->open)
+        return 0;
+    snprintf(usual.lanes, sizeof usual.lanes, "%s", USUAL_ORDER);
+    if (!(is_cheap(t) && !getenv("ATTNSCOPE_LANES")) && run(r, &usual, STEP_REORDERED, &own, err) != 0)
+        return -1;
+    const struct trace *base = own ? own : t;
+    const int failed = own && !trace_complete(own) ? 0 : run_in_orders(r, base, err);
+    trace_free(own);
     return failed;
 }
 
 int retry_run(const struct runner_paths *paths, const struct scenario *scenario, const struct trace *t,
               const struct judgement *j, const struct runner_progress *progress, struct retry *out, struct err *err)
 {
-    struct retrying r = {.paths = paths, .progress = progress, .scratch = judge_scratch_new()};
-    const struct scenario s = smaller(scenario, t);
+    struct retrying r = {.paths = paths,
+                         .progress = progress,
+                         .scratch = judge_scratch_new(),
+                         .scenario = smaller(scenario, t),
+                         .open = findings_open(j),
+                         .found = out};
     memset(out, 0, sizeof *out);
     if (!r.scratch)
         return err_no_memory(err, "", "the second run");
     judge_scratch_watch(r.scratch, is_cancelled, &r);
-    const int failed = run_checked(&r, &s, findings_open(j), out, err);
+    const int failed = run_checked(&r, err) != 0 ? -1 : try_orders(&r, t, err);
     judge_scratch_free(r.scratch);
     recorder_free(&r.recorder);
     return failed;
@@ -125,9 +202,9 @@ int retry_tell(const struct retry *found, struct judgement *j)
 {
     int failed = 0;
     for (int i = 0; i < j->n_findings; i++) {
-        const struct retried *it = &found->of[j->findings[i].channel];
+        const struct found_again *it = &found->of[j->findings[i].channel];
         if (it->by != FOUND_BY_RUN && finding_is_open(&j->findings[i]))
-            failed |= finding_close(&j->findings[i], it->by, &it->event);
+            failed |= finding_close(&j->findings[i], it);
     }
     return failed;
 }

@@ -1,19 +1,14 @@
 /* What no formula explains, asked of the kernel itself: where a stage is wrong and no cause is known, the kernel runs
-   once more on the CPU with access checks, and what they report of that stage is the cause. */
+   once more on the CPU with access checks, and what they report of that stage is the cause. Of what that does not tell
+   it runs in other orders of lanes and warps: a stage that is right or wrong by the order is the work of a race. */
 #ifndef STUDY_RETRY_H
 #define STUDY_RETRY_H
 
 #include "engine/run/record.h"
 #include "engine/verdict/again.h"
 
-/* Of a stage; by FOUND_BY_RUN: nothing was found. */
-struct retried {
-    enum found_by by;
-    struct trace_event event;
-};
-
 struct retry {
-    struct retried of[ASC_CHANNELS];
+    struct found_again of[ASC_CHANNELS];
 };
 
 /* Whether a second run may say more than this one, which is judged to its end. */

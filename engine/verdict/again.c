@@ -33,16 +33,32 @@ unsigned findings_open(const struct judgement *j)
     return open;
 }
 
-int finding_close(struct finding *f, enum found_by by, const struct trace_event *event)
+/* Why, and what stands behind it. */
+static void again_words(const struct found_again *found, char *out, size_t bytes)
 {
-    char reason[200];
-    struct trace_event *kept = malloc(sizeof *kept);
-    if (!kept)
+    char lines[160] = "";
+    if (found->by == FOUND_BY_CHECKS) {
+        event_reason(&found->event, out, bytes);
+    } else if (found->has_event) {
+        event_lines(&found->event, 1, lines, sizeof lines);
+        snprintf(out, bytes, "%s in its block, %s: other orders of lanes and warps give other values",
+                 event_name(found->event.kind), lines);
+    } else {
+        snprintf(out, bytes, "it depends on the order of lanes and warps: a race that --checks does not see");
+    }
+}
+
+int finding_close(struct finding *f, const struct found_again *found)
+{
+    char why[256];
+    struct trace_event *kept = found->has_event ? malloc(sizeof *kept) : NULL;
+    if (found->has_event && !kept)
         return -1;
-    *kept = *event;
-    event_reason(event, reason, sizeof reason);
-    snprintf(f->text + f->reason, sizeof f->text - (size_t)f->reason, "%s (%s)", reason, ways[by].words);
+    if (kept)
+        *kept = found->event;
+    again_words(found, why, sizeof why);
+    snprintf(f->text + f->reason, sizeof f->text - (size_t)f->reason, "%s (%s)", why, ways[found->by].words);
     f->again = kept;
-    f->found_by = by;
+    f->found_by = found->by;
     return 0;
 }

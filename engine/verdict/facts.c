@@ -130,6 +130,16 @@ static void tell_event(const struct facts *to, enum run_fact_kind kind, const st
     tell(to, kind, &fact, "%s: %s", event_name(e->kind), e->text);
 }
 
+/* Whether a finding before this one has the same event. */
+static bool is_said(const struct judgement *j, const struct finding *f)
+{
+    bool said = false;
+    for (int i = 0; &j->findings[i] != f && !said; i++)
+        said = j->findings[i].again && strcmp(j->findings[i].again->text, f->again->text) == 0 &&
+               j->findings[i].again->line == f->again->line;
+    return said;
+}
+
 static void tell_finding(const struct facts *to, const struct finding *f)
 {
     char lost[LOST_WORDS_BYTES], also[FACT_WORDS_BYTES];
@@ -145,7 +155,7 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     const struct run_fact begins = {
         .detail = true, .place = f->first, .row = f->row, .col = f->col, .after = "", .site = finding_site(f, to->t)};
     tell(to, FACT_BEGINS, &begins, "begins at");
-    if (f->again)
+    if (f->again && !is_said(to->j, f))
         tell_event(to, FACT_AGAIN, &detail, f->again);
     tell_evidence(to, &f->evidence);
     tell_edge(to, f);

@@ -434,6 +434,7 @@ const char *finding_word(const struct finding *f, const struct trace *t)
     return f->cause != CAUSE_NONE ? cause_name(f->cause)
            : f->event             ? event_name(t->info.events[f->event - 1].kind)
            : f->again             ? event_name(f->again->kind)
+           : f->found_by          ? event_name(EVENT_RACE)
                                   : f->declaration;
 }
 

@@ -169,6 +169,9 @@ const char *judgement_quiet(const struct judgement *j, const struct trace *t);
 /* The event between this channel's probe and the one before it that explains what is wrong there (reports.h). */
 const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                                           bool unreal);
+/* One that may, wherever in the slot's block it was (reports_in_slots). */
+const struct trace_event *judgement_event_in_slots(const struct judgement *j, const struct trace *t,
+                                                   enum asc_channel ch);
 /* Every element of one tile; free with tile_detail_free. */
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
                      struct judge_scratch *scratch, struct tile_detail *out);

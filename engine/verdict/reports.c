@@ -201,6 +201,18 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
     return best;
 }
 
+const struct trace_event *reports_in_slots(const struct trace *t, bool (*in_slot)(const void *ctx, int slot),
+                                           const void *ctx)
+{
+    static const enum event_kind kinds[] = {EVENT_RACE, EVENT_NEVER_WAITED, EVENT_UNINITIALIZED, EVENT_TWO_WRITERS};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (size_t i = 0; i < t->info.n_events; i++)
+            if (t->info.events[i].kind == kinds[k] && t->info.events[i].line > 0 &&
+                was_there(t, &t->info.events[i], in_slot, ctx))
+                return &t->info.events[i];
+    return NULL;
+}
+
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
 {
     if (e->batch != place[0] || e->head != place[1] || e->q_tile != place[2])
@@ -220,6 +232,13 @@ static bool is_bad_slot(const void *ctx, int slot)
     for (int kv = 0; kv < (channel_per_kv(of->ch) ? of->j->kv_tiles : 1) && !bad; kv++)
         bad = judgement_slot_done(of->j, slot) && judgement_tile_bad(of->j, (struct place){slot, kv, of->ch}, 0);
     return bad;
+}
+
+const struct trace_event *judgement_event_in_slots(const struct judgement *j, const struct trace *t,
+                                                   enum asc_channel ch)
+{
+    const struct stage_of stage = {j, ch};
+    return reports_in_slots(t, is_bad_slot, &stage);
 }
 
 const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,

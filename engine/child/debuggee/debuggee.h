@@ -24,6 +24,7 @@ struct launch_request {
     uint32_t fed_channels; /* set of 1u << enum asc_channel */
     int workers;
     char tensor_core[16]; /* whose products the CPU executor computes; "": the default's */
+    char lanes[24];       /* the order of lanes and warps there; "": ATTNSCOPE_LANES says it */
 };
 
 uint32_t debuggee_abi(void); /* ASC_ABI_VERSION of the attnscope.h that it was compiled with */

@@ -161,6 +161,7 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
     struct launch_result result = {.text = "no live trace came with the request"};
     request->workers = (int)wire_integer(json, "workers", 0, 4096, 0);
     snprintf(request->tensor_core, sizeof request->tensor_core, "%s", wire_text(json, "tensor_core"));
+    snprintf(request->lanes, sizeof request->lanes, "%s", wire_text(json, "lanes"));
     if (request->fd >= 0)
         debuggee_launch(kernel, wire->fd, request, &result);
     else if (request->feed_fd >= 0)
