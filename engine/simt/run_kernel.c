@@ -138,6 +138,8 @@ static uint32_t lane_order(const char *asked)
     const char *lanes = asked[0] ? asked : getenv("ATTNSCOPE_LANES");
     if (lanes && strcmp(lanes, "descending") == 0)
         return SIMT_DESCENDING;
+    if (lanes && strcmp(lanes, "lockstep") == 0)
+        return SIMT_LOCKSTEP;
     if (lanes && strncmp(lanes, "shuffled:", 9) == 0)
         return SIMT_SHUFFLED + (uint32_t)strtoul(lanes + 9, NULL, 10) % (UINT32_MAX / 2);
     return SIMT_ASCENDING;

@@ -67,6 +67,28 @@ void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes)
     w->ready_warps |= 1u << warp;
 }
 
+/* Lanes that have come to the same place step together; first those that are behind in the code, so that lanes which a
+   branch or a loop has parted meet again behind it. */
+static unsigned pick_step(struct worker *w, unsigned warp)
+{
+    struct warp *p = &w->warp[warp];
+    const struct fiber *lanes = w->fiber + (size_t)warp * 32;
+    if (!(p->step & p->ready)) {
+        uintptr_t first = UINTPTR_MAX;
+        p->step = 0;
+        for (uint32_t rest = p->ready; rest; rest &= rest - 1) {
+            const unsigned lane = (unsigned)__builtin_ctz(rest);
+            const uintptr_t at = (uintptr_t)lanes[lane].pc;
+            p->step = at < first ? 0 : p->step;
+            first = at < first ? at : first;
+            p->step |= at == first ? 1u << lane : 0;
+        }
+    }
+    const unsigned lane = (unsigned)__builtin_ctz(p->step & p->ready);
+    p->step &= ~(1u << lane);
+    return lane;
+}
+
 static struct fiber *take(struct worker *w, unsigned warp, unsigned lane)
 {
     struct warp *p = &w->warp[warp];
@@ -87,7 +109,7 @@ struct fiber *schedule_next(struct worker *w, unsigned warp)
             return NULL;
         warp = pick(w, w->ready_warps);
     }
-    return take(w, warp, pick(w, w->warp[warp].ready));
+    return take(w, warp, w->order == SIMT_LOCKSTEP ? pick_step(w, warp) : pick(w, w->warp[warp].ready));
 }
 
 /* To another thread and, some time, back. */
@@ -112,6 +134,13 @@ void schedule_wait(struct worker *w, struct fiber *self)
         run_other(w, self, next);
     if (w->masked)
         traps_rearm(w);
+}
+
+void schedule_step(struct worker *w, struct fiber *self, const void *pc)
+{
+    self->pc = pc;
+    schedule_ready(w, self->warp, 1u << self->lane);
+    schedule_wait(w, self);
 }
 
 void schedule_turn(struct worker *w, struct fiber *self)

@@ -64,8 +64,10 @@ struct simt_region {
 
 /* Orders that CUDA allows. Shuffled: another lane, often of another warp, at every place where lanes wait or have met;
    some fall behind for long. cp.async copies at its issue as often as at the wait for it, and what lanes hand each
-   other through memory without a barrier is read early as often as late. The same seed gives the same order. */
-enum { SIMT_ASCENDING, SIMT_DESCENDING, SIMT_SHUFFLED };
+   other through memory without a barrier is read early as often as late. The same seed gives the same order. Lockstep,
+   which CUDA does not promise: the lanes of a warp come to each access to shared memory together (of a checked build;
+   one without it runs as ascending). */
+enum { SIMT_ASCENDING, SIMT_DESCENDING, SIMT_LOCKSTEP, SIMT_SHUFFLED };
 
 struct simt_options {
     int workers;             /* threads; 0: as many as cores */

@@ -34,6 +34,7 @@ struct warp {
     uint32_t waiting; /* in a warp operation */
     uint32_t active;  /* in __activemask */
     uint32_t named;   /* at a named barrier */
+    uint32_t step;    /* in lockstep: lanes of the group that takes a step, and have not yet */
     uint32_t met;     /* waiting lanes that are known to be in the same operation as `first` */
     uint8_t first;    /* lane */
     void *arg[32];    /* borrowed from the waiting lanes' stacks */
@@ -93,6 +94,8 @@ struct fiber *schedule_next(struct worker *w, unsigned warp); /* NULL: nobody ca
 void schedule_wait(struct worker *w, struct fiber *self);     /* parks until made ready */
 void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes);
 void schedule_begin_block(struct worker *w, uint64_t number);
+/* In lockstep, before an access at pc: until the other lanes that are there have come to theirs. */
+void schedule_step(struct worker *w, struct fiber *self, const void *pc);
 /* In a shuffled order: somebody else may run first. */
 void schedule_turn(struct worker *w, struct fiber *self);
 

@@ -87,6 +87,19 @@ static int judge(struct retrying *r, const struct trace *t, struct judgement **o
     return failed ? err_no_memory(err, "", "the second run") : 0;
 }
 
+static bool has_raced(const struct found_again *it)
+{
+    return it->by == FOUND_BY_ORDER || (it->by == FOUND_BY_CHECKS && it->event.kind == EVENT_RACE);
+}
+
+static bool any_raced(const struct retry *found)
+{
+    bool any = false;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        any |= has_raced(&found->of[ch]);
+    return any;
+}
+
 /* What the checks report between a stage's probe and the one before it, where that stage is wrong in this run too; and
    of the others what they report of its block. */
 static void take_reports(struct retrying *r, const struct trace *t, const struct judgement *j)
@@ -100,22 +113,35 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
         if (any)
             it->event = *any;
         it->has_event = any != NULL;
+        it->between = between != NULL;
         it->by = between ? FOUND_BY_CHECKS : FOUND_BY_RUN;
-        r->open &= ~((between != NULL) * (1u << ch));
+        r->open &= ~((unsigned)it->between << ch);
     }
 }
 
-static int run_checked(struct retrying *r, struct err *err)
+/* A race within a warp is none where its lanes advance together. */
+static void take_lockstep(struct retrying *r, const struct trace *t, const struct judgement *j)
+{
+    for (int ch = 0; ch < ASC_CHANNELS && trace_complete(t); ch++)
+        if (has_raced(&r->found->of[ch]) && j->summary.stage[ch].local == STAGE_OK)
+            r->found->of[ch].by = FOUND_BY_LOCKSTEP;
+}
+
+/* With checks, in this order. */
+static int run_checked(struct retrying *r, const char *lanes,
+                       void (*take)(struct retrying *r, const struct trace *t, const struct judgement *j),
+                       struct err *err)
 {
     struct scenario checked = r->scenario;
     struct trace *t = NULL;
     struct judgement *j = NULL;
     checked.checks = 1;
+    snprintf(checked.lanes, sizeof checked.lanes, "%s", lanes);
     int failed = run(r, &checked, STEP_CHECKED, &t, err);
     if (!failed && t)
         failed = judge(r, t, &j, err);
     if (!failed && t)
-        take_reports(r, t, j);
+        take(r, t, j);
     judgement_free(j);
     trace_free(t);
     return failed;
@@ -192,10 +218,11 @@ int retry_run(const struct runner_paths *paths, const struct scenario *scenario,
     if (!r.scratch)
         return err_no_memory(err, "", "the second run");
     judge_scratch_watch(r.scratch, is_cancelled, &r);
-    const int failed = run_checked(&r, err) != 0 ? -1 : try_orders(&r, t, err);
+    const int failed = run_checked(&r, "", take_reports, err) != 0 || try_orders(&r, t, err) != 0 ||
+                       (any_raced(out) && run_checked(&r, "lockstep", take_lockstep, err) != 0);
     judge_scratch_free(r.scratch);
     recorder_free(&r.recorder);
-    return failed;
+    return failed ? -1 : 0;
 }
 
 int retry_tell(const struct retry *found, struct judgement *j)

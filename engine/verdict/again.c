@@ -37,20 +37,27 @@ unsigned findings_open(const struct judgement *j)
 static void again_words(const struct found_again *found, char *out, size_t bytes)
 {
     char lines[160] = "";
-    if (found->by == FOUND_BY_CHECKS) {
+    size_t used;
+    if (found->between)
         event_reason(&found->event, out, bytes);
-    } else if (found->has_event) {
+    else if (found->has_event)
         event_lines(&found->event, 1, lines, sizeof lines);
-        snprintf(out, bytes, "%s in its block, %s: other orders of lanes and warps give other values",
-                 event_name(found->event.kind), lines);
-    } else {
+    if (!found->between && found->has_event)
+        snprintf(out, bytes, "%s in its block, %s", event_name(found->event.kind), lines);
+    else if (!found->has_event)
         snprintf(out, bytes, "it depends on the order of lanes and warps: a race that --checks does not see");
-    }
+    used = strlen(out);
+    if (found->by == FOUND_BY_ORDER && found->has_event)
+        snprintf(out + used, bytes - used, ": other orders of lanes and warps give other values");
+    if (found->by == FOUND_BY_LOCKSTEP)
+        snprintf(out + used, bytes - used,
+                 "; it is right where the lanes of a warp advance together: warp-synchronous code without "
+                 "__syncwarp()");
 }
 
 int finding_close(struct finding *f, const struct found_again *found)
 {
-    char why[256];
+    char why[300];
     struct trace_event *kept = found->has_event ? malloc(sizeof *kept) : NULL;
     if (found->has_event && !kept)
         return -1;

@@ -7,7 +7,7 @@
 /* What was found of a stage. by FOUND_BY_RUN: nothing. */
 struct found_again {
     enum found_by by;
-    bool has_event;
+    bool has_event, between; /* between: where the stage's values are made */
     struct trace_event event;
 };
 

@@ -2,6 +2,7 @@
    ThreadSanitizer's runtime, which is not linked (LLVM, compiler-rt/lib/tsan/rtl/tsan_interface.h). */
 #include "engine/simt/checks/state.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* Names are the compiler's. */
@@ -19,7 +20,10 @@ static inline __attribute__((always_inline)) void look(const volatile void *p, s
     if (!c || address - c->stacks_begin < c->stacks_bytes)
         return;
     const uintptr_t at = address - c->shared_begin;
-    if (at >= c->shared_bytes || bytes > c->shared_bytes - at)
+    const bool is_shared = at < c->shared_bytes && bytes <= c->shared_bytes - at;
+    if (is_shared && c->worker->order == SIMT_LOCKSTEP)
+        schedule_step(c->worker, simt_tls.self, (const void *)(uintptr_t)site);
+    if (!is_shared)
         global_access(c, address, bytes, access != READ, atomic, site);
     else if (access == READ)
         shadow_read(c, at, bytes, 0, site);
