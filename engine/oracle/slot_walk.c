@@ -144,6 +144,7 @@ static void walk_split(struct walk *w, int split, int alone)
         s->seen[kv] = 1;
         w->tile.next = next < 0 ? -1 : c->order[next];
         walk_tile(w, i, alone);
+        s->at.tiles_seen += alone; /* else local_advance() counts */
         w->tile.visited[1] = w->tile.visited[0];
         w->tile.visited[0] = kv;
         if (w->tile.visited[2] < 0)

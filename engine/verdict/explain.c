@@ -7,6 +7,9 @@
 /* Slots that a search begins with, wrong ones and right ones, and how many more may come to try a region on. */
 enum { SLOTS_WRONG = 6, SLOTS_FIRST = 8, SLOTS_MOST = 20, ROUNDS = 3, MORE = 4, TILES_OF_SLOT = 6 };
 
+/* Of all others so many are checked, of suspects and of those that are none; fewer where a slot has very many tiles. */
+enum { CHECKED_MOST = 64, CHECKED_LEAST = 4, TILES_CHECKED = 4096 };
+
 struct explaining {
     const struct judgement *j;
     const struct trace *t;
@@ -66,11 +69,16 @@ static void choose_tiles(const struct explaining *e, int slot, bool *wanted)
     }
 }
 
-static int add_slot(struct explaining *e, int slot)
+static struct sample_place place_of(const struct explaining *e, int slot)
 {
     const int32_t *at = trace_slot_place(e->t, slot);
-    const struct sample_place place = {{at[0], at[1], at[2]},
-                                       asc_kv_head(&e->t->problem, at[1], e->t->conventions.kv_head_map)};
+    return (struct sample_place){{at[0], at[1], at[2]},
+                                 asc_kv_head(&e->t->problem, at[1], e->t->conventions.kv_head_map)};
+}
+
+static int add_slot(struct explaining *e, int slot)
+{
+    const struct sample_place place = place_of(e, slot);
     bool *wanted = calloc((size_t)e->j->kv_tiles, sizeof *wanted);
     struct slot_case *c = &e->cases[e->n];
     if (!wanted || slot_case_make(e->t, slot, c) != 0) {
@@ -84,6 +92,13 @@ static int add_slot(struct explaining *e, int slot)
     return failed;
 }
 
+/* The seen-th of `all` is one of `want` that are spread over them: whenever i want / all comes to another whole
+   number. */
+static bool is_picked(int seen, int want, int all)
+{
+    return all <= want || (int64_t)seen * want % all < want;
+}
+
 /* Slots that are wrong, or right, up to `most` of all that were taken: spread over the run, as neighbors are q tiles of
    one head. */
 static int add_slots(struct explaining *e, bool wrong, int most)
@@ -95,10 +110,8 @@ static int add_slots(struct explaining *e, bool wrong, int most)
     for (int slot = 0; slot < e->j->n_slots && e->n < most && !failed; slot++) {
         if (is_taken(e, slot) || slot_is_wrong(e, slot) != wrong)
             continue;
-        /* `want` of `all`: whenever i want / all comes to another whole number. */
-        if (all <= want || all == 0 || (int64_t)seen * want % all < want)
+        if (is_picked(seen++, want, all))
             failed = add_slot(e, slot);
-        seen++;
     }
     return failed;
 }
@@ -116,26 +129,6 @@ static bool region_has_tile(const struct explaining *e, const struct region *reg
     return true;
 }
 
-/* Slots that the sample has not shown and that speak against the region: bad tiles outside of it, or none bad inside.
- */
-static int add_contradicting(struct explaining *e, const struct region *region, int *added)
-{
-    int failed = 0;
-    *added = 0;
-    for (int slot = 0; slot < e->j->n_slots && *added < MORE && e->n < SLOTS_MOST && !failed; slot++) {
-        bool speaks = false;
-        if (is_taken(e, slot))
-            continue;
-        for (int kv = 0; kv < kv_tiles(e) && !speaks; kv++)
-            speaks = is_bad(e, slot, kv) != region_has_tile(e, region, slot, kv);
-        if (speaks) {
-            failed = add_slot(e, slot);
-            ++*added;
-        }
-    }
-    return failed;
-}
-
 static struct search_inputs inputs_of(const struct explaining *e)
 {
     enum dtype f32;
@@ -149,21 +142,180 @@ static int search(struct explaining *e, const struct rule *known, struct explana
     return search_stage(&e->sample, e->scratch, &inputs, known, out);
 }
 
-/* A region was fitted to a sample: it is tried on what the sample did not show, until nothing speaks against it. A
-   pattern that something still speaks against is none. */
+/* A slot that the sample has not shown, and a region that is claimed. */
+enum standing {
+    OUTSIDE,     /* no tile of it is in the region, and none is bad */
+    BAD_OUTSIDE, /* one that is bad lies outside of the region */
+    ALL_RIGHT,   /* none is bad, though some are in the region */
+    PARTLY_RIGHT,
+    ALL_BAD /* all that are in the region are bad, and no other */
+};
+
+static enum standing standing_of(const struct explaining *e, const struct region *region, int slot)
+{
+    int bad_in = 0, right_in = 0, bad_out = 0;
+    for (int kv = 0; kv < kv_tiles(e); kv++) {
+        const bool in = region_has_tile(e, region, slot, kv), bad = is_bad(e, slot, kv);
+        bad_in += in && bad;
+        right_in += in && !bad;
+        bad_out += !in && bad;
+    }
+    return bad_out ? BAD_OUTSIDE : right_in ? (bad_in ? PARTLY_RIGHT : ALL_RIGHT) : bad_in ? ALL_BAD : OUTSIDE;
+}
+
+/* Of the region's tiles the first and the last right one and the first bad one, with those beside them. */
+static void choose_doubtful(const struct explaining *e, const struct region *region, int slot, bool *wanted)
+{
+    const int n = kv_tiles(e);
+    int tiles[3] = {-1, -1, -1};
+    memset(wanted, 0, (size_t)e->j->kv_tiles * sizeof *wanted);
+    for (int kv = 0; kv < n; kv++) {
+        if (!region_has_tile(e, region, slot, kv))
+            continue;
+        const bool bad = is_bad(e, slot, kv);
+        if (tiles[bad ? 2 : 0] < 0)
+            tiles[bad ? 2 : 0] = kv;
+        tiles[1] = bad ? tiles[1] : kv;
+    }
+    for (int i = 0; i < 3; i++)
+        for (int kv = tiles[i] - 1; tiles[i] >= 0 && kv <= tiles[i] + 1; kv++)
+            if (kv >= 0 && kv < n)
+                wanted[kv] = true;
+}
+
+/* The region that rule `which`, or a pattern, is said of. */
+static const struct region *region_of(const struct explanation *it, int which)
+{
+    return it->pattern ? &it->where : &it->rule[which].region;
+}
+
+/* Whether it is contradicted by a slot that it was not found on, by more than is left open to a rule. */
+static int contradicts(const struct explaining *e, const struct explanation *it, int which, int slot, bool *result)
+{
+    const struct sample_place place = place_of(e, slot);
+    const struct search_inputs inputs = inputs_of(e);
+    const struct evidence *known = &it->rule[which].evidence;
+    struct evidence found[RULES_MOST] = {0};
+    struct sample sample;
+    struct slot_case c = {0};
+    bool *wanted = calloc((size_t)e->j->kv_tiles, sizeof *wanted);
+    sample_begin(&sample, e->ch);
+    int failed = wanted && slot_case_make(e->t, slot, &c) == 0 ? 0 : -1;
+    if (!failed) {
+        choose_doubtful(e, region_of(it, which), slot, wanted);
+        failed = sample_add(&sample, &c.c, &place, wanted, e->scratch);
+    }
+    if (!failed)
+        failed = search_check(&sample, e->scratch, &inputs, it, found);
+    *result = (known->out + found[which].out) * 10000 > known->told + found[which].told;
+    sample_free(&sample);
+    slot_case_free(&c);
+    free(wanted);
+    return failed;
+}
+
+/* What was found on a sample, and all slots that it has not shown. */
+struct objections {
+    bool against; /* one contradicts it */
+    int added;    /* that many were added to the sample, which is at most `most` */
+    int most;
+};
+
+static bool has_room(const struct explaining *e, const struct objections *o)
+{
+    return o->added < o->most && e->n < SLOTS_MOST;
+}
+
+static int add_objection(struct explaining *e, int slot, struct objections *o)
+{
+    if (!has_room(e, o))
+        return 0;
+    o->added++;
+    return add_slot(e, slot);
+}
+
+/* A pattern is contradicted by where bad tiles are. A rule may say of a tile what the right formula says: it is looked
+   at first where none is bad. */
+static bool is_suspect(const struct explanation *it, enum standing standing)
+{
+    return it->pattern ? standing != ALL_BAD : standing == ALL_RIGHT;
+}
+
+static int checked_most(const struct explaining *e)
+{
+    const int n = TILES_CHECKED / e->j->kv_tiles;
+    return n > CHECKED_MOST ? CHECKED_MOST : n < CHECKED_LEAST ? CHECKED_LEAST : n;
+}
+
+/* Slots of the region in which it does not hold: all that are suspect come before the others. */
+static int object(struct explaining *e, const struct explanation *it, int which, struct objections *o)
+{
+    for (int suspects = 1; suspects >= 0; suspects--) {
+        int all = 0, seen = 0;
+        for (int pass = 0; pass < 2; pass++) {
+            for (int slot = 0; slot < e->j->n_slots && (!o->against || has_room(e, o)); slot++) {
+                const enum standing standing = is_taken(e, slot) ? OUTSIDE : standing_of(e, region_of(it, which), slot);
+                bool is_against = it->pattern && suspects;
+                if (standing == OUTSIDE || is_suspect(it, standing) != suspects)
+                    continue;
+                all += pass == 0;
+                if (pass == 0 || !is_picked(seen++, checked_most(e), all))
+                    continue;
+                if (!is_against && contradicts(e, it, which, slot, &is_against) != 0)
+                    return -1;
+                o->against = o->against || is_against;
+                if (is_against && add_objection(e, slot, o) != 0)
+                    return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Bad tiles that a rule's region leaves out say that it may be too narrow. */
+static int add_left_out(struct explaining *e, const struct region *region, struct objections *o)
+{
+    int failed = 0;
+    for (int slot = 0; slot < e->j->n_slots && !failed && has_room(e, o); slot++)
+        if (!is_taken(e, slot) && standing_of(e, region, slot) == BAD_OUTSIDE)
+            failed = add_objection(e, slot, o);
+    return failed;
+}
+
+/* A region was fitted to a sample: it is tried on what the sample did not show, until nothing speaks against it. What
+   something still speaks against is not told. */
 static int settle(struct explaining *e, struct explanation *out)
 {
-    int added = 0, failed = 0;
-    for (int round = 0; round < ROUNDS && (out->n || out->pattern) && !failed; round++) {
+    int failed = 0;
+    for (int round = 0; round <= ROUNDS && (out->n || out->pattern); round++) {
         const struct rule rule = out->rule[0];
-        failed = add_contradicting(e, out->n ? &rule.region : &out->where, &added);
-        if (failed || !added)
+        struct objections o = {.most = round < ROUNDS ? MORE : 0};
+        failed = object(e, out, 0, &o);
+        if (!failed && out->n)
+            failed = add_left_out(e, &rule.region, &o);
+        if (failed || (!o.against && !o.added))
             return failed;
-        failed = search(e, out->n ? &rule : NULL, out);
+        if (o.added)
+            failed = search(e, out->n ? &rule : NULL, out);
+        else
+            *out = (struct explanation){.tried = out->tried};
+        if (failed)
+            return failed;
     }
-    if (out->pattern && !failed) {
-        out->pattern = false;
-        out->text[0] = '\0';
+    return 0;
+}
+
+/* A second rule was found on the first one's sample alone. */
+static int check_second(struct explaining *e, struct explanation *out)
+{
+    struct objections o = {0};
+    if (out->n < 2)
+        return 0;
+    const int failed = object(e, out, 1, &o);
+    if (o.against) {
+        out->n = 1;
+        out->share = out->rule[0].evidence.share;
+        rule_say(&e->sample, &out->rule[0], out->text, sizeof out->text);
     }
     return failed;
 }
@@ -187,6 +339,8 @@ int judgement_explain(const struct judgement *j, const struct trace *t, enum asc
     const struct search_inputs inputs = inputs_of(&e);
     if (!failed)
         failed = search_rest(&e.sample, scratch, &inputs, out);
+    if (!failed)
+        failed = check_second(&e, out);
     sample_free(&e.sample);
     for (int i = 0; e.cases && i < e.n; i++)
         slot_case_free(&e.cases[i]);

@@ -66,7 +66,7 @@ static void note_pair(struct weighing *w, double got, double want)
 static void draw(struct weighing *w, const struct sample_tile *t, size_t i, double want, double bound)
 {
     const size_t other = (size_t)(mix((uint64_t)w->tried * UINT64_C(0x9E3779B97F4A7C15) + i) % sample_cells(t));
-    if (w->tried >= DRAWS_MOST || other == i || t->cell[other] == CELL_SILENT)
+    if (w->tried >= DRAWS_MOST || other == i || t->cell[other] >= CELL_EXPLAINED)
         return;
     w->tried++;
     w->hit += gives(t, other, want, bound) || t->got[other] == t->got[i];
@@ -83,7 +83,7 @@ static void label_tile(const struct search *search, const struct sample_tile *t,
         const bool told = tells(t, i, want, bound), given = gives(t, i, want, bound);
         if (t->cell[i] == CELL_WRONG)
             labels[i] = !given ? LABEL_OUT : told ? LABEL_IN : LABEL_SILENT;
-        else if (told && !given)
+        else if (told && !given) /* of an element that is right, or that is wrong as another rule says */
             labels[i] = LABEL_OUT;
         if (labels[i] == LABEL_IN)
             draw(w, t, i, want, bound);
@@ -176,6 +176,42 @@ static void keep_rule(struct search *search, const struct rule *rule)
     }
 }
 
+/* Labels all tiles by what the rule gives; in, out: how many of each. */
+static void label_all(struct search *search, const struct rule *rule, struct weighing *w, size_t *in, size_t *out)
+{
+    struct sample *s = search->sample;
+    *in = *out = 0;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        if (rule_forward(search, rule, t, search->want, search->bound))
+            label_tile(search, t, search->labels[i], w);
+        else
+            label_nothing(t, search->labels[i]);
+        for (size_t k = 0; k < sample_cells(t); k++) {
+            *in += search->labels[i][k] == LABEL_IN;
+            *out += search->labels[i][k] == LABEL_OUT;
+        }
+    }
+}
+
+static void weigh(const struct search *search, struct rule *rule, struct weighing *w)
+{
+    for (int i = 0; i < search->sample->n; i++)
+        weigh_tile(search, rule, i, w);
+    rule->evidence =
+        (struct evidence){.wrong = w->wrong, .in = w->in, .told = w->told, .out = w->out, .units = w->units};
+    rule->evidence.share = w->wrong ? (double)w->in / (double)w->wrong : 0;
+    memcpy(rule->evidence.first, w->first, sizeof w->first);
+}
+
+void rule_label(struct search *search, struct rule *rule)
+{
+    struct weighing w = {0};
+    size_t in = 0, out = 0;
+    label_all(search, rule, &w, &in, &out);
+    weigh(search, rule, &w);
+}
+
 void rule_try(struct search *search, struct rule *rule)
 {
     struct sample *s = search->sample;
@@ -184,32 +220,14 @@ void rule_try(struct search *search, struct rule *rule)
     rule->channel = s->channel;
     rule->region = (struct region){0};
     search->tried++;
-    for (int i = 0; i < s->n; i++) {
-        const struct sample_tile *t = &s->tiles[i];
-        if (rule_forward(search, rule, t, search->want, search->bound))
-            label_tile(search, t, search->labels[i], &w);
-        else
-            label_nothing(t, search->labels[i]);
-        for (size_t k = 0; k < sample_cells(t); k++) {
-            in += search->labels[i][k] == LABEL_IN;
-            out += search->labels[i][k] == LABEL_OUT;
-        }
-    }
+    label_all(search, rule, &w, &in, &out);
     rule->evidence = (struct evidence){.in = in, .out = out};
     if (in < UNITS_LEAST || (out * 10000 > in && !region_fit(s, search->labels, &rule->region)))
         return;
-    for (int i = 0; i < s->n; i++)
-        weigh_tile(search, rule, i, &w);
+    weigh(search, rule, &w);
     if (!w.in || !nearly_all(w.in, w.told))
         return;
     const double chance = (double)(w.hit + 1) / (double)(w.tried + 1);
-    rule->evidence = (struct evidence){.wrong = w.wrong,
-                                       .in = w.in,
-                                       .told = w.told,
-                                       .out = w.out,
-                                       .units = w.units,
-                                       .share = (double)w.in / (double)w.wrong};
-    memcpy(rule->evidence.first, w.first, sizeof w.first);
     rule->evidence.bits =
         is_constant(rule) ? bits_of_places(w.in, s->wrong + s->right) : (double)w.units * -log2(chance);
     const double cost = rule->cost + rule->region.bits + log2((double)search->tried);

@@ -203,5 +203,7 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
 
 /* Tries the rule on all tiles, finds its region, and keeps it where it explains more than it costs. */
 void rule_try(struct search *search, struct rule *rule);
+/* Labels all tiles by what it gives, and counts what lies in the region that it has. */
+void rule_label(struct search *search, struct rule *rule);
 
 #endif

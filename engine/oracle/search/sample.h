@@ -8,7 +8,8 @@
 enum cell_state {
     CELL_RIGHT,
     CELL_WRONG,
-    CELL_SILENT /* nothing is expected of it, or nobody wrote it */
+    CELL_EXPLAINED, /* wrong, and a rule says how: what another rule gives there counts against it alone */
+    CELL_SILENT     /* nothing is expected of it, or nobody wrote it */
 };
 
 struct sample_tile {

@@ -191,12 +191,12 @@ int search_stage(struct sample *sample, struct judge_scratch *scratch, const str
     return failed;
 }
 
-/* What a rule explains, and what it says nothing else of, is silent from here on. */
-static void silence(struct search *search, const struct rule *rule)
+/* What a rule explains, and what it says nothing else of, is explained from here on. Returns what its region holds. */
+static struct evidence mark_explained(struct search *search, const struct rule *rule)
 {
     struct sample *s = search->sample;
     struct rule again = *rule;
-    rule_try(search, &again);
+    rule_label(search, &again);
     s->wrong = 0;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
@@ -204,10 +204,42 @@ static void silence(struct search *search, const struct rule *rule)
             const int row = (int)(k / (size_t)t->cols), col = (int)(k % (size_t)t->cols);
             if (t->cell[k] == CELL_WRONG && search->labels[i][k] != LABEL_OUT &&
                 region_holds(&again.region, t, row, col))
-                t->cell[k] = CELL_SILENT;
+                t->cell[k] = CELL_EXPLAINED;
             s->wrong += t->cell[k] == CELL_WRONG;
         }
     }
+    return again.evidence;
+}
+
+/* Wrong in the region, and right elsewhere. */
+static struct evidence check_pattern(const struct sample *s, const struct region *region)
+{
+    struct evidence found = {0};
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        for (size_t k = 0; k < sample_cells(t); k++) {
+            const int row = (int)(k / (size_t)t->cols), col = (int)(k % (size_t)t->cols);
+            const bool holds = region_holds(region, t, row, col);
+            found.told += t->cell[k] != CELL_SILENT;
+            found.out += t->cell[k] != CELL_SILENT && (t->cell[k] == CELL_WRONG) != holds;
+        }
+    }
+    return found;
+}
+
+int search_check(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
+                 const struct explanation *e, struct evidence found[RULES_MOST])
+{
+    struct search search = {.sample = sample, .scratch = scratch};
+    if (e->pattern)
+        found[0] = check_pattern(sample, &e->where);
+    if (sample->n == 0 || e->pattern)
+        return 0;
+    const int failed = search_begin(&search, inputs);
+    for (int i = 0; i < e->n && !failed; i++)
+        found[i] = mark_explained(&search, &e->rule[i]);
+    search_end(&search);
+    return failed;
 }
 
 int search_rest(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
@@ -223,7 +255,7 @@ int search_rest(struct sample *sample, struct judge_scratch *scratch, const stru
         return 0;
     failed = search_begin(&search, inputs);
     if (!failed)
-        silence(&search, &out->rule[0]);
+        mark_explained(&search, &out->rule[0]);
     search_end(&search);
     if (failed || sample->wrong == 0)
         return failed;

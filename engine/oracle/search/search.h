@@ -30,10 +30,14 @@ struct search_inputs {
    out. */
 int search_stage(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
                  const struct rule *known, struct explanation *out);
-/* Finds a second one for what it leaves, and puts both in words. What the first explains is silent in the sample then.
- */
+/* Finds a second one for what it leaves, and puts both in words. What the first explains is marked in the sample
+   then. */
 int search_rest(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
                 struct explanation *out);
+/* What the regions of rules, or of a pattern, hold in a sample that they were not found on, which it changes as
+   search_rest() does. */
+int search_check(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
+                 const struct explanation *e, struct evidence found[RULES_MOST]);
 
 /* One sentence: what is where it should not be, and where. */
 void rule_say(const struct sample *sample, const struct rule *rule, char *out, size_t bytes);
