@@ -193,6 +193,33 @@ static json_t *cause_json(enum cause cause)
                      cause_formula(cause), "declaration", cause_is_declaration(cause));
 }
 
+/* JSON has no infinity and no NaN: these come as words. */
+static json_t *value_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_string(onset_value_word(x));
+}
+
+/* The first rule that a search has found: what it explains and costs, the element that tells most, the next best. */
+static void put_rule(const struct session *s, const struct finding *f, json_t *json)
+{
+    const struct rule_told *r = &f->rule[0];
+    json_object_set_new(json, f->pattern ? "pattern" : "rule", report_json_text(f->explained));
+    json_object_set_new(json, "rule_tried", json_integer((json_int_t)f->tried));
+    if (!f->n_rules)
+        return;
+    json_object_set_new(json, "rule_share", json_real(f->share));
+    json_object_set_new(json, "rule_bits", json_real(r->bits));
+    json_object_set_new(json, "rule_cost", json_real(r->price));
+    json_object_set_new(json, "rule_element",
+                        json_pack("{s:o, s:i, s:i, s:o, s:o, s:o}", "place", place_json(s, r->place), "row", r->row,
+                                  "col", r->col, "captured", value_json(r->got), "given", value_json(r->given), "right",
+                                  value_json(r->want)));
+    if (f->runner_up.text[0])
+        json_object_set_new(json, "runner_up",
+                            json_pack("{s:o, s:f, s:f}", "rule", report_json_text(f->runner_up.text), "bits",
+                                      f->runner_up.bits, "cost", f->runner_up.price));
+}
+
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
     const struct trace_site *site = finding_site(f, s->run.trace);
@@ -214,9 +241,7 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
     if (f->declaration[0])
         json_object_set_new(json, "declaration", json_string(f->declaration));
     if (f->explained[0])
-        json_object_set_new(json, f->pattern ? "pattern" : "rule", report_json_text(f->explained));
-    if (f->explained[0] && !f->pattern)
-        json_object_set_new(json, "rule_share", json_real(f->share));
+        put_rule(s, f, json);
     if (f->found_by != FOUND_BY_RUN)
         json_object_set_new(json, "found_by", json_string(found_by_name(f->found_by)));
     char edge[FACT_WORDS_BYTES];
@@ -321,12 +346,6 @@ static json_t *mask_json(const struct session *s)
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "from", sources[source], "seen", (json_int_t)n.both,
                      "hidden", (json_int_t)n.neither, "only_applied", (json_int_t)n.only_applied, "only_wanted",
                      (json_int_t)n.only_wanted, "unknown", (json_int_t)n.unknown, "names", names);
-}
-
-/* JSON has no infinity and no NaN: these come as words. */
-static json_t *value_json(double x)
-{
-    return isfinite(x) ? json_real(x) : json_string(onset_value_word(x));
 }
 
 static json_t *hop_json(enum asc_channel ch, const struct onset_hop *hop)

@@ -288,17 +288,21 @@ static int settle(struct explaining *e, struct explanation *out)
 {
     int failed = 0;
     for (int round = 0; round <= ROUNDS && (out->n || out->pattern); round++) {
-        const struct rule rule = out->rule[0];
+        const struct explanation before = *out;
         struct objections o = {.most = round < ROUNDS ? MORE : 0};
         failed = object(e, out, 0, &o);
         if (!failed && out->n)
-            failed = add_left_out(e, &rule.region, &o);
+            failed = add_left_out(e, &before.rule[0].region, &o);
         if (failed || (!o.against && !o.added))
             return failed;
         if (o.added)
-            failed = search(e, out->n ? &rule : NULL, out);
+            failed = search(e, before.n ? &before.rule[0] : NULL, out);
         else
-            *out = (struct explanation){.tried = out->tried};
+            *out = (struct explanation){.tried = before.tried};
+        if (before.n) { /* that search tried one rule alone */
+            out->runner_up = before.runner_up;
+            memcpy(out->runner_up_said, before.runner_up_said, sizeof out->runner_up_said);
+        }
         if (failed)
             return failed;
     }
@@ -315,7 +319,7 @@ static int check_second(struct explaining *e, struct explanation *out)
     if (o.against) {
         out->n = 1;
         out->share = out->rule[0].evidence.share;
-        rule_say(&e->sample, &out->rule[0], out->text, sizeof out->text);
+        snprintf(out->text, sizeof out->text, "%s", out->said[0]);
     }
     return failed;
 }

@@ -1,11 +1,13 @@
 #include "engine/verdict/facts.h"
 
 #include "engine/base/path.h"
+#include "engine/oracle/search/rule.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
 #include "engine/verdict/states.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +97,56 @@ static void tell_evidence(const struct facts *to, const struct cause_evidence *e
              (unsigned long long)e->chance_hit, (unsigned long long)e->chance_tried);
 }
 
+static void value_words(double x, char out[32])
+{
+    if (isfinite(x))
+        snprintf(out, 32, "%.6g", x);
+    else
+        snprintf(out, 32, "%s", onset_value_word(x));
+}
+
+/* What speaks for a rule; its sentence, where the finding's own line has more than that one. */
+static void tell_rule(const struct facts *to, const struct finding *f, const struct rule_told *r)
+{
+    char got[32], want[32], given[32], values[160];
+    struct run_fact telling = detail;
+    if (f->n_rules > 1)
+        tell(to, FACT_EVIDENCE, &detail, "rule: %s", r->text);
+    tell(to, FACT_EVIDENCE, &detail, "explained: %llu of %llu wrong elements that were looked at",
+         (unsigned long long)r->in, (unsigned long long)r->wrong);
+    tell(to, FACT_EVIDENCE, &detail,
+         "in its region: it gives %llu of %llu elements on which it and the right formula differ, in %llu %s",
+         (unsigned long long)(r->told - r->out), (unsigned long long)r->told, (unsigned long long)r->units,
+         r->by_col ? "columns" : "rows");
+    tell(to, FACT_EVIDENCE, &detail,
+         "it explains %.0f bits; needed: %.0f (%.0f for the rule, %.0f for %llu tried, %d more)", r->bits, r->price,
+         r->cost, r->price - r->cost - RULE_BITS_MORE, (unsigned long long)r->tried, RULE_BITS_MORE);
+    value_words(r->got, got);
+    value_words(r->want, want);
+    value_words(r->given, given);
+    snprintf(values, sizeof values, ": captured %s, by the rule %s, right %s", got, given, want);
+    telling.place = r->place;
+    telling.row = r->row;
+    telling.col = r->col;
+    telling.after = values;
+    tell(to, FACT_EVIDENCE, &telling, "tells most:");
+}
+
+/* What the search for a rule came to. */
+static void tell_search(const struct facts *to, const struct finding *f)
+{
+    const struct rule_told *second = &f->runner_up;
+    for (int i = 0; i < f->n_rules; i++)
+        tell_rule(to, f, &f->rule[i]);
+    if (second->text[0])
+        tell(to, FACT_EVIDENCE, &detail, "runner-up: %s (it explains %.0f bits; needed: %.0f)", second->text,
+             second->bits, second->price);
+    else if (f->n_rules)
+        tell(to, FACT_EVIDENCE, &detail, "runner-up: none");
+    else if (f->tried)
+        tell(to, FACT_EVIDENCE, &detail, "tried: %llu rules, of which none holds", (unsigned long long)f->tried);
+}
+
 /* Every kv tile that was left out, and the rows that should see it. */
 static void tell_skipped(const struct facts *to)
 {
@@ -158,6 +210,7 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     if (f->again && !is_said(to->j, f))
         tell_event(to, FACT_AGAIN, &detail, f->again);
     tell_evidence(to, &f->evidence);
+    tell_search(to, f);
     tell_edge(to, f);
     if (trace_dropped_words(to->t, f->channel, lost))
         tell(to, FACT_LOST, &detail, "%s", lost);

@@ -346,6 +346,29 @@ static void take_declaration(const struct testing *testing, struct finding *f, s
     snprintf(f->declaration, sizeof f->declaration, "%s", it->fields);
 }
 
+static void take_rule(const struct trace *t, const struct rule *rule, const char *words, struct rule_told *out)
+{
+    const struct evidence *e = &rule->evidence;
+    const struct telling *at = &e->telling;
+    *out = (struct rule_told){.wrong = e->wrong,
+                              .in = e->in,
+                              .told = e->told,
+                              .out = e->out,
+                              .units = e->units,
+                              .by_col = e->by_col,
+                              .bits = e->bits,
+                              .cost = rule->cost + rule->region.bits,
+                              .price = rule_price(rule),
+                              .tried = e->tried,
+                              .place = {trace_slot(t, at->at[0], at->at[1], at->at[2]), at->kv, rule->channel},
+                              .row = at->row,
+                              .col = at->col,
+                              .got = at->got,
+                              .want = at->want,
+                              .given = at->given};
+    snprintf(out->text, sizeof out->text, "%s", words);
+}
+
 /* What no named cause explains may still follow a rule. */
 static int explain(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
@@ -355,6 +378,11 @@ static int explain(const struct testing *testing, enum asc_channel ch, struct fi
     snprintf(f->explained, sizeof f->explained, "%s", found.text);
     f->pattern = found.pattern;
     f->share = found.share;
+    f->tried = found.tried;
+    for (f->n_rules = 0; f->n_rules < found.n; f->n_rules++)
+        take_rule(testing->t, &found.rule[f->n_rules], found.said[f->n_rules], &f->rule[f->n_rules]);
+    if (found.n && found.runner_up.kind != RULE_NONE)
+        take_rule(testing->t, &found.runner_up, found.runner_up_said, &f->runner_up);
     return 0;
 }
 

@@ -60,7 +60,22 @@ struct run_onset;
 
 struct masks;
 
-enum { DECLARATION_BYTES = 96 };
+enum { DECLARATION_BYTES = 96, RULE_TEXT_BYTES = 256, RULES_TOLD = 2 };
+
+/* A rule that a search has found, and what speaks for it in the slots that were looked at (search/rule.h). */
+struct rule_told {
+    char text[RULE_TEXT_BYTES];
+    uint64_t wrong, in; /* wrong elements; those that it gives */
+    uint64_t told, out; /* elements of its region that it tells from the right formula; those that it does not give */
+    uint64_t units;     /* rows that hold any, or columns */
+    bool by_col;
+    double bits;        /* that it explains */
+    double cost, price; /* that it takes to say it, and that it has to explain to be said */
+    uint64_t tried;     /* rules, in its search */
+    struct place place; /* of the element that tells most */
+    int row, col;
+    double got, want, given;
+};
 
 enum found_by {
 #define FOUND_BY(id, name, words) FOUND_BY_##id,
@@ -85,14 +100,18 @@ struct finding {
        tried does (measured.h). */
     char declaration[DECLARATION_BYTES];
     bool output_right;
-    char explained[256]; /* the rule that a search has found (explain.h), or where it is wrong; "": nothing */
-    bool pattern;        /* it is only where */
-    double share;        /* of the wrong elements that the rule explains */
-    int reason;          /* where in text it says why; 0: it knows */
+    /* The rules that a search has found (explain.h), or where it is wrong; "": nothing. */
+    char explained[RULES_TOLD * RULE_TEXT_BYTES];
+    bool pattern;                                 /* it is only where */
+    double share;                                 /* of the wrong elements that the rules explain */
+    struct rule_told rule[RULES_TOLD], runner_up; /* [n_rules]; runner_up.text "": no other rule has passed */
+    int n_rules;
+    uint64_t tried; /* rules, in the search for the first one */
+    int reason;     /* where in text it says why; 0: it knows */
     /* Of a second run, where this one does not tell (again.h). */
     enum found_by found_by;
     struct trace_event *again; /* owned by the judgement; NULL: none explains it */
-    char text[384];            /* one line for the user, without the place */
+    char text[640];            /* one line for the user, without the place */
 };
 
 #define MAX_FINDINGS (ASC_CHANNELS + 1)

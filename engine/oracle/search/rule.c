@@ -1,5 +1,5 @@
 /* Whether a rule explains what was captured, where, and by how much more than chance. */
-#include "engine/oracle/search/rule.h"
+#include "engine/oracle/search/search.h"
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
@@ -33,15 +33,15 @@ static uint64_t mix(uint64_t z)
     return z ^ z >> 31;
 }
 
-enum { DRAWS_MOST = 8192, UNITS_LEAST = 8, PAIRS_LEAST = 16, PAIRS_OF_NUMBER = 64, BITS_MORE = 30 };
+enum { DRAWS_MOST = 8192, UNITS_LEAST = 8, PAIRS_LEAST = 16, PAIRS_OF_NUMBER = 64 };
 
 struct weighing {
     size_t wrong, in, told, out;
     size_t tried, hit; /* the rule's number against what was captured of other elements */
     size_t units;
-    size_t masked; /* of `in`: where -inf was wanted */
-    double most;   /* of what an element tells */
-    int first[3];
+    size_t masked;                   /* of `in`: where -inf was wanted */
+    double most;                     /* of what an element tells */
+    int first[3];                    /* tile, row and column of it */
     uint64_t pairs[PAIRS_OF_NUMBER]; /* different ones of captured and wanted values */
     int n_pairs;
 };
@@ -96,13 +96,18 @@ static void label_nothing(const struct sample_tile *t, uint8_t *labels)
         labels[i] = t->cell[i] == CELL_WRONG ? LABEL_OUT : LABEL_SILENT;
 }
 
+/* A K row of scores is right or wrong as a whole column is; all else goes by rows. */
+static bool goes_by_columns(const struct rule *rule)
+{
+    return rule->kind == RULE_ROWS && rule->rows.operand == asc_k && rule->channel == asc_s;
+}
+
 /* What of a tile lies in the rule's region. */
 static void weigh_tile(const struct search *search, const struct rule *rule, int tile, struct weighing *w)
 {
     const struct sample_tile *t = &search->sample->tiles[tile];
     const uint8_t *labels = search->labels[tile];
-    /* A K row of scores is right or wrong as a whole column is; all else goes by rows. */
-    const bool by_col = rule->kind == RULE_ROWS && rule->rows.operand == asc_k && search->sample->channel == asc_s;
+    const bool by_col = goes_by_columns(rule);
     const int lines = by_col ? t->cols : t->rows, across = by_col ? t->rows : t->cols;
     for (int line = 0; line < lines; line++) {
         const size_t before = w->in;
@@ -158,21 +163,41 @@ static int pairs_least(const struct rule *rule, const struct weighing *w)
     return rule->kind == RULE_CONSTANT && rule->cost >= CONSTANT_UNKNOWN_BITS ? PAIRS_OF_NUMBER : PAIRS_LEAST;
 }
 
+double rule_price(const struct rule *rule)
+{
+    return rule->cost + rule->region.bits + log2((double)rule->evidence.tried) + RULE_BITS_MORE;
+}
+
+/* Of rules that explain a part, one that explains as much counts by what it costs. */
+static bool is_better(const struct rule *rule, const struct rule *than)
+{
+    const bool all = rule->evidence.share >= 0.9999, than_all = than->evidence.share >= 0.9999;
+    const bool cheaper = rule->cost + rule->region.bits < than->cost + than->region.bits;
+    const bool as_much = rule->evidence.in * 20 >= than->evidence.in * 19;
+    const bool more = rule->evidence.in * 19 > than->evidence.in * 20;
+    return than->kind == RULE_NONE || (all && !than_all) ||
+           (all == than_all && (all ? cheaper : more || (as_much && cheaper)));
+}
+
+/* Two proposals may be one rule: it says the same. */
+static bool says_as(const struct search *search, const struct rule *rule, const struct rule *other)
+{
+    char words[2][SENTENCE_BYTES];
+    rule_say(search->sample, rule, words[0], sizeof words[0]);
+    rule_say(search->sample, other, words[1], sizeof words[1]);
+    return strcmp(words[0], words[1]) == 0;
+}
+
 static void keep_rule(struct search *search, const struct rule *rule)
 {
-    struct rule *best = &search->best;
-    const bool all = rule->evidence.share >= 0.9999, best_all = best->evidence.share >= 0.9999;
-    const bool cheaper = rule->cost + rule->region.bits < best->cost + best->region.bits;
-    /* Of rules that explain a part, one that explains as much counts by what it costs. */
-    const bool as_much = rule->evidence.in * 20 >= best->evidence.in * 19;
-    const bool more = rule->evidence.in * 19 > best->evidence.in * 20;
-    const bool better = best->kind == RULE_NONE || (all && !best_all) ||
-                        (all == best_all && (all ? cheaper : more || (as_much && cheaper)));
-    if (better) {
-        search->second = *best;
+    struct rule *best = &search->best, *second = &search->second;
+    const bool again = says_as(search, rule, best);
+    if (is_better(rule, best)) {
+        if (!again)
+            *second = *best;
         *best = *rule;
-    } else if (search->second.kind == RULE_NONE) {
-        search->second = *rule;
+    } else if (!again && is_better(rule, second)) {
+        *second = *rule;
     }
 }
 
@@ -198,10 +223,29 @@ static void weigh(const struct search *search, struct rule *rule, struct weighin
 {
     for (int i = 0; i < search->sample->n; i++)
         weigh_tile(search, rule, i, w);
-    rule->evidence =
-        (struct evidence){.wrong = w->wrong, .in = w->in, .told = w->told, .out = w->out, .units = w->units};
-    rule->evidence.share = w->wrong ? (double)w->in / (double)w->wrong : 0;
-    memcpy(rule->evidence.first, w->first, sizeof w->first);
+    rule->evidence = (struct evidence){.wrong = w->wrong,
+                                       .in = w->in,
+                                       .told = w->told,
+                                       .out = w->out,
+                                       .units = w->units,
+                                       .by_col = goes_by_columns(rule),
+                                       .tried = search->tried,
+                                       .share = w->wrong ? (double)w->in / (double)w->wrong : 0};
+}
+
+static void tell(struct search *search, struct rule *rule, const struct weighing *w)
+{
+    const struct sample_tile *t = &search->sample->tiles[w->first[0]];
+    const int row = w->first[1], col = w->first[2];
+    const size_t i = (size_t)row * (size_t)t->cols + (size_t)col;
+    rule_forward(search, rule, t, search->want, search->bound);
+    rule->evidence.telling = (struct telling){.at = {t->at[0], t->at[1], t->at[2]},
+                                              .kv = t->kv,
+                                              .row = row,
+                                              .col = col,
+                                              .got = t->got[i],
+                                              .want = t->want[i],
+                                              .given = search->want[i]};
 }
 
 void rule_label(struct search *search, struct rule *rule)
@@ -230,10 +274,7 @@ void rule_try(struct search *search, struct rule *rule)
     const double chance = (double)(w.hit + 1) / (double)(w.tried + 1);
     rule->evidence.bits =
         is_constant(rule) ? bits_of_places(w.in, s->wrong + s->right) : (double)w.units * -log2(chance);
-    const double cost = rule->cost + rule->region.bits + log2((double)search->tried);
-    if (w.units < UNITS_LEAST || rule->evidence.bits < cost + BITS_MORE)
-        return;
-    if (w.n_pairs < pairs_least(rule, &w))
+    if (w.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) || w.n_pairs < pairs_least(rule, &w))
         return;
     /* Which lane a row takes follows from its number: rows of some lanes alone would be another rule. */
     for (int i = 0; i < rule->region.n && rule->kind == RULE_LANES; i++)
@@ -242,5 +283,6 @@ void rule_try(struct search *search, struct rule *rule)
     /* A number that nobody knows was fitted to all that is wrong: it is no rule of a small part of it. */
     if (!is_constant(rule) && rule->cost >= CONSTANT_UNKNOWN_BITS && rule->evidence.share < 0.25)
         return;
+    tell(search, rule, &w);
     keep_rule(search, rule);
 }

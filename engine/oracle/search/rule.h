@@ -97,13 +97,22 @@ struct lane_bits {
 /* RULE_SEEN by so many keys: the limit is missing. */
 enum { SEEN_ALL = 1 << 28 };
 
+/* The element that tells most: furthest from what it should be, in its bounds. */
+struct telling {
+    int at[3], kv; /* batch, head, q tile */
+    int row, col;
+    double got, want, given; /* by the rule */
+};
+
 struct evidence {
     size_t wrong, in; /* wrong elements of the sample; those the rule gives */
     size_t told, out; /* elements in its region that it tells from the right formula; those of them it does not give */
     size_t units;     /* rows that hold any of `in`; columns, where a row of K is another */
+    bool by_col;      /* they are columns */
+    size_t tried;     /* rules, in its search */
     double bits;      /* what it explains */
     double share;     /* of the sample's wrong elements */
-    int first[3];     /* tile of the sample, row and column of the element that tells most */
+    struct telling telling;
 };
 
 struct rule {
@@ -201,6 +210,9 @@ void search_formula(const struct search *search, const struct sample_tile *t, co
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound);
 
+/* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */
+enum { RULE_BITS_MORE = 30 };
+double rule_price(const struct rule *rule);
 /* Tries the rule on all tiles, finds its region, and keeps it where it explains more than it costs. */
 void rule_try(struct search *search, struct rule *rule);
 /* Labels all tiles by what it gives, and counts what lies in the region that it has. */

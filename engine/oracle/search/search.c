@@ -87,13 +87,13 @@ static bool find_pattern(struct search *search, struct region *region, bool *nan
 
 static void say_pattern(struct search *search, struct explanation *out)
 {
-    char words[SENTENCE_BYTES];
+    char words[128];
     bool nan = false;
     out->pattern = find_pattern(search, &out->where, &nan);
     if (!out->pattern)
         return;
     region_say(&out->where, words, sizeof words);
-    snprintf(out->text, sizeof out->text, "%s is %s%.160s, and right elsewhere", channel_label(search->sample->channel),
+    snprintf(out->text, sizeof out->text, "%s is %s%s, and right elsewhere", channel_label(search->sample->channel),
              nan ? "NaN" : "wrong", words);
 }
 
@@ -167,13 +167,17 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !is_settled(search); i++)
             proposals[i](search);
     }
+    search->best.evidence.tried = search->second.evidence.tried = search->tried;
+    /* Rules that came after it are among those that were tried. */
+    if (search->best.kind != RULE_NONE && search->best.evidence.bits < rule_price(&search->best))
+        search->best.kind = RULE_NONE;
     return search->failed ? -1 : 0;
 }
 
 int search_stage(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
                  const struct rule *known, struct explanation *out)
 {
-    struct search search = {.sample = sample, .scratch = scratch};
+    struct search search = {.sample = sample, .scratch = scratch, .tried = known ? out->tried : 0};
     memset(out, 0, sizeof *out);
     if (sample->n == 0 || sample->wrong == 0)
         return 0;
@@ -184,6 +188,8 @@ int search_stage(struct sample *sample, struct judge_scratch *scratch, const str
         out->runner_up = search.second;
         out->share = search.best.evidence.share;
         out->tried = search.tried;
+        rule_say(sample, &out->rule[0], out->said[0], sizeof out->said[0]);
+        rule_say(sample, &out->runner_up, out->runner_up_said, sizeof out->runner_up_said);
         if (!out->n)
             say_pattern(&search, out);
     }
@@ -246,14 +252,12 @@ int search_rest(struct sample *sample, struct judge_scratch *scratch, const stru
                 struct explanation *out)
 {
     struct search search = {.sample = sample, .scratch = scratch};
-    char rest[SENTENCE_BYTES];
     if (!out->n)
         return 0;
-    int failed = 0;
-    rule_say(sample, &out->rule[0], out->text, sizeof out->text);
+    snprintf(out->text, sizeof out->text, "%s", out->said[0]);
     if (out->share >= 0.9999)
         return 0;
-    failed = search_begin(&search, inputs);
+    int failed = search_begin(&search, inputs);
     if (!failed)
         mark_explained(&search, &out->rule[0]);
     search_end(&search);
@@ -264,9 +268,8 @@ int search_rest(struct sample *sample, struct judge_scratch *scratch, const stru
     if (!failed && search.best.kind != RULE_NONE) {
         out->rule[out->n++] = search.best;
         out->share += (1 - out->share) * search.best.evidence.share;
-        rule_say(sample, &search.best, rest, sizeof rest);
-        const size_t used = strlen(out->text);
-        snprintf(out->text + used, sizeof out->text - used, "; and %s", rest);
+        rule_say(sample, &search.best, out->said[1], sizeof out->said[1]);
+        snprintf(out->text, sizeof out->text, "%s; and %s", out->said[0], out->said[1]);
     }
     search_end(&search);
     return failed;

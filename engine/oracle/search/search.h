@@ -11,12 +11,13 @@ enum { RULES_MOST = 2 };
 struct explanation {
     struct rule rule[RULES_MOST]; /* [n]: the second one explains what the first leaves */
     int n;
-    struct rule runner_up; /* of the first one, or RULE_NONE */
-    double share;          /* of the wrong elements of the sample that they explain */
-    bool pattern;          /* no rule passes, but where it is wrong is a rule, `where`: text says that */
+    struct rule runner_up; /* of the first one: the best that says something else, or RULE_NONE */
+    char said[RULES_MOST][SENTENCE_BYTES], runner_up_said[SENTENCE_BYTES];
+    double share; /* of the wrong elements of the sample that they explain */
+    bool pattern; /* no rule passes, but where it is wrong is a rule, `where`: text says that */
     struct region where;
-    size_t tried;
-    char text[SENTENCE_BYTES];
+    size_t tried; /* rules, in the search for the first one */
+    char text[RULES_MOST * SENTENCE_BYTES];
 };
 
 /* What is searched in beside the sample. */
@@ -26,8 +27,8 @@ struct search_inputs {
     const float *slopes; /* [heads] of ALiBi; NULL: there is none */
 };
 
-/* Finds the first rule. known: one that is tried alone, on a sample that has grown; NULL: all are. -1 where memory ran
-   out. */
+/* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found; NULL: all are.
+   -1 where memory ran out. */
 int search_stage(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
                  const struct rule *known, struct explanation *out);
 /* Finds a second one for what it leaves, and puts both in words. What the first explains is marked in the sample

@@ -9,6 +9,7 @@
 #include "tests/unit/lib/hand_made.h"
 #include "tests/unit/lib/scratch.h"
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,9 +90,25 @@ static double stale_and_doubled_but_one(int head, int row, int col, double x, do
     return head == 45 ? x : stale_and_doubled(head, row, col, x, before);
 }
 
+/* The element that tells most is one that the rule gives. */
+static void expect_telling(const struct rule *rule)
+{
+    const struct telling *at = &rule->evidence.telling;
+    assert_true(at->at[1] >= 8 && at->kv == 1 && at->row < TILE && at->col < TILE);
+    assert_true(at->got != at->want);
+    assert_true(fabs(at->got - at->given) < 1e-5 * fabs(at->got));
+}
+
 static void expect(mistake *mistake, int rules, const char *text)
 {
     const struct explanation e = explain(mistake);
+    for (int i = 0; i < e.n; i++) {
+        expect_telling(&e.rule[i]);
+        assert_true(e.rule[i].evidence.bits >= rule_price(&e.rule[i]));
+    }
+    assert_true(e.tried > 10);
+    if (rules)
+        assert_string_not_equal(e.runner_up_said, e.said[0]);
     assert_string_equal(e.text, text);
     assert_int_equal(e.n, rules);
     assert_int_equal(e.pattern, !rules && text[0]);

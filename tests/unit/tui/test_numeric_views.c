@@ -8,6 +8,7 @@
 #include "engine/session/session.h"
 #include "tests/unit/lib/golden.h"
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,29 @@ static void findings(void **state)
     session_free(s);
 }
 
+/* What a search for a rule has found, and what it has tried where it has found none; how many follows the grammar. */
+static void expect_rule(const char *scenario, const char *golden)
+{
+    struct session *s = run(scenario, NULL);
+    struct finding *f = &s->run.judgement->findings[0];
+    assert_true(f->tried > 10);
+    f->tried = 32;
+    if (f->n_rules) {
+        assert_true(fabs(f->rule[0].price - f->rule[0].cost - log2((double)f->rule[0].tried) - 30) < 1e-6);
+        f->rule[0].tried = 32;
+        f->rule[0].price = f->rule[0].cost + 35;
+    }
+    golden_view(s, VIEW_FINDINGS, NULL, golden);
+    session_free(s);
+}
+
+static void rules(void **state)
+{
+    (void)state;
+    expect_rule("scenarios/blind-60/lower-rows-borrow-alpha", "findings-rule");
+    expect_rule("scenarios/blind-60/accumulator-cleared-once", "findings-pattern");
+}
+
 static int find_root(void **state)
 {
     struct runner_paths paths;
@@ -136,7 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_nan_begins), cmocka_unit_test(masks_that_were_applied),
         cmocka_unit_test(softmax_states),   cmocka_unit_test(biased_rounding),
-        cmocka_unit_test(findings),
+        cmocka_unit_test(findings),         cmocka_unit_test(rules),
     };
     return cmocka_run_group_tests_name("views of numbers", tests, find_root, NULL);
 }
