@@ -123,7 +123,7 @@ bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry
     return entry_of_tile(t, entry, out);
 }
 
-const char *entry_name(enum entry entry)
+const char *entry_name(enum asc_channel ch, enum entry entry)
 {
     static const char *const names[ENTRIES] = {
         [ENTRY_ZERO] = "0",
@@ -142,6 +142,12 @@ const char *entry_name(enum entry entry)
         [ENTRY_L_NO_SINK] = "l without the sink",
         [ENTRY_ROW_SUM] = "the sum of this tile's weights",
     };
+    /* O and LSE are made after the last tile: what came before is the state before that. */
+    if (ch == asc_o || ch == asc_lse)
+        return entry == ENTRY_M_PREV   ? "m before the last tile"
+               : entry == ENTRY_L_PREV ? "l before the last tile"
+               : entry == ENTRY_ALPHA  ? "the α of the last tile"
+                                       : names[entry];
     return names[entry];
 }
 

@@ -239,6 +239,7 @@ static bool bits_words(const struct map *map, const char *name, char *out, size_
 void map_words(const struct map *map, const char *name, char *out, size_t bytes)
 {
     size_t used;
+    int last;
     switch (map->kind) {
     case MAP_PLUS:
         snprintf(out, bytes, "%s %c %d", name, map->a < 0 ? '-' : '+', map->a < 0 ? -map->a : map->a);
@@ -265,9 +266,12 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
     case MAP_BITS:
         if (bits_words(map, name, out, bytes))
             return;
-        used = (size_t)snprintf(out, bytes, "for %s = 0 to 8:", name);
-        for (int i = 0; i <= 8 && used < bytes; i++)
-            used += (size_t)snprintf(out + used, bytes - used, " %d", map_at(map, i));
+        last = (1 << map->bits) - 1 < 8 ? (1 << map->bits) - 1 : 8;
+        used = (size_t)snprintf(out, bytes, "%s' (", name);
+        for (int i = 0; i <= last && used < bytes; i++)
+            used += (size_t)snprintf(out + used, bytes - used, "%d ", map_at(map, i));
+        if (used < bytes)
+            snprintf(out + used, bytes - used, "for %s = 0 to %d)", name, last);
         return;
     default:
         snprintf(out, bytes, "%s", name);

@@ -162,7 +162,7 @@ struct search {
 
 /* out: [rows of q]. false: there is no such vector here. */
 bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out);
-const char *entry_name(enum entry entry);
+const char *entry_name(enum asc_channel ch, enum entry entry);
 
 /* Rows first .. first + n - 1 of a head of Q, K or V as the kernel uses them in a channel of type t: [n][head_dim]. NaN
    beyond its last row. false: the launch was not given it. */

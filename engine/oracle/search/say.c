@@ -87,6 +87,8 @@ static void say_term(const struct term *t, char *out, size_t bytes)
         add(out, bytes, "the first tile visited");
     else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0)))
         add(out, bytes, "every tile after the first one visited");
+    else if (t->axis == AXIS_ROW_OF_HEAD && t->condition == EQUAL)
+        add(out, bytes, "row %d of the head", t->a);
     else if (t->axis == AXIS_RISE)
         add(out, bytes, "rows whose maximum %s", term_holds(t, 1) ? "rises at this tile" : "stays as it was");
     else if (t->axis == AXIS_VIEW)
@@ -129,7 +131,7 @@ static void say_entry(const struct sample *s, const struct rule *rule, char *out
         add(out, bytes, "%.6g", (rule->entry == ENTRY_ONE) * rule->factor + rule->plus);
         return;
     }
-    add(out, bytes, "%s", entry_name(rule->entry));
+    add(out, bytes, "%s", entry_name(s->channel, rule->entry));
     if (rule->map.kind != MAP_SAME) {
         map_words(&rule->map, "r", row, sizeof row);
         add(out, bytes, " of row %s", row);
@@ -200,7 +202,7 @@ static void say_terms(const struct sample *s, const struct rule *rule, const cha
         say_coefficient(rule->new_factor, rule->new_power, fresh, out, bytes);
     if (rule->old_factor == 0 && rule->new_factor == 0)
         add(out, bytes, "0");
-    if (rule->old_factor == 0)
+    else if (rule->old_factor == 0)
         add(out, bytes, ": the tiles before are dropped");
     else if (rule->new_factor == 0)
         add(out, bytes, ": this tile is not added");
@@ -213,12 +215,11 @@ static void say_keys(const struct rule *rule, const char *stage, char *out, size
     static const struct noun key = {"key", "keys", "c"};
     char which[96] = "";
     say_condition(&rule->keys, &key, which, sizeof which);
+    const char *tiles = rule->region.n == 0 ? " of every tile" : "";
     if (rule->weight == 0)
-        add(out, bytes, "%s leaves out %s", stage, which);
+        add(out, bytes, "%s leaves out %s%s", stage, which, tiles);
     else
-        add(out, bytes, "%s counts %s %g times", stage, which, rule->weight);
-    if (rule->region.n == 0)
-        add(out, bytes, " of every tile");
+        add(out, bytes, "%s counts %s%s %g times", stage, which, tiles, rule->weight);
 }
 
 static void say_dims(const struct rule *rule, char *out, size_t bytes)
@@ -258,6 +259,8 @@ static void say_sum(const struct sample *s, double a, const char *x, double b, c
     say_summand(s, turned ? b : a, turned ? y : x, true, out, bytes);
     say_summand(s, turned ? a : b, turned ? x : y, (turned ? b : a) == 0, out, bytes);
     say_summand(s, plus, NULL, a == 0 && b == 0, out, bytes);
+    if (a == 0 && b == 0 && plus == 0)
+        add(out, bytes, "0");
 }
 
 static void say_exponent(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
@@ -282,7 +285,12 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
         add(out, bytes, rule->power == 0 ? "%s is used without its scale" : "%s gets its scale twice", operand);
         return;
     }
-    add(out, bytes, "%s gets the scale of %s", operand, f->tensor == f->operand ? "another group" : tensor);
+    const bool other_head = f->head.kind != MAP_SAME || f->by_query, other_group = rule->map.kind != MAP_SAME;
+    const char *whose = f->tensor != f->operand ? tensor
+                        : !other_head           ? "another group"
+                        : other_group           ? "another group and head"
+                                                : "another head";
+    add(out, bytes, "%s gets the scale of %s", operand, whose);
     if (rule->map.kind != MAP_SAME) {
         map_words(&rule->map, "g", words, sizeof words);
         add(out, bytes, ": group %s where group g is wanted", words);
@@ -294,11 +302,38 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
     }
 }
 
+/* "bit 3 of the row", "bits 0 to 4 of the column", of an index whose lower `low` bits are `lower`. */
+static void say_bit_run(int first, int last, int low, const char *lower, char *out, size_t bytes)
+{
+    const char *of = first < low ? lower : "row";
+    const int from = first < low ? 0 : low;
+    if (first == last)
+        add(out, bytes, "bit %d of the %s", first - from, of);
+    else
+        add(out, bytes, "bits %d to %d of the %s", first - from, last - from, of);
+}
+
+/* The last bit of those from k on that come from their places just as bit k does. */
+static int last_alike(const struct map *map, int low, int k)
+{
+    const unsigned places = (1u << low) - 1;
+    int last = k;
+    while (last + 1 < map->bits && last + 1 != low) {
+        const unsigned row = map->row[last], next = map->row[last + 1];
+        /* A run stays within the row or the column on both sides. */
+        if (next != row << 1 || !row || (row & places & ~(places >> 1)) ||
+            (map->flip >> (last + 1) & 1) != (map->flip >> last & 1))
+            break;
+        last++;
+    }
+    return last;
+}
+
 /* What a map of bits does to the bits of an index, of which the lower `low` are `lower` and the others the row. */
 static void say_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
 {
     int swapped = 0, shift = -1;
-    unsigned mask = 0, which = 0;
+    unsigned mask = 0, which = 0, back = 0; /* bits that come from the other half, and those that go there */
     bool swaps = map->flip == 0, swizzles = map->flip == 0;
     for (int k = 0; k < map->bits; k++) {
         const unsigned row = map->row[k], own = 1u << k, other = k < low ? own << low : own >> low;
@@ -308,6 +343,8 @@ static void say_bits(const struct map *map, int low, const char *lower, char *ou
             swapped++;
             which |= own;
         }
+        if (k >= low && row == other)
+            back |= other;
         if (row == own)
             continue;
         /* A swizzle: bit k of the column gets bit k - shift of the row. */
@@ -318,7 +355,7 @@ static void say_bits(const struct map *map, int low, const char *lower, char *ou
             shift = k - __builtin_ctz(from_row);
         mask |= from_row;
     }
-    if (swaps && swapped && which == (1u << swapped) - 1) {
+    if (swaps && swapped && which == (1u << swapped) - 1 && back == which) {
         add(out, bytes, " its rows and %ss exchanged", lower);
         if (swapped < low || map->bits != 2 * low)
             add(out, bytes, " within blocks of %d x %d", 1 << swapped, 1 << swapped);
@@ -336,15 +373,20 @@ static void say_bits(const struct map *map, int low, const char *lower, char *ou
     for (int k = 0, n = 0; k < map->bits; k++) {
         if (map->row[k] == 1u << k && !(map->flip >> k & 1))
             continue;
-        add(out, bytes, "%s bit %d of the %s is", n++ ? "," : "", k < low ? k : k - low, k < low ? lower : "row");
+        const int last = last_alike(map, low, k);
+        add(out, bytes, n++ ? ", " : " ");
+        say_bit_run(k, last, low, lower, out, bytes);
+        add(out, bytes, last > k ? " are" : " is");
         for (int i = 0, m = 0; i < map->bits; i++)
-            if (map->row[k] >> i & 1)
-                add(out, bytes, "%s bit %d of the %s", m++ ? " xor" : "", i < low ? i : i - low,
-                    i < low ? lower : "row");
+            if (map->row[k] >> i & 1) {
+                add(out, bytes, m++ ? " xor " : " ");
+                say_bit_run(i, i + last - k, low, lower, out, bytes);
+            }
         if (map->flip >> k & 1)
             add(out, bytes, map->row[k] ? " inverted" : " 1");
         else if (!map->row[k])
             add(out, bytes, " 0");
+        k = last;
     }
 }
 
@@ -408,8 +450,11 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
     if (rule->map.kind == MAP_SAME) {
         const int n = (int)fabs(rule->plus);
         const bool more = (rule->plus > 0) != rule->rows.hidden;
-        add(out, bytes, "each row sees %d key%s too %s: the %s key is off by %+d", n, n == 1 ? "" : "s",
-            more ? "many" : "few", limit, (int)rule->plus);
+        add(out, bytes, "the mask's %s key is off by %+d: ", limit, (int)rule->plus);
+        if (n == 1)
+            add(out, bytes, "rows see a key too %s", more ? "many" : "few");
+        else /* rows at an end of the keys have no more to see, or to lose */
+            add(out, bytes, "rows see up to %d keys too %s", n, more ? "many" : "few");
         return;
     }
     map_words(&rule->map, "r", words, sizeof words);
@@ -432,8 +477,7 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         say_result(s, rule, stage, out, bytes);
         break;
     case RULE_CONSTANT:
-        add(out, bytes, "%s is %.6g%s", stage, rule->plus + 0.0,
-            rule->masked ? " where -inf is wanted" : "");
+        add(out, bytes, "%s is %.6g%s", stage, rule->plus + 0.0, rule->masked ? " where -inf is wanted" : "");
         break;
     case RULE_ROUNDED:
         add(out, bytes, "%s is %s %s", stage, rule->cuts ? "cut off, not rounded, to" : "rounded to",
@@ -452,7 +496,7 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
     case RULE_STALE:
         add(out, bytes,
             s->channel >= asc_o ? "%s is that before the last tile: the last one is not in it"
-                                : "%s is still that of the tile visited before",
+                                : "%s is that of the tile visited before",
             stage);
         break;
     case RULE_IS:

@@ -117,7 +117,7 @@ static void expect(mistake *mistake, int rules, const char *text)
 static void a_rule_holds_in_all_of_its_region(void **state)
 {
     (void)state;
-    expect(stale, 1, "S is still that of the tile visited before in heads 8 to 39");
+    expect(stale, 1, "S is that of the tile visited before in heads 8 to 39");
     expect(stale_but_one, 0, "");
     expect(stale_but_one_noisy, 0, "S is wrong in kv tile 1 of heads 8 to 39, and right elsewhere");
 }
@@ -132,11 +132,10 @@ static void so_does_a_pattern(void **state)
 static void so_does_a_second_rule(void **state)
 {
     (void)state;
-    expect(
-        stale_and_doubled, 2,
-        "S is still that of the tile visited before in heads 8 to 39; and S is what it should be times 2 in kv tile 1 "
-        "of heads from 40 on");
-    expect(stale_and_doubled_but_one, 1, "S is still that of the tile visited before in heads 8 to 39");
+    expect(stale_and_doubled, 2,
+           "S is that of the tile visited before in heads 8 to 39; and S is what it should be times 2 in kv tile 1 "
+           "of heads from 40 on");
+    expect(stale_and_doubled_but_one, 1, "S is that of the tile visited before in heads 8 to 39");
 }
 
 int main(void)

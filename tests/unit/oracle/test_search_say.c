@@ -1,0 +1,137 @@
+/* What a rule's sentence claims is so at the edges too: of one key, one row, the first tile, the last tile, one head.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/oracle/search/propose.h"
+#include "engine/oracle/search/search.h"
+#include <cmocka.h>
+
+static void expect(enum asc_channel ch, struct rule rule, const char *words)
+{
+    const struct oracle_case c = {.scale = 0.125, .head_dim = 64};
+    struct sample_tile tile = {.c = &c};
+    const struct sample sample = {.channel = ch, .tiles = &tile, .n = 1};
+    char said[SENTENCE_BYTES];
+    rule.channel = ch;
+    rule_say(&sample, &rule, said, sizeof said);
+    assert_string_equal(said, words);
+}
+
+static struct rule of(enum rule_kind kind)
+{
+    return rule_new(kind);
+}
+
+static struct rule in(struct rule rule, enum axis axis, enum condition condition, int a)
+{
+    rule.region.term[rule.region.n++] = (struct term){axis, condition, a, 0};
+    return rule;
+}
+
+static void one_is_not_many(void **state)
+{
+    (void)state;
+    struct rule keys = of(RULE_KEYS), seen = of(RULE_SEEN), is = of(RULE_CONSTANT);
+    keys.keys = (struct term){AXIS_COL, EQUAL, 5, 0};
+    keys.weight = 2;
+    expect(asc_l, keys, "l counts key 5 of every tile 2 times");
+    expect(asc_l, in(keys, AXIS_ROW, EQUAL, 3), "l counts key 5 2 times in row 3");
+    keys.weight = 0;
+    keys.keys = (struct term){AXIS_COL, NO_RESIDUE, 4, 1};
+    expect(asc_m, keys, "m leaves out all keys but those with c mod 4 = 1 of every tile");
+    expect(asc_s, in(is, AXIS_ROW_OF_HEAD, EQUAL, 127), "S is 0 in row 127 of the head");
+    expect(asc_s, in(is, AXIS_HEAD, EQUAL, 1), "S is 0 in head 1");
+    seen.plus = 1;
+    expect(asc_s, seen, "the mask's last key is off by +1: rows see a key too many");
+    seen.plus = -64;
+    expect(asc_s, seen, "the mask's last key is off by -64: rows see up to 64 keys too few");
+    seen.rows.hidden = true;
+    expect(asc_s, seen, "the mask's first key is off by -64: rows see up to 64 keys too many");
+}
+
+static void the_last_tile_has_none_after_it(void **state)
+{
+    (void)state;
+    struct rule vector = of(RULE_VECTOR);
+    vector.slot = SLOT_L;
+    vector.entry = ENTRY_L_PREV;
+    expect(asc_o, vector, "O is made with another l: l before the last tile");
+    vector.slot = SLOT_M;
+    vector.entry = ENTRY_M_PREV;
+    expect(asc_lse, vector, "LSE is made with another m: m before the last tile");
+    expect(asc_p, vector, "P is made with another m: m_prev, the maximum before this tile");
+    expect(asc_m, of(RULE_STALE), "m is that of the tile visited before");
+}
+
+static void nothing_is_said_of_a_term_that_is_not_there(void **state)
+{
+    (void)state;
+    struct rule terms = of(RULE_TERMS), exponent = of(RULE_EXPONENT);
+    terms.old_factor = terms.old_power = 0;
+    expect(asc_u, terms, "U = p v: the tiles before are dropped");
+    terms.new_factor = 0;
+    expect(asc_u, terms, "U = 0");
+    exponent.power = 0;
+    expect(asc_p, exponent, "P = exp(s): m is not subtracted");
+    exponent.factor = 0;
+    expect(asc_p, exponent, "P = exp(0): m is not subtracted");
+}
+
+static void a_scale_is_that_of_another_group_or_head(void **state)
+{
+    (void)state;
+    struct rule scale = of(RULE_SCALE);
+    scale.rows.operand = scale.rows.tensor = asc_k;
+    scale.rows.head = (struct map){.kind = MAP_PLUS, .a = 1};
+    expect(asc_k, scale,
+           "K gets the scale of another head, head h + 1 where it should be h, counted through the batches");
+    scale.map = (struct map){.kind = MAP_PLUS, .a = -1};
+    expect(asc_k, scale,
+           "K gets the scale of another group and head: group g - 1 where group g is wanted, head h + 1 where it "
+           "should be "
+           "h, counted through the batches");
+    scale.rows.head.kind = MAP_SAME;
+    expect(asc_k, scale, "K gets the scale of another group: group g - 1 where group g is wanted");
+    scale.rows.by_query = true;
+    scale.map.kind = MAP_SAME;
+    expect(asc_k, scale, "K gets the scale of another head, head h for query head h, counted through the batches");
+}
+
+/* Bits that move alike are said at once: a sentence that is cut would lose its region. */
+static void maps_of_bits(void **state)
+{
+    (void)state;
+    struct rule place = of(RULE_PLACE);
+    place.keys.a = 5;
+    place.map = (struct map){.kind = MAP_BITS, .bits = 10};
+    for (int k = 0; k < 10; k++)
+        place.map.row[k] = k < 5 ? 32u << k : 1u << k;
+    expect(asc_s, in(place, AXIS_KV_TILE, EQUAL, 0),
+           "S holds columns out of place: bits 0 to 4 of the column are bits 0 to 4 of the row in kv tile 0");
+    for (int k = 0; k < 5; k++)
+        place.map.row[k] = 1u << k;
+    place.map.flip = 31;
+    expect(asc_u, place,
+           "U holds columns out of place: bits 0 to 4 of the column are bits 0 to 4 of the column inverted");
+    place.map.flip = 4;
+    expect(asc_u, place, "U holds columns out of place: bit 2 of the column is bit 2 of the column inverted");
+    /* Rows of a tile of four: there is no fifth one. */
+    place = of(RULE_PLACE);
+    place.map = (struct map){.kind = MAP_BITS, .bits = 2, .row = {2, 1}};
+    expect(asc_s, place, "S holds row r' (0 2 1 3 for r = 0 to 3), column c where row r, column c is wanted");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_is_not_many),
+        cmocka_unit_test(the_last_tile_has_none_after_it),
+        cmocka_unit_test(nothing_is_said_of_a_term_that_is_not_there),
+        cmocka_unit_test(a_scale_is_that_of_another_group_or_head),
+        cmocka_unit_test(maps_of_bits),
+    };
+    return cmocka_run_group_tests_name("oracle: search, in words", tests, NULL, NULL);
+}
