@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from kernels import kernels  # noqa: E402
 
 LEAST_CAUSES = 0.95
-RUNS = 140  # random ones of each row of correct()
+RUNS = 150  # random ones of each row of correct()
 FIRST_SEED = 901  # of the first row; the next row has the next one
 OTHER_SEED = 101  # of the scenarios' inputs, beside the seed in their files
 # Mistakes that show on some inputs only, and why: these run with their own seed alone.
