@@ -105,11 +105,9 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     ASC_AT(batch, head, q_tile);
 
-    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
-    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int keys = p.keys(q_tile, BR);
     // Up to here all rows of this warp see all keys.
-    const int seen_by_all = min(p.kv_len, q_tile * BR + warp * 16 + p.reach + 1);
+    const int seen_by_all = p.seen(q_tile * BR + warp * 16);
 
     if constexpr (WS > 0) {
         if (threadIdx.x >= CONSUMERS) {
@@ -140,12 +138,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
         barrier_arrive<THREADS>(EMPTY + 1);
 
     float m[2] = {-INFINITY, -INFINITY}, l[2] = {0.0f, 0.0f}; /* of rows g and g + 8 */
-    float u[D / 8][4];
-#pragma unroll
-    for (int j = 0; j < D / 8; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            u[j][e] = 0.0f;
+    float u[D / 8][4] = {};
 
     for (int kt = 0; kt * BC < keys; kt++) {
         if constexpr (WS > 0) {
@@ -165,12 +158,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
         ASC_RECORD_SHARED_BY(v, kt, r, BC, c, D, threadIdx.x, CONSUMERS, consumers_meet(), AT(sv, r, c));
 
         // S = Q Kt. Matrices of B: keys 0-7, the same eight elements on, then both for keys 8-15.
-        float s[BC / 8][4];
-#pragma unroll
-        for (int j = 0; j < BC / 8; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                s[j][e] = 0.0f;
+        float s[BC / 8][4] = {};
         const uint32_t k_row = shared_address(sk) + (lane / 16 * 8 + lane % 8) * D * sizeof(T);
 #pragma unroll
         for (int d = 0; d < D / 16; d++) {
@@ -185,7 +173,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Pa
         if ((kt + 1) * BC > seen_by_all) {
 #pragma unroll
             for (int i = 0; i < BC / 2; i++) {
-                const int seen = min(p.kv_len, q_tile * BR + ROW(i) + p.reach + 1) - kt * BC;
+                const int seen = p.seen(q_tile * BR + ROW(i)) - kt * BC;
                 if (COL(i) >= seen)
                     s[i / 4][i % 4] = -INFINITY;
             }

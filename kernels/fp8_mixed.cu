@@ -62,9 +62,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(ScaledPara
     const float *k_scale = p.k_scale + scales, *v_scale = p.v_scale + scales;
     ASC_AT(batch, head, q_tile);
 
-    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
-    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int keys = p.keys(q_tile, BR);
 
     copy_tile<__half, D, Strip<D>::LD, BR, THREADS>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
     __pipeline_commit();
@@ -96,7 +94,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mixed(ScaledPara
         ASC_RECORD_SHARED(v, kt, r, BC, c, D, sv[r * Strip<D>::LD + c]);
 
         float s[32];
-        strip.multiply(s, sk, p.scale, min(p.kv_len, q_tile * BR + strip.row + p.reach + 1) - kt * BC);
+        strip.multiply(s, sk, p.scale, p.seen(q_tile * BR + strip.row) - kt * BC);
         ASC_RECORD(s, kt, i, 32, strip.row, strip.key(i), s[i]);
         const float m_prev = m, largest = largest_of(s);
         m = fmaxf(m, fmaxf(largest, other_lane(largest)));

@@ -120,11 +120,9 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(ScaledParams
     const float score = p.scale * p.q_scale[batch * p.heads + head] * p.k_scale[batch * p.kv_heads + kv_head];
     const float score_log2 = score * 1.44269504088896340736f;
 
-    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
-    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int keys = p.keys(q_tile, BR);
     // Up to here all rows of this warp see all keys.
-    const int seen_by_all = min(p.kv_len, q_tile * BR + warp * 16 + p.reach + 1);
+    const int seen_by_all = p.seen(q_tile * BR + warp * 16);
 
     copy_tile<D>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
     copy_commit();
@@ -152,12 +150,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(ScaledParams
     const int k_swizzle = swizzle<D>(k_key), v_swizzle = swizzle<D>(v_key); // the same sixteen keys on
 
     float m[2] = {-INFINITY, -INFINITY}, l[2] = {0.0f, 0.0f}; /* of rows g and g + 8 */
-    float u[D / 8][4];
-#pragma unroll
-    for (int j = 0; j < D / 8; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            u[j][e] = 0.0f;
+    float u[D / 8][4] = {};
 
     for (int kt = 0; kt * BC < keys; kt++) {
         copy_wait<0>();
@@ -173,12 +166,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(ScaledParams
         ASC_RECORD_SHARED(v, kt, r, BC, c, D, AT(sv, r, c));
 
         // S = Q Kt, of codes.
-        float s[BC / 8][4];
-#pragma unroll
-        for (int j = 0; j < BC / 8; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                s[j][e] = 0.0f;
+        float s[BC / 8][4] = {};
         const uint32_t k_row = shared_address(sk) + k_key * D;
 #pragma unroll
         for (int d = 0; d < D / 32; d++) {
@@ -193,7 +181,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_mma(ScaledParams
         if ((kt + 1) * BC > seen_by_all) {
 #pragma unroll
             for (int i = 0; i < BC / 2; i++) {
-                const int seen = min(p.kv_len, q_tile * BR + ROW(i) + p.reach + 1) - kt * BC;
+                const int seen = p.seen(q_tile * BR + ROW(i)) - kt * BC;
                 if (KEY(i) >= seen)
                     s[i / 4][i % 4] = -INFINITY;
             }

@@ -143,9 +143,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim(CodedParams 
     const uint8_t *v = p.codes[2] + batch * p.kv_strides.batch + kv_head * p.kv_strides.head;
     ASC_AT(batch, head, q_tile);
 
-    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
-    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int keys = p.keys(q_tile, BR);
 
     const float scales[3] = {p.scales[0][batch * p.heads + head], p.scales[1][batch * p.kv_heads + kv_head],
                              p.scales[2][batch * p.kv_heads + kv_head]};
@@ -186,7 +184,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_sim(CodedParams 
         ASC_RECORD_SHARED_BY(v, kt, r, BC, c, D, threadIdx.x, CONSUMERS, consumers_meet(), sv[r * Strip<D>::LD + c]);
 
         float s[32];
-        strip.multiply(s, sk, p.scale, min(p.kv_len, q_tile * BR + strip.row + p.reach + 1) - kt * BC);
+        strip.multiply(s, sk, p.scale, p.seen(q_tile * BR + strip.row) - kt * BC);
         ASC_RECORD(s, kt, i, 32, strip.row, strip.key(i), s[i]);
         const float m_prev = m, largest = largest_of(s);
         m = fmaxf(m, fmaxf(largest, other_lane(largest)));

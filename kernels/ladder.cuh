@@ -1,5 +1,5 @@
 // ladder.cuh: what the kernels of this folder share, so that each of them shows its own idea alone. From above: the
-// problem as a kernel gets it, how an instance is chosen and launched, reductions over a warp, copies of tiles, PTX.
+// problem as a kernel gets it, how an instance is chosen and launched, reductions, copies of tiles, PTX, barriers.
 
 #pragma once
 
@@ -28,6 +28,17 @@ template <class Q, class KV = Q, class O = Q> struct Params {
     float scale, scale_log2; /* times log2(e) */
     bool aligned;            /* q, k, v and o to 16 bytes */
     int kv_heads;
+
+    // Row `row` sees this many keys, the first ones.
+    __device__ __forceinline__ int seen(int row) const
+    {
+        return min(kv_len, row + reach + 1);
+    }
+    // The q tile's last row, which sees most: tiles beyond hold nothing for anybody.
+    __device__ __forceinline__ int keys(int q_tile, int br) const
+    {
+        return seen(min(q_tile * br + br, q_len) - 1);
+    }
 };
 
 // Of Params, or of a struct that adds to them; what it adds is zero.
@@ -129,6 +140,24 @@ __device__ __forceinline__ float2 widen(unsigned pair, __half)
 __device__ __forceinline__ float2 widen(unsigned pair, __nv_bfloat16)
 {
     return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162 *>(&pair));
+}
+
+template <int N> __device__ __forceinline__ float largest_of(const float (&x)[N])
+{
+    float largest = -INFINITY;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        largest = fmaxf(largest, x[i]);
+    return largest;
+}
+
+template <int N> __device__ __forceinline__ float sum_of(const float (&x)[N])
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        sum += x[i];
+    return sum;
 }
 
 __device__ __forceinline__ float warp_max(float x)

@@ -68,19 +68,12 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) split_kv(Sp
     if (split == 0)
         ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * LD + c]);
 
-    float m[ROWS_PER_WARP], l[ROWS_PER_WARP], u[ROWS_PER_WARP][COLS];
+    float m[ROWS_PER_WARP], l[ROWS_PER_WARP] = {}, u[ROWS_PER_WARP][COLS] = {};
 #pragma unroll
-    for (int r = 0; r < ROWS_PER_WARP; r++) {
+    for (int r = 0; r < ROWS_PER_WARP; r++)
         m[r] = -INFINITY;
-        l[r] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < COLS; i++)
-            u[r][i] = 0.0f;
-    }
 
-    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
-    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int keys = p.keys(q_tile, BR);
     const int first_tile = split * p.split_tiles, end_tile = min(first_tile + p.split_tiles, (keys + BC - 1) / BC);
     for (int kt = first_tile; kt < end_tile; kt++) {
         load_tile<T, D, BC>(sk, k, p.kv_strides.row, kt * BC, p.kv_len);
@@ -172,10 +165,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) merge_split
         for (int split = 0; split < p.splits; split++)
             largest = fmaxf(largest, split_lse[split]);
         const float base = largest == -INFINITY ? 0.0f : largest; // no key at all: -inf - -inf would be NaN
-        float sum = 0.0f, merged[COLS];
-#pragma unroll
-        for (int i = 0; i < COLS; i++)
-            merged[i] = 0.0f;
+        float sum = 0.0f, merged[COLS] = {};
         for (int split = 0; split < p.splits; split++) {
             const float weight = __expf(split_lse[split] - base);
             sum += weight;

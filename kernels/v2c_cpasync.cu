@@ -50,9 +50,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     ASC_AT(batch, head, q_tile);
 
-    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
-    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int keys = p.keys(q_tile, BR);
 
     copy_tile<T, D, D, BR, THREADS>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
     __pipeline_commit();
@@ -69,12 +67,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
     __syncthreads();
     ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * D + c]);
 
-    float u[ROWS_PER_WARP][COLS];
-#pragma unroll
-    for (int r = 0; r < ROWS_PER_WARP; r++)
-#pragma unroll
-        for (int i = 0; i < COLS; i++)
-            u[r][i] = 0.0f;
+    float u[ROWS_PER_WARP][COLS] = {};
 
     for (int kt = 0; kt * BC < keys; kt++) {
         T *sk = k_stages + kt % 2 * L::K, *sv = v_stages + kt % 2 * L::V;
@@ -106,7 +99,6 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
                     s[i] += x2.x * y2.x + x2.y * y2.y + x3.x * y3.x + x3.y * y3.y;
                 }
             }
-            float largest = -INFINITY;
 #pragma unroll
             for (int i = 0; i < KEYS; i++) {
                 const int key = kt * BC + lane + 32 * i;
@@ -115,27 +107,21 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync
                     s[i] = -INFINITY;
             }
             ASC_RECORD(s, kt, i, KEYS, row, lane + 32 * i, s[i]);
-#pragma unroll
-            for (int i = 0; i < KEYS; i++)
-                largest = fmaxf(largest, s[i]);
 
             const float m_prev = sm[row];
-            float m = fmaxf(m_prev, warp_max(largest));
+            float m = fmaxf(m_prev, warp_max(largest_of(s)));
             ASC_RECORD_ROW(m, kt, row, lane == 0, m);
             const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
             float alpha = __expf(m_prev - base);
             ASC_RECORD_ROW(alpha, kt, row, lane == 0, alpha);
-            float sum = 0.0f;
 #pragma unroll
             for (int i = 0; i < KEYS; i++)
                 s[i] = __expf(s[i] - base);
             ASC_RECORD(p, kt, i, KEYS, row, lane + 32 * i, s[i]);
 #pragma unroll
-            for (int i = 0; i < KEYS; i++) {
+            for (int i = 0; i < KEYS; i++)
                 sp[warp * BC + lane + 32 * i] = s[i];
-                sum += s[i];
-            }
-            float l = sl[row] * alpha + warp_sum(sum);
+            float l = sl[row] * alpha + warp_sum(sum_of(s));
             ASC_RECORD_ROW(l, kt, row, lane == 0, l);
             __syncwarp(); // every lane has read m_prev and l_prev, and the row's weights are there
             if (lane == 0) {

@@ -68,9 +68,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
     const T *v = p.v + batch * p.kv_strides.batch + head / p.group * p.kv_strides.head;
     ASC_AT(batch, head, q_tile);
 
-    // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int last_row = min(q_tile * BR + BR, p.q_len) - 1;
-    const int keys = min(p.kv_len, last_row + p.reach + 1);
+    const int keys = p.keys(q_tile, BR);
 
     copy_tile<T, D, LDQ, BR, THREADS>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
     __pipeline_commit();
@@ -93,12 +91,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
     const int row = lane / 2, half = lane % 2;                                       // of the strip; which of its lanes
     float m = -INFINITY, l = 0.0f;
     const int parity = lane / 16, col = lane % 16 * COLS;
-    float u[8][COLS]; // row 2 r + parity of the strip, columns col ..
-#pragma unroll
-    for (int r = 0; r < 8; r++)
-#pragma unroll
-        for (int i = 0; i < COLS; i++)
-            u[r][i] = 0.0f;
+    float u[8][COLS] = {}; // row 2 r + parity of the strip, columns col ..
 
     for (int kt = 0; kt * BC < keys; kt++) {
         T *sk = k_stages + kt % 2 * L::K, *sv = v_stages + kt % 2 * L::V;
@@ -138,17 +131,13 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
             s[4 * g + 2] = x.z;
             s[4 * g + 3] = x.w;
         }
-        const int seen = min(p.kv_len, q_tile * BR + warp * 16 + row + p.reach + 1) - kt * BC;
+        const int seen = p.seen(q_tile * BR + warp * 16 + row) - kt * BC;
 #pragma unroll
         for (int e = 0; e < 32; e++)
             s[e] = KEY(e) < seen ? s[e] * p.scale : -INFINITY;
         ASC_RECORD(s, kt, i, 32, warp * 16 + row, KEY(i), s[i]);
 
-        float largest = -INFINITY;
-#pragma unroll
-        for (int e = 0; e < 32; e++)
-            largest = fmaxf(largest, s[e]);
-        const float m_prev = m;
+        const float m_prev = m, largest = largest_of(s);
         m = fmaxf(m, fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1)));
         ASC_RECORD_ROW(m, kt, warp * 16 + row, half == 0, m);
         const float base = m == -INFINITY ? 0.0f : m; // no key yet: -inf - -inf would be NaN
@@ -158,10 +147,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk
         for (int e = 0; e < 32; e++)
             s[e] = __expf(s[e] - base);
         ASC_RECORD(p, kt, i, 32, warp * 16 + row, KEY(i), s[i]);
-        float sum = 0.0f;
-#pragma unroll
-        for (int e = 0; e < 32; e++)
-            sum += s[e];
+        const float sum = sum_of(s);
         l = l * alpha + sum + __shfl_xor_sync(0xffffffffu, sum, 1);
         ASC_RECORD_ROW(l, kt, warp * 16 + row, half == 0, l);
 #pragma unroll

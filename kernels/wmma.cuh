@@ -1,5 +1,6 @@
-// wmma.cuh: v2c_wmma from the scores of a tile to its part of U, for rungs that differ from it in how Q, K and V come
-// into shared memory. A block is 4 warps on one 64-row q tile, a kv tile has 64 keys; a warp owns 16 rows, its strip.
+// wmma.cuh: what v2c_wmma_qk and v2c_wmma have shown, for the rungs above them: Scores is Q Kt of the one, for
+// v2c_wmma, Strip is P V of the other as well, for rungs that differ in how Q, K and V come into shared memory. A block
+// is 4 warps on one 64-row q tile, a kv tile has 64 keys; a warp owns 16 rows.
 
 #pragma once
 
@@ -20,30 +21,25 @@ __device__ __forceinline__ float other_lane(float x)
     return __shfl_xor_sync(0xffffffffu, x, 1);
 }
 
-// What a warp keeps from tile to tile, but for m and l. Two lanes share a row; a lane has every other group of four of
-// its keys, and at the end every other group of eight of its columns.
-template <int D> struct Strip {
+// A warp's rows of Q, and what they give with the keys of a tile. Two lanes share a row; a lane has every other group
+// of four of its keys.
+template <class T, int D> struct Scores {
     static constexpr int LD = D + 8, TILE = 64 * LD; /* elements of a row of Q, K and V, of a tile */
     static constexpr int LDS = BC + 8;               /* elements of a row of scores and of weights */
     static constexpr size_t bytes = BR * LDS * sizeof(float);
-    static_assert(TILE * sizeof(__half) <= bytes, "Q has the place of the scores");
+    static_assert(TILE * sizeof(T) <= bytes, "Q has the place of the scores");
 
-    wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> q[D / 16];
-    wmma::fragment<wmma::accumulator, 16, 16, 16, float> map, u[D / 16]; /* map: an element is 32 row + column */
-    float *scores;                                                       /* [16][LDS] */
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> q[D / 16];
+    float *scores; /* [16][LDS] */
     int row, half; /* this lane's, in the q tile; which of its lanes */
 
     __device__ __forceinline__ int key(int i) const
     {
         return i / 4 * 8 + half * 4 + i % 4;
     }
-    __device__ __forceinline__ int column(int i) const
-    {
-        return i / 8 * 16 + half * 8 + i % 8;
-    }
 
     // Takes Q into fragments. The block meets before begin(), since scores may lie where Q was.
-    __device__ __forceinline__ explicit Strip(const __half *sq)
+    __device__ __forceinline__ explicit Scores(const T *sq)
     {
 #pragma unroll
         for (int d = 0; d < D / 16; d++)
@@ -55,17 +51,10 @@ template <int D> struct Strip {
         row = threadIdx.x / 2;
         half = threadIdx.x % 2;
         scores = static_cast<float *>(place) + threadIdx.x / 32 * 16 * LDS;
-        for (int e = threadIdx.x % 32; e < 256; e += 32)
-            scores[e] = static_cast<float>(e / 16 * 32 + e % 16);
-        __syncwarp();
-        wmma::load_matrix_sync(map, scores, 16, wmma::mem_row_major);
-#pragma unroll
-        for (int j = 0; j < D / 16; j++)
-            wmma::fill_fragment(u[j], 0.0f);
     }
 
     // This lane's scores, scaled; keys from `seen` on are masked.
-    __device__ __forceinline__ void multiply(float (&s)[32], const __half *sk, float scale, int seen) const
+    __device__ __forceinline__ void multiply(float (&s)[32], const T *sk, float scale, int seen) const
     {
         // Keys are the columns of a column-major matrix whose columns are the rows of the K tile.
 #pragma unroll
@@ -74,7 +63,7 @@ template <int D> struct Strip {
             wmma::fill_fragment(acc, 0.0f);
 #pragma unroll
             for (int d = 0; d < D / 16; d++) {
-                wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> fk;
+                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> fk;
                 wmma::load_matrix_sync(fk, sk + n * 16 * LD + d * 16, LD);
                 wmma::mma_sync(acc, q[d], fk, acc);
             }
@@ -92,6 +81,34 @@ template <int D> struct Strip {
 #pragma unroll
         for (int i = 0; i < 32; i++)
             s[i] = key(i) < seen ? s[i] * scale : -INFINITY;
+    }
+};
+
+// What a warp keeps from tile to tile, but for m and l. At the end a lane has every other group of eight of its row's
+// columns.
+template <int D> struct Strip : Scores<__half, D> {
+    using Base = Scores<__half, D>;
+    using Base::half, Base::key, Base::LD, Base::LDS, Base::row, Base::scores;
+
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> map, u[D / 16]; /* map: an element is 32 row + column */
+
+    __device__ __forceinline__ int column(int i) const
+    {
+        return i / 8 * 16 + half * 8 + i % 8;
+    }
+
+    using Base::Base;
+
+    __device__ __forceinline__ void begin(void *place)
+    {
+        Base::begin(place);
+        for (int e = threadIdx.x % 32; e < 256; e += 32)
+            scores[e] = static_cast<float>(e / 16 * 32 + e % 16);
+        __syncwarp();
+        wmma::load_matrix_sync(map, scores, 16, wmma::mem_row_major);
+#pragma unroll
+        for (int j = 0; j < D / 16; j++)
+            wmma::fill_fragment(u[j], 0.0f);
     }
 
     // U becomes alpha U + P V; the weights take the place of the scores.
@@ -159,23 +176,5 @@ template <int D> struct Strip {
         }
     }
 };
-
-__device__ __forceinline__ float largest_of(const float (&s)[32])
-{
-    float largest = -INFINITY;
-#pragma unroll
-    for (int i = 0; i < 32; i++)
-        largest = fmaxf(largest, s[i]);
-    return largest;
-}
-
-__device__ __forceinline__ float sum_of(const float (&s)[32])
-{
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < 32; i++)
-        sum += s[i];
-    return sum;
-}
 
 } // namespace ladder

@@ -41,16 +41,19 @@ ZERO = r"(?:-INFINITY|0(?:\.0f)?|make_uint4\((?:0|zeros), (?:0|zeros), (?:0|zero
 STORE = re.compile(r"^\s*(?:\*reinterpret_cast<\w+ \*>\([^;=]*\)|(?:s[ml]|strip|scores|tables)(?:\[[^;=\]]*\])+)\s*="
                    rf"\s*(?:{ZERO}|static_cast<float>\(e / 16[^;]*);")
 # Registers that begin with a constant; masks do not: `s[i] = -INFINITY`.
-REGISTERS = re.compile(rf"^\s*(?:float (?:\w+ = {ZERO}(?:, )?)+;|(?:[mlu]|merged)(?:\[[^;=\]]*\])+ = {ZERO};"
-                       r"|s(?:\[[^;=\]]*\])+ = 0\.0f;|wmma::fill_fragment\([^;]*\);)")
+REGISTERS = re.compile(rf"^\s*(?:float (?=[^;]*= )(?:\w+(?:\[[^;=\]]*\])*(?: = (?:{ZERO}|\{{\}}))?(?:, )?)+;"
+                       rf"|[mlu](?:\[[^;=\]]*\])+ = {ZERO};|wmma::fill_fragment\([^;]*\);)")
 
 
 def without(statement, pattern):
     """What stands there instead: in a checked build, in one whose values are looked at, in one that ends there."""
     if pattern is not REGISTERS:
         return ";", ";", "__trap();"
-    unset = re.sub(rf" = {ZERO}", "", statement) if statement.startswith("float") else ";"
-    return unset, re.sub(ZERO, "NAN", statement), f"{statement} __trap();"
+    unset = re.sub(rf" = (?:{ZERO}|\{{\}})", "", statement) if statement.startswith("float") else ";"
+    nan = re.sub(ZERO, "NAN", statement).replace(" = {}", "")
+    for array in re.findall(r"(\w+)(?:\[[^;=\]]*\])+ = \{\}", statement):
+        nan += f" for (unsigned at = 0; at < sizeof {array} / 4; at++) reinterpret_cast<float *>({array})[at] = NAN;"
+    return unset, nan, f"{statement} __trap();"
 
 
 def mutants(source):

@@ -4,6 +4,7 @@
 #define ASC_ONLY_HEAD_DIM 64
 #include "attnscope.h"
 #include "kernels/ladder.cuh"
+#include "kernels/wmma.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
@@ -23,8 +24,7 @@ namespace wmma_qk
 namespace wmma_both
 {
 #include "kernels/v2c_wmma.cu"
-#undef KEY
-} // namespace wmma_both
+}
 namespace mma_sync
 {
 #include "kernels/fp16_mma.cu"
