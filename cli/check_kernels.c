@@ -533,7 +533,7 @@ static void write_tallies(const struct checked *kernels, size_t n)
 static json_t *outcome_json(const struct options *o, const char *path, const struct outcome *x)
 {
     const struct repeat_result *r = &x->repeated;
-    const int measured = r->runs > 0;
+    const bool measured = r->runs > 0;
     char command[1100];
     write_command(o, path, x->c, command, sizeof command);
     return json_pack(

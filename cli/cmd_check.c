@@ -83,7 +83,7 @@ static int list_paths(const struct options *o, struct paths *out, struct err *er
     *out = (struct paths){0};
     for (int i = 0; i < o->n_files; i++) {
         struct stat status;
-        const int folder = stat(o->files[i], &status) == 0 && S_ISDIR(status.st_mode);
+        const bool folder = stat(o->files[i], &status) == 0 && S_ISDIR(status.st_mode);
         if (folder ? add_folder(out, o->files[i], err) : add_path(out, strdup(o->files[i]), err)) {
             paths_free(out);
             return -1;
@@ -119,7 +119,7 @@ static char *text_of(void (*write)(const struct session *, FILE *), const struct
 static void write_line(const struct check_result *r, FILE *out)
 {
     if (r->status > 1) {
-        const int named = strncmp(r->err.where, r->path, strlen(r->path)) == 0;
+        const bool named = strncmp(r->err.where, r->path, strlen(r->path)) == 0;
         text_inline(out, "ERROR %s%s", named ? "" : r->path, named ? "" : ": ");
         text_failure(out, &r->err);
     } else {
@@ -141,7 +141,7 @@ static void check_one(const struct options *o, struct check_result *r, json_t *r
     if (!failed)
         options_look_bias(o, s);
     int status = s ? report_status(s, r->why, sizeof r->why) : -1;
-    const int undeclared = status == 0 && !report_checks(s, r->why, sizeof r->why);
+    const bool undeclared = status == 0 && !report_checks(s, r->why, sizeof r->why);
     if (undeclared)
         status = 1;
     if (s && !failed && status < 0) { /* a run that ended early has left what it recorded */

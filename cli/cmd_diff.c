@@ -89,7 +89,7 @@ static void write_value(double x, int unwritten, FILE *out)
 
 static void write_first(const struct comparison *c, FILE *out)
 {
-    const int exact = c->o->exact || difference_within(&c->d);
+    const bool exact = c->o->exact || difference_within(&c->d);
     const struct difference_place first = difference_first(&c->d, exact);
     char place[96];
     if (first.order == UINT64_MAX)

@@ -15,7 +15,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static int usable_terminal(void)
+static bool usable_terminal(void)
 {
     const char *term = getenv("TERM");
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
@@ -147,7 +147,7 @@ static int debug(const struct options *o, const struct config *config, struct se
 {
     struct recent_entry entry;
     struct tui_place place;
-    const int remember = config->choice[SETTING_REMEMBER] == 0;
+    const bool remember = config->choice[SETTING_REMEMBER] == 0;
     if (big_enough(err) != 0)
         return -1;
     if (remember)
@@ -216,7 +216,7 @@ static int open_file(const struct options *o, const struct config *config, int d
 
 int command_open(const struct options *o, struct err *err)
 {
-    const int debugger = !o->text && usable_terminal();
+    const bool debugger = !o->text && usable_terminal();
     struct options chosen = *o;
     struct config config = {0};
     struct recent recent;

@@ -13,7 +13,7 @@ static void write_launch(const struct trace_info *info, const struct trace_launc
     fprintf(out, "%s\n", words);
     for (int i = 0; i < FACTS; i++) {
         const enum budget_item item = fact_budget((enum fact)i);
-        const int over = item != BUDGET_ITEMS && budget_of_launch(info, l, item) == BUDGET_OVER;
+        const bool over = item != BUDGET_ITEMS && budget_of_launch(info, l, item) == BUDGET_OVER;
         if (i >= FACT_ACHIEVED && !launch_has_counters(l))
             break;
         fact_words(l, (enum fact)i, words, sizeof words);

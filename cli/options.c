@@ -153,13 +153,13 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_PROBES:
         return parse_probes(value, o, err);
     case OPTION_CHECKS:
-        o->checks = 1;
+        o->checks = true;
         return 0;
     case OPTION_NO_RETRY:
         o->no_retry = 1;
         return 0;
     case OPTION_BIAS:
-        o->bias = 1;
+        o->bias = true;
         return 0;
     case OPTION_ISOLATE:
         o->isolate = value;
@@ -176,10 +176,10 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_SIZE:
         return parse_size(value, o, err);
     case OPTION_ASCII:
-        o->ascii = 1;
+        o->ascii = true;
         return 0;
     case OPTION_TEXT:
-        o->text = 1;
+        o->text = true;
         return 0;
     case OPTION_AT:
         o->at = value;
@@ -190,26 +190,26 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_BACKGROUND:
         return parse_background(value, o, err);
     case OPTION_JSON:
-        o->json = 1;
+        o->json = true;
         return 0;
     case OPTION_TIME:
         return parse_time(value, o, err);
     case OPTION_ALL:
-        o->all = 1;
+        o->all = true;
         return 0;
     case OPTION_REPEAT:
         return parse_repeat(value, o, err);
     case OPTION_EXACT:
-        o->exact = 1;
+        o->exact = true;
         return 0;
     case OPTION_JUNIT:
         o->junit = value;
         return 0;
     case OPTION_HELP:
-        o->help = 1;
+        o->help = true;
         return 0;
     case OPTION_VERSION:
-        o->version = 1;
+        o->version = true;
         return 0;
     case OPTION_COUNT:
         break;
@@ -245,7 +245,7 @@ static int option_of(int code)
 }
 
 /* A word that is no command is a file; one that is no file either was meant as a command. */
-static int mistyped_command(const char *word)
+static bool mistyped_command(const char *word)
 {
     return !strpbrk(word, "./") && access(word, F_OK) != 0;
 }
@@ -338,7 +338,7 @@ static int set_key(struct scenario *scenario, const char *setting, struct err *e
     return scenario_set(scenario, key, equals + 1, err);
 }
 
-static int changes_scenario(const struct options *o)
+static bool changes_scenario(const struct options *o)
 {
     return o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->n_settings || o->n_defines;
 }
@@ -433,7 +433,7 @@ int options_finish(struct session *s, struct err *err)
 void options_look_bias(const struct options *o, struct session *s)
 {
     const struct expect *e = &s->subject.scenario.expect;
-    const int stated = s->subject.has_scenario && (e->bias || e->no_bias);
+    const bool stated = s->subject.has_scenario && (e->bias || e->no_bias);
     if ((o->bias || stated) && session_look_rounding(s, s->subject.has_scenario) == 0)
         session_finish_rounding(s);
 }

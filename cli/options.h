@@ -31,7 +31,7 @@ extern const char *const asked_probes_names[]; /* [enum asked_probes], "" first 
 
 struct options {
     enum command command;
-    int help, version, ascii, text, json, exact, all, checks, bias, no_retry;
+    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry;
     int repeat;    /* launches that bench times */
     double time_s; /* most for each kernel that check runs; 0: not given */
     const char *isolate, *feed, *backend, *mem;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* 1: the scenario expects the run to end early, and it did, or came to its end instead. */
-static int stop_expected(const struct session *s)
+static bool stop_expected(const struct session *s)
 {
     return s->subject.has_scenario && s->subject.scenario.expect.stopped && s->run.judgement &&
            (s->job.err.code == ERR_NONE || s->job.err.code == ERR_RUN);
@@ -36,8 +36,8 @@ int report_meets(const struct session *s, char *why, size_t why_bytes)
     if (budget[0])
         snprintf(why + used, why_bytes - used, "; %s", budget);
     char bias[256] = "";
-    const int as_biased = !s->subject.has_scenario ||
-                          rounding_meets(session_rounding_result(s), &s->subject.scenario.expect, bias, sizeof bias);
+    const bool as_biased = !s->subject.has_scenario ||
+                           rounding_meets(session_rounding_result(s), &s->subject.scenario.expect, bias, sizeof bias);
     used = strlen(why);
     if (bias[0])
         snprintf(why + used, why_bytes - used, "; %s", bias);
@@ -48,7 +48,7 @@ int report_checks(const struct session *s, char *why, size_t why_bytes)
 {
     char missing[FACT_WORDS_BYTES];
     const int met = report_meets(s, why, why_bytes);
-    const int should_be_clean = !s->subject.has_scenario || s->subject.scenario.expect.verdict != EXPECT_FAIL;
+    const bool should_be_clean = !s->subject.has_scenario || s->subject.scenario.expect.verdict != EXPECT_FAIL;
     if (met && should_be_clean && run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_UNDECLARED), missing)) {
         snprintf(why, why_bytes, "%s", missing);
         return 0;
@@ -68,8 +68,8 @@ void report_write_expectation(const struct session *s, FILE *out)
 {
     char why[512];
     const int met = report_meets(s, why, sizeof why);
-    const int stated = (s->subject.has_scenario && s->subject.scenario.expect.verdict != EXPECT_NOTHING) ||
-                       (s->run.trace && s->run.trace->info.launches.budget.stated);
+    const bool stated = (s->subject.has_scenario && s->subject.scenario.expect.verdict != EXPECT_NOTHING) ||
+                        (s->run.trace && s->run.trace->info.launches.budget.stated);
     if (stated || (!met && s->job.err.code == ERR_NONE && s->run.judgement && !judgement_any(s->run.judgement))) {
         text_inline(out, "expectation: %s", why);
         fputs("\n", out);

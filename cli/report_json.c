@@ -584,7 +584,7 @@ static json_t *bias_json(const struct session *s)
 json_t *report_json(const struct session *s, const char *path, const struct err *err)
 {
     char why[512];
-    const int met = s && report_status(s, why, sizeof why) == 0;
+    const bool met = s && report_status(s, why, sizeof why) == 0;
     if (!s || (err && err->code != ERR_NONE && !s->run.judgement))
         snprintf(why, sizeof why, "it could not be run");
     json_t *json = json_pack("{s:o, s:i, s:b, s:o}", "file", report_json_text(path), "oracle_version", ORACLE_VERSION,

@@ -32,7 +32,7 @@ static const char *values_of(enum option_id option, char *room, size_t bytes)
     return room;
 }
 
-static int takes_file(enum option_id option)
+static bool takes_file(enum option_id option)
 {
     const char *argument = option_rows[option].argument;
     return argument && (strcmp(argument, "FILE") == 0 || strstr(argument, "TRACE"));

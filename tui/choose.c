@@ -108,7 +108,7 @@ int tui_choose(const char *title, const char *const *lines, int n, const struct 
     const struct term_options terminal = {.theme = o->theme, .mouse = o->mouse};
     if (term_start(&terminal, err) != 0)
         return -1;
-    const int ascii = o->ascii || !term_utf8();
+    const bool ascii = o->ascii || !term_utf8();
     int failed = 0;
     while (!k.left && !k.chosen && !failed)
         failed = turn(&k, &canvas, ascii, err);

@@ -139,7 +139,7 @@ static void list_settings(struct loop *l)
         const struct session_setting *setting = &l->s->subject.settings[i];
         const struct scenario_key *key = &scenario_keys[i];
         if (setting->value)
-            notes_add(&l->notes, "%s.%s=%s  (the file: %s)", key->section, key->name, setting->value,
+            notes_add(&l->notes, "%s.%s=%s  (the file: %s)", section_names[key->section], key->name, setting->value,
                       setting->file ? setting->file : "nothing");
     }
     if (l->notes.n == 0)
@@ -181,7 +181,7 @@ static void run_save(struct loop *l, const char *argument)
 static void run_quit(struct loop *l, const char *argument)
 {
     (void)argument;
-    l->quit = 1;
+    l->quit = true;
 }
 
 static void run_help(struct loop *l, const char *argument);
@@ -231,7 +231,7 @@ static void run_help(struct loop *l, const char *word)
     for (int i = 0; i < KEY_COUNT; i++) {
         const struct scenario_key *key = &scenario_keys[i];
         char name[64];
-        snprintf(name, sizeof name, "%s.%s", key->section, key->name);
+        snprintf(name, sizeof name, "%s.%s", section_names[key->section], key->name);
         if (strcmp(key->name, word) == 0 || strcmp(name, word) == 0)
             notes_add(&l->notes, "%s: %s  (%s)", name, key->meaning, key->expected);
     }

@@ -101,7 +101,7 @@ static void add_keys(const char *word, struct candidates *out)
     const size_t key = strcspn(word, "=");
     for (int i = 0; i < KEY_COUNT; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s.%s=", scenario_keys[i].section, scenario_keys[i].name);
+        snprintf(name, sizeof name, "%s.%s=", section_names[scenario_keys[i].section], scenario_keys[i].name);
         if (word[key] != '=')
             candidates_add(out, word, name, scenario_keys[i].meaning);
         else if (strlen(name) == key + 1 && strncmp(name, word, key) == 0)

@@ -120,7 +120,7 @@ int editor_line(const char *file, const char *text, int line)
     return best ? best : line;
 }
 
-static int changed(const struct stat *a, const struct stat *b)
+static bool changed(const struct stat *a, const struct stat *b)
 {
     return a->st_ino != b->st_ino || a->st_size != b->st_size || a->st_mtim.tv_sec != b->st_mtim.tv_sec ||
            a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;

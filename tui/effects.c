@@ -105,7 +105,7 @@ void act_interrupt(struct loop *l)
     if (session_busy(l->s))
         session_cancel(l->s);
     else
-        l->quit = 1;
+        l->quit = true;
 }
 
 void act_redraw(struct loop *l)
@@ -122,7 +122,7 @@ void act_suspend(struct loop *l)
 
 void act_quit(struct loop *l)
 {
-    l->quit = 1;
+    l->quit = true;
 }
 
 /* What an action does where the view does not take it. */
@@ -133,9 +133,9 @@ static const struct {
     bool opens; /* this view, after that */
     enum view_id view;
 } effects[ACTION_COUNT] = {
-#define MOVES(verb, steps) .move = verb, .by = steps
-#define OPENS(id) .opens = true, .view = id
-#define DOES(function) .act = function
+#define MOVES(verb, steps) .move = (verb), .by = (steps)
+#define OPENS(id) .opens = true, .view = (id)
+#define DOES(function) .act = (function)
 #define SHOWS(id, function) DOES(function), OPENS(id)
 #define LEFT_TO_VIEWS .move = NULL
 #define ACTION(id, keys, name, hint, help, effect) {effect},

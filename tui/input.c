@@ -40,7 +40,7 @@ static void take_letter(struct loop *l, int key)
 
 static void type(struct loop *l, int key)
 {
-    const int searching = l->prompt.sign[0] == '/';
+    const bool searching = l->prompt.sign[0] == '/';
     if (prompt_key(&l->prompt, key) != PROMPT_ENTERED)
         return;
     if (!searching) {
@@ -54,7 +54,7 @@ static void type(struct loop *l, int key)
 }
 
 /* Esc first ends what is in the way: a search, or looking for a stop condition. */
-static int end_something(struct loop *l)
+static bool end_something(struct loop *l)
 {
     if (l->s->search.under_way) {
         session_cancel(l->s);
@@ -62,9 +62,9 @@ static int end_something(struct loop *l)
         l->search.active = 0;
         session_say(l->s, "search ended");
     } else {
-        return 0;
+        return false;
     }
-    return 1;
+    return true;
 }
 
 void loop_key(struct loop *l, int key)

@@ -112,7 +112,7 @@ static void go_first(struct loop *l)
     struct err err;
     if (!l->at || !s->run.trace)
         return;
-    const int found = cursor_parse(l->at, s->run.trace, &to, &err) == 0;
+    const bool found = cursor_parse(l->at, s->run.trace, &to, &err) == 0;
     l->at = NULL;
     if (found)
         session_go_cursor(s, &to);
@@ -156,7 +156,7 @@ static int turn(struct loop *l, struct err *err)
                            {.fd = l->saver.fd, .events = POLLIN},
                            {.fd = l->saver.active ? -1 : session_fd(l->s), .events = POLLIN}};
     double share, seconds;
-    const int busy = session_busy(l->s) || l->saver.active || session_values_under_way(l->s, &share, &seconds);
+    const bool busy = session_busy(l->s) || l->saver.active || session_values_under_way(l->s, &share, &seconds);
     if (poll(fds, sizeof fds / sizeof *fds, busy ? TICK_MS : -1) < 0 && errno != EINTR)
         return err_errno(err, "", "waiting for events");
     if (read_terminal(l, err) != 0)
@@ -188,7 +188,7 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         return -1;
     }
     if (!term_utf8())
-        l.ascii = 1;
+        l.ascii = true;
     term_size(&l.cols, &l.rows);
     loop_begin_runs(&l);
     loop_stand(&l);

@@ -94,7 +94,7 @@ static void press(struct loop *l, enum hit_kind kind, int first, int second)
         loop_act(l, (enum action)second);
         break;
     case HIT_DIVIDER:
-        l->drawing_divider = 1;
+        l->drawing_divider = true;
         break;
     }
 }
@@ -138,7 +138,7 @@ void loop_take_mouse(struct loop *l)
         session_hush(l->s);
     switch (m->kind) {
     case MOUSE_PRESS:
-        l->drawing_divider = 0;
+        l->drawing_divider = false;
         if (known)
             press(l, kind, first, second);
         break;
@@ -147,7 +147,7 @@ void loop_take_mouse(struct loop *l)
             l->vs.split = m->col > 0 ? m->col : 1;
         break;
     case MOUSE_RELEASE:
-        l->drawing_divider = 0;
+        l->drawing_divider = false;
         break;
     case MOUSE_WHEEL_UP:
     case MOUSE_WHEEL_DOWN:

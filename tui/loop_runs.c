@@ -77,7 +77,7 @@ static void compare_new(struct loop *l)
 {
     struct session *s = l->s;
     const struct place first = first_bad(s), last = l->first;
-    const int again = l->seen > 0;
+    const bool again = l->seen > 0;
     char words[200], place[64];
     l->seen = s->run.number;
     l->first = first;
@@ -93,7 +93,7 @@ void loop_take_run(struct loop *l)
     struct session *s = l->s;
     if (s->run.number > l->seen && l->view == VIEW_ERRORS)
         loop_go_back(l);
-    const int failed = session_failed_to_show(s) && s->job.err.code != ERR_CANCELLED;
+    const bool failed = session_failed_to_show(s) && s->job.err.code != ERR_CANCELLED;
     if (failed && !l->failed)
         loop_open_view(l, VIEW_ERRORS);
     l->failed = failed;
@@ -149,7 +149,7 @@ void act_flip(struct loop *l)
 
 void act_watch(struct loop *l)
 {
-    const int on = !session_watching(l->s);
+    const bool on = !session_watching(l->s);
     if (session_watch(l->s, on) == 0)
         session_say(l->s, "%s",
                     on ? "watching: saved changes are built and run at once" : "not watching: r runs what was saved");

@@ -7,6 +7,7 @@
 #include "tui/save.h"
 #include "tui/search.h"
 #include "tui/views/view.h"
+#include <stdbool.h>
 
 #define MAX_BACK 8
 
@@ -24,7 +25,8 @@ struct loop {
     struct saver saver;
     struct canvas canvas;
     struct hits hits;
-    int cols, rows, ascii;
+    int cols, rows;
+    bool ascii;
     enum view_id view, back[MAX_BACK];
     int n_back;
     struct view_state vs;
@@ -42,7 +44,7 @@ struct loop {
     struct notes notes; /* until the next key */
     const char *at;     /* borrowed: where the cursor goes as soon as there is a run; NULL: nowhere, or done */
     bool at_remembered; /* that is where the user left it, not what they asked for */
-    int quit;
+    bool quit;
 };
 
 void loop_key(struct loop *l, int key);
@@ -59,7 +61,6 @@ void loop_search(struct loop *l, int by);
 #define LEFT_TO_VIEWS
 #define ACTION(id, keys, name, hint, help, effect) effect
 #include "tui/keys/actions.def"
-#include <stdbool.h>
 #undef ACTION
 #undef MOVES
 #undef OPENS

@@ -20,7 +20,7 @@ void loop_open_view(struct loop *l, enum view_id view)
     l->view = view;
     loop_stand(l);
     l->vs.selected = views[view]->begin ? views[view]->begin(l->s) : 0;
-    l->drawing_divider = 0;
+    l->drawing_divider = false;
 }
 
 void loop_go_back(struct loop *l)
@@ -58,7 +58,7 @@ static int search_elsewhere(const struct loop *l, int *line)
 void loop_search(struct loop *l, int by)
 {
     struct search *search = &l->search;
-    const int known = by != 0 && search->line >= 0 && search->view == l->view;
+    const bool known = by != 0 && search->line >= 0 && search->view == l->view;
     const int begin = known ? search->line : l->vs.top - (by >= 0);
     int line = search_view(search, l->view, l->s, &l->vs, l->cols, begin, by ? by : 1);
     if (line == -1 && by == 0) {

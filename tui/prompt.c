@@ -233,7 +233,7 @@ static void list_draw(const struct prompt *p, struct canvas *c)
     }
     for (int r = 0; r < rows; r++) {
         const struct rect line = {area.row + r, 0, 1, c->cols};
-        const int here = first + r == p->chosen;
+        const bool here = first + r == p->chosen;
         canvas_fill(c, line, STYLE_TEXT, " ");
         canvas_put(c, line, 0, 0, STYLE_RULE, "│");
         canvas_put(c, line, 0, 2, here ? STYLE_CURSOR : STYLE_KEY, list->at[first + r].text);

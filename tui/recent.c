@@ -59,7 +59,7 @@ static int make_folders(char *path)
         if (*c != '/')
             continue;
         *c = '\0';
-        const int failed = mkdir(path, 0700) != 0 && errno != EEXIST;
+        const bool failed = mkdir(path, 0700) != 0 && errno != EEXIST;
         *c = '/';
         if (failed)
             return -1;

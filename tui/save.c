@@ -83,7 +83,7 @@ int saver_start(struct saver *v, const struct session *s, int number, const char
     errno = pthread_create(&v->thread, NULL, save, v);
     if (errno != 0)
         return err_errno(err, "", "cannot start a thread to save");
-    v->active = 1;
+    v->active = true;
     return 0;
 }
 
@@ -93,7 +93,7 @@ int saver_finish(struct saver *v, struct err *err)
     pthread_join(v->thread, NULL);
     if (read(v->fd, &count, sizeof count) < 0)
         errno = 0; /* drained already */
-    v->active = 0;
+    v->active = false;
     if (!v->failed)
         return 0;
     if (err)

@@ -4,15 +4,16 @@
 
 #include "engine/session/session.h"
 #include <pthread.h>
+#include <stdbool.h>
 
 struct saver {
     pthread_t thread;
-    int active;                    /* between saver_start and saver_finish; the session's trace must stay until then */
+    bool active;                   /* between saver_start and saver_finish; the session's trace must stay until then */
     int fd;                        /* owned: eventfd, readable when the thread is done; -1 before saver_init */
     const struct session *session; /* borrowed */
     int number;                    /* of the run; 0: the one that is shown */
     char path[512];
-    int failed;
+    bool failed;
     struct err err;
 };
 

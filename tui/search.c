@@ -40,13 +40,13 @@ static int match_at(const struct cell *line, int cols, int col, const uint32_t *
     return i == n ? col : 0;
 }
 
-static int row_matches(const struct canvas *c, int row, const uint32_t *text, int n, int exact)
+static bool row_matches(const struct canvas *c, int row, const uint32_t *text, int n, int exact)
 {
     const struct cell *line = c->cells + (size_t)row * (size_t)c->cols;
     for (int col = 0; col < c->cols; col++)
         if (match_at(line, c->cols, col, text, n, exact))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* matches[lines]: 1 where a line of the view holds the text. -1 without memory. */

@@ -10,7 +10,7 @@
 #define MAX_SIDE 2000
 
 /* A canvas of the caller's with the view on it. */
-static int show(const struct session *s, enum view_id view, int cols, int rows, int ascii, struct canvas *canvas,
+static int show(const struct session *s, enum view_id view, int cols, int rows, bool ascii, struct canvas *canvas,
                 struct err *err)
 {
     if (cols < 1 || rows < 1 || cols > MAX_SIDE || rows > MAX_SIDE)
@@ -30,23 +30,23 @@ static int show(const struct session *s, enum view_id view, int cols, int rows, 
     return 0;
 }
 
-int tui_show(const struct session *s, enum view_id view, int cols, int rows, int ascii, FILE *out, struct err *err)
+int tui_show(const struct session *s, enum view_id view, int cols, int rows, bool ascii, FILE *out, struct err *err)
 {
     struct canvas canvas;
     if (show(s, view, cols, rows, ascii, &canvas, err) != 0)
         return -1;
-    const int failed = canvas_write_text(&canvas, out) != 0 || fflush(out) != 0;
+    const bool failed = canvas_write_text(&canvas, out) != 0 || fflush(out) != 0;
     canvas_free(&canvas);
     return failed ? err_errno(err, "", "the screen cannot be written") : 0;
 }
 
-int tui_picture(const struct session *s, enum view_id view, int cols, int rows, int ascii, const struct theme *theme,
+int tui_picture(const struct session *s, enum view_id view, int cols, int rows, bool ascii, const struct theme *theme,
                 FILE *out, struct err *err)
 {
     struct canvas canvas;
     if (show(s, view, cols, rows, ascii, &canvas, err) != 0)
         return -1;
-    const int failed = canvas_write_svg(&canvas, theme, out) != 0 || fflush(out) != 0;
+    const bool failed = canvas_write_svg(&canvas, theme, out) != 0 || fflush(out) != 0;
     canvas_free(&canvas);
     return failed ? err_errno(err, "", "the picture cannot be written") : 0;
 }

@@ -8,9 +8,9 @@
 
 /* Writes one view as text, as it stands on a screen of cols x rows. ERR_USAGE: an absurd size; ERR_TERMINAL:
    smaller than a screen must be. */
-int tui_show(const struct session *s, enum view_id view, int cols, int rows, int ascii, FILE *out, struct err *err);
+int tui_show(const struct session *s, enum view_id view, int cols, int rows, bool ascii, FILE *out, struct err *err);
 /* The same as a picture (SVG). */
-int tui_picture(const struct session *s, enum view_id view, int cols, int rows, int ascii, const struct theme *theme,
+int tui_picture(const struct session *s, enum view_id view, int cols, int rows, bool ascii, const struct theme *theme,
                 FILE *out, struct err *err);
 
 #endif

@@ -15,7 +15,7 @@ static const struct {
 };
 
 /* Channels use -1 for "not recorded"; asking such a type for its size or name is answered, not crashed on. */
-static int known(enum dtype t)
+static bool known(enum dtype t)
 {
     return (unsigned)t < DTYPE_COUNT;
 }
@@ -25,7 +25,7 @@ size_t dtype_bytes(enum dtype t)
     return known(t) ? types[t].bytes : 0;
 }
 
-int dtype_is_code(enum dtype t)
+bool dtype_is_code(enum dtype t)
 {
     return t == DTYPE_E4M3 || t == DTYPE_E5M2 || t == DTYPE_U8;
 }
@@ -165,12 +165,12 @@ double error_larger(double a, double b)
     return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
 }
 
-int dtype_has_unwritten(enum dtype t)
+bool dtype_has_unwritten(enum dtype t)
 {
     return t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F32 || t == DTYPE_F64;
 }
 
-int dtype_is_unwritten(enum dtype t, const void *array, size_t i)
+bool dtype_is_unwritten(enum dtype t, const void *array, size_t i)
 {
     switch (t) {
     case DTYPE_F16:
@@ -181,7 +181,7 @@ int dtype_is_unwritten(enum dtype t, const void *array, size_t i)
     case DTYPE_F64:
         return load_64(array, i) == UNWRITTEN_64;
     default:
-        return 0;
+        return false;
     }
 }
 

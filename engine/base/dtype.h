@@ -2,6 +2,7 @@
 #ifndef BASE_DTYPE_H
 #define BASE_DTYPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,7 @@ extern "C" {
 #endif
 
 size_t dtype_bytes(enum dtype t);
-int dtype_is_code(enum dtype t);             /* 1: e4m3, e5m2, u8, whose values take a scale */
+bool dtype_is_code(enum dtype t);            /* 1: e4m3, e5m2, u8, whose values take a scale */
 const char *dtype_name(enum dtype t);        /* "f16" */
 const char *dtype_safetensors(enum dtype t); /* "F16" */
 int dtype_from_name(const char *name);       /* enum dtype, or -1; NULL is no name */
@@ -42,8 +43,8 @@ double error_larger(double a, double b);
 #define UNWRITTEN_64 UINT64_C(0x7FF57FF57FF57FF5)
 /* Shared memory of the CPU executor begins as this, repeated: a signalling NaN as f32 and bf16, a NaN as f16. */
 #define POISON_16 0x7FA0u
-int dtype_has_unwritten(enum dtype t);
-int dtype_is_unwritten(enum dtype t, const void *array, size_t i);
+bool dtype_has_unwritten(enum dtype t);
+bool dtype_is_unwritten(enum dtype t, const void *array, size_t i);
 /* 1: a NaN that either of the two leaves behind, as it is, quieted, or converted from a narrower type: x86 arithmetic
    keeps it, a GPU's does not. */
 int dtype_is_nobodys(enum dtype t, const void *array, size_t i);

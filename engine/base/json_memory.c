@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static int end_status;
 static size_t used, blocks; /* of the reserve; it is whole again when no block is left */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int in_reserve(const void *p)
+static bool in_reserve(const void *p)
 {
     return (uintptr_t)p >= (uintptr_t)reserve && (uintptr_t)p < (uintptr_t)reserve + RESERVE_BYTES;
 }

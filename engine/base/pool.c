@@ -170,7 +170,7 @@ void pool_stop(struct pool *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-int pool_idle(const struct pool *p)
+bool pool_idle(const struct pool *p)
 {
     return atomic_load(&p->running) == 0;
 }

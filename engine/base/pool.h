@@ -5,6 +5,7 @@
 #define BASE_POOL_H
 
 #include "engine/base/err.h"
+#include <stdbool.h>
 
 #define POOL_THREADS_MAX 1024
 
@@ -23,7 +24,7 @@ void pool_wait(struct pool *p);
 /* No further step begins; waits for those that run. The rest of the job is dropped. */
 void pool_stop(struct pool *p);
 
-int pool_idle(const struct pool *p); /* 1: no worker has anything to do; what the steps wrote is visible then */
+bool pool_idle(const struct pool *p); /* 1: no worker has anything to do; what the steps wrote is visible then */
 int pool_threads(const struct pool *p);
 
 #endif

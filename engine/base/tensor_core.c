@@ -36,7 +36,7 @@ int tensor_core_from_name(const char *name)
     return -1;
 }
 
-int tensor_core_takes(enum tensor_core model, enum dtype t)
+bool tensor_core_takes(enum tensor_core model, enum dtype t)
 {
     return (models[model].types >> t & 1) != 0;
 }
@@ -201,7 +201,7 @@ void tensor_core_take(struct tensor_core_operand *o, void *room, enum dtype t, c
                       ptrdiff_t row_stride, ptrdiff_t k_stride)
 {
     const size_t panels = panels_of(rows);
-    const int wide = t == DTYPE_F16 || t == DTYPE_BF16;
+    const bool wide = t == DTYPE_F16 || t == DTYPE_BF16;
     const struct taking from = {t, wide, data, rows, k, row_stride, k_stride};
     o->rows = rows;
     o->k = padded_k(k, wide ? K_STEP_16 : K_STEP_8);
@@ -312,7 +312,7 @@ static inline __attribute__((always_inline)) int strip_fast(const struct model *
 {
     const int products = m->products, pair = m->pair, parts = m->parts, fraction = m->fraction;
     const int step = products * pair / 2;
-    const int to_f16 = m->result == F16_RESULT;
+    const bool to_f16 = m->result == F16_RESULT;
     const uint32_t result_mask = to_f16 ? ~0u : ~((1u << (23 - m->result)) - 1);
     const float *a = s->a;
     const int16_t *a_exponent = s->a_exponent;
@@ -423,7 +423,7 @@ static strip_function *choose_strip(void)
 #endif
 
 /* 1 if every product of two panels is zero or a normal f32 well inside the range. */
-static int moderate(const int16_t *a, const int16_t *b)
+static bool moderate(const int16_t *a, const int16_t *b)
 {
     return a[0] + b[0] >= FAST_LOW && a[1] + b[1] <= FAST_HIGH;
 }
@@ -446,7 +446,7 @@ void tensor_core_product_part(enum tensor_core model, const struct tensor_core_o
 {
     const struct model *m = &models[model];
     strip_function *const fast = choose_strip();
-    const int any_value = model == TENSOR_CORE_F32;
+    const bool any_value = model == TENSOR_CORE_F32;
     const ptrdiff_t panel_values = (ptrdiff_t)PANEL * (a->k < b->k ? a->k : b->k), skipped = (ptrdiff_t)PANEL * first;
     for (int panel = 0; panel * PANEL < b->rows; panel++) {
         const int left = b->rows - panel * PANEL, cols = left < PANEL ? left : PANEL;
@@ -461,7 +461,7 @@ void tensor_core_product_part(enum tensor_core model, const struct tensor_core_o
                 memcpy(sum, from, (size_t)cols * sizeof *sum);
             float start[PANEL];
             memcpy(start, sum, sizeof start);
-            const int in_range =
+            const bool in_range =
                 any_value || moderate(a->range + row / PANEL * (ptrdiff_t)2, b->range + panel * (ptrdiff_t)2);
             if (!in_range || fast(m, &s, sum) != 0)
                 for (int lane = 0; lane < cols; lane++)

@@ -11,6 +11,7 @@
 #define BASE_TENSOR_CORE_H
 
 #include "engine/base/dtype.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,9 +26,9 @@ enum tensor_core {
 extern "C" {
 #endif
 
-const char *tensor_core_name(enum tensor_core model);        /* "h100" */
-int tensor_core_from_name(const char *name);                 /* enum tensor_core, or -1; NULL is no name */
-int tensor_core_takes(enum tensor_core model, enum dtype t); /* 1 if its operands may be of type t */
+const char *tensor_core_name(enum tensor_core model);         /* "h100" */
+int tensor_core_from_name(const char *name);                  /* enum tensor_core, or -1; NULL is no name */
+bool tensor_core_takes(enum tensor_core model, enum dtype t); /* 1 if its operands may be of type t */
 /* Products in a chunk, fraction bits of the sum and of the result, as in tensor_core.def. */
 void tensor_core_shape(enum tensor_core model, int *products, int *fraction, int *result);
 

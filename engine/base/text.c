@@ -62,11 +62,11 @@ static size_t wanted(char first)
 }
 
 /* 1: the n bytes may be the beginning of a character, of which more is to come. */
-static int unfinished(const char *text, size_t n)
+static bool unfinished(const char *text, size_t n)
 {
     for (size_t i = 1; i < n; i++)
         if (((unsigned char)text[i] & 0xC0) != 0x80)
-            return 0;
+            return false;
     return n < wanted(text[0]);
 }
 

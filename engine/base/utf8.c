@@ -1,5 +1,6 @@
 #include "engine/base/utf8.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct range {
@@ -44,7 +45,7 @@ static const struct range formats[] = {
     {0x1D173, 0x1D17A}, {0xE0001, 0xE007F},
 };
 
-static int among(const struct range *ranges, size_t n, uint32_t code)
+static bool among(const struct range *ranges, size_t n, uint32_t code)
 {
     size_t low = 0, high = n;
     while (low < high) {

@@ -6,6 +6,7 @@
 #ifndef BASE_VECTOR_H
 #define BASE_VECTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
@@ -99,7 +100,7 @@ static inline double vector_max_size(const double *x, int n)
     return vector_max_masked(x, n, 0, INT64_MAX);
 }
 
-static inline int lanes_any(const lanes_i64 *x)
+static inline bool lanes_any(const lanes_i64 *x)
 {
     int64_t any = 0;
     for (int i = 0; i < LANES; i++)

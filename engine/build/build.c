@@ -466,15 +466,15 @@ static int make_signature(const struct build_job *job, char hex[33])
 }
 
 /* The last build's answer where nothing has changed since. 0: it must be built. */
-static int take_last(struct build_job *job, const char *signature)
+static bool take_last(struct build_job *job, const char *signature)
 {
     const struct build *last = job->request->last;
     struct build *out = job->out;
     if (!last || !build_inputs_unchanged(last->inputs, signature) || access(last->program, X_OK) != 0)
-        return 0;
+        return false;
     struct trace_site *sites = malloc((last->n_sites + 1) * sizeof *sites);
     if (!sites)
-        return 0;
+        return false;
     if (last->n_sites)
         memcpy(sites, last->sites, last->n_sites * sizeof *sites);
     out->sites = sites;
@@ -483,7 +483,7 @@ static int take_last(struct build_job *job, const char *signature)
     out->inputs = build_inputs_copy(last->inputs);
     out->from_cache = out->unchanged = 1;
     cache_touch(out->program);
-    return 1;
+    return true;
 }
 
 static int build(struct build_job *job, struct err *err)
@@ -492,7 +492,7 @@ static int build(struct build_job *job, struct err *err)
     char hex[33], signature[33];
     struct cache_work work;
     struct timespec began;
-    const int is_signed = make_signature(job, signature) == 0;
+    const bool is_signed = make_signature(job, signature) == 0;
     if (is_signed && take_last(job, signature))
         return 0;
     clock_gettime(CLOCK_REALTIME, &began);

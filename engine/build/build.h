@@ -25,6 +25,7 @@ struct build_job {
     const struct toolchain *tools;
     struct build *out;
     char compiler[600];                         /* g++, or the path of nvcc */
+    bool clang;                                 /* that is clang++, which checked builds take where it is found */
     const char *arguments[BUILD_ARGUMENTS_MAX]; /* the compiler and its flags, before -E or -c; borrowed */
     int n_arguments;
     char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */

@@ -9,9 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECKED_COMPILER "clang++" /* of kernels with access checks, where it is found */
-
-static int is_found(const char *program)
+static bool is_found(const char *program)
 {
     const char *path = getenv("PATH");
     char file[600];
@@ -19,17 +17,17 @@ static int is_found(const char *program)
         const size_t n = strcspn(at, ":");
         snprintf(file, sizeof file, "%.*s/%s", (int)n, at, program);
         if (n && access(file, X_OK) == 0)
-            return 1;
+            return true;
         at += n + (at[n] == ':');
     }
-    return 0;
+    return false;
 }
 
 static int find_compiler(struct build_job *job, struct err *err)
 {
     (void)err;
-    snprintf(job->compiler, sizeof job->compiler, "%s",
-             job->request->checks && is_found(CHECKED_COMPILER) ? CHECKED_COMPILER : "g++");
+    job->clang = job->request->checks && is_found("clang++");
+    snprintf(job->compiler, sizeof job->compiler, "%s", job->clang ? "clang++" : "g++");
     return 0;
 }
 
@@ -37,7 +35,7 @@ static const char *const *compile_flags(const struct build_job *job)
 {
     if (!job->request->checks)
         return simt_compile_flags;
-    return strcmp(job->compiler, CHECKED_COMPILER) == 0 ? simt_checked_clang_flags : simt_checked_gcc_flags;
+    return job->clang ? simt_checked_clang_flags : simt_checked_gcc_flags;
 }
 
 static void add_arguments(struct build_job *job)

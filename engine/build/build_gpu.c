@@ -60,7 +60,8 @@ void build_gpu_toolkit(char *folder, size_t size)
     folder[0] = '\0';
     if (find_nvcc(nvcc, sizeof nvcc, NULL) != 0 || !realpath(nvcc, real))
         return;
-    if (path_up(real) && path_up(real) && strlen(real) < size) /* bin/nvcc */
+    const bool in_bin = path_up(real); /* of bin/nvcc */
+    if (in_bin && path_up(real) && strlen(real) < size)
         memcpy(folder, real, strlen(real) + 1);
 }
 

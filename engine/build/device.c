@@ -62,7 +62,7 @@ int device_find(const struct runner_paths *paths, struct gpu_device *out, struct
     *out = known.device;
     if (known.err.code != ERR_NONE && err)
         *err = known.err;
-    const int failed = known.err.code != ERR_NONE;
+    const bool failed = known.err.code != ERR_NONE;
     pthread_mutex_unlock(&known.lock);
     return failed ? -1 : 0;
 }

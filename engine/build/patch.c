@@ -144,8 +144,7 @@ static int fail_hunk(const char *text, const char *diff, const char *name, int h
     const int header = number;
     while (at < start && take_line(&text).text)
         at++;
-    while (old > 0) {
-        struct line line = take_line(&diff);
+    for (struct line line; old > 0 && (line = take_line(&diff)).text;) {
         const char kind = kind_of(line);
         number++;
         if (kind != ' ' && kind != '-')
@@ -222,9 +221,9 @@ int patch_apply(const char *kernel, const char *patch, char **out, struct err *e
     char *text = NULL, *diff = NULL;
     int hunks;
     *out = NULL;
-    const int failed = cache_read_text(kernel, "the kernel", &text, err) ||
-                       cache_read_text(patch, "the patch", &diff, err) || patch_check(diff, patch, &hunks, err) ||
-                       run(kernel, text, patch, diff, hunks, out, err);
+    const bool failed = cache_read_text(kernel, "the kernel", &text, err) ||
+                        cache_read_text(patch, "the patch", &diff, err) || patch_check(diff, patch, &hunks, err) ||
+                        run(kernel, text, patch, diff, hunks, out, err);
     free(text);
     free(diff);
     return failed ? -1 : 0;

@@ -89,7 +89,7 @@ static int find_cache(struct runner_paths *paths, struct err *err)
     }
     /* A source tree that was built keeps its own; an installed one has no build/. */
     snprintf(folder, sizeof folder, "%s/build", paths->root);
-    const int built = access(folder, W_OK | X_OK) == 0;
+    const bool built = access(folder, W_OK | X_OK) == 0;
     snprintf(folder, sizeof folder, "%s/build/cache", paths->root);
     if (built && make_folder(folder) == 0)
         return copy_path(paths->cache, sizeof paths->cache, "the cache", folder, err);

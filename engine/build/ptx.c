@@ -40,14 +40,14 @@ static int take(struct ptx_statement *s, char c)
     return 1;
 }
 
-static int take_word(struct ptx_statement *s, const char *word)
+static bool take_word(struct ptx_statement *s, const char *word)
 {
     const size_t n = strlen(word);
     skip_space(s);
     if (strncmp(s->at, word, n) != 0 || is_word(s->at[n]))
-        return 0;
+        return false;
     s->at += n;
-    return 1;
+    return true;
 }
 
 static int put(struct ptx_statement *s, char c)
@@ -135,7 +135,7 @@ static int take_expression(struct ptx_statement *s, struct ptx_operand *operand)
     while (*s->at) {
         const char c = *s->at;
         if (c == '"' || c == '\'') {
-            const int digits = c == '\'' && isxdigit((unsigned char)s->at[-1]); /* 1'000 */
+            const bool digits = c == '\'' && isxdigit((unsigned char)s->at[-1]); /* 1'000 */
             if (!digits)
                 for (s->at++; *s->at && *s->at != c && *s->at != '\n'; s->at++)
                     s->at += *s->at == '\\' && s->at[1];

@@ -121,7 +121,7 @@ static struct token take_register(struct reader *r)
         c += strcspn(c, "]");
         c += *c == ']';
     } else {
-        const int special = c[0] == '%' && c[1] == '%';
+        const bool special = c[0] == '%' && c[1] == '%';
         c += special ? 2 : *c == '%' || *c == '-';
         while (is_name(*c) || (special && *c == '.'))
             c++;
@@ -248,12 +248,12 @@ static int operand_of(const struct reader *r, struct token t)
     return -1;
 }
 
-static int is_declared(const struct reader *r, struct token t)
+static bool is_declared(const struct reader *r, struct token t)
 {
     for (int i = 0; i < r->n_declared; i++)
         if (r->declared[i].n == t.n && memcmp(r->declared[i].text, t.text, t.n) == 0)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* A register or a number as C++. */
@@ -341,11 +341,11 @@ struct wanted {
 };
 
 /* The next token of *text; 0: none is left. */
-static int next_wanted(const char **text, struct wanted *w)
+static bool next_wanted(const char **text, struct wanted *w)
 {
     const char *c = *text + strspn(*text, " ");
     if (!*c)
-        return 0;
+        return false;
     *w = (struct wanted){.count = 1};
     for (; *c == '=' || *c == '?'; c++) {
         w->written |= *c == '=';
@@ -355,7 +355,7 @@ static int next_wanted(const char **text, struct wanted *w)
     if (isdigit((unsigned char)*c))
         w->count = *c++ - '0';
     *text = c;
-    return 1;
+    return true;
 }
 
 static bool fits(const struct row *row, const struct instruction *in)
@@ -383,7 +383,7 @@ static int write_call(struct reader *r, const struct row *row, const struct inst
     FILE *code = r->s->code;
     const char *text = row->operands;
     struct wanted w;
-    const int gives = row->operands[0] == '=';
+    const bool gives = row->operands[0] == '=';
     const char *comma = "";
     fprintf(code, "%ssimt_ptx::%s(", gives ? "simt_ptx::put(" : "", row->function);
     for (int i = 0; next_wanted(&text, &w) && i < in->n_arguments; i++) {

@@ -384,7 +384,7 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
         keyword = find_asm(r->bare);
         aligned = find_alignas(r->bare, &aligned_end);
     }
-    const int asm_first = keyword && (!aligned || keyword < aligned);
+    const bool asm_first = keyword && (!aligned || keyword < aligned);
     const char *first = asm_first ? keyword : aligned;
     if (first)
         r->bare[first - r->bare] = '\0';

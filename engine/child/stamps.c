@@ -8,7 +8,7 @@ static void look_at(const struct trace *t, int slot, enum asc_channel ch, int kv
     if (clock == 0)
         return;
     if (ch == asc_o || ch == asc_lse)
-        last->finished = 1;
+        last->finished = true;
     if (clock > last->clock) {
         last->clock = clock;
         last->channel = ch;

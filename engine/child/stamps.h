@@ -8,8 +8,8 @@
 struct last_stamp {
     uint64_t clock; /* block-local; 0: no probe of this slot has fired */
     enum asc_channel channel;
-    int kv;       /* kv tile; -1 for a channel that exists once per slot */
-    int finished; /* o or lse was recorded: the block was at its end */
+    int kv;        /* kv tile; -1 for a channel that exists once per slot */
+    bool finished; /* o or lse was recorded: the block was at its end */
 };
 
 /* Fills last[n_slots]; returns how many slots have any stamp. */

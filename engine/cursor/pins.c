@@ -109,7 +109,7 @@ int pins_unknown(const struct pins *p, const struct trace *t, const struct judge
         const struct pin *pin = &p->at[i];
         const struct cursor *at = &pin->at;
         /* Another run may be of another shape. */
-        const int inside =
+        const bool inside =
             at->batch < t->problem.batch && at->head < t->problem.heads && at->q_tile < t->layout.q_tiles;
         if (pin->kv_tiles == 0 && inside && trace_has(t, at->channel) &&
             judgement_slot_done(j, trace_slot(t, at->batch, at->head, at->q_tile)))
@@ -131,7 +131,7 @@ void pins_take(struct pins *p, struct pin *made)
     }
 }
 
-bool pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out)
+bool pin_value(const struct pin *pin, int kv_tile, bool global, struct pin_value *out)
 {
     const int kv = pin->kv_tiles > 1 ? kv_tile : 0;
     if (kv < 0 || kv >= pin->kv_tiles)

@@ -47,6 +47,6 @@ struct pin_value {
     double got, want, bound;
     enum tile_status class;
 };
-bool pin_value(const struct pin *pin, int kv_tile, int global, struct pin_value *out);
+bool pin_value(const struct pin *pin, int kv_tile, bool global, struct pin_value *out);
 
 #endif

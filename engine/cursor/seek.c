@@ -35,7 +35,7 @@ static bool look(const struct seek *k, const struct place *places, int at, struc
         const struct stop *stop = &k->stops[i];
         if (stop->channel >= 0 && stop->channel != (int)places[at].channel)
             continue;
-        const int steps = stop->kind == STOP_FALLS || stop->kind == STOP_RISES;
+        const bool steps = stop->kind == STOP_FALLS || stop->kind == STOP_RISES;
         hit->place = places[at];
         hit->stop = i;
         if (stop_holds(stop, k->trace, k->judgement, places[at], steps ? visited_before(k, places, at) : -1, &hit->row,

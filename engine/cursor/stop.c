@@ -193,19 +193,19 @@ static uint32_t count_nan(const struct matrix *m, int *row, int *col)
     return n;
 }
 
-static int value_holds(const struct stop *stop, const struct matrix *m, int *row, int *col)
+static bool value_holds(const struct stop *stop, const struct matrix *m, int *row, int *col)
 {
     for (int r = 0; m->data && r < m->rows; r++)
         for (int c = 0; c < m->cols; c++)
             if (compares(stop, values_element(m, (size_t)(r * m->row_stride + c)))) {
                 *row = r;
                 *col = c;
-                return 1;
+                return true;
             }
-    return 0;
+    return false;
 }
 
-static int step_holds(const struct stop *stop, const struct matrix *m, const struct matrix *before, int *row, int *col)
+static bool step_holds(const struct stop *stop, const struct matrix *m, const struct matrix *before, int *row, int *col)
 {
     for (int r = 0; m->data && before->data && r < m->rows; r++)
         for (int c = 0; c < m->cols; c++) {
@@ -214,10 +214,10 @@ static int step_holds(const struct stop *stop, const struct matrix *m, const str
             if (stop->kind == STOP_FALLS ? now < then : now > then) {
                 *row = r;
                 *col = c;
-                return 1;
+                return true;
             }
         }
-    return 0;
+    return false;
 }
 
 static enum tile_status class_of(enum stop_kind kind)

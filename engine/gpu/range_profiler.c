@@ -226,7 +226,7 @@ static void say_missing(const struct profiling *p)
     size_t used = 0;
     p->text[0] = '\0';
     for (size_t i = 0; i < COUNTERS; i++) {
-        const int repeated = i > 0 && counters[i].offset == counters[i - 1].offset;
+        const bool repeated = i > 0 && counters[i].offset == counters[i - 1].offset;
         if (!repeated && !is_chosen(p, counters[i].offset) && used < p->size)
             used += (size_t)snprintf(p->text + used, p->size - used, "%s%s",
                                      used ? ", " : "not available on this chip: ", counters[i].field);
@@ -254,8 +254,8 @@ int range_profiler_measure(const struct cupti *cupti, const struct replayed *rep
         snprintf(text, size, context ? "nothing was launched through ASC_LAUNCH" : "the driver has no current context");
         return -1;
     }
-    const int failed = open_host(&p, context) != 0 || choose(&p) != 0 || make_config(&p) != 0 ||
-                       configure(&p, context) != 0 || replay(&p, replayed) != 0 || read_ranges(&p) != 0;
+    const bool failed = open_host(&p, context) != 0 || choose(&p) != 0 || make_config(&p) != 0 ||
+                        configure(&p, context) != 0 || replay(&p, replayed) != 0 || read_ranges(&p) != 0;
     if (!failed)
         say_missing(&p);
     close_profiling(&p);

@@ -250,8 +250,8 @@ static json_t *bench_json(struct bench *b, int record)
     struct timing warm = {0}, cold = {0}, graph = {0};
     char no_graph[256] = "";
     double copy = NAN;
-    const int failed = bench_open(b) != 0 || time_launches(b, 1, &warm) != 0 || time_launches(b, 0, &cold) != 0 ||
-                       time_graph(b, &graph, no_graph, sizeof no_graph) != 0;
+    const bool failed = bench_open(b) != 0 || time_launches(b, 1, &warm) != 0 || time_launches(b, 0, &cold) != 0 ||
+                        time_graph(b, &graph, no_graph, sizeof no_graph) != 0;
     if (!failed && record)
         copy = copy_rate(b);
     bench_close(b);

@@ -145,7 +145,7 @@ double codes_step(const struct oracle_case *c, enum asc_channel ch, int r)
 
 bool codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by)
 {
-    const int left = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_of(c, ch)->scale;
+    const bool left = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_of(c, ch)->scale;
     for (int i = 0; i < n; i++)
         by[i] = left ? codes_scale(codes_of(c, ch), first + i) : 1;
     return left;
@@ -163,7 +163,7 @@ double codes_o_times(const struct oracle_case *c)
 
 static double folded_scales(const struct oracle_case *c)
 {
-    const int folded = c->conventions.qk_descale == ASC_QK_FOLDED;
+    const bool folded = c->conventions.qk_descale == ASC_QK_FOLDED;
     return folded ? codes_scale(&c->q_codes, 0) * codes_scale(&c->k_codes, 0) : 1;
 }
 
@@ -186,7 +186,7 @@ static bool changes_within(int scale_rows, int head_rows, int span)
 const char *codes_refused(const struct asc_problem *problem, const struct asc_plan *plan,
                           const struct asc_conventions *conventions)
 {
-    const int quantized = conventions->quantized != ASC_QUANTIZED_GIVEN;
+    const bool quantized = conventions->quantized != ASC_QUANTIZED_GIVEN;
     const int rows = quantized ? conventions->quantized_rows : problem->scale_rows;
     const int has[3] = {quantized || dtype_is_code((enum dtype)problem->dtype),
                         quantized || dtype_is_code((enum dtype)problem->k_dtype),

@@ -234,7 +234,7 @@ static void derive_alpha(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
     const double natural = values_natural_m(w->c), start = local_m_begin(w->c, s->at.split);
-    const int running = w->c->conventions.m_policy == ASC_M_RUNNING;
+    const bool running = w->c->conventions.m_policy == ASC_M_RUNNING;
     const double from =
         running ? fmax(s->reference.max_prev[0] / natural, start) : s->reference.frame_prev[0] / natural;
     const double to = running ? fmax(s->reference.max[0] / natural, start) : s->reference.frame[0] / natural;
@@ -253,7 +253,7 @@ static void derive_p(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
     const double natural = values_natural_m(w->c), factor = reference_offset(w->c);
-    const int is_tile = w->c->conventions.p_max == ASC_P_MAX_TILE;
+    const bool is_tile = w->c->conventions.p_max == ASC_P_MAX_TILE;
     const double m = local_p_frame(w->c, &s->at).value[0] * natural;
     const double frame = is_tile ? s->reference.max[0] + log(s->reference.p_unit[0] * factor) : s->reference.frame[0];
     const double got = s->at.s.value[w->at] * s->at.s_natural, want = s->reference.s[w->at] * s->reference.s_natural;
@@ -340,7 +340,7 @@ static void derive_l(struct walk *w)
 static void derive_u(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
-    const int rescaled = w->c->conventions.u_phase == ASC_U_RESCALED;
+    const bool rescaled = w->c->conventions.u_phase == ASC_U_RESCALED;
     const double carried = rescaled ? true_alpha(s) * w->u_before[w->at] : w->u_before[w->at];
     put_carried(w, "u", asc_u, s->at.u_prev.value[w->at], carried);
     if (begin_terms(w, s->at.cols, "c", "p", "v") != 0)

@@ -88,7 +88,7 @@ static enum tile_status classify(const struct comparison *c, int narrow, size_t 
     }
     if (isinf(got)) {
         const enum dtype t = c->unlimited ? DTYPE_F32 : c->captured->dtype;
-        const int right = got == want || (isfinite(want) && overflows(t, got, want, bound));
+        const bool right = got == want || (isfinite(want) && overflows(t, got, want, bound));
         if (right)
             *ratio = 0;
         return right ? CLASS_OK : CLASS_INF;
@@ -189,14 +189,14 @@ static void find_worst(struct judging *j, int row, int col, int end)
 }
 
 /* Judges elements col .. end - 1 of a row if they are quiet; else returns 0. */
-static int judge_quiet(struct judging *j, int row, int col, int end, uint8_t *classes)
+static bool judge_quiet(struct judging *j, int row, int col, int end, uint8_t *classes)
 {
     const struct comparison *c = j->c;
     const size_t first = (size_t)row * (size_t)c->cols + (size_t)col;
     double sum = 0;
     int worse = 0;
     if (!is_quiet(c->got + first, c->want + first, c->bound + first, end - col, j->worst, &sum, &worse))
-        return 0;
+        return false;
     if (worse)
         find_worst(j, row, col, end);
     j->sum_error += sum;
@@ -204,7 +204,7 @@ static int judge_quiet(struct judging *j, int row, int col, int end, uint8_t *cl
     j->v->count[CLASS_OK] += (uint32_t)(end - col);
     if (classes)
         memset(classes + first, CLASS_OK, (size_t)(end - col));
-    return 1;
+    return true;
 }
 
 static void judge_one(struct judging *j, int row, int col, uint8_t *classes)

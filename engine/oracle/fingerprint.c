@@ -309,7 +309,7 @@ static uint32_t expect_fragments(const struct oracle_case *c, struct judge_scrat
             const struct block b = {row, col, stage->rows - row < ROWS ? stage->rows - row : ROWS,
                                     stage->cols - col < COLS ? stage->cols - col : COLS};
             const struct equality e = compare_block(c, s, ch, &b);
-            const int told = another_way(&tile, 8) || (e.tells >= ENOUGH && another_way(&e, 4));
+            const bool told = another_way(&tile, 8) || (e.tells >= ENOUGH && another_way(&e, 4));
             if (told && e.outside == 0 && e.unequal > 0)
                 unequal += e.unequal;
             else

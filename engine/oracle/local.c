@@ -31,7 +31,7 @@ double local_m_begin(const struct oracle_case *c, int split)
 
 double local_m_begin_loose(const struct oracle_case *c, int split)
 {
-    const int converts = local_begins_at_sink(c, split) && c->conventions.m_unit != ASC_UNIT_SCALED;
+    const bool converts = local_begins_at_sink(c, split) && c->conventions.m_unit != ASC_UNIT_SCALED;
     return converts ? bound_convert(local_m_begin(c, split)) + bound_folded_scales(c, local_m_begin(c, split)) : 0;
 }
 
@@ -178,7 +178,7 @@ void local_m(const struct oracle_case *c, const struct operands *x, struct expec
         double top = 0;
         double top_loose = 0;
         double room = 0;
-        const int known = row_maximum(c, x, r, &top, &top_loose) && !isnan(x->m_prev.value[r]);
+        const bool known = row_maximum(c, x, r, &top, &top_loose) && !isnan(x->m_prev.value[r]);
         const double before = x->m_prev.value[r], before_loose = x->m_prev.loose[r];
         double want = before > top ? before : top;
         double bound = fmax(before_loose, top_loose);
@@ -598,7 +598,7 @@ void local_o(const struct oracle_case *c, const struct operands *x, struct expec
     const double times = codes_o_times(c);
     for (int r = 0; r < c->in_q.rows; r++) {
         const double l = x->l_prev.value[r], l_loose = final_l_loose(c, x, r), least = fabs(l) - l_loose;
-        const int empty = schedule_keys(c, r) == 0 && l == 0;
+        const bool empty = schedule_keys(c, r) == 0 && l == 0;
         for (int d = 0; d < cols; d++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)d;
             if (merge_leaves_normalized(c)) {

@@ -93,16 +93,16 @@ static void add_part(const struct merged *to, int r, int head_dim, const struct 
 }
 
 /* A split without any key does not. Nothing follows from a state that is no number: the row is lost. */
-static int takes_part(const struct merged *to, int r, int head_dim, double m, double l)
+static bool takes_part(const struct merged *to, int r, int head_dim, double m, double l)
 {
     if (l == 0)
-        return 0;
+        return false;
     if (isfinite(m) && l > 0)
-        return 1;
+        return true;
     to->l[r] = NAN;
     for (int d = 0; d < head_dim; d++)
         to->u[(size_t)r * (size_t)head_dim + (size_t)d] = NAN;
-    return 0;
+    return false;
 }
 
 /* The sum over the lanes that hold a part of l costs an addition each. */

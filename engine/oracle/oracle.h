@@ -97,7 +97,7 @@ struct oracle_case {
     int window_left, window_right; /* keys beside the diagonal; -1: no limit */
     /* Score of a sink beside the keys, slope of ALiBi, [valid rows of this q tile][kv_len] of the bias (data NULL:
        none); all in natural units, those of scale q.k. */
-    int has_sink;
+    bool has_sink;
     double sink, alibi_slope;
     struct matrix bias;
     struct matrix other_bias[OTHER_BIASES]; /* as bias, from elsewhere; data NULL: that is this very one */

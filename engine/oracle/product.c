@@ -106,7 +106,7 @@ double product_score(const struct oracle_case *c)
 double product_accumulate(const struct oracle_case *c)
 {
     const int accumulator = c->conventions.acc_u;
-    const int scales = c->conventions.v_descale == ASC_V_PRODUCT; /* P V is multiplied by V's */
+    const bool scales = c->conventions.v_descale == ASC_V_PRODUCT; /* P V is multiplied by V's */
     if (!declared[accumulator].n)
         return bound_accumulate(c->bc + scales);
     const double bound = product_bound(accumulator, c->bc);
@@ -156,7 +156,7 @@ static int add_ways(int accumulator, struct product_way way, struct product_way 
     const int last = sums_in_f16(accumulator) ? PRODUCT_HALF_FACTORS : PRODUCT_WIDE;
     int n = 0;
     for (int rounds = PRODUCT_WIDE; rounds <= last; rounds++) {
-        const int nothing_around = way.factor[0] == 1 && way.factor[1] == 1 && way.ch == asc_s;
+        const bool nothing_around = way.factor[0] == 1 && way.factor[1] == 1 && way.ch == asc_s;
         if ((rounds != PRODUCT_WIDE && nothing_around) ||
             (rounds == PRODUCT_WIDE && last != PRODUCT_WIDE && way.ch == asc_u && way.join == PRODUCT_CARRIES))
             continue;
@@ -237,7 +237,7 @@ static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct p
     const int rows = c->in_q.rows, keys = s->at.cols, D = c->head_dim;
     const struct stage *alpha = &s->stage[asc_alpha];
     /* An f16 U may have been rounded when it was recorded, but not where it is an f16 accumulator. */
-    const int whole = sums_in_f16(c->conventions.acc_u) && values_captured(c, s->at.kv, asc_u)->dtype == DTYPE_F16;
+    const bool whole = sums_in_f16(c->conventions.acc_u) && values_captured(c, s->at.kv, asc_u)->dtype == DTYPE_F16;
     enum dtype t;
     if (!s->stage[asc_p].recorded || !s->at.pv_p.exact || !alpha->recorded || !s->at.of[asc_alpha].exact ||
         !(whole || all_zero(s->at.u_prev.loose, (size_t)rows * (size_t)D)) || !product_type(c->conventions.acc_u, &t) ||
@@ -307,7 +307,7 @@ void product_sum(const struct judge_scratch *s, const struct product *product, c
                  float *sums)
 {
     const struct stage *stage = &s->stage[way->ch];
-    const int carries = way->ch == asc_u && way->join == PRODUCT_CARRIES;
+    const bool carries = way->ch == asc_u && way->join == PRODUCT_CARRIES;
     if (way->ch == asc_u && way->join == PRODUCT_FUSES) {
         sum_fused(s, product, way, sums);
         return;

@@ -73,7 +73,7 @@ static void load_q(const struct oracle_case *c, struct original_input *to)
     load_input(c, asc_q, 0, c->in_q.rows, to);
     if (fold == 1)
         return;
-    const int coded = codes_use(c, asc_q) != CODES_NONE;
+    const bool coded = codes_use(c, asc_q) != CODES_NONE;
     bound_narrow(used >= 0 ? (enum dtype)used : coded ? DTYPE_F16 : c->in_q.dtype, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
         to->size_room[i] = (fabs(to->value[i]) + (coded ? to->loose[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
@@ -226,7 +226,7 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
         const double start = local_m_begin(c, s->at.split) * natural, top = fmax(s->reference.max[r], start);
         const double captured = stage->recorded ? s->at.of[asc_m].value[r] * natural : NAN;
         s->reference.frame_prev[r] = s->reference.frame[r];
-        const int above = c->conventions.m_policy == ASC_M_FIXED && captured > top && isfinite(captured);
+        const bool above = c->conventions.m_policy == ASC_M_FIXED && captured > top && isfinite(captured);
         if (fabs(captured - top) <= FRAME_REACH || above || (s->reference.max[r] == -INFINITY && isfinite(captured))) {
             s->reference.frame[r] = captured;
             s->reference.frame_loose[r] = fmin(bound_expm1(s->at.of[asc_m].loose[r] * fabs(natural)), FRAME_LOST);
@@ -258,7 +258,7 @@ static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s
 {
     struct stage *stage = &s->stage[asc_alpha];
     const double natural = values_natural_m(c);
-    const int running = c->conventions.m_policy == ASC_M_RUNNING;
+    const bool running = c->conventions.m_policy == ASC_M_RUNNING;
     for (int r = 0; r < stage->rows; r++) {
         const double start = local_m_begin(c, s->at.split), prev = s->reference.max_prev[r];
         /* Where m may lag there is no true alpha but the one of this run's frames. */
@@ -367,7 +367,7 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
     struct stage *p = &s->stage[asc_p], *l = &s->stage[asc_l];
     const int cols = s->at.cols, padding = counted_padding(c, s), converts = scores_convert(c);
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols);
-    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
+    const bool is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
     const double relative = bound_sum(c->bc + is_tile), factor = reference_offset(c);
     enum dtype t;
     double unit = 0;
@@ -383,7 +383,7 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
         const double limit = weight_limit(c, shift, folded);
         const struct tile_frame own = is_tile ? tile_frame(c, s, r) : (struct tile_frame){0};
         const double own_folded = values_scaled_first(c, own.top) + bound_offset(c);
-        const int takes_in = is_tile && own.top != -INFINITY && top != -INFINITY;
+        const bool takes_in = is_tile && own.top != -INFINITY && top != -INFINITY;
         const double beta = takes_in ? bound_expm1(bound_exp_declared(c, own.top - frame, folded) + BOUND_U) : 0;
         s->reference.p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);
         const double step = half_tiny * s->reference.p_unit[r];
@@ -620,7 +620,7 @@ void reference_tile(const struct oracle_case *c, struct judge_scratch *s)
 static void reference_of_empty(const struct oracle_case *c, struct judge_scratch *s, int r)
 {
     struct stage *o = &s->stage[asc_o], *lse = &s->stage[asc_lse];
-    const int computed = c->conventions.empty_row == ASC_EMPTY_COMPUTED;
+    const bool computed = c->conventions.empty_row == ASC_EMPTY_COMPUTED;
     const struct matrix *m = scratch_captured(s, c, asc_o);
     for (int d = 0; d < o->cols; d++) {
         const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
@@ -656,7 +656,7 @@ void reference_end(const struct oracle_case *c, struct judge_scratch *s)
         const double sum = s->reference.sum[r],
                      error = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
         const double least = sum - error;
-        const int divides = !merge_leaves_normalized(c);
+        const bool divides = !merge_leaves_normalized(c);
         for (int d = 0; d < o->cols; d++) {
             const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
             const double want = s->reference.out[i] / sum;

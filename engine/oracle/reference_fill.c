@@ -54,7 +54,7 @@ static void fill_columns(const struct reference_target *tile, double value)
 static void write_padding(const struct job *job)
 {
     const struct asc_conventions *conventions = &job->c->conventions;
-    const int is_value = conventions->s_masked == ASC_MASKED_VALUE;
+    const bool is_value = conventions->s_masked == ASC_MASKED_VALUE;
     if (!values_mask_later(job->c))
         fill_columns(tile_of(job, asc_s), is_value ? (double)conventions->s_masked_value : -INFINITY);
     if (!is_value)

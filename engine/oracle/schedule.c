@@ -131,12 +131,12 @@ bool schedule_empty(const struct oracle_case *c)
     return true;
 }
 
-static int any_visit_seen(const struct oracle_case *c)
+static bool any_visit_seen(const struct oracle_case *c)
 {
     for (int i = 0; i < c->kv_tiles * ASC_CHANNELS; i++)
         if (channel_per_kv((enum asc_channel)(i % ASC_CHANNELS)) && c->captured[i].data)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 static void add_step(struct case_step *steps, int *n, int kv, int split)

@@ -103,7 +103,7 @@ void local_score(const struct oracle_case *c, const struct operands *x, const st
     scale_rows_and_columns(x, rows, product->bound);
     if (c->softcap > 0 && !values_capped_later(c))
         cap_product(c, product, (size_t)rows * (size_t)cols);
-    const int biased = bias_terms(c) && !values_biased_later(c);
+    const bool biased = bias_terms(c) && !values_biased_later(c);
     if (biased)
         bias_product(c, x, product);
     for (int r = 0; r < rows; r++) {

@@ -29,7 +29,7 @@ bool tile_left(const struct oracle_case *c, const struct judge_scratch *s)
 void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
     const struct matrix *m = scratch_captured(s, c, ch);
-    const int none = ch == asc_alpha && local_alpha_none(c, &s->at);
+    const bool none = ch == asc_alpha && local_alpha_none(c, &s->at);
     if (m->data && !none && (!s->masked || values_written(m)))
         scratch_take(s, c, ch);
     else
@@ -113,12 +113,12 @@ VECTOR_UNITS static bool all_finite(const double *x, int n)
     return unreal == 0;
 }
 
-static int equal(const double *x, const double *y, int n)
+static bool equal(const double *x, const double *y, int n)
 {
     for (int i = 0; i < n; i++)
         if (!(x[i] == y[i]))
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 /* What was captured is the input, bit for bit and finite: one array is all there is to it. */
@@ -144,7 +144,7 @@ bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc
     struct operand *use = &s->at.of[ch];
     struct stage *stage = &s->stage[ch];
     const int n = stage->rows * stage->cols, first = ch == asc_q ? 0 : s->at.kv * c->bc;
-    const int coded = codes_use(c, ch) != CODES_NONE;
+    const bool coded = codes_use(c, ch) != CODES_NONE;
     if (ch != asc_q)
         reference_load(c, s, ch);
     /* What a code becomes is rounded before it is converted: that is no one number in the captured type. */
@@ -171,7 +171,7 @@ bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc
     }
     if (!captured->data)
         return fold == 1 && !own->lossy;
-    const int fed = scratch_fed(s, c, ch) != NULL;
+    const bool fed = scratch_fed(s, c, ch) != NULL;
     if (fold == 1 && !fed && holds_values_taken(c, ch) && values_same(captured, input, first) &&
         all_finite(own->value, n)) {
         take_same(s, own->value, stage);
@@ -180,8 +180,8 @@ bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc
     scratch_take(s, c, ch);
     double unit = 0;
     double half_tiny = 0;
-    const int narrow = bound_narrow(captured->dtype, &unit, &half_tiny) && captured->dtype != input->dtype && !coded;
-    const int same = fed && fold == 1 && equal(use->value, own->value, n) && all_finite(own->value, n);
+    const bool narrow = bound_narrow(captured->dtype, &unit, &half_tiny) && captured->dtype != input->dtype && !coded;
+    const bool same = fed && fold == 1 && equal(use->value, own->value, n) && all_finite(own->value, n);
     for (int i = 0; i < n; i++) {
         /* A NaN or an infinity in the input is where the trouble starts: it never counts as right. */
         stage->want[LOCAL][i] = !isfinite(in[i])      ? NAN
@@ -248,12 +248,12 @@ static bool is_unreal(const struct matrix *v, int row, int d)
     return !isfinite(dtype_load(v->dtype, v->data, at)) && values_element_written(v, at);
 }
 
-static int column_is_unreal(const struct matrix *v, int d)
+static bool column_is_unreal(const struct matrix *v, int d)
 {
     for (int row = 0; row < v->rows; row++)
         if (is_unreal(v, row, d))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* A weight of zero does not help against a NaN: 0 NaN = NaN. A kernel that leaves V's padding out of the product has

@@ -149,13 +149,13 @@ bool values_mask_later(const struct oracle_case *c)
 
 int values_unseen_padding(const struct oracle_case *c, int recorded, int kv_cols)
 {
-    const int is_value = c->conventions.s_masked == ASC_MASKED_VALUE && !values_mask_later(c);
+    const bool is_value = c->conventions.s_masked == ASC_MASKED_VALUE && !values_mask_later(c);
     return is_value && !recorded ? c->bc - kv_cols : 0;
 }
 
 double values_natural_s(const struct oracle_case *c)
 {
-    const int capped = c->softcap > 0 && !values_capped_later(c);
+    const bool capped = c->softcap > 0 && !values_capped_later(c);
     return values_natural(c->conventions.s_unit, capped ? c->softcap : c->scale);
 }
 
@@ -195,7 +195,7 @@ bool values_p_type(const struct oracle_case *c, enum dtype *t)
 double values_scaled_first(const struct oracle_case *c, double m_natural)
 {
     const struct asc_conventions *conventions = &c->conventions;
-    const int direct =
+    const bool direct =
         conventions->s_unit == ASC_UNIT_LOG2 && conventions->m_unit == ASC_UNIT_LOG2 && !values_capped_later(c);
     return direct || !isfinite(m_natural) ? 0 : fabs(m_natural);
 }

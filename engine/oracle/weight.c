@@ -19,7 +19,7 @@ VECTOR_UNITS static bool weigh(const struct oracle_case *c, const struct weight_
         const double x = row->score[i] * natural, w = factor * exp_lane(x - top);
         const double off = row->loose[i] * natural_size + frame_loose + convert * bound_convert(x);
         const double all = off + bound_exp_declared(c, fabs(x - frame) + off, folded);
-        const int masked = x == -INFINITY;
+        const bool masked = x == -INFINITY;
         weight[i] = masked ? 0 : w <= DBL_MAX ? w : NAN;
         loose[i] = masked ? MASKED : all;
         far |= !masked & !(all <= 1);

@@ -160,7 +160,7 @@ static int fill_from_reference(const struct feed *f, int slot, struct judge_scra
     for (int kv = 0; kv < kv_tiles; kv++)
         for (int ch = 0; ch < ASC_CHANNELS; ch++) {
             const struct tile tile = writable(f, ch, slot, kv);
-            const int pads = ch == asc_s || ch == asc_p;
+            const bool pads = ch == asc_s || ch == asc_p;
             tiles[kv * ASC_CHANNELS + ch] =
                 (struct reference_target){.data = address(f, &tile),
                                           .dtype = tile.dtype,

@@ -90,12 +90,12 @@ void adopt_types(const struct child_hello *hello, struct scenario *scenario)
         p->v_dtype = choose_dtype(hello->v_dtypes, p->k_dtype, p->dtype);
 }
 
-static int has_site(const struct build *b, int channel)
+static bool has_site(const struct build *b, int channel)
 {
     for (size_t i = 0; i < b->n_sites; i++)
         if ((int)b->sites[i].channel == channel)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 static int default_dtype(const struct child_hello *hello, const struct asc_problem *p, int channel)
@@ -131,14 +131,14 @@ static void choose_types(const struct recorder *r, const struct scenario *scenar
     }
 }
 
-static int selected(const int *list, int n, int value)
+static bool selected(const int *list, int n, int value)
 {
     if (!n)
-        return 1;
+        return true;
     for (int i = 0; i < n; i++)
         if (list[i] == value)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* The selected (batch, head, q tile)s in order; *out is the caller's. */

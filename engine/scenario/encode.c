@@ -49,7 +49,7 @@ static void encode_rows(const struct asc_problem *p, const struct tensor *t, con
 }
 
 /* The groups one after the other: r is the next one. 0: there is none. */
-static int next_group(const struct asc_problem *p, const struct tensor *t, struct rows *r)
+static bool next_group(const struct asc_problem *p, const struct tensor *t, struct rows *r)
 {
     const int group = p->scale_rows > 0 ? p->scale_rows : t->rows;
     r->first = r->end;

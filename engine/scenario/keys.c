@@ -55,6 +55,12 @@ static const char expect_events[] = "kinds of events separated by commas, out of
 #undef EVENT
     ;
 
+const char *const section_names[SECTION_COUNT] = {
+#define SECTION(id, name, about) name,
+#include "engine/scenario/sections.def"
+#undef SECTION
+};
+
 const struct scenario_key scenario_keys[KEY_COUNT] = {
 #define KEY(id, section, key, setter, expected, by_default, meaning)                                                   \
     [id] = {section, key, expected, by_default, meaning, setter},
@@ -62,35 +68,34 @@ const struct scenario_key scenario_keys[KEY_COUNT] = {
 #undef KEY
 };
 
-int scenario_section(const char *section)
+int scenario_section(const char *name)
 {
-    for (int i = 0; i < KEY_COUNT; i++) {
-        if (strcmp(scenario_keys[i].section, section) == 0)
+    for (int i = 0; i < SECTION_COUNT; i++)
+        if (strcmp(section_names[i], name) == 0)
             return i;
-    }
     return -1;
 }
 
 int scenario_key_find(const char *section, const char *name)
 {
-    for (int i = 0; i < KEY_COUNT; i++) {
-        if (strcmp(scenario_keys[i].section, section) == 0 && strcmp(scenario_keys[i].name, name) == 0)
+    const int of = scenario_section(section);
+    for (int i = 0; i < KEY_COUNT; i++)
+        if ((int)scenario_keys[i].section == of && strcmp(scenario_keys[i].name, name) == 0)
             return i;
-    }
     return -1;
 }
 
 int scenario_unknown(const char *section, const char *name, const char *where, struct err *err)
 {
-    const int known = scenario_section(section) >= 0;
+    const int of = scenario_section(section);
+    const bool known = of >= 0;
     char names[256] = "", found[80];
     size_t used = 0;
-    for (int i = 0; i < KEY_COUNT; i++) {
-        const struct scenario_key *key = &scenario_keys[i];
-        if (known ? strcmp(key->section, section) != 0 : scenario_section(key->section) != i)
+    for (int i = 0; i < (known ? (int)KEY_COUNT : (int)SECTION_COUNT); i++) {
+        if (known && (int)scenario_keys[i].section != of)
             continue;
-        const int n =
-            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", known ? key->name : key->section);
+        const int n = snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                               known ? scenario_keys[i].name : section_names[i]);
         used += n > 0 && (size_t)n < sizeof names - used ? (size_t)n : 0;
     }
     text_name(known ? name : section, strlen(known ? name : section), found, sizeof found);

@@ -4,6 +4,14 @@
 
 #include "engine/scenario/scenario.h"
 
+enum section {
+#define SECTION(id, name, about) id,
+#include "engine/scenario/sections.def"
+#undef SECTION
+    SECTION_COUNT
+};
+extern const char *const section_names[SECTION_COUNT];
+
 enum scenario_key_id {
 #define KEY(id, section, key, setter, expected, by_default, meaning) id,
 #include "engine/scenario/keys.def"
@@ -12,15 +20,16 @@ enum scenario_key_id {
 };
 
 struct scenario_key {
-    const char *section, *name, *expected, *by_default, *meaning;
+    enum section section;
+    const char *name, *expected, *by_default, *meaning;
     /* 0, -1: the value is not what the key expects (the scenario is unchanged), -2: no memory. */
     int (*set)(struct scenario *s, enum scenario_key_id id, const char *value);
 };
 
 extern const struct scenario_key scenario_keys[KEY_COUNT];
 
-/* Where a section's keys begin in the table, or -1: no such section. */
-int scenario_section(const char *section);
+/* enum section, or -1. */
+int scenario_section(const char *name);
 /* enum scenario_key_id, or -1. */
 int scenario_key_find(const char *section, const char *name);
 /* Sets one key and marks it as stated. where: "file:line: section.key". */
@@ -33,7 +42,7 @@ const char *scenario_said(const struct scenario *s, enum scenario_key_id id);
 /* 1/sqrt(head_dim), rounded once to float. */
 float scenario_auto_scale(int head_dim);
 
-static inline int scenario_stated(const struct scenario *s, enum scenario_key_id id)
+static inline bool scenario_stated(const struct scenario *s, enum scenario_key_id id)
 {
     return (s->stated >> id & 1) != 0;
 }

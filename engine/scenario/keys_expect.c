@@ -60,7 +60,7 @@ int key_set_culprits(struct scenario *s, enum scenario_key_id id, const char *va
 {
     (void)id;
     unsigned set = 0;
-    const int none = strcmp(value, "none") == 0;
+    const bool none = strcmp(value, "none") == 0;
     if (!none && key_read_names(value, culprit_from_name, &set) != 0)
         return -1;
     s->expect.culprits = set;
@@ -72,7 +72,7 @@ int key_set_expected_bias(struct scenario *s, enum scenario_key_id id, const cha
 {
     (void)id;
     unsigned set = 0;
-    const int none = strcmp(value, "none") == 0;
+    const bool none = strcmp(value, "none") == 0;
     if (!none && key_read_channels(value, &set) != 0)
         return -1;
     s->expect.bias = set;

@@ -51,10 +51,11 @@ static int check_section_line(struct reader *r, const char *at, size_t n)
         return err_set(r->err, ERR_INPUT, where, "expected nothing after `]`, found `%s`", found);
     }
     snprintf(section, sizeof section, "%.*s", (int)(close - at - 1), at + 1);
-    if (scenario_section(section) < 0)
+    const int of = scenario_section(section);
+    if (of < 0)
         return scenario_unknown(section, "", where, r->err);
     r->section_line = r->line;
-    if (strcmp(section, "expect") == 0 && r->s->expect.line_of_expect == 0)
+    if (of == SECTION_EXPECT && r->s->expect.line_of_expect == 0)
         r->s->expect.line_of_expect = r->line;
     return 0;
 }
@@ -188,7 +189,7 @@ static char *load(const char *path, struct err *err)
     return fitted ? fitted : text;
 }
 
-static int is_file(const char *path)
+static bool is_file(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);

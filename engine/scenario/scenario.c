@@ -126,7 +126,7 @@ int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", said[i].length);
-        const int follows = said[i].id == KEY_KV_LEN && p.kv_len == p.q_len; /* as where it is not stated */
+        const bool follows = said[i].id == KEY_KV_LEN && p.kv_len == p.q_len; /* as where it is not stated */
         if (!follows && scenario_key_set(s, said[i].id, number, "shape", err) != 0)
             return -1;
     }
@@ -154,8 +154,8 @@ void scenario_where(const struct scenario *s, const int *line, enum scenario_key
     char number[16] = "";
     if (line && line[id] > 0)
         snprintf(number, sizeof number, ":%d", line[id]);
-    snprintf(out, n_bytes, "%s%s%s%s.%s", s->path, number, s->path[0] ? ": " : "", scenario_keys[id].section,
-             scenario_keys[id].name);
+    snprintf(out, n_bytes, "%s%s%s%s.%s", s->path, number, s->path[0] ? ": " : "",
+             section_names[scenario_keys[id].section], scenario_keys[id].name);
 }
 
 /* Places of one kind, the largest of them `last`, lie below `limit`, which is a length of the shape. */
@@ -194,7 +194,7 @@ static int check_places(const struct scenario *s, const int *line, struct err *e
 }
 
 /* Types that are open follow the kernel. */
-static int states_types(const struct scenario *s)
+static bool states_types(const struct scenario *s)
 {
     return scenario_stated(s, KEY_DTYPE) || scenario_stated(s, KEY_K_DTYPE) || scenario_stated(s, KEY_V_DTYPE);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int only(const char *text, const char *allowed)
+static bool only(const char *text, const char *allowed)
 {
     return *text != '\0' && text[strspn(text, allowed)] == '\0';
 }
@@ -153,7 +153,7 @@ int value_choice(int *out, const char *const *names, const char *value)
 
 const char *const value_no_yes[] = {"no", "yes", NULL};
 
-int value_word(const char **text, const char *ends, char *out, size_t n_bytes)
+bool value_word(const char **text, const char *ends, char *out, size_t n_bytes)
 {
     const char *at = *text + strspn(*text, " \t");
     const size_t n = strcspn(at, ends);
@@ -162,10 +162,10 @@ int value_word(const char **text, const char *ends, char *out, size_t n_bytes)
     while (kept > 0 && (at[kept - 1] == ' ' || at[kept - 1] == '\t'))
         kept--;
     if (kept == 0 || kept >= n_bytes)
-        return 0;
+        return false;
     memcpy(out, at, kept);
     out[kept] = '\0';
-    return 1;
+    return true;
 }
 
 /* NAME or NAME=VALUE of n bytes; returns the length of the name, 0 where it is none of ours to set. */

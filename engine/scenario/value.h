@@ -30,6 +30,6 @@ int value_add_macro(char all[VALUE_MACROS_BYTES], const char *macro, size_t n);
 
 /* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
  */
-int value_word(const char **text, const char *ends, char *out, size_t n_bytes);
+bool value_word(const char **text, const char *ends, char *out, size_t n_bytes);
 
 #endif

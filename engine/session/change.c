@@ -10,7 +10,7 @@
 /* Where no count changed, what the largest error has to grow or shrink by to be worth a word. */
 #define WORST_FACTOR 2.0
 
-static int same_problem(const struct asc_problem *a, const struct asc_problem *b)
+static bool same_problem(const struct asc_problem *a, const struct asc_problem *b)
 {
     return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads && a->q_len == b->q_len &&
            a->kv_len == b->kv_len && a->head_dim == b->head_dim && a->dtype == b->dtype && a->causal == b->causal &&
@@ -23,17 +23,17 @@ static int64_t q_tiles(const struct trace *t)
 }
 
 /* The same elements were judged in both: all there are, or those of the same q tiles. */
-static int same_elements(const struct trace *a, const struct trace *b)
+static bool same_elements(const struct trace *a, const struct trace *b)
 {
     if (!same_problem(&a->problem, &b->problem))
-        return 0;
+        return false;
     if (a->layout.n_slots == q_tiles(a) && b->layout.n_slots == q_tiles(b))
-        return 1;
+        return true;
     return a->layout.n_slots == b->layout.n_slots && a->plan.br == b->plan.br &&
            memcmp(a->slots, b->slots, (size_t)a->layout.n_slots * 3 * sizeof *a->slots) == 0;
 }
 
-static int has_verdict(enum stage_status mark)
+static bool has_verdict(enum stage_status mark)
 {
     return mark == STAGE_OK || mark == STAGE_BAD;
 }
@@ -52,7 +52,7 @@ static struct place first_bad(const struct summary *s)
 }
 
 /* Tiles of one place need not have the same slot in both. */
-static int same_place(const struct trace *ta, struct place a, const struct trace *tb, struct place b)
+static bool same_place(const struct trace *ta, struct place a, const struct trace *tb, struct place b)
 {
     if (a.slot < 0 || b.slot < 0)
         return a.slot < 0 && b.slot < 0;

@@ -1,6 +1,7 @@
 #include "engine/session/error_lines.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static size_t read_place(const char *text, size_t length, char file[256], int *l
     return 0;
 }
 
-static int has_word(const char *text, size_t length, const char *word)
+static bool has_word(const char *text, size_t length, const char *word)
 {
     return memmem(text, length, word, strlen(word)) != NULL;
 }
@@ -44,7 +45,7 @@ static enum error_line_kind kind_of(const char *text, size_t length)
 
 /* "In file included from ...", "k.cu: In function 'f':", "k.cu:12:3:   required from here": it belongs to the message
    that follows. */
-static int introduces(const struct error_line *l)
+static bool introduces(const struct error_line *l)
 {
     return l->length > 0 && (l->text[l->length - 1] == ':' || l->text[l->length - 1] == ',' ||
                              has_word(l->text, l->length, " required from "));

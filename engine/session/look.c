@@ -41,7 +41,7 @@ int session_look_toggle(struct session *s)
     const struct laboratory_state *state = session_looked(s);
     if (!state || (!state->total && !state->stopped && !laboratory_busy(s->run.laboratory)))
         return -1;
-    const int stop = !state->stopped;
+    const bool stop = !state->stopped;
     laboratory_stop(s->run.laboratory, stop);
     laboratory_collect(s->run.laboratory);
     return stop;
@@ -67,7 +67,7 @@ const struct comparison *session_comparison(const struct session *s)
 
 bool session_collect_look(struct session *s)
 {
-    const int rounded = s->run.rounding && rounding_scan_collect(s->run.rounding);
+    const bool rounded = s->run.rounding && rounding_scan_collect(s->run.rounding);
     return (s->run.laboratory && laboratory_collect(s->run.laboratory)) || rounded;
 }
 

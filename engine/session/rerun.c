@@ -115,7 +115,7 @@ static void list_key(char *list, size_t bytes, int id, const char *value)
 {
     const struct scenario_key *key = &scenario_keys[id];
     const size_t used = strlen(list);
-    snprintf(list + used, bytes - used, "%s%s.%s=%s", used ? ", " : "", key->section, key->name, value);
+    snprintf(list + used, bytes - used, "%s%s.%s=%s", used ? ", " : "", section_names[key->section], key->name, value);
 }
 
 /* What was set here goes over the file's words, unless those have changed since. */
@@ -135,7 +135,7 @@ static int set_over(struct subject *what, struct scenario *now, char *stay, char
             drop(setting); /* as if nothing had been set */
         } else {
             char where[64];
-            snprintf(where, sizeof where, "%s.%s", key->section, key->name);
+            snprintf(where, sizeof where, "%s.%s", section_names[key->section], key->name);
             list_key(stay, bytes, id, setting->value);
             if (scenario_key_set(now, (enum scenario_key_id)id, setting->value, where, err) != 0)
                 return -1;
@@ -186,7 +186,7 @@ static int reread(struct subject *what, struct err *err)
         return 0; /* it was never a file */
     if (read_file(what, &now, err) != 0)
         return -1;
-    const int other = !same_words(what->scenario.text, now.text);
+    const bool other = !same_words(what->scenario.text, now.text);
     if (set_over(what, &now, stay, replaced, sizeof stay, err) != 0) {
         scenario_free(&now);
         return -1;
@@ -206,7 +206,7 @@ static int key_of(const char *name)
 {
     char full[64];
     for (int id = 0; id < KEY_COUNT; id++) {
-        snprintf(full, sizeof full, "%s.%s", scenario_keys[id].section, scenario_keys[id].name);
+        snprintf(full, sizeof full, "%s.%s", section_names[scenario_keys[id].section], scenario_keys[id].name);
         if (strcmp(full, name) == 0)
             return id;
     }
@@ -224,7 +224,7 @@ static int setting_make(const struct subject *what, int id, const char *value, s
     const char *said = scenario_said(&file, (enum scenario_key_id)id);
     out->value = strdup(value);
     out->file = said ? strdup(said) : NULL;
-    const int failed = !out->value || (said && !out->file);
+    const bool failed = !out->value || (said && !out->file);
     scenario_free(&file);
     if (!failed)
         return 0;

@@ -165,7 +165,7 @@ static void take_findings(struct session *s, struct mail *mail)
         j->state_break = mail->state_break;
         j->onset = mail->onset;
         mail->onset = NULL;
-        j->complete = 1;
+        j->complete = true;
         if (j == s->run.judgement)
             s->run.finding = j->n_findings ? &j->findings[0] : NULL;
     }
@@ -189,7 +189,7 @@ static void follow_first(struct session *s)
     if (!s->at.follow_first || !s->run.judgement)
         return;
     const struct summary *summary = &s->run.judgement->summary;
-    const int bad = summary->first.slot >= 0 || reports_first(s->run.trace);
+    const bool bad = summary->first.slot >= 0 || reports_first(s->run.trace);
     if (!bad && (!s->run.judgement->complete || trace_complete(s->run.trace)))
         return;
     /* Nobody has moved: the source stays where it stands, and so does what the last command said. */
@@ -220,7 +220,7 @@ bool session_update(struct session *s)
     struct mail mail;
     const struct trace *t;
     const int saved = session_take_saves(s), looked = session_collect_look(s);
-    const int valued = tile_values_under_way(s->tile.values) != NULL;
+    const bool valued = tile_values_under_way(s->tile.values) != NULL;
     if (valued)
         session_refresh_detail(s);
     if (!work_collect(s->work, &mail))

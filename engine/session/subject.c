@@ -29,7 +29,7 @@ static void put(struct words *w, const char *text, size_t n)
 static void put_escaped(struct words *w, unsigned char byte)
 {
     char text[8];
-    const int plain = byte >= 0x20 && byte < 0x7F && byte != '\'' && byte != '\\';
+    const bool plain = byte >= 0x20 && byte < 0x7F && byte != '\'' && byte != '\\';
     snprintf(text, sizeof text, plain ? "%c" : "\\%03o", byte); /* three digits and no more, as \x is not */
     put(w, text, strlen(text));
 }
@@ -56,7 +56,7 @@ static void put_word(struct words *w, const char *word)
     const bool foreign = is_foreign(word);
     put(w, foreign ? "$'" : "'", foreign ? 2 : 1);
     for (; *word; word++) {
-        const int quote = *word == '\'';
+        const bool quote = *word == '\'';
         if (foreign)
             put_escaped(w, (unsigned char)*word);
         else
@@ -85,7 +85,7 @@ static int put_key(struct words *w, struct scenario *opened, enum scenario_key_i
 {
     const struct scenario_key *key = &scenario_keys[id];
     char setting[1024];
-    snprintf(setting, sizeof setting, "%s.%s=%s", key->section, key->name, value);
+    snprintf(setting, sizeof setting, "%s.%s=%s", section_names[key->section], key->name, value);
     put(w, " --set ", 7);
     put_word(w, setting);
     return scenario_key_set(opened, id, value, "", NULL);
@@ -94,7 +94,7 @@ static int put_key(struct words *w, struct scenario *opened, enum scenario_key_i
 /* What must be found decides nothing. */
 static bool decides(int id)
 {
-    return strcmp(scenario_keys[id].section, "expect") != 0;
+    return scenario_keys[id].section != SECTION_EXPECT;
 }
 
 /* What the command line may begin with: the file, if it says nothing that the run was not made by, else the kernel. */
@@ -141,7 +141,7 @@ static bool is_edited(const struct scenario *made, const struct trace *t)
     char *now = NULL;
     const int failed = made->patch[0] ? patch_apply(made->kernel, made->patch, &now, NULL)
                                       : cache_read_text(made->kernel, "the kernel", &now, NULL);
-    const int edited = failed || (t->info.source && strcmp(now, t->info.source) != 0);
+    const bool edited = failed || (t->info.source && strcmp(now, t->info.source) != 0);
     free(now);
     return edited;
 }

@@ -89,7 +89,7 @@ static void *tile_values_thread(void *ctx)
         if (s->quit)
             break;
         pthread_mutex_unlock(&s->lock);
-        const int failed = make(s) != 0;
+        const bool failed = make(s) != 0;
         pthread_mutex_lock(&s->lock);
         s->answer.failed = failed;
         s->state = ANSWERED;
@@ -212,7 +212,7 @@ bool tile_values_take(struct tile_values *s, double seconds, struct tile_values_
         else if (pthread_cond_timedwait(&s->answered, &s->lock, &until) == ETIMEDOUT)
             break;
     }
-    const int there = s->state == ANSWERED;
+    const bool there = s->state == ANSWERED;
     if (there) {
         *out = s->answer;
         s->answer = (struct tile_values_answer){.failed = 1};

@@ -70,7 +70,7 @@ bool session_go_first_bad(struct session *s)
 
 bool session_go_worst(struct session *s)
 {
-    const int late = !s->tile.detail.got && tile_values_under_way(s->tile.values);
+    const bool late = !s->tile.detail.got && tile_values_under_way(s->tile.values);
     if (!s->tile.detail.got && !late)
         return session_stay(s, "nothing is judged here");
     session_find_element(s, 1);

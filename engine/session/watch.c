@@ -31,7 +31,7 @@ struct watch {
     size_t n;
 };
 
-static int same(const struct stat *a, const struct stat *b)
+static bool same(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;

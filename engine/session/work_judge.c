@@ -7,7 +7,7 @@
 #include "engine/verdict/states.h"
 #include <stdlib.h>
 
-static int take(struct work *w, int slot)
+static bool take(struct work *w, int slot)
 {
     return slot >= 0 && slot < w->judgement->n_slots && !atomic_exchange(&w->taken[slot], 1);
 }

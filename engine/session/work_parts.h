@@ -55,7 +55,7 @@ struct work {
 };
 
 /* A run's cancel is spent with the run; quitting is for good. */
-static inline int work_stopped(struct work *w)
+static inline bool work_stopped(struct work *w)
 {
     return atomic_load(&w->quit) || atomic_load(&w->cancel);
 }

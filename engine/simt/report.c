@@ -97,7 +97,7 @@ void report_send(struct simt_report *report, const struct fiber *who)
 static void find_stack(const char *file, int line, const struct fiber *who, struct simt_stack *stack)
 {
     const struct fiber *self = simt_tls.self;
-    const int is_running = self && (!who || who == self);
+    const bool is_running = self && (!who || who == self);
     const struct locate where = {.pc = simt_tls.fault       ? simt_tls.fault
                                        : is_running || !who ? 0
                                                             : (uintptr_t)who->pc,

@@ -289,7 +289,7 @@ static int compare_place(const struct job *job, struct worker *w, int64_t n)
         if (visits[run] < 0)
             return -1;
     }
-    const int both = slot[A] >= 0 && slot[B] >= 0;
+    const bool both = slot[A] >= 0 && slot[B] >= 0;
     w->sum.both += both;
     w->sum.only[A] += slot[A] >= 0 && slot[B] < 0;
     w->sum.only[B] += slot[B] >= 0 && slot[A] < 0;

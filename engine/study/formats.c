@@ -37,7 +37,7 @@ struct input {
 static struct input input_of(const struct trace *t, const struct formats_tensor *tensor)
 {
     const struct asc_problem *p = &t->problem;
-    const int is_q = tensor->channel == asc_q;
+    const bool is_q = tensor->channel == asc_q;
     struct input in = {.letter = is_q                       ? 'q'
                                  : tensor->channel == asc_k ? 'k'
                                                             : 'v',
@@ -58,7 +58,7 @@ static int find_input(const struct trace *t, enum asc_channel ch, struct formats
 {
     const struct asc_problem *p = &t->problem;
     const int32_t type = ch == asc_q ? p->dtype : ch == asc_k ? p->k_dtype : p->v_dtype;
-    const int made = t->conventions.quantized != ASC_QUANTIZED_GIVEN;
+    const bool made = t->conventions.quantized != ASC_QUANTIZED_GIVEN;
     if (!made && !dtype_is_code((enum dtype)type))
         return 0;
     *out = (struct formats_tensor){.channel = ch,
@@ -208,7 +208,7 @@ static int input_piece(const struct trace *t, struct formats_tensor *tensor, int
               share = in.share > 0 && in.share < in.rows ? in.share : in.rows;
     const size_t n = (size_t)share * (size_t)t->problem.head_dim;
     struct gathered x = {.code = calloc(n, 1), .value = calloc(n, sizeof(float))};
-    const int failed = !x.code || !x.value;
+    const bool failed = !x.code || !x.value;
     for (int i = 0; !failed && i < per_head; i++) {
         struct formats_group *g = &tensor->groups[head * per_head + i];
         *g = (struct formats_group){.batch = head / in.heads, .head = head % in.heads, .first = i * share};
@@ -266,7 +266,7 @@ static int p_piece(const struct trace *t, struct formats_tensor *tensor, int slo
     const size_t weights = (size_t)c.c.in_q.rows * (size_t)c.c.kv_len;
     double *room = calloc(weights * 4, sizeof *room);
     const struct gathered to = {.code = calloc(weights, 1), .value = calloc(weights, sizeof(float))};
-    const int made = room && to.code && to.value;
+    const bool made = room && to.code && to.value;
     if (made)
         p_group(&c, tensor, room, &to, g);
     free(room);
@@ -307,7 +307,7 @@ int formats_piece(const struct trace *t, struct formats *f, int piece)
 {
     for (int i = 0; i < f->n; i++) {
         struct formats_tensor *tensor = &f->tensor[i];
-        const int is_p = tensor->channel == asc_p;
+        const bool is_p = tensor->channel == asc_p;
         const int pieces = is_p ? t->layout.n_slots : t->problem.batch * input_of(t, tensor).heads;
         if (piece >= pieces) {
             piece -= pieces;

@@ -228,7 +228,7 @@ static int culprit_sentences(const struct outcome *o, char out[][ISOLATION_SENTE
     return n;
 }
 
-static int downstream_sentences(const struct outcome *o, char out[][ISOLATION_SENTENCE_BYTES])
+static bool downstream_sentences(const struct outcome *o, char out[][ISOLATION_SENTENCE_BYTES])
 {
     char healed[64], wrong[64];
     const unsigned shown = o->healed & IN(o) && !o->wrong ? IN(o) : o->healed;
@@ -244,8 +244,8 @@ static int downstream_sentences(const struct outcome *o, char out[][ISOLATION_SE
         snprintf(out[0], ISOLATION_SENTENCE_BYTES, "%s %s wrong when %s is fed", wrong,
                  several(o->wrong) ? "stay" : "stays", o->name);
     else
-        return 0;
-    return 1;
+        return false;
+    return true;
 }
 
 /* What should have been fed and was not. */

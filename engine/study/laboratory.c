@@ -62,7 +62,7 @@ static enum task next_task(const struct laboratory *l)
 static int compare(struct laboratory *l, int slot)
 {
     struct comparison *made = calloc(1, sizeof *made);
-    const int failed = !made || comparison_make(l->t, slot, made) != 0;
+    const bool failed = !made || comparison_make(l->t, slot, made) != 0;
     pthread_mutex_lock(&l->lock);
     if (failed) {
         free(made);
@@ -118,7 +118,7 @@ static int predict(struct laboratory *l, const struct whatif_choice *tried, int 
 static int survey(struct laboratory *l, int slot)
 {
     struct comparison c;
-    const int failed = comparison_make(l->t, slot, &c) != 0;
+    const bool failed = comparison_make(l->t, slot, &c) != 0;
     if (!failed)
         survey_row_of(&c, &l->survey[slot]);
     comparison_free(&c);
@@ -230,7 +230,7 @@ void laboratory_ask(struct laboratory *l, unsigned wanted, int slot)
 int laboratory_try(struct laboratory *l, const struct whatif_choice *choice)
 {
     pthread_mutex_lock(&l->lock);
-    const int failed = l->n_tried == WHATIF_MAX || (l->whatif_begun && l->whatif.n == WHATIF_MAX);
+    const bool failed = l->n_tried == WHATIF_MAX || (l->whatif_begun && l->whatif.n == WHATIF_MAX);
     if (!failed) {
         l->tried[l->n_tried++] = *choice;
         l->restart = 1;

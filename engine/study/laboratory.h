@@ -20,7 +20,7 @@ struct laboratory_state {
     const struct whatif *whatif; /* NULL: not begun */
     int predicted;               /* slots that its rows are made of */
     int done, total;             /* pieces of what is under way; total 0: nothing is */
-    int stopped, failed;         /* scans were stopped; memory ran out */
+    bool stopped, failed;        /* scans were stopped; memory ran out */
 };
 
 struct laboratory;

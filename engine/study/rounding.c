@@ -85,16 +85,16 @@ static int negate_record(struct recorder *r, const struct runner_paths *paths, c
     return failed;
 }
 
-static int same_tile(struct tile a, struct tile b)
+static bool same_tile(struct tile a, struct tile b)
 {
     const size_t size = dtype_bytes(a.dtype);
     if (!a.data || !b.data)
-        return 1;
+        return true;
     for (int row = 0; row < a.valid_rows; row++)
         if (memcmp((const unsigned char *)a.data + (size_t)(row * a.cols) * size,
                    (const unsigned char *)b.data + (size_t)(row * b.cols) * size, (size_t)a.valid_cols * size) != 0)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 /* Whether both hold the same bits in these channels, wherever `run` recorded them, and in O if that is one of them. */
@@ -201,7 +201,7 @@ bool rounding_meets(const struct rounding *b, const struct expect *expect, char 
         return false;
     }
     channels_words(rounding_found(b), got, sizeof got);
-    const int met = rounding_found(b) == expect->bias;
+    const bool met = rounding_found(b) == expect->bias;
     if (met)
         snprintf(why, why_bytes, "biased rounding in %s, as expected", want);
     else
@@ -262,7 +262,7 @@ static int take_head(const struct rounding_scan *s, struct rounding_head *head, 
             memcpy(&b->drift[((size_t)curve * (size_t)(b->heads + 1) + (size_t)at) * tiles],
                    &drift[(size_t)curve * tiles], tiles * sizeof *drift);
     }
-    const int failed = !cells || !drift;
+    const bool failed = !cells || !drift;
     free(cells);
     free(drift);
     return failed ? -1 : 0;
@@ -315,7 +315,7 @@ static int combine(struct rounding *b)
             for (int head = 0; head < b->heads; head++)
                 rounding_drift_merge(&b->drift[((ptrdiff_t)curve * (b->heads + 1) + b->heads) * b->kv_tiles + kv],
                                      rounding_drift(b, (enum rounding_curve)curve, head, kv));
-    const int failed = !cells;
+    const bool failed = !cells;
     free(cells);
     return failed ? -1 : 0;
 }

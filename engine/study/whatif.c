@@ -213,7 +213,7 @@ static int find_amax(const struct trace *t, int which, float **out)
             row[d] = (float)dtype_load(x.dtype, x.data, (size_t)(at + d));
         next[i] = (float)formats_amax(row, (size_t)dim);
     }
-    const int failed = !row || !next;
+    const bool failed = !row || !next;
     free(row);
     return failed ? -1 : 0;
 }
@@ -297,7 +297,7 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
     float scale = 1;
     float row[256];
     for (int r = 0; r < at->rows; r++) {
-        const int fresh = r == 0 || (c->scales == WHATIF_ROWS && (at->first + r) % c->rows == 0);
+        const bool fresh = r == 0 || (c->scales == WHATIF_ROWS && (at->first + r) % c->rows == 0);
         if (coded(type) && fresh)
             scale = (float)((double)quantizer_of((enum dtype)type, shared_amax(t, w, c, at, at->first + r),
                                                  QUANTISE_DIVISION)

@@ -23,7 +23,7 @@ void trace_free(struct trace *t)
     if (!t)
         return;
     void *mapping = (void *)(uintptr_t)t->bytes;
-    const int quiet = t->info.status == RUN_OPEN || trace_complete(t); /* nobody writes any more */
+    const bool quiet = t->info.status == RUN_OPEN || trace_complete(t); /* nobody writes any more */
     if (t->fd >= 0 && t->store && quiet && mapping) {
         trace_store_give(t->store, &(struct trace_memory){t->fd, mapping, t->n_bytes});
     } else {
@@ -263,7 +263,7 @@ static char *read_source(const char *path)
     FILE *f = fopen(path, "re");
     char *text = f ? malloc(TRACE_SOURCE_MAX + 1) : NULL;
     const size_t n = text ? fread(text, 1, TRACE_SOURCE_MAX + 1, f) : 0;
-    const int failed = !text || ferror(f) || n > TRACE_SOURCE_MAX || memchr(text, '\0', n);
+    const bool failed = !text || ferror(f) || n > TRACE_SOURCE_MAX || memchr(text, '\0', n);
     if (f)
         fclose(f);
     if (failed) {

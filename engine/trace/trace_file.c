@@ -233,7 +233,7 @@ static int may_replace(const char *path, struct err *err)
     if (status.st_size == 0)
         return 0;
     FILE *file = fopen(path, "rb");
-    const int is_trace = file && fread(head, 1, sizeof head, file) == sizeof head && head[8] == '{';
+    const bool is_trace = file && fread(head, 1, sizeof head, file) == sizeof head && head[8] == '{';
     if (file)
         fclose(file);
     return is_trace ? 0 : err_set(err, ERR_INPUT, path, "exists and is not a trace; it is not replaced");

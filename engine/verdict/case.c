@@ -86,7 +86,7 @@ bool case_alpha_left_out(const struct trace *t)
 static struct matrix input_rows(const struct trace *t, char which, int batch, int head, int first, int rows)
 {
     const struct asc_problem *p = &t->problem;
-    const int is_q = which == 'q';
+    const bool is_q = which == 'q';
     const int heads = is_q ? p->heads : p->kv_heads;
     const struct asc_strides strides = asc_strides_of(p, heads, is_q ? p->q_len : p->kv_len);
     struct matrix m = {.rows = rows, .cols = p->head_dim, .row_stride = strides.row};
@@ -351,7 +351,7 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     c->kv_splits = t->plan.kv_splits;
     c->kv_deal = t->plan.kv_deal;
     if (sink) {
-        c->has_sink = 1;
+        c->has_sink = true;
         c->sink = (double)sink[place[1]];
     }
     if (alibi)

@@ -145,12 +145,12 @@ static int meets_causes(const struct judgement *j, const struct trace *t, const 
     return 1;
 }
 
-static int stack_has(const struct trace *t, const struct trace_stack *stack, const char *piece)
+static bool stack_has(const struct trace *t, const struct trace_stack *stack, const char *piece)
 {
     for (int i = 0; i < stack->n; i++)
         if (line_has(t, stack->at[i].file, stack->at[i].line, piece))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* Whether it stands there, or where a run stopped is not known; *known says which. */
@@ -181,8 +181,8 @@ static int meets_values(const struct judgement *j, const struct trace *t, const 
                         size_t bytes)
 {
     char want[128], got[128];
-    const int stated = e->first_channel >= 0 || e->culprits || e->cause[0] || e->first[0] >= 0 || e->first[1] >= 0 ||
-                       e->first[2] >= 0 || e->first[3] >= 0;
+    const bool stated = e->first_channel >= 0 || e->culprits || e->cause[0] || e->first[0] >= 0 || e->first[1] >= 0 ||
+                        e->first[2] >= 0 || e->first[3] >= 0;
     if (stated && !values_bad(j))
         return unmet(why, bytes, "expected a failure, found every recorded stage within its bound");
     if (stated && !meets_first(j, t, e, why, bytes))

@@ -93,7 +93,7 @@ static struct place other_head(const struct judgement *j, const struct trace *t,
     struct place best = {.slot = -1, .channel = at.channel};
     for (int slot = 0; slot < j->n_slots; slot++) {
         const int32_t *its = trace_slot_place(t, slot);
-        const int is_other = its[1] != own[1] && (kv_head == ANY_KV_HEAD || kv_head_of(t, slot) == kv_head);
+        const bool is_other = its[1] != own[1] && (kv_head == ANY_KV_HEAD || kv_head_of(t, slot) == kv_head);
         for (int kv = 0; kv < j->kv_tiles && is_other; kv++) {
             const struct place place = {slot, kv, at.channel};
             if (judgement_slot_done(j, slot) && is_bad(j, plan, place) &&

@@ -115,7 +115,7 @@ int judgement_detail(const struct judgement *j, const struct trace *t, struct pl
 int judgement_operands(const struct judgement *j, const struct trace *t, struct place place, int row, int col,
                        struct judge_scratch *scratch, struct derivation *out)
 {
-    const int of_keys = place.channel == asc_k || place.channel == asc_v;
+    const bool of_keys = place.channel == asc_k || place.channel == asc_v;
     struct slot_case c;
     *out = (struct derivation){.derived = DERIVED_NOT};
     if (slot_case_make(t, place.slot, &c) != 0)

@@ -139,7 +139,7 @@ struct judgement {
     uint8_t *statuses;               /* owned, [n_slots][ASC_CHANNELS][kv_tiles] (status.h); filled with the slots */
     atomic_uchar *slot_done;         /* owned, [n_slots]; acquire before reading tiles of that slot */
     atomic_int n_done;               /* slots judged */
-    int run_incomplete;              /* the run did not end well: missing values may be its doing */
+    bool run_incomplete;             /* the run did not end well: missing values may be its doing */
     struct fingerprint *fingerprint; /* owned: which tensor core the run used; set before the first slot is judged */
     struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
@@ -148,7 +148,7 @@ struct judgement {
     bool no_summary;                       /* memory ran out when it was added up last: the run is unjudged */
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
-    int complete; /* every slot is judged and every culprit's causes are tested */
+    bool complete; /* every slot is judged and every culprit's causes are tested */
     struct state_break state_break;
     struct run_onset *onset; /* owned: where NaN and infinity begin (onset.h); NULL: nowhere, or not known yet */
 };
@@ -209,10 +209,10 @@ bool judgement_slot_done(const struct judgement *j, int slot);
 struct tile_count {
     uint64_t judged, bad, excused;
 };
-struct tile_count judgement_count(const struct judgement *j, struct place place, int global);
+struct tile_count judgement_count(const struct judgement *j, struct place place, bool global);
 /* Whether the tile counts as bad: an element outside its bound. What a run that ended early never wrote does not count.
  */
-bool judgement_tile_bad(const struct judgement *j, struct place place, int global);
+bool judgement_tile_bad(const struct judgement *j, struct place place, bool global);
 /* Whether the kernel should have come to this kv tile and, in a run that completed, did not. Of a channel that exists
    once per slot: it came to no kv tile of the slot, and wrote nothing of this. */
 bool judgement_tile_unvisited(const struct judgement *j, struct place place);

@@ -48,7 +48,7 @@ int masks_slot(struct masks *m, const struct oracle_case *c, int slot, struct ju
     struct mask_counts *counts = m->counts + (size_t)slot * (size_t)m->kv_tiles;
     struct mask_tile *tiles = calloc((size_t)m->kv_tiles + 1, sizeof *tiles);
     uint64_t wrong = 0;
-    const int failed = !tiles || mask_read_all(c, scratch, tiles) != 0;
+    const bool failed = !tiles || mask_read_all(c, scratch, tiles) != 0;
     for (int kv = 0; kv < m->kv_tiles && !failed; kv++) {
         counts[kv] = tiles[kv].counts;
         wrong += mask_wrong(&counts[kv]);

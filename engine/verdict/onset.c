@@ -107,8 +107,8 @@ int run_onset_at(const struct run_onset *o, struct place place, int row)
     int at = -1;
     for (int i = 0; o && i < o->n; i++) {
         const struct run_root *r = &o->first[i];
-        const int same = r->slot == place.slot && r->root.channel == place.channel &&
-                         (!channel_per_kv(place.channel) || r->root.kv == place.kv);
+        const bool same = r->slot == place.slot && r->root.channel == place.channel &&
+                          (!channel_per_kv(place.channel) || r->root.kv == place.kv);
         if (same && r->root.row == row)
             return i;
         if (same && at < 0)
@@ -213,7 +213,7 @@ void onset_keys_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
 int onset_factors(const struct trace *t, const struct run_root *r, enum asc_channel ch, double *out)
 {
     const struct onset_root *root = &r->root;
-    const int has_score = root->known & 1u << OPERAND_S && isfinite(root->operand[OPERAND_S]);
+    const bool has_score = root->known & 1u << OPERAND_S && isfinite(root->operand[OPERAND_S]);
     struct slot_case c;
     if (root->channel != asc_s && !(root->channel == asc_p && has_score))
         return 0;

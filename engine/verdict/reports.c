@@ -106,7 +106,7 @@ void event_lines(const struct trace_event *e, int short_names, char *out, size_t
     out[0] = '\0';
     if (e->line <= 0)
         return;
-    const int elsewhere = strcmp(call.file, other.file) != 0;
+    const bool elsewhere = strcmp(call.file, other.file) != 0;
     int same = !elsewhere && call.line == other.line;
     if (short_names) {
         snprintf(here, sizeof here, "%s:%d", path_name(call.file), call.line);

@@ -18,16 +18,16 @@ int states_of_slot(const struct judgement *j, const struct trace *t, int slot, s
     return failed;
 }
 
-static int state_is_off(const struct judgement *j, int slot)
+static bool state_is_off(const struct judgement *j, int slot)
 {
     static const enum asc_channel state[] = {asc_m, asc_alpha, asc_l, asc_u};
     for (int kv = 0; kv < j->kv_tiles; kv++)
         for (size_t i = 0; i < sizeof state / sizeof state[0]; i++) {
             const struct tile_verdicts *v = judgement_tile(j, (struct place){slot, kv, state[i]});
             if (verdict_bad(&v->local) || verdict_bad(&v->global))
-                return 1;
+                return true;
         }
-    return 0;
+    return false;
 }
 
 int states_find_break(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch,

@@ -105,7 +105,7 @@ static uint64_t excused(const struct judgement *j, struct place place, const str
     return j->run_incomplete || never_came(j, place, v) ? v->count[CLASS_MISSING] : 0;
 }
 
-struct tile_count judgement_count(const struct judgement *j, struct place place, int global)
+struct tile_count judgement_count(const struct judgement *j, struct place place, bool global)
 {
     const struct tile_verdicts *tile = judgement_tile(j, place);
     const struct verdict *v = global ? &tile->global : &tile->local;
@@ -113,7 +113,7 @@ struct tile_count judgement_count(const struct judgement *j, struct place place,
     return (struct tile_count){elements(v) - excused_here, verdict_bad(v) - excused_here, excused_here};
 }
 
-bool judgement_tile_bad(const struct judgement *j, struct place place, int global)
+bool judgement_tile_bad(const struct judgement *j, struct place place, bool global)
 {
     return judgement_count(j, place, global).bad > 0;
 }

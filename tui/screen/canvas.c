@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-int canvas_init(struct canvas *c, int cols, int rows, int ascii)
+int canvas_init(struct canvas *c, int cols, int rows, bool ascii)
 {
     *c = (struct canvas){.ascii = ascii};
     if (cols < 1 || rows < 1)
@@ -85,7 +85,7 @@ static int64_t put_character(struct canvas *c, const struct bounds *b, int64_t r
     if (c->ascii)
         code = fold(code);
     /* A wide one that an edge cuts in half is blanks. */
-    const int whole = width < 2 || c->ascii || (x >= b->left && x + 1 < b->right);
+    const bool whole = width < 2 || c->ascii || (x >= b->left && x + 1 < b->right);
     const int64_t first = x;
     for (int i = 0; i < width; i++, x++)
         if (x >= b->left && x < b->right)
@@ -189,7 +189,7 @@ void hit_add(struct canvas *c, struct rect panel, struct rect where, enum hit_ki
     h->at[h->n++] = (struct hit){kind, where, first, second, step};
 }
 
-int hits_find(const struct hits *h, int row, int col, enum hit_kind *kind, int *first, int *second)
+bool hits_find(const struct hits *h, int row, int col, enum hit_kind *kind, int *first, int *second)
 {
     for (int i = h->n; i-- > 0;) {
         const struct hit *hit = &h->at[i];
@@ -199,7 +199,7 @@ int hits_find(const struct hits *h, int row, int col, enum hit_kind *kind, int *
         *kind = hit->kind;
         *first = hit->first + down;
         *second = hit->second + (hit->step ? right / hit->step : 0);
-        return 1;
+        return true;
     }
-    return 0;
+    return false;
 }

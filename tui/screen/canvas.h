@@ -61,7 +61,7 @@ struct canvas {
     struct hits *hits;  /* borrowed: where drawing notes what a click means; NULL: nobody asks */
 };
 
-int canvas_init(struct canvas *c, int cols, int rows, int ascii);
+int canvas_init(struct canvas *c, int cols, int rows, bool ascii);
 void canvas_free(struct canvas *c);
 void canvas_clear(struct canvas *c);
 /* Writes UTF-8 text at (row, col) of the rectangle, clipped to it; returns the columns used. */
@@ -78,7 +78,7 @@ void hit_add(struct canvas *c, struct rect panel, struct rect where, enum hit_ki
              int step);
 
 /* What the last one noted there is; 0: nothing. *first and *second are its numbers. */
-int hits_find(const struct hits *h, int row, int col, enum hit_kind *kind, int *first, int *second);
+bool hits_find(const struct hits *h, int row, int col, enum hit_kind *kind, int *first, int *second);
 
 /* The canvas as text: a line per row, trailing spaces removed. */
 int canvas_write_text(const struct canvas *c, FILE *out);

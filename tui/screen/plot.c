@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-int plot_range(const struct plot_series *series, int n_series, double *low, double *high)
+bool plot_range(const struct plot_series *series, int n_series, double *low, double *high)
 {
     int known = 0;
     *low = INFINITY;
@@ -21,14 +21,14 @@ int plot_range(const struct plot_series *series, int n_series, double *low, doub
     }
     if (!known) {
         *low = *high = 0;
-        return 0;
+        return false;
     }
     const double least = 1e-3 * fmax(fabs(*low), fabs(*high)), middle = *low / 2 + *high / 2;
     if (*high - *low < least) {
         *low = middle - least / 2;
         *high = middle + least / 2;
     }
-    return 1;
+    return true;
 }
 
 int plot_column(int cols, int n, int i)

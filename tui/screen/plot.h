@@ -14,7 +14,7 @@ struct plot_series {
 
 /* Smallest and largest finite value of all series; 0, and *low = *high = 0: there is none. A curve shows its run, not
    rounding: the range is at least a thousandth of the largest magnitude. */
-int plot_range(const struct plot_series *series, int n_series, double *low, double *high);
+bool plot_range(const struct plot_series *series, int n_series, double *low, double *high);
 
 /* Draws all series in one scale; the first one lies above the others. In ASCII a cell holds one point: `*`, dotted
    ones `.`. */

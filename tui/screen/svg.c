@@ -75,7 +75,7 @@ static void write_character(FILE *out, uint32_t code)
     }
 }
 
-static int blank(const struct cell *cell)
+static bool blank(const struct cell *cell)
 {
     return cell->code == ' ' || cell->code == 0;
 }
@@ -123,7 +123,7 @@ static void write_row(const struct picture *p, int row)
 
 int canvas_write_svg(const struct canvas *c, const struct theme *theme, FILE *out)
 {
-    const int light = theme && theme->background == BACKGROUND_LIGHT;
+    const bool light = theme && theme->background == BACKGROUND_LIGHT;
     struct theme shown = theme ? *theme : (struct theme){0};
     if (shown.background == BACKGROUND_UNKNOWN)
         shown.background = BACKGROUND_DARK;

@@ -39,7 +39,7 @@ static const char mouse_on[] = "\033[?1002h\033[?1006h", mouse_off[] = "\033[?10
 #define MOUSE_BEGINS "\033[<"
 #define MOUSE_CODE (KEY_MAX + 1) /* what curses returns for that */
 
-int term_utf8(void)
+bool term_utf8(void)
 {
     setlocale(LC_CTYPE, "");
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
@@ -114,7 +114,7 @@ static int check_terminal(struct err *err)
                        "TERM is not set: expected the name of a terminal, such as xterm-256color");
     if (setupterm(name, STDOUT_FILENO, &found) != OK)
         return err_set(err, ERR_TERMINAL, "", "TERM is '%s', which this system does not know: try TERM=xterm", name);
-    const int moves = cursor_address != NULL;
+    const bool moves = cursor_address != NULL;
     del_curterm(cur_term);
     return moves ? 0 : err_set(err, ERR_TERMINAL, "", "terminal '%s' cannot move its cursor: try TERM=xterm", name);
 }
@@ -289,7 +289,7 @@ const struct mouse *term_mouse(void)
 }
 
 /* 1 if the terminal has gone: curses reports that as no key, for ever. */
-static int hung_up(void)
+static bool hung_up(void)
 {
     int waiting = 0;
     return ioctl(STDIN_FILENO, FIONREAD, &waiting) != 0 && errno != EINTR;

@@ -28,7 +28,7 @@ struct term_options {
 };
 
 /* 1 if the locale's characters are UTF-8. Sets LC_CTYPE from the environment; numbers stay as in C. */
-int term_utf8(void);
+bool term_utf8(void);
 
 /* Takes the terminal over; ERR_TERMINAL where there is none that can be used. From here to term_stop() the terminal is
    restored on exit() and when a signal ends the program. */

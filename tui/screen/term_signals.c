@@ -91,7 +91,7 @@ int term_signals_take(void)
     const size_t stack_bytes = 64u << 10;
     on.stack = malloc(stack_bytes);
     const stack_t stack = {.ss_sp = on.stack, .ss_size = stack_bytes};
-    const int has_stack = on.stack && sigaltstack(&stack, NULL) == 0;
+    const bool has_stack = on.stack && sigaltstack(&stack, NULL) == 0;
     struct sigaction act = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < NOTED; i++)

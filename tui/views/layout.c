@@ -23,7 +23,7 @@ int screen_layout(int cols, int rows, int split, struct screen_layout *out)
     *out = (struct screen_layout){0};
     if (cols < SCREEN_MIN_COLS || rows < SCREEN_MIN_ROWS)
         return -1;
-    const int roomy = cols >= ROOMY_COLS && rows >= ROOMY_ROWS;
+    const bool roomy = cols >= ROOMY_COLS && rows >= ROOMY_ROWS;
     const int finding_rows = 2;
     out->roomy = roomy;
     out->header = rect(0, 0, 1, cols);

@@ -185,7 +185,7 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     }
     const struct summary *summary = &s->run.judgement->summary;
     const char *ended = ended_by(s->run.trace);
-    const int row = ended != NULL;
+    const bool row = ended != NULL;
     uint64_t elements = 0;
     unsigned unknown = 0;
     char list[64], words[FACT_WORDS_BYTES], cores[CORES_BYTES] = "";
@@ -252,13 +252,13 @@ static void finding_row_draw(const struct session *s, struct canvas *c, struct r
 }
 
 /* The second row in the order of need: what happened during the run, another culprit, where it begins. */
-static void findings_draw(const struct session *s, struct canvas *c, struct rect area, int roomy)
+static void findings_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy)
 {
     const struct judgement *j = s->run.judgement;
     const struct trace_event *event = session_event(s);
     char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
     struct rect text = area;
-    const int dropped = !event && trace_dropped_words(s->run.trace, s->run.finding->channel, lost);
+    const bool dropped = !event && trace_dropped_words(s->run.trace, s->run.finding->channel, lost);
     if (roomy) {
         const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
         canvas_put(c, area, 1, 0, STYLE_STRONG,
@@ -271,7 +271,7 @@ static void findings_draw(const struct session *s, struct canvas *c, struct rect
         text.cols -= lead;
     }
     site_words(s, s->run.finding, site, sizeof site);
-    const int with_place = !roomy && !event && !ended_by(s->run.trace) && j->n_findings < 2;
+    const bool with_place = !roomy && !event && !ended_by(s->run.trace) && j->n_findings < 2;
     finding_row_draw(s, c, text, 0, s->run.finding, with_place ? "" : site);
     if (event) {
         event_draw(s, c, text, 1);
@@ -305,7 +305,7 @@ static void isolation_draw(const struct isolation_result *r, struct canvas *c, s
     canvas_put(c, area, 1, 0, STYLE_DIM, "the marks above are the isolated run's; r runs the kernel as it is");
 }
 
-void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs)
+void finding_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy, const struct view_state *vs)
 {
     struct isolation_result isolated;
     if (s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING)

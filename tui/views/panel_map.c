@@ -70,7 +70,7 @@ static void tiles_draw(const struct session *s, struct canvas *c, struct rect ar
         for (int i = 0; i < w->kv; i++) {
             const struct place place = {slot, w->kv_tiles > 1 ? w->first_kv + i : 0, cur->channel};
             const int col = w->label_cols + i * w->step;
-            const int here = q == cur->q_tile && (w->kv_tiles == 1 || place.kv == cur->kv_tile);
+            const bool here = q == cur->q_tile && (w->kv_tiles == 1 || place.kv == cur->kv_tile);
             const enum tile_status sign = sign_of_tile(s, place);
             canvas_put(c, area, 1 + r, col, here ? STYLE_CURSOR : sign_style(sign), here ? "◆" : sign_glyph(sign));
         }
@@ -83,7 +83,7 @@ static void heads_draw(const struct session *s, struct canvas *c, struct rect ar
     const struct asc_problem *p = &s->run.trace->problem;
     const int n = p->batch * p->heads, at = s->at.cursor.batch * p->heads + s->at.cursor.head;
     const int digits = n > 100 ? 3 : n > 10 ? 2 : 1;
-    const int numbered = area.cols >= 24;
+    const bool numbered = area.cols >= 24;
     const int start = 6, step = numbered ? digits + (digits > 1 ? 2 : 1) : 1;
     int visible = (area.cols - start) / step;
     if (visible >= n)

@@ -122,15 +122,15 @@ static bool is_there(const char *file, int line, const struct trace_stack *stack
 }
 
 /* 1: something was reported at this line, or called from there, or it is the other side of that. */
-static int line_reported(const struct trace *t, const char *file, int line)
+static bool line_reported(const struct trace *t, const char *file, int line)
 {
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         if (event_is_mistake(e->kind) && (is_there(e->file, e->line, &e->stack, file, line) ||
                                           is_there(e->other_file, e->other_line, &e->other_stack, file, line)))
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 const char *source_event_text(const struct session *s)
@@ -152,7 +152,7 @@ static int probe_draw(const struct session *s, struct canvas *c, struct rect are
         if (site->line != line || strcmp(site->file, file) != 0)
             continue;
         const struct stage_summary *stage = s->run.judgement ? &s->run.judgement->summary.stage[site->channel] : NULL;
-        const int upstream = stage && stage->local != STAGE_BAD && stage->global == STAGE_BAD;
+        const bool upstream = stage && stage->local != STAGE_BAD && stage->global == STAGE_BAD;
         const int rank = !stage ? 0 : stage->local == STAGE_BAD ? 3 : upstream ? 2 : stage->local == STAGE_OK ? 0 : 1;
         if (rank <= worst)
             continue;
@@ -166,11 +166,11 @@ static int probe_draw(const struct session *s, struct canvas *c, struct rect are
     return PROBE_COLS;
 }
 
-void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent)
+void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, bool dedent)
 {
     const char *text = shown_text(s), *file = source_file(s);
     if (!text || !*text) {
-        const int is_source = s->run.trace && file && strcmp(file, s->run.trace->info.source_name) == 0;
+        const bool is_source = s->run.trace && file && strcmp(file, s->run.trace->info.source_name) == 0;
         canvas_put(c, area, 0, 1, STYLE_DIM,
                    !s->run.trace        ? ""
                    : is_source || !file ? "the source of this run is not known"

@@ -117,7 +117,7 @@ static void value_draw(const struct curve *k, struct canvas *c, struct rect area
         canvas_put(c, area, row, col + 1, STYLE_DIM, number_signed(text, value, 7));
 }
 
-void state_draw(const struct session *s, struct canvas *c, struct rect area, int roomy)
+void state_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy)
 {
     static const enum asc_channel compact[] = {asc_m, asc_l}, full[] = {asc_m, asc_alpha, asc_l};
     const enum asc_channel *channels = roomy ? full : compact;
@@ -134,7 +134,7 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, int
     int row = 0;
     for (int i = 0; i < n; i++) {
         const struct curve k = {s, channels[i], slot, window_first(s->at.cursor.kv_tile, room, kv_tiles), room};
-        const int has_want = s->tile.row_want[k.channel] != NULL;
+        const bool has_want = s->tile.row_want[k.channel] != NULL;
         if (!trace_has(s->run.trace, k.channel))
             continue;
         canvas_printf(c, area, row, 0, STYLE_DIM, "%s", channel_label(k.channel));

@@ -140,7 +140,7 @@ int shown_global(const struct session *s, const struct view_state *vs)
     return 0;
 }
 
-void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes)
+void tile_title(const struct session *s, bool with_row, const struct view_state *vs, char *out, size_t bytes)
 {
     const struct cursor *cur = &s->at.cursor;
     char batch[16] = "", kv[16] = "", row[16] = "";
@@ -151,12 +151,12 @@ void tile_title(const struct session *s, int with_row, const struct view_state *
     if (with_row)
         snprintf(row, sizeof row, " row %d", cur->row);
     /* A list shows all four numbers of each element. */
-    const int listed = with_row || (cursor_has_detail(s) && s->tile.detail.cols == 1);
+    const bool listed = with_row || (cursor_has_detail(s) && s->tile.detail.cols == 1);
     snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
              listed ? "" : " ", listed ? "" : shown_words[s->at.shown], shown_global(s, vs) ? ", global" : "");
 }
 
-int values_under_way_draw(const struct session *s, struct canvas *c, struct rect area)
+bool values_under_way_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     double share, seconds;
     if (session_values_under_way(s, &share, &seconds))
@@ -164,17 +164,17 @@ int values_under_way_draw(const struct session *s, struct canvas *c, struct rect
     else if (s->tile.given_up)
         canvas_put_cut(c, area, 1, 3, STYLE_DIM, "stopped: move the cursor to start again");
     else
-        return 0;
-    return 1;
+        return false;
+    return true;
 }
 
-int absent_draw(const struct session *s, struct canvas *c, struct rect area)
+bool absent_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const char *label = channel_label(s->at.cursor.channel);
     if (cursor_has_detail(s))
-        return 0;
+        return false;
     if (!s->run.trace)
-        return 1;
+        return true;
     if (!trace_has(s->run.trace, s->at.cursor.channel))
         canvas_printf(c, area, 1, 3, STYLE_DIM, "%s is not recorded by this kernel or scenario", label);
     else if (session_slot(s) < 0)
@@ -183,7 +183,7 @@ int absent_draw(const struct session *s, struct canvas *c, struct rect area)
     else if (!s->run.judgement || !judgement_slot_done(s->run.judgement, session_slot(s)) ||
              !values_under_way_draw(s, c, area))
         canvas_put(c, area, 1, 3, STYLE_DIM, "not judged yet");
-    return 1;
+    return true;
 }
 
 void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs)
@@ -251,7 +251,7 @@ static void cell_draw(struct canvas *c, struct rect area, int row, int col, cons
         ulp_text(text, e, 7);
     else
         got_text(text, e, 7);
-    const int bad = (int)e->sign != CLASS_OK;
+    const bool bad = (int)e->sign != CLASS_OK;
     canvas_printf(c, area, row, col, here ? STYLE_CURSOR : bad ? sign_style(e->sign) : STYLE_TEXT, "%7s", text);
     canvas_put(c, area, row, col + 7, bad ? sign_style(e->sign) : STYLE_TEXT, bad ? sign_glyph(e->sign) : " ");
 }
@@ -263,7 +263,7 @@ void tile_shown_draw(const struct session *s, struct canvas *c, struct rect area
     int col = canvas_printf(c, area, row, 0, STYLE_DIM, "%dx%d   ", s->tile.detail.rows, s->tile.detail.cols);
     col += canvas_put(c, area, row, col, STYLE_KEY, "v");
     for (int i = 0; i < SHOW_COUNT; i++) {
-        const int here = i == (int)s->at.shown;
+        const bool here = i == (int)s->at.shown;
         col +=
             canvas_printf(c, area, row, col, here ? STYLE_STRONG : STYLE_DIM, here ? " [%s]" : " %s", shown_words[i]);
     }

@@ -35,7 +35,7 @@ static void shape_long_words(const struct asc_problem *p, char *out, size_t byte
              p->causal >= 0 && p->causal <= ASC_CAUSAL_BOTTOM_RIGHT ? causal[p->causal] : "?");
 }
 
-static void backend_words(const struct session *s, int roomy, char *out, size_t bytes)
+static void backend_words(const struct session *s, bool roomy, char *out, size_t bytes)
 {
     out[0] = '\0';
     if (!s->run.trace)
@@ -72,7 +72,7 @@ static enum style verdict_style(const struct session *s)
 
 void header_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const int roomy = area.cols >= 118;
+    const bool roomy = area.cols >= 118;
     const struct asc_problem *p = shown_problem(s);
     char shape[128], terms[TERMS_BYTES], backend[160], facts[368];
     problem_terms(p, s->run.trace ? &s->run.trace->plan : NULL, terms);
@@ -154,7 +154,7 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
         return;
     const struct summary *summary = &s->run.judgement->summary;
     const struct asc_problem *p = &s->run.trace->problem;
-    const int left_out = summary->unvisited > 0;
+    const bool left_out = summary->unvisited > 0;
     char words[64] = "none", culprits[64] = "none", line[96];
     if (left_out)
         tile_words(s, summary->first_unvisited, words, sizeof words);

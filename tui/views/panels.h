@@ -19,7 +19,7 @@ const char *message_words(const struct session *s, char *room, size_t bytes, enu
 void strip_draw(const struct session *s, struct canvas *c, struct rect area);
 void facts_draw(const struct session *s, struct canvas *c, struct rect area);
 /* Two rows that answer first. roomy: the facts stand elsewhere on the screen. */
-void finding_draw(const struct session *s, struct canvas *c, struct rect area, int roomy, const struct view_state *vs);
+void finding_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy, const struct view_state *vs);
 void legend_draw(const struct session *s, struct canvas *c, struct rect area);
 
 /* Tiles of the cursor's stage and head, and below them the heads. */
@@ -27,9 +27,9 @@ void map_draw(const struct session *s, struct canvas *c, struct rect area);
 void map_title(const struct session *s, char *out, size_t bytes);
 
 /* Why there is nothing to see of the cursor's tile; returns 1 if so. */
-int absent_draw(const struct session *s, struct canvas *c, struct rect area);
+bool absent_draw(const struct session *s, struct canvas *c, struct rect area);
 /* Says how far what belongs here is, or that it was stopped. 0: it is neither. */
-int values_under_way_draw(const struct session *s, struct canvas *c, struct rect area);
+bool values_under_way_draw(const struct session *s, struct canvas *c, struct rect area);
 void tile_list_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 /* Which elements of the cursor's tile tile_matrix_draw shows where: cell (r, c) stands in row 1 + r of its area and in
    column label_cols + c cell_cols, its text 7 wide. */
@@ -46,7 +46,7 @@ void tile_matrix_draw(const struct session *s, struct canvas *c, struct rect are
 /* 1 where wanted values and bounds are the reference's: the user wants so, or nothing was written here and what would
    follow from upstream is not known either. */
 int shown_global(const struct session *s, const struct view_state *vs);
-void tile_title(const struct session *s, int with_row, const struct view_state *vs, char *out, size_t bytes);
+void tile_title(const struct session *s, bool with_row, const struct view_state *vs, char *out, size_t bytes);
 /* "local: S = scale * ..." */
 void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes);
 void bound_words(const struct session *s, char *out, size_t bytes); /* the formula of the local bound */
@@ -59,11 +59,11 @@ int pins_view_rows(const struct session *s, int rows);
 void pins_draw(const struct session *s, struct canvas *c, int view_rows, const struct view_state *vs);
 
 /* m, alpha and l of the cursor's row over the kv tiles. */
-void state_draw(const struct session *s, struct canvas *c, struct rect area, int roomy);
+void state_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy);
 
 /* The kernel's text from line `first` (1 is the top) on, source_line() marked. dedent: without the blanks that all
    visible lines begin with. */
-void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, int dedent);
+void source_draw(const struct session *s, struct canvas *c, struct rect area, int first, bool dedent);
 int source_count(const struct session *s); /* lines */
 /* Where the source stands: at the event of a run that has one, until the cursor moves, then at the probe of the
    cursor's stage; 0: unknown. And what is there: "barrier, line 53", "probe of S". */
@@ -84,7 +84,7 @@ void looks_cell(struct canvas *c, struct rect area, int row, int end, enum style
 const struct asc_problem *shown_problem(const struct session *s);
 bool session_failed_to_show(const struct session *s); /* there is an error and no trace of that run to look at */
 const struct verdict *cursor_verdict(const struct session *s, bool global); /* of the cursor's tile; NULL: not judged */
-int cursor_has_detail(const struct session *s);
+bool cursor_has_detail(const struct session *s);
 /* What keys mean in views of one element: steps over tiles are steps over elements, Enter goes to the source. */
 struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times);
 void tile_words(const struct session *s, struct place place, char *out, size_t bytes);  /* "h0 q0 k0" */

@@ -65,7 +65,7 @@ const struct verdict *cursor_verdict(const struct session *s, bool global)
     return v->judged ? v : NULL;
 }
 
-int cursor_has_detail(const struct session *s)
+bool cursor_has_detail(const struct session *s)
 {
     const struct tile_detail *d = &s->tile.detail;
     return d->got && d->rows > 0 && d->cols > 0 && d->channel == (int)s->at.cursor.channel &&

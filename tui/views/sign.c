@@ -63,7 +63,7 @@ enum tile_status sign_worse(enum tile_status a, enum tile_status b)
     return more > 0 || (more == 0 && telling(b) > telling(a)) ? b : a;
 }
 
-static int recorded(const struct session *s, struct place place)
+static bool recorded(const struct session *s, struct place place)
 {
     return s->run.trace && s->run.judgement && place.slot >= 0 && trace_has(s->run.trace, place.channel);
 }

@@ -11,7 +11,7 @@
 #undef VIEW
 
 const struct view *const views[VIEW_COUNT] = {
-#define VIEW(id, name, title, ops) &ops,
+#define VIEW(id, name, title, ops) &(ops),
 #include "tui/views/views.def"
 #undef VIEW
 };

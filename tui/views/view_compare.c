@@ -14,7 +14,7 @@ enum { TOP_ROWS = 7 /* at least */, TABLE_HEAD = 3, WORST_MIN = 3 };
 /* Element of O that the cursor stands for: the stages of a row have other columns than it. */
 static void element_of(const struct session *s, const struct comparison *c, int *row, int *col)
 {
-    const int is_output = s->at.cursor.channel == asc_o || s->at.cursor.channel == asc_u;
+    const bool is_output = s->at.cursor.channel == asc_o || s->at.cursor.channel == asc_u;
     *row = s->at.cursor.row < c->paths.rows ? s->at.cursor.row : c->paths.rows - 1;
     *col = is_output && s->at.cursor.col < c->paths.dim ? s->at.cursor.col : 0;
 }

@@ -9,12 +9,12 @@ static int count(const struct session *s)
     return s->run.judgement ? s->run.judgement->n_findings : 0;
 }
 
-static int place_of(const struct session *s, const struct view_state *vs, struct cursor *at)
+static bool place_of(const struct session *s, const struct view_state *vs, struct cursor *at)
 {
     const int n = count(s);
     const struct finding *f = n ? &s->run.judgement->findings[list_selected(vs->selected, n)] : NULL;
     if (!f || f->first.slot < 0)
-        return 0;
+        return false;
     const int32_t *place = trace_slot_place(s->run.trace, f->first.slot);
     *at = s->at.cursor;
     at->batch = place[0];
@@ -25,7 +25,7 @@ static int place_of(const struct session *s, const struct view_state *vs, struct
     at->channel = f->first.channel;
     at->row = f->row;
     at->col = f->col;
-    return 1;
+    return true;
 }
 
 static void finding_text(const struct list *l, int i, struct text_flow *f)

@@ -91,7 +91,7 @@ static void histogram_draw(const struct formats_tensor *t, struct canvas *c, str
     for (int col = 0; col < cols; col++) {
         /* One code at least is an eighth of a row high. */
         const int eighths = sum[col] ? 1 + (int)floor(logarithm(sum[col]) / logarithm(most) * (rows * 8 - 1)) : 0;
-        const int odd = !isfinite(values_code(t->type, code_at(t->type, col * per)));
+        const bool odd = !isfinite(values_code(t->type, code_at(t->type, col * per)));
         for (int row = 0; row < rows; row++) {
             const int left = eighths - (rows - 1 - row) * 8;
             canvas_put(c, area, row, col, odd ? STYLE_NONFINITE : STYLE_TEXT,
@@ -213,7 +213,7 @@ static void view_formats_draw(const struct session *s, struct canvas *c, const s
     area.col = 1;
     area.cols -= 2;
     looks_words(s, right, sizeof right);
-    const int there = x && x->formats && x->formats->n > 0;
+    const bool there = x && x->formats && x->formats->n > 0;
     if (there && !right[0])
         snprintf(right, sizeof right, "%s", formats_source_words(x->formats->tensor[selected(x->formats, vs)].source));
     view_frame_draw(s, c, VIEW_FORMATS, title, right);

@@ -48,7 +48,7 @@ static void size_panels(struct arrangement *a, struct rect area)
     a->down = (area.rows + 1) / a->panel_rows;
 }
 
-static int fits(struct arrangement *a, struct rect area, int heads, int step, int gap_cols)
+static bool fits(struct arrangement *a, struct rect area, int heads, int step, int gap_cols)
 {
     a->step = step;
     a->gap_cols = gap_cols;
@@ -179,12 +179,12 @@ static void panel_draw(const struct session *s, struct canvas *c, struct rect pa
                        const struct head *head, const enum tile_status *signs)
 {
     const struct cursor *cur = &s->at.cursor;
-    const int own = head->at == cur->batch * s->run.trace->problem.heads + cur->head;
+    const bool own = head->at == cur->batch * s->run.trace->problem.heads + cur->head;
     title_draw(s, c, panel, head);
     for (int r = 0; r < a->rows; r++) {
         for (int i = 0; i < a->cols; i++) {
             const enum tile_status sign = signs[r * a->cols + i];
-            const int here = own && r == cur->q_tile / a->by_q && (a->kv_tiles == 1 || i == cur->kv_tile / a->by_kv);
+            const bool here = own && r == cur->q_tile / a->by_q && (a->kv_tiles == 1 || i == cur->kv_tile / a->by_kv);
             const int col = i * a->step;
             canvas_put(c, panel, 1 + r, col, here ? STYLE_CURSOR : sign_style(sign), here ? "◆" : sign_glyph(sign));
             if (here && a->step > 1)
@@ -228,7 +228,7 @@ static void words_draw(const struct session *s, struct canvas *c, struct rect li
 static void hit_panel(const struct session *s, struct canvas *c, struct rect area, const struct arrangement *a,
                       int head, int row, int col)
 {
-    const int own = head == s->at.cursor.batch * s->run.trace->problem.heads + s->at.cursor.head;
+    const bool own = head == s->at.cursor.batch * s->run.trace->problem.heads + s->at.cursor.head;
     const struct rect panel = {row, a->label_cols + col, a->panel_rows, a->panel_cols};
     const struct rect tiles = {row + 1, a->label_cols + col, a->rows, a->cols * a->step};
     if (!own)

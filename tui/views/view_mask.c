@@ -129,7 +129,7 @@ static void cursor_tile_draw(const struct session *s, struct canvas *c, struct r
     if (slot < 0 || !judgement_slot_done(s->run.judgement, slot))
         return;
     const struct masks *masks = s->run.judgement->masks;
-    const int is_known = masks->source[slot] != MASK_NOT_KNOWN;
+    const bool is_known = masks->source[slot] != MASK_NOT_KNOWN;
     if (masks->wrong[slot]) {
         tile_draw(s, c, area, &masks->wrong[slot][kv]);
         return;

@@ -125,7 +125,7 @@ static const char *captured(const struct session *s, enum asc_channel ch, int sl
 /* m, alpha and l of the root's row after the steps up to the root's, the last ones where there is no room for all. */
 static void row_draw(const struct session *s, struct canvas *c, struct rect area, const struct run_root *r)
 {
-    const int by_keys = r->root.channel == asc_k || r->root.channel == asc_v;
+    const bool by_keys = r->root.channel == asc_k || r->root.channel == asc_v;
     int *order = calloc((size_t)s->run.trace->layout.kv_tiles, sizeof *order);
     int n = order && !by_keys ? visiting_order(s->run.trace, r->slot, order) : 0;
     c->no_memory |= !order || n < 0;
@@ -163,7 +163,7 @@ static int factors_draw(const struct session *s, struct canvas *c, struct rect a
                       factors[i] == asc_q ? r->root.row : r->root.col);
         for (int d = 0; d < n && d < room; d++) {
             char number[NUMBER_BYTES];
-            const int last = d == room - 1 && n > room;
+            const bool last = d == room - 1 && n > room;
             canvas_printf(c, area, line, LABEL_COLS + d * VALUE_COLS,
                           isfinite(values[d]) ? STYLE_TEXT : STYLE_NONFINITE, "%10s",
                           last ? "…" : number_or_word(number, values[d]));

@@ -107,7 +107,7 @@ static struct term_columns term_columns(const struct derivation *d, int cols)
 
 static void term_head_draw(const struct derivation *d, const struct term_columns *t, struct canvas *c, struct rect area)
 {
-    const int products = d->n_factors == 2;
+    const bool products = d->n_factors == 2;
     char product[16], wanted[24];
     snprintf(product, sizeof product, "%s·%s", d->factor[0], products ? d->factor[1] : "");
     int col = canvas_printf(c, area, 0, 0, STYLE_DIM, "%*s", INDEX_COLS - 1, d->index) + 1;
@@ -191,7 +191,7 @@ static void terms_draw(const struct session *s, struct canvas *c, struct rect ar
         return;
     if (blocks > 1 && d->n_terms <= rows)
         blocks = 1;
-    const int all = blocks * rows >= d->n_terms;
+    const bool all = blocks * rows >= d->n_terms;
     if (!all)
         rows--; /* for the rest */
     for (int b = 0; b < blocks && b * rows < d->n_terms; b++) {

@@ -39,7 +39,7 @@ static void left_draw(const struct session *s, struct canvas *c, const struct sc
     char title[96];
     map_draw(s, c, l->map);
     snprintf(title, sizeof title, "row %d over kv", s->at.cursor.row);
-    const int roomy = text_columns(title) + 3 < l->state_rule.cols;
+    const bool roomy = text_columns(title) + 3 < l->state_rule.cols;
     rule_draw(c, l->state_rule, roomy ? title : NULL, NULL);
     if (!roomy)
         canvas_put(c, l->state_rule, 0, 1, STYLE_STRONG, title);
@@ -67,7 +67,7 @@ static void right_draw(const struct session *s, struct canvas *c, const struct s
 
 /* 1 if got and want differ by about the same factor everywhere. Two roundings to e4m3, 2^-4 each, spread it by at most
    an eighth; what lies further apart no factor explains. */
-static int one_factor(const struct verdict *v)
+static bool one_factor(const struct verdict *v)
 {
     return !isnan(v->ratio_median) && v->ratio_spread <= fabsf(v->ratio_median) / 8;
 }

@@ -22,7 +22,7 @@ struct band {
     double (*value)(const void *ctx, int step, int row); /* NaN: none */
     const void *ctx;
     double least_high; /* the scale reaches to this at least; NaN: to the largest value */
-    int (*is_nan)(const void *ctx, int step, int row); /* 1: there is a value, and it is NaN; NULL: never */
+    bool (*is_nan)(const void *ctx, int step, int row); /* there is a value, and it is NaN; NULL: never */
 };
 
 static void range_of(const struct band *b, int step, double *low, double *high)
@@ -36,22 +36,22 @@ static void range_of(const struct band *b, int step, double *low, double *high)
     }
 }
 
-static int holds_unreal(const struct band *b, int step)
+static bool holds_unreal(const struct band *b, int step)
 {
     for (int r = 0; r < b->rows; r++)
         if (b->value(b->ctx, step, r) == INFINITY)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* The largest is what an engineer looks at: there a NaN of any row shows, as an infinity does. */
-static int holds_nan(const struct band *b, int step, int line)
+static bool holds_nan(const struct band *b, int step, int line)
 {
     if (!b->is_nan || line == 2)
-        return 0;
+        return false;
     for (int r = 0; r < b->rows && line == 0; r++)
         if (b->is_nan(b->ctx, step, r))
-            return 1;
+            return true;
     return line == 1 && b->is_nan(b->ctx, step, b->row);
 }
 
@@ -119,22 +119,22 @@ static double log_sum_of(const void *ctx, int step, int row)
     return at_step(ctx, step, row)->log_sum;
 }
 
-static int is_nan_at(const void *ctx, int step, int row, enum asc_channel ch, double value)
+static bool is_nan_at(const void *ctx, int step, int row, enum asc_channel ch, double value)
 {
-    return isnan(value) && at_step(ctx, step, row)->written & 1u << ch ? 1 : 0;
+    return isnan(value) && at_step(ctx, step, row)->written & 1u << ch;
 }
 
-static int m_is_nan(const void *ctx, int step, int row)
+static bool m_is_nan(const void *ctx, int step, int row)
 {
     return is_nan_at(ctx, step, row, asc_m, m_of(ctx, step, row));
 }
 
-static int alpha_is_nan(const void *ctx, int step, int row)
+static bool alpha_is_nan(const void *ctx, int step, int row)
 {
     return is_nan_at(ctx, step, row, asc_alpha, alpha_of(ctx, step, row));
 }
 
-static int log_sum_is_nan(const void *ctx, int step, int row)
+static bool log_sum_is_nan(const void *ctx, int step, int row)
 {
     return is_nan_at(ctx, step, row, asc_l, log_sum_of(ctx, step, row));
 }
@@ -146,7 +146,7 @@ static double ratio_of(const void *ctx, int step, int row)
     return most < 0 ? (double)NAN : most; /* not judged */
 }
 
-static int ratio_is_nan(const void *ctx, int step, int row)
+static bool ratio_is_nan(const void *ctx, int step, int row)
 {
     const struct row_step *at = at_step(ctx, step, row);
     return isnan(at->sum_ratio) || isnan(at->output_ratio);
@@ -162,7 +162,7 @@ static int step_of_cursor(const struct session *s)
 
 static int row_of_cursor(const struct session *s)
 {
-    const int by_keys = s->at.cursor.channel == asc_k || s->at.cursor.channel == asc_v;
+    const bool by_keys = s->at.cursor.channel == asc_k || s->at.cursor.channel == asc_v;
     return by_keys || s->at.cursor.row >= s->tile.states.rows ? 0 : s->at.cursor.row;
 }
 
@@ -199,7 +199,7 @@ static int invariants_draw(const struct row_states *t, struct canvas *c, struct 
     }
     for (int i = 0, used = 1; i < INVARIANT_COUNT && line < area.rows; i++) {
         char text[160];
-        const int judged = (t->judged & 1u << i) != 0;
+        const bool judged = (t->judged & 1u << i) != 0;
         if (t->broken[i])
             snprintf(text, sizeof text, "✗ %s: %llu", invariant_formula((enum invariant)i),
                      (unsigned long long)t->broken[i]);
@@ -216,7 +216,7 @@ static int invariants_draw(const struct row_states *t, struct canvas *c, struct 
     return line + 1 < area.rows ? line + 1 : area.rows;
 }
 
-static int has(const struct row_step *r, enum asc_channel ch)
+static bool has(const struct row_step *r, enum asc_channel ch)
 {
     return (r->written & 1u << ch) != 0;
 }

@@ -178,7 +178,7 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
 static void answer_measure(const struct wire *wire, const struct asc_kernel *kernel, const struct wire_message *message,
                            int id, const struct launch_request *request)
 {
-    const int profile = message->kind == WIRE_PROFILE;
+    const bool profile = message->kind == WIRE_PROFILE;
     char why[512] = "no live trace came with the request";
     json_t *answer = NULL;
     if (request->fd >= 0)

@@ -111,12 +111,12 @@ static double natural_m(const struct oracle_case *c, int kv, int row)
     return from.m->data && load(&from, row, 0, &m) ? m * values_natural_m(c) : NAN;
 }
 
-static int is_visited(const struct oracle_case *c, int kv)
+static bool is_visited(const struct oracle_case *c, int kv)
 {
     for (int i = 0; i < c->n_visited; i++)
         if (c->order[i] == kv)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* Unwritten padding hides nothing from anybody: no key stands there. A masked element that the kernel left out is as
@@ -131,7 +131,7 @@ static void read_scores(const struct oracle_case *c, int kv, struct mask_tile *m
 {
     const struct source s = source_of(c, asc_s, kv);
     const double natural = values_natural_s(c);
-    const int has_value = c->conventions.s_masked == ASC_MASKED_VALUE;
+    const bool has_value = c->conventions.s_masked == ASC_MASKED_VALUE;
     const double value = (double)c->conventions.s_masked_value;
     const double masked = has_value && dtype_bytes(s.m->dtype) < 4 ? bound_round(s.m->dtype, value) : value;
     for (int r = 0; r < m->rows; r++) {
@@ -143,7 +143,7 @@ static void read_scores(const struct oracle_case *c, int kv, struct mask_tile *m
                 continue;
             }
             /* A number far below the maximum hides a key as well as -inf does: taken so where that is wanted. */
-            const int weightless = !mask_bit(m, m->wanted, r, col) && x * natural - top < NO_WEIGHT;
+            const bool weightless = !mask_bit(m, m->wanted, r, col) && x * natural - top < NO_WEIGHT;
             set(m, m->known, r, col);
             if (x != -INFINITY && !(has_value && x == masked) && !weightless)
                 set(m, m->applied, r, col);

@@ -48,7 +48,7 @@ static bool has_right_side(const struct oracle_case *c)
 bool mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by, int r, struct key_range *out)
 {
     struct oracle_case other = *c;
-    const int is_causal = c->causal != ASC_CAUSAL_NONE;
+    const bool is_causal = c->causal != ASC_CAUSAL_NONE;
     const int has_left = c->window_left >= 0, has_window = has_left || c->window_right >= 0;
     if (!is_causal && !has_window && !is_of_tail(shift))
         return false;

@@ -173,7 +173,7 @@ static bool late_factor(const struct judging_states *j, int step, int row, doubl
  */
 static void judge_u(struct judging_states *j, int step, const struct tile_detail *d)
 {
-    const int divided = j->c->conventions.u_norm == ASC_U_NORM_TILE;
+    const bool divided = j->c->conventions.u_norm == ASC_U_NORM_TILE;
     for (int r = 0; r < d->rows; r++) {
         struct row_step *at = row_at(j, step, r);
         const struct reference_row *reference = &j->reference[(size_t)step * (size_t)j->out->rows + (size_t)r];
@@ -356,7 +356,7 @@ static void take_tile(const struct oracle_case *c, int row, int kv, const struct
 static struct running begin_split(const struct oracle_case *c, int split)
 {
     const int l_sink = c->conventions.l_sink;
-    const int at_sink = c->has_sink && split == 0 && (l_sink == ASC_SINK_START || l_sink == ASC_SINK_M_START);
+    const bool at_sink = c->has_sink && split == 0 && (l_sink == ASC_SINK_START || l_sink == ASC_SINK_M_START);
     return (struct running){.max = at_sink ? c->sink : -INFINITY, .sum = at_sink && l_sink == ASC_SINK_START};
 }
 

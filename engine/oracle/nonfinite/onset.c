@@ -114,7 +114,7 @@ static int note_inputs(struct onset_map *map)
         for (int k = 0; k < count; k++)
             cell[k] = isfinite(values[k]) ? CELL_FINITE : CELL_UNREAL | CELL_BAD;
     }
-    const int failed = !values;
+    const bool failed = !values;
     free(values);
     return failed ? -1 : 0;
 }
@@ -177,18 +177,18 @@ static bool operand_has(const struct walk *w, int step, enum asc_channel ch, int
 }
 
 /* o and lse are made of what every split ends with. */
-static int end_has(const struct walk *w, enum asc_channel ch, int row, int col)
+static bool end_has(const struct walk *w, enum asc_channel ch, int row, int col)
 {
     for (int i = 0; i < w->map->n_steps; i++) {
         const struct case_step *step = &w->map->steps[i];
-        const int merges = w->map->c->kv_splits > 1;
+        const bool merges = w->map->c->kv_splits > 1;
         if (step->behind >= 0)
             continue;
         if (has(w, asc_l, step->kv, row, 0) || (ch == asc_o && has(w, asc_u, step->kv, row, col)) ||
             ((ch == asc_lse || merges) && has(w, asc_m, step->kv, row, 0)))
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 static void walk_stage(struct walk *w, int step, enum asc_channel ch)
@@ -298,7 +298,7 @@ static void add_root(struct finding_roots *f, int step, enum asc_channel ch, int
     out->roots++;
     out->of_rule[root.rule]++;
     out->of_stage[ch]++;
-    const int same = f->has_last && f->last.channel == ch && f->last.kv == root.kv && f->last.row == row;
+    const bool same = f->has_last && f->last.channel == ch && f->last.kv == root.kv && f->last.row == row;
     if (same && f->last.rule == root.rule) {
         if (f->last.members > 0)
             out->first[out->n - 1].members++;
@@ -387,7 +387,7 @@ static int follow_root(struct onset_map *map, struct onset_root *root, int step)
         *cell |= CELL_REACHED;
         left--;
     }
-    const int at_end = step < 0 && root->channel != asc_q;
+    const bool at_end = step < 0 && root->channel != asc_q;
     const int failed = walk(&w, at_end ? map->n_steps : step > 0 ? step : 0);
     count_rows(map, root);
     for (size_t i = 0; i < map->n_cells; i++)

@@ -98,15 +98,15 @@ static void note_before(const struct explaining *e, enum onset_operand o, enum a
                        : 0);
 }
 
-static int is_nobodys(const struct explaining *e)
+static bool is_nobodys(const struct explaining *e)
 {
     const struct onset_root *root = e->root;
     const struct matrix *m = captured(e->c, root->channel, root->kv);
     const int lanes = m && root->channel == asc_l ? m->cols : 1;
     for (int lane = 0; m && lane < lanes; lane++)
         if (dtype_is_nobodys(m->dtype, m->data, (size_t)(root->row * m->row_stride + root->col + lane)))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 static enum dtype type_of(const struct explaining *e)
@@ -244,7 +244,7 @@ static enum nan_rule explain_s(const struct explaining *e)
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
     const int kv = root->kv, key = kv * c->bc + root->col;
-    const int seen = root->col >= schedule_hidden(c, root->row, kv) && root->col < schedule_visible(c, root->row, kv);
+    const bool seen = root->col >= schedule_hidden(c, root->row, kv) && root->col < schedule_visible(c, root->row, kv);
     const double factor = values_factor(c->conventions.s_unit, c->scale);
     struct products p = {0};
     double by_q = 1, by_k = 1, size;
@@ -307,7 +307,7 @@ static enum nan_rule explain_p(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
-    const int seen =
+    const bool seen =
         root->col >= schedule_hidden(c, root->row, root->kv) && root->col < schedule_visible(c, root->row, root->kv);
     note_at(e, OPERAND_S, asc_s, root->kv, root->col);
     if (c->conventions.p_max == ASC_P_MAX_TILE) {
@@ -411,7 +411,7 @@ static enum nan_rule explain_u(const struct explaining *e)
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
     const int keys = onset_cols(e->map, asc_p, root->kv), behind = e->map->steps[e->step].behind;
-    const int rescaled = c->conventions.u_phase == ASC_U_RESCALED;
+    const bool rescaled = c->conventions.u_phase == ASC_U_RESCALED;
     struct products p = {0};
     double sum, largest;
     enum dtype t = DTYPE_F32;

@@ -250,7 +250,7 @@ enum fate attribution_fate(double was, double is, int type, double scale)
     /* A kernel may round twice: into a code, and its value into f16, whose step is 2^-10 of it. Rounding in any
        direction stays below one step. */
     const double y = was / scale, near = (step_at(type, y) + 0x1p-10 * fabs(y)) * scale;
-    const int beyond = type >= 0 && formats_beyond((enum dtype)type, y);
+    const bool beyond = type >= 0 && formats_beyond((enum dtype)type, y);
     if (was == is)
         return FATE_EXACT;
     if (!isfinite(is))

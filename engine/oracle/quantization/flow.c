@@ -196,7 +196,7 @@ static double captured_m(const struct oracle_case *c, int kv, int r)
 /* Where the row's m begins in a split: at a sink, where that takes part from the start. */
 static double m_begin(const struct oracle_case *c, int split)
 {
-    const int starts = c->conventions.l_sink == ASC_SINK_START || c->conventions.l_sink == ASC_SINK_M_START;
+    const bool starts = c->conventions.l_sink == ASC_SINK_START || c->conventions.l_sink == ASC_SINK_M_START;
     return c->has_sink && starts && split == 0 ? c->sink : -INFINITY;
 }
 
@@ -210,7 +210,7 @@ static int next_piece(const struct oracle_case *c, const double *s, int own, int
     piece->kv = schedule_nth(c, *i);
     piece->cols = flow_tile(c, piece->kv, &piece->first);
     piece->s = s + (size_t)piece->row * (size_t)c->kv_len + (size_t)piece->first;
-    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
+    const bool is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
     if (before < 0 || schedule_split(c, before) != schedule_split(c, piece->kv))
         piece->m = m_begin(c, schedule_split(c, piece->kv));
     if (is_tile)
@@ -231,7 +231,7 @@ struct weight {
 
 static struct weight model_weight(const struct flow_rounding *rounding, const struct piece *piece, int j)
 {
-    const int none = piece->s[j] == -INFINITY || piece->m == -INFINITY;
+    const bool none = piece->s[j] == -INFINITY || piece->m == -INFINITY;
     const double p = none ? 0 : rounding->factor * exp(piece->s[j] - piece->m);
     return (struct weight){p, rounded(rounding->type, p)};
 }

@@ -157,7 +157,7 @@ static void add_ul(const struct work *x, int kv, struct path_tile *tile)
     const struct matrix *u = &x->run->captured[kv * ASC_CHANNELS + asc_u],
                         *l = &x->run->captured[kv * ASC_CHANNELS + asc_l];
     const struct way *reference = &x->way[PATHS], *half = &x->way[PATH_F16];
-    const int own = u->data && l->data && tile->visited && x->run->conventions.u_phase == ASC_U_AFTER_PV;
+    const bool own = u->data && l->data && tile->visited && x->run->conventions.u_phase == ASC_U_AFTER_PV;
     const double times = codes_o_times(x->run);
     for (int r = 0; r < x->n.rows; r++) {
         const double sum = !own ? 0 : x->run->conventions.u_norm == ASC_U_NORM_TILE ? 1 : captured_l(l, r);
@@ -237,7 +237,7 @@ int paths_make(const struct oracle_case *given, const struct oracle_case *run, s
     out->o_given = calloc(n, sizeof(double));
     for (int i = 0; i < PATHS; i++)
         out->o_path[i] = calloc(n, sizeof(double));
-    const int made = out->tile && out->o_given && out->o_path[0] && out->o_path[1] && work_new(&x) == 0;
+    const bool made = out->tile && out->o_given && out->o_path[0] && out->o_path[1] && work_new(&x) == 0;
     if (made) {
         compute(&x);
         walk(&x, out);

@@ -30,7 +30,7 @@ static void decide(struct rounding_cell *cell, enum rounding_state state, enum r
 
 static void decide_off(struct rounding_cell *cell)
 {
-    const int conversion = cell->narrow && cell->off_step == cell->off;
+    const bool conversion = cell->narrow && cell->off_step == cell->off;
     decide(cell, ROUNDING_FOUND,
            cell->off_bits == cell->off ? ROUNDING_BY_BITS
            : conversion                ? ROUNDING_BY_CONVERSION
@@ -84,7 +84,7 @@ static void decide_fitted(struct rounding_cell *cell)
     cell->size = f->intercept;
     cell->error = f->error;
     cell->z = f->z;
-    const int large = fabs(f->intercept) >= ROUNDING_LEAST_SIZE;
+    const bool large = fabs(f->intercept) >= ROUNDING_LEAST_SIZE;
     if (large && fabs(f->z) > ROUNDING_LEAST_Z)
         decide(cell, ROUNDING_FOUND, ROUNDING_BY_REGRESSION, ROUNDING_CLEAR);
     else if (ROUNDING_LEAST_Z * f->error > ROUNDING_TO_SEE)

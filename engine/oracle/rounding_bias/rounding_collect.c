@@ -193,12 +193,12 @@ static void units_of_u(struct rounding_head *h, int rows, int cols)
     }
 }
 
-static int all_zero(const double *x, int n)
+static bool all_zero(const double *x, int n)
 {
     for (int i = 0; i < n; i++)
         if (x[i] != 0)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 static enum rounding_reason bars_s(const struct rounding_head *h)
@@ -216,9 +216,9 @@ static enum rounding_reason bars_u(const struct rounding_head *h)
 {
     const struct judge_scratch *s = h->s;
     const struct asc_conventions *conventions = &h->c->conventions;
-    const int exact = s->stage[asc_p].recorded && s->at.pv_p.exact && s->stage[asc_alpha].recorded &&
-                      s->at.of[asc_alpha].exact && !s->at.unseen[asc_v] && conventions->u_phase != ASC_U_RESCALED &&
-                      conventions->p_max != ASC_P_MAX_TILE && conventions->u_norm != ASC_U_NORM_TILE;
+    const bool exact = s->stage[asc_p].recorded && s->at.pv_p.exact && s->stage[asc_alpha].recorded &&
+                       s->at.of[asc_alpha].exact && !s->at.unseen[asc_v] && conventions->u_phase != ASC_U_RESCALED &&
+                       conventions->p_max != ASC_P_MAX_TILE && conventions->u_norm != ASC_U_NORM_TILE;
     return exact && all_zero(s->at.u_prev.loose, h->c->in_q.rows * h->c->head_dim) ? ROUNDING_CLEAR : ROUNDING_OPERANDS;
 }
 
@@ -226,7 +226,7 @@ static enum rounding_reason bars_o(const struct rounding_head *h)
 {
     const struct judge_scratch *s = h->s;
     const int rows = h->c->in_q.rows;
-    const int exact = schedule_splits(h->c) == 1 && s->stage[asc_l].recorded && s->stage[asc_u].recorded;
+    const bool exact = schedule_splits(h->c) == 1 && s->stage[asc_l].recorded && s->stage[asc_u].recorded;
     return exact && all_zero(s->at.l_prev.loose, rows) && all_zero(s->at.u_prev.loose, rows * h->c->head_dim)
                ? ROUNDING_CLEAR
                : ROUNDING_OPERANDS;
@@ -342,7 +342,7 @@ static void drift_tile(struct rounding_head *h, const struct tile_detail *d)
                 along += d->got[i] * d->want_global[i];
                 size += d->want_global[i] * d->want_global[i];
             }
-            const int divided = h->c->conventions.u_norm == ASC_U_NORM_TILE;
+            const bool divided = h->c->conventions.u_norm == ASC_U_NORM_TILE;
             drift_add(output, along / size / (divided ? 1 : h->l_ratio[r]) - 1);
         }
     }

@@ -130,7 +130,7 @@ static void own(struct checks *c, const struct array *a, uintptr_t at, size_t by
         if (!old.who || (atomic && old.who & OWNER_ATOMIC))
             continue;
         const uint32_t stamp = (uint32_t)old.who & ~STAMP_KIND;
-        const int same_block = ((old.who & ~OWNER_ATOMIC) >> OWNER_BLOCK_SHIFT) == c->block + 1;
+        const bool same_block = ((old.who & ~OWNER_ATOMIC) >> OWNER_BLOCK_SHIFT) == c->block + 1;
         if (!same_block || (stamp_thread(stamp) != stamp_thread(c->stamp) && !is_before(c, stamp)))
             two_writers(c, a, i, &old, site);
     }

@@ -125,7 +125,7 @@ static void check_write(struct checks *c, size_t at, struct cell old, int atomic
         race(c, at, 1, w, 1, site, c->sites[at].w);
     if (!r)
         return;
-    const int others = (stamp_thread(r) != stamp_thread(self) || r & READ_LANES) && !is_before(c, r);
+    const bool others = (stamp_thread(r) != stamp_thread(self) || r & READ_LANES) && !is_before(c, r);
     if (others || (r & READ_WARPS && stamp_time(r) >= c->base && unmet_reader(c, at)))
         race(c, at, 1, r, 0, site, c->sites[at].r);
 }

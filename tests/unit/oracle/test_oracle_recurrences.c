@@ -257,9 +257,9 @@ static void weights_give_the_output(void **state)
             double sum = 0, o = 0;
             for (int key = 0; key < 64; key++) {
                 sum += w[r * 64 + key];
-                o += w[r * 64 + key] * dtype_load(DTYPE_F16, run->v, (size_t)(key * 16 + 3));
+                o += w[r * 64 + key] * dtype_load(DTYPE_F16, run->v, (size_t)key * 16 + 3);
             }
-            const double got = dtype_load(DTYPE_F16, run_array(run, asc_o, 0), (size_t)(r * 16 + 3));
+            const double got = dtype_load(DTYPE_F16, run_array(run, asc_o, 0), (size_t)r * 16 + 3);
             if (!(fabs(sum - 1) < 1e-6 && fabs(o - got) < 1e-3 * (1 + fabs(got))))
                 fail_msg("declaration %d, row %d: weights sum to %g, O %g is %g", i, r, sum, o, got);
         }

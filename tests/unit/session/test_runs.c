@@ -179,9 +179,9 @@ static void what_can_not_be_compared(void **state)
     now->trace->problem.kv_len = 64;
     says(&r, "since run 1: another problem, or other q tiles", 0);
     now->trace->problem.kv_len = 128;
-    now->judgement->complete = 0;
+    now->judgement->complete = false;
     says(&r, "", 0);
-    now->judgement->complete = 1;
+    now->judgement->complete = true;
     /* A stage that one of them has no verdict on got neither better nor worse. */
     now->judgement->summary.stage[asc_s].local = STAGE_UNRECORDED;
     now->judgement->summary.stage[asc_s].global = STAGE_UNKNOWN;

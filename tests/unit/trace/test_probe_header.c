@@ -348,9 +348,10 @@ static void a_fragment_lies_as_the_tensor_cores_have_it(void **state)
         for (int row = 0; row < BR - 1; row++) {
             for (int col = 0; col < 2; col++) /* columns 14 and 15 of the first */
                 assert_true(value(t, asc_u, slot, 0, 1 + row, col) == base + (float)(16 * (4 * row + 3) + 4 + col));
-            for (int col = 0; col < 4; col++)
-                assert_true(value(t, asc_u, slot, 0, 1 + row, 2 + col) ==
-                            base + (float)(16 * (4 * row + col / 2) + 8 + col % 2));
+            for (int col = 0; col < 4; col++) {
+                const int at = 16 * (4 * row + col / 2) + 8 + col % 2;
+                assert_true(value(t, asc_u, slot, 0, 1 + row, 2 + col) == base + (float)at);
+            }
         }
         assert_true(value(t, asc_lse, slot, 0, 2, 0) == base + 16 * 5 + 9);
     }

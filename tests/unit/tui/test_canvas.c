@@ -75,6 +75,7 @@ static void what_a_terminal_acts_on_is_named(void **state)
         {"\x1b[2J\n\t\r\a\x7f|", "^[[2J^J^I^M^G^?|\n"},
         {"\xC2\x9B|\x9B\xC2\xA0|",
          "<U+009B>|<9B>\u00A0|\n"}, /* CSI of C1, and as one byte; a blank that may not break */
+        /* NOLINTNEXTLINE(misc-misleading-bidirectional): that it misleads nobody is the test */
         {"a\u202Eb\u2066c\u061Cd\u200Fe", "a<U+202E>b<U+2066>c<U+061C>d<U+200F>e\n"},
         {"\u200B\uFEFF\u2028\U000E0041", "<U+200B><U+FEFF><U+2028><U+E0041>\n"},
         {"e\u0301|", "e|\n"}, /* a combining accent takes no cell */
@@ -88,6 +89,7 @@ static void what_a_terminal_acts_on_is_named(void **state)
         assert_string_equal(text_of(&c), cases[i].shown);
     }
     canvas_clear(&c);
+    /* NOLINTNEXTLINE(misc-misleading-bidirectional): as above */
     assert_int_equal(canvas_put(&c, (struct rect){0, 0, 1, 5}, 0, 0, STYLE_TEXT, "ab\u202E"), 5); /* cut by the edge */
     assert_string_equal(text_of(&c), "ab<U+\n");
     for (uint32_t code = 1; code < 0x110000; code++) { /* whatever the code, no control character becomes a cell */
