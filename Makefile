@@ -265,7 +265,7 @@ $(B)/tests/%: %.c $(B)/libattnscope.a
 	$(Q)$(COMPILE) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(filter %libtest.a,$^) $(B)/libattnscope.a $(TEST_LIBS) $(LIBS)
 
 $(UNIT) $(B)/tests/bench_screen: TEST_LIBS := -lcmocka -lvterm -lutil
-$(UNIT) $(B)/tests/bench_screen: $(TEST_LIB) | needs-test
+$(UNIT) $(B)/tests/bench_screen $(BIAS_NULL): $(TEST_LIB) | needs-test
 $(FUZZ): TEST_LIBS := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
 $(FUZZ): $(FUZZ_OBJ)
 # The host side of tests/gpu/numerics.sh.

@@ -2,7 +2,8 @@
    in any stage or kv tile of them is a false alarm. Prints what was said about each stage, and the largest |z| of a
    regression; exits with 1 after a false alarm. Run number i is the same on every machine. */
 #include "engine/base/pool.h"
-#include "tests/unit/oracle/rounding_runs.h"
+#include "tests/unit/lib/rounding_runs.h"
+#include <stdio.h>
 #include <stdatomic.h>
 
 enum { THREADS_MAX = 256 };

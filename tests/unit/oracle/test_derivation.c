@@ -8,8 +8,8 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/verdict/case.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 static const struct asc_conventions scaled = {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED};

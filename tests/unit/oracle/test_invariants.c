@@ -6,8 +6,8 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/nonfinite/invariants.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 static const struct spec base = {.q_len = 32,

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #include "engine/oracle/mask/mask.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 static const struct spec base = {.q_len = 128,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "tests/unit/oracle/test_oracle_kernel.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include <cmocka.h>
 
 static const enum fill fills[] = {FILL_NORMAL, FILL_OUTLIERS, FILL_LARGE, FILL_POSITIVE, FILL_COMMON_MEAN};

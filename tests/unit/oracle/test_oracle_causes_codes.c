@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "engine/oracle/causes/causes.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 enum { SLOTS = 4 };

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #include "engine/oracle/causes/causes.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 static const struct core {

@@ -8,8 +8,8 @@
 #include "engine/oracle/nonfinite/invariants.h"
 #include "engine/oracle/schedule.h"
 #include "engine/trace/conventions.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 #define SET(channel) (1u << asc_##channel)

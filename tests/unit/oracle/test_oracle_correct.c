@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #include "engine/oracle/schedule.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 static const struct asc_conventions scaled = {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED};

@@ -10,8 +10,8 @@
 #include "engine/oracle/nonfinite/invariants.h"
 #include "engine/oracle/nonfinite/onset.h"
 #include "engine/oracle/quantization/flow.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 
 #define SET(channel) (1u << asc_##channel)

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "tests/unit/oracle/test_oracle_kernel.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include <cmocka.h>
 
 enum { Q_LEN = 64, KEYS = 150, HEAD_DIM = 64, BC = 64, KV_TILES = 3, VALUES = Q_LEN * HEAD_DIM };

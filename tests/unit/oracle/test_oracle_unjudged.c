@@ -5,8 +5,8 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
 #include <cmocka.h>
 #include <limits.h>
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "engine/oracle/reference_fill.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
+#include "tests/unit/lib/oracle_kernel.h"
 #include <cmocka.h>
 
 static struct judge_scratch *scratch;

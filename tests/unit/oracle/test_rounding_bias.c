@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "tests/unit/lib/rounding_runs.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/rounding_runs.h"
 #include <cmocka.h>
 
 /* One head of (1,8,512,64). */

@@ -1,11 +1,7 @@
 /* The test kernel: its products, masks, units and scores. */
-#ifndef TEST_ORACLE_SCORES_H
-#define TEST_ORACLE_SCORES_H
+#include "tests/unit/lib/oracle_parts.h"
 
-#include "tests/unit/oracle/oracle_codes.h"
-
-static inline float sum_products(const struct spec *s, const float *a, const float *b, int n, ptrdiff_t stride_b,
-                                 float start)
+float sum_products(const struct spec *s, const float *a, const float *b, int n, ptrdiff_t stride_b, float start)
 {
     float lanes[4] = {0};
     float sum = start;
@@ -21,15 +17,14 @@ static inline float sum_products(const struct spec *s, const float *a, const flo
     return sum;
 }
 
-static inline float round_to(enum dtype t, float x)
+float round_to(enum dtype t, float x)
 {
     uint64_t room = 0;
     dtype_store(t, &room, 0, x);
     return (float)dtype_load(t, &room, 0);
 }
 
-/* The keys a row sees, from the definition: one after the other. */
-static inline int run_sees(const struct spec *s, int row, int key)
+int run_sees(const struct spec *s, int row, int key)
 {
     const int i = s->q_tile * s->br + row + (s->mistake == S_CAUSAL_OFF_BY_ONE);
     const int diagonal = s->causal == ASC_CAUSAL_TOP_LEFT ? i : i + s->kv_len - s->q_len;
@@ -40,7 +35,7 @@ static inline int run_sees(const struct spec *s, int row, int key)
                               (s->window_right < 0 || key <= diagonal + s->window_right));
 }
 
-static inline int run_tile_masked(const struct spec *s, int kv, int rows)
+int run_tile_masked(const struct spec *s, int kv, int rows)
 {
     for (int r = 0; r < rows; r++)
         for (int col = 0; col < s->bc; col++)
@@ -49,27 +44,29 @@ static inline int run_tile_masked(const struct spec *s, int kv, int rows)
     return 1;
 }
 
-/* A number of `unit` is this many natural ones; top: what a raw one is. */
-static inline float run_natural(int unit, float top)
+float run_natural(int unit, float top)
 {
     return unit == ASC_UNIT_RAW ? top : unit == ASC_UNIT_LOG2 ? (float)M_LN2 : 1;
 }
 
-static inline float run_fold(const struct kernel_run *run)
+float run_fold(const struct kernel_run *run)
 {
     const int fold = run->spec.conventions.q_fold;
     return fold == ASC_FOLD_NONE ? 1 : fold == ASC_FOLD_SCALE ? run->scale : run->scale * (float)M_LOG2E;
 }
 
-/* A natural number in unit `unit`. */
-static inline float run_in_unit(const struct kernel_run *run, float x, int unit)
+float run_top(const struct kernel_run *run)
 {
-    const float top = run->spec.softcap > 0 ? run->spec.softcap : run_folded_scale(run);
-    return unit == ASC_UNIT_RAW ? x / top : unit == ASC_UNIT_LOG2 ? x * (float)M_LOG2E : x;
+    return run->spec.softcap > 0 ? run->spec.softcap : run_folded_scale(run);
+}
+
+float run_in_unit(const struct kernel_run *run, float x, int unit)
+{
+    return unit == ASC_UNIT_RAW ? x / run_top(run) : unit == ASC_UNIT_LOG2 ? x * (float)M_LOG2E : x;
 }
 
 /* FlashAttention-2's ALiBi, from its definition: the column, where a causal row sees all keys up to its diagonal. */
-static inline float run_alibi(const struct kernel_run *run, int row, int key)
+static float run_alibi(const struct kernel_run *run, int row, int key)
 {
     const struct spec *s = &run->spec;
     const int i = s->q_tile * s->br + row, bottom_right = i + s->kv_len - s->q_len;
@@ -84,8 +81,7 @@ static inline float run_alibi(const struct kernel_run *run, int row, int key)
     return -run_in_unit(run, slope, s->conventions.s_unit) * (float)abs((top_left ? i : bottom_right) - key);
 }
 
-/* A score, in the unit of S, with its biases. */
-static inline float run_biased(const struct kernel_run *run, float score, int row, int key)
+float run_biased(const struct kernel_run *run, float score, int row, int key)
 {
     const struct spec *s = &run->spec;
     const int i = (s->q_tile * s->br + row + (s->wrong_term == BIAS_NEXT_ROW)) % s->q_len;
@@ -104,8 +100,7 @@ static inline float run_biased(const struct kernel_run *run, float score, int ro
     return score;
 }
 
-/* A plain score, in the unit of S, behind the soft cap. */
-static inline float run_cap(const struct kernel_run *run, float score)
+float run_cap(const struct kernel_run *run, float score)
 {
     const struct spec *s = &run->spec;
     if (!(s->softcap > 0) || s->mistake == SOFTCAP_FORGOTTEN)
@@ -117,9 +112,8 @@ static inline float run_cap(const struct kernel_run *run, float score)
     return s->softcap * capped * (s->conventions.s_unit == ASC_UNIT_LOG2 ? (float)M_LOG2E : 1);
 }
 
-/* Rows of an operand as a tensor core takes them: [rows][n], element (row, i) at x[row * row_stride + i * stride]. */
-static inline void *run_operand(enum dtype t, const float *x, int rows, int n, ptrdiff_t row_stride, ptrdiff_t stride,
-                                struct tensor_core_operand *out)
+void *run_operand(enum dtype t, const float *x, int rows, int n, ptrdiff_t row_stride, ptrdiff_t stride,
+                  struct tensor_core_operand *out)
 {
     uint64_t *codes = calloc((size_t)rows * (size_t)n + 1, sizeof *codes);
     void *room = aligned_alloc(32, tensor_core_room(rows, n));
@@ -130,9 +124,8 @@ static inline void *run_operand(enum dtype t, const float *x, int rows, int n, p
     return room;
 }
 
-/* out [b->rows] = start + x b', x [n] in type t. */
-static inline void run_product(enum tensor_core core, enum dtype t, const float *x, int n,
-                               const struct tensor_core_operand *b, const float *start, float *out)
+void run_product(enum tensor_core core, enum dtype t, const float *x, int n, const struct tensor_core_operand *b,
+                 const float *start, float *out)
 {
     struct tensor_core_operand a;
     void *room = run_operand(t, x, 1, n, n, 1, &a);
@@ -140,9 +133,8 @@ static inline void run_product(enum tensor_core core, enum dtype t, const float 
     free(room);
 }
 
-/* dots: what a tensor core has made of the row; NULL: there is none. */
-static inline float run_score(const struct kernel_run *run, const float *q, const float *k, const float *dots, int row,
-                              int col, int kv)
+float run_score(const struct kernel_run *run, const float *q, const float *k, const float *dots, int row, int col,
+                int kv)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -214,10 +206,9 @@ static inline float run_score(const struct kernel_run *run, const float *q, cons
     }
 }
 
-/* exp of a difference of two values in their units, the way kernels of that convention compute it. */
-static inline float run_exp(const struct kernel_run *run, float x, int unit, float y)
+float run_exp(const struct kernel_run *run, float x, int unit, float y)
 {
-    const float scale_log2 = (run->spec.softcap > 0 ? run->spec.softcap : run_folded_scale(run)) * (float)M_LOG2E;
+    const float scale_log2 = run_top(run) * (float)M_LOG2E;
     const double error = 1 + run->spec.exp_error;
     if (unit == ASC_UNIT_RAW)
         return (float)(exp2((double)(x * scale_log2 - y * scale_log2)) * error);
@@ -226,20 +217,19 @@ static inline float run_exp(const struct kernel_run *run, float x, int unit, flo
     return (float)((unit == ASC_UNIT_LOG2 ? exp2((double)(x - y)) : exp((double)(x - y))) * error);
 }
 
-static inline enum dtype run_dtype(const struct spec *s, enum asc_channel ch)
+enum dtype run_dtype(const struct spec *s, enum asc_channel ch)
 {
     if (ch == asc_q || ch == asc_k || ch == asc_v)
         return operand_dtype(s, ch);
     return ch == asc_o ? s->o_dtype : ch == asc_p ? s->p_dtype : DTYPE_F32;
 }
 
-static inline void *run_array(const struct kernel_run *run, enum asc_channel ch, int kv)
+void *run_array(const struct kernel_run *run, enum asc_channel ch, int kv)
 {
     return run->arrays[(channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch];
 }
 
-/* Element i of an input as the kernel uses it. */
-static inline float run_input(const struct kernel_run *run, enum asc_channel ch, size_t i)
+float run_input(const struct kernel_run *run, enum asc_channel ch, size_t i)
 {
     const struct spec *s = &run->spec;
     const void *input = ch == asc_q ? run->q : ch == asc_k ? run->k : run->v;
@@ -247,11 +237,9 @@ static inline float run_input(const struct kernel_run *run, enum asc_channel ch,
     return s->converts || descales_operand(s, ch) ? round_to(operand_dtype(s, ch), x) : x;
 }
 
-static inline void run_record(const struct kernel_run *run, enum asc_channel ch, int kv, size_t i, float x)
+void run_record(const struct kernel_run *run, enum asc_channel ch, int kv, size_t i, float x)
 {
     if (run_array(run, ch, kv))
         dtype_store(run_dtype(&run->spec, ch), run_array(run, ch, kv), i,
                     run_dtype(&run->spec, ch) == DTYPE_U8 ? x + ASC_U8_MIDPOINT : x);
 }
-
-#endif

@@ -1,17 +1,7 @@
 /* The test kernel: online softmax and P V, tile by tile, recorded the way probes record. */
-#ifndef TEST_ORACLE_ROWS_H
-#define TEST_ORACLE_ROWS_H
+#include "tests/unit/lib/oracle_parts.h"
 
-#include "tests/unit/oracle/oracle_scores.h"
-
-/* The kernel's state between tiles. */
-struct state {
-    float *q, *m, *l, *u; /* [br][D], [br], [br][lanes], [br][D] */
-    int lanes;
-    struct tensor_core_operand k, v; /* of the tile at hand, where there is a tensor core */
-};
-
-static inline float run_max(const struct spec *s, float a, float b)
+static float run_max(const struct spec *s, float a, float b)
 {
     if (s->conventions.max_nan == ASC_MAX_PROPAGATES && (isnan(a) || isnan(b)))
         return NAN;
@@ -19,10 +9,10 @@ static inline float run_max(const struct spec *s, float a, float b)
 }
 
 /* What m becomes, `top` being the maximum of the scores so far. */
-static inline float run_policy(const struct kernel_run *run, float before, float top)
+static float run_policy(const struct kernel_run *run, float before, float top)
 {
     const struct spec *s = &run->spec;
-    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run_folded_scale(run));
+    const float natural = run_natural(s->conventions.m_unit, run_top(run));
     if (s->conventions.m_policy == ASC_M_FIXED)
         return 5 / natural;
     if (s->conventions.m_policy == ASC_M_LAGGING && isfinite(before) &&
@@ -31,7 +21,7 @@ static inline float run_policy(const struct kernel_run *run, float before, float
     return top;
 }
 
-static inline float run_alpha(const struct kernel_run *run, float before, float top)
+static float run_alpha(const struct kernel_run *run, float before, float top)
 {
     const struct spec *s = &run->spec;
     const struct asc_conventions *c = &s->conventions;
@@ -45,20 +35,19 @@ static inline float run_alpha(const struct kernel_run *run, float before, float 
     return s->mistake == ALPHA_INVERTED ? 1 / alpha : alpha;
 }
 
-static inline float run_p_factor(const struct spec *s)
+float run_p_factor(const struct spec *s)
 {
     return ldexpf(s->conventions.p_factor > 0 ? s->conventions.p_factor : 1, s->conventions.p_offset);
 }
 
-static inline enum dtype run_p_type(const struct spec *s)
+static enum dtype run_p_type(const struct spec *s)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
     return s->conventions.p_rounded ? types[s->conventions.p_rounded] : s->p_dtype;
 }
 
 /* Row r of one tile: scores, their maximum, weights, sums. */
-static inline void run_row(const struct kernel_run *run, int kv, int r, const float *k, const float *v,
-                           struct state *at)
+static void run_row(const struct kernel_run *run, int kv, int r, const float *k, const float *v, struct state *at)
 {
     const struct spec *s = &run->spec;
     const struct asc_conventions *conventions = &s->conventions;
@@ -69,8 +58,7 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     const float out = conventions->s_masked == ASC_MASKED_VALUE && !later ? conventions->s_masked_value : -INFINITY;
     const float convert = to_m == conventions->s_unit
                               ? 1
-                              : run_natural(conventions->s_unit, s->softcap > 0 ? s->softcap : run_folded_scale(run)) /
-                                    run_natural(to_m, s->softcap > 0 ? s->softcap : run_folded_scale(run));
+                              : run_natural(conventions->s_unit, run_top(run)) / run_natural(to_m, run_top(run));
     float *m = &at->m[r], *l = &at->l[(ptrdiff_t)r * at->lanes], *u = &at->u[r * D];
     float *score = calloc((size_t)bc, sizeof *score), *p = calloc((size_t)bc, sizeof *p);
     float top = *m;
@@ -186,7 +174,7 @@ static inline void run_row(const struct kernel_run *run, int kv, int r, const fl
     free(p);
 }
 
-static inline void run_tile(struct kernel_run *run, int kv, struct state *at)
+void run_tile(struct kernel_run *run, int kv, struct state *at)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -212,5 +200,3 @@ static inline void run_tile(struct kernel_run *run, int kv, struct state *at)
     free(k);
     free(v);
 }
-
-#endif

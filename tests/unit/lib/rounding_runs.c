@@ -1,47 +1,15 @@
-/* One head of the test kernel, correct or biased, and what is said about its rounding. */
-#ifndef TEST_ROUNDING_RUNS_H
-#define TEST_ROUNDING_RUNS_H
+#include "tests/unit/lib/rounding_runs.h"
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/fingerprint.h"
-#include "engine/oracle/rounding_bias/rounding_bias.h"
-#include "tests/unit/oracle/test_oracle_kernel.h"
-#include <stdio.h>
 
-enum { ROUNDING_TILES_MAX = 8 };
-
-/* What is put in behind the kernel's back, into what it recorded. */
-enum rounding_mistake {
-    ROUNDING_RIGHT,
-    S_QUARTER_ULP,  /* added before the last rounding of S */
-    S_ROUNDED_DOWN, /* instead of to nearest */
-    P_ROUNDED_DOWN, /* f16 P */
-    O_ROUNDED_DOWN, /* f16 O */
-    S_LAST_PRODUCT_DROPPED,
-    U_QUARTER_ULP
-};
-
-struct rounding_run {
-    struct spec spec;
-    enum rounding_mistake mistake;
-    int q_tiles;
-    int fingerprint; /* 1: bits are asked for where a tensor core is declared */
-    int negation;    /* 1: a second and a third run have Q and V negated */
-};
-
-struct rounding_result {
-    struct rounding_cell cells[ASC_CHANNELS * (ROUNDING_TILES_MAX + 1)];
-    struct rounding_drift drift[ROUNDING_CURVES * ROUNDING_TILES_MAX];
-    int kv_tiles;
-};
-
-static inline const struct rounding_cell *rounding_all(const struct rounding_result *r, enum asc_channel ch)
+const struct rounding_cell *rounding_all(const struct rounding_result *r, enum asc_channel ch)
 {
     return &r->cells[(int)ch * (r->kv_tiles + 1) + r->kv_tiles];
 }
 
 /* The largest number of type t that is not above x. */
-static inline double round_down(enum dtype t, double x)
+static double round_down(enum dtype t, double x)
 {
     double nearest = bound_round(t, x), below = x;
     while (nearest > x) {
@@ -51,7 +19,7 @@ static inline double round_down(enum dtype t, double x)
     return nearest;
 }
 
-static inline double exact_score(const struct kernel_run *run, int row, int key)
+static double exact_score(const struct kernel_run *run, int row, int key)
 {
     const struct spec *s = &run->spec;
     const size_t D = (size_t)s->head_dim, q = (size_t)(s->q_tile * s->br + row) * D, k = (size_t)key * D;
@@ -61,12 +29,12 @@ static inline double exact_score(const struct kernel_run *run, int row, int key)
     return sum * (s->conventions.s_unit == ASC_UNIT_SCALED ? (double)run->scale : 1);
 }
 
-static inline double quarter_ulp(double x)
+static double quarter_ulp(double x)
 {
     return x != 0 ? ldexp(0.25, ilogb(x) - 23) : 0;
 }
 
-static inline void spoil_s(const struct kernel_run *run, enum rounding_mistake mistake, int kv)
+static void spoil_s(const struct kernel_run *run, enum rounding_mistake mistake, int kv)
 {
     const struct matrix *m = &run->captured[kv * ASC_CHANNELS + asc_s];
     for (int row = 0; row < m->rows; row++)
@@ -81,7 +49,7 @@ static inline void spoil_s(const struct kernel_run *run, enum rounding_mistake m
         }
 }
 
-static inline void spoil_p(const struct kernel_run *run, int kv)
+static void spoil_p(const struct kernel_run *run, int kv)
 {
     const struct matrix *s = &run->captured[kv * ASC_CHANNELS + asc_s], *p = &run->captured[kv * ASC_CHANNELS + asc_p];
     const float *m = run->arrays[kv * ASC_CHANNELS + asc_m];
@@ -94,7 +62,7 @@ static inline void spoil_p(const struct kernel_run *run, int kv)
         }
 }
 
-static inline void spoil_o(const struct kernel_run *run)
+static void spoil_o(const struct kernel_run *run)
 {
     const int last = run->order[run->c.n_visited - 1];
     const struct matrix *o = &run->captured[asc_o];
@@ -105,7 +73,7 @@ static inline void spoil_o(const struct kernel_run *run)
                         round_down(o->dtype, (double)u[row * o->cols + d] / (double)l[row]));
 }
 
-static inline void spoil_u(const struct kernel_run *run, int kv)
+static void spoil_u(const struct kernel_run *run, int kv)
 {
     const struct matrix *m = &run->captured[kv * ASC_CHANNELS + asc_u];
     for (int i = 0; i < m->rows * m->cols; i++) {
@@ -116,7 +84,7 @@ static inline void spoil_u(const struct kernel_run *run, int kv)
     }
 }
 
-static inline struct kernel_run *rounding_kernel_run(const struct rounding_run *r, int q_tile, unsigned negated)
+static struct kernel_run *rounding_kernel_run(const struct rounding_run *r, int q_tile, unsigned negated)
 {
     struct spec s = r->spec;
     s.q_tile = q_tile;
@@ -137,9 +105,7 @@ static inline struct kernel_run *rounding_kernel_run(const struct rounding_run *
     return run;
 }
 
-/* Without memory it is over. */
-static inline void rounding_judge(const struct rounding_run *r, struct judge_scratch *scratch,
-                                  struct rounding_result *out)
+void rounding_judge(const struct rounding_run *r, struct judge_scratch *scratch, struct rounding_result *out)
 {
     enum { MOST = 16 };
     struct kernel_run *run[MOST] = {0}, *q[MOST] = {0}, *v[MOST] = {0};
@@ -175,9 +141,7 @@ static inline void rounding_judge(const struct rounding_run *r, struct judge_scr
     }
 }
 
-/* Correct run number i, of all that a kernel may choose freely: fill, order or tensor core, declared or not fitting,
-   mask, with and without the fingerprint and negated runs. */
-static inline struct rounding_run rounding_correct_run(unsigned i)
+struct rounding_run rounding_correct_run(unsigned i)
 {
     static const enum fill fills[] = {FILL_NORMAL,   FILL_POSITIVE, FILL_COMMON_MEAN, FILL_ARANGE, FILL_LARGE,
                                       FILL_OUTLIERS, FILL_ONE_HOT,  FILL_CONSTANT,    FILL_ZEROS};
@@ -208,5 +172,3 @@ static inline struct rounding_run rounding_correct_run(unsigned i)
     r.negation = test_random(&state) % 8 == 0;
     return r;
 }
-
-#endif

@@ -1,39 +1,35 @@
 /* The test kernel: its inputs where they are codes. */
-#ifndef TEST_ORACLE_CODES_H
-#define TEST_ORACLE_CODES_H
+#include "tests/unit/lib/oracle_parts.h"
 
-#include "tests/unit/oracle/oracle_spec.h"
-
-static inline int codes_index(enum asc_channel ch)
+static int codes_index(enum asc_channel ch)
 {
     return ch == asc_q ? 0 : ch == asc_k ? 1 : 2;
 }
 
-static inline int descales_operand(const struct spec *s, enum asc_channel ch)
+int descales_operand(const struct spec *s, enum asc_channel ch)
 {
     return has_codes(s) && !(ch == asc_v ? s->conventions.v_descale : s->conventions.qk_descale);
 }
 
-static inline enum dtype codes_dtype(const struct spec *s)
+static enum dtype codes_dtype(const struct spec *s)
 {
     return s->conventions.quantized ? codes_type(s->conventions.quantized) : s->dtype;
 }
 
-/* The type in which q, k and v are recorded, and in which a tensor core takes them. */
-static inline enum dtype operand_dtype(const struct spec *s, enum asc_channel ch)
+enum dtype operand_dtype(const struct spec *s, enum asc_channel ch)
 {
     if (s->converts)
         return s->used;
     return !has_codes(s) ? s->dtype : descales_operand(s, ch) ? DTYPE_F16 : codes_dtype(s);
 }
 
-static inline enum dtype core_dtype(const struct spec *s, enum asc_channel ch)
+enum dtype core_dtype(const struct spec *s, enum asc_channel ch)
 {
     const enum dtype t = operand_dtype(s, ch);
     return t == DTYPE_U8 ? DTYPE_F16 : t;
 }
 
-static inline float right_scale(const struct kernel_run *run, enum asc_channel ch, int row)
+static float right_scale(const struct kernel_run *run, enum asc_channel ch, int row)
 {
     const struct spec *s = &run->spec;
     const int share = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows;
@@ -41,7 +37,7 @@ static inline float right_scale(const struct kernel_run *run, enum asc_channel c
 }
 
 /* The scale that the kernel takes for a row of an input. */
-static inline float run_scale(const struct kernel_run *run, enum asc_channel ch, int row)
+static float run_scale(const struct kernel_run *run, enum asc_channel ch, int row)
 {
     const struct spec *s = &run->spec;
     const int share = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows;
@@ -73,8 +69,7 @@ static inline float run_scale(const struct kernel_run *run, enum asc_channel ch,
     }
 }
 
-/* Element i of an input as the kernel multiplies it. */
-static inline float run_code(const struct kernel_run *run, enum asc_channel ch, size_t i)
+float run_code(const struct kernel_run *run, enum asc_channel ch, size_t i)
 {
     const struct spec *s = &run->spec;
     const void *input = ch == asc_q ? run->q : ch == asc_k ? run->k : run->v;
@@ -95,8 +90,7 @@ static inline float run_code(const struct kernel_run *run, enum asc_channel ch, 
     return descales_operand(s, ch) ? value * run_scale(run, ch, row) : value;
 }
 
-/* What is left of the scales of a score, of P V of a tile, and of O. */
-static inline float run_scale_of_score(const struct kernel_run *run, float dot, float factor, int row, int key)
+float run_scale_of_score(const struct kernel_run *run, float dot, float factor, int row, int key)
 {
     const struct spec *s = &run->spec;
     if (!has_codes(s) || s->conventions.qk_descale != ASC_QK_PRODUCT)
@@ -107,20 +101,19 @@ static inline float run_scale_of_score(const struct kernel_run *run, float dot, 
     return s->scales_late ? dot * by_q * by_k * factor : dot * (factor * (by_q * by_k));
 }
 
-static inline float run_scale_of_tile(const struct kernel_run *run, int kv)
+float run_scale_of_tile(const struct kernel_run *run, int kv)
 {
     return has_codes(&run->spec) && run->spec.conventions.v_descale == ASC_V_PRODUCT
                ? run_scale(run, asc_v, kv * run->spec.bc)
                : 1;
 }
 
-static inline float run_scale_of_o(const struct kernel_run *run)
+float run_scale_of_o(const struct kernel_run *run)
 {
     return has_codes(&run->spec) && run->spec.conventions.v_descale == ASC_V_OUTPUT ? run_scale(run, asc_v, 0) : 1;
 }
 
-/* The case's scale, or the kernel's, where those of Q and K are folded into it. */
-static inline float run_folded_scale(const struct kernel_run *run)
+float run_folded_scale(const struct kernel_run *run)
 {
     const struct spec *s = &run->spec;
     if (!has_codes(s) || s->conventions.qk_descale != ASC_QK_FOLDED)
@@ -128,7 +121,7 @@ static inline float run_folded_scale(const struct kernel_run *run)
     return run->scale * run_scale(run, asc_q, s->q_tile * s->br) * run_scale(run, asc_k, 0);
 }
 
-static inline struct coding run_coding(const struct kernel_run *run, enum asc_channel ch)
+struct coding run_coding(const struct kernel_run *run, enum asc_channel ch)
 {
     const struct spec *s = &run->spec;
     const int i = codes_index(ch), rows = ch == asc_q ? s->q_len : s->kv_len;
@@ -148,5 +141,3 @@ static inline struct coding run_coding(const struct kernel_run *run, enum asc_ch
         k.largest = fmax(k.largest, (double)fmaxf(run->scales[i][0][g], run->scales[i][1][g]));
     return k;
 }
-
-#endif

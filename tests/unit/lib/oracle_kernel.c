@@ -1,11 +1,90 @@
-/* A streaming-softmax kernel in plain C f32, with or without a mistake, recorded the way probes record: what the oracle
-   is tried on. One q tile of one head. */
-#ifndef TEST_ORACLE_KERNEL_H
-#define TEST_ORACLE_KERNEL_H
+/* The test kernel: its inputs, and a run from the first tile to the last. */
+#include "tests/unit/lib/oracle_parts.h"
 
-#include "tests/unit/oracle/oracle_splits.h"
+uint64_t test_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
 
-static inline void run_arrays(struct kernel_run *run)
+double test_normal(uint64_t *state)
+{
+    /* A sum of twelve uniform values: near enough, and the same bits everywhere. */
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += (double)(test_random(state) >> 11) * 0x1p-53;
+    return sum;
+}
+
+int has_codes(const struct spec *s)
+{
+    return s->conventions.quantized != ASC_QUANTIZED_GIVEN || s->coded;
+}
+
+/* Values, codes without a scale among them. */
+static void *test_fill_as(const struct spec *s, enum dtype dtype, int rows, uint64_t seed)
+{
+    const size_t n = (size_t)rows * (size_t)s->head_dim;
+    uint64_t state = seed * 7919 + s->seed;
+    void *data = calloc(n, 8);
+    for (size_t i = 0; i < n; i++) {
+        const size_t row = i / (size_t)s->head_dim, d = i % (size_t)s->head_dim;
+        double x = test_normal(&state);
+        if (s->fill == FILL_LARGE)
+            x *= sqrt(30);
+        else if (s->fill == FILL_OUTLIERS)
+            x *= test_random(&state) % 64 == 0 ? 30 : 1;
+        else if (s->fill == FILL_ZEROS)
+            x = 0;
+        else if (s->fill == FILL_ONE_HOT)
+            x = row % (size_t)s->head_dim == d;
+        else if (s->fill == FILL_CONSTANT)
+            x = 0.5;
+        else if (s->fill == FILL_ARANGE)
+            x = ((double)(i % 251) - 125) / 128;
+        else if (s->fill == FILL_POSITIVE)
+            x = fabs(x);
+        else if (s->fill == FILL_COMMON_MEAN)
+            x += 3;
+        if ((int)row < s->zero_rows)
+            x = 0;
+        dtype_store(dtype, data, i, x);
+    }
+    return data;
+}
+
+/* Given codes, or values; the scales of both kinds of codes go to `scales`, made-up ones of another head behind them.
+ */
+static void *test_fill(const struct spec *s, int rows, uint64_t seed, float **scales)
+{
+    const int quantized = s->conventions.quantized, D = s->head_dim;
+    const int share = quantized ? s->conventions.quantized_rows : s->scale_rows;
+    const enum dtype type = quantized ? codes_type(quantized) : s->dtype;
+    void *values = test_fill_as(s, has_codes(s) && !quantized ? DTYPE_F16 : s->dtype, rows, seed);
+    uint8_t *codes = has_codes(s) && !quantized ? calloc((size_t)rows * (size_t)D, 1) : NULL;
+    const int groups = has_codes(s) ? codes_groups(rows, share) : 0;
+    for (int i = 0; i < 2 && groups; i++)
+        scales[i] = calloc((size_t)groups, sizeof **scales);
+    for (int group = 0; group < groups; group++) {
+        const int from = group * share, to = share && from + share < rows ? from + share : rows;
+        float amax = 0;
+        for (int i = from * D; i < to * D; i++)
+            amax = quantize_amax(amax, (float)dtype_load(quantized ? s->dtype : DTYPE_F16, values, (size_t)i));
+        const struct quantizer q = quantizer_of(type, amax, QUANTISE_DIVISION);
+        scales[0][group] = q.scale;
+        scales[1][group] = q.scale * (0.7f + 0.17f * (float)(2 * group % 5));
+        for (int i = from * D; i < to * D && codes; i++)
+            codes[i] = quantize_code(&q, (float)dtype_load(DTYPE_F16, values, (size_t)i));
+    }
+    if (!codes)
+        return values;
+    free(values);
+    return codes;
+}
+
+static void run_arrays(struct kernel_run *run)
 {
     const struct spec *s = &run->spec;
     const struct asc_plan plan = {.br = s->br, .bc = s->bc, .l_lanes = s->conventions.l_lanes};
@@ -43,7 +122,7 @@ static inline void run_arrays(struct kernel_run *run)
 }
 
 /* Bias of any row and key, as natural scores. */
-static inline float *test_bias(const struct spec *s)
+static float *test_bias(const struct spec *s)
 {
     uint64_t state = 4 * 7919 + s->seed;
     const size_t n = 2 * (size_t)s->q_len * (size_t)s->kv_len;
@@ -54,7 +133,7 @@ static inline float *test_bias(const struct spec *s)
 }
 
 /* The state before the first tile of a split; before: what the split before it ended with, or NULL. */
-static inline void run_begin(struct kernel_run *run, struct state *at, const struct state *before)
+static void run_begin(struct kernel_run *run, struct state *at, const struct state *before)
 {
     const struct spec *s = &run->spec;
     const struct asc_conventions *c = &s->conventions;
@@ -95,13 +174,13 @@ static inline void run_begin(struct kernel_run *run, struct state *at, const str
 }
 
 /* Values, no codes. */
-static inline void test_negate(enum dtype t, void *data, size_t n)
+static void test_negate(enum dtype t, void *data, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         dtype_store(t, data, i, -dtype_load(t, data, i));
 }
 
-static inline struct kernel_run *kernel_run(const struct spec *s)
+struct kernel_run *kernel_run(const struct spec *s)
 {
     struct kernel_run *run = calloc(1, sizeof *run);
     run->spec = *s;
@@ -192,7 +271,7 @@ static inline struct kernel_run *kernel_run(const struct spec *s)
     return run;
 }
 
-static inline void kernel_run_free(struct kernel_run *run)
+void kernel_run_free(struct kernel_run *run)
 {
     for (int i = 0; i < run->c.kv_tiles * ASC_CHANNELS; i++)
         free(run->arrays[i]);
@@ -210,8 +289,7 @@ static inline void kernel_run_free(struct kernel_run *run)
     free(run);
 }
 
-/* Stages with a bad element anywhere, as a set of 1u << channel. */
-static inline unsigned bad_stages(const struct kernel_run *run, int global)
+unsigned bad_stages(const struct kernel_run *run, int global)
 {
     unsigned bad = 0;
     for (int i = 0; i < run->c.kv_tiles * ASC_CHANNELS; i++) {
@@ -221,5 +299,3 @@ static inline unsigned bad_stages(const struct kernel_run *run, int global)
     }
     return bad;
 }
-
-#endif

@@ -1,6 +1,7 @@
-/* A streaming-softmax kernel in plain C f32: which problem, inputs, conventions and mistake. */
-#ifndef TEST_ORACLE_SPEC_H
-#define TEST_ORACLE_SPEC_H
+/* A streaming-softmax kernel in plain C f32, with or without a mistake, recorded the way probes record: what the oracle
+   is tried on. One q tile of one head. */
+#ifndef TESTS_ORACLE_KERNEL_H
+#define TESTS_ORACLE_KERNEL_H
 
 #include "engine/base/quantize.h"
 #include "engine/base/tensor_core.h"
@@ -197,88 +198,15 @@ struct kernel_run {
     struct tile_verdicts *out; /* owned */
 };
 
-static inline uint64_t test_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-static inline double test_normal(uint64_t *state)
-{
-    /* A sum of twelve uniform values: near enough, and the same bits everywhere. */
-    double sum = -6;
-    for (int i = 0; i < 12; i++)
-        sum += (double)(test_random(state) >> 11) * 0x1p-53;
-    return sum;
-}
-
-/* 1: the inputs of the test kernel are codes, its own or given ones. */
-static inline int has_codes(const struct spec *s)
-{
-    return s->conventions.quantized != ASC_QUANTIZED_GIVEN || s->coded;
-}
-
-/* Values, codes without a scale among them. */
-static inline void *test_fill_as(const struct spec *s, enum dtype dtype, int rows, uint64_t seed)
-{
-    const size_t n = (size_t)rows * (size_t)s->head_dim;
-    uint64_t state = seed * 7919 + s->seed;
-    void *data = calloc(n, 8);
-    for (size_t i = 0; i < n; i++) {
-        const size_t row = i / (size_t)s->head_dim, d = i % (size_t)s->head_dim;
-        double x = test_normal(&state);
-        if (s->fill == FILL_LARGE)
-            x *= sqrt(30);
-        else if (s->fill == FILL_OUTLIERS)
-            x *= test_random(&state) % 64 == 0 ? 30 : 1;
-        else if (s->fill == FILL_ZEROS)
-            x = 0;
-        else if (s->fill == FILL_ONE_HOT)
-            x = row % (size_t)s->head_dim == d;
-        else if (s->fill == FILL_CONSTANT)
-            x = 0.5;
-        else if (s->fill == FILL_ARANGE)
-            x = ((double)(i % 251) - 125) / 128;
-        else if (s->fill == FILL_POSITIVE)
-            x = fabs(x);
-        else if (s->fill == FILL_COMMON_MEAN)
-            x += 3;
-        if ((int)row < s->zero_rows)
-            x = 0;
-        dtype_store(dtype, data, i, x);
-    }
-    return data;
-}
-
-/* Given codes, or values; the scales of both kinds of codes go to `scales`, made-up ones of another head behind them.
- */
-static inline void *test_fill(const struct spec *s, int rows, uint64_t seed, float **scales)
-{
-    const int quantized = s->conventions.quantized, D = s->head_dim;
-    const int share = quantized ? s->conventions.quantized_rows : s->scale_rows;
-    const enum dtype type = quantized ? codes_type(quantized) : s->dtype;
-    void *values = test_fill_as(s, has_codes(s) && !quantized ? DTYPE_F16 : s->dtype, rows, seed);
-    uint8_t *codes = has_codes(s) && !quantized ? calloc((size_t)rows * (size_t)D, 1) : NULL;
-    const int groups = has_codes(s) ? codes_groups(rows, share) : 0;
-    for (int i = 0; i < 2 && groups; i++)
-        scales[i] = calloc((size_t)groups, sizeof **scales);
-    for (int group = 0; group < groups; group++) {
-        const int from = group * share, to = share && from + share < rows ? from + share : rows;
-        float amax = 0;
-        for (int i = from * D; i < to * D; i++)
-            amax = quantize_amax(amax, (float)dtype_load(quantized ? s->dtype : DTYPE_F16, values, (size_t)i));
-        const struct quantizer q = quantizer_of(type, amax, QUANTISE_DIVISION);
-        scales[0][group] = q.scale;
-        scales[1][group] = q.scale * (0.7f + 0.17f * (float)(2 * group % 5));
-        for (int i = from * D; i < to * D && codes; i++)
-            codes[i] = quantize_code(&q, (float)dtype_load(DTYPE_F16, values, (size_t)i));
-    }
-    if (!codes)
-        return values;
-    free(values);
-    return codes;
-}
+uint64_t test_random(uint64_t *state);
+double test_normal(uint64_t *state);
+enum dtype run_dtype(const struct spec *s, enum asc_channel ch);
+void *run_array(const struct kernel_run *run, enum asc_channel ch, int kv);
+/* Element i of an input as the kernel uses it. */
+float run_input(const struct kernel_run *run, enum asc_channel ch, size_t i);
+struct kernel_run *kernel_run(const struct spec *s);
+void kernel_run_free(struct kernel_run *run);
+/* Stages with a bad element anywhere, as a set of 1u << channel. */
+unsigned bad_stages(const struct kernel_run *run, int global);
 
 #endif

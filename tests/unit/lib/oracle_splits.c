@@ -1,14 +1,5 @@
 /* The test kernel: how its splits and its sink become O and LSE. */
-#ifndef TEST_ORACLE_SPLITS_H
-#define TEST_ORACLE_SPLITS_H
-
-#include "tests/unit/oracle/oracle_rows.h"
-
-static inline float truncate_f16(float x)
-{
-    const float nearest = round_to(DTYPE_F16, x);
-    return fabsf(nearest) > fabsf(x) ? round_to(DTYPE_F16, nearest * (1 - 0x1p-11f)) : nearest;
-}
+#include "tests/unit/lib/oracle_parts.h"
 
 /* What a split ends with in one row: its lanes added up, m in natural units. */
 struct ending {
@@ -17,21 +8,27 @@ struct ending {
     int divided;    /* 1: u is divided by l already */
 };
 
+static float truncate_f16(float x)
+{
+    const float nearest = round_to(DTYPE_F16, x);
+    return fabsf(nearest) > fabsf(x) ? round_to(DTYPE_F16, nearest * (1 - 0x1p-11f)) : nearest;
+}
+
 /* What o or u of a split is, its own or by l. */
-static inline float ending_o(const struct ending *end, int d)
+static float ending_o(const struct ending *end, int d)
 {
     return end->divided ? end->u[d] : end->u[d] / end->l;
 }
 
-static inline float ending_u(const struct ending *end, int d)
+static float ending_u(const struct ending *end, int d)
 {
     return end->divided ? end->u[d] * end->l : end->u[d];
 }
 
-static inline struct ending run_ending(const struct kernel_run *run, const struct state *at, int r)
+static struct ending run_ending(const struct kernel_run *run, const struct state *at, int r)
 {
     const struct spec *s = &run->spec;
-    const float natural = run_natural(s->conventions.m_unit, s->softcap > 0 ? s->softcap : run_folded_scale(run));
+    const float natural = run_natural(s->conventions.m_unit, run_top(run));
     struct ending end = {.m = at->m[r] * natural,
                          .u = at->u + (ptrdiff_t)r * s->head_dim,
                          .divided = s->conventions.u_norm == ASC_U_NORM_TILE};
@@ -40,20 +37,20 @@ static inline struct ending run_ending(const struct kernel_run *run, const struc
     return end;
 }
 
-static inline int run_sink_last(const struct spec *s)
+static int run_sink_last(const struct spec *s)
 {
     const int l_sink = s->conventions.l_sink;
     return s->has_sink && s->wrong_term != SINK_FORGOTTEN && (l_sink == ASC_SINK_END || l_sink == ASC_SINK_M_START);
 }
 
-static inline float run_sink(const struct kernel_run *run)
+float run_sink(const struct kernel_run *run)
 {
     return run->spec.sink * (run->spec.wrong_term == SINK_UNSCALED ? run->scale : 1);
 }
 
 /* One row's m, l and u out of those of its splits, as such. */
-static inline void run_merge(const struct kernel_run *run, const struct state *splits, int n, int r, float *m, float *l,
-                             float *u)
+static void run_merge(const struct kernel_run *run, const struct state *splits, int n, int r, float *m, float *l,
+                      float *u)
 {
     const int D = run->spec.head_dim;
     *m = -INFINITY;
@@ -78,8 +75,8 @@ static inline void run_merge(const struct kernel_run *run, const struct state *s
 }
 
 /* The same by way of each split's own output and lse: leaves the merged lse in *m, 1 in *l and the output in u. */
-static inline void run_merge_lse(const struct kernel_run *run, const struct state *splits, int n, int r, float *m,
-                                 float *l, float *u)
+static void run_merge_lse(const struct kernel_run *run, const struct state *splits, int n, int r, float *m, float *l,
+                          float *u)
 {
     const struct spec *s = &run->spec;
     const int D = s->head_dim;
@@ -110,7 +107,7 @@ static inline void run_merge_lse(const struct kernel_run *run, const struct stat
 }
 
 /* What the weights of a mistaken merge are powers of e of. */
-static inline float run_wrong_exponent(const struct spec *s, const struct ending *end)
+static float run_wrong_exponent(const struct spec *s, const struct ending *end)
 {
     const float lse = end->l > 0 ? end->m + logf(end->l) - logf(run_p_factor(s)) : -INFINITY;
     switch (s->wrong_term) {
@@ -130,7 +127,7 @@ static inline float run_wrong_exponent(const struct spec *s, const struct ending
 }
 
 /* The output of a mistaken merge; the merged lse stays right. */
-static inline void run_merge_wrongly(const struct kernel_run *run, const struct state *splits, int n, int r, float *u)
+static void run_merge_wrongly(const struct kernel_run *run, const struct state *splits, int n, int r, float *u)
 {
     const struct spec *s = &run->spec;
     const int D = s->head_dim;
@@ -155,7 +152,7 @@ static inline void run_merge_wrongly(const struct kernel_run *run, const struct 
         u[d] = sum == 0 && s->wrong_term != MERGE_NOT_SHIFTED ? 0 : u[d] / sum;
 }
 
-static inline void run_end(const struct kernel_run *run, const struct state *splits, int n)
+void run_end(const struct kernel_run *run, const struct state *splits, int n)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -199,5 +196,3 @@ static inline void run_end(const struct kernel_run *run, const struct state *spl
         }
     }
 }
-
-#endif
