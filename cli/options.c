@@ -156,7 +156,7 @@ static int take(enum option_id option, const char *value, struct options *o, str
         o->checks = true;
         return 0;
     case OPTION_NO_RETRY:
-        o->no_retry = 1;
+        o->no_retry = true;
         return 0;
     case OPTION_BIAS:
         o->bias = true;

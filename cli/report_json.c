@@ -392,9 +392,9 @@ static json_t *root_json(const struct session *s, const struct run_root *r)
     json_t *json = json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:I, s:i, s:s}", "channel",
         channel_name(root->channel), "batch", at[0], "head", at[1], "q_tile", at[2], "row", root->row, "col", root->col,
-        "members", root->members, "value", onset_value_word(root->value), "rule", rule_name(root->rule), "sentence",
-        reason, "from_input", root->from_input, "operands", operands, "products", products, "chain", chain, "reached",
-        (json_int_t)root->reached, "reached_rows", root->reached_rows, "last", channel_name(root->last));
+        "members", root->members, "value", onset_value_word(root->value), "origin", origin_name(root->origin),
+        "sentence", reason, "from_input", root->from_input, "operands", operands, "products", products, "chain", chain,
+        "reached", (json_int_t)root->reached, "reached_rows", root->reached_rows, "last", channel_name(root->last));
     if (channel_per_kv(root->channel))
         json_object_set_new(json, "kv_tile", json_integer(root->kv));
     if (root->keys >= 0) {
@@ -412,17 +412,17 @@ static json_t *onset_json(const struct session *s)
     const struct run_onset *o = s->run.judgement->onset;
     if (!o || !o->roots)
         return json_null();
-    json_t *of_rules = json_object(), *stages = json_object(), *first = json_array();
-    for (int r = 0; r < RULE_COUNT; r++)
-        if (o->of_rule[r])
-            json_object_set_new(of_rules, rule_name((enum nan_rule)r), json_integer((json_int_t)o->of_rule[r]));
+    json_t *of_origins = json_object(), *stages = json_object(), *first = json_array();
+    for (int r = 0; r < ORIGIN_COUNT; r++)
+        if (o->of_origin[r])
+            json_object_set_new(of_origins, origin_name((enum nan_origin)r), json_integer((json_int_t)o->of_origin[r]));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (o->of_stage[ch])
             json_object_set_new(stages, channel_name((enum asc_channel)ch), json_integer((json_int_t)o->of_stage[ch]));
     for (int i = 0; i < o->n && i < ROOTS_LISTED; i++)
         json_array_append_new(first, root_json(s, &o->first[i]));
     return json_pack("{s:I, s:I, s:o, s:o, s:o}", "roots", (json_int_t)o->roots, "outputs", (json_int_t)o->outputs,
-                     "rules", of_rules, "stages", stages, "first", first);
+                     "origins", of_origins, "stages", stages, "first", first);
 }
 
 static json_t *state_break_json(const struct session *s)

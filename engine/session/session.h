@@ -9,11 +9,11 @@
 #include "engine/cursor/pins.h"
 #include "engine/oracle/nonfinite/invariants.h"
 #include "engine/session/change.h"
+#include "engine/session/cursor_tile.h"
 #include "engine/session/log.h"
 #include "engine/session/runs.h"
 #include "engine/session/stops.h"
 #include "engine/session/subject.h"
-#include "engine/session/tile_view.h"
 #include "engine/study/isolation.h"
 #include "engine/verdict/judgement.h"
 
@@ -92,8 +92,8 @@ struct session {
     struct runs runs; /* the last ones, the shown one among them */
     struct session_at at;
     struct stop_search search;
-    struct tile_view tile; /* what is shown there */
-    unsigned lacks;        /* set of enum lack; what it names is tried again with the next refresh */
+    struct cursor_tile tile; /* what is shown there */
+    unsigned lacks;          /* set of enum lack; what it names is tried again with the next refresh */
 };
 
 int session_open_scenario(const char *path, struct session **out, struct err *err);

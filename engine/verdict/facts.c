@@ -261,7 +261,7 @@ static void tell_onset(const struct facts *to)
 {
     const struct run_onset *o = to->j->onset;
     const struct run_root *first = run_onset_first(o);
-    char words[ONSET_WORDS_BYTES], rules[FACT_WORDS_BYTES / 2] = "";
+    char words[ONSET_WORDS_BYTES], origins[FACT_WORDS_BYTES / 2] = "";
     if (!first)
         return;
     onset_words(to->j, to->t, first, words);
@@ -269,12 +269,12 @@ static void tell_onset(const struct facts *to)
     if (o->roots == (uint64_t)first->root.members)
         return;
     size_t used = 0;
-    for (int r = 0; r < RULE_COUNT && used < sizeof rules; r++)
-        if (o->of_rule[r])
-            used += (size_t)snprintf(rules + used, sizeof rules - used, "%s %llu %s", used ? "," : "",
-                                     (unsigned long long)o->of_rule[r], rule_name((enum nan_rule)r));
+    for (int r = 0; r < ORIGIN_COUNT && used < sizeof origins; r++)
+        if (o->of_origin[r])
+            used += (size_t)snprintf(origins + used, sizeof origins - used, "%s %llu %s", used ? "," : "",
+                                     (unsigned long long)o->of_origin[r], origin_name((enum nan_origin)r));
     tell(to, FACT_ONSET, &detail, "%llu such elements in total:%s; %llu elements of O are NaN or infinite",
-         (unsigned long long)o->roots, rules, (unsigned long long)o->outputs);
+         (unsigned long long)o->roots, origins, (unsigned long long)o->outputs);
 }
 
 static bool has_finding(const struct judgement *j, enum asc_channel ch)

@@ -73,8 +73,8 @@ void run_onset_add(struct run_onset *o, const struct trace *t, int slot, const s
     int kept[ASC_CHANNELS] = {0};
     o->roots += found->roots;
     o->outputs += found->outputs;
-    for (int r = 0; r < RULE_COUNT; r++)
-        o->of_rule[r] += found->of_rule[r];
+    for (int r = 0; r < ORIGIN_COUNT; r++)
+        o->of_origin[r] += found->of_origin[r];
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         o->of_stage[ch] += found->of_stage[ch];
         head[ch] += found->of_stage[ch];
@@ -97,7 +97,7 @@ int onset_of_slot(const struct trace *t, int slot, struct judge_scratch *scratch
 const struct run_root *run_onset_first(const struct run_onset *o)
 {
     for (int i = 0; o && i < o->n; i++)
-        if (o->first[i].root.rule != RULE_MASKED)
+        if (o->first[i].root.origin != ORIGIN_MASKED)
             return &o->first[i];
     return NULL;
 }
@@ -148,29 +148,29 @@ void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
     snprintf(out, ONSET_WORDS_BYTES, "it propagates to %s%s and does not reach O", channel_label(r->last), kv);
 }
 
-/* What says more of such an element than its rule. Memory that nobody wrote has a reason of its own. */
-static const struct trace_event *event_of(const struct judgement *j, const struct trace *t, enum nan_rule rule,
+/* What says more of such an element than its origin. Memory that nobody wrote has a reason of its own. */
+static const struct trace_event *event_of(const struct judgement *j, const struct trace *t, enum nan_origin origin,
                                           enum asc_channel ch)
 {
     const struct trace_event *e = NULL;
-    if (rule == RULE_UNKNOWN || rule == RULE_UNWRITTEN)
-        e = judgement_event(j, t, ch, rule == RULE_UNKNOWN);
+    if (origin == ORIGIN_UNKNOWN || origin == ORIGIN_UNWRITTEN)
+        e = judgement_event(j, t, ch, origin == ORIGIN_UNKNOWN);
     const enum event_kind kind = e ? e->kind : EVENT_NONE;
-    return rule == RULE_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALIZED ? e : NULL;
+    return origin == ORIGIN_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALIZED ? e : NULL;
 }
 
 void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
                         char out[ONSET_WORDS_BYTES])
 {
     enum cause cause = CAUSE_NONE;
-    for (int i = 0; r->rule == RULE_UNKNOWN && i < j->n_findings; i++)
+    for (int i = 0; r->origin == ORIGIN_UNKNOWN && i < j->n_findings; i++)
         if (j->findings[i].channel == r->channel && !j->findings[i].loop)
             cause = j->findings[i].cause;
-    const struct trace_event *event = cause == CAUSE_NONE ? event_of(j, t, r->rule, r->channel) : NULL;
+    const struct trace_event *event = cause == CAUSE_NONE ? event_of(j, t, r->origin, r->channel) : NULL;
     if (event)
         event_reason(event, out, ONSET_WORDS_BYTES);
     else
-        snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : rule_sentence(r->rule));
+        snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : origin_sentence(r->origin));
 }
 
 void onset_words(const struct judgement *j, const struct trace *t, const struct run_root *r,
@@ -230,7 +230,7 @@ int onset_factors(const struct trace *t, const struct run_root *r, enum asc_chan
 /* V's padding is seen by what it makes of U. */
 static bool is_padding(const struct finding *f, const struct onset_root *r)
 {
-    return f->channel == asc_v && r->channel == asc_u && r->rule == RULE_ZERO_TIMES_INF;
+    return f->channel == asc_v && r->channel == asc_u && r->origin == ORIGIN_ZERO_TIMES_INF;
 }
 
 void onset_tell(const struct judgement *j, const struct trace *t, const struct run_onset *o, struct finding *findings,
@@ -243,15 +243,15 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
         const struct trace_event *event = NULL;
         for (int k = 0; o && k < o->n && !root && !event; k++) {
             const struct onset_root *it = &o->first[k].root;
-            if (it->rule == RULE_MASKED || (it->channel != f->channel && !is_padding(f, it)))
+            if (it->origin == ORIGIN_MASKED || (it->channel != f->channel && !is_padding(f, it)))
                 continue;
-            event = event_of(j, t, it->rule, f->channel);
-            root = it->rule != RULE_UNKNOWN || event ? &o->first[k] : NULL;
+            event = event_of(j, t, it->origin, f->channel);
+            root = it->origin != ORIGIN_UNKNOWN || event ? &o->first[k] : NULL;
         }
         if (!root || !unknown || f->cause != CAUSE_NONE)
             continue;
         const size_t used = (size_t)(unknown - f->text);
-        snprintf(reason, sizeof reason, "as %s", rule_sentence(root->root.rule));
+        snprintf(reason, sizeof reason, "as %s", origin_sentence(root->root.origin));
         if (event)
             event_reason(event, reason, sizeof reason);
         f->event = event ? 1 + (int)(event - t->info.events) : 0;
@@ -259,7 +259,7 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
             snprintf(unknown, sizeof f->text - used, "its padding is NaN or infinite; 0 times that makes U NaN");
         else
             snprintf(unknown, sizeof f->text - used, "%s begins here, %s", onset_value_word(root->root.value), reason);
-        if (is_padding(f, &root->root) || root->root.rule != RULE_UNWRITTEN)
+        if (is_padding(f, &root->root) || root->root.origin != ORIGIN_UNWRITTEN)
             f->reason = 0;
     }
 }

@@ -16,7 +16,7 @@ struct run_root {
 
 struct run_onset {
     uint64_t roots, outputs; /* elements; of o those that should be finite and are not */
-    uint64_t of_rule[RULE_COUNT], of_stage[ASC_CHANNELS];
+    uint64_t of_origin[ORIGIN_COUNT], of_stage[ASC_CHANNELS];
     int heads;          /* batch * heads */
     uint64_t *of_heads; /* owned, [heads][ASC_CHANNELS] */
     /* The first RUN_ROOTS_PER_STAGE of each slot and stage, in the order of slots and, within one, of execution. */
@@ -44,7 +44,7 @@ void onset_place_words(const struct trace *t, const struct run_root *r, char out
 /* "NaN begins at P h0 q0 k1 [3, 17]: -inf is subtracted from -inf; it reached 64 elements of O" */
 void onset_words(const struct judgement *j, const struct trace *t, const struct run_root *r,
                  char out[ONSET_WORDS_BYTES]);
-/* Why: the rule; where there is none what the stage's finding or an event says, for one report tells one story. */
+/* Why: its origin; where there is none what the stage's finding or an event says, for one report tells one story. */
 void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
                         char out[ONSET_WORDS_BYTES]);
 /* "reached 64 elements of O in 1 row", or how far it came and what that means. */
@@ -58,7 +58,7 @@ void onset_keys_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES]);
 int onset_factors(const struct trace *t, const struct run_root *r, enum asc_channel ch, double *out);
 const char *onset_value_word(double value); /* "NaN", "inf", "-inf" */
 
-/* Findings without a cause whose stage makes what is no number say by which rule, or event. */
+/* Findings without a cause whose stage makes what is no number say by which origin, or event. */
 void onset_tell(const struct judgement *j, const struct trace *t, const struct run_onset *o, struct finding *findings,
                 int n);
 

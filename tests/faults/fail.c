@@ -104,8 +104,8 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
     return p ? 0 : ENOMEM;
 }
 
-/* CALL(result, name, parameters, arguments, what it returns when it fails)
-   NOLINTNEXTLINE(bugprone-macro-parentheses): types and lists */
+/* CALL(result, name, parameters, arguments, what it returns when it fails): types and lists.
+   NOLINTBEGIN(bugprone-macro-parentheses) */
 #define CALL(result, name, parameters, arguments, failed)                                                              \
     result name parameters                                                                                             \
     {                                                                                                                  \
@@ -114,6 +114,7 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
             *(void **)&real = dlsym(RTLD_NEXT, #name);                                                                 \
         return fails(IO) ? (failed) : real arguments;                                                                  \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 CALL(ssize_t, read, (int f, void *to, size_t n), (f, to, n), -1)
 CALL(ssize_t, pread, (int f, void *to, size_t n, off_t o), (f, to, n, o), -1)
 CALL(ssize_t, pwrite, (int f, const void *from, size_t n, off_t o), (f, from, n, o), -1)

@@ -77,7 +77,8 @@ static void root_row(const struct list *l, int i, struct canvas *c, struct rect 
     snprintf(text, sizeof text, "%.60s", place);
     canvas_put_cut(c, (struct rect){line.row, line.col, 1, 31}, 0, 2, list_style(l, i), text);
     canvas_printf(c, line, 0, 32, STYLE_NONFINITE, "%-4s", onset_value_word(r->root.value));
-    canvas_printf(c, line, 0, 37, STYLE_TEXT, "x %-4d %-18s O %s", r->root.members, rule_name(r->root.rule), reached);
+    canvas_printf(c, line, 0, 37, STYLE_TEXT, "x %-4d %-18s O %s", r->root.members, origin_name(r->root.origin),
+                  reached);
 }
 
 static const char *number_or_word(char out[NUMBER_BYTES], double x)
@@ -179,8 +180,8 @@ static void root_draw(const struct session *s, struct canvas *c, struct rect are
     char words[512], line[768], reason[ONSET_WORDS_BYTES];
     onset_reason_words(s->run.judgement, s->run.trace, &r->root, reason);
     struct text_flow f = {.canvas = c, .area = {area.row, area.col + 1, area.rows, area.cols - 2}};
-    snprintf(line, sizeof line, "%s%s%s%s", r->root.rule == RULE_UNKNOWN ? "" : rule_formula(r->root.rule),
-             r->root.rule == RULE_UNKNOWN ? "" : ": ", reason, r->root.from_input ? " (no probe recorded it)" : "");
+    snprintf(line, sizeof line, "%s%s%s%s", r->root.origin == ORIGIN_UNKNOWN ? "" : origin_formula(r->root.origin),
+             r->root.origin == ORIGIN_UNKNOWN ? "" : ": ", reason, r->root.from_input ? " (no probe recorded it)" : "");
     flow_put(&f, STYLE_NONFINITE, line);
     operands_words(&r->root, words, sizeof words);
     flow_put(&f, STYLE_TEXT, words);
@@ -188,7 +189,7 @@ static void root_draw(const struct session *s, struct canvas *c, struct rect are
     if (words[0])
         flow_put(&f, STYLE_STRONG, words);
     onset_path_words(&r->root, words);
-    if (r->root.rule == RULE_MASKED)
+    if (r->root.origin == ORIGIN_MASKED)
         snprintf(line, sizeof line, "this is a masking error, not a NaN: see the mask view (&)");
     else if (r->root.reached)
         snprintf(line, sizeof line, "chain %s; O in %d row%s, from [%d, %d] on", words, r->root.reached_rows,
@@ -222,7 +223,7 @@ static void view_onset_draw(const struct session *s, struct canvas *c, const str
     view_frame_draw(s, c, VIEW_ONSET, title, right);
     const int most = body.rows / 4;
     const int heads = counts_by_head_draw(s, c, (struct rect){body.row, body.col, most, body.cols}, o);
-    rule_draw(c, (struct rect){body.row + heads, 0, 1, c->cols}, "roots", "elements, rule, elements of O reached");
+    rule_draw(c, (struct rect){body.row + heads, 0, 1, c->cols}, "roots", "elements, origin, elements of O reached");
     const int rows = o->n < most ? o->n : most, top = body.row + heads + 1;
     const struct roots roots = {s, o};
     const struct list list = {

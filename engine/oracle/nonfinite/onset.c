@@ -11,25 +11,25 @@
 
 static const struct {
     const char *name, *sentence, *formula;
-} rules[RULE_COUNT] = {
-#define RULE(id, name, sentence, formula) {name, sentence, formula},
-#include "engine/oracle/nonfinite/rules.def"
-#undef RULE
+} origins[ORIGIN_COUNT] = {
+#define ORIGIN(id, name, sentence, formula) {name, sentence, formula},
+#include "engine/oracle/nonfinite/origins.def"
+#undef ORIGIN
 };
 
-const char *rule_name(enum nan_rule r)
+const char *origin_name(enum nan_origin r)
 {
-    return rules[r].name;
+    return origins[r].name;
 }
 
-const char *rule_sentence(enum nan_rule r)
+const char *origin_sentence(enum nan_origin r)
 {
-    return rules[r].sentence;
+    return origins[r].sentence;
 }
 
-const char *rule_formula(enum nan_rule r)
+const char *origin_formula(enum nan_origin r)
 {
-    return rules[r].formula;
+    return origins[r].formula;
 }
 
 const char *onset_operand_label(enum onset_operand o)
@@ -294,12 +294,12 @@ static void add_root(struct finding_roots *f, int step, enum asc_channel ch, int
     root.reached_row = root.reached_col = -1;
     count_keys(f->map, step, &root);
     onset_explain(f->map, step, &root);
-    *onset_cell(f->map, ch, root.kv, row, col) |= (uint16_t)(CELL_ROOT | (int)root.rule << CELL_RULE);
+    *onset_cell(f->map, ch, root.kv, row, col) |= (uint16_t)(CELL_ROOT | (int)root.origin << CELL_RULE);
     out->roots++;
-    out->of_rule[root.rule]++;
+    out->of_origin[root.origin]++;
     out->of_stage[ch]++;
     const bool same = f->has_last && f->last.channel == ch && f->last.kv == root.kv && f->last.row == row;
-    if (same && f->last.rule == root.rule) {
+    if (same && f->last.origin == root.origin) {
         if (f->last.members > 0)
             out->first[out->n - 1].members++;
         return;
@@ -382,7 +382,7 @@ static int follow_root(struct onset_map *map, struct onset_root *root, int step)
     int left = root->members;
     for (int col = root->col; col < onset_cols(map, root->channel, root->kv) && left > 0; col++) {
         uint16_t *cell = onset_cell(map, root->channel, root->kv, root->row, col);
-        if (!(*cell & CELL_ROOT) || *cell >> CELL_RULE != (int)root->rule)
+        if (!(*cell & CELL_ROOT) || *cell >> CELL_RULE != (int)root->origin)
             continue;
         *cell |= CELL_REACHED;
         left--;

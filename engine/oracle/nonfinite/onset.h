@@ -12,18 +12,18 @@
 #include "engine/oracle/oracle.h"
 #include <stdbool.h>
 
-enum nan_rule {
-#define RULE(id, name, sentence, formula) id,
-#include "engine/oracle/nonfinite/rules.def"
-#undef RULE
-    RULE_COUNT
+enum nan_origin {
+#define ORIGIN(id, name, sentence, formula) id,
+#include "engine/oracle/nonfinite/origins.def"
+#undef ORIGIN
+    ORIGIN_COUNT
 };
-const char *rule_name(enum nan_rule r);
-const char *rule_sentence(enum nan_rule r);
-const char *rule_formula(enum nan_rule r);
-/* The rule by which a value converted to type t is not finite any more; RULE_UNKNOWN: it stays finite, t rounding as
+const char *origin_name(enum nan_origin r);
+const char *origin_sentence(enum nan_origin r);
+const char *origin_formula(enum nan_origin r);
+/* That by which a value converted to type t is not finite any more; ORIGIN_UNKNOWN: it stays finite, t rounding as
    IEEE does, FP8 without saturation. */
-enum nan_rule rule_of_conversion(enum dtype t, double x);
+enum nan_origin origin_of_conversion(enum dtype t, double x);
 
 /* OPERAND(id, label): of a root's formula. */
 #define ONSET_OPERANDS(OPERAND)                                                                                        \
@@ -61,13 +61,13 @@ struct onset_hop {
     int first_kv, last_kv; /* as the kernel visits them; 0 for channels that exist once per slot */
 };
 
-/* Roots of one row and tile that the same rule made. */
+/* Roots of one row and tile of the same origin. */
 struct onset_root {
     enum asc_channel channel;
     int kv;       /* 0 for channels that exist once per slot */
     int row, col; /* of the first one, in the tile */
     int members;
-    enum nan_rule rule;
+    enum nan_origin origin;
     double value;    /* NaN or an infinity */
     bool from_input; /* no probe recorded this operand: it is the input's value */
     unsigned known;  /* set of 1u << enum onset_operand */
@@ -88,7 +88,7 @@ struct onset_root {
 
 struct onset {
     uint64_t roots; /* elements */
-    uint64_t of_rule[RULE_COUNT], of_stage[ASC_CHANNELS];
+    uint64_t of_origin[ORIGIN_COUNT], of_stage[ASC_CHANNELS];
     uint64_t outputs;                    /* elements of o that should be finite and are not */
     int n;                               /* the first ONSET_PER_STAGE of each stage, as they were executed */
     struct onset_root first[ONSET_KEPT]; /* [n] */

@@ -13,7 +13,7 @@ enum {
     CELL_FINITE = 8, /* captured */
     CELL_ROOT = 16,
     CELL_REACHED = 32, /* by the root that is being followed */
-    CELL_RULE = 8      /* bits from here on: enum nan_rule of a root */
+    CELL_RULE = 8      /* bits from here on: enum nan_origin of a root */
 };
 
 struct onset_map {
@@ -60,7 +60,7 @@ static inline uint16_t *onset_cell(const struct onset_map *map, enum asc_channel
            (size_t)col;
 }
 
-/* Which rule makes a root, with the operands; step -1: of a channel that exists once per slot. channel, kv, row and col
+/* What makes a root, with the operands; step -1: of a channel that exists once per slot. channel, kv, row and col
    of *root are set. */
 void onset_explain(const struct onset_map *map, int step, struct onset_root *root);
 

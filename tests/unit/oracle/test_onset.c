@@ -58,11 +58,12 @@ static struct onset with_value(const struct spec *s, enum asc_channel ch, int kv
     return found;
 }
 
-static void is_root(const struct onset_root *root, enum asc_channel ch, int kv, int row, int col, enum nan_rule rule)
+static void is_root(const struct onset_root *root, enum asc_channel ch, int kv, int row, int col,
+                    enum nan_origin origin)
 {
-    if (root->channel != ch || root->kv != kv || root->row != row || root->col != col || root->rule != rule)
+    if (root->channel != ch || root->kv != kv || root->row != row || root->col != col || root->origin != origin)
         fail_msg("found %s k%d [%d, %d] %s, wanted %s k%d [%d, %d] %s", channel_name(root->channel), root->kv,
-                 root->row, root->col, rule_name(root->rule), channel_name(ch), kv, row, col, rule_name(rule));
+                 root->row, root->col, origin_name(root->origin), channel_name(ch), kv, row, col, origin_name(origin));
 }
 
 static void exponential_without_a_guard(void **state)
@@ -74,14 +75,14 @@ static void exponential_without_a_guard(void **state)
     /* alpha of 24 rows; P is made of s and m, which are right: 40 keys in each of them. */
     assert_int_equal(found.of_stage[asc_alpha], 24);
     assert_int_equal(found.of_stage[asc_p], 24 * 40);
-    assert_int_equal(found.of_rule[RULE_INF_MINUS_INF], 24 + 24 * 40);
+    assert_int_equal(found.of_origin[ORIGIN_INF_MINUS_INF], 24 + 24 * 40);
     assert_int_equal(found.roots, 24 + 24 * 40);
     assert_int_equal(found.outputs, 24 * 64);
     assert_int_equal(found.n, 2 * ONSET_PER_STAGE);
-    is_root(&found.first[0], asc_alpha, 0, 0, 0, RULE_INF_MINUS_INF);
+    is_root(&found.first[0], asc_alpha, 0, 0, 0, ORIGIN_INF_MINUS_INF);
     assert_int_equal(found.first[0].members, 1);
     assert_true(found.first[0].operand[OPERAND_M] == -INFINITY && found.first[0].operand[OPERAND_M_PREV] == -INFINITY);
-    is_root(&found.first[ONSET_PER_STAGE], asc_p, 0, 0, 0, RULE_INF_MINUS_INF);
+    is_root(&found.first[ONSET_PER_STAGE], asc_p, 0, 0, 0, ORIGIN_INF_MINUS_INF);
     assert_int_equal(found.first[ONSET_PER_STAGE].members, 40);
     for (int i = 0; i < found.n; i++) {
         assert_int_equal(found.first[i].reached, 64);
@@ -113,14 +114,14 @@ static void ends_without_a_guard(void **state)
     struct onset found = onset_of_spec(&s);
     assert_int_equal(found.roots, 24 * 64);
     assert_int_equal(found.outputs, 24 * 64);
-    is_root(&found.first[1], asc_o, 0, 1, 0, RULE_QUOTIENT);
+    is_root(&found.first[1], asc_o, 0, 1, 0, ORIGIN_QUOTIENT);
     assert_int_equal(found.first[1].members, 64);
     assert_int_equal(found.first[1].reached, 64);
     s.wrong_number = LOG_UNGUARDED;
     s.conventions.empty_lse_negative = 0;
     found = onset_of_spec(&s);
     assert_int_equal(found.roots, 24);
-    is_root(&found.first[0], asc_lse, 0, 0, 0, RULE_LOG);
+    is_root(&found.first[0], asc_lse, 0, 0, 0, ORIGIN_LOG);
     assert_int_equal(found.first[0].reached, 0);
     s = empty_rows();
     s.kv_splits = 2;
@@ -128,8 +129,9 @@ static void ends_without_a_guard(void **state)
     s.merges_lse = 1;
     s.wrong_term = SPLIT_UNGUARDED;
     found = onset_of_spec(&s);
-    assert_true(found.of_rule[RULE_MERGE_EMPTY] >= (uint64_t)24 * 64 && found.roots == found.of_rule[RULE_MERGE_EMPTY]);
-    is_root(&found.first[0], asc_o, 0, 0, 0, RULE_MERGE_EMPTY);
+    assert_true(found.of_origin[ORIGIN_MERGE_EMPTY] >= (uint64_t)24 * 64 &&
+                found.roots == found.of_origin[ORIGIN_MERGE_EMPTY]);
+    is_root(&found.first[0], asc_o, 0, 0, 0, ORIGIN_MERGE_EMPTY);
 }
 
 static void inputs_that_are_no_numbers(void **state)
@@ -146,13 +148,13 @@ static void inputs_that_are_no_numbers(void **state)
         struct onset found = onset_of_spec(&s);
         /* fmaxf drops every score of the row, which then looks like one without any key: its output is 0. */
         assert_int_equal(found.roots, 1);
-        is_root(&found.first[0], asc_q, 0, 9, 5, RULE_INPUT);
+        is_root(&found.first[0], asc_q, 0, 9, 5, ORIGIN_INPUT);
         assert_int_equal(found.first[0].reached, 0);
         assert_int_equal(found.first[0].last, asc_lse);
         s.conventions.max_nan = ASC_MAX_PROPAGATES;
         found = onset_of_spec(&s);
         assert_int_equal(found.roots, 1);
-        is_root(&found.first[0], asc_q, 0, 9, 5, RULE_INPUT);
+        is_root(&found.first[0], asc_q, 0, 9, 5, ORIGIN_INPUT);
         assert_int_equal(found.first[0].reached, 64);
         s.conventions.max_nan = ASC_MAX_DROPS;
         assert_int_equal(found.first[0].from_input, !recorded);
@@ -161,7 +163,7 @@ static void inputs_that_are_no_numbers(void **state)
         s.unreal_row = 70;
         found = onset_of_spec(&s);
         assert_int_equal(found.roots, 1);
-        is_root(&found.first[0], asc_k, 1, 6, 5, RULE_INPUT);
+        is_root(&found.first[0], asc_k, 1, 6, 5, ORIGIN_INPUT);
         assert_int_equal(found.first[0].reached, 64 * 64);
         assert_int_equal(found.first[0].reached_rows, 64);
         assert_int_equal(found.outputs, 64 * 64);
@@ -169,7 +171,7 @@ static void inputs_that_are_no_numbers(void **state)
         s.unreal_bits = 0x7C00;
         found = onset_of_spec(&s);
         assert_int_equal(found.roots, 1);
-        is_root(&found.first[0], asc_v, 1, 6, 5, RULE_INPUT);
+        is_root(&found.first[0], asc_v, 1, 6, 5, ORIGIN_INPUT);
         assert_int_equal(found.first[0].reached, 64); /* column 5 of every row */
         assert_int_equal(found.first[0].reached_col, 5);
     }
@@ -189,7 +191,7 @@ static void codes_of_nan(void **state)
     s.unreal_bits = 0xFF;
     const struct onset found = onset_of_spec(&s);
     assert_int_equal(found.roots, 1);
-    is_root(&found.first[0], asc_k, 0, 3, 8, RULE_FP8_CODE);
+    is_root(&found.first[0], asc_k, 0, 3, 8, ORIGIN_FP8_CODE);
     assert_int_equal(found.first[0].reached, 64 * 64);
 }
 
@@ -203,8 +205,8 @@ static void scale_of_a_group_of_zeros(void **state)
     s.zero_rows = 150;
     const struct onset found = onset_of_spec(&s);
     assert_int_equal(found.roots, 150 * 64);
-    assert_int_equal(found.of_rule[RULE_QUOTIENT], found.roots);
-    is_root(&found.first[0], asc_k, 0, 0, 0, RULE_QUOTIENT);
+    assert_int_equal(found.of_origin[ORIGIN_QUOTIENT], found.roots);
+    is_root(&found.first[0], asc_k, 0, 0, 0, ORIGIN_QUOTIENT);
     assert_int_equal(found.first[0].members, 64);
 }
 
@@ -216,7 +218,7 @@ static void memory_that_nobody_wrote(void **state)
     s.unreal_row = 7;
     const struct onset found = onset_of_spec(&s);
     assert_int_equal(found.roots, 1);
-    is_root(&found.first[0], asc_l, 0, 7, 0, RULE_UNWRITTEN);
+    is_root(&found.first[0], asc_l, 0, 7, 0, ORIGIN_UNWRITTEN);
     assert_int_equal(found.first[0].reached, 64);
     assert_int_equal(found.outputs, 64);
 }
@@ -228,7 +230,7 @@ static void padding_of_v(void **state)
     s.v_padding_nan = 1;
     const struct onset found = onset_of_spec(&s);
     assert_int_equal(found.roots, 64 * 64);
-    is_root(&found.first[0], asc_u, 2, 0, 0, RULE_ZERO_TIMES_INF);
+    is_root(&found.first[0], asc_u, 2, 0, 0, ORIGIN_ZERO_TIMES_INF);
     assert_int_equal(found.first[0].product[0].index, 150 - 2 * 64);
     s.skips_padding = 1;
     assert_int_equal(onset_of_spec(&s).roots, 0);
@@ -244,7 +246,7 @@ static void weights_leave_their_range(void **state)
     s.conventions.p_rounded = ASC_P_F16;
     struct onset found = onset_of_spec(&s);
     assert_true(found.roots > 0);
-    assert_int_equal(found.of_rule[RULE_F16_OVERFLOW], found.roots);
+    assert_int_equal(found.of_origin[ORIGIN_F16_OVERFLOW], found.roots);
     assert_int_equal(found.of_stage[asc_u], found.roots);
     assert_true(found.first[0].operand[OPERAND_P] >= 65520);
     assert_true(found.first[0].reached > 0);
@@ -252,7 +254,7 @@ static void weights_leave_their_range(void **state)
     s.p_dtype = DTYPE_F16;
     found = onset_of_spec(&s);
     assert_true(found.roots > 0);
-    assert_int_equal(found.of_rule[RULE_F16_OVERFLOW], found.roots);
+    assert_int_equal(found.of_origin[ORIGIN_F16_OVERFLOW], found.roots);
     assert_int_equal(found.of_stage[asc_p], found.roots);
 }
 
@@ -262,15 +264,15 @@ static void values_at_the_edge_of_a_rule(void **state)
     static const struct {
         enum dtype t;
         double below, above;
-        enum nan_rule rule;
-    } edges[] = {{DTYPE_F16, 65519.99, 65520, RULE_F16_OVERFLOW},
-                 {DTYPE_E4M3, 464, 464.01, RULE_E4M3_OVERFLOW},
-                 {DTYPE_E5M2, 61439.9, 61440, RULE_E5M2_OVERFLOW},
-                 {DTYPE_BF16, 0x1.FEFFp127, 0x1.FFp127, RULE_BF16_OVERFLOW},
-                 {DTYPE_F32, 0x1.FFFFFEp127, 0x1.FFFFFFp127, RULE_F32_OVERFLOW}};
+        enum nan_origin origin;
+    } edges[] = {{DTYPE_F16, 65519.99, 65520, ORIGIN_F16_OVERFLOW},
+                 {DTYPE_E4M3, 464, 464.01, ORIGIN_E4M3_OVERFLOW},
+                 {DTYPE_E5M2, 61439.9, 61440, ORIGIN_E5M2_OVERFLOW},
+                 {DTYPE_BF16, 0x1.FEFFp127, 0x1.FFp127, ORIGIN_BF16_OVERFLOW},
+                 {DTYPE_F32, 0x1.FFFFFEp127, 0x1.FFFFFFp127, ORIGIN_F32_OVERFLOW}};
     for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
-        assert_int_equal(rule_of_conversion(edges[i].t, edges[i].below), RULE_UNKNOWN);
-        assert_int_equal(rule_of_conversion(edges[i].t, -edges[i].above), edges[i].rule);
+        assert_int_equal(origin_of_conversion(edges[i].t, edges[i].below), ORIGIN_UNKNOWN);
+        assert_int_equal(origin_of_conversion(edges[i].t, -edges[i].above), edges[i].origin);
     }
     /* exp overflows at ln(FLT_MAX) = 88.7228: alpha from a step of m, of either size. */
     for (int above = 0; above < 2; above++) {
@@ -280,7 +282,7 @@ static void values_at_the_edge_of_a_rule(void **state)
         alpha[4] = INFINITY;
         const struct onset found = onset_of(run);
         assert_int_equal(found.of_stage[asc_alpha], 1);
-        assert_int_equal(found.of_rule[above ? RULE_EXP_OVERFLOW : RULE_UNKNOWN], 1);
+        assert_int_equal(found.of_origin[above ? ORIGIN_EXP_OVERFLOW : ORIGIN_UNKNOWN], 1);
         kernel_run_free(run);
     }
 }
@@ -289,7 +291,7 @@ static void single_values(void **state)
 {
     (void)state;
     struct onset found = with_value(&base, asc_s, 1, 3, 2, NAN);
-    is_root(&found.first[0], asc_s, 1, 3, 2, RULE_UNKNOWN); /* honestly */
+    is_root(&found.first[0], asc_s, 1, 3, 2, ORIGIN_UNKNOWN); /* honestly */
     assert_int_equal(found.roots, 1);
     assert_int_equal(found.first[0].reached, 0);
     assert_int_equal(found.first[0].last, asc_s); /* swallowed: P, captured, is finite */
@@ -298,27 +300,27 @@ static void single_values(void **state)
     for (int i = 1; i < ONSET_PRODUCTS; i++)
         assert_true(fabs(p[i - 1].a * p[i - 1].b) >= fabs(p[i].a * p[i].b));
     found = with_value(&base, asc_s, 1, 3, 2, -INFINITY);
-    is_root(&found.first[0], asc_s, 1, 3, 2, RULE_MASKED);
+    is_root(&found.first[0], asc_s, 1, 3, 2, ORIGIN_MASKED);
     found = with_value(&base, asc_m, 1, 3, 0, NAN);
-    is_root(&found.first[0], asc_m, 1, 3, 0, RULE_UNKNOWN);
+    is_root(&found.first[0], asc_m, 1, 3, 0, ORIGIN_UNKNOWN);
     found = with_value(&base, asc_l, 2, 3, 0, INFINITY);
-    is_root(&found.first[0], asc_l, 2, 3, 0, RULE_UNKNOWN);
+    is_root(&found.first[0], asc_l, 2, 3, 0, ORIGIN_UNKNOWN);
     found = with_value(&base, asc_u, 0, 3, 9, NAN);
-    is_root(&found.first[0], asc_u, 0, 3, 9, RULE_UNKNOWN);
+    is_root(&found.first[0], asc_u, 0, 3, 9, ORIGIN_UNKNOWN);
 
     struct spec s = base; /* a masked score times a negative scale */
     s.causal = ASC_CAUSAL_TOP_LEFT;
     s.visits_masked = 1;
     s.scale = -0.125f;
     found = with_value(&s, asc_s, 0, 3, 10, INFINITY);
-    is_root(&found.first[0], asc_s, 0, 3, 10, RULE_INF_TIMES);
+    is_root(&found.first[0], asc_s, 0, 3, 10, ORIGIN_INF_TIMES);
 
     s = base; /* 64 products of 0.5 * 0.5 times a scale are 16 of it */
     s.fill = FILL_CONSTANT;
     s.scale = 5000;
     s.conventions.acc_s = ASC_ACC_F32;
     found = with_value(&s, asc_o, 0, 3, 10, INFINITY);
-    is_root(&found.first[0], asc_o, 0, 3, 10, RULE_UNKNOWN);
+    is_root(&found.first[0], asc_o, 0, 3, 10, ORIGIN_UNKNOWN);
     assert_int_equal(found.first[0].reached, 1);
 }
 
@@ -340,7 +342,7 @@ static void divisions(void **state)
         const struct onset found = onset_of(run);
         assert_int_equal(found.n, 1);
         assert_int_equal(found.first[0].channel, asc_o);
-        assert_int_equal(found.first[0].rule == RULE_DIVISION, edges[i].divides);
+        assert_int_equal(found.first[0].origin == ORIGIN_DIVISION, edges[i].divides);
         kernel_run_free(run);
     }
 }
@@ -384,7 +386,7 @@ static void sums_leave_f16(void **state)
     s.unreal_bits = 0x7B53; /* 60000 */
     s.scale = 1e-3f;
     struct onset found = with_value(&s, asc_s, 0, 3, 5, INFINITY);
-    is_root(&found.first[0], asc_s, 0, 3, 5, RULE_UNKNOWN); /* 30000 and 16 stay within f16 */
+    is_root(&found.first[0], asc_s, 0, 3, 5, ORIGIN_UNKNOWN); /* 30000 and 16 stay within f16 */
     s.fill = FILL_LARGE;
     s.scale = 1e-6f;
     s.unreal_bits = 0x7BFF;
@@ -403,11 +405,11 @@ static void sums_leave_f16(void **state)
         ((float *)run_array(run, asc_s, 0))[r * 64 + 5] = INFINITY;
         run->c.conventions.acc_s = ASC_ACC_MMA_F16_F16;
         found = onset_of(run);
-        assert_int_equal(found.first[0].rule, beyond ? RULE_F16_ACCUMULATOR : RULE_UNKNOWN);
+        assert_int_equal(found.first[0].origin, beyond ? ORIGIN_F16_ACCUMULATOR : ORIGIN_UNKNOWN);
         /* An accumulator that is declared f32, and whose other numbers are none of f16, is none. */
         run->c.conventions.acc_s = ASC_ACC_F32;
         found = onset_of(run);
-        assert_int_equal(found.first[0].rule, RULE_UNKNOWN);
+        assert_int_equal(found.first[0].origin, ORIGIN_UNKNOWN);
         ((float *)run_array(run, asc_s, 0))[r * 64 + 5] = 0;
     }
     assert_true(overflows > 16 && overflows < 64);
@@ -421,7 +423,7 @@ static void sums_leave_f16(void **state)
         for (int r = 1; r < 64 && overflown < 0; r++) {
             scores[r * 64 + 5] = INFINITY;
             found = onset_of(run);
-            overflown = found.first[0].rule == RULE_F16_ACCUMULATOR ? r : -1;
+            overflown = found.first[0].origin == ORIGIN_F16_ACCUMULATOR ? r : -1;
             scores[r * 64 + 5] = 0;
         }
         assert_int_equal(overflown >= 0, numbers == 16);
@@ -450,7 +452,7 @@ static void unrecorded_stages(void **state)
         s.conventions.max_nan = ASC_MAX_PROPAGATES;
         const struct onset found = onset_of_spec(&s);
         assert_int_equal(found.roots, 1);
-        is_root(&found.first[0], asc_q, 0, 9, 0, RULE_INPUT);
+        is_root(&found.first[0], asc_q, 0, 9, 0, ORIGIN_INPUT);
         assert_int_equal(found.first[0].reached, 64);
     }
 }
@@ -493,7 +495,7 @@ static void right_runs_have_no_onset(void **state)
         s.seed = (unsigned)i;
         const struct onset found = onset_of_spec(&s);
         if (found.roots)
-            fail_msg("run %d: %s at %s", i, rule_name(found.first[0].rule), channel_name(found.first[0].channel));
+            fail_msg("run %d: %s at %s", i, origin_name(found.first[0].origin), channel_name(found.first[0].channel));
     }
 }
 

@@ -168,8 +168,8 @@ static void mistakes_are_found(void **state)
     run = kernel_run(&s);
     struct onset found = {0};
     assert_int_equal(onset_case(&run->c, scratch, &found), 0);
-    assert_true(found.roots > 0 && found.first[0].channel == asc_u && found.first[0].rule == RULE_QUOTIENT);
-    assert_int_equal(found.roots, found.of_rule[RULE_QUOTIENT]);
+    assert_true(found.roots > 0 && found.first[0].channel == asc_u && found.first[0].origin == ORIGIN_QUOTIENT);
+    assert_int_equal(found.roots, found.of_origin[ORIGIN_QUOTIENT]);
     kernel_run_free(run);
 }
 

@@ -1,4 +1,4 @@
-/* Which rule made a root: each is tested from the operands' values, in float64. What none gives is not known. */
+/* What made a root: each origin is tested from the operands' values, in float64. What none gives is not known. */
 #include "engine/oracle/nonfinite/onset_map.h"
 
 #include "engine/base/format.h"
@@ -15,23 +15,23 @@
 /* The first number that f16 rounds to infinity: half a step above its largest, 65504. */
 static const double f16_end = 65520;
 
-enum nan_rule rule_of_conversion(enum dtype t, double x)
+enum nan_origin origin_of_conversion(enum dtype t, double x)
 {
     /* Halfway to the next number that the format would have, rounding to even: f16 and e5m2 become infinite there;
        e4m3's 448 is even, so that 464 still becomes 448, and what is above it the code of NaN. */
     switch (t) {
     case DTYPE_F16:
-        return fabs(x) >= f16_end ? RULE_F16_OVERFLOW : RULE_UNKNOWN;
+        return fabs(x) >= f16_end ? ORIGIN_F16_OVERFLOW : ORIGIN_UNKNOWN;
     case DTYPE_BF16:
-        return fabs(x) >= 0x1.FFp127 ? RULE_BF16_OVERFLOW : RULE_UNKNOWN;
+        return fabs(x) >= 0x1.FFp127 ? ORIGIN_BF16_OVERFLOW : ORIGIN_UNKNOWN;
     case DTYPE_E4M3:
-        return fabs(x) > 464 ? RULE_E4M3_OVERFLOW : RULE_UNKNOWN;
+        return fabs(x) > 464 ? ORIGIN_E4M3_OVERFLOW : ORIGIN_UNKNOWN;
     case DTYPE_E5M2:
-        return fabs(x) >= 61440 ? RULE_E5M2_OVERFLOW : RULE_UNKNOWN;
+        return fabs(x) >= 61440 ? ORIGIN_E5M2_OVERFLOW : ORIGIN_UNKNOWN;
     case DTYPE_F32:
-        return fabs(x) >= 0x1.FFFFFFp127 ? RULE_F32_OVERFLOW : RULE_UNKNOWN;
+        return fabs(x) >= 0x1.FFFFFFp127 ? ORIGIN_F32_OVERFLOW : ORIGIN_UNKNOWN;
     default:
-        return RULE_UNKNOWN;
+        return ORIGIN_UNKNOWN;
     }
 }
 
@@ -170,14 +170,14 @@ static bool may_be_f16(const struct explaining *e)
 
 /* An accumulator holds partial sums in an order of its own: none is beyond the sum of one sign. A sum of f16 that left
    its range on both sides is NaN, on one infinite. `carried` is what it began with. */
-static enum nan_rule rule_of_sum(const struct explaining *e, const struct products *p, double carried)
+static enum nan_origin origin_of_sum(const struct explaining *e, const struct products *p, double carried)
 {
     const double up = p->positive + fmax(carried, 0), down = p->negative + fmax(-carried, 0);
     const double far = fmax(up, down), near = fmin(up, down);
     const int one_sided = isinf(e->root->value);
     if ((one_sided ? far : near) >= FLT_MAX)
-        return RULE_F32_OVERFLOW;
-    return (one_sided ? far : near) >= f16_end && may_be_f16(e) ? RULE_F16_ACCUMULATOR : RULE_UNKNOWN;
+        return ORIGIN_F32_OVERFLOW;
+    return (one_sided ? far : near) >= f16_end && may_be_f16(e) ? ORIGIN_F16_ACCUMULATOR : ORIGIN_UNKNOWN;
 }
 
 static int is_nan_code(enum dtype t, uint8_t code)
@@ -188,17 +188,17 @@ static int is_nan_code(enum dtype t, uint8_t code)
 
 /* Scales that the launch makes: largest / 448 is 0 for a group of zeros, where the declared arithmetic has 1; and for a
    tiny largest the reciprocal is no f32. */
-static enum nan_rule rule_of_own_scale(const struct matrix *in, int row, double x, double scale)
+static enum nan_origin origin_of_own_scale(const struct matrix *in, int row, double x, double scale)
 {
     int zeros = scale == 1;
     for (int d = 0; d < in->cols && zeros; d++)
         zeros = values_element(in, (size_t)(row * in->row_stride + d)) == 0;
     if (zeros)
-        return RULE_QUOTIENT;
-    return x == 0 && 1 / scale > FLT_MAX ? RULE_ZERO_TIMES_INF : RULE_UNKNOWN;
+        return ORIGIN_QUOTIENT;
+    return x == 0 && 1 / scale > FLT_MAX ? ORIGIN_ZERO_TIMES_INF : ORIGIN_UNKNOWN;
 }
 
-static enum nan_rule explain_input(const struct explaining *e)
+static enum nan_origin explain_input(const struct explaining *e)
 {
     struct onset_root *root = e->root;
     const struct matrix *in = codes_input(e->c, root->channel);
@@ -216,15 +216,15 @@ static enum nan_rule explain_input(const struct explaining *e)
     if (scale != 1)
         note(root, OPERAND_SCALE, scale);
     if (dtype_is_code(in->dtype) && is_nan_code(in->dtype, ((const uint8_t *)in->data)[i]))
-        return RULE_FP8_CODE;
+        return ORIGIN_FP8_CODE;
     if (!isfinite(x))
-        return RULE_INPUT;
+        return ORIGIN_INPUT;
     if (!isfinite(scale))
-        return x == 0 ? RULE_ZERO_TIMES_INF : RULE_INPUT;
+        return x == 0 ? ORIGIN_ZERO_TIMES_INF : ORIGIN_INPUT;
     if (is_nobodys(e))
-        return RULE_UNWRITTEN;
-    const enum nan_rule own = coding->quantized ? rule_of_own_scale(in, row, x, scale) : RULE_UNKNOWN;
-    return own != RULE_UNKNOWN ? own : rule_of_conversion(type_of(e), x * scale * fold);
+        return ORIGIN_UNWRITTEN;
+    const enum nan_origin own = coding->quantized ? origin_of_own_scale(in, row, x, scale) : ORIGIN_UNKNOWN;
+    return own != ORIGIN_UNKNOWN ? own : origin_of_conversion(type_of(e), x * scale * fold);
 }
 
 double onset_factor(const struct oracle_case *c, enum asc_channel ch, int kv, int row, int d)
@@ -239,7 +239,7 @@ double onset_factor(const struct oracle_case *c, enum asc_channel ch, int kv, in
     return codes_use(c, ch) == CODES_DESCALED ? value * codes_scale(codes_of(c, ch), of) : value;
 }
 
-static enum nan_rule explain_s(const struct explaining *e)
+static enum nan_origin explain_s(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
@@ -257,35 +257,35 @@ static enum nan_rule explain_s(const struct explaining *e)
     if (by != 1)
         note(root, OPERAND_SCALE, by);
     if (is_nobodys(e))
-        return RULE_UNWRITTEN;
+        return ORIGIN_UNWRITTEN;
     if (!isfinite(by))
-        return p.sum == 0 ? RULE_ZERO_TIMES_INF : RULE_INPUT;
+        return p.sum == 0 ? ORIGIN_ZERO_TIMES_INF : ORIGIN_INPUT;
     if (isnan(bias) || bias == INFINITY)
-        return RULE_INPUT;
+        return ORIGIN_INPUT;
     if (!seen) /* it is -inf by the mask, times the scale if that comes later */
-        return (isnan(root->value) && c->scale == 0) || (root->value == INFINITY && c->scale < 0) ? RULE_INF_TIMES
-                                                                                                  : RULE_UNKNOWN;
-    const enum nan_rule narrow = rule_of_conversion(type_of(e), p.sum * factor * by);
-    if (narrow != RULE_UNKNOWN)
+        return (isnan(root->value) && c->scale == 0) || (root->value == INFINITY && c->scale < 0) ? ORIGIN_INF_TIMES
+                                                                                                  : ORIGIN_UNKNOWN;
+    const enum nan_origin narrow = origin_of_conversion(type_of(e), p.sum * factor * by);
+    if (narrow != ORIGIN_UNKNOWN)
         return narrow;
-    const enum nan_rule sum = rule_of_sum(e, &p, 0);
-    return sum != RULE_UNKNOWN ? sum : root->value == -INFINITY ? RULE_MASKED : RULE_UNKNOWN;
+    const enum nan_origin sum = origin_of_sum(e, &p, 0);
+    return sum != ORIGIN_UNKNOWN ? sum : root->value == -INFINITY ? ORIGIN_MASKED : ORIGIN_UNKNOWN;
 }
 
-static enum nan_rule explain_alpha(const struct explaining *e)
+static enum nan_origin explain_alpha(const struct explaining *e)
 {
     const struct onset_root *root = e->root;
     note_before(e, OPERAND_M_PREV, asc_m, 0);
     note_at(e, OPERAND_M, asc_m, root->kv, 0);
     if (is_nobodys(e))
-        return RULE_UNWRITTEN;
+        return ORIGIN_UNWRITTEN;
     if (!is_known(root, OPERAND_M_PREV) || !is_known(root, OPERAND_M))
-        return RULE_UNKNOWN;
+        return ORIGIN_UNKNOWN;
     const double before = root->operand[OPERAND_M_PREV], m = root->operand[OPERAND_M];
     if (before == -INFINITY && m == -INFINITY)
-        return RULE_INF_MINUS_INF;
+        return ORIGIN_INF_MINUS_INF;
     const double x = (before - m) * values_natural_m(e->c), off = x * bound_exp_declared(e->c, x, fabs(m));
-    return root->value == INFINITY && exp(x + fabs(off)) >= FLT_MAX ? RULE_EXP_OVERFLOW : RULE_UNKNOWN;
+    return root->value == INFINITY && exp(x + fabs(off)) >= FLT_MAX ? ORIGIN_EXP_OVERFLOW : ORIGIN_UNKNOWN;
 }
 
 /* The largest captured score of the row in this tile, in S's unit; NaN scores are dropped. */
@@ -303,7 +303,7 @@ static double top_score(const struct explaining *e, int *any)
     return top;
 }
 
-static enum nan_rule explain_p(const struct explaining *e)
+static enum nan_origin explain_p(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
@@ -321,30 +321,30 @@ static enum nan_rule explain_p(const struct explaining *e)
     if (is_known(root, OPERAND_S) && values_mask_later(c) && !seen)
         note(root, OPERAND_S, -INFINITY);
     if (is_nobodys(e))
-        return RULE_UNWRITTEN;
+        return ORIGIN_UNWRITTEN;
     if (!is_known(root, OPERAND_S) || !is_known(root, OPERAND_M))
-        return RULE_UNKNOWN;
+        return ORIGIN_UNKNOWN;
     const double m = root->operand[OPERAND_M] * values_natural_m(c), s = root->operand[OPERAND_S];
     if (s == -INFINITY && m == -INFINITY)
-        return RULE_INF_MINUS_INF;
+        return ORIGIN_INF_MINUS_INF;
     if (values_natural_later(c))
-        return RULE_UNKNOWN;
+        return ORIGIN_UNKNOWN;
     /* What a correct exponential may be off by belongs to it: at the edge either answer is right. */
     const double x = s * values_natural_s(c) - m, error = bound_exp_declared(c, x, fabs(m) + bound_offset(c));
     const double most = bound_p_factor(c) * exp(x + error);
     if (most >= FLT_MAX && root->value == INFINITY)
-        return RULE_EXP_OVERFLOW;
-    return rule_of_conversion(type_of(e), most);
+        return ORIGIN_EXP_OVERFLOW;
+    return origin_of_conversion(type_of(e), most);
 }
 
-static enum nan_rule explain_m(const struct explaining *e)
+static enum nan_origin explain_m(const struct explaining *e)
 {
     note_before(e, OPERAND_M_PREV, asc_m, 0);
     int any;
     const double top = top_score(e, &any);
     if (any)
         note(e->root, OPERAND_S, top);
-    return is_nobodys(e) ? RULE_UNWRITTEN : RULE_UNKNOWN;
+    return is_nobodys(e) ? ORIGIN_UNWRITTEN : ORIGIN_UNKNOWN;
 }
 
 /* What a sum of weights counts in l and U: 1, or exp(t - m) where P stands on its tile's maximum; NaN: not known. */
@@ -375,7 +375,7 @@ static int add_weights(const struct explaining *e, double *sum, double *largest)
     return any;
 }
 
-static enum nan_rule explain_l(const struct explaining *e)
+static enum nan_origin explain_l(const struct explaining *e)
 {
     const struct onset_root *root = e->root;
     double sum, largest;
@@ -385,11 +385,11 @@ static enum nan_rule explain_l(const struct explaining *e)
     if (weights)
         note(e->root, OPERAND_P, largest);
     if (is_nobodys(e))
-        return RULE_UNWRITTEN;
+        return ORIGIN_UNWRITTEN;
     if (!weights || !is_known(root, OPERAND_ALPHA) || !is_known(root, OPERAND_L_PREV))
-        return RULE_UNKNOWN;
+        return ORIGIN_UNKNOWN;
     const double l = root->operand[OPERAND_ALPHA] * root->operand[OPERAND_L_PREV] + beta_of(e) * sum;
-    return rule_of_conversion(DTYPE_F32, l * (1 + bound_sum(e->c->bc)));
+    return origin_of_conversion(DTYPE_F32, l * (1 + bound_sum(e->c->bc)));
 }
 
 /* Whether V's padding holds no finite number in this column: times a weight of 0 that is NaN. */
@@ -406,7 +406,7 @@ static bool padding_is_unreal(const struct explaining *e, struct onset_product *
     return false;
 }
 
-static enum nan_rule explain_u(const struct explaining *e)
+static enum nan_origin explain_u(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
@@ -423,33 +423,33 @@ static enum nan_rule explain_u(const struct explaining *e)
         note(root, OPERAND_P, largest);
     if (padding_is_unreal(e, &root->product[0])) {
         root->n_products = 1;
-        return RULE_ZERO_TIMES_INF;
+        return ORIGIN_ZERO_TIMES_INF;
     }
     if (is_nobodys(e))
-        return RULE_UNWRITTEN;
+        return ORIGIN_UNWRITTEN;
     if (!isfinite(codes_v_times(c, root->kv * c->bc)))
-        return RULE_INPUT;
+        return ORIGIN_INPUT;
     if (!weights)
-        return RULE_UNKNOWN;
+        return ORIGIN_UNKNOWN;
     for (int key = 0; key < keys; key++) {
         int known;
         const double w = value_at(c, asc_p, root->kv, root->row, key, &known);
         add_product(root, key, known ? w : 0, onset_factor(c, asc_v, root->kv, key, root->col), &p);
     }
     note(root, OPERAND_PRODUCT, p.sum);
-    const enum nan_rule of_p = values_p_type(c, &t) ? rule_of_conversion(t, largest) : RULE_UNKNOWN;
-    if (of_p != RULE_UNKNOWN)
+    const enum nan_origin of_p = values_p_type(c, &t) ? origin_of_conversion(t, largest) : ORIGIN_UNKNOWN;
+    if (of_p != ORIGIN_UNKNOWN)
         return of_p;
     if (c->conventions.u_norm == ASC_U_NORM_TILE) {
         note_at(e, OPERAND_L, asc_l, root->kv, 0);
         if (is_known(root, OPERAND_L) && root->operand[OPERAND_L] == 0)
-            return p.sum == 0 ? RULE_QUOTIENT : RULE_DIVISION;
-        return rule_of_sum(e, &p, 0);
+            return p.sum == 0 ? ORIGIN_QUOTIENT : ORIGIN_DIVISION;
+        return origin_of_sum(e, &p, 0);
     }
     const double before = is_known(root, OPERAND_U_PREV) ? root->operand[OPERAND_U_PREV] : 0;
     const double carried = before * (is_known(root, OPERAND_ALPHA) && !rescaled ? root->operand[OPERAND_ALPHA] : 1);
-    const enum nan_rule narrow = rule_of_conversion(type_of(e), carried + beta_of(e) * p.sum);
-    return narrow != RULE_UNKNOWN ? narrow : rule_of_sum(e, &p, carried);
+    const enum nan_origin narrow = origin_of_conversion(type_of(e), carried + beta_of(e) * p.sum);
+    return narrow != ORIGIN_UNKNOWN ? narrow : origin_of_sum(e, &p, carried);
 }
 
 /* The state that o and lse are made of: of the last step; of several splits only where all are without a key. */
@@ -478,29 +478,29 @@ static int note_end(const struct explaining *e, int *all_empty)
     return splits;
 }
 
-static enum nan_rule explain_end(const struct explaining *e)
+static enum nan_origin explain_end(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     const struct onset_root *root = e->root;
     int all_empty;
     const int splits = note_end(e, &all_empty);
     if (is_nobodys(e))
-        return RULE_UNWRITTEN;
+        return ORIGIN_UNWRITTEN;
     if (splits > 1)
-        return all_empty ? RULE_MERGE_EMPTY : RULE_UNKNOWN;
+        return all_empty ? ORIGIN_MERGE_EMPTY : ORIGIN_UNKNOWN;
     if (!is_known(root, OPERAND_L))
-        return RULE_UNKNOWN;
+        return ORIGIN_UNKNOWN;
     const double l = root->operand[OPERAND_L];
     if (root->channel == asc_lse)
-        return !(l > 0) ? RULE_LOG : RULE_UNKNOWN;
+        return !(l > 0) ? ORIGIN_LOG : ORIGIN_UNKNOWN;
     if (!is_known(root, OPERAND_U))
-        return l == 0 && schedule_keys(c, root->row) == 0 ? RULE_QUOTIENT : RULE_UNKNOWN;
+        return l == 0 && schedule_keys(c, root->row) == 0 ? ORIGIN_QUOTIENT : ORIGIN_UNKNOWN;
     const double u = root->operand[OPERAND_U];
     if (l == 0)
-        return u == 0 ? RULE_QUOTIENT : RULE_DIVISION;
+        return u == 0 ? ORIGIN_QUOTIENT : ORIGIN_DIVISION;
     if (1 / fabs(l) > FLT_MAX)
-        return RULE_DIVISION;
-    return rule_of_conversion(type_of(e), u / l * codes_o_times(c));
+        return ORIGIN_DIVISION;
+    return origin_of_conversion(type_of(e), u / l * codes_o_times(c));
 }
 
 void onset_explain(const struct onset_map *map, int step, struct onset_root *root)
@@ -512,27 +512,27 @@ void onset_explain(const struct onset_map *map, int step, struct onset_root *roo
     case asc_q:
     case asc_k:
     case asc_v:
-        root->rule = explain_input(&e);
+        root->origin = explain_input(&e);
         break;
     case asc_s:
-        root->rule = explain_s(&e);
+        root->origin = explain_s(&e);
         break;
     case asc_m:
-        root->rule = explain_m(&e);
+        root->origin = explain_m(&e);
         break;
     case asc_alpha:
-        root->rule = explain_alpha(&e);
+        root->origin = explain_alpha(&e);
         break;
     case asc_p:
-        root->rule = explain_p(&e);
+        root->origin = explain_p(&e);
         break;
     case asc_l:
-        root->rule = explain_l(&e);
+        root->origin = explain_l(&e);
         break;
     case asc_u:
-        root->rule = explain_u(&e);
+        root->origin = explain_u(&e);
         break;
     default:
-        root->rule = explain_end(&e);
+        root->origin = explain_end(&e);
     }
 }

@@ -1,6 +1,6 @@
 /* What views show of the cursor's tile, and of its row, its element and its slot. */
-#ifndef SESSION_TILE_VIEW_H
-#define SESSION_TILE_VIEW_H
+#ifndef SESSION_CURSOR_TILE_H
+#define SESSION_CURSOR_TILE_H
 
 #include "engine/cursor/cursor.h"
 #include "engine/cursor/stop.h"
@@ -13,7 +13,7 @@ struct tile_values;
 /* An element of its tile that the cursor goes to as soon as the tile's values are there. */
 enum element_due { ELEMENT_NONE, ELEMENT_FIRST_BAD, ELEMENT_WORST, ELEMENT_STOP };
 
-struct tile_view {
+struct cursor_tile {
     struct tile_detail detail; /* of the cursor's tile; detail.got NULL: not recorded or not judged yet */
     struct place detail_place; /* which tile that is */
     int row, row_slot;         /* whose row state row_want is */

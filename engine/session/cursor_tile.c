@@ -1,4 +1,4 @@
-#include "engine/session/tile_view.h"
+#include "engine/session/cursor_tile.h"
 
 #include "engine/base/clock.h"
 #include "engine/session/common.h"
