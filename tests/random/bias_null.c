@@ -3,8 +3,8 @@
    regression; exits with 1 after a false alarm. Run number i is the same on every machine. */
 #include "engine/base/pool.h"
 #include "tests/unit/lib/rounding_runs.h"
-#include <stdio.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 enum { THREADS_MAX = 256 };
 
