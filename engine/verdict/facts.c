@@ -158,7 +158,9 @@ static void tell_skipped(const struct facts *to)
     struct run_fact skipped = detail;
     for (; n < MOST && judgement_left_out(to->j, to->t, &at, &it); n++) {
         char rows[48];
-        snprintf(rows, sizeof rows, ", for rows %d to %d", it.first_row, it.last_row);
+        char which[LEFT_OUT_ROWS_BYTES];
+        left_out_rows(&it, which);
+        snprintf(rows, sizeof rows, ", for %s", which);
         skipped.place = it.place;
         skipped.after = rows;
         tell(to, FACT_SKIPPED, &skipped, "never visited:");

@@ -206,7 +206,7 @@ static void write_unknown(struct finding *f, int above, int few)
     if (f->explained[0]) {
         char part[40] = "";
         if (!f->pattern && f->share < FINDING_WHOLE)
-            snprintf(part, sizeof part, " (%.3g%% of them)", 100 * f->share);
+            snprintf(part, sizeof part, " (%s%.3g%% of them)", f->sampled ? "about " : "", 100 * f->share);
         snprintf(out, bytes, "%s%s%s", f->pattern ? "no known cause; " : "", f->explained, part);
         return;
     }
@@ -379,6 +379,7 @@ static int explain(const struct testing *testing, enum asc_channel ch, struct fi
     f->pattern = found.pattern;
     f->share = found.share;
     f->tried = found.tried;
+    f->sampled = found.wrong < testing->summary->stage[ch].bad_local - testing->summary->stage[ch].missing_local;
     for (f->n_rules = 0; f->n_rules < found.n; f->n_rules++)
         take_rule(testing->t, &found.rule[f->n_rules], found.said[f->n_rules], &f->rule[f->n_rules]);
     if (found.n && found.runner_up.kind != RULE_NONE)
@@ -419,15 +420,23 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     return 0;
 }
 
+void left_out_rows(const struct left_out *it, char out[LEFT_OUT_ROWS_BYTES])
+{
+    if (it->first_row == it->last_row)
+        snprintf(out, LEFT_OUT_ROWS_BYTES, "row %d", it->first_row);
+    else
+        snprintf(out, LEFT_OUT_ROWS_BYTES, "rows %d to %d", it->first_row, it->last_row);
+}
+
 /* " h0 q1 k2 (rows 0 to 63)" */
 static void left_out_words(const struct trace *t, const struct left_out *it, char out[96])
 {
     const int32_t *at = trace_slot_place(t, it->place.slot);
-    char batch[16] = "";
+    char batch[16] = "", rows[LEFT_OUT_ROWS_BYTES];
     if (t->problem.batch > 1)
         snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
-    snprintf(out, 96, " %sh%d q%d k%d (rows %d to %d)", batch, (int)at[1], (int)at[2], it->place.kv, it->first_row,
-             it->last_row);
+    left_out_rows(it, rows);
+    snprintf(out, 96, " %sh%d q%d k%d (%s)", batch, (int)at[1], (int)at[2], it->place.kv, rows);
 }
 
 static void tiles_left_out(const struct judgement *j, const struct trace *t, const struct summary *summary,

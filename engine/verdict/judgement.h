@@ -106,6 +106,7 @@ struct finding {
     double share;                                 /* of the wrong elements that the rules explain */
     struct rule_told rule[RULES_TOLD], runner_up; /* [n_rules]; runner_up.text "": no other rule has passed */
     int n_rules;
+    bool sampled;   /* not all of these were looked at */
     uint64_t tried; /* rules, in the search for the first one */
     int reason;     /* where in text it says why; 0: it knows */
     /* Of a second run, where this one does not tell (again.h). */
@@ -222,6 +223,9 @@ struct left_out {
     struct place place;
     int first_row, last_row;
 };
+/* "rows 0 to 63", "row 5" */
+enum { LEFT_OUT_ROWS_BYTES = 40 };
+void left_out_rows(const struct left_out *it, char out[LEFT_OUT_ROWS_BYTES]);
 bool judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out);
 
 /* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then

@@ -159,6 +159,18 @@ static const struct trace_event *event_of(const struct judgement *j, const struc
     return origin == ORIGIN_UNKNOWN || kind == EVENT_NEVER_WAITED || kind == EVENT_UNINITIALIZED ? e : NULL;
 }
 
+/* The sentence of an unknown origin speaks of operands that are known, and finite. */
+static const char *sentence_of(const struct onset_root *r)
+{
+    bool finite = r->known || r->n_products;
+    for (int i = 0; i < OPERAND_COUNT; i++)
+        finite = finite && (!(r->known & 1u << i) || isfinite(r->operand[i]));
+    for (int i = 0; i < r->n_products; i++)
+        finite = finite && isfinite(r->product[i].a) && isfinite(r->product[i].b);
+    return r->origin == ORIGIN_UNKNOWN && !finite ? "unknown: nothing known gives this of its operands"
+                                                  : origin_sentence(r->origin);
+}
+
 void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
                         char out[ONSET_WORDS_BYTES])
 {
@@ -170,7 +182,7 @@ void onset_reason_words(const struct judgement *j, const struct trace *t, const 
     if (event)
         event_reason(event, out, ONSET_WORDS_BYTES);
     else
-        snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : origin_sentence(r->origin));
+        snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : sentence_of(r));
 }
 
 void onset_words(const struct judgement *j, const struct trace *t, const struct run_root *r,

@@ -188,6 +188,7 @@ int search_stage(struct sample *sample, struct judge_scratch *scratch, const str
         out->runner_up = search.second;
         out->share = search.best.evidence.share;
         out->tried = search.tried;
+        out->wrong = sample->wrong;
         rule_say(sample, &out->rule[0], out->said[0], sizeof out->said[0]);
         rule_say(sample, &out->runner_up, out->runner_up_said, sizeof out->runner_up_said);
         if (!out->n)

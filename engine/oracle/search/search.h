@@ -13,6 +13,7 @@ struct explanation {
     int n;
     struct rule runner_up; /* of the first one: the best that says something else, or RULE_NONE */
     char said[RULES_MOST][SENTENCE_BYTES], runner_up_said[SENTENCE_BYTES];
+    size_t wrong; /* wrong elements of the sample */
     double share; /* of the wrong elements of the sample that they explain */
     bool pattern; /* no rule passes, but where it is wrong is a rule, `where`: text says that */
     struct region where;

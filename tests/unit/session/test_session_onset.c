@@ -44,6 +44,20 @@ static void from_root_to_root(void **state)
     assert_int_equal(first->root.n_products, ONSET_PRODUCTS);
     assert_int_equal(o->outputs, 64);
     assert_int_equal(o->of_heads[ASC_CHANNELS + asc_s], 36);
+    /* What nothing explains has finite operands where they are known to be. */
+    struct onset_root root = first->root;
+    char words[ONSET_WORDS_BYTES];
+    root.origin = ORIGIN_UNKNOWN;
+    s->run.judgement->n_findings = 0;
+    onset_reason_words(s->run.judgement, s->run.trace, &root, words);
+    assert_string_equal(words, origin_sentence(ORIGIN_UNKNOWN));
+    root.product[0].a = NAN;
+    onset_reason_words(s->run.judgement, s->run.trace, &root, words);
+    assert_string_equal(words, "unknown: nothing known gives this of its operands");
+    root.known = 0;
+    root.n_products = 0;
+    onset_reason_words(s->run.judgement, s->run.trace, &root, words);
+    assert_string_equal(words, "unknown: nothing known gives this of its operands");
     s->at.cursor.head = 0;
     assert_int_equal(session_go_root(s, 0), 1);
     assert_int_equal(session_root(s), 0);
