@@ -136,20 +136,29 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         }                                                                                                              \
     } while (0)
 
-/* Where nothing is fed, the copies have nothing to do. */
+/* Where nothing is fed, the copies are looked at on the CPU alone. */
+#ifdef ASC_NVCC
+#define ASC_COPIES (ASC_MODE == 2)
+#else
+#define ASC_COPIES 1
+#endif
 #define ASC_RECORD_ROW(ch, kv_tile, row, records, ...)                                                                 \
     do {                                                                                                               \
         constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
         const bool asc_records = (records);                                                                            \
-        if ((asc_records || ASC_MODE == 2) && asc_is_recorded(asc_here, asc_ch)) {                                     \
+        if ((asc_records || ASC_COPIES) && asc_is_recorded(asc_here, asc_ch)) {                                        \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            if (asc_records) {                                                                                         \
-                asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                             \
-                asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                          \
+            if (ASC_MODE == 1 && !asc_records) {                                                                       \
+                asc_compare(asc_ch, asc_here, asc_kv, (row), __VA_ARGS__);                                             \
             } else {                                                                                                   \
-                asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                              \
-                asc_checks_resume();                                                                                   \
+                asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                \
+                if (asc_records) {                                                                                     \
+                    asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                         \
+                    asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                      \
+                } else {                                                                                               \
+                    asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                          \
+                    asc_checks_resume();                                                                               \
+                }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     } while (0)

@@ -148,7 +148,7 @@ struct asc_visit {
     int32_t dtype;         /* of the channel */
     uint32_t dropped, mistyped;
 #ifndef ASC_NVCC
-    bool shared; /* another block has recorded here */
+    int channel, recorders; /* who has recorded here before (simt_records) */
 #endif
 #if ASC_MODE == 2
     const unsigned char *fed; /* [rows][cols] of dtype; NULL: this channel is not fed */
@@ -197,7 +197,10 @@ ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
     visit.rows = visit.values ? map.rows : 0;
     visit.cols = visit.values ? map.cols : 0;
 #ifndef ASC_NVCC
-    visit.shared = visit.values && simt_records(static_cast<size_t>(visit.values - asc_state.trace));
+    visit.channel = channel;
+    if (visit.values)
+        visit.recorders =
+            simt_records(static_cast<size_t>(visit.values - asc_state.trace), asc_per_kv(channel) ? kv : -1);
 #endif
 #if ASC_MODE == 2
     if (visit.values && asc_state.feed >> channel & 1u)
@@ -225,6 +228,13 @@ template <class Element> ASC_DEVICE bool asc_differs(const void *there, const El
            __builtin_memcmp(there, &unwritten, sizeof(Element)) != 0 &&
            __builtin_memcmp(there, &value, sizeof(Element)) != 0;
 }
+
+/* The element holds another value of this launch already. */
+template <class Element> ASC_DEVICE void asc_meet(int channel, int recorders, const void *there, const Element &value)
+{
+    if (recorders && asc_differs(there, value))
+        simt_two_values(channel, recorders, asc_type<Element>::dtype, there, &value);
+}
 #endif
 
 template <class Element> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const Element &value)
@@ -233,10 +243,27 @@ template <class Element> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t r
         return;
     Element *const there = reinterpret_cast<Element *>(visit.values) + static_cast<size_t>(row) * visit.cols + col;
 #ifndef ASC_NVCC
-    if (__builtin_expect(visit.shared, 0) && asc_differs(there, value))
-        simt_two_recorders();
+    asc_meet(visit.channel, visit.recorders, there, value);
 #endif
     *there = value;
+}
+
+/* A copy of a row's value that another thread records: whether it is the same, where that one came first. */
+template <class Element>
+ASC_DEVICE void asc_compare([[maybe_unused]] int channel, [[maybe_unused]] asc_place place, [[maybe_unused]] int32_t kv,
+                            [[maybe_unused]] uint32_t row, [[maybe_unused]] const Element &value)
+{
+#ifndef ASC_NVCC
+    asc_checks_pause(channel, kv);
+    const asc_channel_map &map = asc_state.channel[channel];
+    const unsigned char *tile = asc_tile_begin(channel, place.slot, kv);
+    if (tile && row < static_cast<uint32_t>(map.rows) && asc_type<Element>::dtype == map.dtype) {
+        const int recorders = simt_copies(static_cast<size_t>(tile - asc_state.trace), asc_per_kv(channel) ? kv : -1);
+        if (recorders & SIMT_SAME_VISIT)
+            asc_meet(channel, recorders, tile + static_cast<size_t>(row) * map.cols * sizeof(Element), value);
+    }
+    asc_checks_resume();
+#endif
 }
 
 #if ASC_MODE == 2

@@ -57,7 +57,7 @@ static void name_file(const struct trace *t, const char *file, char *out, size_t
         user += 2;
     while (strncmp(file, "./", 2) == 0)
         file += 2;
-    if (ends_in(file, user) || ends_in(user, file) || (file[0] && strcmp(file, t->info.compiled_path) == 0)) {
+    if (ends_in(file, user) || ends_in(user, file) || ends_in(t->info.compiled_path, file)) {
         snprintf(out, size, "%s", t->info.source_name);
         return;
     }

@@ -47,6 +47,8 @@ void simt_place(int batch, int head, int q_tile)
     if (!self)
         return;
     simt_tls.worker->probed = 1;
+    if (self->batch != batch || self->head != head || self->q_tile != q_tile)
+        self->visits++;
     self->batch = batch;
     self->head = head;
     self->q_tile = q_tile;

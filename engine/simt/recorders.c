@@ -1,10 +1,14 @@
-/* Which block recorded a tile of the trace first. Where another one records other values over them, the tile holds a
-   mixture that neither has computed, and no stage is to blame for it. */
+/* Which block recorded a tile of the trace first, and in which of its threads' visits. Where another block records
+   other values over them, the tile holds a mixture that neither has computed, and no stage is to blame for it. Where
+   the same one does, the kernel came twice, or its threads do not agree. */
+#include "engine/base/dtype.h"
 #include "engine/simt/launch.h"
 #include "engine/simt/report.h"
+#include "engine/simt/traps.h"
 #include "engine/simt/worker.h"
 #include "engine/trace/event.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,8 +16,10 @@
 
 enum { TABLE = 1 << 20, PROBES = 8, BLOCK_BITS = 24, TOLD = 64 };
 
-static _Atomic uint64_t table[TABLE]; /* offset of a tile over 16, above its block + 1; 0: free */
+static _Atomic uint64_t table[TABLE];    /* offset of a tile over 16, above its block + 1; 0: free */
+static _Atomic uint32_t visit_of[TABLE]; /* of the tile that stands there: fiber.visits of its first recorder */
 static atomic_int used;
+static atomic_uint said[2]; /* sets of channels: of two visits, of copies */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int32_t told[TOLD][3]; /* under lock: batch, head, q tile */
 static int n_told;
@@ -23,7 +29,15 @@ void recorders_begin_launch(void)
     if (atomic_exchange(&used, 0))
         memset((void *)table, 0, sizeof table);
     n_told = 0;
+    atomic_store(&said[0], 0);
+    atomic_store(&said[1], 0);
 }
+
+static const char *const names[] = {
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) #id,
+#include "probes/channels.def"
+#undef CHANNEL
+};
 
 static uint64_t this_block(void)
 {
@@ -33,21 +47,61 @@ static uint64_t this_block(void)
     return block % ((1u << BLOCK_BITS) - 1) + 1;
 }
 
-int simt_records(size_t offset)
+/* Where a tile stands, with the block that recorded it first; -1: nowhere, or there is no room. */
+static int64_t find(size_t offset, uint64_t block, uint64_t *there)
 {
-    const uint64_t block = this_block(), key = (uint64_t)(offset / 16 + 1) << BLOCK_BITS;
-    atomic_store_explicit(&used, 1, memory_order_relaxed);
+    const uint64_t key = (uint64_t)(offset / 16 + 1) << BLOCK_BITS;
     for (uint64_t i = 0, at = key * 0x9E3779B97F4A7C15u >> 40; i < PROBES; i++) {
-        uint64_t there = 0;
-        if (atomic_compare_exchange_strong(&table[(at + i) % TABLE], &there, key | block))
-            return 0;
-        if (there >> BLOCK_BITS == key >> BLOCK_BITS)
-            return there != (key | block);
+        _Atomic uint64_t *entry = &table[(at + i) % TABLE];
+        *there = 0;
+        if (block ? atomic_compare_exchange_strong(entry, there, key | block)
+                  : (*there = atomic_load_explicit(entry, memory_order_relaxed)) == 0)
+            return block ? (int64_t)((at + i) % TABLE) : -1;
+        if (*there >> BLOCK_BITS == key >> BLOCK_BITS)
+            return (int64_t)((at + i) % TABLE);
     }
-    return 0; /* no room: what is not known is not said */
+    return -1;
 }
 
-void simt_two_recorders(void)
+/* The thread's visit of this kv tile. */
+static uint32_t visit_now(int kv)
+{
+    struct fiber *self = simt_tls.self;
+    if (self && kv >= 0 && self->visited != kv + 1) {
+        self->visited = kv + 1;
+        self->visits++;
+    }
+    return self ? self->visits : 0;
+}
+
+static int recorders(int64_t at, uint64_t there, uint32_t visit)
+{
+    if ((there & ((1u << BLOCK_BITS) - 1)) != this_block())
+        return SIMT_OTHER_BLOCK;
+    return SIMT_SAME_BLOCK | (atomic_load_explicit(&visit_of[at], memory_order_relaxed) == visit ? SIMT_SAME_VISIT : 0);
+}
+
+int simt_records(size_t offset, int kv)
+{
+    const uint32_t visit = visit_now(kv);
+    uint64_t there;
+    atomic_store_explicit(&used, 1, memory_order_relaxed);
+    const int64_t at = find(offset, this_block(), &there);
+    const int who = at >= 0 && there ? recorders(at, there, visit) : 0; /* no room: what is not known is not said */
+    if (at >= 0 && !there)
+        atomic_store_explicit(&visit_of[at], visit, memory_order_relaxed);
+    return who;
+}
+
+int simt_copies(size_t offset, int kv)
+{
+    const uint32_t visit = visit_now(kv);
+    uint64_t there;
+    const int64_t at = find(offset, 0, &there);
+    return at >= 0 ? recorders(at, there, visit) : 0;
+}
+
+static void two_recorders(void)
 {
     const struct fiber *self = simt_tls.self;
     int fresh = self != NULL;
@@ -67,4 +121,39 @@ void simt_two_recorders(void)
              self->q_tile, self->batch, self->head);
     struct simt_report r = {.kind = EVENT_TWO_RECORDERS, .text = text, .times = 1};
     report_send(&r, self);
+}
+
+/* By more than rounding: sums of 2^12 positive f32 values in two orders are 2^-11 apart at most. */
+static int is_beyond_rounding(int dtype, const void *there, const void *value)
+{
+    const int paused = traps_pause();
+    const double a = dtype_load((enum dtype)dtype, there, 0), b = dtype_load((enum dtype)dtype, value, 0);
+    const double larger = fmax(1.0, fmax(fabs(a), fabs(b)));
+    const int is = !(a == b || fabs(a - b) <= larger * 0x1p-11 || (isnan(a) && isnan(b)));
+    traps_resume(paused);
+    return is;
+}
+
+/* The event stands at the probe's line. */
+void simt_two_values(int channel, int recorders, int dtype, const void *there, const void *value)
+{
+    const int copies = (recorders & SIMT_SAME_VISIT) != 0;
+    if (recorders & SIMT_OTHER_BLOCK) {
+        two_recorders();
+        return;
+    }
+    if (!(recorders & SIMT_SAME_BLOCK) || atomic_load(&said[copies]) >> channel & 1 ||
+        (copies && !is_beyond_rounding(dtype, there, value)) ||
+        atomic_fetch_or(&said[copies], 1u << channel) >> channel & 1)
+        return;
+    const struct fiber *self = simt_tls.self;
+    char at[32] = "";
+    if (self && self->visited)
+        snprintf(at, sizeof at, ", kv tile %d", self->visited - 1);
+    report_raise(copies ? EVENT_COPIES_DIFFER : EVENT_TWO_VISITS, 0, NULL, 0, NULL,
+                 copies
+                     ? "threads of a block hold different values of an element of %s, q tile %d%s"
+                     : "elements of %s, q tile %d%s, are recorded in two visits, with different values: the last ones "
+                       "are kept",
+                 names[channel], self ? self->q_tile : -1, at);
 }

@@ -1,9 +1,11 @@
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/fiber.h"
+#include "engine/simt/report.h"
 #include "engine/simt/traps.h"
 #include "engine/simt/worker.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 
 #define SPINS_BEFORE_YIELD 64
 
@@ -67,6 +69,27 @@ void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes)
     w->ready_warps |= 1u << warp;
 }
 
+/* The line of the kernel's body that an access belongs to, then the address: a compiler may have made two copies of a
+   line, and lanes in both are to pass it before any comes to the next one. */
+static uint64_t place_of(const struct fiber *f)
+{
+    enum { PLACES = 1 << 14 };
+    static _Atomic uint64_t known[PLACES]; /* line over address */
+    const uint32_t pc = (uint32_t)(uintptr_t)f->pc;
+    _Atomic uint64_t *at = &known[pc * 0x9E3779B1u >> 18];
+    uint64_t place = atomic_load_explicit(at, memory_order_relaxed);
+    if (!pc || (uint32_t)place == pc)
+        return pc ? place : 0;
+    const int paused = traps_pause();
+    struct simt_stack stack;
+    const struct locate where = {.pc = pc, .body = (uintptr_t)f->body};
+    locate_stack(&where, &stack);
+    traps_resume(paused);
+    place = (uint64_t)(uint32_t)locate_call(&stack).line << 32 | pc;
+    atomic_store_explicit(at, place, memory_order_relaxed);
+    return place;
+}
+
 /* Lanes that have come to the same place step together; first those that are behind in the code, so that lanes which a
    branch or a loop has parted meet again behind it. */
 static unsigned pick_step(struct worker *w, unsigned warp)
@@ -74,11 +97,11 @@ static unsigned pick_step(struct worker *w, unsigned warp)
     struct warp *p = &w->warp[warp];
     const struct fiber *lanes = w->fiber + (size_t)warp * 32;
     if (!(p->step & p->ready)) {
-        uintptr_t first = UINTPTR_MAX;
+        uint64_t first = UINT64_MAX;
         p->step = 0;
         for (uint32_t rest = p->ready; rest; rest &= rest - 1) {
             const unsigned lane = (unsigned)__builtin_ctz(rest);
-            const uintptr_t at = (uintptr_t)lanes[lane].pc;
+            const uint64_t at = place_of(&lanes[lane]);
             p->step = at < first ? 0 : p->step;
             first = at < first ? at : first;
             p->step |= at == first ? 1u << lane : 0;

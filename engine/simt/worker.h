@@ -25,6 +25,8 @@ struct fiber {
     const void *pc;                       /* there */
     const void *body;                     /* of its ASC_AT; NULL: none yet */
     int32_t batch, head, q_tile, kv_tile; /* of its ASC_AT and its last probe; -1: unknown */
+    int32_t visited;                      /* 1 + the kv tile that it recorded last; 0: none */
+    uint32_t visits;                      /* how often it has come to another one */
 };
 
 /* Sets of lanes. */

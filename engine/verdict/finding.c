@@ -387,6 +387,11 @@ static int explain(const struct testing *testing, enum asc_channel ch, struct fi
     return 0;
 }
 
+bool finding_has_rule(const struct finding *f)
+{
+    return f->explained[0] && !f->pattern && f->share >= FINDING_WHOLE;
+}
+
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
@@ -409,13 +414,14 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     if (first_bad_element(testing->j, testing->t, testing->scratch, f) != 0 || failed)
         return -1;
     take_declaration(testing, f, &declared);
-    if (f->cause == CAUSE_NONE && !f->declaration[0]) {
-        const struct trace_event *event = judgement_event(testing->j, testing->t, ch, false);
-        f->event = event ? 1 + (int)(event - testing->t->info.events) : 0;
-    }
-    if (f->cause == CAUSE_NONE && !f->declaration[0] && !f->event && !f->output_right &&
-        stage->missing_local < stage->bad_local && explain(testing, ch, f) != 0)
+    const bool is_open = f->cause == CAUSE_NONE && !f->declaration[0];
+    const struct trace_event *event = is_open ? judgement_event(testing->j, testing->t, ch, false) : NULL;
+    f->event = event && event_is_mistake(event->kind) ? 1 + (int)(event - testing->t->info.events) : 0;
+    if (is_open && !f->event && !f->output_right && stage->missing_local < stage->bad_local &&
+        explain(testing, ch, f) != 0)
         return -1;
+    if (event && !finding_has_rule(f)) /* one that is no mistake by itself gives way to a rule */
+        f->event = 1 + (int)(event - testing->t->info.events);
     write_text(f, testing->t, stage, declared.why, testing->above, few);
     return 0;
 }

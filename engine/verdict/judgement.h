@@ -175,6 +175,7 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS]);
 /* What it is in a word or two: "scaled-twice", "race", "s_unit = scaled"; "": that is not known. */
 const char *finding_word(const struct finding *f, const struct trace *t);
+bool finding_has_rule(const struct finding *f); /* that explains all that is wrong */
 /* What stands in the place of these words where no finding has any. */
 const char *findings_unknown(const struct judgement *j);
 /* Where a cause is known: what it explains, in one line. shorter: 1 without counts and detail, 2 without what rounding

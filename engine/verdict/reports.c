@@ -166,6 +166,28 @@ static bool is_its_copy(const struct trace_event *e, enum asc_channel ch)
     return is;
 }
 
+/* Two values of one element, at the probe of this channel or of what its values are made of. */
+static bool is_of_two_values(const struct trace *t, const struct trace_event *e, enum asc_channel ch)
+{
+#define SET(of) (1u << asc_##of)
+    static const unsigned made_of[ASC_CHANNELS] = {[asc_s] = SET(q) | SET(k),
+                                                   [asc_m] = SET(s),
+                                                   [asc_alpha] = SET(m),
+                                                   [asc_p] = SET(s) | SET(m),
+                                                   [asc_l] = SET(alpha) | SET(m) | SET(p),
+                                                   [asc_u] = SET(alpha) | SET(p) | SET(v),
+                                                   [asc_o] = SET(u) | SET(l),
+                                                   [asc_lse] = SET(m) | SET(l)};
+#undef SET
+    bool is = false;
+    for (size_t i = 0; i < t->info.n_sites && (e->kind == EVENT_TWO_VISITS || e->kind == EVENT_COPIES_DIFFER); i++) {
+        const struct trace_site *site = &t->info.sites[i];
+        is |= (made_of[ch] | 1u << ch) >> site->channel & 1 && site->line == event_call(e).line &&
+              strcmp(site->file, event_call(e).file) == 0;
+    }
+    return is;
+}
+
 void event_reason(const struct trace_event *e, char *out, size_t bytes)
 {
     char lines[160];
@@ -176,6 +198,10 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
         snprintf(out, bytes, "its cp.async is not waited for, %s", lines);
     else if (e->kind == EVENT_UNINITIALIZED)
         snprintf(out, bytes, "it reads uninitialized memory at %s", lines);
+    else if (e->kind == EVENT_COPIES_DIFFER)
+        snprintf(out, bytes, "threads hold different copies of what is recorded at %s", lines);
+    else if (e->kind == EVENT_TWO_VISITS)
+        snprintf(out, bytes, "what is recorded at %s is of two visits", lines);
     else
         snprintf(out, bytes, "%s between its operands and its probe, %s", event_name(e->kind), lines);
 }
@@ -183,13 +209,15 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal)
 {
-    const struct trace_event *best = NULL;
+    const struct trace_event *best = NULL, *two_values = NULL;
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
         /* It has no line: the values of a whole q tile are nobody's. */
         if (e->kind == EVENT_TWO_RECORDERS && was_there(t, e, in_slot, ctx))
             return e;
+        if (!two_values && is_of_two_values(t, e, ch))
+            two_values = e;
         if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
             !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) || is_its_copy(e, ch)))
             continue;
@@ -198,13 +226,13 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
             (mistake == best_mistake && event_call(e).line < event_call(best).line))
             best = e;
     }
-    return best;
+    return best ? best : two_values;
 }
 
 const struct trace_event *reports_in_slots(const struct trace *t, bool (*in_slot)(const void *ctx, int slot),
                                            const void *ctx)
 {
-    static const enum event_kind kinds[] = {EVENT_RACE, EVENT_NEVER_WAITED, EVENT_UNINITIALIZED, EVENT_TWO_WRITERS};
+    static const enum event_kind kinds[] = {EVENT_NEVER_WAITED, EVENT_RACE, EVENT_UNINITIALIZED, EVENT_TWO_WRITERS};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         for (size_t i = 0; i < t->info.n_events; i++)
             if (t->info.events[i].kind == kinds[k] && t->info.events[i].line > 0 &&

@@ -29,12 +29,17 @@ static inline void __syncthreads() {}
 static const char *one_thread_error;
 /* Where a thread works, and which accesses are a probe's own: for events and checks, which there are none of here. */
 static inline void simt_place(int, int, int) {}
-/* One block records it all. */
-static inline int simt_records(size_t)
+/* One block records it all, in one thread. */
+enum { SIMT_SAME_VISIT = 4 };
+static inline int simt_records(size_t, int)
 {
     return 0;
 }
-static inline void simt_two_recorders() {}
+static inline int simt_copies(size_t, int)
+{
+    return 0;
+}
+static inline void simt_two_values(int, int, int, const void *, const void *) {}
 static inline void simt_checks_pause(int) {}
 static inline void simt_checks_resume() {}
 

@@ -83,10 +83,15 @@ void simt_matrix_report(const char *file, int line, const char *what, const char
 /* Which tile the calling thread works on, for reports. */
 void simt_place(int batch, int head, int q_tile);
 
-/* A tile of the trace, by its offset: 1: another block than the calling thread's has recorded it before. And where that
-   one left other values. */
-int simt_records(size_t offset);
-void simt_two_recorders(void);
+/* A tile of the trace, by its offset, of this kv tile (-1: of none), which the calling thread records: who did before
+   it. SIMT_SAME_VISIT: this block, and since then the thread has come to no other kv tile. simt_copies: the same of a
+   thread that has a copy and records nothing. */
+enum { SIMT_OTHER_BLOCK = 1, SIMT_SAME_BLOCK = 2, SIMT_SAME_VISIT = 4 };
+int simt_records(size_t offset, int kv);
+int simt_copies(size_t offset, int kv);
+/* Where that left another value (of this dtype): says so, the first time for each channel. recorders: of the two above.
+ */
+void simt_two_values(int channel, int recorders, int dtype, const void *there, const void *value);
 
 /* Of a kernel that is compiled with checks. Between the first and the second the calling thread's accesses are none of
    the kernel's: they are a probe's, of this kv tile (-1: of none). */
