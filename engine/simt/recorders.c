@@ -7,6 +7,7 @@
 #include "engine/simt/traps.h"
 #include "engine/simt/worker.h"
 #include "engine/trace/event.h"
+#include "engine/trace/layout.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -32,12 +33,6 @@ void recorders_begin_launch(void)
     atomic_store(&said[0], 0);
     atomic_store(&said[1], 0);
 }
-
-static const char *const names[] = {
-#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) #id,
-#include "probes/channels.def"
-#undef CHANNEL
-};
 
 static uint64_t this_block(void)
 {
@@ -155,5 +150,5 @@ void simt_two_values(int channel, int recorders, int dtype, const void *there, c
                      ? "threads of a block hold different values of an element of %s, q tile %d%s"
                      : "elements of %s, q tile %d%s, are recorded in two visits, with different values: the last ones "
                        "are kept",
-                 names[channel], self ? self->q_tile : -1, at);
+                 channel_name((enum asc_channel)channel), self ? self->q_tile : -1, at);
 }
