@@ -23,7 +23,7 @@ void act_cancel(struct loop *l)
 {
     if (session_busy(l->s))
         session_cancel(l->s);
-    else if (session_stop_values(l->s) || session_stop_rounding(l->s))
+    else if (session_stop_values(l->s) || session_stop_rounding(l->s) || session_stop_retry(l->s))
         return;
     else
         toggle_scan(l);

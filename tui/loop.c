@@ -145,6 +145,7 @@ static int turn(struct loop *l, struct err *err)
     session_want_states(l->s, view->states);
     if (view->rounding)
         session_want_rounding(l->s);
+    session_want_retry(l->s);
     note_last_words(l);
     if (l->s->run.trace && file_map_check(l->s->run.trace->bytes, err) != 0)
         return -1;

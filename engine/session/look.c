@@ -2,6 +2,7 @@
 
 #include "engine/session/common.h"
 #include "engine/session/work.h"
+#include "engine/study/retry.h"
 #include "engine/study/rounding.h"
 #include <stdio.h>
 
@@ -65,10 +66,51 @@ const struct comparison *session_comparison(const struct session *s)
     return state && state->comparison && state->comparison->slot == session_slot(s) ? state->comparison : NULL;
 }
 
+/* What it found stands in the findings from now on. */
+static bool collect_retry(struct session *s)
+{
+    bool changed = false;
+    const struct retry *found = s->run.retry ? retry_scan_collect(s->run.retry, &changed) : NULL;
+    if (found && retry_tell(found, s->run.judgement) != 0)
+        session_note_lack(s, LACK_LOOK, true);
+    return changed || found;
+}
+
+void session_want_retry(struct session *s)
+{
+    struct judgement *j = s->run.judgement;
+    if (s->run.retry || !j || j->asked_again || session_busy(s) || s->run.isolation.trace || !session_made_by(s) ||
+        !retry_wanted(s->run.trace, j))
+        return;
+    j->asked_again = true;
+    if (retry_scan_new(&s->subject.paths, session_made_by(s), s->run.trace, j, wake, s->work, &s->run.retry) != 0)
+        session_note_lack(s, LACK_LOOK, true);
+}
+
+void session_finish_retry(struct session *s)
+{
+    if (s->run.retry)
+        retry_scan_finish(s->run.retry);
+    collect_retry(s);
+}
+
+bool session_stop_retry(struct session *s)
+{
+    const bool is_under_way = session_retry_words(s)[0] != '\0';
+    if (is_under_way)
+        retry_scan_cancel(s->run.retry);
+    return is_under_way;
+}
+
+const char *session_retry_words(const struct session *s)
+{
+    return s->run.retry ? runner_step_words(retry_scan_step(s->run.retry)) : "";
+}
+
 bool session_collect_look(struct session *s)
 {
-    const bool rounded = s->run.rounding && rounding_scan_collect(s->run.rounding);
-    return (s->run.laboratory && laboratory_collect(s->run.laboratory)) || rounded;
+    const bool rounded = s->run.rounding && rounding_scan_collect(s->run.rounding), again = collect_retry(s);
+    return (s->run.laboratory && laboratory_collect(s->run.laboratory)) || rounded || again;
 }
 
 void session_drop_look(struct session *s)
@@ -77,6 +119,8 @@ void session_drop_look(struct session *s)
     s->run.laboratory = NULL;
     rounding_scan_free(s->run.rounding);
     s->run.rounding = NULL;
+    retry_scan_free(s->run.retry);
+    s->run.retry = NULL;
 }
 
 int session_try(struct session *s, const char *words)

@@ -37,6 +37,16 @@ const struct rounding_progress *session_rounding(const struct session *s);
 /* Of the last scan that came to its end; NULL: none has. */
 const struct rounding *session_rounding_result(const struct session *s);
 
+/* What no formula explains, asked of a second run (retry.h). */
+/* Begins one as soon as the shown run is judged, where it may say more and none has been begun; to be asked again. */
+void session_want_retry(struct session *s);
+/* Waits for its end, and takes over what it found. */
+void session_finish_retry(struct session *s);
+/* One was under way, and stops. */
+bool session_stop_retry(struct session *s);
+/* "running again with access checks"; "": none is under way. */
+const char *session_retry_words(const struct session *s);
+
 /* For the session itself. */
 bool session_collect_look(struct session *s); /* something has changed */
 void session_drop_look(struct session *s);    /* before the run goes that it is about */

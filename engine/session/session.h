@@ -42,6 +42,7 @@ enum lack {
 enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_ULP, SHOW_RATIO, SHOW_COUNT };
 
 struct laboratory;
+struct retry_scan;
 struct rounding_scan;
 struct whatif_choice;
 struct work;
@@ -68,6 +69,7 @@ struct session_run {
     struct isolation isolation;     /* where it is an isolated run */
     struct laboratory *laboratory;  /* owned (look.h); NULL: nothing was asked of it */
     struct rounding_scan *rounding; /* owned: as laboratory */
+    struct retry_scan *retry;       /* owned: as laboratory */
 };
 
 /* Where the user is. */

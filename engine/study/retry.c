@@ -1,6 +1,7 @@
 #include "engine/study/retry.h"
 
 #include "engine/study/difference.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,4 +235,101 @@ int retry_tell(const struct retry *found, struct judgement *j)
             failed |= finding_close(&j->findings[i], it);
     }
     return failed;
+}
+
+struct retry_scan {
+    const struct runner_paths *paths; /* borrowed, as t and j */
+    const struct trace *t;
+    const struct judgement *j;
+    struct scenario scenario; /* owned */
+    void (*wake)(void *ctx);
+    void *ctx;
+    pthread_t thread;
+    bool joinable;
+    atomic_int cancel, step, told; /* step: enum runner_step; told: the one that was collected last */
+    struct retry found;            /* the thread's until step is STEP_NONE */
+    bool failed, taken;
+};
+
+static void scan_report(void *ctx, enum runner_step step, double done, double total)
+{
+    struct retry_scan *s = ctx;
+    (void)done;
+    (void)total;
+    if (step == STEP_CHECKED || step == STEP_REORDERED)
+        atomic_store(&s->step, step);
+    s->wake(s->ctx);
+}
+
+static void *scan_thread(void *ctx)
+{
+    struct retry_scan *s = ctx;
+    struct err ignored = {0};
+    const struct runner_progress progress = {.report = scan_report, .ctx = s, .cancel = &s->cancel};
+    s->failed = retry_run(s->paths, &s->scenario, s->t, s->j, &progress, &s->found, &ignored) != 0;
+    atomic_store(&s->step, STEP_NONE);
+    s->wake(s->ctx);
+    return NULL;
+}
+
+int retry_scan_new(const struct runner_paths *paths, const struct scenario *scenario, const struct trace *t,
+                   const struct judgement *j, void (*wake)(void *ctx), void *ctx, struct retry_scan **out)
+{
+    struct retry_scan *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s || scenario_copy(scenario, &s->scenario) != 0) {
+        free(s);
+        return -1;
+    }
+    s->paths = paths;
+    s->t = t;
+    s->j = j;
+    s->wake = wake;
+    s->ctx = ctx;
+    atomic_store(&s->step, STEP_CHECKED);
+    s->joinable = pthread_create(&s->thread, NULL, scan_thread, s) == 0;
+    if (!s->joinable) {
+        retry_scan_free(s);
+        return -1;
+    }
+    *out = s;
+    return 0;
+}
+
+void retry_scan_cancel(struct retry_scan *s)
+{
+    atomic_store(&s->cancel, 1);
+}
+
+void retry_scan_finish(struct retry_scan *s)
+{
+    if (s->joinable)
+        pthread_join(s->thread, NULL);
+    s->joinable = false;
+}
+
+void retry_scan_free(struct retry_scan *s)
+{
+    if (!s)
+        return;
+    retry_scan_cancel(s);
+    retry_scan_finish(s);
+    scenario_free(&s->scenario);
+    free(s);
+}
+
+enum runner_step retry_scan_step(const struct retry_scan *s)
+{
+    return (enum runner_step)atomic_load(&s->step);
+}
+
+const struct retry *retry_scan_collect(struct retry_scan *s, bool *changed)
+{
+    const int step = atomic_load(&s->step);
+    *changed = atomic_exchange(&s->told, step) != step;
+    if (step != STEP_NONE || s->taken)
+        return NULL;
+    retry_scan_finish(s);
+    s->taken = true;
+    return s->failed ? NULL : &s->found;
 }

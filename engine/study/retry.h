@@ -20,4 +20,19 @@ int retry_run(const struct runner_paths *paths, const struct scenario *scenario,
 /* Says it in the findings. */
 int retry_tell(const struct retry *found, struct judgement *j);
 
+/* The same on a thread of its own. */
+struct retry_scan;
+
+/* Begins at once. paths, t and j are borrowed until retry_scan_free(). wake(ctx) is called on that thread whenever
+   there is something to collect. -1 without memory. */
+int retry_scan_new(const struct runner_paths *paths, const struct scenario *scenario, const struct trace *t,
+                   const struct judgement *j, void (*wake)(void *ctx), void *ctx, struct retry_scan **out);
+void retry_scan_cancel(struct retry_scan *s);
+void retry_scan_free(struct retry_scan *s);                   /* ends what is under way; NULL is legal */
+enum runner_step retry_scan_step(const struct retry_scan *s); /* STEP_NONE: it is over */
+/* What was found, once it is over, the first time; NULL: it is not, or nothing was, or it was asked before. *changed:
+   the step has. */
+const struct retry *retry_scan_collect(struct retry_scan *s, bool *changed);
+void retry_scan_finish(struct retry_scan *s); /* waits for its end */
+
 #endif

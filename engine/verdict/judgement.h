@@ -149,7 +149,8 @@ struct judgement {
     bool no_summary;                       /* memory ran out when it was added up last: the run is unjudged */
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
-    bool complete; /* every slot is judged and every culprit's causes are tested */
+    bool asked_again; /* what a second run says of the findings was looked for */
+    bool complete;    /* every slot is judged and every culprit's causes are tested */
     struct state_break state_break;
     struct run_onset *onset; /* owned: where NaN and infinity begin (onset.h); NULL: nowhere, or not known yet */
 };

@@ -2,6 +2,7 @@
    are a part. */
 #include "tui/views/panels.h"
 
+#include "engine/session/look.h"
 #include "tui/keys/actions.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
@@ -90,6 +91,10 @@ const char *message_words(const struct session *s, char *room, size_t bytes, enu
     *style = STYLE_WARNING;
     if (s->message[0])
         return s->message;
+    if (session_retry_words(s)[0]) {
+        snprintf(room, bytes, "no known cause: %s  (x stops)", session_retry_words(s));
+        return room;
+    }
     change_words(&s->run.change, room, bytes);
     *style = sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_DIM;
     return room;
