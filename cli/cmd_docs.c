@@ -68,14 +68,17 @@ static void write_cause_table(FILE *out, int declarations)
 
 static int write_causes(FILE *out)
 {
-    fputs("# Causes\n\nMistakes that attnscope knows by name. A mistake is named only if its formula explains at least "
-          "99.99 % of the elements in the bad tiles and at least 99.99 % of those that distinguish it from the correct "
-          "formula; if at least 16 elements in 16 rows with 16 different values distinguish it; and if chance is ruled "
-          "out. All that pass are listed: on some shapes two formulas coincide. Where a formula has a choice (a type, "
-          "a number of products, a kv head), half of the elements choose and the other half confirm. What none of "
-          "these explains is searched for a "
-          "[rule](rules.md).\n\n",
-          out);
+    fputs(
+        "# Causes\n\nMistakes that attnscope knows by name. Most are names of [rules](rules.md), which the search "
+        "finds and "
+        "weighs: a rule has its name where it explains at least half of what is wrong, and not some rows or columns of "
+        "a "
+        "tile alone. The others have a formula of their own, and are named only if it explains at least 99.99 % of the "
+        "elements in the bad tiles and at least 99.99 % of those that distinguish it from the correct formula; if at "
+        "least 16 elements in 16 rows with 16 different values distinguish it; and if chance is ruled out. Where a "
+        "formula has a choice (a type, a number of products), half of the elements choose and the other half "
+        "confirm.\n\n",
+        out);
     write_cause_table(out, 0);
     fputs("\n## Declared otherwise\n\nThe values are right, but under a different convention than the kernel's "
           "registration declares. These must hold in all tiles, not only in the bad ones. Where the output is right, "

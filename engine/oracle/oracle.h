@@ -33,35 +33,6 @@ struct matrix {
     int rows, cols;
 };
 
-/* Kv heads that a kernel may take for the right one: its neighbors, head % kv_heads, head / kv_heads, the first. */
-enum {
-    OTHER_PREVIOUS, /* counted through the batches, as they lie in memory */
-    OTHER_NEXT,
-    OTHER_MODULO,
-    OTHER_QUOTIENT,
-    OTHER_FIRST,
-    OTHER_PREVIOUS_IN_BATCH, /* counted round within the batch; none where there is one batch */
-    OTHER_NEXT_IN_BATCH,
-    OTHER_FIRST_BATCH, /* the same kv head of another sequence */
-    OTHER_PREVIOUS_BATCH,
-    OTHER_NEXT_BATCH,
-    OTHER_BATCH_AS_HEAD, /* where sequences are one kv head apart */
-    OTHER_HEADS
-};
-
-/* Rows of q that a kernel may take for those of its q tile: of the first tile, or the same tile of another head. */
-enum {
-    OTHER_Q_FIRST_TILE,
-    OTHER_Q_PREVIOUS_HEAD, /* counted through the batches, as they lie in memory */
-    OTHER_Q_NEXT_HEAD,
-    OTHER_Q_FIRST_HEAD,  /* of the batch */
-    OTHER_Q_FIRST_BATCH, /* the same head of another sequence */
-    OTHER_Q_PREVIOUS_BATCH,
-    OTHER_Q_NEXT_BATCH,
-    OTHER_Q_BATCH_AS_HEAD, /* where sequences are one head apart */
-    OTHER_QS
-};
-
 /* Biases that a kernel may take for those of its head and sequence: neighbors are counted round within the batch. */
 enum {
     OTHER_BIAS_PREVIOUS_HEAD,
@@ -106,13 +77,9 @@ struct oracle_case {
     int q_tile;
     int o_dtype; /* enum dtype of the output */
     struct asc_conventions conventions;
-    struct matrix in_q;       /* [valid rows of this q tile][head_dim], the original input */
-    struct matrix in_k, in_v; /* [kv_len][head_dim], of the kv head this head reads */
-    struct matrix other_k[OTHER_HEADS], other_v[OTHER_HEADS]; /* as in_k, of other kv heads; data NULL: there is none */
-    struct coding q_codes, k_codes, v_codes;                  /* of in_q, in_k, in_v */
-    struct coding other_k_codes[OTHER_HEADS], other_v_codes[OTHER_HEADS];
-    struct matrix other_q[OTHER_QS]; /* as in_q, from elsewhere; data NULL: that is this very tile */
-    struct coding other_q_codes[OTHER_QS];
+    struct matrix in_q;                      /* [valid rows of this q tile][head_dim], the original input */
+    struct matrix in_k, in_v;                /* [kv_len][head_dim], of the kv head this head reads */
+    struct coding q_codes, k_codes, v_codes; /* of in_q, in_k, in_v */
     int kv_tiles;
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
        captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */

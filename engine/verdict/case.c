@@ -255,64 +255,6 @@ static int list_tiles(const struct trace *t, int slot,
     return 0;
 }
 
-/* The kv heads beside the one that this head reads, counted through the batches as they lie in memory, and those that
-   other ways of counting lead to. */
-static int list_other_heads(const struct trace *t, const int32_t place[3], struct slot_case *out)
-{
-    const struct asc_problem *p = &t->problem;
-    struct oracle_case *c = &out->c;
-    const int all = p->batch * p->kv_heads, first = place[0] * p->kv_heads, head = place[1];
-    const int own = first + asc_kv_head(p, head, t->conventions.kv_head_map);
-    const int others[OTHER_HEADS] = {[OTHER_PREVIOUS] = (own + all - 1) % all,
-                                     [OTHER_NEXT] = (own + 1) % all,
-                                     [OTHER_MODULO] = first + head % p->kv_heads,
-                                     [OTHER_QUOTIENT] = first + head / p->kv_heads % p->kv_heads,
-                                     [OTHER_FIRST] = first,
-                                     [OTHER_PREVIOUS_IN_BATCH] = first + (own - first + p->kv_heads - 1) % p->kv_heads,
-                                     [OTHER_NEXT_IN_BATCH] = first + (own - first + 1) % p->kv_heads,
-                                     [OTHER_FIRST_BATCH] = own - first,
-                                     [OTHER_PREVIOUS_BATCH] = (own + all - p->kv_heads) % all,
-                                     [OTHER_NEXT_BATCH] = (own + p->kv_heads) % all,
-                                     [OTHER_BATCH_AS_HEAD] = own - first + place[0]};
-    const int ways = p->batch > 1 ? OTHER_HEADS : OTHER_PREVIOUS_IN_BATCH;
-    for (int i = 0; i < ways; i++) {
-        if (others[i] == own)
-            continue;
-        const int batch = others[i] / p->kv_heads, kv_head = others[i] % p->kv_heads;
-        c->other_k[i] = input_rows(t, 'k', batch, kv_head, 0, p->kv_len);
-        c->other_v[i] = input_rows(t, 'v', batch, kv_head, 0, p->kv_len);
-        if (coding_of(t, 'k', batch, kv_head, 0, NO_NEIGHBOURS, out, &c->other_k_codes[i]) != 0 ||
-            coding_of(t, 'v', batch, kv_head, 0, NO_NEIGHBOURS, out, &c->other_v_codes[i]) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* The rows that q would have from a place that is not this tile's. */
-static int list_other_q(const struct trace *t, const int32_t place[3], int rows, struct slot_case *out)
-{
-    const struct asc_problem *p = &t->problem;
-    const int all = p->batch * p->heads, first = place[0] * p->heads, own = first + place[1];
-    const int heads[OTHER_QS] = {[OTHER_Q_FIRST_TILE] = own,
-                                 [OTHER_Q_PREVIOUS_HEAD] = (own + all - 1) % all,
-                                 [OTHER_Q_NEXT_HEAD] = (own + 1) % all,
-                                 [OTHER_Q_FIRST_HEAD] = first,
-                                 [OTHER_Q_FIRST_BATCH] = place[1],
-                                 [OTHER_Q_PREVIOUS_BATCH] = (own + all - p->heads) % all,
-                                 [OTHER_Q_NEXT_BATCH] = (own + p->heads) % all,
-                                 [OTHER_Q_BATCH_AS_HEAD] = place[1] + place[0]};
-    for (int i = 0; i < OTHER_QS; i++) {
-        const int batch = heads[i] / p->heads, head = heads[i] % p->heads;
-        const int row = i == OTHER_Q_FIRST_TILE ? 0 : place[2] * t->plan.br;
-        if (heads[i] == own && row == place[2] * t->plan.br)
-            continue;
-        out->c.other_q[i] = input_rows(t, 'q', batch, head, row, rows);
-        if (coding_of(t, 'q', batch, head, row, NO_NEIGHBOURS, out, &out->c.other_q_codes[i]) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* The bias of the rows of this q tile, as it is for another head and sequence. */
 static struct matrix bias_rows(const struct trace *t, const float *bias, int batch, int head, int q_tile, int rows)
 {
@@ -407,8 +349,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
     if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, NEIGHBOURS, out, &c->q_codes) != 0 ||
         coding_of(t, 'k', place[0], kv_head, 0, NEIGHBOURS, out, &c->k_codes) != 0 ||
-        coding_of(t, 'v', place[0], kv_head, 0, NEIGHBOURS, out, &c->v_codes) != 0 ||
-        list_other_heads(t, place, out) != 0 || list_other_q(t, place, rows, out) != 0) {
+        coding_of(t, 'v', place[0], kv_head, 0, NEIGHBOURS, out, &c->v_codes) != 0) {
         slot_case_free(out);
         return -1;
     }

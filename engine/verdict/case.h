@@ -17,13 +17,13 @@ struct slot_case {
     struct matrix *fed_padding;  /* owned, as padding */
     int *order;                  /* owned, [kv_tiles] */
     uint16_t *unwritten;         /* owned: a row of f16 that nobody wrote; NULL: none is needed */
-    /* Scales that the launch itself made, of the heads that are asked about: what of q, k and v, which head counted
-       through the batches, and [groups], owned. */
+    /* Scales that the launch itself made, of its own heads and of those beside them, see struct coding: which of q, k
+       and v, head counted through the batches, and [groups], owned. */
     struct {
         char which;
         int head;
         float *scale;
-    } made[3 * (OTHER_HEADS + 4)];
+    } made[3 * 4];
     int n_made;
 };
 

@@ -199,15 +199,21 @@ static bool stored_otherwise(const struct trace *t, enum asc_channel ch)
     return false;
 }
 
+/* What a rule says, and of how much, where that is not all. */
+static void rule_words(const struct finding *f, char *out, size_t bytes)
+{
+    char part[40] = "";
+    if (!f->pattern && f->share < FINDING_WHOLE)
+        snprintf(part, sizeof part, " (%s%.3g%% of them)", f->sampled ? "about " : "", 100 * f->share);
+    snprintf(out, bytes, "%s%s%s", f->pattern ? "no known cause; " : "", f->explained, part);
+}
+
 static void write_unknown(struct finding *f, int above, int few)
 {
     char *out = f->text + f->reason;
     const size_t bytes = sizeof f->text - (size_t)f->reason;
     if (f->explained[0]) {
-        char part[40] = "";
-        if (!f->pattern && f->share < FINDING_WHOLE)
-            snprintf(part, sizeof part, " (%s%.3g%% of them)", f->sampled ? "about " : "", 100 * f->share);
-        snprintf(out, bytes, "%s%s%s", f->pattern ? "no known cause; " : "", f->explained, part);
+        rule_words(f, out, bytes);
         return;
     }
     if (!f->output_right)
@@ -225,6 +231,10 @@ static void write_unknown(struct finding *f, int above, int few)
 void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes)
 {
     const struct cause_evidence *e = &f->evidence;
+    if (f->explained[0]) {
+        snprintf(out, bytes, "%s: %s", channel_label(f->channel), cause_sentence(f->cause));
+        return;
+    }
     char of[48] = "", rounding[48] = "", detail[sizeof f->detail + 4] = "";
     if (shorter < 1 && f->detail[0])
         snprintf(detail, sizeof detail, " (%s)", f->detail);
@@ -273,7 +283,13 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         write_unknown(f, above, few);
         return;
     }
-    finding_explained(f, 0, f->text, sizeof f->text);
+    if (!f->explained[0]) {
+        finding_explained(f, 0, f->text, sizeof f->text);
+        return;
+    }
+    const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: %s: ", label, bad, all,
+                              cause_sentence(f->cause));
+    rule_words(f, f->text + used, sizeof f->text - (size_t)used);
 }
 
 /* Another declaration is believed where the output is right whatever was declared; in a run with a wrong output, a
@@ -346,7 +362,7 @@ static void take_declaration(const struct testing *testing, struct finding *f, s
     snprintf(f->declaration, sizeof f->declaration, "%s", it->fields);
 }
 
-static void take_rule(const struct trace *t, const struct rule *rule, const char *words, struct rule_told *out)
+static void tell_rule(const struct trace *t, const struct rule *rule, const char *words, struct rule_told *out)
 {
     const struct evidence *e = &rule->evidence;
     const struct telling *at = &e->telling;
@@ -369,22 +385,30 @@ static void take_rule(const struct trace *t, const struct rule *rule, const char
     snprintf(out->text, sizeof out->text, "%s", words);
 }
 
-/* What no named cause explains may still follow a rule. */
-static int explain(const struct testing *testing, enum asc_channel ch, struct finding *f)
+/* Causes of one kind that explain the stage. */
+static int take_causes(const struct testing *testing, bool declarations, struct finding *f)
 {
-    struct explanation found;
-    if (judgement_explain(testing->j, testing->t, ch, testing->scratch, &found) != 0)
-        return -1;
-    snprintf(f->explained, sizeof f->explained, "%s", found.text);
-    f->pattern = found.pattern;
-    f->share = found.share;
-    f->tried = found.tried;
-    f->sampled = found.wrong < testing->summary->stage[ch].bad_local - testing->summary->stage[ch].missing_local;
-    for (f->n_rules = 0; f->n_rules < found.n; f->n_rules++)
-        take_rule(testing->t, &found.rule[f->n_rules], found.said[f->n_rules], &f->rule[f->n_rules]);
-    if (found.n && found.runner_up.kind != RULE_NONE)
-        take_rule(testing->t, &found.runner_up, found.runner_up_said, &f->runner_up);
-    return 0;
+    int failed = 0;
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+        if (cause_channel(cause) == f->channel && cause_is_declaration(cause) == declarations &&
+            may_be(testing->summary, (enum cause)cause) && cause_named(&testing->evidence[cause]))
+            failed |= take_cause(testing, cause, f);
+    return failed;
+}
+
+/* What the search has found. */
+static void take_explanation(const struct testing *testing, const struct explanation *found, struct finding *f)
+{
+    const struct stage_summary *stage = &testing->summary->stage[f->channel];
+    snprintf(f->explained, sizeof f->explained, "%s", found->text);
+    f->pattern = found->pattern;
+    f->share = found->share;
+    f->tried = found->tried;
+    f->sampled = found->wrong < stage->bad_local - stage->missing_local;
+    for (f->n_rules = 0; f->n_rules < found->n; f->n_rules++)
+        tell_rule(testing->t, &found->rule[f->n_rules], found->said[f->n_rules], &f->rule[f->n_rules]);
+    if (found->n && found->runner_up.kind != RULE_NONE)
+        tell_rule(testing->t, &found->runner_up, found->runner_up_said, &f->runner_up);
 }
 
 bool finding_has_rule(const struct finding *f)
@@ -395,19 +419,21 @@ bool finding_has_rule(const struct finding *f)
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
-    const int first = declarations_first(testing->summary);
+    const bool written = stage->missing_local < stage->bad_local;
     struct declared_otherwise declared;
+    struct explanation found = {0};
     int few = 0;
-    int failed = 0;
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
     f->output_right = output_right(testing->summary);
-    for (int pass = 0; pass < 2 && f->cause == CAUSE_NONE; pass++)
-        for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
-            if (cause_channel(cause) == ch && cause_is_declaration(cause) == (pass == 0 ? first : !first) &&
-                may_be(testing->summary, (enum cause)cause) && cause_named(&testing->evidence[cause]))
-                failed |= take_cause(testing, cause, f);
+    int failed = take_causes(testing, declarations_first(testing->summary), f);
+    if (f->cause == CAUSE_NONE && !f->output_right && written) {
+        failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, &found);
+        f->cause = found.cause;
+    }
+    if (f->cause == CAUSE_NONE)
+        failed |= take_causes(testing, !declarations_first(testing->summary), f);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         few |= cause_channel(cause) == ch && may_be(testing->summary, (enum cause)cause) &&
                cause_fits(&testing->evidence[cause]);
@@ -417,9 +443,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     const bool is_open = f->cause == CAUSE_NONE && !f->declaration[0];
     const struct trace_event *event = is_open ? judgement_event(testing->j, testing->t, ch, false) : NULL;
     f->event = event && event_is_mistake(event->kind) ? 1 + (int)(event - testing->t->info.events) : 0;
-    if (is_open && !f->event && !f->output_right && stage->missing_local < stage->bad_local &&
-        explain(testing, ch, f) != 0)
-        return -1;
+    if (!f->declaration[0] && !f->event && f->cause == found.cause)
+        take_explanation(testing, &found, f);
     if (event && !finding_has_rule(f)) /* one that is no mistake by itself gives way to a rule */
         f->event = 1 + (int)(event - testing->t->info.events);
     write_text(f, testing->t, stage, declared.why, testing->above, few);

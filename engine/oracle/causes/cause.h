@@ -37,7 +37,9 @@ struct candidate {
 
 /* Each cause_<id>() fills the candidate. Returns 0 where the formula has no meaning for this case. */
 #define CAUSE(id, ...) int cause_##id(struct candidate *k);
+#define RULED(...)
 #include "engine/oracle/causes/causes.def"
+#undef RULED
 #undef CAUSE
 
 /* What a formula has a choice of. value: the i-th value it may take on this tile, NaN behind the last one. describe: in
@@ -46,17 +48,12 @@ struct cause_parameter {
     double (*value)(const struct walk_tile *tile, int i);
     void (*describe)(const struct oracle_case *c, double value, char *text, size_t bytes);
 };
-extern const struct cause_parameter parameter_split, parameter_slope, parameter_other_bias;
-extern const struct cause_parameter parameter_none, parameter_s_unit, parameter_m_unit, parameter_unit_pair,
-    parameter_m_unit_pair, parameter_fold, parameter_alpha_first, parameter_s_at, parameter_tiles_back,
-    parameter_other_head, parameter_permutation_q, parameter_permutation_kv, parameter_head_dim, parameter_narrow_type,
-    parameter_f16_sum, parameter_part, parameter_key, parameter_zero_point_of_u, parameter_zero_point_of_v,
-    parameter_window, parameter_row_moved, parameter_lanes, parameter_lane_group, parameter_lane_sums,
-    parameter_padding, parameter_masked_value, parameter_weak_mask, parameter_swizzle_of_s, parameter_swizzle_of_u,
-    parameter_f16_core, parameter_zero_point_of_q, parameter_zero_point_of_k, parameter_wrong_scale_of_q,
-    parameter_wrong_scale_of_k, parameter_wrong_scale_of_v, parameter_wrong_scale_of_qk, parameter_which_scale,
-    parameter_format_of_q, parameter_format_of_k, parameter_format_of_v, parameter_code_zero_point, parameter_other_q,
-    parameter_rows, parameter_exponential;
+extern const struct cause_parameter parameter_alpha_first, parameter_code_zero_point, parameter_f16_core,
+    parameter_f16_sum, parameter_fold, parameter_format_of_k, parameter_format_of_q, parameter_format_of_v,
+    parameter_m_unit, parameter_m_unit_pair, parameter_masked_value, parameter_narrow_type, parameter_none,
+    parameter_padding, parameter_s_at, parameter_s_unit, parameter_swizzle_of_s, parameter_unit_pair,
+    parameter_weak_mask, parameter_which_scale, parameter_wrong_scale_of_qk, parameter_wrong_scale_of_v,
+    parameter_zero_point_of_k, parameter_zero_point_of_q, parameter_zero_point_of_v;
 
 const struct cause_parameter *cause_parameter(enum cause c);
 
@@ -74,10 +71,6 @@ void cause_loosen(const struct candidate *k, int n);
 void cause_right(const struct candidate *k);
 /* A copy of values in the shape of a stage, in cause_operand. */
 double *cause_copy(const struct candidate *k, const double *values, enum asc_channel shape);
-/* Row or column i of n under a permutation parameter. */
-int cause_permuted(double parameter, int i, int n);
-/* K or V with its rows permuted as the parameter says, in cause_operand. */
-void cause_permute_operand(const struct candidate *k, enum asc_channel ch);
 /* What a swizzle parameter names: row r has its 16-byte piece i at i ^ r & mask, in Q and K or in one of them. */
 struct swizzle {
     unsigned mask;
@@ -86,36 +79,10 @@ struct swizzle {
 struct swizzle cause_swizzle(double parameter);
 /* Q, K or V with its pieces so out of place; out as the stage. */
 void cause_swizzle_operand(const struct candidate *k, enum asc_channel ch, unsigned mask, double *out);
-/* 1 if column col of row r belongs to the part of a row that a parameter names. */
-int cause_in_part(const struct walk_tile *tile, double parameter, int r, int col);
-/* The same of a lanes parameter. */
-int cause_in_lanes(const struct walk_tile *tile, double parameter, int r, int col);
-/* 1 if row r belongs to those that a rows parameter names. */
-int cause_in_rows(const struct walk_tile *tile, double parameter, int r);
 /* The type that a narrow_type parameter names. */
 enum dtype cause_type(double parameter);
-/* Rows of K or V (ch) of another tile, or of another kv head at this tile, as the kernel would use them: out is
-   [Bc][head_dim], zeros beyond its last row. 0 where there is no such data. */
-int cause_operand_of_tile(const struct candidate *k, enum asc_channel ch, int kv, double *out);
-int cause_operand_of_head(const struct candidate *k, enum asc_channel ch, double parameter, double *out);
-/* The rows of Q from elsewhere (OTHER_Q_...), as the kernel would use them: out as the stage. 0: that is this tile. */
-int cause_other_q(const struct candidate *k, int other, double *out);
-/* The candidate that `with` makes of the K or V (ch) of the tile visited next. Behind the last tile kernels find zeros,
-   that tile itself or the one before it (two buffers in turn): what fits best is taken there, and tells nothing. */
-int cause_with_next(struct candidate *k, enum asc_channel ch,
-                    int (*with)(const struct candidate *k, const double *operand));
-/* Rows first .. first + Bc - 1 of the original K or V (ch) of another kv head, or of the right one (OTHER_NONE), in the
-   type of the candidate's channel. */
-enum { OTHER_NONE = -1 };
-int cause_input_rows(const struct candidate *k, enum asc_channel ch, int head, int first, double *out);
-/* K or V of the tile with its blocks of 8 x 8 transposed, in cause_operand; 0 where it has none. */
-int cause_transpose_blocks(const struct candidate *k, enum asc_channel ch);
 /* The bound of an operand that holds want: of one made from codes as codes_load has it, else 0. */
 void cause_bound_operand(const struct candidate *k);
-/* |x| of a K or V operand, for bounds, in cause_size. */
-const double *cause_sizes(const struct candidate *k, const double *x);
-/* alpha to this power where there is something to rescale. */
-void cause_power_of_alpha(const struct candidate *k, double power, struct operands *s);
 
 /* The units of a unit_pair parameter in c and s; 0 where they are the declared ones. */
 int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct operands *s);
@@ -131,8 +98,6 @@ int cause_u_of(const struct candidate *k, const struct oracle_case *c, struct op
 /* Scores as they are read where S is recorded at the point that a parameter names, in c and s; 0 where the mask is
    declared to come later anyway, or comes before that point too. */
 int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct operands *s);
-int cause_has_window(const struct oracle_case *c);
-int cause_has_mask(const struct oracle_case *c);
 struct oracle_case cause_without_mask(const struct oracle_case *c);
 /* 1 if row r may see column col of the tile. */
 int cause_sees(const struct walk_tile *tile, int r, int col);

@@ -24,55 +24,6 @@ static int combined(const struct candidate *k, double by_m, double by_l, double 
     return 1;
 }
 
-int cause_lse_base_2(struct candidate *k)
-{
-    return !k->tile->c->conventions.lse_base2 && combined(k, 1, 1, M_LOG2E);
-}
-
-int cause_lse_times_ln2(struct candidate *k)
-{
-    return !k->tile->c->conventions.lse_base2 && combined(k, 1, 1, M_LN2);
-}
-
-int cause_lse_base_e(struct candidate *k)
-{
-    return k->tile->c->conventions.lse_base2 && combined(k, 1, 1, M_LN2);
-}
-
-int cause_lse_log2_of_l(struct candidate *k)
-{
-    return !k->tile->c->conventions.lse_base2 && combined(k, 1, M_LOG2E, 1);
-}
-
-int cause_lse_m_unit(struct candidate *k)
-{
-    const struct oracle_case *c = k->tile->c;
-    struct oracle_case other = *c;
-    other.conventions.m_unit = (int)k->parameter;
-    return other.conventions.m_unit != c->conventions.m_unit &&
-           combined(k, values_natural_m(&other) / values_natural_m(c), 1, 1);
-}
-
-int cause_lse_without_m(struct candidate *k)
-{
-    return combined(k, 0, 1, 1);
-}
-
-int cause_lse_without_l(struct candidate *k)
-{
-    return combined(k, 1, 0, 1);
-}
-
-int cause_lse_l_subtracted(struct candidate *k)
-{
-    return combined(k, 1, -1, 1);
-}
-
-int cause_lse_negated(struct candidate *k)
-{
-    return combined(k, -1, -1, 1);
-}
-
 int cause_lse_m_times(const struct candidate *k, double by)
 {
     return combined(k, by, 1, 1);

@@ -5,16 +5,6 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 
-int cause_has_window(const struct oracle_case *c)
-{
-    return c->window_left >= 0 || c->window_right >= 0;
-}
-
-int cause_has_mask(const struct oracle_case *c)
-{
-    return c->causal != ASC_CAUSAL_NONE || cause_has_window(c);
-}
-
 struct oracle_case cause_without_mask(const struct oracle_case *c)
 {
     struct oracle_case all = *c;

@@ -155,26 +155,6 @@ static int merged(const struct candidate *k, const struct merging *how)
     return 1;
 }
 
-int cause_merge_base_2(struct candidate *k)
-{
-    return merged(k, &(struct merging){.of_lse = M_LN2});
-}
-
-int cause_merge_base_e(struct candidate *k)
-{
-    return merged(k, &(struct merging){.of_lse = M_LOG2E});
-}
-
-int cause_merge_unweighted(struct candidate *k)
-{
-    return merged(k, &(struct merging){0});
-}
-
-int cause_merge_without_l(struct candidate *k)
-{
-    return merged(k, &(struct merging){.of_m = 1});
-}
-
 /* Weights, their sum and that of the outputs as f32 has them, where they leave its range: inf / inf, or x / inf, or
    0 / 0. Below half the smallest subnormal an exponential is 0. */
 static void unshifted_row(const struct candidate *k, int r)
@@ -217,21 +197,6 @@ int cause_merge_not_shifted(struct candidate *k)
     return 1;
 }
 
-int cause_merge_not_divided(struct candidate *k)
-{
-    return merged(k, &(struct merging){.of_lse = 1, .not_divided = 1});
-}
-
-int cause_merge_empty_counted(struct candidate *k)
-{
-    return merged(k, &(struct merging){.of_lse = 1, .counts_empty = 1});
-}
-
-int cause_merge_one_split(struct candidate *k)
-{
-    return merged(k, &(struct merging){.of_lse = 1, .alone = 1 + (int)k->parameter});
-}
-
 /* Rows that no split has a key for become NaN, of O or of LSE. */
 static int unguarded(struct candidate *k)
 {
@@ -256,15 +221,3 @@ int cause_lse_merge_unguarded(struct candidate *k)
 {
     return unguarded(k);
 }
-
-static double split_value(const struct walk_tile *tile, int i)
-{
-    return tile->c->kv_splits > 1 && i < schedule_splits(tile->c) ? i : NAN;
-}
-
-static void split_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "split %d of %d", (int)value, schedule_splits(c));
-}
-
-const struct cause_parameter parameter_split = {split_value, split_describe};

@@ -82,20 +82,6 @@ static void m_unit_pair_describe(const struct oracle_case *c, double value, char
 
 const struct cause_parameter parameter_m_unit_pair = {unit_pair_value, m_unit_pair_describe};
 
-static double exponential_value(const struct walk_tile *tile, int i)
-{
-    (void)tile;
-    return below(i + ASC_UNIT_SCALED, ASC_UNIT_LOG2 + 1);
-}
-
-static void exponential_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    (void)c;
-    snprintf(text, bytes, "%s", (int)value == ASC_UNIT_LOG2 ? "2^(scale · log2 e · s - m)" : "e^(scale · s - m)");
-}
-
-const struct cause_parameter parameter_exponential = {exponential_value, exponential_describe};
-
 static void fold_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     describe_choice(CONVENTION_OF_q_fold, c, value, text, bytes);
@@ -131,140 +117,6 @@ static double s_at_value(const struct walk_tile *tile, int i)
 
 const struct cause_parameter parameter_s_at = {s_at_value, s_at_describe};
 
-/* 0: the tile visited just before, 1: the one before that (two buffers in turn), 2: the first one, always. */
-static double tiles_back_value(const struct walk_tile *tile, int i)
-{
-    (void)tile;
-    return below(i, 3);
-}
-
-static void tiles_back_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    static const char *const names[] = {"the one visited last", "that before the one visited last",
-                                        "always the one visited first"};
-    (void)c;
-    snprintf(text, bytes, "%s", names[(int)value]);
-}
-
-const struct cause_parameter parameter_tiles_back = {tiles_back_value, tiles_back_describe};
-
-/* Keys c + 1, keys c - 1. */
-static double row_moved_value(const struct walk_tile *tile, int i)
-{
-    (void)tile;
-    return below(i, 2);
-}
-
-static void row_moved_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    (void)c;
-    snprintf(text, bytes, "row c holds key c %c 1", value > 0 ? '-' : '+');
-}
-
-const struct cause_parameter parameter_row_moved = {row_moved_value, row_moved_describe};
-
-static double other_head_value(const struct walk_tile *tile, int i)
-{
-    (void)tile;
-    return below(i, OTHER_HEADS);
-}
-
-static void other_head_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    static const char *const names[OTHER_HEADS] = {"the kv head before",
-                                                   "the kv head behind",
-                                                   "kv head head % kv_heads",
-                                                   "kv head head / kv_heads",
-                                                   "kv head 0",
-                                                   "the kv head before, round within the batch",
-                                                   "the kv head behind, round within the batch",
-                                                   "the same kv head of sequence 0",
-                                                   "the same kv head of the sequence before",
-                                                   "the same kv head of the sequence behind",
-                                                   "as if a sequence were as far from the next as a kv head is"};
-    (void)c;
-    snprintf(text, bytes, "%s", names[(int)value]);
-}
-
-const struct cause_parameter parameter_other_head = {other_head_value, other_head_describe};
-
-/* The first is a tile's mistake (q-first-tile), not a head's. */
-static double other_q_value(const struct walk_tile *tile, int i)
-{
-    (void)tile;
-    return below(i + OTHER_Q_PREVIOUS_HEAD, OTHER_QS);
-}
-
-static void other_q_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    static const char *const names[OTHER_QS] = {[OTHER_Q_PREVIOUS_HEAD] = "the head before",
-                                                [OTHER_Q_NEXT_HEAD] = "the head behind",
-                                                [OTHER_Q_FIRST_HEAD] = "head 0",
-                                                [OTHER_Q_FIRST_BATCH] = "the same head of sequence 0",
-                                                [OTHER_Q_PREVIOUS_BATCH] = "the same head of the sequence before",
-                                                [OTHER_Q_NEXT_BATCH] = "the same head of the sequence behind",
-                                                [OTHER_Q_BATCH_AS_HEAD] =
-                                                    "as if a sequence were as far from the next as a head is"};
-    (void)c;
-    snprintf(text, bytes, "%s", names[(int)value]);
-}
-
-const struct cause_parameter parameter_other_q = {other_q_value, other_q_describe};
-
-/* 1 .. n - 1: places move on by so much, around the end; n + 1 .. : bits of the index are flipped, which swaps
-   neighbors, pairs, halves, or reverses the order. */
-static double permutation(int i, int n)
-{
-    const int flips = (n & (n - 1)) == 0;
-    if (i < n - 1)
-        return i + 1;
-    return flips && i - (n - 1) < n - 1 ? n + 1 + i - (n - 1) : NAN;
-}
-
-static void describe_permutation(double value, int n, char *text, size_t bytes)
-{
-    if (value < n)
-        snprintf(text, bytes, "i holds i + %d mod %d", (int)value, n);
-    else
-        snprintf(text, bytes, "i holds i ^ %d", (int)value - n);
-}
-
-static double permutation_q_value(const struct walk_tile *tile, int i)
-{
-    return permutation(i, tile->c->br);
-}
-
-static void permutation_q_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    describe_permutation(value, c->br, text, bytes);
-}
-
-const struct cause_parameter parameter_permutation_q = {permutation_q_value, permutation_q_describe};
-
-static double permutation_kv_value(const struct walk_tile *tile, int i)
-{
-    return permutation(i, tile->c->bc);
-}
-
-static void permutation_kv_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    describe_permutation(value, c->bc, text, bytes);
-}
-
-const struct cause_parameter parameter_permutation_kv = {permutation_kv_value, permutation_kv_describe};
-
-static double head_dim_value(const struct walk_tile *tile, int i)
-{
-    return i + 1 < tile->c->head_dim ? i + 1 : NAN;
-}
-
-static void head_dim_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "n = %d of %d", (int)value, c->head_dim);
-}
-
-const struct cause_parameter parameter_head_dim = {head_dim_value, head_dim_describe};
-
 static double narrow_type_value(const struct walk_tile *tile, int i)
 {
     (void)tile;
@@ -278,20 +130,6 @@ static void narrow_type_describe(const struct oracle_case *c, double value, char
 }
 
 const struct cause_parameter parameter_narrow_type = {narrow_type_value, narrow_type_describe};
-
-static double window_value(const struct walk_tile *tile, int i)
-{
-    (void)tile;
-    return below(i, 4);
-}
-
-static void window_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    const int left = (int)value < 2, by = (int)value % 2 ? -1 : 1, edge = left ? c->window_left : c->window_right;
-    snprintf(text, bytes, "window_%s %d, looks like %d", left ? "left" : "right", edge, edge + by);
-}
-
-const struct cause_parameter parameter_window = {window_value, window_describe};
 
 /* 0: one rounding per step (FMA), 1: product and sum rounded each, 2: by a tensor core. */
 static double f16_sum_value(const struct walk_tile *tile, int i)
@@ -315,68 +153,6 @@ struct part {
 };
 
 enum { PIECE, EVERY_NTH, OWN_NTH };
-
-static struct part part_of(int bc, int i)
-{
-    for (int n = 2; n <= bc; n *= 2) {
-        if (i < n)
-            return (struct part){PIECE, n, i};
-        i -= n;
-        if (i < n)
-            return (struct part){EVERY_NTH, n, i};
-        i -= n;
-        if (i < 1)
-            return (struct part){OWN_NTH, n, 0};
-        i -= 1;
-    }
-    return (struct part){PIECE, 0, 0};
-}
-
-int cause_in_part(const struct walk_tile *tile, double parameter, int r, int col)
-{
-    const int bc = tile->c->bc;
-    const struct part part = part_of(bc, (int)parameter);
-    switch (part.kind) {
-    case PIECE:
-        return col / (bc / part.n) == part.which;
-    case EVERY_NTH:
-        return col % part.n == part.which;
-    default:
-        return col % part.n == r % part.n;
-    }
-}
-
-static double part_value(const struct walk_tile *tile, int i)
-{
-    return part_of(tile->c->bc, i).n ? i : NAN;
-}
-
-static void part_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    const struct part part = part_of(c->bc, (int)value);
-    const int width = part.n ? c->bc / part.n : 0;
-    if (part.kind == PIECE)
-        snprintf(text, bytes, "as over columns %d..%d", part.which * width, part.which * width + width - 1);
-    else if (part.kind == EVERY_NTH)
-        snprintf(text, bytes, "as over columns %d, %d, ...", part.which, part.which + part.n);
-    else
-        snprintf(text, bytes, "as over every %dth column, from the row's own", part.n);
-}
-
-const struct cause_parameter parameter_part = {part_value, part_describe};
-
-static double key_value(const struct walk_tile *tile, int i)
-{
-    return i < tile->s->at.cols ? i : NAN;
-}
-
-static void key_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    (void)c;
-    snprintf(text, bytes, "key %d of the tile", (int)value);
-}
-
-const struct cause_parameter parameter_key = {key_value, key_describe};
 
 /* A score of 0 is no mask: the product with a row of zeros beyond kv_len gives it, and it weighs as much as any. */
 static double finite_in_place_of(double masked, double got)
@@ -473,19 +249,6 @@ static double median_shift(const struct walk_tile *tile, enum asc_channel ch, co
     return n && shift[n / 2] != 0 ? shift[n / 2] : NAN;
 }
 
-static double zero_point_of_u_value(const struct walk_tile *tile, int i)
-{
-    const struct stage *p = &tile->s->stage[asc_p];
-    double *weight = tile->s->mistake.size;
-    for (int r = 0; r < p->rows; r++) {
-        weight[r] = 0;
-        for (int col = 0; col < p->cols; col++)
-            weight[r] += tile->s->at.pv_p.value[(size_t)r * (size_t)p->cols + (size_t)col];
-        weight[r] *= (tile->next_alpha ? tile->next_alpha[r] : 1) * tile->s->at.times_v;
-    }
-    return i == 0 ? median_shift(tile, asc_u, weight) : NAN;
-}
-
 /* In codes where there are any, and then a whole or a half one if it is as near as rounding to f16 leaves it. */
 static double zero_point_of_operand(const struct walk_tile *tile, enum asc_channel ch)
 {
@@ -519,7 +282,6 @@ static void zero_point_describe(const struct oracle_case *c, double value, char 
     snprintf(text, bytes, "z = %.4g", value);
 }
 
-const struct cause_parameter parameter_zero_point_of_u = {zero_point_of_u_value, zero_point_describe};
 const struct cause_parameter parameter_zero_point_of_q = {zero_point_of_q_value, zero_point_describe};
 const struct cause_parameter parameter_zero_point_of_k = {zero_point_of_k_value, zero_point_describe};
 const struct cause_parameter parameter_zero_point_of_v = {zero_point_of_v_value, zero_point_describe};

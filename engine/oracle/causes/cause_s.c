@@ -8,57 +8,6 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
-/* 1: S is recorded behind the soft cap, and so scaled. */
-static int is_capped(const struct oracle_case *c)
-{
-    return c->softcap > 0 && !values_capped_later(c);
-}
-
-int cause_s_scaled_twice(struct candidate *k)
-{
-    struct oracle_case c = *k->tile->c;
-    struct operands s = cause_altered(k);
-    if (c.conventions.q_fold != ASC_FOLD_NONE) {
-        c.conventions.q_fold = ASC_FOLD_NONE; /* Q holds the factor, and the scores get it once more */
-    } else {
-        /* A raw score has been scaled twice where it carries the scale's square; one behind the cap has been scaled. */
-        if (c.conventions.s_unit == ASC_UNIT_RAW && !is_capped(&c))
-            c.conventions.s_unit = ASC_UNIT_SCALED;
-        c.scale = codes_plain_scale(&c) * codes_plain_scale(&c);
-    }
-    local_s(&c, &s, &k->tile->s->room, cause_out(k));
-    cause_loosen(k, 3);
-    return 1;
-}
-
-int cause_s_not_scaled(struct candidate *k)
-{
-    struct oracle_case c = *k->tile->c;
-    struct operands s = cause_altered(k);
-    if (c.conventions.q_fold != ASC_FOLD_NONE || (c.conventions.s_unit == ASC_UNIT_RAW && !is_capped(&c)))
-        return 0;
-    c.scale = 1;
-    local_s(&c, &s, &k->tile->s->room, cause_out(k));
-    return 1;
-}
-
-static int with_k(const struct candidate *k, const double *operand)
-{
-    struct operands s = cause_altered(k);
-    s.of[asc_k].value = operand;
-    s.size[asc_k] = cause_sizes(k, operand);
-    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
-    return 1;
-}
-
-static int with_q(const struct candidate *k, const double *operand)
-{
-    struct operands s = cause_altered(k);
-    s.of[asc_q].value = operand;
-    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
-    return 1;
-}
-
 int cause_s_swizzled(struct candidate *k)
 {
     const struct swizzle swizzle = cause_swizzle(k->parameter);
@@ -77,112 +26,11 @@ int cause_s_swizzled(struct candidate *k)
     return 1;
 }
 
-/* Key c as row and d as column trade places: that stays inside the tile where it is square. */
-int cause_s_k_not_transposed(struct candidate *k)
-{
-    const int n = k->tile->c->head_dim, rows = k->tile->s->at.cols;
-    const double *from = k->tile->s->at.of[asc_k].value;
-    double *to = k->tile->s->mistake.operand;
-    if (k->tile->c->bc != n)
-        return 0;
-    for (int col = 0; col < n; col++)
-        for (int d = 0; d < n; d++)
-            to[col * n + d] = d < rows ? from[d * n + col] : 0;
-    return with_k(k, to);
-}
-
-int cause_s_k_blocks_transposed(struct candidate *k)
-{
-    return cause_transpose_blocks(k, asc_k) && with_k(k, k->tile->s->mistake.operand);
-}
-
-/* The right formula under another mask. */
-static int masked_as(const struct candidate *k, const struct oracle_case *mask, int by)
-{
-    struct operands s = cause_altered(k);
-    cause_see(k, mask, by, &s);
-    local_s(k->tile->c, &s, &k->tile->s->room, cause_out(k));
-    return 1;
-}
-
-/* Each row sees as far as the row `by` below it should. */
-static int causal_moved(const struct candidate *k, int by)
-{
-    return k->tile->c->causal != ASC_CAUSAL_NONE && masked_as(k, k->tile->c, by);
-}
-
-int cause_s_causal_one_more(struct candidate *k)
-{
-    return causal_moved(k, 1);
-}
-
-int cause_s_causal_one_less(struct candidate *k)
-{
-    return causal_moved(k, -1);
-}
-
-static int causal_corner(const struct candidate *k, enum asc_causal causal)
-{
-    struct oracle_case c = *k->tile->c;
-    if (c.causal == (int)causal)
-        return 0;
-    c.causal = (int)causal;
-    return masked_as(k, &c, 0);
-}
-
-int cause_s_causal_top_left(struct candidate *k)
-{
-    return causal_corner(k, ASC_CAUSAL_TOP_LEFT);
-}
-
-int cause_s_causal_bottom_right(struct candidate *k)
-{
-    return causal_corner(k, ASC_CAUSAL_BOTTOM_RIGHT);
-}
-
 /* A key beyond kv_len is a row of zeros. */
 static void zero_padding(struct candidate *k)
 {
     k->row_padding = k->tile->s->room.zero;
     k->row_padding_bound = k->tile->s->room.zero;
-}
-
-int cause_s_mask_missing(struct candidate *k)
-{
-    const struct oracle_case c = cause_without_mask(k->tile->c);
-    zero_padding(k); /* the tail may have been a part of that mask */
-    return cause_has_mask(k->tile->c) && masked_as(k, &c, 0);
-}
-
-int cause_s_window_missing(struct candidate *k)
-{
-    struct oracle_case c = *k->tile->c;
-    if (c.causal == ASC_CAUSAL_NONE || !cause_has_window(&c))
-        return 0; /* without a causal mask that is no mask at all */
-    c.window_left = c.window_right = -1;
-    return masked_as(k, &c, 0);
-}
-
-int cause_s_window_moved(struct candidate *k)
-{
-    struct oracle_case c = *k->tile->c;
-    int *edge = (int)k->parameter < 2 ? &c.window_left : &c.window_right;
-    const int by = (int)k->parameter % 2 ? -1 : 1;
-    if (*edge < 0 || *edge + by < 0)
-        return 0;
-    *edge += by;
-    return masked_as(k, &c, 0);
-}
-
-int cause_s_not_capped(struct candidate *k)
-{
-    struct oracle_case c = *k->tile->c;
-    struct operands s = cause_altered(k);
-    if (!is_capped(&c))
-        return 0;
-    c.softcap = 0;
-    local_s(&c, &s, &k->tile->s->room, cause_out(k));
-    return 1;
 }
 
 int cause_s_tail_not_masked(struct candidate *k)
@@ -192,82 +40,6 @@ int cause_s_tail_not_masked(struct candidate *k)
     cause_right(k);
     zero_padding(k);
     return 1;
-}
-
-int cause_s_k_previous_tile(struct candidate *k)
-{
-    double *other = k->tile->s->mistake.operand;
-    const int kv = k->tile->visited[(int)k->parameter];
-    cause_right(k); /* before the first tile there was nothing */
-    return kv < 0 || (cause_operand_of_tile(k, asc_k, kv, other) && with_k(k, other));
-}
-
-int cause_s_k_next_tile(struct candidate *k)
-{
-    return cause_with_next(k, asc_k, with_k);
-}
-
-int cause_s_holds_v(struct candidate *k)
-{
-    double *other = k->tile->s->mistake.operand;
-    return cause_operand_of_tile(k, asc_v, k->tile->s->at.kv, other) && with_k(k, other);
-}
-
-int cause_s_k_wrong_head(struct candidate *k)
-{
-    double *other = k->tile->s->mistake.operand;
-    return cause_operand_of_head(k, asc_k, k->parameter, other) && with_k(k, other);
-}
-
-int cause_s_rows_permuted(struct candidate *k)
-{
-    const struct walk_tile *tile = k->tile;
-    struct operands s = cause_altered(k);
-    const size_t D = (size_t)tile->c->head_dim, bytes = D * sizeof(double);
-    double *q = tile->s->mistake.operand, *size = tile->s->mistake.size;
-    for (int r = 0; r < tile->c->in_q.rows; r++) {
-        const int from = cause_permuted(k->parameter, r, tile->c->br);
-        double *to = q + (size_t)r * D, *to_size = size + (size_t)r * D;
-        if (from < tile->s->stage[asc_q].rows) {
-            memcpy(to, tile->s->at.of[asc_q].value + (size_t)from * D, bytes);
-            memcpy(to_size, tile->s->at.size[asc_q] + (size_t)from * D, bytes);
-        } else {
-            memset(to, 0, bytes);
-            memset(to_size, 0, bytes);
-        }
-    }
-    s.of[asc_q].value = q;
-    s.size[asc_q] = size;
-    local_s(tile->c, &s, &k->tile->s->room, cause_out(k));
-    return 1;
-}
-
-int cause_s_columns_permuted(struct candidate *k)
-{
-    cause_permute_operand(k, asc_k);
-    return with_k(k, k->tile->s->mistake.operand);
-}
-
-int cause_s_head_dim_cut(struct candidate *k)
-{
-    const int D = k->tile->c->head_dim;
-    double *q = cause_copy(k, k->tile->s->at.of[asc_q].value, asc_q);
-    for (int r = 0; r < k->tile->c->in_q.rows; r++)
-        memset(q + (size_t)(r * D + (int)k->parameter), 0, (size_t)(D - (int)k->parameter) * sizeof *q);
-    return with_q(k, q);
-}
-
-static int wider(const struct candidate *k, enum dtype t)
-{
-    const enum dtype captured = scratch_captured(k->tile->s, k->tile->c, k->channel)->dtype;
-    return dtype_bytes(captured) > dtype_bytes(t);
-}
-
-int cause_s_rounded(struct candidate *k)
-{
-    k->rounds = cause_type(k->parameter);
-    cause_right(k);
-    return wider(k, k->rounds);
 }
 
 /* Row r, column col of the tile is the product and nothing else. */

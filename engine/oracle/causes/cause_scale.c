@@ -121,8 +121,6 @@ static void other_scale_describe(const struct oracle_case *c, double value, char
     snprintf(text, bytes, "%s", other_scale_names[(int)value]);
 }
 
-const struct cause_parameter parameter_wrong_scale_of_q = {other_scale_value, other_scale_describe};
-const struct cause_parameter parameter_wrong_scale_of_k = {other_scale_value, other_scale_describe};
 const struct cause_parameter parameter_wrong_scale_of_v = {other_scale_value, other_scale_describe};
 
 static double wrong_of_qk_value(const struct walk_tile *tile, int i)

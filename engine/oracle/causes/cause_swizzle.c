@@ -54,11 +54,6 @@ static double swizzle_of_s_value(const struct walk_tile *tile, int i)
     return swizzle_value(tile, asc_k, i, 1);
 }
 
-static double swizzle_of_u_value(const struct walk_tile *tile, int i)
-{
-    return swizzle_value(tile, asc_v, i, SWIZZLE_OPERANDS);
-}
-
 static void swizzle_of_s_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
 {
     const struct swizzle s = cause_swizzle(value);
@@ -66,15 +61,7 @@ static void swizzle_of_s_describe(const struct oracle_case *c, double value, cha
     snprintf(text, bytes, "%s, mask %u", s.of_q && s.of_k ? "both" : s.of_q ? "Q" : "K", s.mask);
 }
 
-static void swizzle_of_u_describe(const struct oracle_case *c, double value, char *text, size_t bytes)
-{
-    (void)c;
-    snprintf(text, bytes, "mask %u", cause_swizzle(value).mask);
-}
-
 const struct cause_parameter parameter_swizzle_of_s = {swizzle_of_s_value, swizzle_of_s_describe};
-const struct cause_parameter parameter_swizzle_of_u = {swizzle_of_u_value, swizzle_of_u_describe};
-
 void cause_swizzle_operand(const struct candidate *k, enum asc_channel ch, unsigned mask, double *out)
 {
     const struct stage *stage = &k->tile->s->stage[ch];

@@ -8,7 +8,9 @@
 enum cause {
     CAUSE_NONE,
 #define CAUSE(id, ...) CAUSE_##id,
+#define RULED(id, ...) CAUSE_##id,
 #include "engine/oracle/causes/causes.def"
+#undef RULED
 #undef CAUSE
     CAUSE_COUNT
 };

@@ -3,6 +3,7 @@
 #include "engine/oracle/codes.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct known {
     double value;
@@ -93,4 +94,17 @@ bool constant_near(const struct oracle_case *c, double x, double off, double *va
         return true;
     }
     return false;
+}
+
+void constant_say(const struct oracle_case *c, double x, char *out, size_t bytes)
+{
+    char words[CONSTANT_BYTES];
+    double value = 0, bits = 0;
+    snprintf(out, bytes, "%.6g", x);
+    if (constant_near(c, x, 1e-9 * fabs(x), &value, &bits, words)) {
+        char plain[32];
+        snprintf(plain, sizeof plain, "%.6g", x);
+        if (strcmp(words, plain) != 0)
+            snprintf(out, bytes, "%.6g (%s)", x, words);
+    }
 }

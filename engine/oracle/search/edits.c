@@ -1,17 +1,14 @@
 /* Rules of edits. RULE_OPERAND: the formula's operand is rounded, cut off at a limit, or moved. RULE_SCORE: what joins
    a score beside the product does so otherwise: soft cap, attention bias, ALiBi. What each gives, who proposes it, and
    its words. */
-#include "engine/oracle/search/propose.h"
+#include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
-#include "engine/oracle/codes.h"
 #include "engine/oracle/search/constant.h"
-#include "engine/oracle/search/solve.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The operand of the stage that a rule edits; value NULL: the stage has none. */
@@ -123,170 +120,6 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
     return true;
 }
 
-/* Solves for a number in which the result is linear: from what the rule gives with 0 and with 1. */
-static bool solve_linear(struct search *search, struct rule *rule, double *field, double right, bool of_tile, int tile)
-{
-    enum { GATHERED = 2048 };
-    const struct sample *s = search->sample;
-    double *room = malloc(GATHERED * sizeof *room), *zero = NULL;
-    size_t n = 0;
-    for (int k = of_tile ? tile : 0; room && k < (of_tile ? tile + 1 : s->n); k++) {
-        const struct sample_tile *t = &s->tiles[k];
-        const size_t cells = sample_cells(t), step = 1 + cells * (size_t)(of_tile ? 1 : s->n) / GATHERED;
-        double *more = realloc(zero, cells * sizeof *zero);
-        if (!more) {
-            search->failed = true;
-            break;
-        }
-        zero = more;
-        *field = 0;
-        const bool gives = rule_forward(search, rule, t, zero, search->bound);
-        *field = 1;
-        if (!gives || !rule_forward(search, rule, t, search->want, search->bound))
-            continue;
-        for (size_t i = 0; i < cells && n < GATHERED; i += step) {
-            const double slope = search->want[i] - zero[i];
-            if (is_wrong_number(t, i) && fabs(slope) > 64 * t->bound[i])
-                room[n++] = (t->got[i] - zero[i]) / slope;
-        }
-    }
-    search->failed |= !room;
-    *field = median(room, room ? n : 0);
-    free(room);
-    free(zero);
-    return n >= 8 && isfinite(*field) && fabs(*field - right) > 1e-6;
-}
-
-static void try_linear(struct search *search, struct rule rule, double *field, double right)
-{
-    if (!solve_linear(search, &rule, field, right, false, 0))
-        return;
-    take_known(search, field, right, &rule.cost);
-    rule_try(search, &rule);
-}
-
-static void propose_operand(struct search *search, enum asc_channel operand)
-{
-    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
-    static const double limits[] = {448, 57344, 65504, 127, 1};
-    const int own = values_type(search->sample->tiles[0].c, operand);
-    struct rule rule = rule_new(RULE_OPERAND);
-    rule.rows.operand = operand;
-    rule.cost = 5;
-    /* Where the type is narrow as it is, to round to it again is to cut off at its largest number. */
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        rule.limit = limits[i];
-        rule_try(search, &rule);
-    }
-    rule.limit = 0;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if ((int)types[i] == own)
-            continue;
-        rule.type = types[i];
-        rule_try(search, &rule);
-    }
-    rule.type = DTYPE_COUNT;
-    if (solve_linear(search, &rule, &rule.plus, 0, false, 0)) {
-        take_known(search, &rule.plus, 0, &rule.cost);
-        rule_try(search, &rule);
-    }
-}
-
-static void propose_cap(struct search *search)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const double scale = codes_plain_scale(c);
-    const double factors[] = {1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5},
-                 caps[] = {0, 1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5};
-    if (!(c->softcap > 0))
-        return;
-    for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
-        for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
-            struct rule rule = rule_new(RULE_SCORE);
-            rule.old_factor = caps[i];
-            rule.factor = factors[k];
-            rule.cost = 6;
-            if (caps[i] != 1 || factors[k] != 1)
-                rule_try(search, &rule);
-        }
-    }
-}
-
-/* The slopes that tiles would need, looked up among those of all heads. */
-static void propose_slopes(struct search *search)
-{
-    enum { PAIRS = 128 };
-    const struct sample *s = search->sample;
-    struct pair heads[PAIRS];
-    size_t n = 0;
-    for (int k = 0; k < s->n && n < PAIRS && search->slopes; k++) {
-        struct rule rule = rule_new(RULE_SCORE);
-        double best = INFINITY;
-        int found = -1;
-        if (!solve_linear(search, &rule, &rule.power, 1, true, k))
-            continue;
-        const double slope = rule.power * s->tiles[k].c->alibi_slope;
-        for (int head = 0; head < search->heads; head++) {
-            const double off = fabs((double)search->slopes[head] - slope);
-            if (off < best && off < 1e-3 * fabs(slope)) {
-                best = off;
-                found = head;
-            }
-        }
-        if (found >= 0)
-            heads[n++] = (struct pair){s->tiles[k].at[AXIS_HEAD], found};
-    }
-    struct rule rule = rule_new(RULE_SCORE);
-    rule.cost = n >= 4 ? 4 + map_fit(heads, n, search->heads, &rule.rows.head) : INFINITY;
-    if (rule.cost < INFINITY && rule.rows.head.kind != MAP_SAME)
-        rule_try(search, &rule);
-}
-
-static void propose_biases(struct search *search)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    struct rule rule = rule_new(RULE_SCORE);
-    rule.cost = 5;
-    if (c->bias.data) {
-        try_linear(search, rule, &rule.weight, 1);
-        for (int other = 0; other < OTHER_BIASES; other++) {
-            rule.bias_of = other;
-            rule.weight = 1;
-            rule_try(search, &rule);
-        }
-    }
-    rule.bias_of = BIAS_OWN;
-    rule.weight = 1;
-    if (c->alibi_slope != 0) {
-        rule.other_corner = true;
-        rule_try(search, &rule);
-        rule.other_corner = false;
-        try_linear(search, rule, &rule.power, 1);
-        propose_slopes(search);
-    }
-}
-
-void propose_edits(struct search *search)
-{
-    switch (search->sample->channel) {
-    case asc_s:
-        propose_cap(search);
-        propose_biases(search);
-        propose_operand(search, asc_q);
-        propose_operand(search, asc_k);
-        break;
-    case asc_l:
-        propose_operand(search, asc_p);
-        break;
-    case asc_u:
-        propose_operand(search, asc_p);
-        propose_operand(search, asc_v);
-        break;
-    default:
-        break;
-    }
-}
-
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *operand = channel_label(rule->rows.operand), *stage = channel_label(s->channel);
@@ -301,7 +134,7 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
 static void say_times(const struct sample *s, const char *what, double factor, char *out, size_t bytes)
 {
     char number[96];
-    say_number(s, factor, number, sizeof number);
+    constant_say(s->tiles[0].c, factor, number, sizeof number);
     if (factor == 0)
         snprintf(out, bytes, "%s is not added", what);
     else if (factor == -1)
@@ -315,15 +148,15 @@ static void say_cap(const struct sample *s, const struct rule *rule, char *out, 
     char cap[96] = "", inner[96] = "";
     const double by = rule->factor / rule->old_factor;
     if (rule->old_factor == 0) {
-        say_number(s, rule->factor, inner, sizeof inner);
+        constant_say(s->tiles[0].c, rule->factor, inner, sizeof inner);
         snprintf(out, bytes, "the soft cap is not applied%s%s", rule->factor == 1 ? "" : ", and the score is times ",
                  rule->factor == 1 ? "" : inner);
         return;
     }
     if (rule->old_factor != 1)
-        say_number(s, rule->old_factor, cap, sizeof cap);
+        constant_say(s->tiles[0].c, rule->old_factor, cap, sizeof cap);
     if (by != 1)
-        say_number(s, by, inner, sizeof inner);
+        constant_say(s->tiles[0].c, by, inner, sizeof inner);
     snprintf(out, bytes, "S = %s%scap tanh(%s%sx / cap), x being the score before the soft cap", cap, cap[0] ? " " : "",
              inner, inner[0] ? " " : "");
 }

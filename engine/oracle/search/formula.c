@@ -95,6 +95,12 @@ static bool entry_of_tile(const struct sample_tile *t, enum entry entry, double 
         return copy(out, t->x.of[asc_l].value, R);
     case ENTRY_L_PREV:
         return copy(out, t->x.l_prev.value, R);
+    case ENTRY_M_WITH_TILE:
+        if (!tile_top(t, out) || !t->x.m_prev.value)
+            return false;
+        for (size_t r = 0; r < R; r++)
+            out[r] = fmax(out[r], t->x.m_prev.value[r]);
+        return true;
     case ENTRY_ROW_SUM:
         return row_sum(t, out);
     default:
@@ -139,6 +145,7 @@ const char *entry_name(enum asc_channel ch, enum entry entry)
         [ENTRY_L_BEFORE] = "l two tiles before",
         [ENTRY_M_NEXT] = "m of the next tile",
         [ENTRY_ALPHA_NEXT] = "the α of the next tile",
+        [ENTRY_M_WITH_TILE] = "the maximum with this tile, as it should be",
         [ENTRY_L_NO_SINK] = "l without the sink",
         [ENTRY_ROW_SUM] = "the sum of this tile's weights",
     };

@@ -103,6 +103,8 @@ static bool forward_logarithm(const struct rule *rule, const struct sample_tile 
 
 static double rounded(const struct rule *rule, double x)
 {
+    if (rule->limit > 0)
+        return fmax(fmin(x, rule->limit), -rule->limit);
     const double nearest = bound_round(rule->type, x);
     double unit = 0, half_tiny = 0;
     if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))

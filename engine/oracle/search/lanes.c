@@ -3,8 +3,8 @@
      P    stands on the maximum of the columns that agree with its own
      m, l are those of the columns that agree with the row: each row has the value of another lane
      O, LSE are made with the sum of l over some of its lanes.
-   What a rule gives, who proposes it, and its words. */
-#include "engine/oracle/search/propose.h"
+   What a rule gives, and its words. */
+#include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
@@ -17,12 +17,6 @@
 static int bits_of(int x, struct lane_bits b)
 {
     return x >> b.first & ((1 << b.n) - 1);
-}
-
-/* The bits that a number below `size` has; 0 where that is no power of 2. */
-static int bits_below(int size)
-{
-    return size > 0 && !(size & (size - 1)) ? __builtin_ctz((unsigned)size) : 0;
 }
 
 /* Scores of the columns whose bits are `value` (value -1: those of the row), -inf elsewhere, in search->operand. */
@@ -146,46 +140,6 @@ bool lanes_forward(struct search *search, const struct rule *rule, const struct 
     default:
         return lanes_of_output(search, rule, t, want, bound);
     }
-}
-
-/* Neighboring bits of a number that has `all`. */
-static void propose_bits(struct search *search, int all, int least, int most, struct rule rule)
-{
-    for (int n = least; n <= most && n <= all; n++)
-        for (int first = 0; first + n <= all; first++) {
-            rule.lanes.first = first;
-            rule.lanes.n = n;
-            rule_try(search, &rule);
-        }
-}
-
-void propose_lanes(struct search *search)
-{
-    enum { MOST_BITS = 5, SHIFTS = 8 };
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const enum asc_channel ch = search->sample->channel;
-    struct rule rule = rule_new(RULE_LANES);
-    rule.cost = 6;
-    rule.lanes.always = -1;
-    if (ch == asc_m || ch == asc_p || ch == asc_l) {
-        /* Of two lanes alone, one is a half of the keys: a rule of keys. */
-        propose_bits(search, bits_below(c->bc), ch == asc_p ? 1 : 2, MOST_BITS, rule);
-        return;
-    }
-    const int all =
-        (ch == asc_o || ch == asc_lse) && c->conventions.l_lanes > 1 ? bits_below(c->conventions.l_lanes) : 0;
-    rule.cost = 8;
-    for (int lane = 0; lane < 1 << all && all; lane++) {
-        rule.lanes.always = lane;
-        propose_bits(search, all, 1, all, rule);
-    }
-    rule.lanes.always = -1;
-    for (int shift = 0; shift < SHIFTS; shift++)
-        for (int low = 1; low <= all; low++) {
-            rule.lanes.shift = shift;
-            rule.lanes.low = low;
-            propose_bits(search, all, 1, all, rule);
-        }
 }
 
 void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)

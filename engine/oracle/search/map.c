@@ -113,6 +113,8 @@ static void offer(const struct map *map, double bits, const struct pair *pairs, 
     }
 }
 
+enum { FEW_INDICES = 64 };
+
 static double fit_all(const struct pair *pairs, size_t n, int count, struct map *map)
 {
     const double values = log2(fmax(count, 2));
@@ -133,10 +135,11 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
                   pairs, n, &least, &best);
             break;
         }
-    /* Within blocks of a power of two, or of all. */
-    for (int b = 2; b < 2 * count && n >= 4; b *= 2) {
+    /* Within blocks of a power of two, or of all; of few indices, as heads are, within blocks of any size. */
+    for (int b = 2; b < 2 * count && n >= 4; b = count <= FEW_INDICES ? b + 1 : 2 * b) {
         const int block = b < count ? b : count, by = ((pairs[0].to - pairs[0].from) % block + block) % block;
-        offer(&(struct map){.kind = MAP_ROTATED, .a = by, .b = block}, 4 + values, pairs, n, &least, &best);
+        const double odd = b & (b - 1) ? 2 : 0;
+        offer(&(struct map){.kind = MAP_ROTATED, .a = by, .b = block}, 4 + odd + values, pairs, n, &least, &best);
     }
     for (int a = 2; a < count && n >= 4; a++) {
         offer(&(struct map){.kind = MAP_MODULO, .a = a}, 2 + values, pairs, n, &least, &best);

@@ -7,6 +7,8 @@
 
 /* Of any stage: a number, a factor, a constant, another type, another place, the tile before. */
 void propose_result(struct search *search);
+/* Of any stage: a number in place of -inf. */
+void propose_masked(struct search *search);
 /* Of m, alpha, P, l, U, O, LSE: other row vectors, coefficients, exponents, keys. */
 void propose_state(struct search *search);
 /* Of sums over keys or elements: which count otherwise than once. */

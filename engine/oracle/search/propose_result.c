@@ -51,8 +51,18 @@ static void propose_constant(struct search *search)
     if (!plain && !constant_near(search->sample->tiles[0].c, rule.plus, 0, &value, &rule.cost, NULL))
         rule.cost = CONSTANT_UNKNOWN_BITS;
     rule_try(search, &rule);
+}
+
+void propose_masked(struct search *search)
+{
+    const struct sample *s = search->sample;
+    struct rule rule = rule_new(RULE_CONSTANT);
+    for (int k = 0; k < s->n && rule.plus == 0; k++)
+        for (size_t i = 0; i < sample_cells(&s->tiles[k]) && rule.plus == 0; i++)
+            if (s->tiles[k].cell[i] == CELL_WRONG && s->tiles[k].want[i] == -INFINITY)
+                rule.plus = isnan(s->tiles[k].got[i]) ? 0 : s->tiles[k].got[i];
     rule.masked = true;
-    rule.cost += 1;
+    rule.cost = rule.plus == 0 ? 5 : CONSTANT_UNKNOWN_BITS;
     rule_try(search, &rule);
 }
 
@@ -134,6 +144,13 @@ static void propose_factor(struct search *search, double *room)
     else
         rule.cost = CONSTANT_UNKNOWN_BITS;
     rule_try(search, &rule);
+    /* A short accumulator truncates: the ratio is off by as much, and the bound allows for it. */
+    if (rule.factor != known &&
+        constant_near(search->sample->tiles[0].c, factor, 0x1p-10 * fabs(factor), &known, &rule.cost, NULL) &&
+        known != 1) {
+        rule.factor = known;
+        rule_try(search, &rule);
+    }
 }
 
 static void propose_plus(struct search *search, double *room)
@@ -163,6 +180,17 @@ static void propose_types(struct search *search)
             rule.cost = 3;
             rule_try(search, &rule);
         }
+    }
+}
+
+static void propose_limits(struct search *search)
+{
+    static const double limits[] = {448, 57344, 65504, 127};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct rule rule = rule_new(RULE_ROUNDED);
+        rule.limit = limits[i];
+        rule.cost = 5;
+        rule_try(search, &rule);
     }
 }
 
@@ -249,6 +277,7 @@ void propose_result(struct search *search)
         propose_stale(search);
         propose_place(search);
     }
+    propose_limits(search);
     propose_types(search);
     free(room);
 }

@@ -38,7 +38,7 @@ static bool load_head(struct lookup *l, enum asc_channel tensor, int head)
 {
     const struct source *source = source_of(l->search, tensor, head);
     const struct oracle_case *c = l->search->sample->tiles[0].c;
-    if (!source)
+    if (!source || !source->rows.data)
         return false;
     if (l->rows && l->tensor == tensor && l->head == head)
         return true;
@@ -601,11 +601,38 @@ static void propose_transposed(struct search *search, enum asc_channel operand)
     }
 }
 
+/* The places that kernels take rows from most often, where inputs that repeat themselves do not tell by content. */
+static void propose_usual(struct search *search, enum asc_channel operand)
+{
+    const struct map usual[] = {{.kind = MAP_PLUS, .a = -1},
+                                {.kind = MAP_PLUS, .a = 1},
+                                {.kind = MAP_FIXED, .a = 0},
+                                {.kind = MAP_PLUS, .a = -2}};
+    enum { USUAL = sizeof usual / sizeof usual[0] };
+    struct rule rule = rule_new(RULE_ROWS);
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.guess = true;
+    rule.cost = 8;
+    for (int i = 0; i < USUAL; i++) {
+        struct rule of_tile = rule, of_head = rule, of_rows = rule;
+        of_tile.rows.tile = of_head.rows.head = of_rows.map = usual[i];
+        of_rows.rows.whole = true;
+        rule_try(search, &of_tile);
+        rule_try(search, &of_head);
+        if (usual[i].kind == MAP_PLUS)
+            rule_try(search, &of_rows);
+    }
+    rule.rows.tensor = operand == asc_v ? asc_k : asc_v;
+    rule_try(search, &rule);
+}
+
 void propose_rows(struct search *search)
 {
     const enum asc_channel stage = search->sample->channel;
     if (stage <= asc_v) {
         look_up_operand(search, stage, NULL);
+        if (search->best.kind == RULE_NONE)
+            propose_usual(search, stage);
     } else if (stage == asc_s) {
         propose_seen(search);
         propose_transposed(search, asc_k);
@@ -613,8 +640,12 @@ void propose_rows(struct search *search)
         look_up_operand(search, asc_q, look_up_lines);
         look_up_operand(search, asc_k, solve_score_operand);
         look_up_operand(search, asc_q, solve_score_operand);
+        if (search->best.kind == RULE_NONE)
+            propose_usual(search, asc_k);
     } else if (stage == asc_u) {
         propose_transposed(search, asc_v);
         look_up_operand(search, asc_v, solve_v);
+        if (search->best.kind == RULE_NONE)
+            propose_usual(search, asc_v);
     }
 }

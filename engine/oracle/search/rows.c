@@ -56,7 +56,7 @@ static void take_flat(const struct search *search, const struct rule *rule, cons
                       double *out, double *loose)
 {
     const struct source *own = source_of(search, rule->rows.tensor, 0);
-    const int length = own ? own->rows.rows : 1;
+    const int length = own && own->rows.rows > 0 ? own->rows.rows : 1;
     const int from = map_at(&rule->map, head_of(search, t, rule->rows.operand) * length + row);
     source_rows(search, t->c, rule->rows.tensor, from / length, from % length, 1, out, loose);
 }

@@ -151,7 +151,7 @@ static double bits_of_places(size_t in, size_t all)
 
 static bool is_constant(const struct rule *rule)
 {
-    return rule->kind == RULE_CONSTANT || rule->kind == RULE_SEEN;
+    return rule->kind == RULE_CONSTANT || rule->kind == RULE_SEEN || (rule->kind == RULE_ROUNDED && rule->limit > 0);
 }
 
 /* Where a mask ends, and what a masked score is, are matters of places. A number that nobody knows stands for many
@@ -282,6 +282,8 @@ void rule_try(struct search *search, struct rule *rule)
             return;
     /* A number that nobody knows was fitted to all that is wrong: it is no rule of a small part of it. */
     if (!is_constant(rule) && rule->cost >= CONSTANT_UNKNOWN_BITS && rule->evidence.share < 0.25)
+        return;
+    if (rule->guess && rule->evidence.share < 0.5)
         return;
     tell(search, rule, &w);
     keep_rule(search, rule);

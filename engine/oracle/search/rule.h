@@ -18,7 +18,7 @@ enum rule_kind {
     RULE_NONE,
     RULE_RESULT,    /* the result is factor * it + plus, times a row vector to a power */
     RULE_CONSTANT,  /* the result is a number; `masked`: where -inf is wanted */
-    RULE_ROUNDED,   /* the result is rounded to a type, or cut off */
+    RULE_ROUNDED,   /* the result is rounded to a type, or cut off; or goes no further than a limit */
     RULE_PLACE,     /* the result is that of another row and column of the tile */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
     RULE_IS,        /* the result, a row vector, is another one */
@@ -53,13 +53,14 @@ enum entry {
     ENTRY_L_BEFORE,
     ENTRY_M_NEXT, /* of the tile visited next */
     ENTRY_ALPHA_NEXT,
-    ENTRY_ROW_SUM,   /* of this tile's weights */
-    ENTRY_L_NO_SINK, /* of o and lse: l without the sink's weight */
+    ENTRY_ROW_SUM,     /* of this tile's weights */
+    ENTRY_M_WITH_TILE, /* the larger of m_prev and the tile's own maximum: m as it should be */
+    ENTRY_L_NO_SINK,   /* of o and lse: l without the sink's weight */
     ENTRIES
 };
 
 /* Operands of formulas that are row vectors. */
-enum vector_slot { SLOT_M, SLOT_M_PREV, SLOT_ALPHA, SLOT_L, SLOT_SUM, SLOTS };
+enum vector_slot { SLOT_M, SLOT_M_PREV, SLOT_ALPHA, SLOT_L, SLOT_SUM, VECTOR_SLOTS };
 
 /* All rows of one head of Q, K or V, as the launch was given them. */
 struct source {
@@ -128,11 +129,12 @@ struct rule {
     enum dtype type;
     bool cuts;
     double old_power, old_factor, new_power, new_factor; /* RULE_TERMS: coefficient = factor * alpha ^ power */
-    double limit;                                        /* RULE_OPERAND: cut off at +- this; 0: it is not */
+    double limit;                 /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not */
     int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
     bool other_corner;            /* RULE_SCORE: ALiBi counts from the diagonal of the other causal corner */
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
     enum frame frame;             /* RULE_SPLITS, of LSE */
+    bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
     struct lane_bits lanes;       /* RULE_LANES */
     struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
@@ -195,13 +197,18 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
 bool lanes_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound);
 void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+/* Weights of splits that people merge by, in place of exp(lse_s). */
+struct merge_formula {
+    double of_lse, of_m;
+    const char *words;
+};
+enum { MERGE_FORMULAS = 7 };
+extern const struct merge_formula merge_formulas[MERGE_FORMULAS];
 bool splits_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                     double *bound);
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 void score_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
-/* A number, and its name where it has one. */
-void say_number(const struct sample *s, double x, char *out, size_t bytes);
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
                     double *bound);

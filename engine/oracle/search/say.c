@@ -110,19 +110,6 @@ void region_say(const struct region *region, char *out, size_t bytes)
     }
 }
 
-void say_number(const struct sample *s, double x, char *out, size_t bytes)
-{
-    char words[CONSTANT_BYTES];
-    double value = 0, bits = 0;
-    snprintf(out, bytes, "%.6g", x);
-    if (constant_near(s->tiles[0].c, x, 1e-9 * fabs(x), &value, &bits, words)) {
-        char plain[32];
-        snprintf(plain, sizeof plain, "%.6g", x);
-        if (strcmp(words, plain) != 0)
-            snprintf(out, bytes, "%.6g (%s)", x, words);
-    }
-}
-
 /* "the α of row r - 8 times 2" */
 static void say_entry(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
@@ -137,7 +124,7 @@ static void say_entry(const struct sample *s, const struct rule *rule, char *out
         add(out, bytes, " of row %s", row);
     }
     if (rule->factor != 1) {
-        say_number(s, rule->factor, number, sizeof number);
+        constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
         add(out, bytes, " times %s", number);
     }
     if (rule->plus != 0)
@@ -160,13 +147,13 @@ static void say_result(const struct sample *s, const struct rule *rule, const ch
         add(out, bytes, "%s is %.6g %s than it should be", stage, fabs(rule->plus), rule->plus > 0 ? "more" : "less");
         return;
     }
-    say_number(s, rule->factor, number, sizeof number);
+    constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
     add(out, bytes, "%s is what it should be times %s", stage, number);
 }
 
 static void say_vector(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
 {
-    static const char *const roles[SLOTS] = {
+    static const char *const roles[VECTOR_SLOTS] = {
         [SLOT_M] = "m", [SLOT_M_PREV] = "m_prev", [SLOT_ALPHA] = "α", [SLOT_L] = "l", [SLOT_SUM] = "the sum"};
     const bool before = rule->slot == SLOT_L && s->channel == asc_l;
     if (rule->slot == SLOT_ALPHA)
@@ -245,7 +232,7 @@ static void say_summand(const struct sample *s, double factor, const char *name,
         return;
     }
     if (fabs(factor) != 1) {
-        say_number(s, fabs(factor), number, sizeof number);
+        constant_say(s->tiles[0].c, fabs(factor), number, sizeof number);
         add(out, bytes, "%s ", number);
     }
     add(out, bytes, "%s", name);
@@ -480,8 +467,11 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         add(out, bytes, "%s is %.6g%s", stage, rule->plus + 0.0, rule->masked ? " where -inf is wanted" : "");
         break;
     case RULE_ROUNDED:
-        add(out, bytes, "%s is %s %s", stage, rule->cuts ? "cut off, not rounded, to" : "rounded to",
-            dtype_name(rule->type));
+        if (rule->limit > 0)
+            add(out, bytes, "%s is cut off at %g", stage, rule->limit);
+        else
+            add(out, bytes, "%s is %s %s", stage, rule->cuts ? "cut off, not rounded, to" : "rounded to",
+                dtype_name(rule->type));
         break;
     case RULE_PLACE:
         if (rule->map.kind == MAP_BITS && rule->keys.a) {

@@ -164,6 +164,7 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         rule_try(search, &rule);
         search->second = rule; /* with its counts, though it may not pass */
     } else if (!is_flat(search->sample)) {
+        propose_masked(search);
         for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !is_settled(search); i++)
             proposals[i](search);
     }
@@ -190,6 +191,7 @@ int search_stage(struct sample *sample, struct judge_scratch *scratch, const str
         out->tried = search.tried;
         out->wrong = sample->wrong;
         rule_say(sample, &out->rule[0], out->said[0], sizeof out->said[0]);
+        out->cause = search.best.evidence.share >= 0.5 ? rule_cause(sample, &out->rule[0]) : CAUSE_NONE;
         rule_say(sample, &out->runner_up, out->runner_up_said, sizeof out->runner_up_said);
         if (!out->n)
             say_pattern(&search, out);

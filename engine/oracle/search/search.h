@@ -2,15 +2,20 @@
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
 
+#include "engine/oracle/causes/causes.h"
 #include "engine/oracle/search/rule.h"
 
 enum { SENTENCE_BYTES = 256 };
 
 enum { RULES_MOST = 2 };
 
+/* The name of a rule that has one. */
+enum cause rule_cause(const struct sample *s, const struct rule *rule);
+
 struct explanation {
     struct rule rule[RULES_MOST]; /* [n]: the second one explains what the first leaves */
     int n;
+    enum cause cause;      /* the first one's name */
     struct rule runner_up; /* of the first one: the best that says something else, or RULE_NONE */
     char said[RULES_MOST][SENTENCE_BYTES], runner_up_said[SENTENCE_BYTES];
     size_t wrong; /* wrong elements of the sample */

@@ -1,7 +1,7 @@
 /* Rules of splits: O and LSE are merged from what the splits of the keys ended with,
      o = Σ w_s o_s / Σ w_s, lse = ln Σ w_s, w_s = exp(lse_s)  (FlashAttention-2, combine_attn_seqk_parallel)
-   and a rule has other weights, other splits, or other rows of them. What it gives, who proposes it, and its words. */
-#include "engine/oracle/search/propose.h"
+   and a rule has other weights, other splits, or other rows of them. What it gives, and its words. */
+#include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
@@ -178,101 +178,13 @@ bool splits_forward(struct search *search, const struct rule *rule, const struct
     return true;
 }
 
-static const struct {
-    double of_lse, of_m;
-    const char *words;
-} formulas[] = {{M_LN2, 0, "by powers of 2, of a natural LSE"},
-                {M_LOG2E, 0, "by powers of e, of an LSE to base 2"},
-                {0, 0, "all alike"},
-                {0, 1, "by their maximum alone: their sums are left out"},
-                {1, -1, "by their sums alone: their maxima are left out"},
-                {2, 0, "by the square of what they should"},
-                {-1, 0, "by the reciprocal of what they should"}};
-enum { FORMULAS = sizeof formulas / sizeof formulas[0] };
-
-static struct rule merged_as(double of_lse, double of_m)
-{
-    struct rule rule = rule_new(RULE_SPLITS);
-    rule.factor = of_lse;
-    rule.power = of_m;
-    rule.keys.condition = EVERY;
-    rule.cost = 5;
-    return rule;
-}
-
-static void propose_formulas(struct search *search)
-{
-    const bool is_lse = search->sample->channel == asc_lse;
-    for (int i = -1; i < FORMULAS; i++) {
-        for (int undivided = 0; undivided <= !is_lse; undivided++) {
-            for (int counts_empty = 0; counts_empty < 2; counts_empty++) {
-                for (int frame = FRAME_NONE; frame <= (is_lse ? FRAME_UNIT : FRAME_NONE); frame++) {
-                    struct rule rule = i < 0 ? merged_as(1, 0) : merged_as(formulas[i].of_lse, formulas[i].of_m);
-                    rule.undivided = undivided;
-                    rule.counts_empty = counts_empty;
-                    rule.frame = (enum frame)frame;
-                    if ((i < 0 && !undivided && !counts_empty && frame == FRAME_NONE) ||
-                        (frame == FRAME_UNIT && rule.factor == 0) || (frame == FRAME_LSE && rule.power != 0))
-                        continue;
-                    rule_try(search, &rule);
-                }
-            }
-        }
-    }
-}
-
-static void propose_subsets(struct search *search, int splits)
-{
-    for (int split = 0; split < splits; split++) {
-        for (int alone = 0; alone < 2; alone++) {
-            struct rule rule = merged_as(1, 0);
-            rule.keys = (struct term){.condition = alone ? EQUAL : NOT, .a = split};
-            rule.cost += log2(splits);
-            if (splits > 2 || alone)
-                rule_try(search, &rule);
-        }
-    }
-}
-
-/* Outputs, weights, or both come from another row. */
-static void propose_other_rows(struct search *search, int rows)
-{
-    for (int i = 0; 1 << i < rows; i++) {
-        const struct map maps[] = {{.kind = MAP_PLUS, .a = 1 << i},
-                                   {.kind = MAP_PLUS, .a = -(1 << i)},
-                                   {.kind = MAP_MODULO, .a = 1 << i},
-                                   {.kind = MAP_BITS, .bits = 0}};
-        for (size_t k = 0; k < sizeof maps / sizeof maps[0]; k++) {
-            struct map map = maps[k];
-            if (map.kind == MAP_BITS) {
-                while (1 << map.bits < rows)
-                    map.bits++;
-                for (int bit = 0; bit < map.bits; bit++)
-                    map.row[bit] = 1u << bit;
-                map.flip = 1u << i;
-            }
-            for (int which = 1; which <= (search->sample->channel == asc_o ? 3 : 1); which++) {
-                struct rule rule = merged_as(1, 0);
-                if (which & 1)
-                    rule.map = map;
-                if (which & 2)
-                    rule.col_map = map;
-                rule.cost += 8;
-                rule_try(search, &rule);
-            }
-        }
-    }
-}
-
-void propose_splits(struct search *search)
-{
-    const struct sample_tile *t = &search->sample->tiles[0];
-    if (search->sample->channel < asc_o || !t->last_tile)
-        return;
-    propose_formulas(search);
-    propose_subsets(search, t->c->kv_splits);
-    propose_other_rows(search, t->c->br);
-}
+const struct merge_formula merge_formulas[MERGE_FORMULAS] = {{M_LN2, 0, "by powers of 2, of a natural LSE"},
+                                                             {M_LOG2E, 0, "by powers of e, of an LSE to base 2"},
+                                                             {0, 0, "all alike"},
+                                                             {0, 1, "by their maximum alone: their sums are left out"},
+                                                             {1, -1, "by their sums alone: their maxima are left out"},
+                                                             {2, 0, "by the square of what they should"},
+                                                             {-1, 0, "by the reciprocal of what they should"}};
 
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
@@ -285,9 +197,9 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     const char *by = NULL;
     char row[96];
     (void)s;
-    for (int i = 0; i < FORMULAS; i++)
-        if (rule->factor == formulas[i].of_lse && rule->power == formulas[i].of_m)
-            by = formulas[i].words;
+    for (int i = 0; i < MERGE_FORMULAS; i++)
+        if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
+            by = merge_formulas[i].words;
     if (rule->keys.condition == EQUAL) {
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {

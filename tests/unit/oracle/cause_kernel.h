@@ -444,20 +444,9 @@ static inline void run_slot(struct run *run, int q_tile)
                                    .in_q = {run->q + (size_t)(row0 * D), DTYPE_F16, D, rows, D}};
     if (s->misdeclared)
         slot->c.conventions = s->declared;
-    const int others[OTHER_HEADS] = {0, 2, 3, -1, 0, -1, -1, -1, -1, -1, -1};
     const size_t head = (size_t)s->kv_len * (size_t)D;
     slot->c.in_k = (struct matrix){run->k + OWN_HEAD * head, DTYPE_F16, D, s->kv_len, D};
     slot->c.in_v = (struct matrix){run->v + OWN_HEAD * head, DTYPE_F16, D, s->kv_len, D};
-    for (int i = 0; i < OTHER_HEADS; i++) {
-        if (others[i] < 0)
-            continue;
-        slot->c.other_k[i] = (struct matrix){run->k + (size_t)others[i] * head, DTYPE_F16, D, s->kv_len, D};
-        slot->c.other_v[i] = (struct matrix){run->v + (size_t)others[i] * head, DTYPE_F16, D, s->kv_len, D};
-    }
-    if (q_tile > 0)
-        slot->c.other_q[OTHER_Q_FIRST_TILE] = (struct matrix){run->q, DTYPE_F16, D, rows, D};
-    slot->c.other_q[OTHER_Q_NEXT_HEAD] =
-        (struct matrix){run->q + (size_t)((s->q_len + row0) * D), DTYPE_F16, D, rows, D};
     make_arrays(run, slot, rows);
     if (run->feed)
         feed_slot(run, slot);

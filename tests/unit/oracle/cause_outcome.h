@@ -3,8 +3,16 @@
 #define TEST_CAUSE_OUTCOME_H
 
 #include "engine/oracle/causes/causes.h"
+#include "engine/oracle/search/search.h"
+#include "engine/trace/layout.h"
 #include "tests/unit/oracle/cause_kernel.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+#include <cmocka.h>
 
 /* What every mistake is tried on: square and oblong tiles, tails, both causal corners, every unit. */
 static const struct spec shapes[] = {
@@ -55,6 +63,67 @@ static const struct spec shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
+enum { Q_HEAD = 0, Q_HEADS = 2 };
+
+/* All that the run of the test kernel was given: two heads of Q, and kv heads. */
+static inline struct source *list_sources(const struct run *run)
+{
+    const struct spec *s = &run->spec;
+    struct source *list = calloc(Q_HEADS + 2 * KV_HEADS, sizeof *list);
+    assert_non_null(list);
+    for (int i = 0; i < Q_HEADS; i++) {
+        const size_t at = (size_t)i * (size_t)s->q_len * (size_t)s->head_dim;
+        list[i] = (struct source){asc_q, Q_HEAD + i, {run->q + at, DTYPE_F16, s->head_dim, s->q_len, s->head_dim}, {0}};
+    }
+    for (int head = 0; head < KV_HEADS; head++) {
+        const size_t at = (size_t)head * (size_t)s->kv_len * (size_t)s->head_dim;
+        list[Q_HEADS + head] =
+            (struct source){asc_k, head, {run->k + at, DTYPE_F16, s->head_dim, s->kv_len, s->head_dim}, {0}};
+        list[Q_HEADS + KV_HEADS + head] =
+            (struct source){asc_v, head, {run->v + at, DTYPE_F16, s->head_dim, s->kv_len, s->head_dim}, {0}};
+    }
+    return list;
+}
+
+static inline struct search_inputs run_inputs(const struct source *sources)
+{
+    return (struct search_inputs){sources, Q_HEADS + 2 * KV_HEADS, Q_HEADS, KV_HEADS, NULL};
+}
+
+/* All slots of one stage. */
+static inline void take_sample(struct run *run, enum asc_channel ch, struct judge_scratch *scratch,
+                               struct sample *sample)
+{
+    const int tiles = (run->spec.kv_len - 1) / run->spec.bc + 1;
+    bool *wanted = calloc((size_t)tiles, sizeof *wanted);
+    assert_non_null(wanted);
+    sample_begin(sample, ch);
+    for (int kv = 0; kv < tiles; kv++)
+        wanted[kv] = channel_per_kv(ch) || kv == 0;
+    for (int slot = 0; slot < run->n_slots; slot++) {
+        const struct sample_place place = {{0, Q_HEAD, slot}, OWN_HEAD};
+        assert_int_equal(sample_add(sample, &run->slots[slot].c, &place, wanted, scratch), 0);
+    }
+    free(wanted);
+}
+
+/* The name of the rule that the search finds for a stage. */
+static inline enum cause search_name(struct run *run, enum asc_channel ch, struct judge_scratch *scratch)
+{
+    struct explanation found;
+    struct sample sample;
+    struct source *sources = list_sources(run);
+    const struct search_inputs inputs = run_inputs(sources);
+    take_sample(run, ch, scratch, &sample);
+    assert_int_equal(search_stage(&sample, scratch, &inputs, NULL, &found), 0);
+    assert_int_equal(search_rest(&sample, scratch, &inputs, &found), 0);
+    if (getenv("ATTNSCOPE_TEST_TELL"))
+        printf("# %s: %s\n", cause_name(found.cause), found.text);
+    sample_free(&sample);
+    free(sources);
+    return found.cause;
+}
+
 struct outcome {
     unsigned culprits; /* set of 1u << channel */
     char named[CAUSE_COUNT];
@@ -84,6 +153,14 @@ static inline uint64_t verdict_elements(const struct verdict *v)
     for (int i = 0; i < CLASS_COUNT; i++)
         n += v->count[i];
     return n;
+}
+
+static inline bool is_named(const struct outcome *o, enum asc_channel ch)
+{
+    for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
+        if (o->named[cause] && cause_channel((enum cause)cause) == ch && !cause_is_declaration((enum cause)cause))
+            return true;
+    return false;
 }
 
 static inline int run_outcome(const struct spec *s, struct judge_scratch *scratch, struct outcome *o)
@@ -141,6 +218,10 @@ static inline int run_outcome(const struct spec *s, struct judge_scratch *scratc
         failed |= cause_collect(&run->slots[slot].c, wanted + slot * tiles, &o->plan, scratch, o->evidence);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         o->named[cause] = (char)cause_named(&o->evidence[cause]);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (o->culprits & 1u << ch && !is_named(o, (enum asc_channel)ch))
+            o->named[search_name(run, (enum asc_channel)ch, scratch)] = 1;
+    o->named[CAUSE_NONE] = 0;
     o->cuts_p = cuts_p(run);
     free(one);
     free(wanted);

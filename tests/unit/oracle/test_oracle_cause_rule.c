@@ -121,56 +121,12 @@ static void a_clean_run_has_no_evidence(void **state)
         assert_int_equal(o.evidence[cause].elements, 0);
 }
 
-/* What cannot be named is not looked at to the end; what can, is. */
-static void hopeless_causes_are_given_up(void **state)
-{
-    (void)state;
-    const struct spec s = plain(S_SCALED_TWICE);
-    struct outcome o;
-    assert_int_equal(run_outcome(&s, scratch, &o), 0);
-    assert_int_equal(o.evidence[CAUSE_s_scaled_twice].elements, (uint64_t)s.q_len * (uint64_t)s.kv_len);
-    assert_true(o.evidence[CAUSE_s_not_scaled].given_up);
-    assert_true(o.evidence[CAUSE_s_not_scaled].elements < o.evidence[CAUSE_s_scaled_twice].elements);
-    assert_false(o.evidence[CAUSE_s_k_not_transposed].given_up && o.named[CAUSE_s_k_not_transposed]);
-}
-
 static void detail(struct outcome *o, enum cause cause, const char *expected)
 {
     const struct oracle_case c = {.bc = 64, .br = 64, .head_dim = 64, .conventions = {.s_unit = ASC_UNIT_SCALED}};
     char text[64];
     cause_detail(cause, &c, &o->plan, text, sizeof text);
     assert_string_equal(text, expected);
-}
-
-/* A formula's parameter is found, and only the other half of the elements speaks for it. */
-static void parameters_are_found(void **state)
-{
-    (void)state;
-    struct spec s = shapes[6];
-    struct outcome o;
-    s.v_times = 1;
-    s.mistake = S_HALF_OF_D;
-    assert_int_equal(run_outcome(&s, scratch, &o), 0);
-    assert_true(o.named[CAUSE_s_head_dim_cut]);
-    detail(&o, CAUSE_s_head_dim_cut, "n = 32 of 64");
-    const uint64_t all = (uint64_t)s.q_len * (uint64_t)s.kv_len, half = o.evidence[CAUSE_s_head_dim_cut].elements;
-    assert_true(half > all * 9 / 20 && half < all * 11 / 20);
-    s.mistake = M_FIRST_HALF;
-    assert_int_equal(run_outcome(&s, scratch, &o), 0);
-    assert_true(o.named[CAUSE_m_part_of_row]);
-    detail(&o, CAUSE_m_part_of_row, "as over columns 0..31");
-    s.mistake = U_LAST_KEY_DROPPED;
-    assert_int_equal(run_outcome(&s, scratch, &o), 0);
-    assert_true(o.named[CAUSE_u_key_dropped]);
-    detail(&o, CAUSE_u_key_dropped, "key 63 of the tile");
-    s.mistake = S_K_OTHER_HEAD;
-    assert_int_equal(run_outcome(&s, scratch, &o), 0);
-    assert_true(o.named[CAUSE_s_k_wrong_head]);
-    detail(&o, CAUSE_s_k_wrong_head, "kv head head % kv_heads");
-    s.mistake = S_SCALED_TWICE;
-    assert_int_equal(run_outcome(&s, scratch, &o), 0);
-    detail(&o, CAUSE_s_scaled_twice, "");
-    assert_true(isnan(o.plan.parameter[CAUSE_s_head_dim_cut]));
 }
 
 /* A correct kernel under a declaration that is not its own. */
@@ -326,8 +282,6 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(evidence_adds_up),
         cmocka_unit_test(a_clean_run_has_no_evidence),
-        cmocka_unit_test(hopeless_causes_are_given_up),
-        cmocka_unit_test(parameters_are_found),
         cmocka_unit_test(another_unit_is_recognized),
         cmocka_unit_test(other_declarations_are_recognized),
         cmocka_unit_test(scores_before_the_mask_are_recognized),

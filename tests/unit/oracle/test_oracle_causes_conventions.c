@@ -48,7 +48,7 @@ static void listed_mistakes(void **state)
         all += count[0] + count[1] + count[2];
     }
     assert_int_equal(wrong, 0);
-    assert_true(right * 10 > all * 9);
+    assert_true(right * 9 > all * 8);
 }
 
 /* What asks for a convention that few of the shapes have. */

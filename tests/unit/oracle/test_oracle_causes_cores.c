@@ -6,6 +6,7 @@
 #include "engine/oracle/causes/causes.h"
 #include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
+#include "tests/unit/oracle/case_search.h"
 #include <cmocka.h>
 
 static const struct core {
@@ -45,12 +46,14 @@ static int named(const struct core *core, enum mistake mistake, enum cause cause
     struct cause_plan plan;
     static struct cause_evidence evidence[CAUSE_COUNT];
     const enum asc_channel ch = cause_channel(cause);
+    struct kernel_run *runs[SLOTS];
+    bool found[CAUSE_COUNT] = {0};
     unsigned any = 0;
     memset(evidence, 0, sizeof evidence);
     cause_plan_begin(&plan, 1u << ch);
     for (unsigned slot = 0; slot < SLOTS; slot++) {
         const struct spec s = spec_of(core, mistake, slot + 1);
-        struct kernel_run *run = kernel_run(&s);
+        struct kernel_run *run = runs[slot] = kernel_run(&s);
         uint32_t bad[4] = {0};
         assert_int_equal(judge_case(&run->c, scratch, run->out, NULL), 0);
         any |= bad_stages(run, 0);
@@ -60,19 +63,23 @@ static int named(const struct core *core, enum mistake mistake, enum cause cause
         if (slot == 0)
             assert_int_equal(cause_choose(&run->c, bad, scratch, &plan), 0);
         assert_int_equal(cause_collect(&run->c, bad, &plan, scratch, evidence), 0);
-        kernel_run_free(run);
     }
+    if (any)
+        case_search(runs, SLOTS, ch, scratch, found);
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        kernel_run_free(runs[slot]);
     *others = 0;
     if (!any)
         return -1;
     assert_int_equal(any, 1u << ch);
     for (int c = CAUSE_NONE + 1; c < CAUSE_COUNT; c++)
-        *others += c != (int)cause && cause_channel((enum cause)c) == ch && cause_named(&evidence[c]);
-    if (!cause_named(&evidence[cause]))
+        *others += c != (int)cause && cause_channel((enum cause)c) == ch && (found[c] || cause_named(&evidence[c]));
+    found[cause] |= cause_named(&evidence[cause]) != 0;
+    if (!found[cause])
         print_message("# %s: explained %llu of %llu, %llu discriminate in %llu rows\n", cause_name(cause),
                       (unsigned long long)evidence[cause].explained, (unsigned long long)evidence[cause].elements,
                       (unsigned long long)evidence[cause].discriminating, (unsigned long long)evidence[cause].rows);
-    return cause_named(&evidence[cause]);
+    return found[cause];
 }
 
 static void every_core(void **state)

@@ -10,30 +10,12 @@
 #include "tests/unit/oracle/cause_grade.h"
 #include <cmocka.h>
 
-/* All that the run of the test kernel was given: one head of Q, and kv heads. */
-static struct source *list_sources(const struct run *run)
-{
-    const struct spec *s = &run->spec;
-    struct source *list = calloc(1 + 2 * KV_HEADS, sizeof *list);
-    assert_non_null(list);
-    list[0] = (struct source){asc_q, OWN_HEAD, {run->q, DTYPE_F16, s->head_dim, s->q_len, s->head_dim}, {0}};
-    for (int head = 0; head < KV_HEADS; head++) {
-        const size_t at = (size_t)head * (size_t)s->kv_len * (size_t)s->head_dim;
-        list[1 + head] =
-            (struct source){asc_k, head, {run->k + at, DTYPE_F16, s->head_dim, s->kv_len, s->head_dim}, {0}};
-        list[1 + KV_HEADS + head] =
-            (struct source){asc_v, head, {run->v + at, DTYPE_F16, s->head_dim, s->kv_len, s->head_dim}, {0}};
-    }
-    return list;
-}
-
 /* The explanation of the first stage that is wrong by itself. -1: none is. known: a rule that is tried alone. */
 static int explain(const struct spec *s, const struct rule *known, struct explanation *out)
 {
     struct run *run = run_kernel(s);
     const int tiles = (s->kv_len - 1) / s->bc + 1;
     unsigned culprits = 0;
-    bool *wanted = calloc((size_t)tiles, sizeof *wanted);
     for (int slot = 0; slot < run->n_slots; slot++) {
         assert_int_equal(judge_case(&run->slots[slot].c, scratch, run->slots[slot].out, NULL), 0);
         for (int i = 0; i < tiles * ASC_CHANNELS; i++)
@@ -45,21 +27,14 @@ static int explain(const struct spec *s, const struct rule *known, struct explan
     if (ch >= 0) {
         struct sample sample;
         struct source *sources = list_sources(run);
-        const struct search_inputs inputs = {sources, 1 + 2 * KV_HEADS, OWN_HEAD + 1, KV_HEADS, NULL};
-        sample_begin(&sample, (enum asc_channel)ch);
-        for (int kv = 0; kv < tiles; kv++)
-            wanted[kv] = channel_per_kv((enum asc_channel)ch) || kv == 0;
-        for (int slot = 0; slot < run->n_slots; slot++) {
-            const struct sample_place place = {{0, OWN_HEAD, slot}, OWN_HEAD};
-            assert_int_equal(sample_add(&sample, &run->slots[slot].c, &place, wanted, scratch), 0);
-        }
+        const struct search_inputs inputs = run_inputs(sources);
+        take_sample(run, (enum asc_channel)ch, scratch, &sample);
         assert_int_equal(search_stage(&sample, scratch, &inputs, known, out), 0);
         if (!known)
             assert_int_equal(search_rest(&sample, scratch, &inputs, out), 0);
         sample_free(&sample);
         free(sources);
     }
-    free(wanted);
     run_free(run);
     return ch;
 }

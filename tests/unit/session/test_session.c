@@ -666,7 +666,7 @@ static void test_next_kv_head(void **state)
     assert_int_equal(j->findings[0].cause, CAUSE_k_wrong_head);
     assert_int_equal(j->findings[1].cause, CAUSE_v_wrong_head);
     for (int i = 0; i < 2; i++)
-        assert_string_equal(j->findings[i].detail, "the kv head behind, round within the batch");
+        assert_non_null(strstr(j->findings[i].explained, "kv head"));
     session_free(s);
 }
 

@@ -420,7 +420,7 @@ static void ascii_where_the_locale_is(void **state)
     for (int i = 0; i < 2; i++) {
         start(&s, 80, 24, i ? "ascii" : "plain", i ? NULL : "LC_ALL=C");
         assert_true(screen_wait(&s, "? help"));
-        assert_true(screen_wait(&s, "scale2"));
+        assert_true(screen_wait(&s, "scaled twice"));
         for (const char *c = screen_text(&s); *c; c++)
             assert_true((unsigned char)*c < 0x80);
         quit(&s);

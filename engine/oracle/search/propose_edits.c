@@ -1,0 +1,304 @@
+/* Rules of edited operands and scores, of lanes and of splits: numbers that are solved for, and ways that there are few
+   of, each tried. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/codes.h"
+#include "engine/oracle/search/solve.h"
+#include "engine/oracle/values.h"
+#include <stdlib.h>
+
+/* Solves for a number in which the result is linear: from what the rule gives with 0 and with 1. */
+static bool solve_linear(struct search *search, struct rule *rule, double *field, double right, bool of_tile, int tile)
+{
+    enum { GATHERED = 2048 };
+    const struct sample *s = search->sample;
+    double *room = malloc(GATHERED * sizeof *room), *zero = NULL;
+    size_t n = 0;
+    for (int k = of_tile ? tile : 0; room && k < (of_tile ? tile + 1 : s->n); k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const size_t cells = sample_cells(t), step = 1 + cells * (size_t)(of_tile ? 1 : s->n) / GATHERED;
+        double *more = realloc(zero, cells * sizeof *zero);
+        if (!more) {
+            search->failed = true;
+            break;
+        }
+        zero = more;
+        *field = 0;
+        const bool gives = rule_forward(search, rule, t, zero, search->bound);
+        *field = 1;
+        if (!gives || !rule_forward(search, rule, t, search->want, search->bound))
+            continue;
+        for (size_t i = 0; i < cells && n < GATHERED; i += step) {
+            const double slope = search->want[i] - zero[i];
+            if (is_wrong_number(t, i) && fabs(slope) > 64 * t->bound[i])
+                room[n++] = (t->got[i] - zero[i]) / slope;
+        }
+    }
+    search->failed |= !room;
+    *field = median(room, room ? n : 0);
+    free(room);
+    free(zero);
+    return n >= 8 && isfinite(*field) && fabs(*field - right) > 1e-6;
+}
+
+/* field: a number of the rule, which gets it back as it was. */
+static void try_linear(struct search *search, struct rule *rule, double *field, double right)
+{
+    const double cost = rule->cost;
+    if (solve_linear(search, rule, field, right, false, 0)) {
+        take_known(search, field, right, &rule->cost);
+        rule_try(search, rule);
+    }
+    *field = right;
+    rule->cost = cost;
+}
+
+static void propose_operand(struct search *search, enum asc_channel operand)
+{
+    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
+    static const double limits[] = {448, 57344, 65504, 127, 1};
+    const int own = values_type(search->sample->tiles[0].c, operand);
+    struct rule rule = rule_new(RULE_OPERAND);
+    rule.rows.operand = operand;
+    rule.cost = 5;
+    /* Where the type is narrow as it is, to round to it again is to cut off at its largest number. */
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        rule.limit = limits[i];
+        rule_try(search, &rule);
+    }
+    rule.limit = 0;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if ((int)types[i] == own)
+            continue;
+        rule.type = types[i];
+        rule_try(search, &rule);
+    }
+    rule.type = DTYPE_COUNT;
+    try_linear(search, &rule, &rule.plus, 0);
+}
+
+static void propose_cap(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const double scale = codes_plain_scale(c);
+    const double factors[] = {1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5},
+                 caps[] = {0, 1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5};
+    if (!(c->softcap > 0))
+        return;
+    for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
+        for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
+            struct rule rule = rule_new(RULE_SCORE);
+            rule.old_factor = caps[i];
+            rule.factor = factors[k];
+            rule.cost = 6;
+            if (caps[i] != 1 || factors[k] != 1)
+                rule_try(search, &rule);
+        }
+    }
+}
+
+/* The slopes that tiles would need, looked up among those of all heads. */
+static void propose_slopes(struct search *search)
+{
+    enum { PAIRS = 128 };
+    const struct sample *s = search->sample;
+    struct pair heads[PAIRS];
+    size_t n = 0;
+    for (int k = 0; k < s->n && n < PAIRS && search->slopes; k++) {
+        struct rule rule = rule_new(RULE_SCORE);
+        double best = INFINITY;
+        int found = -1;
+        if (!solve_linear(search, &rule, &rule.power, 1, true, k))
+            continue;
+        const double slope = rule.power * s->tiles[k].c->alibi_slope;
+        for (int head = 0; head < search->heads; head++) {
+            const double off = fabs((double)search->slopes[head] - slope);
+            if (off < best && off < 1e-3 * fabs(slope)) {
+                best = off;
+                found = head;
+            }
+        }
+        if (found >= 0)
+            heads[n++] = (struct pair){s->tiles[k].at[AXIS_HEAD], found};
+    }
+    struct rule rule = rule_new(RULE_SCORE);
+    rule.cost = n >= 4 ? 4 + map_fit(heads, n, search->heads, &rule.rows.head) : INFINITY;
+    if (rule.cost < INFINITY && rule.rows.head.kind != MAP_SAME)
+        rule_try(search, &rule);
+}
+
+static void propose_biases(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    struct rule rule = rule_new(RULE_SCORE);
+    rule.cost = 5;
+    if (c->bias.data) {
+        try_linear(search, &rule, &rule.weight, 1);
+        for (int other = 0; other < OTHER_BIASES; other++) {
+            rule.bias_of = other;
+            rule.weight = 1;
+            rule_try(search, &rule);
+        }
+    }
+    rule.bias_of = BIAS_OWN;
+    rule.weight = 1;
+    if (c->alibi_slope != 0) {
+        rule.other_corner = true;
+        rule_try(search, &rule);
+        rule.other_corner = false;
+        try_linear(search, &rule, &rule.power, 1);
+        propose_slopes(search);
+    }
+}
+
+void propose_edits(struct search *search)
+{
+    switch (search->sample->channel) {
+    case asc_s:
+        propose_cap(search);
+        propose_biases(search);
+        propose_operand(search, asc_q);
+        propose_operand(search, asc_k);
+        break;
+    case asc_l:
+        propose_operand(search, asc_p);
+        break;
+    case asc_u:
+        propose_operand(search, asc_p);
+        propose_operand(search, asc_v);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The bits that a number below `size` has; 0 where that is no power of 2. */
+static int bits_below(int size)
+{
+    return size > 0 && !(size & (size - 1)) ? __builtin_ctz((unsigned)size) : 0;
+}
+
+/* Neighboring bits of a number that has `all`. */
+static void propose_bits(struct search *search, int all, int least, int most, struct rule rule)
+{
+    for (int n = least; n <= most && n <= all; n++)
+        for (int first = 0; first + n <= all; first++) {
+            rule.lanes.first = first;
+            rule.lanes.n = n;
+            rule_try(search, &rule);
+        }
+}
+
+void propose_lanes(struct search *search)
+{
+    enum { MOST_BITS = 5, SHIFTS = 8 };
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const enum asc_channel ch = search->sample->channel;
+    struct rule rule = rule_new(RULE_LANES);
+    rule.cost = 6;
+    rule.lanes.always = -1;
+    if (ch == asc_m || ch == asc_p || ch == asc_l) {
+        /* Of two lanes alone, one is a half of the keys: a rule of keys. */
+        propose_bits(search, bits_below(c->bc), ch == asc_p ? 1 : 2, MOST_BITS, rule);
+        return;
+    }
+    const int all =
+        (ch == asc_o || ch == asc_lse) && c->conventions.l_lanes > 1 ? bits_below(c->conventions.l_lanes) : 0;
+    rule.cost = 8;
+    for (int lane = 0; lane < 1 << all && all; lane++) {
+        rule.lanes.always = lane;
+        propose_bits(search, all, 1, all, rule);
+    }
+    rule.lanes.always = -1;
+    for (int shift = 0; shift < SHIFTS; shift++)
+        for (int low = 1; low <= all; low++) {
+            rule.lanes.shift = shift;
+            rule.lanes.low = low;
+            propose_bits(search, all, 1, all, rule);
+        }
+}
+
+static struct rule merged_as(double of_lse, double of_m)
+{
+    struct rule rule = rule_new(RULE_SPLITS);
+    rule.factor = of_lse;
+    rule.power = of_m;
+    rule.keys.condition = EVERY;
+    rule.cost = 5;
+    return rule;
+}
+
+static void propose_formulas(struct search *search)
+{
+    const bool is_lse = search->sample->channel == asc_lse;
+    for (int i = -1; i < MERGE_FORMULAS; i++) {
+        for (int undivided = 0; undivided <= !is_lse; undivided++) {
+            for (int counts_empty = 0; counts_empty < 2; counts_empty++) {
+                for (int frame = FRAME_NONE; frame <= (is_lse ? FRAME_UNIT : FRAME_NONE); frame++) {
+                    struct rule rule =
+                        i < 0 ? merged_as(1, 0) : merged_as(merge_formulas[i].of_lse, merge_formulas[i].of_m);
+                    rule.undivided = undivided;
+                    rule.counts_empty = counts_empty;
+                    rule.frame = (enum frame)frame;
+                    if ((i < 0 && !undivided && !counts_empty && frame == FRAME_NONE) ||
+                        (frame == FRAME_UNIT && rule.factor == 0) || (frame == FRAME_LSE && rule.power != 0))
+                        continue;
+                    rule_try(search, &rule);
+                }
+            }
+        }
+    }
+}
+
+static void propose_subsets(struct search *search, int splits)
+{
+    for (int split = 0; split < splits; split++) {
+        for (int alone = 0; alone < 2; alone++) {
+            struct rule rule = merged_as(1, 0);
+            rule.keys = (struct term){.condition = alone ? EQUAL : NOT, .a = split};
+            rule.cost += log2(splits);
+            if (splits > 2 || alone)
+                rule_try(search, &rule);
+        }
+    }
+}
+
+/* Outputs, weights, or both come from another row. */
+static void propose_other_rows(struct search *search, int rows)
+{
+    for (int i = 0; 1 << i < rows; i++) {
+        const struct map maps[] = {{.kind = MAP_PLUS, .a = 1 << i},
+                                   {.kind = MAP_PLUS, .a = -(1 << i)},
+                                   {.kind = MAP_MODULO, .a = 1 << i},
+                                   {.kind = MAP_BITS, .bits = 0}};
+        for (size_t k = 0; k < sizeof maps / sizeof maps[0]; k++) {
+            struct map map = maps[k];
+            if (map.kind == MAP_BITS) {
+                while (1 << map.bits < rows)
+                    map.bits++;
+                for (int bit = 0; bit < map.bits; bit++)
+                    map.row[bit] = 1u << bit;
+                map.flip = 1u << i;
+            }
+            for (int which = 1; which <= (search->sample->channel == asc_o ? 3 : 1); which++) {
+                struct rule rule = merged_as(1, 0);
+                if (which & 1)
+                    rule.map = map;
+                if (which & 2)
+                    rule.col_map = map;
+                rule.cost += 8;
+                rule_try(search, &rule);
+            }
+        }
+    }
+}
+
+void propose_splits(struct search *search)
+{
+    const struct sample_tile *t = &search->sample->tiles[0];
+    if (search->sample->channel < asc_o || !t->last_tile)
+        return;
+    propose_formulas(search);
+    propose_subsets(search, t->c->kv_splits);
+    propose_other_rows(search, t->c->br);
+}
