@@ -25,6 +25,22 @@ static size_t values_of(const struct sample_tile *t, enum asc_channel operand)
     return operand == asc_q ? R * D : operand == asc_p ? R * C : C * D;
 }
 
+int operand_type(const struct oracle_case *c, enum asc_channel operand)
+{
+    enum dtype type;
+    if (operand != asc_p)
+        return values_type(c, operand);
+    return values_p_type(c, &type) ? (int)type : -1;
+}
+
+/* The number that the bits of x are in another type of their size. */
+static double read_as(enum dtype own, enum dtype other, double x)
+{
+    uint64_t bits = 0;
+    dtype_store(own, &bits, 0, x);
+    return dtype_load(other, &bits, 0);
+}
+
 bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                      double *bound)
 {
@@ -32,7 +48,8 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     struct operands x = t->x;
     struct operand *it = operand_of(&x, of, search->sample->channel);
     double unit = 0, half_tiny = 0;
-    if (!it->value)
+    const int own = operand_type(t->c, of);
+    if (!it->value || (rule->reads && (own < 0 || dtype_bytes((enum dtype)own) != dtype_bytes(rule->type))))
         return false;
     if (rule->type != DTYPE_COUNT)
         bound_narrow(rule->type, &unit, &half_tiny);
@@ -42,7 +59,11 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
         search->loose[i] = loose > 0 ? loose + unit * (fabs(v) + loose) + half_tiny : 0;
         if (rule->limit > 0)
             v = fmax(fmin(v, rule->limit), -rule->limit);
-        search->operand[i] = rule->type != DTYPE_COUNT && isfinite(v) ? bound_round(rule->type, v) : v;
+        if (rule->reads)
+            v = read_as((enum dtype)own, rule->type, v);
+        else if (rule->type != DTYPE_COUNT && isfinite(v))
+            v = bound_round(rule->type, v);
+        search->operand[i] = v;
     }
     *it = (struct operand){search->operand, search->loose, false};
     if ((int)of < INPUTS)
@@ -123,7 +144,9 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *operand = channel_label(rule->rows.operand), *stage = channel_label(s->channel);
-    if (rule->type != DTYPE_COUNT)
+    if (rule->reads)
+        snprintf(out, bytes, "the bits of %s are read as %s on the way to %s", operand, dtype_name(rule->type), stage);
+    else if (rule->type != DTYPE_COUNT)
         snprintf(out, bytes, "%s is rounded to %s on the way to %s", operand, dtype_name(rule->type), stage);
     else if (rule->limit > 0)
         snprintf(out, bytes, "%s is cut off at %g on the way to %s", operand, rule->limit, stage);

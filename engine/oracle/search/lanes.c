@@ -95,7 +95,7 @@ static double sum_met(const struct matrix *lanes, const struct rule *rule, int r
     for (int i = 0; i < lanes->cols; i++)
         if (bits_of(i, rule->lanes) == bits_of(lane, rule->lanes))
             l += dtype_load(lanes->dtype, lanes->data, (size_t)(r * lanes->row_stride + i));
-    return l;
+    return rule->weight * l;
 }
 
 static bool lanes_of_output(const struct search *search, const struct rule *rule, const struct sample_tile *t,
@@ -154,8 +154,10 @@ void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_
     if (s->channel == asc_p)
         snprintf(out, bytes, "P stands on the maximum of its own lanes' columns alone, those with the same %s", same);
     else if (s->channel >= asc_o)
-        snprintf(out, bytes, "%s is made with the l of %d of %d lanes%s", stage, lanes / n, lanes,
-                 rule->lanes.always < 0 ? ", each its own" : "");
+        snprintf(out, bytes,
+                 rule->weight == 1 ? "%s is made with the l of %d of %d lanes%s"
+                                   : "%s is made with the l of %d of %d lanes%s, %g times",
+                 stage, lanes / n, lanes, rule->lanes.always < 0 ? ", each its own" : "", rule->weight);
     else
         snprintf(out, bytes, "%s of row r takes in the columns c of one lane alone, those with %s = r%s", stage, same,
                  same + 1);

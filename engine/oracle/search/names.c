@@ -102,12 +102,12 @@ static int block_of(const struct naming *n, enum asc_channel operand)
     return operand == asc_q ? n->at->c->br : n->at->c->bc;
 }
 
-/* Rows off by less than a tile, across the edges of tiles. */
+/* Rows off by one, across the edges of tiles. */
 static bool shifts_rows(const struct naming *n, enum asc_channel operand)
 {
     const struct map *map = &n->rule->map;
     return own_tensor(n, operand) && n->rule->rows.head.kind == MAP_SAME && n->rule->rows.span == 0 &&
-           map->kind == MAP_PLUS && abs(map->a) < block_of(n, operand) && !of_rows(n);
+           map->kind == MAP_PLUS && abs(map->a) == 1 && !of_rows(n);
 }
 
 /* When the kernel visits a kv tile; -1: never. */

@@ -57,7 +57,7 @@ static void propose_operand(struct search *search, enum asc_channel operand)
 {
     static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
     static const double limits[] = {448, 57344, 65504, 127, 1};
-    const int own = values_type(search->sample->tiles[0].c, operand);
+    const int own = operand_type(search->sample->tiles[0].c, operand);
     struct rule rule = rule_new(RULE_OPERAND);
     rule.rows.operand = operand;
     rule.cost = 5;
@@ -71,8 +71,12 @@ static void propose_operand(struct search *search, enum asc_channel operand)
         if ((int)types[i] == own)
             continue;
         rule.type = types[i];
+        rule.reads = false;
+        rule_try(search, &rule);
+        rule.reads = true;
         rule_try(search, &rule);
     }
+    rule.reads = false;
     rule.type = DTYPE_COUNT;
     try_linear(search, &rule, &rule.plus, 0);
 }
@@ -185,7 +189,12 @@ static void propose_bits(struct search *search, int all, int least, int most, st
         for (int first = 0; first + n <= all; first++) {
             rule.lanes.first = first;
             rule.lanes.n = n;
+            rule.weight = 1;
             rule_try(search, &rule);
+            /* A shuffle that is done over one bit twice counts the same lanes twice. */
+            rule.weight = 1 << n;
+            if (search->sample->channel >= asc_o)
+                rule_try(search, &rule);
         }
 }
 

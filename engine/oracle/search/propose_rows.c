@@ -624,6 +624,18 @@ static void propose_usual(struct search *search, enum asc_channel operand)
     }
     rule.rows.tensor = operand == asc_v ? asc_k : asc_v;
     rule_try(search, &rule);
+    /* Columns exchanged in pairs, in pairs of two, ..: codes have too few values to be told by content. */
+    for (int i = 0; 2 << i <= search->sample->tiles[0].c->head_dim && search->sample->channel == operand; i++) {
+        struct rule place = rule_new(RULE_PLACE);
+        place.guess = true;
+        place.cost = 10;
+        place.col_map = (struct map){.kind = MAP_BITS, .flip = 1u << i};
+        while (1 << place.col_map.bits < search->sample->tiles[0].c->head_dim) {
+            place.col_map.row[place.col_map.bits] = 1u << place.col_map.bits;
+            place.col_map.bits++;
+        }
+        rule_try(search, &place);
+    }
 }
 
 void propose_rows(struct search *search)

@@ -134,6 +134,7 @@ struct rule {
     bool other_corner;            /* RULE_SCORE: ALiBi counts from the diagonal of the other causal corner */
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
     enum frame frame;             /* RULE_SPLITS, of LSE */
+    bool reads;                   /* RULE_OPERAND: its bits are read as those of `type` */
     bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
     struct lane_bits lanes;       /* RULE_LANES */
@@ -207,6 +208,7 @@ extern const struct merge_formula merge_formulas[MERGE_FORMULAS];
 bool splits_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                     double *bound);
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum dtype; -1: unknown */
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 void score_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 /* The stage's formula on other operands. */
