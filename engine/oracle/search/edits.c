@@ -90,8 +90,9 @@ static void edit_bias(struct search *search, const struct rule *rule, const stru
     for (int r = 0; r < t->c->in_q.rows && edited->bias.data; r++) {
         for (int col = 0; col < t->x.cols; col++) {
             const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
-            const double b = rule->weight * dtype_load(tensor->dtype, tensor->data,
-                                                       (size_t)(r * tensor->row_stride + t->kv * t->c->bc + col));
+            const int key = t->kv * t->c->bc + col;
+            const double b =
+                rule->weight * dtype_load(tensor->dtype, tensor->data, (size_t)(r * tensor->row_stride + key));
             search->operand[i] += b;
             search->loose[i] += fabs(b);
         }
