@@ -77,11 +77,12 @@ struct worker {
 /* All of the runtime's thread-local state, in one place because shared memory lies around it. */
 struct simt_tls {
     struct worker *worker;
-    struct fiber *self;    /* the CUDA thread that runs; NULL in host code */
-    struct checks *checks; /* who is told of its accesses; NULL: nobody */
-    int reporting;         /* inside a report */
-    int locating;          /* looking for the lines of a report */
-    uintptr_t fault;       /* the instruction that a signal stopped; 0: none */
+    struct fiber *self;     /* the CUDA thread that runs; NULL in host code */
+    struct checks *checks;  /* who is told of its accesses; NULL: nobody */
+    struct checks *probing; /* in a probe: who is told of what it reads in shared memory */
+    int reporting;          /* inside a report */
+    int locating;           /* looking for the lines of a report */
+    uintptr_t fault;        /* the instruction that a signal stopped; 0: none */
 };
 extern __thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));
 

@@ -52,6 +52,7 @@ struct retrying {
     struct judge_scratch *scratch;          /* owned */
     struct scenario scenario;               /* what is run; borrows what its owner has */
     unsigned open;                          /* stages of which nothing is known so far */
+    bool output_right;                      /* what is wrong there has been recorded wrong, or declared otherwise */
     struct retry *found;
 };
 
@@ -111,6 +112,8 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
             continue;
         const struct trace_event *between = judgement_event(j, t, ch, false),
                                  *any = between ? between : judgement_event_in_slots(j, t, ch);
+        if (r->output_right && any && any->kind != EVENT_PROBE_RACE)
+            continue;
         if (any)
             it->event = *any;
         it->has_event = any != NULL;
@@ -195,7 +198,7 @@ static int try_orders(struct retrying *r, const struct trace *t, struct err *err
 {
     struct scenario usual = r->scenario;
     struct trace *own = NULL;
-    if (!r->open)
+    if (!r->open || r->output_right)
         return 0;
     snprintf(usual.lanes, sizeof usual.lanes, "%s", USUAL_ORDER);
     if (!(is_cheap(t) && !getenv("ATTNSCOPE_LANES")) && run(r, &usual, STEP_REORDERED, &own, err) != 0)
@@ -214,6 +217,7 @@ int retry_run(const struct runner_paths *paths, const struct scenario *scenario,
                          .scratch = judge_scratch_new(),
                          .scenario = smaller(scenario, t),
                          .open = findings_open(j),
+                         .output_right = j->n_findings && j->findings[j->n_findings - 1].output_right,
                          .found = out};
     memset(out, 0, sizeof *out);
     if (!r.scratch)

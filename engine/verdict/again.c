@@ -20,8 +20,7 @@ const char *found_by_name(enum found_by by)
 
 bool finding_is_open(const struct finding *f)
 {
-    return !f->loop && f->reason > 0 && !f->output_right && !f->event && f->found_by == FOUND_BY_RUN &&
-           !finding_has_rule(f);
+    return !f->loop && f->reason > 0 && !f->event && f->found_by == FOUND_BY_RUN && !finding_has_rule(f);
 }
 
 unsigned findings_open(const struct judgement *j)

@@ -166,7 +166,7 @@ static bool is_its_copy(const struct trace_event *e, enum asc_channel ch)
     return is;
 }
 
-/* Two values of one element, at the probe of this channel or of what its values are made of. */
+/* What was recorded at the probe of this channel, or of what its values are made of, is not one value of one time. */
 static bool is_of_two_values(const struct trace *t, const struct trace_event *e, enum asc_channel ch)
 {
 #define SET(of) (1u << asc_##of)
@@ -180,7 +180,8 @@ static bool is_of_two_values(const struct trace *t, const struct trace_event *e,
                                                    [asc_lse] = SET(m) | SET(l)};
 #undef SET
     bool is = false;
-    for (size_t i = 0; i < t->info.n_sites && (e->kind == EVENT_TWO_VISITS || e->kind == EVENT_COPIES_DIFFER); i++) {
+    const bool of_probe = e->kind == EVENT_TWO_VISITS || e->kind == EVENT_COPIES_DIFFER || e->kind == EVENT_PROBE_RACE;
+    for (size_t i = 0; i < t->info.n_sites && of_probe; i++) {
         const struct trace_site *site = &t->info.sites[i];
         is |= (made_of[ch] | 1u << ch) >> site->channel & 1 && site->line == event_call(e).line &&
               strcmp(site->file, event_call(e).file) == 0;
@@ -200,10 +201,31 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
         snprintf(out, bytes, "it reads uninitialized memory at %s", lines);
     else if (e->kind == EVENT_COPIES_DIFFER)
         snprintf(out, bytes, "threads hold different copies of what is recorded at %s", lines);
+    else if (e->kind == EVENT_PROBE_RACE)
+        snprintf(out, bytes, "its probe reads what another thread writes, without synchronization, %s", lines);
+    else if (e->kind == EVENT_RACE)
+        snprintf(out, bytes, "a race at %s", lines);
     else if (e->kind == EVENT_TWO_VISITS)
         snprintf(out, bytes, "what is recorded at %s is of two visits", lines);
     else
         snprintf(out, bytes, "%s between its operands and its probe, %s", event_name(e->kind), lines);
+}
+
+static bool same_place(struct event_place a, struct event_place b)
+{
+    return a.line == b.line && strcmp(a.file, b.file) == 0;
+}
+
+/* What a probe reads too early, or too late, the kernel may as well: then the race is the kernel's own. */
+static const struct trace_event *of_probe(const struct trace *t, const struct trace_event *e)
+{
+    for (size_t i = 0; e && e->kind == EVENT_PROBE_RACE && i < t->info.n_events; i++) {
+        const struct trace_event *own = &t->info.events[i];
+        if (own->kind == EVENT_RACE && (same_place(event_call(own), event_other_call(e)) ||
+                                        same_place(event_other_call(own), event_other_call(e))))
+            return own;
+    }
+    return e;
 }
 
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
@@ -226,7 +248,7 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
             (mistake == best_mistake && event_call(e).line < event_call(best).line))
             best = e;
     }
-    return best ? best : two_values;
+    return best ? best : of_probe(t, two_values);
 }
 
 const struct trace_event *reports_in_slots(const struct trace *t, bool (*in_slot)(const void *ctx, int slot),

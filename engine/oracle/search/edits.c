@@ -16,13 +16,29 @@ static struct operand *operand_of(struct operands *x, enum asc_channel operand, 
 {
     if (operand == asc_p)
         return stage == asc_l ? &x->l_p : &x->pv_p;
-    return &x->of[operand];
+    return operand == asc_s ? &x->s : &x->of[operand];
 }
 
 static size_t values_of(const struct sample_tile *t, enum asc_channel operand)
 {
     const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)t->c->head_dim;
-    return operand == asc_q ? R * D : operand == asc_p ? R * C : C * D;
+    return operand == asc_q ? R * D : operand == asc_p || operand == asc_s ? R * C : C * D;
+}
+
+/* The operand as it was at the tile visited before or next. */
+static bool turn_forward(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                         double *want, double *bound)
+{
+    const int at = rule->turns < 0 ? t->before : t->next;
+    const struct sample_tile *other = at >= 0 ? &search->sample->tiles[at] : NULL;
+    struct operands x = t->x, theirs;
+    if (!other || other->x.cols != x.cols || query_rows(other) != query_rows(t))
+        return false;
+    theirs = other->x;
+    *operand_of(&x, rule->rows.operand, search->sample->channel) =
+        *operand_of(&theirs, rule->rows.operand, search->sample->channel);
+    search_formula(search, t, &x, want, bound);
+    return true;
 }
 
 int operand_type(const struct oracle_case *c, enum asc_channel operand)
@@ -49,6 +65,8 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     struct operand *it = operand_of(&x, of, search->sample->channel);
     double unit = 0, half_tiny = 0;
     const int own = operand_type(t->c, of);
+    if (rule->turns)
+        return it->value && turn_forward(search, rule, t, want, bound);
     if (!it->value || (rule->reads && (own < 0 || dtype_bytes((enum dtype)own) != dtype_bytes(rule->type))))
         return false;
     if (rule->type != DTYPE_COUNT)
@@ -145,7 +163,10 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *operand = channel_label(rule->rows.operand), *stage = channel_label(s->channel);
-    if (rule->reads)
+    if (rule->turns)
+        snprintf(out, bytes, "%s is made with the %s of the tile visited %s", stage, operand,
+                 rule->turns < 0 ? "before" : "next");
+    else if (rule->reads)
         snprintf(out, bytes, "the bits of %s are read as %s on the way to %s", operand, dtype_name(rule->type), stage);
     else if (rule->type != DTYPE_COUNT)
         snprintf(out, bytes, "%s is rounded to %s on the way to %s", operand, dtype_name(rule->type), stage);

@@ -155,9 +155,25 @@ static void propose_biases(struct search *search)
     }
 }
 
+/* The operand of a loop that is unrolled or runs in a pipeline may be another turn's. */
+static void propose_turn(struct search *search, enum asc_channel operand)
+{
+    for (int turns = -1; turns <= 1; turns += 2) {
+        struct rule rule = rule_new(RULE_OPERAND);
+        rule.rows.operand = operand;
+        rule.turns = turns;
+        rule.cost = 4;
+        rule_try(search, &rule);
+    }
+}
+
 void propose_edits(struct search *search)
 {
     switch (search->sample->channel) {
+    case asc_m:
+    case asc_p:
+        propose_turn(search, asc_s);
+        break;
     case asc_s:
         propose_cap(search);
         propose_biases(search);
@@ -165,9 +181,11 @@ void propose_edits(struct search *search)
         propose_operand(search, asc_k);
         break;
     case asc_l:
+        propose_turn(search, asc_p);
         propose_operand(search, asc_p);
         break;
     case asc_u:
+        propose_turn(search, asc_p);
         propose_operand(search, asc_p);
         propose_operand(search, asc_v);
         break;

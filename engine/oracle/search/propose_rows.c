@@ -226,8 +226,9 @@ static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum 
     return n;
 }
 
-/* One way of counting rows, with heads counted as the operand's or as the query's. */
-static void try_map(struct lookup *l, enum how how, bool by_query, struct pair *pairs)
+/* One way of counting rows, with heads counted as the operand's or as the query's. only: of a part of the tile. */
+static void try_map(struct lookup *l, enum how how, bool by_query, const struct term *only, double bits,
+                    struct pair *pairs)
 {
     struct rule rule = rule_new(RULE_ROWS);
     struct pair *heads = pairs, *tiles = pairs + FOUND_MOST, *rows = pairs + 2 * (size_t)FOUND_MOST;
@@ -241,7 +242,11 @@ static void try_map(struct lookup *l, enum how how, bool by_query, struct pair *
     const size_t n = count_pairs(l, &rule, how, heads, tiles, rows, &count);
     if (n < 4 || n * 2 < (size_t)l->n)
         return;
-    rule.cost = 3 + (rule.rows.tensor != l->operand) * 2 + by_query;
+    rule.cost = 3 + (rule.rows.tensor != l->operand) * 2 + by_query + bits;
+    if (only) {
+        rule.rows.partly = true;
+        rule.rows.only = *only;
+    }
     if (how != FLAT_ROWS)
         rule.cost += map_fit(heads, n, heads_of(l->search, rule.rows.tensor), &rule.rows.head);
     if (how == TILE_ROWS || how == TILE_PIECES)
@@ -249,6 +254,44 @@ static void try_map(struct lookup *l, enum how how, bool by_query, struct pair *
     rule.cost += map_fit(rows, n, count, &rule.map);
     if (rule.cost < INFINITY)
         rule_try(l->search, &rule);
+}
+
+static bool stays(const struct lookup *l, const struct found *f)
+{
+    const struct sample_tile *t = &l->search->sample->tiles[f->tile];
+    return f->tensor == l->operand && f->head == head_of(l->search, t, l->operand) && f->from_piece == f->piece &&
+           f->from_row == tile_index(l, t) * block_of(l, t) + f->row;
+}
+
+/* Some rows of the tile, or some columns, are elsewhere and the others in their place: the maps are those of what is
+   elsewhere. */
+static void try_part(struct lookup *l, enum how how, struct pair *pairs)
+{
+    const struct sample_tile *t = &l->search->sample->tiles[0];
+    const int D = t->c->head_dim, rows = block_of(l, t), most = rows > D ? rows : D;
+    struct lookup moved = *l;
+    uint8_t *sides = calloc((size_t)4 * (size_t)most, 1), *in[2] = {sides, sides + most},
+            *out[2] = {sides + 2 * (size_t)most, sides + 3 * (size_t)most};
+    if (!sides) {
+        l->search->failed = true;
+        return;
+    }
+    moved.n = 0;
+    for (int i = 0; i < l->n; i++) {
+        const struct found *f = &l->found[i];
+        const bool stay = stays(l, f);
+        if (!stay)
+            moved.found[moved.n++] = *f;
+        (stay ? out : in)[0][f->row] = 1;
+        memset((stay ? out : in)[1] + f->piece * l->span, 1, (size_t)l->span);
+    }
+    for (int by_col = 0; by_col < 2 && moved.n >= 4 && moved.n < l->n; by_col++) {
+        struct term only = {.axis = by_col ? AXIS_COL : AXIS_ROW};
+        const double bits = term_fit(in[by_col], out[by_col], by_col ? D : rows, &only);
+        if (bits < INFINITY && only.condition != EVERY)
+            try_map(&moved, how, false, &only, bits, pairs);
+    }
+    free(sides);
 }
 
 static void try_maps(struct lookup *l)
@@ -260,7 +303,9 @@ static void try_maps(struct lookup *l)
     }
     for (int how = WHOLE_ROWS; how <= FLAT_ROWS; how++)
         for (int by_query = 0; by_query <= (l->operand != asc_q && how != FLAT_ROWS); by_query++)
-            try_map(l, (enum how)how, by_query, pairs);
+            try_map(l, (enum how)how, by_query, NULL, 0, pairs);
+    for (int how = WHOLE_ROWS; how <= TILE_PIECES && l->search->sample->channel >= asc_s; how++)
+        try_part(l, (enum how)how, pairs);
     free(pairs);
 }
 

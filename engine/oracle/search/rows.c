@@ -61,9 +61,14 @@ static void take_flat(const struct search *search, const struct rule *rule, cons
     source_rows(search, t->c, rule->rows.tensor, from / length, from % length, 1, out, loose);
 }
 
-/* One row, or a piece of it, from where the rule says. */
+static bool concerns(const struct from_rows *f, int r, int d)
+{
+    return !f->partly || term_holds(&f->only, f->only.axis == AXIS_ROW ? r : d);
+}
+
+/* What the rule says of one row, or of pieces of it; the rest of it stays. */
 static void take(const struct search *search, const struct rule *rule, const struct sample_tile *t, int head, int first,
-                 int r, double *out, double *loose)
+                 int r, int own_row, double *out, double *loose)
 {
     const int D = t->c->head_dim, span = rule->rows.span ? rule->rows.span : D;
     const int pieces = D / span;
@@ -76,8 +81,12 @@ static void take(const struct search *search, const struct rule *rule, const str
         if (source != loaded)
             source_rows(search, t->c, rule->rows.tensor, head, source, 1, row, row_loose);
         loaded = source;
-        memcpy(out + (ptrdiff_t)p * span, row + (ptrdiff_t)piece * span, (size_t)span * sizeof *out);
-        memcpy(loose + (ptrdiff_t)p * span, row_loose + (ptrdiff_t)piece * span, (size_t)span * sizeof *loose);
+        for (int d = 0; d < span; d++) {
+            if (!concerns(&rule->rows, own_row, p * span + d))
+                continue;
+            out[p * span + d] = row[piece * span + d];
+            loose[p * span + d] = row_loose[piece * span + d];
+        }
     }
 }
 
@@ -93,10 +102,17 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
         return false;
     for (int r = 0; r < n && rule->rows.flat; r++)
         take_flat(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
-    for (int r = 0; r < n && !rule->rows.flat; r++)
-        take(search, rule, t, head, first, rule->rows.whole ? tile * block + r : r, search->operand + (size_t)r * D,
-             search->loose + (size_t)r * D);
     const size_t values = (size_t)n * (size_t)D;
+    if (rule->rows.partly) {
+        const double fold = stage == asc_q ? values_fold(t->c) : 1;
+        for (size_t i = 0; i < values; i++) {
+            search->operand[i] = stage == ch ? t->want[i] / fold : t->x.of[ch].value[i];
+            search->loose[i] = stage == ch ? t->bound[i] : t->x.of[ch].loose[i];
+        }
+    }
+    for (int r = 0; r < n && !rule->rows.flat; r++)
+        take(search, rule, t, head, first, rule->rows.whole ? tile * block + r : r, r, search->operand + (size_t)r * D,
+             search->loose + (size_t)r * D);
     /* Rows beyond the last one: kernels have zeros there. */
     for (size_t i = 0; i < values; i++)
         search->operand[i] = isnan(search->operand[i]) ? 0 : search->operand[i];

@@ -80,6 +80,8 @@ struct from_rows {
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
     bool by_query;            /* the map of heads counts the query's, not the operand's own */
     bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
+    bool partly;              /* only elements of the operand's tile for which this holds, by row or by column */
+    struct term only;
 };
 
 enum { BIAS_OWN = -1 };
@@ -135,6 +137,7 @@ struct rule {
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
     enum frame frame;             /* RULE_SPLITS, of LSE */
     bool reads;                   /* RULE_OPERAND: its bits are read as those of `type` */
+    int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1) */
     bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
     struct lane_bits lanes;       /* RULE_LANES */

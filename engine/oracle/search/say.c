@@ -423,6 +423,10 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "%s %shead %s %s h, counted through the batches", said ? ", of" : " that of",
             f->tensor == asc_q ? "" : "kv ", words, f->by_query ? "for query head" : "where it should be");
     }
+    if (f->partly) {
+        add(out, bytes, " in its ");
+        say_term(&f->only, out, bytes);
+    }
 }
 
 static void say_seen(const struct rule *rule, char *out, size_t bytes)

@@ -29,6 +29,7 @@ void checks_free(struct checks *c)
     free(c->cell);
     free(c->sites);
     free(c->warps);
+    free(c->probe);
     free(c);
 }
 
@@ -56,8 +57,9 @@ static int make_cells(struct checks *c, size_t bytes)
     c->cell = malloc(bytes * sizeof *c->cell);
     c->sites = calloc(bytes, sizeof *c->sites);
     c->warps = calloc(bytes, sizeof *c->warps);
+    c->probe = calloc(bytes, sizeof *c->probe);
     c->dynamic_bytes = SIZE_MAX;
-    return c->cell && c->sites && c->warps;
+    return c->cell && c->sites && c->warps && c->probe;
 }
 
 void checks_begin_block(struct worker *w, uint64_t number)

@@ -12,11 +12,21 @@
 
 enum access { READ, WRITE, UPDATE };
 
+/* In a probe: its own accesses are not the kernel's, but what it reads may be written meanwhile. */
+static __attribute__((noinline)) void probe_read(uintptr_t address, size_t bytes, uint32_t site)
+{
+    struct checks *c = simt_tls.probing;
+    if (c && address - c->shared_begin < c->shared_bytes && bytes <= c->shared_bytes - (address - c->shared_begin))
+        shadow_probe(c, address - c->shared_begin, bytes, site);
+}
+
 static inline __attribute__((always_inline)) void look(const volatile void *p, size_t bytes, enum access access,
                                                        int atomic, uint32_t site)
 {
     struct checks *c = simt_tls.checks;
     const uintptr_t address = (uintptr_t)p;
+    if (!c && access == READ)
+        probe_read(address, bytes, site);
     if (!c || address - c->stacks_begin < c->stacks_bytes)
         return;
     const uintptr_t at = address - c->shared_begin;
@@ -250,12 +260,14 @@ void simt_checks_pause(int kv_tile)
 {
     struct fiber *self = simt_tls.self;
     simt_tls.checks = NULL;
+    simt_tls.probing = simt_tls.worker ? simt_tls.worker->checks : NULL;
     if (self && kv_tile >= 0)
         self->kv_tile = kv_tile;
 }
 
 void simt_checks_resume(void)
 {
+    simt_tls.probing = NULL;
     if (simt_tls.self)
         simt_tls.checks = simt_tls.worker->checks;
 }

@@ -33,6 +33,22 @@ static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, in
                  b.x, b.y, b.z);
 }
 
+/* thread: of the probe or of the write, whichever is not the one that runs. */
+static __attribute__((noinline, cold)) void probe_race(struct checks *c, size_t at, unsigned thread, bool writes,
+                                                       uint32_t probe, uint32_t other)
+{
+    if (!finding_count(c, EVENT_PROBE_RACE, probe, other))
+        return;
+    char place[PLACE_BYTES];
+    const struct simt_dim i = c->worker->fiber[thread].index, self = simt_tls.self->index;
+    finding_tell(
+        c, EVENT_PROBE_RACE, probe, other, writes ? thread : stamp_thread(c->stamp),
+        "the probe of thread (%u,%u,%u) reads %s, which thread (%u,%u,%u) writes; nothing orders them: what it "
+        "records may be of another time",
+        writes ? i.x : self.x, writes ? i.y : self.y, writes ? i.z : self.z, place_of(c, at, place),
+        writes ? self.x : i.x, writes ? self.y : i.y, writes ? self.z : i.z);
+}
+
 static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, int write, uint32_t other,
                                                       uint32_t site, uint32_t other_site)
 {
@@ -155,8 +171,33 @@ void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint3
     }
 }
 
+void shadow_probe(struct checks *c, size_t at, size_t bytes, uint32_t site)
+{
+    c->probed = true;
+    for (size_t i = at; i < at + bytes; i++) {
+        const uint32_t w = c->cell[i].w;
+        if (w > WROTE_UNSEEN && (w & STAMP_KIND) != WROTE_OUTSIDE && stamp_thread(w) != stamp_thread(c->stamp) &&
+            !is_before(c, w))
+            probe_race(c, i, stamp_thread(w), false, site, c->sites[i].w);
+        c->probe[i] = (struct cell_probe){c->stamp, site};
+    }
+}
+
+/* A write of what a probe has read, which does not know that it has. */
+static void meet_probes(struct checks *c, size_t at, size_t bytes, uint32_t site)
+{
+    for (size_t i = at; i < at + bytes; i++) {
+        const struct cell_probe p = c->probe[i];
+        if (p.stamp && stamp_thread(p.stamp) != stamp_thread(c->stamp) && !is_before(c, p.stamp))
+            probe_race(c, i, stamp_thread(p.stamp), true, p.site, site);
+        c->probe[i].stamp = 0;
+    }
+}
+
 void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint32_t site)
 {
+    if (c->probed)
+        meet_probes(c, at, bytes, site);
     const struct cell *const cell = c->cell;
     const uint32_t mine = c->stamp | kind;
     for (size_t i = at, end = at + bytes; i < end;) {
@@ -191,6 +232,9 @@ void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site)
 void shadow_clear(struct checks *c, size_t dynamic_bytes)
 {
     const struct symbols *s = symbols_get();
+    if (c->probed)
+        memset(c->probe, 0, c->shared_bytes * sizeof *c->probe);
+    c->probed = false;
     if (c->dynamic_bytes != dynamic_bytes) {
         for (size_t i = 0; i < c->shared_bytes; i++)
             c->cell[i] = (struct cell){WROTE_OUTSIDE, 0};

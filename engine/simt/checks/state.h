@@ -5,6 +5,7 @@
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/checks/findings.h"
 #include "engine/simt/worker.h"
+#include <stdbool.h>
 
 /* Who touched a byte and when: a thread of the block, and the time at which it last met others. Times count the
    meetings of a block; a block runs on one worker, so they are in one order. */
@@ -46,6 +47,10 @@ struct cell_sites {
     uint32_t w, r;
 };
 
+struct cell_probe {
+    uint32_t stamp, site; /* stamp 0: none */
+};
+
 /* Lanes of a warp that have come to a barrier by number, and when. */
 struct came {
     uint32_t lanes, time;
@@ -83,6 +88,8 @@ struct checks {
     struct cell *cell;        /* owned, [shared_bytes] */
     struct cell_sites *sites; /* owned, as cell */
     uint32_t *warps;          /* owned, as cell: where READ_WARPS stands, the warps that read */
+    struct cell_probe *probe; /* owned, as cell: the probe that read last, since the last write */
+    bool probed;              /* any of this block's did */
     size_t dynamic_bytes;     /* that the cells stand for; SIZE_MAX: none yet */
     struct worker *worker;    /* borrowed */
     uint64_t block;
@@ -107,6 +114,7 @@ static inline int is_before(const struct checks *c, uint32_t stamp)
    so that nobody knows which lane reads what. */
 void shadow_clear(struct checks *c, size_t dynamic_bytes);
 void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint32_t site);
+void shadow_probe(struct checks *c, size_t at, size_t bytes, uint32_t site); /* a probe reads */
 void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint32_t site);
 void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site); /* atomic, reads and writes */
 

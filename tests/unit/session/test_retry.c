@@ -37,7 +37,7 @@ static void the_finding_says_what_it_found(void **state)
     assert_non_null(s->run.retry);
     session_finish_retry(s);
     assert_string_equal(session_retry_words(s), "");
-    assert_non_null(strstr(s->run.finding->text, "race between its operands and its probe"));
+    assert_non_null(strstr(s->run.finding->text, "a race at"));
     assert_string_equal(finding_word(s->run.finding, s->run.trace), "race");
     assert_string_equal(found_by_name(s->run.finding->found_by), "checks");
     assert_int_equal(s->run.trace->info.n_events, events);

@@ -110,18 +110,18 @@ static void an_event_explains(void **state)
     char words[ONSET_WORDS_BYTES], where[300];
     assert_true(s_probe->line - v_probe->line > 2);
     trace_event_init(&e);
-    static const char between[] = "between its operands and its probe, ",
+    static const char between[] = "between its operands and its probe, ", race[] = "a race at ",
                       unwritten[] = "it reads uninitialized memory at ", waited[] = "its cp.async is not waited for, ";
     const struct {
         enum event_kind kind;
         const char *text, *words;
         int line, head, times, explains;
-    } cases[] = {{EVENT_RACE, "", between, s_probe->line, 1, 1, 1},
-                 {EVENT_RACE, "", between, v_probe->line + 1, 1, 1, 1},
-                 {EVENT_RACE, "", between, v_probe->line, 1, 1, 0},
-                 {EVENT_RACE, "", between, s_probe->line + 1, 1, 1, 0},
-                 {EVENT_RACE, "", between, s_probe->line, 0, 1, 0},
-                 {EVENT_RACE, "", between, s_probe->line, 0, 9, 1},
+    } cases[] = {{EVENT_RACE, "", race, s_probe->line, 1, 1, 1},
+                 {EVENT_RACE, "", race, v_probe->line + 1, 1, 1, 1},
+                 {EVENT_RACE, "", race, v_probe->line, 1, 1, 0},
+                 {EVENT_RACE, "", race, s_probe->line + 1, 1, 1, 0},
+                 {EVENT_RACE, "", race, s_probe->line, 0, 1, 0},
+                 {EVENT_RACE, "", race, s_probe->line, 0, 9, 1},
                  {EVENT_UNINITIALIZED, "", unwritten, s_probe->line, 1, 1, 1},
                  {EVENT_FP_INVALID, "", between, s_probe->line, 0, 1, 1},
                  {EVENT_NAN_STORE, "", between, s_probe->line, 1, 1, 0},
