@@ -1,10 +1,10 @@
 /* LD_PRELOAD: makes one call of the program fail, to see what it says then.
 
    FAULT_PROGRAM is the program (its path as /proc/self/exe has it; the processes it starts are left alone), or a folder
-   with a slash at its end: every program in there, FAULT_KIND
-   which calls are counted (memory, io, or stdout: writes to standard output), FAULT_AT the call that fails (0: the
-   first), FAULT_ON=1 all from there on, FAULT_ERRNO what it fails with. FAULT_COUNT=1 writes how many there were to
-   stderr at the end. */
+   with a slash at its end: every program in there, FAULT_KIND which calls are counted (memory, io, stdout: writes to
+   standard output, or worker: what a worker of the CPU executor needs, stacks and a thread), FAULT_AT the call that
+   fails (0: the first), FAULT_ON=1 all from there on, FAULT_ERRNO what it fails with. FAULT_COUNT=1 writes how many
+   there were to stderr at the end. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ extern void *__libc_realloc(void *p, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-enum kind { NONE, MEMORY, IO, STDOUT };
+enum kind { NONE, MEMORY, IO, STDOUT, WORKER };
 
 static enum kind kind;
 static long at = -1;
@@ -52,7 +52,10 @@ __attribute__((constructor)) static void begin(void)
     at = n ? atol(n) : -1;
     from_there_on = getenv("FAULT_ON") != NULL;
     code = no ? atoi(no) : ENOMEM;
-    kind = strcmp(what, "memory") == 0 ? MEMORY : strcmp(what, "stdout") == 0 ? STDOUT : IO;
+    kind = strcmp(what, "memory") == 0   ? MEMORY
+           : strcmp(what, "stdout") == 0 ? STDOUT
+           : strcmp(what, "worker") == 0 ? WORKER
+                                         : IO;
 }
 
 __attribute__((destructor)) static void end(void)
@@ -104,16 +107,18 @@ int posix_memalign(void **out, size_t alignment, size_t bytes)
     return p ? 0 : ENOMEM;
 }
 
-/* CALL(result, name, parameters, arguments, what it returns when it fails): types and lists.
+/* CALL(result, name, parameters, arguments, what it returns when it fails): types and lists. COUNTED: of a kind.
    NOLINTBEGIN(bugprone-macro-parentheses) */
-#define CALL(result, name, parameters, arguments, failed)                                                              \
+#define COUNTED(result, name, parameters, arguments, failed, does_fail)                                                \
     result name parameters                                                                                             \
     {                                                                                                                  \
         static result(*real) parameters;                                                                               \
         if (!real)                                                                                                     \
             *(void **)&real = dlsym(RTLD_NEXT, #name);                                                                 \
-        return fails(IO) ? (failed) : real arguments;                                                                  \
+        return (does_fail) ? (failed) : real arguments;                                                                \
     }
+#define CALL(result, name, parameters, arguments, failed)                                                              \
+    COUNTED(result, name, parameters, arguments, failed, fails(IO))
 /* NOLINTEND(bugprone-macro-parentheses) */
 CALL(ssize_t, read, (int f, void *to, size_t n), (f, to, n), -1)
 CALL(ssize_t, pread, (int f, void *to, size_t n, off_t o), (f, to, n, o), -1)
@@ -123,7 +128,8 @@ CALL(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
 CALL(FILE *, fdopen, (int f, const char *mode), (f, mode), NULL)
 CALL(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
 CALL(int, rename, (const char *from, const char *to), (from, to), -1)
-CALL(void *, mmap, (void *p, size_t n, int prot, int flags, int f, off_t o), (p, n, prot, flags, f, o), MAP_FAILED)
+COUNTED(void *, mmap, (void *p, size_t n, int prot, int flags, int f, off_t o), (p, n, prot, flags, f, o), MAP_FAILED,
+        fails(IO) || ((prot & PROT_WRITE) && (flags & MAP_NORESERVE) && fails(WORKER)))
 CALL(int, ftruncate, (int f, off_t n), (f, n), -1)
 CALL(int, fallocate, (int f, int mode, off_t o, off_t n), (f, mode, o, n), -1)
 CALL(int, posix_fallocate, (int f, off_t o, off_t n), (f, o, n), code)
@@ -147,8 +153,8 @@ CALL(int, posix_spawnp,
      (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
       char *const argv[], char *const env[]),
      (pid, path, actions, attributes, argv, env), code)
-CALL(int, pthread_create, (pthread_t * thread, const pthread_attr_t *a, void *(*run)(void *), void *ctx),
-     (thread, a, run, ctx), EAGAIN)
+COUNTED(int, pthread_create, (pthread_t * thread, const pthread_attr_t *a, void *(*run)(void *), void *ctx),
+        (thread, a, run, ctx), EAGAIN, fails(IO) || fails(WORKER))
 
 ssize_t write(int f, const void *from, size_t n)
 {
