@@ -177,10 +177,14 @@ class Terminal:
     def is_raw(self):
         return not termios.tcgetattr(self.slave)[3] & termios.ICANON
 
+    def has(self, text):
+        """Whether the text has been written since the last forget(); attributes in between do not count."""
+        return text.encode() in CONTROL.sub(b"", self.shown)
+
     def wait(self, text, limit_s=PATIENCE_S):
-        """Until the text has been written since the last forget(); attributes in between do not count."""
+        """Until it has the text."""
         until = time.monotonic() + limit_s
-        while text.encode() not in CONTROL.sub(b"", self.shown):
+        while not self.has(text):
             if self.ended() or time.monotonic() > until:
                 raise Failure(f"waited in vain for '{text}'")
             self.drain(0.05)

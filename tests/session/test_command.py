@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -20,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests/monkey"))
 
 import tap  # noqa: E402
-from terminal import Failure, Terminal  # noqa: E402
+from terminal import PATIENCE_S, Terminal  # noqa: E402
 
 PROGRAM = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
 CTRL_L, ENTER, ESC = b"\x0c", b"\r", b"\x1b"
@@ -47,18 +48,23 @@ class Command(unittest.TestCase):
         self.terminal = Terminal([PROGRAM, *arguments], self.env, self.folder, 160, 40)
         self.addCleanup(self.terminal.close)
 
+    def until(self, condition, what):
+        """Waits as long as a loaded machine may need for a build and a run."""
+        end = time.monotonic() + PATIENCE_S
+        while not (found := condition()):
+            self.assertFalse(self.terminal.ended(), f"it ended before {what}")
+            self.assertLess(time.monotonic(), end, f"{what} did not come")
+            self.terminal.drain(0.05)
+        return found
+
     def see(self, *texts):
         """Waits until a screen that is drawn anew has them all."""
-        for _ in range(600):
+        def drawn():
             self.terminal.forget()
             self.terminal.send(CTRL_L)
-            try:
-                for text in texts:
-                    self.terminal.wait(text, 0.1)
-                return
-            except Failure:
-                self.assertFalse(self.terminal.ended(), f"it ended before {texts}")
-        self.fail(f"{texts} did not come")
+            self.terminal.settle()
+            return all(self.terminal.has(text) for text in texts)
+        self.until(drawn, texts)
 
     def line(self, text):
         self.terminal.send(b":" + text.encode() + ENTER)
@@ -68,17 +74,14 @@ class Command(unittest.TestCase):
         self.terminal.settle()
         self.terminal.forget()
         self.terminal.send(b"Yc")
-        for _ in range(200):
-            found = re.search(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", self.terminal.shown)
-            if found:
-                return base64.b64decode(found[1]).decode()
-            self.terminal.drain(0.05)
-        return self.fail("nothing was copied")
+        copy = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")
+        found = self.until(lambda: copy.search(self.terminal.shown), "a copy")
+        return base64.b64decode(found[1]).decode()
 
     def run_it(self, *arguments, status=(0, 1)):
         done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
-        self.assertIn(done.returncode, status, done.stdout)
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertIn(done.returncode, status, done.stdout + done.stderr)
         return done.stdout
 
     def facts(self, text):
@@ -93,11 +96,7 @@ class Command(unittest.TestCase):
     def check_shown(self, name):
         """The copied command, run by a shell, makes the run that is on the screen."""
         self.line(f"save {name}.safetensors")
-        self.terminal.settle()
-        for _ in range(600):
-            if (self.folder / f"{name}.safetensors").exists():
-                break
-            self.terminal.drain(0.1)
+        self.until((self.folder / f"{name}.safetensors").exists, f"{name}.safetensors")
         command = self.copied()
         shell = subprocess.run(["sh", "-c", command.replace("attnscope", shlex.quote(PROGRAM), 1)], cwd=self.folder,
                                env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=300,
