@@ -416,6 +416,18 @@ bool finding_has_rule(const struct finding *f)
     return f->explained[0] && !f->pattern && f->share >= FINDING_WHOLE;
 }
 
+/* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say. */
+static int explain_rounding(const struct testing *testing, enum asc_channel ch, struct explanation *found)
+{
+    const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, found);
+    const struct rule *rule = &found->rule[0];
+    const bool rounds = rule->kind == RULE_ROUNDED || (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
+    if (found->n != 1 || !rounds || found->share < FINDING_WHOLE)
+        *found = (struct explanation){0};
+    found->cause = CAUSE_NONE;
+    return failed;
+}
+
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
@@ -434,6 +446,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     }
     if (f->cause == CAUSE_NONE)
         failed |= take_causes(testing, !declarations_first(testing->summary), f);
+    if (f->cause == CAUSE_NONE && f->output_right && written && !testing->declared[ch].fields[0])
+        failed |= explain_rounding(testing, ch, &found);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         few |= cause_channel(cause) == ch && may_be(testing->summary, (enum cause)cause) &&
                cause_fits(&testing->evidence[cause]);

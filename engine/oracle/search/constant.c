@@ -69,6 +69,12 @@ static int list_known(const struct oracle_case *c, struct known *list)
         snprintf(words, sizeof words, "1/%d", k);
         add(list, &n, 1.0 / k, words);
     }
+    /* A head_dim that is another's: padded rows, half of it, a part of a warp's. */
+    static const double dims[] = {8, 16, 32, 4, 2, 1, -1, -8, -16};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        snprintf(words, sizeof words, "sqrt(%d / %g)", c->head_dim, c->head_dim + dims[i]);
+        add(list, &n, c->head_dim + dims[i] > 0 ? sqrt(c->head_dim / (c->head_dim + dims[i])) : 0, words);
+    }
     for (int k = 11; k <= 24; k++) {
         snprintf(words, sizeof words, "2^%d", k);
         add(list, &n, ldexp(1, k), words);

@@ -71,16 +71,16 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
         return false;
     if (rule->type != DTYPE_COUNT)
         bound_narrow(rule->type, &unit, &half_tiny);
+    /* P as it was recorded: what is rounded has not been rounded to the declared type before. */
+    const struct operand from = of == asc_p && rule->type != DTYPE_COUNT && !rule->reads ? t->x.of[asc_p] : *it;
     for (size_t i = 0; i < values_of(t, of); i++) {
-        double v = it->value[i] + rule->plus;
-        const double loose = it->loose[i];
-        search->loose[i] = loose > 0 ? loose + unit * (fabs(v) + loose) + half_tiny : 0;
-        if (rule->limit > 0)
-            v = fmax(fmin(v, rule->limit), -rule->limit);
+        double v = from.value[i] + rule->plus;
+        const double loose = from.loose[i];
+        search->loose[i] = loose > 0 ? loose + (1 + rule->cuts) * (unit * (fabs(v) + loose) + half_tiny) : 0;
         if (rule->reads)
             v = read_as((enum dtype)own, rule->type, v);
-        else if (rule->type != DTYPE_COUNT && isfinite(v))
-            v = bound_round(rule->type, v);
+        else if (rule->limit > 0 || (rule->type != DTYPE_COUNT && isfinite(v)))
+            v = rule_rounded(rule, v);
         search->operand[i] = v;
     }
     *it = (struct operand){search->operand, search->loose, false};
@@ -169,7 +169,8 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
     else if (rule->reads)
         snprintf(out, bytes, "the bits of %s are read as %s on the way to %s", operand, dtype_name(rule->type), stage);
     else if (rule->type != DTYPE_COUNT)
-        snprintf(out, bytes, "%s is rounded to %s on the way to %s", operand, dtype_name(rule->type), stage);
+        snprintf(out, bytes, "%s is %s %s on the way to %s", operand,
+                 rule->cuts ? "cut off, not rounded, to" : "rounded to", dtype_name(rule->type), stage);
     else if (rule->limit > 0)
         snprintf(out, bytes, "%s is cut off at %g on the way to %s", operand, rule->limit, stage);
     else

@@ -101,7 +101,7 @@ static bool forward_logarithm(const struct rule *rule, const struct sample_tile 
     return true;
 }
 
-static double rounded(const struct rule *rule, double x)
+double rule_rounded(const struct rule *rule, double x)
 {
     if (rule->limit > 0)
         return fmax(fmin(x, rule->limit), -rule->limit);
@@ -117,7 +117,8 @@ static double rounded(const struct rule *rule, double x)
 static bool forward_rounded(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
 {
     for (size_t i = 0; i < sample_cells(t); i++) {
-        const double low = rounded(rule, t->want[i] - t->bound[i]), high = rounded(rule, t->want[i] + t->bound[i]);
+        const double low = rule_rounded(rule, t->want[i] - t->bound[i]),
+                     high = rule_rounded(rule, t->want[i] + t->bound[i]);
         want[i] = isfinite(t->want[i]) ? (low + high) / 2 : t->want[i];
         bound[i] = isfinite(t->want[i]) ? (high - low) / 2 : 0;
     }
@@ -315,6 +316,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return lanes_forward(search, rule, t, want, bound);
     case RULE_SPLITS:
         return splits_forward(search, rule, t, want, bound);
+    case RULE_QUANTIZED:
+        return quantized_forward(search, rule, t, want, bound);
     case RULE_SCORE:
         return score_forward(search, rule, t, want, bound);
     case RULE_NONE:

@@ -26,6 +26,8 @@ int map_at(const struct map *map, int i)
         return i / map->b * map->b + (i + map->a) % map->b;
     case MAP_FIXED:
         return map->a;
+    case MAP_PITCH:
+        return i / map->a * map->b + i % map->a;
     case MAP_BITS:
         for (int k = 0; k < map->bits; k++)
             to |= (parity((unsigned)i & map->row[k]) ^ (int)(map->flip >> k & 1)) << k;
@@ -145,6 +147,14 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
         offer(&(struct map){.kind = MAP_MODULO, .a = a}, 2 + values, pairs, n, &least, &best);
         offer(&(struct map){.kind = MAP_QUOTIENT, .a = a}, 2 + values, pairs, n, &least, &best);
     }
+    for (int a = 2; a < count && n >= 8 && !(least < INFINITY); a++) {
+        size_t i = 0;
+        while (i < n && pairs[i].from < a)
+            i++;
+        const int line = i < n ? pairs[i].from / a : 1, rest = i < n ? pairs[i].to - pairs[i].from % a : 1;
+        if (i < n && rest % line == 0)
+            offer(&(struct map){.kind = MAP_PITCH, .a = a, .b = rest / line}, 3 + 2 * values, pairs, n, &least, &best);
+    }
     if (n >= 4 && least > 0) {
         const double bits = 3 + fit_bits(pairs, n, count, &of_bits);
         if (bits < least) {
@@ -216,10 +226,13 @@ static bool bits_words(const struct map *map, const char *name, char *out, size_
 {
     unsigned kept = 0, moved = 0;
     bool masks = map->flip == 0, flips = true, halves = map->flip == 0;
+    int within = 0; /* the upper bits stay from here on */
+    for (int k = 0; k < map->bits; k++)
+        within = map->row[k] == 1u << k ? within : k + 1;
     for (int k = 0; k < map->bits; k++) {
         flips = flips && map->row[k] == 1u << k;
         masks = masks && (map->row[k] == 1u << k || map->row[k] == 0);
-        halves = halves && map->row[k] == (k + 1 < map->bits ? 2u << k : 0);
+        halves = halves && (k >= within || map->row[k] == (k + 1 < within ? 2u << k : 0));
         kept |= (map->row[k] == 1u << k) << k;
         moved |= (map->row[k] != 1u << k) << k;
     }
@@ -230,10 +243,14 @@ static bool bits_words(const struct map *map, const char *name, char *out, size_
         snprintf(out, bytes, "%s - %s mod %u", name, name, moved + 1);
     else if (masks && (kept & (kept + 1)) == 0)
         snprintf(out, bytes, "%s mod %u", name, kept + 1);
+    else if (masks && (moved & (moved - 1)) == 0)
+        snprintf(out, bytes, "%s without bit %d", name, __builtin_ctz(moved));
     else if (masks)
         snprintf(out, bytes, "%s & %u", name, kept & all);
-    else if (halves)
+    else if (halves && within == map->bits)
         snprintf(out, bytes, "%s / 2", name);
+    else if (halves)
+        snprintf(out, bytes, "%s / 2 within each %d", name, 1 << within);
     else
         return false;
     return true;
@@ -265,6 +282,9 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         return;
     case MAP_FIXED:
         snprintf(out, bytes, "%d", map->a);
+        return;
+    case MAP_PITCH:
+        snprintf(out, bytes, "%s / %d * %d + %s mod %d", name, map->a, map->b, name, map->a);
         return;
     case MAP_BITS:
         if (bits_words(map, name, out, bytes))

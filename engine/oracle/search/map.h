@@ -13,6 +13,7 @@ enum map_kind {
     MAP_QUOTIENT, /* i / a */
     MAP_ROTATED,  /* (i + a) mod b */
     MAP_FIXED,    /* a */
+    MAP_PITCH,    /* i / a * b + i mod a: lines of a, taken to be b apart */
     MAP_BITS      /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
 };
 

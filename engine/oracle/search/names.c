@@ -176,7 +176,7 @@ static bool sees_all(const struct naming *n)
 
 static bool sees(const struct naming *n, enum whose_key which, int more)
 {
-    return n->rule->kind == RULE_SEEN && n->rule->map.kind == MAP_SAME &&
+    return n->rule->kind == RULE_SEEN && n->rule->map.kind == MAP_SAME && n->rule->col_map.kind == MAP_SAME &&
            n->rule->rows.hidden == (which == FIRST_KEY) && n->rule->plus == more;
 }
 

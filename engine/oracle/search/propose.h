@@ -19,6 +19,9 @@ void propose_rows(struct search *search);
 /* Of Q, K and V that are codes, and of what their scales belong to: another scale. */
 void propose_scales(struct search *search);
 
+/* Of Q, K and V that the launch makes into codes: other scales of its own, codes cut off or too large. */
+void propose_quantized(struct search *search);
+
 /* Of S, l and U: operands that are rounded, cut off or moved; soft cap, attention bias, ALiBi. */
 void propose_edits(struct search *search);
 

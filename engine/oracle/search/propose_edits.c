@@ -68,15 +68,17 @@ static void propose_operand(struct search *search, enum asc_channel operand)
     }
     rule.limit = 0;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        rule.type = types[i];
+        rule.cuts = true;
+        rule_try(search, &rule);
+        rule.cuts = false;
         if ((int)types[i] == own)
             continue;
-        rule.type = types[i];
-        rule.reads = false;
         rule_try(search, &rule);
         rule.reads = true;
         rule_try(search, &rule);
+        rule.reads = false;
     }
-    rule.reads = false;
     rule.type = DTYPE_COUNT;
     try_linear(search, &rule, &rule.plus, 0);
 }
@@ -280,6 +282,10 @@ static void propose_formulas(struct search *search)
 static void propose_subsets(struct search *search, int splits)
 {
     for (int split = 0; split < splits; split++) {
+        struct rule largest = merged_as(1, 0);
+        largest.largest = split;
+        largest.cost += log2(splits);
+        rule_try(search, &largest);
         for (int alone = 0; alone < 2; alone++) {
             struct rule rule = merged_as(1, 0);
             rule.keys = (struct term){.condition = alone ? EQUAL : NOT, .a = split};

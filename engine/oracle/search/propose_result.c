@@ -18,6 +18,7 @@ struct rule rule_new(enum rule_kind kind)
                          .new_factor = 1,
                          .weight = 1,
                          .bias_of = BIAS_OWN,
+                         .largest = -1,
                          .type = DTYPE_COUNT};
 }
 

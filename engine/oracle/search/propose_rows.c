@@ -20,14 +20,19 @@ struct found {
     int head, from_row, from_piece;
 };
 
+/* Columns that people take for others: bit i of the number flipped, always 0, or always 1. */
+enum { COLUMN_BITS = 10, COLUMN_MAPS = 3 * COLUMN_BITS };
+
 struct lookup {
     struct search *search;
     enum asc_channel operand;
     int span, pieces; /* elements of a piece, pieces of a row */
     struct found found[FOUND_MOST];
     int n;
-    int looked;   /* pieces that were looked up */
-    bool repeats; /* the inputs repeat themselves: nothing can be told */
+    int looked;          /* pieces that were looked up */
+    bool repeats;        /* the inputs repeat themselves: nothing can be told */
+    uint8_t *by_columns; /* owned, [COLUMN_MAPS + 1][block]: rows that are their own with columns so exchanged, or as
+                            they are */
     /* One head at a time. */
     double *rows, *loose;
     enum asc_channel tensor;
@@ -338,10 +343,87 @@ static void look_up_captured(struct lookup *l)
     }
 }
 
+static int column_from(int map, int col)
+{
+    const int bit = 1 << map / 3;
+    return map >= COLUMN_MAPS ? col : map % 3 == 0 ? col ^ bit : map % 3 == 1 ? col & ~bit : col | bit;
+}
+
+/* Which of these maps gives the row, if one alone does; -1: none. */
+static int column_map(const double *x, const double *own, int D, double off)
+{
+    int found = -1;
+    for (int map = COLUMN_MAPS; map >= 0; map--) {
+        double size = 0, apart = 0;
+        if (map < COLUMN_MAPS && 1 << map / 3 >= D)
+            continue;
+        for (int d = 0; d < D; d++) {
+            const double have = own[column_from(map, d)];
+            apart += (x[d] - have) * (x[d] - have);
+            size += have * have;
+        }
+        if (apart <= off * off * size) {
+            if (found >= 0)
+                return -1;
+            found = map;
+        }
+    }
+    return found;
+}
+
+static void look_up_columns(struct lookup *l, int tile, const double *x, int n, const unsigned char *known, double off)
+{
+    const struct sample_tile *t = &l->search->sample->tiles[tile];
+    const int D = t->c->head_dim, block = block_of(l, t), first = tile_index(l, t) * block;
+    if (!load_head(l, l->operand, head_of(l->search, t, l->operand)))
+        return;
+    if (!l->by_columns && !(l->by_columns = calloc((size_t)(COLUMN_MAPS + 1) * (size_t)block, 1))) {
+        l->search->failed = true;
+        return;
+    }
+    for (int r = 0; r < n && first + r < l->n_rows; r++) {
+        const int map =
+            known[r] ? column_map(x + (size_t)r * (size_t)D, l->rows + (size_t)(first + r) * (size_t)D, D, off) : -1;
+        if (map >= 0)
+            l->by_columns[map * block + r] = 1;
+    }
+}
+
+/* The rows that one of these maps gives, set apart from those that are in their place. */
+static void try_columns(struct lookup *l)
+{
+    const struct sample_tile *t = &l->search->sample->tiles[0];
+    const int block = block_of(l, t), D = t->c->head_dim;
+    int rows = 0, cols = 0;
+    while (1 << rows < block)
+        rows++;
+    while (1 << cols < D)
+        cols++;
+    for (int map = 0; l->by_columns && map < COLUMN_MAPS && 1 << cols == D && rows + cols <= MAP_BIT_COUNT; map++) {
+        struct rule rule = rule_new(RULE_ROWS);
+        struct term only = {.axis = AXIS_ROW};
+        const double bits = term_fit(l->by_columns + (size_t)map * (size_t)block,
+                                     l->by_columns + (size_t)COLUMN_MAPS * (size_t)block, block, &only);
+        if (!(bits < INFINITY))
+            continue;
+        rule.rows.operand = rule.rows.tensor = l->operand;
+        rule.rows.span = 1;
+        rule.rows.partly = only.condition != EVERY;
+        rule.rows.only = only;
+        rule.map = (struct map){.kind = MAP_BITS, .bits = rows + cols};
+        for (int k = 0; k < rows + cols; k++)
+            rule.map.row[k] = map % 3 && k == map / 3 ? 0 : 1u << k;
+        rule.map.flip = map % 3 == 1 ? 0 : 1u << map / 3;
+        rule.cost = 6 + bits;
+        rule_try(l->search, &rule);
+    }
+}
+
 /* A matrix that was solved for: pieces of rows that the equations determine. */
 static void look_up_solved(struct lookup *l, int tile, const double *x, int n, const unsigned char *known, double off)
 {
     const int D = l->span * l->pieces, step = 1 + n * l->pieces / (LOOKED_UP / 4);
+    look_up_columns(l, tile, x, n, known, off);
     for (int r = 0; r < n; r++)
         for (int p = (step - r * l->pieces % step) % step; p < l->pieces && known[r]; p += step)
             look_up(l, tile, r, p,
@@ -537,7 +619,7 @@ static void look_up_operand(struct search *search, enum asc_channel operand, voi
     l->operand = operand;
     l->span = piece_elements(&s->tiles[0], operand);
     l->pieces = s->tiles[0].c->head_dim / l->span;
-    if (s->tiles[0].c->head_dim % l->span == 0 && codes_use(s->tiles[0].c, operand) != CODES_RAW) {
+    if (s->tiles[0].c->head_dim % l->span == 0) {
         if (!look)
             look_up_captured(l);
         for (int k = 0; look && k < s->n && tiles < TILES; k++)
@@ -547,7 +629,10 @@ static void look_up_operand(struct search *search, enum asc_channel operand, voi
             }
         if (l->n)
             try_maps(l);
+        if (search->best.kind == RULE_NONE)
+            try_columns(l);
     }
+    free(l->by_columns);
     free(l->rows);
     free(l->loose);
     free(l);
@@ -570,8 +655,11 @@ static bool seen_of(const struct sample_tile *t, int r, int *first, int *last)
     return true;
 }
 
-/* Rows where a limit of what is seen lies within the tile, and the row of the head whose limit that is. */
-static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pairs, size_t most, bool shifts)
+/* Rows where a limit of what is seen lies within the tile, and the row whose limit that is, of the tile or of the head;
+   or how far off it is. */
+enum limits { LIMIT_OFF, LIMIT_ROW, LIMIT_ROW_OF_HEAD };
+
+static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pairs, size_t most, enum limits of)
 {
     size_t n = 0;
     for (int k = 0; k < s->n; k++) {
@@ -581,8 +669,9 @@ static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pair
             if (!seen_of(t, r, &first, &last) || (hidden ? first == 0 : last == t->cols || last == 0))
                 continue;
             const struct key_range own = schedule_range(t->c, r);
-            const int key = t->kv * t->c->bc + (hidden ? first : last), at = hidden ? own.first : own.last;
-            pairs[n++] = (struct pair){r, shifts ? r + key - at : key - at};
+            const int key = t->kv * t->c->bc + (hidden ? first : last), off = key - (hidden ? own.first : own.last);
+            const int from = of == LIMIT_ROW_OF_HEAD ? t->at[AXIS_Q_TILE] * t->c->br + r : r;
+            pairs[n++] = (struct pair){from, of == LIMIT_OFF ? off : from + off};
         }
     }
     return n;
@@ -600,7 +689,7 @@ static void propose_seen(struct search *search)
         rule.cost = 3;
         rule_try(search, &rule);
         /* A limit moved by so many keys is a row moved by as many: the diagonal goes one key a row. */
-        size_t n = pair_limits(s, hidden, pairs, PAIRS, false);
+        size_t n = pair_limits(s, hidden, pairs, PAIRS, LIMIT_OFF);
         if (n < 4)
             continue;
         int same = 0;
@@ -613,14 +702,54 @@ static void propose_seen(struct search *search)
             continue;
         }
         rule.plus = 0;
-        n = pair_limits(s, hidden, pairs, PAIRS, true);
-        rule.cost = 3 + map_fit(pairs, n, s->tiles[0].c->br, &rule.map);
-        if (rule.cost < INFINITY && rule.map.kind != MAP_SAME)
-            rule_try(search, &rule);
+        for (int whole = 0; whole < 2; whole++) {
+            n = pair_limits(s, hidden, pairs, PAIRS, whole ? LIMIT_ROW_OF_HEAD : LIMIT_ROW);
+            rule.rows.whole = whole;
+            rule.cost = 3 + whole + map_fit(pairs, n, whole ? s->tiles[0].c->q_len : s->tiles[0].c->br, &rule.map);
+            if (rule.cost < INFINITY && rule.map.kind != MAP_SAME)
+                rule_try(search, &rule);
+        }
     }
 }
 
-/* K or V with blocks of its tile transposed, as ldmatrix with and without .trans differ: blocks of 8 x 8, or all. */
+/* The one column that row r sees and the row above it does not; -1: not one alone. */
+static int column_more(const struct sample_tile *t, int r)
+{
+    int more = -1, n = 0;
+    for (int col = 0; col < t->cols; col++) {
+        const size_t at = (size_t)r * (size_t)t->cols + (size_t)col;
+        if ((t->got[at] == -INFINITY) == (t->got[at - (size_t)t->cols] == -INFINITY))
+            continue;
+        more = col;
+        n++;
+    }
+    return n == 1 && t->got[(size_t)r * (size_t)t->cols + (size_t)more] != -INFINITY ? more : -1;
+}
+
+/* Where the columns of a fragment are not in the order of keys: each row sees a key more than the one above it, which
+   tells the key that its column is taken for. */
+static void propose_seen_columns(struct search *search)
+{
+    enum { PAIRS = 512 };
+    const struct sample *s = search->sample;
+    struct pair pairs[PAIRS];
+    struct rule rule = rule_new(RULE_SEEN);
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (int r = 1; r < t->rows && n < PAIRS; r++) {
+            const int key = schedule_range(t->c, r).last - 1 - t->kv * t->c->bc, col = column_more(t, r);
+            if (schedule_range(t->c, r - 1).last == key + t->kv * t->c->bc && key >= 0 && key < t->cols && col >= 0)
+                pairs[n++] = (struct pair){col, key};
+        }
+    }
+    rule.cost = n < 8 ? INFINITY : 4 + map_fit(pairs, n, s->tiles[0].c->bc, &rule.col_map);
+    if (rule.cost < INFINITY && rule.col_map.kind != MAP_SAME)
+        rule_try(search, &rule);
+}
+
+/* K or V with blocks of its tile transposed: of 8 x 8, as ldmatrix with and without .trans differ; of a fragment; or
+   all. */
 static void propose_transposed(struct search *search, enum asc_channel operand)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
@@ -631,11 +760,8 @@ static void propose_transposed(struct search *search, enum asc_channel operand)
         cols++;
     if (1 << rows != c->bc || 1 << cols != c->head_dim || rows + cols > MAP_BIT_COUNT)
         return;
-    for (int whole = 0; whole < 2; whole++) {
+    for (int swapped = 3; swapped <= rows && swapped <= cols; swapped++) {
         struct rule rule = rule_new(RULE_ROWS);
-        const int swapped = whole ? cols : 3;
-        if (swapped > rows || swapped > cols || (whole && rows != cols))
-            continue;
         rule.rows.operand = rule.rows.tensor = operand;
         rule.rows.span = 1;
         rule.map = (struct map){.kind = MAP_BITS, .bits = rows + cols};
@@ -692,6 +818,7 @@ void propose_rows(struct search *search)
             propose_usual(search, stage);
     } else if (stage == asc_s) {
         propose_seen(search);
+        propose_seen_columns(search);
         propose_transposed(search, asc_k);
         look_up_operand(search, asc_k, look_up_lines);
         look_up_operand(search, asc_q, look_up_lines);

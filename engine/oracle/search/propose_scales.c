@@ -47,7 +47,7 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
 {
     enum { PAIRS = 512, LEAST = 4 };
     const struct sample *s = search->sample;
-    struct pair heads[PAIRS], queries[PAIRS], groups[PAIRS];
+    struct pair heads[PAIRS], queries[PAIRS], groups[PAIRS], flat[PAIRS];
     enum asc_channel tensor = operand;
     size_t n = 0;
     for (int power = 0; power <= 2; power += 2) {
@@ -72,6 +72,7 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
             tensor = from->of;
             heads[n] = (struct pair){own->head, from->head};
             queries[n] = (struct pair){head_of(search, t, asc_q), from->head};
+            flat[n] = (struct pair){own->head * own->coding.groups + at, from->head * own->coding.groups + group};
             groups[n++] = (struct pair){at, group};
         }
     }
@@ -87,6 +88,14 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
         if (rule.cost < INFINITY)
             rule_try(search, &rule);
     }
+    if (search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999)
+        return;
+    struct rule counted = rule_new(RULE_SCALE);
+    counted.rows.operand = counted.rows.tensor = operand;
+    counted.rows.flat = true;
+    counted.cost = 6 + map_fit(flat, n, 1 + s->tiles[0].c->kv_len, &counted.map);
+    if (tensor == operand && counted.cost < INFINITY && counted.map.kind != MAP_SAME)
+        rule_try(search, &counted);
     if (search->best.kind == RULE_SCALE)
         return;
     /* A group's index that is off leads from a head's last one to the next head: what stays within the head says by how

@@ -397,6 +397,40 @@ static void try_three(struct search *search, struct three *e, enum rule_kind kin
     rule_try(search, &rule);
 }
 
+/* The two terms with factors that people do not write, but that follow from what they do: as many lanes' sums. */
+static void propose_coefficients(struct search *search)
+{
+    const struct sample *s = search->sample;
+    struct three e = {0};
+    double largest = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const double *alpha = t->x.of[asc_alpha].value;
+        const double *old = s->channel == asc_l ? t->x.l_prev.value : t->x.u_prev.value;
+        for (size_t i = 0; alpha && old && !t->next_alpha && i < sample_cells(t); i++) {
+            const double before = alpha[i / (size_t)t->cols] * old[i];
+            if (!is_wrong_number(t, i) || !isfinite(before))
+                continue;
+            add_equation(&e, before, t->want[i] - before, t->got[i]);
+            largest = fmax(largest, fabs(t->got[i]));
+        }
+    }
+    unsigned char known[3];
+    if (e.n < 64)
+        return;
+    solve_symmetric(e.a, e.b, 3, 1, known);
+    struct rule rule = rule_new(RULE_TERMS);
+    if (!known[0] || !known[1] || fabs(e.b[2]) > 1e-4 * largest)
+        return;
+    rule.old_factor = e.b[0];
+    rule.new_factor = e.b[1];
+    rule.new_power = 0;
+    rule.cost = 5;
+    take_known(search, &rule.old_factor, 1, &rule.cost);
+    take_known(search, &rule.new_factor, 1, &rule.cost);
+    rule_try(search, &rule);
+}
+
 /* ln of the captured value = a score (or m_prev) - b m + c. */
 static void propose_exponent(struct search *search)
 {
@@ -454,12 +488,14 @@ void propose_state(struct search *search)
         break;
     case asc_l:
         propose_terms(search);
+        propose_coefficients(search);
         solve_and_identify(search, RULE_VECTOR, SLOT_ALPHA, 1, 2e-5, solve_alpha_of_l);
         solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 2e-5, solve_l_prev);
         solve_and_identify(search, RULE_IS, SLOT_L, 1, 2e-5, solve_result);
         break;
     case asc_u:
         propose_terms(search);
+        propose_coefficients(search);
         solve_and_identify(search, RULE_VECTOR, SLOT_ALPHA, 1, 1e-4, solve_alpha_of_u);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-5, solve_ratio);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-5, solve_reciprocal);

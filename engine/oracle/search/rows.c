@@ -98,7 +98,7 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
     const int block = ch == asc_q ? t->c->br : t->c->bc, tile = ch == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
     const int head = map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch));
     const int first = rule->rows.whole ? 0 : map_at(&rule->rows.tile, tile) * block;
-    if (codes_use(t->c, ch) == CODES_RAW || !source_of(search, rule->rows.tensor, head))
+    if (!source_of(search, rule->rows.tensor, head))
         return false;
     for (int r = 0; r < n && rule->rows.flat; r++)
         take_flat(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
@@ -131,15 +131,49 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
     return true;
 }
 
+/* All scores, or none, hidden. */
+static void see(const struct search *search, const struct sample_tile *t, bool all, double *want, double *bound)
+{
+    struct operands x = t->x;
+    for (int r = 0; r < t->c->in_q.rows; r++) {
+        search->seen[0][r] = 0;
+        search->seen[1][r] = all ? x.cols : 0;
+    }
+    x.hidden = search->seen[0];
+    x.visible = search->seen[1];
+    search_formula(search, t, &x, want, bound);
+}
+
+/* The mask takes a column for another. */
+static bool seen_by_column(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                           double *bound)
+{
+    const int first = t->kv * t->c->bc;
+    see(search, t, false, want, bound);
+    see(search, t, true, search->operand, search->loose);
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const struct key_range own = schedule_range(t->c, (int)(i / (size_t)t->cols));
+        const int col = (int)(i % (size_t)t->cols), key = first + map_at(&rule->col_map, col);
+        if (key < own.first || key >= own.last || first + col >= t->c->kv_len)
+            continue;
+        want[i] = search->operand[i];
+        bound[i] = search->loose[i];
+    }
+    return true;
+}
+
 bool seen_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)
 {
     struct operands x = t->x;
-    const int first = t->kv * t->c->bc;
+    const int first = t->kv * t->c->bc, above = rule->rows.whole ? t->at[AXIS_Q_TILE] * t->c->br : 0;
     if (search->sample->channel != asc_s)
         return false;
+    if (rule->col_map.kind != MAP_SAME)
+        return seen_by_column(search, rule, t, want, bound);
     for (int r = 0; r < t->c->in_q.rows; r++) {
-        const struct key_range own = schedule_range(t->c, r), other = schedule_range(t->c, map_at(&rule->map, r));
+        const struct key_range own = schedule_range(t->c, r),
+                               other = schedule_range(t->c, map_at(&rule->map, above + r) - above);
         const int from = (rule->rows.hidden ? other.first + (int)rule->plus : own.first) - first;
         const int to = (rule->rows.hidden ? own.last : other.last + (int)rule->plus) - first;
         search->seen[0][r] = from < 0 ? 0 : from > x.cols ? x.cols : from;
@@ -180,16 +214,21 @@ bool scale_forward(struct search *search, const struct rule *rule, const struct 
     const struct source *from = source_of(
         search, rule->rows.tensor, map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch)));
     const struct scale_line lines = scale_line(search, t, ch);
-    if (!is_coded(own) || !is_coded(from))
+    if (!is_coded(own) || (!is_coded(from) && !rule->rows.flat))
         return false;
     for (size_t i = 0; i < sample_cells(t); i++) {
         const int line = (int)(lines.by_col ? i % (size_t)t->cols : i / (size_t)t->cols);
-        const int group = group_of(&own->coding, row_of_head(t, ch, line)), other = map_at(&rule->map, group);
+        const int group = group_of(&own->coding, row_of_head(t, ch, line)), groups = own->coding.groups;
+        int other = map_at(&rule->map, rule->rows.flat ? own->head * groups + group : group);
+        if (rule->rows.flat) {
+            from = source_of(search, ch, other / groups);
+            other = from && other >= 0 ? other % groups : -1;
+        }
         const double scale = (double)own->coding.scale[group];
         double factor = NAN;
         if (rule->power != 1)
             factor = rule->power == 0 ? 1 / scale : scale;
-        else if (other >= 0 && other < from->coding.groups)
+        else if (other >= 0 && is_coded(from) && other < from->coding.groups)
             factor = (double)from->coding.scale[other] / scale;
         want[i] = isfinite(t->want[i]) ? factor * t->want[i] : t->want[i];
         bound[i] = isfinite(t->want[i]) ? fabs(factor) * t->bound[i] + 4 * BOUND_U * fabs(want[i]) : t->bound[i];

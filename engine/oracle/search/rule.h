@@ -35,6 +35,7 @@ enum rule_kind {
     RULE_OPERAND,   /* an operand is rounded, cut off at a limit, or moved */
     RULE_LANES,     /* a reduction over lanes is incomplete */
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
+    RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
     RULE_SCORE      /* soft cap, attention bias or ALiBi join the score otherwise */
 };
 
@@ -135,11 +136,14 @@ struct rule {
     int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
     bool other_corner;            /* RULE_SCORE: ALiBi counts from the diagonal of the other causal corner */
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
+    int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
     enum frame frame;             /* RULE_SPLITS, of LSE */
     bool reads;                   /* RULE_OPERAND: its bits are read as those of `type` */
     int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1) */
     bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
+    int share;                    /* RULE_QUANTIZED: rows that share a scale; 0: all of a head */
+    bool wraps;                   /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     struct lane_bits lanes;       /* RULE_LANES */
     struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
                             are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
@@ -192,6 +196,9 @@ int group_of(const struct coding *coding, int row);
 bool is_coded(const struct source *source);
 bool scale_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound);
+bool quantized_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                       double *bound);
+void quantized_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 bool seen_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound);
 bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
@@ -217,6 +224,9 @@ void score_say(const struct sample *s, const struct rule *rule, char *out, size_
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
                     double *bound);
+
+/* x as RULE_ROUNDED or RULE_OPERAND rounds it, cuts it off or limits it. */
+double rule_rounded(const struct rule *rule, double x);
 
 /* What the rule gives for a tile. false: it says nothing there. */
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,

@@ -272,6 +272,12 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
         add(out, bytes, rule->power == 0 ? "%s is used without its scale" : "%s gets its scale twice", operand);
         return;
     }
+    if (f->flat) {
+        map_words(&rule->map, "i", words, sizeof words);
+        add(out, bytes, "%s gets another scale: number %s where number i is wanted, counted through its heads", operand,
+            words);
+        return;
+    }
     const bool other_head = f->head.kind != MAP_SAME || f->by_query, other_group = rule->map.kind != MAP_SAME;
     const char *whose = f->tensor != f->operand ? tensor
                         : !other_head           ? "another group"
@@ -316,6 +322,29 @@ static int last_alike(const struct map *map, int low, int k)
     return last;
 }
 
+/* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay. */
+static void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
+{
+    for (int k = 0, n = 0; k < map->bits; k++) {
+        if (map->row[k] == 1u << k && !(map->flip >> k & 1))
+            continue;
+        const int last = last_alike(map, low, k);
+        add(out, bytes, n++ ? ", " : "");
+        say_bit_run(k, last, low, lower, out, bytes);
+        add(out, bytes, last > k ? " are" : " is");
+        for (int i = 0, m = 0; i < map->bits; i++)
+            if (map->row[k] >> i & 1) {
+                add(out, bytes, m++ ? " xor " : " ");
+                say_bit_run(i, i + last - k, low, lower, out, bytes);
+            }
+        if (map->flip >> k & 1)
+            add(out, bytes, map->row[k] ? " inverted" : " 1");
+        else if (!map->row[k])
+            add(out, bytes, " 0");
+        k = last;
+    }
+}
+
 /* What a map of bits does to the bits of an index, of which the lower `low` are `lower` and the others the row. */
 static void say_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
 {
@@ -356,25 +385,8 @@ static void say_bits(const struct map *map, int low, const char *lower, char *ou
         add(out, bytes, " where %s i is wanted: another swizzle", lower);
         return;
     }
-    add(out, bytes, " %ss out of place:", lower);
-    for (int k = 0, n = 0; k < map->bits; k++) {
-        if (map->row[k] == 1u << k && !(map->flip >> k & 1))
-            continue;
-        const int last = last_alike(map, low, k);
-        add(out, bytes, n++ ? ", " : " ");
-        say_bit_run(k, last, low, lower, out, bytes);
-        add(out, bytes, last > k ? " are" : " is");
-        for (int i = 0, m = 0; i < map->bits; i++)
-            if (map->row[k] >> i & 1) {
-                add(out, bytes, m++ ? " xor " : " ");
-                say_bit_run(i, i + last - k, low, lower, out, bytes);
-            }
-        if (map->flip >> k & 1)
-            add(out, bytes, map->row[k] ? " inverted" : " 1");
-        else if (!map->row[k])
-            add(out, bytes, " 0");
-        k = last;
-    }
+    add(out, bytes, " %ss out of place: ", lower);
+    say_moved_bits(map, low, lower, out, bytes);
 }
 
 static int bits_of_row(const struct sample *s, int span)
@@ -433,6 +445,16 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
 {
     char words[128];
     const char *limit = rule->rows.hidden ? "first" : "last";
+    if (rule->col_map.kind == MAP_BITS) {
+        add(out, bytes, "the mask takes its columns for other keys: ");
+        say_moved_bits(&rule->col_map, rule->col_map.bits, "key", out, bytes);
+        return;
+    }
+    if (rule->col_map.kind != MAP_SAME) {
+        map_words(&rule->col_map, "c", words, sizeof words);
+        add(out, bytes, "the mask takes column c for key %s of the tile", words);
+        return;
+    }
     if (fabs(rule->plus) >= SEEN_ALL) {
         add(out, bytes, "keys %s the mask's %s one are seen too: that limit is missing",
             rule->rows.hidden ? "before" : "after", limit);
@@ -449,7 +471,8 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
         return;
     }
     map_words(&rule->map, "r", words, sizeof words);
-    add(out, bytes, "the %s key that row r sees is that of row %s", limit, words);
+    add(out, bytes, "the %s key that row r%s sees is that of row %s", limit, rule->rows.whole ? " of the head" : "",
+        words);
 }
 
 static void say_weight(const struct rule *rule, char *out, size_t bytes)
@@ -532,6 +555,9 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         break;
     case RULE_SPLITS:
         splits_say(s, rule, out, bytes);
+        break;
+    case RULE_QUANTIZED:
+        quantized_say(s, rule, out, bytes);
         break;
     case RULE_SCORE:
         score_say(s, rule, out, bytes);

@@ -56,9 +56,9 @@ static void search_end(struct search *search)
 }
 
 /* The cheapest kinds first. */
-static void (*const proposals[])(struct search *search) = {propose_result,  propose_scales, propose_state,
-                                                           propose_weights, propose_lanes,  propose_edits,
-                                                           propose_splits,  propose_rows};
+static void (*const proposals[])(struct search *search) = {propose_result, propose_scales,  propose_quantized,
+                                                           propose_state,  propose_weights, propose_lanes,
+                                                           propose_edits,  propose_splits,  propose_rows};
 
 /* A rule of all that is wrong, cheaper than a number that nobody knows: a further one could only be dearer. */
 static bool is_settled(const struct search *search)

@@ -89,6 +89,8 @@ static struct merged_row merge_weights(const struct rule *rule, const struct sam
     for (int split = 0; split < t->c->kv_splits; split++) {
         if (!take_weight(rule, t, split, r, &end, &e))
             continue;
+        if (split == rule->largest)
+            e = row.top;
         row.sum += exp(e - row.top);
         row.sum_loose += exp(e - row.top) * weight_loose(rule, t, &end, e, row.top);
     }
@@ -112,6 +114,8 @@ static void merge_output(const struct rule *rule, const struct sample_tile *t, i
         if (!take_weight(rule, t, split, r, &end, &e) || !take_ending(t, t->last_tile[split], from, &own))
             continue;
         const struct matrix *u = of_tile(t, t->last_tile[split], asc_u);
+        if (split == rule->largest)
+            e = row.top;
         const double w = exp(e - row.top), loose = weight_loose(rule, t, &end, e, row.top);
         for (int d = 0; d < D; d++) {
             const double o =
@@ -200,7 +204,10 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     for (int i = 0; i < MERGE_FORMULAS; i++)
         if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
             by = merge_formulas[i].words;
-    if (rule->keys.condition == EQUAL) {
+    if (rule->largest >= 0) {
+        snprintf(out, bytes, "split %d is weighed as if its LSE were the largest: its weight is not rescaled",
+                 rule->largest);
+    } else if (rule->keys.condition == EQUAL) {
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {
         snprintf(out, bytes, "split %d is left out of the merge", rule->keys.a);

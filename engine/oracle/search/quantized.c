@@ -1,0 +1,141 @@
+/* Rules of quantization. A launch that makes Q, K and V into codes itself takes their scales from what it reads:
+     scale = amax / limit, code = x / scale, rounded   (engine/base/quantize.h)
+   and a rule has the amax of other rows, another limit, or codes that are not rounded or not held to their range. What
+   it gives, who proposes it, and its words. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/base/quantize.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/values.h"
+#include "engine/trace/layout.h"
+#include <stdio.h>
+
+static double scale_of(const struct rule *rule, const struct source *source, int row)
+{
+    const int share = rule->share > 0 ? rule->share : source->rows.rows, first = row / share * share;
+    struct matrix group = source->rows;
+    float scale = 1;
+    group.rows = source->rows.rows - first < share ? source->rows.rows - first : share;
+    group.data = (const unsigned char *)group.data + (size_t)(first * group.row_stride) * dtype_bytes(group.dtype);
+    codes_make_scales(&group, source->coding.quantized, 0, &scale);
+    return (double)scale * rule->factor;
+}
+
+/* u8 has 256 codes, from -128 to 127 as values. */
+static double code_of(const struct rule *rule, enum dtype type, double x, double scale, double *half)
+{
+    enum { CODES = 256, LEAST = -128 };
+    const double y = x / scale;
+    *half = 0;
+    if (rule->wraps)
+        return rint(y) - floor((rint(y) - LEAST) / CODES) * CODES;
+    if (rule->cuts && type == DTYPE_U8)
+        return codes_round(type, trunc(y));
+    if (rule->cuts) {
+        struct rule cut = *rule;
+        cut.type = type;
+        return rule_rounded(&cut, y);
+    }
+    return codes_quantize(type, x, scale, half);
+}
+
+bool quantized_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                       double *bound)
+{
+    const enum asc_channel ch = search->sample->channel;
+    const struct source *source = source_of(search, ch, head_of(search, t, ch));
+    const bool raw = codes_use(t->c, ch) == CODES_RAW;
+    double scale = 1;
+    int group = -1;
+    if (!source || !source->rows.data || source->coding.quantized == ASC_QUANTIZED_GIVEN)
+        return false;
+    for (int r = 0; r < t->rows; r++) {
+        const int row = row_of_head(t, ch, r);
+        if (row >= source->rows.rows)
+            return false;
+        if (group < 0 || (rule->share > 0 && row / rule->share != group))
+            scale = scale_of(rule, source, row);
+        group = rule->share > 0 ? row / rule->share : 0;
+        for (int d = 0; d < t->cols; d++) {
+            const size_t i = (size_t)r * (size_t)t->cols + (size_t)d;
+            const double x =
+                dtype_load(source->rows.dtype, source->rows.data, (size_t)(row * source->rows.row_stride + d));
+            double half = 0;
+            want[i] = code_of(rule, codes_type(source->coding.quantized), x, scale, &half) * (raw ? 1 : scale);
+            /* As codes_load() has it, and the factor's rounding. */
+            bound[i] = half * (raw ? 1 : scale) + (raw ? 0 : 6 * BOUND_U * fabs(want[i]) * BOUND_SLACK + BOUND_TINY);
+            if (ch == asc_q)
+                want[i] *= values_fold(t->c);
+        }
+    }
+    return true;
+}
+
+static double limit_of(const struct source *source)
+{
+    return 1 / (double)quantizer_of(codes_type(source->coding.quantized), 1, QUANTISE_DIVISION).scale;
+}
+
+void propose_quantized(struct search *search)
+{
+    static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
+    static const double limits[] = {126, 127, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
+    const struct sample *s = search->sample;
+    const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
+    struct rule rule = rule_new(RULE_QUANTIZED);
+    if (s->channel > asc_v || !source || source->coding.quantized == ASC_QUANTIZED_GIVEN)
+        return;
+    const double limit = limit_of(source);
+    rule.share = source->coding.rows;
+    rule.cost = 5;
+    rule.cuts = true;
+    rule_try(search, &rule);
+    rule.cuts = false;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        rule.factor = limit / limits[i];
+        for (int wraps = 0; wraps <= (codes_type(source->coding.quantized) == DTYPE_U8); wraps++) {
+            rule.wraps = wraps;
+            rule.cost = 9 + wraps;
+            if (wraps || fabs(rule.factor - 1) > 1e-6)
+                rule_try(search, &rule);
+        }
+    }
+    rule.factor = 1;
+    rule.wraps = false;
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        rule.share = shares[i];
+        rule.cost = 8;
+        if (rule.share != source->coding.rows && rule.share < source->rows.rows)
+            rule_try(search, &rule);
+    }
+}
+
+static void say_rows(int share, char *out, size_t bytes)
+{
+    if (share > 0)
+        snprintf(out, bytes, "%d row%s", share, share == 1 ? "" : "s");
+    else
+        snprintf(out, bytes, "a head");
+}
+
+void quantized_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const struct oracle_case *c = s->tiles[0].c;
+    const struct coding *own = codes_of(c, s->channel);
+    const char *stage = channel_label(s->channel);
+    const double limit = 1 / (double)quantizer_of(codes_type(own->quantized), 1, QUANTISE_DIVISION).scale;
+    char share[24], wanted[24];
+    say_rows(rule->share, share, sizeof share);
+    say_rows(own->rows, wanted, sizeof wanted);
+    if (rule->cuts)
+        snprintf(out, bytes, "codes of %s are cut off, not rounded", stage);
+    else if (rule->share != own->rows)
+        snprintf(out, bytes, "%s has a scale for %s where it should be for %s", stage, share, wanted);
+    else if (fabs(rule->factor - 1) > 1e-6)
+        snprintf(out, bytes, "scales of %s are amax / %g where they should be amax / %g%s", stage,
+                 rint(limit / rule->factor), rint(limit),
+                 rule->wraps ? ", and a code that is too large wraps around" : "");
+    else
+        snprintf(out, bytes, "codes of %s that are too large wrap around", stage);
+}
