@@ -98,7 +98,8 @@ static void load_codes(const struct matrix *m, int first, int rows, double *out)
             *out++ = value[code[(first + r) * m->row_stride + col]];
 }
 
-double codes_quantize(enum dtype of, double x, double scale, double *half)
+/* x as a code of the launch's own; where rounding may choose between two, what lies in the middle, *half from both. */
+static double quantize(enum dtype of, double x, double scale, double *half)
 {
     const double y = x / scale, off = 8 * BOUND_U * fabs(y);
     const double low = codes_round(of, y - off), high = codes_round(of, y + off);
@@ -124,7 +125,7 @@ bool codes_load(const struct oracle_case *c, const struct coded_rows *part, doub
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             double half = 0;
             if (coding->quantized)
-                out[i] = codes_quantize(codes_type(coding->quantized), out[i], scale, &half);
+                out[i] = quantize(codes_type(coding->quantized), out[i], scale, &half);
             out[i] *= times;
             if (!loose)
                 continue;

@@ -13,8 +13,6 @@
 /* The type that a launch makes values into, and the value nearest to x there, saturated. quantized: not GIVEN. */
 enum dtype codes_type(int quantized);
 double codes_round(enum dtype of, double x);
-/* x / scale as a code; where rounding may choose between two, what lies in the middle, *half from both. */
-double codes_quantize(enum dtype of, double x, double scale, double *half);
 /* Scales as convention `quantized` says, [groups]: of the rows of m, `rows` sharing one; 0: all of them. */
 void codes_make_scales(const struct matrix *m, int quantized, int rows, float *scale);
 int codes_groups(int head_rows, int rows);

@@ -63,7 +63,9 @@ int finding_close(struct finding *f, const struct found_again *found)
     if (kept)
         *kept = found->event;
     again_words(found, why, sizeof why);
-    snprintf(f->text + f->reason, sizeof f->text - (size_t)f->reason, "%s (%s)", why, ways[found->by].words);
+    size_t bytes = 0;
+    char *reason = finding_reason(f, &bytes);
+    snprintf(reason, bytes, "%s (%s)", why, ways[found->by].words);
     f->again = kept;
     f->found_by = found->by;
     return 0;

@@ -250,7 +250,7 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
 {
     for (int i = 0; i < n; i++) {
         struct finding *f = &findings[i];
-        char *unknown = f->reason ? f->text + f->reason : NULL, reason[ONSET_WORDS_BYTES];
+        char reason[ONSET_WORDS_BYTES];
         const struct run_root *root = NULL;
         const struct trace_event *event = NULL;
         for (int k = 0; o && k < o->n && !root && !event; k++) {
@@ -260,17 +260,18 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
             event = event_of(j, t, it->origin, f->channel);
             root = it->origin != ORIGIN_UNKNOWN || event ? &o->first[k] : NULL;
         }
-        if (!root || !unknown || f->cause != CAUSE_NONE)
+        if (!root || !f->reason || f->cause != CAUSE_NONE || finding_has_rule(f))
             continue;
-        const size_t used = (size_t)(unknown - f->text);
+        size_t bytes = 0;
+        char *unknown = finding_reason(f, &bytes);
         snprintf(reason, sizeof reason, "as %s", origin_sentence(root->root.origin));
         if (event)
             event_reason(event, reason, sizeof reason);
         f->event = event ? 1 + (int)(event - t->info.events) : 0;
         if (is_padding(f, &root->root))
-            snprintf(unknown, sizeof f->text - used, "its padding is NaN or infinite; 0 times that makes U NaN");
+            snprintf(unknown, bytes, "its padding is NaN or infinite; 0 times that makes U NaN");
         else
-            snprintf(unknown, sizeof f->text - used, "%s begins here, %s", onset_value_word(root->root.value), reason);
+            snprintf(unknown, bytes, "%s begins here, %s", onset_value_word(root->root.value), reason);
         if (is_padding(f, &root->root) || root->root.origin != ORIGIN_UNWRITTEN)
             f->reason = 0;
     }

@@ -492,7 +492,7 @@ static enum nan_origin explain_end(const struct explaining *e)
         return ORIGIN_UNKNOWN;
     const double l = root->operand[OPERAND_L];
     if (root->channel == asc_lse)
-        return !(l > 0) ? ORIGIN_LOG : ORIGIN_UNKNOWN;
+        return !(l > 0) && !(root->value > 0) ? ORIGIN_LOG : ORIGIN_UNKNOWN; /* ln 0 is -inf */
     if (!is_known(root, OPERAND_U))
         return l == 0 && schedule_keys(c, root->row) == 0 ? ORIGIN_QUOTIENT : ORIGIN_UNKNOWN;
     const double u = root->operand[OPERAND_U];

@@ -55,6 +55,11 @@ static int list_known(const struct oracle_case *c, struct known *list)
     add(list, &n, c->softcap > 0 ? 1 / c->softcap : 0, "1 / soft cap");
     add(list, &n, M_LN10, "ln 10");
     add(list, &n, 1 / M_LN10, "1 / ln 10");
+    if (c->conventions.p_offset) {
+        add(list, &n, c->conventions.p_offset * M_LN2, "p_offset · ln 2");
+        add(list, &n, c->conventions.p_offset * (1 - M_LN2), "p_offset · (1 - ln 2)");
+        add(list, &n, c->conventions.p_offset, "p_offset");
+    }
     for (int k = 2; k <= 10; k++) {
         snprintf(words, sizeof words, "2^%d", k);
         add(list, &n, ldexp(1, k), words);

@@ -72,13 +72,14 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     if (rule->type != DTYPE_COUNT)
         bound_narrow(rule->type, &unit, &half_tiny);
     /* P as it was recorded: what is rounded has not been rounded to the declared type before. */
-    const struct operand from = of == asc_p && rule->type != DTYPE_COUNT && !rule->reads ? t->x.of[asc_p] : *it;
+    const struct operand from =
+        of == asc_p && rule->type != DTYPE_COUNT && (!rule->reads || rule->cuts) ? t->x.of[asc_p] : *it;
     for (size_t i = 0; i < values_of(t, of); i++) {
         double v = from.value[i] + rule->plus;
         const double loose = from.loose[i];
         search->loose[i] = loose > 0 ? loose + (1 + rule->cuts) * (unit * (fabs(v) + loose) + half_tiny) : 0;
         if (rule->reads)
-            v = read_as((enum dtype)own, rule->type, v);
+            v = rule->cuts ? read_as(rule->type, (enum dtype)own, v) : read_as((enum dtype)own, rule->type, v);
         else if (rule->limit > 0 || (rule->type != DTYPE_COUNT && isfinite(v)))
             v = rule_rounded(rule, v);
         search->operand[i] = v;
@@ -166,6 +167,9 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
     if (rule->turns)
         snprintf(out, bytes, "%s is made with the %s of the tile visited %s", stage, operand,
                  rule->turns < 0 ? "before" : "next");
+    else if (rule->reads && rule->cuts)
+        snprintf(out, bytes, "%s is stored as %s and read as %s on the way to %s", operand, dtype_name(rule->type),
+                 dtype_name((enum dtype)operand_type(s->tiles[0].c, rule->rows.operand)), stage);
     else if (rule->reads)
         snprintf(out, bytes, "the bits of %s are read as %s on the way to %s", operand, dtype_name(rule->type), stage);
     else if (rule->type != DTYPE_COUNT)

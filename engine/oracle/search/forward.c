@@ -8,6 +8,18 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
+double rule_rounded(const struct rule *rule, double x)
+{
+    if (rule->limit > 0)
+        return fmax(fmin(x, rule->limit), -rule->limit);
+    const double nearest = bound_round(rule->type, x);
+    double unit = 0, half_tiny = 0;
+    if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))
+        return nearest;
+    bound_narrow(rule->type, &unit, &half_tiny);
+    return bound_round(rule->type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
+}
+
 /* The row vector that the rule puts in: (factor entry[map(r)] + plus) ^ power; NaN where the map leads out of it. */
 static bool rule_vector(const struct search *search, const struct rule *rule, const struct sample_tile *t, double *out)
 {
@@ -19,6 +31,8 @@ static bool rule_vector(const struct search *search, const struct rule *rule, co
         const int from = map_at(&rule->map, r);
         const double x = from >= 0 && from < R ? rule->factor * entry[from] + rule->plus : NAN;
         out[r] = rule->power == 1 ? x : pow(x, rule->power);
+        if (rule->type != DTYPE_COUNT && isfinite(out[r]))
+            out[r] = rule_rounded(rule, out[r] * rule->weight) / rule->weight;
     }
     return true;
 }
@@ -101,18 +115,6 @@ static bool forward_logarithm(const struct rule *rule, const struct sample_tile 
     return true;
 }
 
-double rule_rounded(const struct rule *rule, double x)
-{
-    if (rule->limit > 0)
-        return fmax(fmin(x, rule->limit), -rule->limit);
-    const double nearest = bound_round(rule->type, x);
-    double unit = 0, half_tiny = 0;
-    if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))
-        return nearest;
-    bound_narrow(rule->type, &unit, &half_tiny);
-    return bound_round(rule->type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
-}
-
 /* The interval that the right formula leaves, rounded: its middle and half its width. */
 static bool forward_rounded(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
 {
@@ -139,6 +141,30 @@ static bool forward_place(const struct rule *rule, const struct sample_tile *t, 
             bound[to] = inside ? t->bound[(size_t)row * (size_t)t->cols + (size_t)from] : 0;
         }
     }
+    return true;
+}
+
+/* An accumulator that was not cleared holds what was there. */
+static bool forward_added(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                          double *want, double *bound)
+{
+    const struct sample_tile *from = !rule->turns ? t : t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
+    if (!from || from->rows != t->rows || from->cols != t->cols)
+        return false;
+    for (int r = 0; r < t->rows; r++)
+        for (int col = 0; col < t->cols; col++) {
+            const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
+            const int row = map_at(&rule->map, r), at = map_at(&rule->col_map, col);
+            const bool inside = row >= 0 && row < t->rows && at >= 0 && at < t->cols;
+            const double more = inside ? from->got[(size_t)row * (size_t)t->cols + (size_t)at] : 0;
+            want[i] = t->want[i] + more;
+            /* What was there has been rounded to the type that it was captured in. */
+            bound[i] = t->bound[i] + 2 * BOUND_U * (fabs(more) + fabs(want[i]));
+            if (!isfinite(t->want[i]) || !isfinite(more)) {
+                want[i] = t->want[i];
+                bound[i] = t->bound[i];
+            }
+        }
     return true;
 }
 
@@ -287,6 +313,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return forward_rounded(rule, t, want, bound);
     case RULE_PLACE:
         return forward_place(rule, t, want, bound);
+    case RULE_ADDED:
+        return forward_added(search, rule, t, want, bound);
     case RULE_STALE:
         return forward_stale(search, t, want, bound);
     case RULE_IS:

@@ -77,7 +77,9 @@ static void propose_operand(struct search *search, enum asc_channel operand)
         rule_try(search, &rule);
         rule.reads = true;
         rule_try(search, &rule);
-        rule.reads = false;
+        rule.cuts = true;
+        rule_try(search, &rule);
+        rule.reads = rule.cuts = false;
     }
     rule.type = DTYPE_COUNT;
     try_linear(search, &rule, &rule.plus, 0);
@@ -333,5 +335,14 @@ void propose_splits(struct search *search)
         return;
     propose_formulas(search);
     propose_subsets(search, t->c->kv_splits);
+    for (int rows = 2; rows <= t->c->br; rows *= 2) {
+        struct rule rule = merged_as(1, 0);
+        rule.runs_on = rows;
+        rule.cost += 4;
+        rule_try(search, &rule);
+        rule.sum_alone = true;
+        if (search->sample->channel == asc_o)
+            rule_try(search, &rule);
+    }
     propose_other_rows(search, t->c->br);
 }

@@ -202,6 +202,28 @@ static void propose_stale(struct search *search)
     rule_try(search, &rule);
 }
 
+/* Accumulators that were not cleared between tiles, or between blocks of columns or rows. */
+static void propose_added(struct search *search)
+{
+    const struct sample_tile *t = &search->sample->tiles[0];
+    struct rule rule = rule_new(RULE_ADDED);
+    rule.turns = -1;
+    rule.cost = 4;
+    rule_try(search, &rule);
+    rule.turns = 0;
+    rule.cost = 6;
+    for (int by = 1; by < t->cols || by < t->rows; by *= 2) {
+        rule.map = (struct map){.kind = MAP_SAME};
+        rule.col_map = (struct map){.kind = MAP_PLUS, .a = -by};
+        if (by < t->cols)
+            rule_try(search, &rule);
+        rule.map = rule.col_map;
+        rule.col_map = (struct map){.kind = MAP_SAME};
+        if (by < t->rows)
+            rule_try(search, &rule);
+    }
+}
+
 /* Where in the tile the wanted value stands that was captured here; -1: nowhere, or at two places. */
 static int find_place(const struct sample_tile *t, size_t i)
 {
@@ -274,11 +296,14 @@ void propose_result(struct search *search)
     propose_constant(search);
     propose_factor(search, room);
     propose_plus(search, room);
+    free(room);
+    if (search_is_settled(search))
+        return;
     if (search->sample->channel >= asc_s) {
         propose_stale(search);
+        propose_added(search);
         propose_place(search);
     }
     propose_limits(search);
     propose_types(search);
-    free(room);
 }

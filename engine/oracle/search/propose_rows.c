@@ -231,6 +231,31 @@ static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum 
     return n;
 }
 
+/* The map of heads or tiles. Where it does not meet all, as at the end of an array behind which another lies, those
+   that it does not meet are left out of what follows. */
+static double fit_place(const struct pair *at, int count, struct map *map, struct pair *rows, struct pair *tiles,
+                        size_t *n)
+{
+    double bits = map_fit(at, *n, count, map);
+    size_t same = 0, left = 0;
+    for (size_t i = 0; i < *n; i++)
+        same += at[i].from == at[i].to;
+    if (!(bits < INFINITY) && same * 10 >= *n * 6) {
+        *map = (struct map){.kind = MAP_SAME};
+        bits = 4;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        if (map_at(map, at[i].from) != at[i].to)
+            continue;
+        rows[left] = rows[i];
+        if (tiles)
+            tiles[left] = tiles[i];
+        left++;
+    }
+    *n = left;
+    return left >= 4 ? bits : INFINITY;
+}
+
 /* One way of counting rows, with heads counted as the operand's or as the query's. only: of a part of the tile. */
 static void try_map(struct lookup *l, enum how how, bool by_query, const struct term *only, double bits,
                     struct pair *pairs)
@@ -252,11 +277,12 @@ static void try_map(struct lookup *l, enum how how, bool by_query, const struct 
         rule.rows.partly = true;
         rule.rows.only = *only;
     }
+    size_t left = n;
     if (how != FLAT_ROWS)
-        rule.cost += map_fit(heads, n, heads_of(l->search, rule.rows.tensor), &rule.rows.head);
+        rule.cost += fit_place(heads, heads_of(l->search, rule.rows.tensor), &rule.rows.head, rows, tiles, &left);
     if (how == TILE_ROWS || how == TILE_PIECES)
-        rule.cost += map_fit(tiles, n, 1 + l->n_rows / (count ? count : 1), &rule.rows.tile);
-    rule.cost += map_fit(rows, n, count, &rule.map);
+        rule.cost += fit_place(tiles, 1 + l->n_rows / (count ? count : 1), &rule.rows.tile, rows, NULL, &left);
+    rule.cost += map_fit(rows, left, count, &rule.map);
     if (rule.cost < INFINITY)
         rule_try(l->search, &rule);
 }

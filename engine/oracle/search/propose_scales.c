@@ -93,7 +93,7 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     struct rule counted = rule_new(RULE_SCALE);
     counted.rows.operand = counted.rows.tensor = operand;
     counted.rows.flat = true;
-    counted.cost = 6 + map_fit(flat, n, 1 + s->tiles[0].c->kv_len, &counted.map);
+    counted.cost = 10 + map_fit(flat, n, 1 + s->tiles[0].c->kv_len, &counted.map);
     if (tensor == operand && counted.cost < INFINITY && counted.map.kind != MAP_SAME)
         rule_try(search, &counted);
     if (search->best.kind == RULE_SCALE)

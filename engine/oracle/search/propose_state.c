@@ -469,6 +469,27 @@ static void propose_logarithm(struct search *search)
     try_three(search, &e, RULE_LOGARITHM, bound_ln_factor(s->tiles[0].c) * unit);
 }
 
+/* A row vector that is kept in a narrow type, in its own unit or as the exponent takes it. */
+static void propose_narrow(struct search *search, enum vector_slot slot, enum entry entry)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const double natural = values_natural_m(c);
+    const bool is_m = slot == SLOT_M || slot == SLOT_M_PREV;
+    const double units[] = {1, natural, natural * M_LOG2E};
+    for (int type = 0; type < 2; type++)
+        for (int i = 0; i < (is_m ? 3 : 1); i++) {
+            struct rule rule = rule_new(RULE_VECTOR);
+            if (i && (units[i] == 1 || (i == 2 && units[2] == units[1])))
+                continue;
+            rule.slot = slot;
+            rule.entry = entry;
+            rule.type = type ? DTYPE_BF16 : DTYPE_F16;
+            rule.weight = units[i];
+            rule.cost = 5;
+            rule_try(search, &rule);
+        }
+}
+
 void propose_state(struct search *search)
 {
     switch (search->sample->channel) {
@@ -480,11 +501,14 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_VECTOR, SLOT_M_PREV, 1, 2e-5, solve_m_prev_of_alpha);
         solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 2e-5, solve_m_of_alpha);
         propose_exponent(search);
+        propose_narrow(search, SLOT_M_PREV, ENTRY_M_PREV);
+        propose_narrow(search, SLOT_M, ENTRY_M);
         break;
     case asc_p:
         solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 2e-5, solve_m_of_p);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-5, solve_ratio);
         propose_exponent(search);
+        propose_narrow(search, SLOT_M, ENTRY_M);
         break;
     case asc_l:
         propose_terms(search);
@@ -492,6 +516,8 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_VECTOR, SLOT_ALPHA, 1, 2e-5, solve_alpha_of_l);
         solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 2e-5, solve_l_prev);
         solve_and_identify(search, RULE_IS, SLOT_L, 1, 2e-5, solve_result);
+        propose_narrow(search, SLOT_ALPHA, ENTRY_ALPHA);
+        propose_narrow(search, SLOT_L, ENTRY_L_PREV);
         break;
     case asc_u:
         propose_terms(search);
@@ -499,17 +525,21 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_VECTOR, SLOT_ALPHA, 1, 1e-4, solve_alpha_of_u);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-5, solve_ratio);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-5, solve_reciprocal);
+        propose_narrow(search, SLOT_ALPHA, ENTRY_ALPHA);
         break;
     case asc_o:
         solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 2e-3, solve_l_of_o);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-3, solve_ratio);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-3, solve_reciprocal);
+        propose_narrow(search, SLOT_L, ENTRY_L);
         break;
     case asc_lse:
         propose_logarithm(search);
         solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 1e-5, solve_m_of_lse);
         solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 1e-4, solve_l_of_lse);
         solve_and_identify(search, RULE_IS, SLOT_L, 1, 1e-5, solve_result);
+        propose_narrow(search, SLOT_M, ENTRY_M);
+        propose_narrow(search, SLOT_L, ENTRY_L);
         break;
     default:
         break;

@@ -11,6 +11,16 @@
 #include "engine/trace/layout.h"
 #include <stdio.h>
 
+/* The largest value, signs kept. */
+static double largest_of(const struct matrix *m)
+{
+    double largest = 0;
+    for (int r = 0; r < m->rows; r++)
+        for (int d = 0; d < m->cols; d++)
+            largest = fmax(largest, dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d)));
+    return largest;
+}
+
 static double scale_of(const struct rule *rule, const struct source *source, int row)
 {
     const int share = rule->share > 0 ? rule->share : source->rows.rows, first = row / share * share;
@@ -18,26 +28,32 @@ static double scale_of(const struct rule *rule, const struct source *source, int
     float scale = 1;
     group.rows = source->rows.rows - first < share ? source->rows.rows - first : share;
     group.data = (const unsigned char *)group.data + (size_t)(first * group.row_stride) * dtype_bytes(group.dtype);
+    if (rule->is_signed)
+        return (double)quantizer_of(codes_type(source->coding.quantized), (float)largest_of(&group), QUANTISE_DIVISION)
+            .scale;
     codes_make_scales(&group, source->coding.quantized, 0, &scale);
     return (double)scale * rule->factor;
 }
 
 /* u8 has 256 codes, from -128 to 127 as values. */
-static double code_of(const struct rule *rule, enum dtype type, double x, double scale, double *half)
+static double code_at(const struct rule *rule, enum dtype type, double y)
 {
     enum { CODES = 256, LEAST = -128 };
-    const double y = x / scale;
-    *half = 0;
+    struct rule cut = *rule;
     if (rule->wraps)
         return rint(y) - floor((rint(y) - LEAST) / CODES) * CODES;
-    if (rule->cuts && type == DTYPE_U8)
-        return codes_round(type, trunc(y));
-    if (rule->cuts) {
-        struct rule cut = *rule;
-        cut.type = type;
-        return rule_rounded(&cut, y);
-    }
-    return codes_quantize(type, x, scale, half);
+    if (!rule->cuts || type == DTYPE_U8)
+        return codes_round(type, rule->cuts ? trunc(y) : y);
+    cut.type = type;
+    return rule_rounded(&cut, y);
+}
+
+/* As codes_load() has it: a quotient so near an edge that its rounding decides may become either code. */
+static double code_of(const struct rule *rule, enum dtype type, double y, double *half)
+{
+    const double off = 8 * BOUND_U * fabs(y), low = code_at(rule, type, y - off), high = code_at(rule, type, y + off);
+    *half = fabs(high - low) / 2;
+    return (low + high) / 2;
 }
 
 bool quantized_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
@@ -62,7 +78,7 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
             const double x =
                 dtype_load(source->rows.dtype, source->rows.data, (size_t)(row * source->rows.row_stride + d));
             double half = 0;
-            want[i] = code_of(rule, codes_type(source->coding.quantized), x, scale, &half) * (raw ? 1 : scale);
+            want[i] = code_of(rule, codes_type(source->coding.quantized), x / scale, &half) * (raw ? 1 : scale);
             /* As codes_load() has it, and the factor's rounding. */
             bound[i] = half * (raw ? 1 : scale) + (raw ? 0 : 6 * BOUND_U * fabs(want[i]) * BOUND_SLACK + BOUND_TINY);
             if (ch == asc_q)
@@ -102,7 +118,11 @@ void propose_quantized(struct search *search)
         }
     }
     rule.factor = 1;
-    rule.wraps = false;
+    rule.is_signed = true;
+    rule.wraps = codes_type(source->coding.quantized) == DTYPE_U8;
+    rule.cost = 6;
+    rule_try(search, &rule);
+    rule.is_signed = rule.wraps = false;
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         rule.share = shares[i];
         rule.cost = 8;
@@ -128,7 +148,10 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     char share[24], wanted[24];
     say_rows(rule->share, share, sizeof share);
     say_rows(own->rows, wanted, sizeof wanted);
-    if (rule->cuts)
+    if (rule->is_signed)
+        snprintf(out, bytes, "scales of %s are made of its largest value, not of its largest magnitude%s", stage,
+                 rule->wraps ? ", and a code that is too small wraps around" : "");
+    else if (rule->cuts)
         snprintf(out, bytes, "codes of %s are cut off, not rounded", stage);
     else if (rule->share != own->rows)
         snprintf(out, bytes, "%s has a scale for %s where it should be for %s", stage, share, wanted);

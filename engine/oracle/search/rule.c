@@ -168,6 +168,13 @@ double rule_price(const struct rule *rule)
     return rule->cost + rule->region.bits + log2((double)rule->evidence.tried) + RULE_BITS_MORE;
 }
 
+bool search_is_settled(const struct search *search)
+{
+    const struct rule *best = &search->best;
+    return best->kind != RULE_NONE && best->evidence.share >= 0.9999 &&
+           best->cost + best->region.bits < CONSTANT_UNKNOWN_BITS;
+}
+
 /* Of rules that explain a part, one that explains as much counts by what it costs. */
 static bool is_better(const struct rule *rule, const struct rule *than)
 {
@@ -284,6 +291,9 @@ void rule_try(struct search *search, struct rule *rule)
     if (!is_constant(rule) && rule->cost >= CONSTANT_UNKNOWN_BITS && rule->evidence.share < 0.25)
         return;
     if (rule->guess && rule->evidence.share < 0.5)
+        return;
+    /* All rows of a group have one scale: that one of them is another group's proves little. */
+    if (rule->kind == RULE_QUANTIZED && rule->evidence.share < 0.9)
         return;
     tell(search, rule, &w);
     keep_rule(search, rule);

@@ -21,6 +21,7 @@ enum rule_kind {
     RULE_ROUNDED,   /* the result is rounded to a type, or cut off; or goes no further than a limit */
     RULE_PLACE,     /* the result is that of another row and column of the tile */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
+    RULE_ADDED,     /* to the result is added what was captured at another row or column, or of the tile before */
     RULE_IS,        /* the result, a row vector, is another one */
     RULE_VECTOR,    /* a row vector of the formula is another */
     RULE_EXPONENT,  /* score and maximum get factors of their own in the exponent, and there is a constant */
@@ -136,13 +137,16 @@ struct rule {
     int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
     bool other_corner;            /* RULE_SCORE: ALiBi counts from the diagonal of the other causal corner */
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
+    int runs_on;                  /* RULE_SPLITS: of so many rows each takes in those before it; 0: none does */
+    bool sum_alone;               /* and of these the sum of weights alone */
     int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
     enum frame frame;             /* RULE_SPLITS, of LSE */
-    bool reads;                   /* RULE_OPERAND: its bits are read as those of `type` */
-    int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1) */
+    bool reads;                   /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
+    int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
     int share;                    /* RULE_QUANTIZED: rows that share a scale; 0: all of a head */
+    bool is_signed;               /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
     bool wraps;                   /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     struct lane_bits lanes;       /* RULE_LANES */
     struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
@@ -237,6 +241,8 @@ enum { RULE_BITS_MORE = 30 };
 double rule_price(const struct rule *rule);
 /* Tries the rule on all tiles, finds its region, and keeps it where it explains more than it costs. */
 void rule_try(struct search *search, struct rule *rule);
+/* A rule of all that is wrong, cheaper than a number that nobody knows: a further one could only be dearer. */
+bool search_is_settled(const struct search *search);
 /* Labels all tiles by what it gives, and counts what lies in the region that it has. */
 void rule_label(struct search *search, struct rule *rule);
 

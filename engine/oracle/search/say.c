@@ -144,7 +144,8 @@ static void say_result(const struct sample *s, const struct rule *rule, const ch
         return;
     }
     if (rule->plus != 0) {
-        add(out, bytes, "%s is %.6g %s than it should be", stage, fabs(rule->plus), rule->plus > 0 ? "more" : "less");
+        constant_say(s->tiles[0].c, fabs(rule->plus), number, sizeof number);
+        add(out, bytes, "%s is %s %s than it should be", stage, number, rule->plus > 0 ? "more" : "less");
         return;
     }
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
@@ -156,6 +157,11 @@ static void say_vector(const struct sample *s, const struct rule *rule, const ch
     static const char *const roles[VECTOR_SLOTS] = {
         [SLOT_M] = "m", [SLOT_M_PREV] = "m_prev", [SLOT_ALPHA] = "α", [SLOT_L] = "l", [SLOT_SUM] = "the sum"};
     const bool before = rule->slot == SLOT_L && s->channel == asc_l;
+    if (rule->type != DTYPE_COUNT) {
+        add(out, bytes, "%s is rounded to %s on the way to %s", before ? "l_prev" : roles[rule->slot],
+            dtype_name(rule->type), stage);
+        return;
+    }
     if (rule->slot == SLOT_ALPHA)
         add(out, bytes, "%s of the tiles before is rescaled by ", stage);
     else
@@ -417,12 +423,20 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "%s", said ? "," : "");
         say_bits(&rule->map, bits_of_row(s, f->span), f->span == 1 ? "column" : "16-byte piece", out, bytes);
         said = true;
+    } else if (rule->map.kind == MAP_PITCH && f->span) {
+        add(out, bytes, "%s rows that lie %d elements apart and are read %d apart", said ? "," : "",
+            rule->map.a * f->span, rule->map.b * f->span);
+        said = true;
     } else if (rule->map.kind != MAP_SAME) {
-        map_words(&rule->map, "r", words, sizeof words);
-        add(out, bytes, "%s row %s%s where row r is wanted", said ? "," : "", words,
-            f->flat    ? " of the tensor"
-            : f->whole ? " of the head"
-                       : "");
+        map_words(&rule->map, f->span ? "i" : "r", words, sizeof words);
+        if (f->span)
+            add(out, bytes, "%s 16-byte piece %s where piece i is wanted, counted through the rows", said ? "," : "",
+                words);
+        else
+            add(out, bytes, "%s row %s%s where row r is wanted", said ? "," : "", words,
+                f->flat    ? " of the tensor"
+                : f->whole ? " of the head"
+                           : "");
         said = true;
     }
     if (f->tile.kind != MAP_SAME) {
@@ -509,6 +523,13 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         map_words(&rule->map, "r", row, sizeof row);
         map_words(&rule->col_map, "c", col, sizeof col);
         add(out, bytes, "%s holds row %s, column %s where row r, column c is wanted", stage, row, col);
+        break;
+    case RULE_ADDED:
+        if (rule->turns)
+            add(out, bytes, "to %s is added that of the tile visited before: it is not cleared", stage);
+        else
+            add(out, bytes, "to %s is added that of %s %d before: it is not cleared", stage,
+                rule->map.kind == MAP_SAME ? "the column" : "the row", -rule->map.a - rule->col_map.a);
         break;
     case RULE_STALE:
         add(out, bytes,

@@ -60,14 +60,6 @@ static void (*const proposals[])(struct search *search) = {propose_result, propo
                                                            propose_state,  propose_weights, propose_lanes,
                                                            propose_edits,  propose_splits,  propose_rows};
 
-/* A rule of all that is wrong, cheaper than a number that nobody knows: a further one could only be dearer. */
-static bool is_settled(const struct search *search)
-{
-    const struct rule *best = &search->best;
-    return best->kind != RULE_NONE && best->evidence.share >= 0.9999 &&
-           best->cost + best->region.bits < CONSTANT_UNKNOWN_BITS;
-}
-
 /* Where a stage is wrong, as a region of its own: it may tell more than no rule at all. */
 static bool find_pattern(struct search *search, struct region *region, bool *nan)
 {
@@ -165,7 +157,7 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         search->second = rule; /* with its counts, though it may not pass */
     } else if (!is_flat(search->sample)) {
         propose_masked(search);
-        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !is_settled(search); i++)
+        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++)
             proposals[i](search);
     }
     search->best.evidence.tried = search->second.evidence.tried = search->tried;

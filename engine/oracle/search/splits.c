@@ -97,16 +97,11 @@ static struct merged_row merge_weights(const struct rule *rule, const struct sam
     return row;
 }
 
-/* A row that nothing takes part in is left to the right formula. */
-static void merge_output(const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+/* The weighted outputs of a row are added to want, and how far they may lie to bound. */
+static void add_outputs(const struct rule *rule, const struct sample_tile *t, int r, const struct merged_row *row,
+                        double *want, double *bound)
 {
-    const struct merged_row row = merge_weights(rule, t, r);
     const int D = t->cols;
-    const double common = bound_gamma(t->c->kv_splits + 2);
-    if (!(row.sum > 0))
-        return;
-    for (int d = 0; d < D; d++)
-        want[d] = bound[d] = 0;
     for (int split = 0; split < t->c->kv_splits; split++) {
         struct ending end, own;
         double e = 0;
@@ -115,14 +110,40 @@ static void merge_output(const struct rule *rule, const struct sample_tile *t, i
             continue;
         const struct matrix *u = of_tile(t, t->last_tile[split], asc_u);
         if (split == rule->largest)
-            e = row.top;
-        const double w = exp(e - row.top), loose = weight_loose(rule, t, &end, e, row.top);
+            e = row->top;
+        const double w = exp(e - row->top), loose = weight_loose(rule, t, &end, e, row->top);
         for (int d = 0; d < D; d++) {
             const double o =
                 dtype_load(u->dtype, u->data, (size_t)(from * u->row_stride + d)) / (rule->undivided ? 1 : own.l);
             want[d] += w * o;
             bound[d] += fabs(w * o) * loose;
         }
+    }
+}
+
+/* The first of the rows whose sums have not been cleared before row r. */
+static int first_of_run(const struct rule *rule, int r)
+{
+    return rule->runs_on ? r / rule->runs_on * rule->runs_on : r;
+}
+
+/* A row that nothing takes part in is left to the right formula. */
+static void merge_output(const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+{
+    struct merged_row row = merge_weights(rule, t, r);
+    const int D = t->cols;
+    const double common = bound_gamma(t->c->kv_splits + 2);
+    if (!(row.sum > 0))
+        return;
+    for (int d = 0; d < D; d++)
+        want[d] = bound[d] = 0;
+    row.sum = row.sum_loose = 0;
+    for (int from = first_of_run(rule, r); from <= r; from++) {
+        const struct merged_row own = merge_weights(rule, t, from);
+        row.sum += own.sum;
+        row.sum_loose += own.sum_loose;
+        if (from == r || !rule->sum_alone)
+            add_outputs(rule, t, from, &own, want, bound);
     }
     for (int d = 0; d < D; d++) {
         want[d] /= row.sum;
@@ -150,7 +171,12 @@ static double frame_of(const struct rule *rule, const struct sample_tile *t, int
 /* ln Σ w_s, in the unit of the weights' own exponents, or with a maximum put back. */
 static void merge_lse(const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
 {
-    const struct merged_row row = merge_weights(rule, t, r);
+    struct merged_row row = merge_weights(rule, t, r);
+    for (int from = first_of_run(rule, r); from < r; from++) {
+        const struct merged_row own = merge_weights(rule, t, from);
+        row.sum += own.sum;
+        row.sum_loose += own.sum_loose;
+    }
     const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1, frame = frame_of(rule, t, r);
     double x = row.top + log(row.sum);
     if (!(row.sum > 0) || isnan(frame))
@@ -204,7 +230,10 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     for (int i = 0; i < MERGE_FORMULAS; i++)
         if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
             by = merge_formulas[i].words;
-    if (rule->largest >= 0) {
+    if (rule->runs_on) {
+        snprintf(out, bytes, "of every %d rows each takes in %s those before it: it is not cleared", rule->runs_on,
+                 rule->sum_alone ? "the sum of weights of" : "what was merged for");
+    } else if (rule->largest >= 0) {
         snprintf(out, bytes, "split %d is weighed as if its LSE were the largest: its weight is not rescaled",
                  rule->largest);
     } else if (rule->keys.condition == EQUAL) {

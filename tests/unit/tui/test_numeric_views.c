@@ -141,7 +141,7 @@ static void rules(void **state)
 {
     (void)state;
     expect_rule("scenarios/blind-60/lower-rows-borrow-alpha", "findings-rule");
-    expect_rule("scenarios/blind-60/accumulator-cleared-once", "findings-pattern");
+    expect_rule("scenarios/blind-60/sum-rescaled-in-the-loop", "findings-pattern");
 }
 
 static int find_root(void **state)
