@@ -3,12 +3,16 @@
 // scale. A scale belongs to the tensor, to a head, or to a block of rows of a head; the kernel asks for it row by row,
 // so that any of these is the same to it.
 //
+// With MIXED (0 or 1; scenario.define, -D MIXED=1) Q stays as it is, in f16. K and V are what fills memory, as a cache
+// of keys and values does, and Q is read once: codes save little there, and their rounding adds to that of K in every
+// score. With MIXED=0, as it is built, Q comes as codes too.
+//
 // The codes of the next kv tile are on their way by cp.async while this one is worked on. Each thread takes the codes
 // that it copied itself, so that only the f16 tiles need barriers: one that they are there, one that they have been
 // read.
 //
 // Shared memory in bytes, head_dim 64 / 128 (paddings as in v2c_wmma):
-//     codes  [2][64][D] e4m3       8192   16384     of K and V, of Q before the first kv tile
+//     codes  [2][64][D] e4m3       8192   16384     of K and V, of Q (MIXED=0) before the first kv tile
 //     k      [64][D + 8] f16       9216   17408
 //     v      [64][D + 8] f16       9216   17408
 //     q      [64][D + 8] f16       9216   17408     gone before the first scores come
@@ -16,22 +20,28 @@
 //                                 45056   69632
 //
 // Known to be bad at: precision, three bits wherever the element stands, which finer scales do not change; speed, since
-// all products are those of f16 and the conversion comes on top.
+// all products are those of f16 and the conversion comes on top; short kv, where there is little to save.
 
 #include "wmma.cuh"
 
 #include <cuda_fp8.h>
 #include <limits.h>
 
+#ifndef MIXED
+#define MIXED 0
+#endif
+ASC_CHOICES(MIXED, 0, 1);
+
 namespace
 {
 
 using namespace ladder;
 using Code = __nv_fp8_e4m3;
+using Query = std::conditional_t<MIXED, __half, Code>;
 
-constexpr int THREADS = 128;
+constexpr int THREADS = 128, QUERY_TYPE = MIXED ? ASC_F16 : ASC_E4M3;
 
-struct ScaledParams : Params<Code, Code, __half> {
+struct ScaledParams : Params<Query, Code, __half> {
     const float *q_scale, *k_scale, *v_scale; /* [batch][heads][groups], [batch][kv_heads][groups] */
     int q_groups, kv_groups, group_rows;      /* group_rows rows of a head share a scale */
 };
@@ -69,7 +79,7 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_e4m3(ScaledParam
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z, kv_head = head / p.group;
     const int64_t q_index = static_cast<int64_t>(batch) * p.heads + head;
     const int64_t kv_index = static_cast<int64_t>(batch) * p.kv_heads + kv_head;
-    const Code *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
+    const Query *q = p.q + batch * p.q_strides.batch + head * p.q_strides.head;
     const Code *k = p.k + batch * p.kv_strides.batch + kv_head * p.kv_strides.head;
     const Code *v = p.v + batch * p.kv_strides.batch + kv_head * p.kv_strides.head;
     const float *q_scale = p.q_scale + q_index * p.q_groups;
@@ -78,15 +88,22 @@ template <int D> __global__ void __launch_bounds__(THREADS) fp8_e4m3(ScaledParam
 
     const int keys = p.keys(q_tile, BR);
 
-    copy_tile<Code, D, D, BR, THREADS>(k_codes, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    dequantize<D>(sq, k_codes, q_scale, p.group_rows, q_tile * BR, p.q_len);
+    if constexpr (MIXED) {
+        copy_tile<Query, D, Strip<D>::LD, BR, THREADS>(sq, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
+        __pipeline_commit();
+    } else {
+        copy_tile<Query, D, D, BR, THREADS>(k_codes, q, p.q_strides.row, q_tile * BR, p.q_len, p.aligned);
+        __pipeline_commit();
+        __pipeline_wait_prior(0);
+        dequantize<D>(sq, k_codes, q_scale, p.group_rows, q_tile * BR, p.q_len);
+    }
     if (keys > 0) {
         copy_tile<Code, D, D, BC, THREADS>(k_codes, k, p.kv_strides.row, 0, p.kv_len, p.aligned);
         copy_tile<Code, D, D, BC, THREADS>(v_codes, v, p.kv_strides.row, 0, p.kv_len, p.aligned);
     }
     __pipeline_commit();
+    if (MIXED)
+        __pipeline_wait_prior(1);
     __syncthreads();
     ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * Strip<D>::LD + c]);
 
@@ -151,7 +168,7 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
 
 const char *launch(const asc_problem *problem, void *stream)
 {
-    return for_head_dim<ASC_E4M3, Code>(problem, [&](auto, auto head_dim) {
+    return for_head_dim<QUERY_TYPE, Query>(problem, [&](auto, auto head_dim) {
         constexpr int D = head_dim;
         constexpr size_t bytes = 2 * BC * D + 2 * Strip<D>::TILE * sizeof(__half) + Strip<D>::bytes;
         auto p = params_of<ScaledParams>(problem);
@@ -171,7 +188,9 @@ ASC_KERNEL(fp8_e4m3)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_SUPPORTS(E4M3);
+    kernel.dtypes = MIXED ? ASC_SUPPORTS(F16) : ASC_SUPPORTS(E4M3);
+    if (MIXED)
+        kernel.k_dtypes = kernel.v_dtypes = ASC_SUPPORTS(E4M3);
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.o_dtype = ASC_F16;
     kernel.conventions.s_unit = ASC_UNIT_SCALED;

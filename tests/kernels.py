@@ -1,24 +1,33 @@
-"""The kernels of kernels/, and what has to be set for those that do not take f16 and bf16 as they come."""
+"""The kernels of kernels/, what has to be set for those that do not take f16 and bf16 as they come, and the ways in which
+they are built."""
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {
-    "fp8_sim": ("shape.dtype=f16",),
-    "fp8_e4m3": ("shape.dtype=e4m3",),
-    "fp8_mma": ("shape.dtype=e4m3", "quant.scales=head"),
-    "fp8_mixed": ("shape.dtype=f16", "shape.k_dtype=e4m3"),
+    "fp8_sim": (("shape.dtype=f16",),),
+    "fp8_e4m3": (("shape.dtype=e4m3", "scenario.define=MIXED=0"),
+                 ("shape.dtype=f16", "shape.k_dtype=e4m3", "scenario.define=MIXED=1")),
+    "fp8_mma": (("shape.dtype=e4m3", "quant.scales=head"),),
 }
 NEEDS = {"fp8_mma": 89}  # of the compute capability, where instructions are missing before
 
 
 def kernels():
-    """(path from the root, settings...) of each."""
+    """(path from the root, settings...) of each, once for each type that Q may have in a build of its own."""
     found = sorted((ROOT / "kernels").glob("*.cu"))
-    return tuple((str(path.relative_to(ROOT)), *SETTINGS.get(path.stem, ())) for path in found)
+    return tuple((str(path.relative_to(ROOT)), *settings) for path in found for settings in SETTINGS.get(path.stem, ((),)))
 
 
-def dtype_of(kernel):
-    """The type of Q that a kernel is tried with."""
-    types = [setting.removeprefix("shape.dtype=") for setting in SETTINGS.get(kernel, ()) if "shape.dtype=" in setting]
-    return types[0] if types else "f16"
+def choices(path):
+    """NAME=VALUE of the ASC_CHOICES of a kernel; one empty choice where it has none."""
+    found = re.search(r"^ASC_CHOICES\((\w+), (.*)\);", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    return [f"{found[1]}={value.strip()}" for value in found[2].split(",")] if found else [""]
+
+
+def dtype_of(kernel, define):
+    """The type of Q that a build of a kernel is tried with."""
+    rows = SETTINGS.get(kernel, (("shape.dtype=f16",),))
+    row = next(row for row in rows if len(rows) == 1 or f"scenario.define={define}" in row)
+    return row[0].removeprefix("shape.dtype=")

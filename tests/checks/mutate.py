@@ -26,6 +26,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+
+from kernels import choices  # noqa: E402
+
 # Tails, a group of query heads, several kv tiles and less than one.
 SHAPES = ("1,2,1,70,200,64", "1,1,1,65,130,64", "shape.causal=bottom-right", "1,1,1,20,40,64")
 ORDERS = "ascending,descending," + ",".join(f"shuffled:{seed}" for seed in range(6))
@@ -86,12 +91,6 @@ def files(kernel):
         beside = [kernel.parent / name for name in re.findall(r'^#include "(\w+\.cuh)"', file.read_text(), re.M)]
         found += [header for header in beside if header.exists() and header not in found]
     return found
-
-
-def variants(source):
-    """Macros: NAME=VALUE, or nothing."""
-    found = re.search(r"ASC_CHOICES\((\w+), ([^)]*)\);", source)
-    return [f"{found.group(1)}={value.strip()}" for value in found.group(2).split(",")] if found else [""]
 
 
 class Run:
@@ -177,14 +176,15 @@ def of_variant(build, folder, kernel, define, only):
 
 
 def write(rows):
-    """Rows of other kernels stay as they are."""
+    """Rows of other kernels stay as they are, those of kernels that are gone go."""
     page = ROOT / "docs/checks.md"
     text = page.read_text()
     old = [row for row in MARK.search(text).group(2).splitlines() if row.startswith("| `")]
     def kernel_of(row):
         return row.split("`")[1].split()[0]
     new = {kernel_of(row) for row in rows}
-    rows = sorted([row for row in old if kernel_of(row) not in new] + rows, key=kernel_of)  # stable
+    kept = [row for row in old if kernel_of(row) not in new and (ROOT / f"kernels/{kernel_of(row)}.cu").exists()]
+    rows = sorted(kept + rows, key=kernel_of)  # stable
     table = "| kernel | line | taken out | values | caught as (lines) |\n| --- | --- | --- | --- | --- |\n"
     table += "".join(row + "\n" for row in rows)
     page.write_text(MARK.sub(lambda m: m.group(1) + table + m.group(3), text))
@@ -201,7 +201,7 @@ def main():
     rows, missed = [], 0
     with tempfile.TemporaryDirectory(prefix="attnscope-mutants-") as folder:
         for kernel in kernels:
-            for define in variants(kernel.read_text()):
+            for define in choices(kernel.resolve()):
                 more, bad = of_variant(arguments.build.resolve(), folder, kernel, define, arguments.only)
                 rows += more
                 missed += bad

@@ -14,9 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import mutate  # noqa: E402
 import tap  # noqa: E402
+from kernels import choices  # noqa: E402
 
 
 class Mutants(unittest.TestCase):
@@ -56,7 +55,7 @@ class Mutants(unittest.TestCase):
     def test_whole_kernels_raise_nothing(self):
         """Every kernel in every variant, in two orders of lanes and warps: tails, groups, rows without a key."""
         for kernel in sorted((ROOT / "kernels").glob("*.cu")):
-            for define in mutate.variants(kernel.read_text()):
+            for define in choices(kernel):
                 with self.subTest(kernel=kernel.stem, define=define):
                     found = self.outputs("-c", "-o", "ascending,shuffled:1", *(("-D", define) if define else ()), kernel,
                                          "1,2,1,70,133,64", "1,2,2,130,70,64", "shape.causal=bottom-right",

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = ("1,8,128,256,64", "top-left")
 FINEST = ("tensor", "head", "rows:64", "rows:16")
-ROWS = (("fp8_sim", ("head",)), ("fp8_e4m3", FINEST), ("fp8_mixed", FINEST), ("fp8_mma", FINEST[:2]))
+ROWS = (("fp8_sim", ("head",)), ("fp8_e4m3", FINEST), ("fp8_e4m3 MIXED=1", FINEST), ("fp8_mma", FINEST[:2]))
 # Keys 128 to 255 are seen by no query, but share scales with those that are. With sigma 4 for Q and 1/4 for K scores
 # are what they are with 1 and 1.
 FILLS = (
@@ -45,7 +45,7 @@ Written by `make fp8`; `attnscope run` says the same of one run.
   alone, whose other keys no query sees either.
 - **u8 has one step for all values** (`fp8_sim`). Where values have one size it is finer than e4m3, with seven bits for
   the largest of them; outliers set the step for all the others.
-- **Q in f16** (`fp8_mixed`) is better than codes throughout: no score has the rounding of Q in it. **P in e4m3**
+- **Q in f16** (`fp8_e4m3 MIXED=1`) is better than codes throughout: no score has the rounding of Q in it. **P in e4m3**
   (`fp8_mma`) adds little to what Q, K and V cost already.
 
 ## Finding out for one run
@@ -73,8 +73,11 @@ The same questions, asked of any run that is open, live or saved, of your kernel
 
 
 def measure(program, kernel, scales, settings, seed):
+    kernel, _, define = kernel.partition(" ")
     command = [program, "run", f"kernels/{kernel}.cu", "--json", "--backend", "cpu", "--probes", "off", "--shape",
                SHAPE[0], "--set", f"shape.causal={SHAPE[1]}", "--set", f"fill.seed={seed}"]
+    if define:
+        command += ["-D", define]
     if kernel != "fp8_sim":  # it has its own
         command += ["--set", "shape.k_dtype=e4m3", "--set", f"quant.scales={scales}"]
     for setting in settings:

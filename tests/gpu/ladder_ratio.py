@@ -2,14 +2,13 @@
 """Times the kernels of kernels/ against those of another folder, both without probes, in random turn.
 
 ladder_ratio.py OLD [KERNEL[=NAME]...]: OLD holds KERNEL.cu, or NAME.cu, and the headers as they were. One line for each
-kernel, choice of WS and shape: the medians of both and their ratio. Exit 1: a ratio is above --most. 77: there is no nvcc
+kernel, choice of its macro and shape: the medians of both and their ratio. Exit 1: a ratio is above --most. 77: there is no nvcc
 or no CUDA device."""
 
 import argparse
 import json
 import os
 import random
-import re
 import shutil
 import statistics
 import subprocess
@@ -20,7 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPES = {"2,8,2048,128": 2, "1,8,512,64": 50}  # launches between two events
-CHOICES = re.compile(r"ASC_CHOICES\((\w+), ([^)]*)\);")
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+
+from kernels import choices  # noqa: E402
+
 
 
 def build(nvcc, program, kernel, define):
@@ -51,13 +54,11 @@ def main():
         print("SKIP: no nvcc or no CUDA device")
         return 77
     asked = dict(kernel.partition("=")[::2] for kernel in arguments.kernels)
-    rungs = []  # (kernel, choice of WS, source of each side)
+    rungs = []  # (kernel, choice of its macro, source of each side)
     for path in sorted((ROOT / "kernels").glob("*.cu")):
         old = arguments.old.resolve() / f"{asked.get(path.stem) or path.stem}.cu"
         if (not asked or path.stem in asked) and old.exists():
-            found = CHOICES.search(path.read_text())
-            choices = [f"{found[1]}={value.strip()}" for value in found[2].split(",")] if found else [""]
-            rungs += [(path.stem, define, {"old": old, "new": path}) for define in choices]
+            rungs += [(path.stem, define, {"old": old, "new": path}) for define in choices(path)]
     if not rungs:
         parser.error(f"{arguments.old} holds no kernel of that name")
     worse = 0

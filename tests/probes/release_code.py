@@ -2,7 +2,7 @@
 """Machine code of kernels that are built without attnscope (ASC_MODE 0): as they are, and with every probe statement
 blanked, for each architecture. It must be the same, byte for byte.
 
-As a program: every instance of every kernel for sm_80, sm_89 and sm_90; exit 0: all the same. 77: there is no nvcc.
+As a program: every instance of every build of every kernel for sm_80, sm_89 and sm_90; exit 0: all the same. 77: there is no nvcc.
 tests/probes/test_release_code.py takes one instance and one architecture."""
 
 import os
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
 
-from kernels import NEEDS  # noqa: E402
+from kernels import NEEDS, choices  # noqa: E402
 
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 KERNELS = tuple(sorted([*(ROOT / "kernels").glob("*.cu"), *(ROOT / "docs/examples").glob("*.cu")]))
@@ -85,18 +85,18 @@ def main():
     failed = 0
 
     def one(item):
-        kernel, architecture = item
+        kernel, define, architecture = item
         try:
-            compare(kernel, architecture, recording=architecture == ARCHITECTURES[-1])
+            compare(kernel, architecture, [f"-D{define}"] if define else (), recording=architecture == ARCHITECTURES[-1])
         except Different as reason:
             return str(reason)
         return ""
 
-    everything = [(kernel, architecture) for kernel in KERNELS for architecture in ARCHITECTURES
-                  if int(architecture.removeprefix("sm_")) >= NEEDS.get(kernel.stem, 0)]
+    everything = [(kernel, define, architecture) for kernel in KERNELS for define in choices(kernel)
+                  for architecture in ARCHITECTURES if int(architecture.removeprefix("sm_")) >= NEEDS.get(kernel.stem, 0)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for (kernel, architecture), reason in zip(everything, pool.map(one, everything)):
-            print(f"{'FAIL' if reason else 'ok  '} {kernel.name} {architecture}", flush=True)
+        for (kernel, define, architecture), reason in zip(everything, pool.map(one, everything)):
+            print(f"{'FAIL' if reason else 'ok  '} {kernel.name} {define or '-'} {architecture}", flush=True)
             if reason:
                 print(reason)
             failed += reason != ""

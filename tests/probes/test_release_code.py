@@ -10,7 +10,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import tap  # noqa: E402
-from kernels import dtype_of  # noqa: E402
+from kernels import choices, dtype_of  # noqa: E402
 from release_code import KERNELS, Different, blanked, compare, find_nvcc  # noqa: E402
 
 SMALL = '#include "attnscope.h"\n__global__ void small(float *x)\n{\n    ASC_AT(0, 0, 0);\n    x[0] = 1;\n}\n'
@@ -47,8 +47,9 @@ class ReleaseCode(unittest.TestCase):
         self.assertEqual(blanked("a;\nASC_RECORD(s, 1,\n  i, 2, x[i]);\nb;\n"), "a;\n;\n\nb;\n")
 
 
-def case_of(kernel):
-    one_instance = (f"-DASC_ONLY_DTYPE=ASC_{dtype_of(kernel.stem).upper()}", "-DASC_ONLY_HEAD_DIM=64")
+def case_of(kernel, define):
+    one_instance = (f"-DASC_ONLY_DTYPE=ASC_{dtype_of(kernel.stem, define).upper()}", "-DASC_ONLY_HEAD_DIM=64",
+                    *((f"-D{define}",) if define else ()))
 
     def run(self):
         try:
@@ -59,7 +60,8 @@ def case_of(kernel):
 
 
 for each in KERNELS:
-    setattr(ReleaseCode, f"test_{each.stem}", case_of(each))
+    for choice in choices(each):
+        setattr(ReleaseCode, f"test_{each.stem}_{choice}".rstrip("_"), case_of(each, choice))
 
 if __name__ == "__main__":
     tap.main()

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/truth.md"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
-from kernels import kernels  # noqa: E402
+from kernels import choices, kernels  # noqa: E402
 
 LEAST_CAUSES = 0.95
 RUNS = 150  # random ones of each row of correct()
@@ -51,16 +51,14 @@ SHORT_RUNS = 10
 SHORT_BLIND = 4
 
 
-def choices(path):
-    """NAME=VALUE of every ASC_CHOICES line of a kernel; one empty choice where it has none."""
-    found = re.search(r"^ASC_CHOICES\((\w+), (.*)\);", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
-    return [f"{found[1]}={value.strip()}" for value in found[2].split(",")] if found else [""]
-
-
 def correct():
     """Rows of correct kernels: (path, settings that win over the random ones)."""
-    return [(path, (*settings, *((f"scenario.define={choice}",) if choice else ())))
-            for path, *settings in kernels() for choice in choices(path)]
+    rows = []
+    for path, *settings in kernels():
+        is_built = any(setting.startswith("scenario.define=") for setting in settings)
+        rows += [(path, (*settings, *((f"scenario.define={choice}",) if choice else ())))
+                 for choice in ([""] if is_built else choices(path))]
+    return rows
 
 
 def random_runs(build, runs, seed, path, settings):
