@@ -54,7 +54,7 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
     const struct array_list list = array_list_of(kernel, problem, plan);
     void *at[ARRAYS] = {0};
     uint16_t *zone = make_zone();
-    int failed = 0;
+    bool failed = false;
     memset(a, 0, sizeof *a);
     if (!zone)
         return err_no_memory(err, "", "a guard zone");
@@ -81,20 +81,20 @@ int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err)
     return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the output cannot be copied back");
 }
 
-static int zone_intact(const unsigned char *device, uint16_t *host)
+static bool zone_intact(const unsigned char *device, uint16_t *host)
 {
     if (cudaMemcpy(host, device, ZONE_BYTES, cudaMemcpyDeviceToHost) != cudaSuccess)
-        return 1; /* not known to be broken */
+        return true; /* not known to be broken */
     for (size_t i = 0; i < ZONE_BYTES / sizeof *host; i++)
         if (host[i] != UNWRITTEN_16)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
-int arrays_overrun(const struct arrays *a, const char **name)
+bool arrays_overrun(const struct arrays *a, const char **name)
 {
     uint16_t *host = malloc(ZONE_BYTES);
-    int found = 0;
+    bool found = false;
     for (int i = ARRAY_O; i < ARRAYS && host && !found; i++) {
         if (!a->memory[i])
             continue;

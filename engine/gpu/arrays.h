@@ -6,6 +6,7 @@
 
 #include "engine/base/err.h"
 #include "engine/child/debuggee/array_list.h"
+#include <stdbool.h>
 
 struct arrays {
     unsigned char *memory[ARRAYS]; /* owned device memory: zone, array, zone; NULL: the problem has no such input */
@@ -19,7 +20,7 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
 /* Copies o and lse to host memory. */
 int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err);
 /* 1 if something beside an output or the workspace was written; *name: which. Device memory must still be readable. */
-int arrays_overrun(const struct arrays *a, const char **name);
+bool arrays_overrun(const struct arrays *a, const char **name);
 void arrays_free(struct arrays *a);
 
 #endif

@@ -85,12 +85,12 @@ static int open_host(struct profiling *p, void *context)
     return failed;
 }
 
-static int is_chosen(const struct profiling *p, size_t offset)
+static bool is_chosen(const struct profiling *p, size_t offset)
 {
     for (size_t i = 0; i < p->n; i++)
         if (p->chosen[i]->offset == offset)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* Of each field the first metric that this chip has. */

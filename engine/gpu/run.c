@@ -91,12 +91,12 @@ int run_bind(const struct run *run, struct err *err)
 }
 
 /* A first pass, or a measurement: its file is not filled again, and may be a good part of the memory there is. */
-static int records_nothing(const struct asc_device *probes)
+static bool records_nothing(const struct asc_device *probes)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (probes->channel[ch].dtype >= 0)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 void run_finish(struct run *run, const struct launch_request *request)

@@ -11,9 +11,9 @@ enum backend debuggee_backend(void)
 }
 
 /* The context comes up with the process, so that no run pays for it. */
-int debuggee_checked(void)
+bool debuggee_checked(void)
 {
-    return 0;
+    return false;
 }
 
 int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)

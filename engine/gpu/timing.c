@@ -104,7 +104,7 @@ static int take_sample(struct bench *b, double *seconds)
 
 /* The sweep ahead of it empties the L2, and keeps the device busy until what follows has been enqueued, so that no gap
    of the host's falls between the events. Warm: the same launch once more ahead of the one that counts. */
-static int sample(struct bench *b, int warm, double *seconds)
+static int sample(struct bench *b, bool warm, double *seconds)
 {
     if (check(b, cudaMemsetAsync(b->sweep, 0, b->sweep_bytes, b->stream), "flushing the L2") != 0 ||
         (warm && launch(b) != 0))
@@ -117,12 +117,12 @@ static int sample(struct bench *b, int warm, double *seconds)
 }
 
 /* At least three, then until there are enough or the time is up. */
-static int more(const struct bench *b, int n, double spent_s)
+static bool more(const struct bench *b, int n, double spent_s)
 {
     return n < b->repeats && (n < 3 || spent_s < b->limit_s);
 }
 
-static int time_launches(struct bench *b, int warm, struct timing *out)
+static int time_launches(struct bench *b, bool warm, struct timing *out)
 {
     double seconds[REPEATS_MAX], spent_s = 0;
     int n = 0;
@@ -231,7 +231,7 @@ double timing_of_one(const struct asc_kernel *kernel, const struct run *run)
     struct bench b = {.kernel = kernel, .run = run, .repeats = 9, .limit_s = 1};
     struct timing timing = {.median_s = NAN};
     const size_t kept = launches_count();
-    if (bench_open(&b) != 0 || time_launches(&b, 1, &timing) != 0)
+    if (bench_open(&b) != 0 || time_launches(&b, true, &timing) != 0)
         timing.median_s = NAN;
     bench_close(&b);
     launches_keep(kept);
@@ -245,13 +245,13 @@ static json_t *timing_json(const struct timing *t)
 }
 
 /* A kernel that fails leaves *text; what was measured until then is not handed out. */
-static json_t *bench_json(struct bench *b, int record)
+static json_t *bench_json(struct bench *b, bool record)
 {
     struct timing warm = {0}, cold = {0}, graph = {0};
     char no_graph[256] = "";
     double copy = NAN;
-    const bool failed = bench_open(b) != 0 || time_launches(b, 1, &warm) != 0 || time_launches(b, 0, &cold) != 0 ||
-                        time_graph(b, &graph, no_graph, sizeof no_graph) != 0;
+    const bool failed = bench_open(b) != 0 || time_launches(b, true, &warm) != 0 ||
+                        time_launches(b, false, &cold) != 0 || time_graph(b, &graph, no_graph, sizeof no_graph) != 0;
     if (!failed && record)
         copy = copy_rate(b);
     bench_close(b);
@@ -265,7 +265,7 @@ json_t *debuggee_bench(const struct asc_kernel *kernel, const struct launch_requ
 {
     struct run run = {0};
     struct err err = {0};
-    const int record = (int)wire_integer(asked, "record", 0, 1, 0);
+    const bool record = wire_integer(asked, "record", 0, 1, 0);
     struct bench b = {.kernel = kernel,
                       .run = &run,
                       .repeats = (int)wire_integer(asked, "repeats", 3, REPEATS_MAX, 50),

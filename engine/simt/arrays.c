@@ -104,15 +104,15 @@ void arrays_publish(const struct arrays *a)
     memcpy(a->publish[1], a->region[ARRAY_LSE].begin, a->region[ARRAY_LSE].bytes);
 }
 
-static int canary_intact(const unsigned char *from, const unsigned char *to)
+static bool canary_intact(const unsigned char *from, const unsigned char *to)
 {
     for (; from < to; from++)
         if (*from != CANARY)
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
-int arrays_overrun(const struct arrays *a, const char **name)
+bool arrays_overrun(const struct arrays *a, const char **name)
 {
     for (int i = ARRAY_O; i < ARRAYS; i++) {
         if (!a->mapping[i])
@@ -123,9 +123,9 @@ int arrays_overrun(const struct arrays *a, const char **name)
         if (canary_intact(first, begin) && canary_intact(begin + a->region[i].bytes, last))
             continue;
         *name = a->region[i].name;
-        return 1;
+        return true;
     }
-    return 0;
+    return false;
 }
 
 void arrays_free(struct arrays *a)

@@ -21,7 +21,7 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
 /* Copies o and lse into the trace. */
 void arrays_publish(const struct arrays *a);
 /* 1 if the bytes between an output, or the workspace, and its guard zones were written; *name: which. */
-int arrays_overrun(const struct arrays *a, const char **name);
+bool arrays_overrun(const struct arrays *a, const char **name);
 void arrays_free(struct arrays *a);
 
 #endif

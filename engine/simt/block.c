@@ -46,7 +46,7 @@ void simt_place(int batch, int head, int q_tile)
     struct fiber *self = simt_tls.self;
     if (!self)
         return;
-    simt_tls.worker->probed = 1;
+    simt_tls.worker->probed = true;
     if (self->batch != batch || self->head != head || self->q_tile != q_tile)
         self->visits++;
     self->batch = batch;
@@ -73,7 +73,7 @@ static void barrier_release(struct worker *w, const struct fiber *self)
     result[SIMT_BARRIER_AND] = w->sum == w->n_at_barrier;
     result[SIMT_BARRIER_OR] = w->sum != 0;
     if (w->n_alive != w->n_threads)
-        report_raise(EVENT_BARRIER, 0, w->barrier_file, w->barrier_line, first_alive(w),
+        report_raise(EVENT_BARRIER, false, w->barrier_file, w->barrier_line, first_alive(w),
                      "__syncthreads is reached by %u of %u threads; the others have returned", w->n_alive,
                      w->n_threads);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
@@ -99,13 +99,13 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
     self->pc = __builtin_return_address(0);
     if (!w->n_at_barrier) {
         if (w->named[0].arrived)
-            report_raise(EVENT_BARRIER, 0, file, line, self,
+            report_raise(EVENT_BARRIER, false, file, line, self,
                          "__syncthreads is barrier 0, which others use for %u threads (%s:%d)", w->named[0].expected,
                          w->named[0].file, w->named[0].line);
         w->barrier_file = file;
         w->barrier_line = line;
     } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
-        report_raise(EVENT_BARRIER, 0, file, line, self,
+        report_raise(EVENT_BARRIER, false, file, line, self,
                      "threads of one block are at different __syncthreads (the other: %s:%d)", w->barrier_file,
                      w->barrier_line);
     }
@@ -141,7 +141,7 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
     const struct fiber *f = &w->fiber[i];
     const struct warp *p = &w->warp[f->warp];
     const uint32_t bit = 1u << f->lane;
-    const int dead = !(p->alive & bit), meets = !!(p->waiting & bit), named = !!(p->named & bit);
+    const bool dead = !(p->alive & bit), meets = p->waiting & bit, named = p->named & bit;
     unsigned end = i + 1;
     for (; end < w->n_threads; end++) {
         const struct fiber *g = &w->fiber[end];
@@ -179,8 +179,8 @@ void block_deadlock(struct worker *w)
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "\n%s", group);
     }
-    report_raise(EVENT_DEADLOCK, 1, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
-    w->failed = 1;
+    report_raise(EVENT_DEADLOCK, true, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
+    w->failed = true;
     simt_tls.self = NULL;
     void *abandoned;
     fiber_switch(&abandoned, w->main_sp);
@@ -227,7 +227,7 @@ static void block_begin(struct worker *w, uint64_t number)
     w->n_at_barrier = w->sum = w->epoch = 0;
     w->ready_warps = 0;
     w->clock = 0;
-    w->failed = w->masked = 0;
+    w->failed = w->masked = false;
     copies_begin_block(w);
     named_barriers_begin_block(w);
     schedule_begin_block(w, number);

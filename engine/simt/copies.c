@@ -76,7 +76,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
             const unsigned capacity = c->capacity ? 2 * c->capacity : 32;
             struct copy *more = realloc(c->copy, capacity * sizeof *more);
             if (!more) {
-                report_raise(EVENT_SYSTEM, 1, file, line, NULL, "out of memory for another cp.async");
+                report_raise(EVENT_SYSTEM, true, file, line, NULL, "out of memory for another cp.async");
                 traps_end();
             }
             c->copy = more;
@@ -84,11 +84,12 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
         }
     }
     if (bytes != 4 && bytes != 8 && bytes != 16) {
-        report_raise(EVENT_ADDRESS, 1, file, line, NULL, "cp.async of %zu bytes: only 4, 8 and 16 are allowed", bytes);
+        report_raise(EVENT_ADDRESS, true, file, line, NULL, "cp.async of %zu bytes: only 4, 8 and 16 are allowed",
+                     bytes);
         traps_end();
     }
     if (((uintptr_t)to | (uintptr_t)from) & (bytes - 1)) {
-        report_raise(EVENT_MISALIGNED, 1, file, line, NULL, "misaligned address: cp.async of %zu bytes %s %p", bytes,
+        report_raise(EVENT_MISALIGNED, true, file, line, NULL, "misaligned address: cp.async of %zu bytes %s %p", bytes,
                      (uintptr_t)to & (bytes - 1) ? "to" : "from",
                      (uintptr_t)to & (bytes - 1) ? (const void *)to : from);
         traps_end();
@@ -100,14 +101,14 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t zeros, con
     c->copy[c->n++] = (struct copy){to, from, issue, file, line, c->group, site, (uint8_t)bytes, (uint8_t)zeros, 0};
     if (simt_early())
         make(&c->copy[c->n - 1]);
-    w->copying = 1;
+    w->copying = true;
 }
 
 void simt_copy_commit(void)
 {
     struct worker *w = simt_tls.worker;
     w->copies[simt_tls.self - w->fiber].group++;
-    w->copying = 1;
+    w->copying = true;
 }
 
 void simt_copy_wait(size_t groups_left)
@@ -224,7 +225,7 @@ void copies_begin_block(struct worker *w)
         return;
     for (unsigned i = 0; i < SIMT_THREADS_MAX; i++)
         w->copies[i].first = w->copies[i].n = w->copies[i].group = 0;
-    w->copying = 0;
+    w->copying = false;
 }
 
 void copies_free(struct worker *w)

@@ -21,7 +21,7 @@
 #define STACKS_MAX 30000u
 
 static struct simt_options options;
-static atomic_int cancelled;
+static atomic_bool cancelled;
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER; /* one launch at a time, as in one stream */
 static struct worker *pool[WORKERS_MAX];                        /* owned; kept for the next launch */
 
@@ -29,7 +29,7 @@ static struct worker *pool[WORKERS_MAX];                        /* owned; kept f
 static struct {
     uint64_t n_blocks;
     atomic_uint_fast64_t next;
-    atomic_int stop;
+    atomic_bool stop;
     pthread_mutex_t progress_lock;
     uint64_t done;
 } now = {.progress_lock = PTHREAD_MUTEX_INITIALIZER};
@@ -46,7 +46,7 @@ void simt_configure(const struct simt_options *wanted)
 
 void simt_cancel(void)
 {
-    atomic_store(&cancelled, 1);
+    atomic_store(&cancelled, true);
 }
 
 const char *simt_error(void)
@@ -68,7 +68,7 @@ static atomic_int busy; /* workers inside of a block */
 void launch_drain(void)
 {
     const struct timespec step = {.tv_nsec = 1000000};
-    atomic_store(&now.stop, 1);
+    atomic_store(&now.stop, true);
     atomic_fetch_sub(&busy, 1); /* the caller's own never ends */
     for (int ms = 0; ms < DRAIN_MS && atomic_load(&busy) > 0; ms++)
         nanosleep(&step, NULL);
@@ -88,7 +88,7 @@ static void *work(void *arg)
         block_run(w, number);
         atomic_fetch_sub(&busy, 1);
         if (w->failed)
-            atomic_store(&now.stop, 1);
+            atomic_store(&now.stop, true);
         else
             block_done();
     }
@@ -147,16 +147,17 @@ static int check(const struct simt_launch *l)
     const struct simt_dim g = l->grid, b = l->block;
     const char *name = l->name ? l->name : "kernel";
     if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z)
-        report_raise(EVENT_LAUNCH, 1, NULL, 0, NULL, "%s: a grid of (%u,%u,%u) blocks of (%u,%u,%u) threads is empty",
-                     name, g.x, g.y, g.z, b.x, b.y, b.z);
+        report_raise(EVENT_LAUNCH, true, NULL, 0, NULL,
+                     "%s: a grid of (%u,%u,%u) blocks of (%u,%u,%u) threads is empty", name, g.x, g.y, g.z, b.x, b.y,
+                     b.z);
     else if (g.x > INT32_MAX || g.y > 65535 || g.z > 65535)
-        report_raise(EVENT_LAUNCH, 1, NULL, 0, NULL,
+        report_raise(EVENT_LAUNCH, true, NULL, 0, NULL,
                      "%s: a grid of (%u,%u,%u) blocks exceeds the limit (2147483647,65535,65535)", name, g.x, g.y, g.z);
     else if (b.x > 1024 || b.y > 1024 || b.z > 64 || (uint64_t)b.x * b.y * b.z > SIMT_THREADS_MAX)
-        report_raise(EVENT_LAUNCH, 1, NULL, 0, NULL, "%s: a block of (%u,%u,%u) threads, at most %u are allowed", name,
-                     b.x, b.y, b.z, SIMT_THREADS_MAX);
+        report_raise(EVENT_LAUNCH, true, NULL, 0, NULL, "%s: a block of (%u,%u,%u) threads, at most %u are allowed",
+                     name, b.x, b.y, b.z, SIMT_THREADS_MAX);
     else if (l->shared_bytes > SIMT_SHARED_MAX)
-        report_raise(EVENT_SHARED_MEMORY, 1, NULL, 0, NULL,
+        report_raise(EVENT_SHARED_MEMORY, true, NULL, 0, NULL,
                      "%s: %zu bytes of dynamic shared memory, at most %u are allowed", name, l->shared_bytes,
                      SIMT_SHARED_MAX);
     else
@@ -167,11 +168,11 @@ static int check(const struct simt_launch *l)
 /* The plan speaks of the kernel that is probed: another one beside it, that copies or merges, has blocks of its own. */
 static void check_plan(const struct simt_launch *l, unsigned threads, unsigned workers)
 {
-    int probed = 0;
+    bool probed = false;
     for (unsigned i = 0; i < workers; i++)
-        probed |= pool[i]->probed;
+        probed = probed || pool[i]->probed;
     if (probed && options.planned_threads && threads != (unsigned)options.planned_threads)
-        report_raise(EVENT_LAUNCH, 0, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d",
+        report_raise(EVENT_LAUNCH, false, NULL, 0, NULL, "%s: launched with %u threads a block, the plan says %d",
                      l->name ? l->name : "kernel", threads, options.planned_threads);
 }
 
@@ -181,7 +182,7 @@ static int run(const struct simt_launch *l)
     now.n_blocks = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
     now.done = 0;
     atomic_store(&now.next, 0);
-    atomic_store(&now.stop, 0);
+    atomic_store(&now.stop, false);
     const unsigned wanted = worker_count(threads);
     pthread_t thread[WORKERS_MAX];
     unsigned n = 0;
@@ -195,12 +196,12 @@ static int run(const struct simt_launch *l)
         w->order = options.lane_order;
         w->traps = options.fp_traps;
         w->stale = 0;
-        w->probed = 0;
+        w->probed = false;
         if ((errno = pthread_create(&thread[n], NULL, work, w)))
             break;
     }
     if (!n) /* fewer workers than wanted are only slower */
-        report_raise(EVENT_SYSTEM, 1, NULL, 0, NULL, "cannot start a worker: %s", strerror(errno));
+        report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "cannot start a worker: %s", strerror(errno));
     for (unsigned i = 0; i < n; i++)
         pthread_join(thread[i], NULL);
     check_plan(l, threads, n);
@@ -218,7 +219,7 @@ int simt_launch(const struct simt_launch *launch)
     report_begin_launch();
     recorders_begin_launch();
     copies_begin_launch();
-    atomic_store(&cancelled, 0);
+    atomic_store(&cancelled, false);
     const int rc = check(launch) ? -1 : run(launch);
     pthread_mutex_unlock(&launch_lock);
     return rc;

@@ -21,13 +21,13 @@ static void check_arguments(const struct worker *w, unsigned id, const unsigned 
 {
     const unsigned count = given ? *given : 32;
     if (id >= NAMED_BARRIERS)
-        report_raise(EVENT_BARRIER, 1, file, line, NULL, "barrier %u: a block has barriers 0 to %u", id,
+        report_raise(EVENT_BARRIER, true, file, line, NULL, "barrier %u: a block has barriers 0 to %u", id,
                      NAMED_BARRIERS - 1);
     else if (!count || count % 32)
-        report_raise(EVENT_BARRIER, 1, file, line, NULL, "barrier %u for %u threads: that must be a multiple of 32", id,
-                     count);
+        report_raise(EVENT_BARRIER, true, file, line, NULL, "barrier %u for %u threads: that must be a multiple of 32",
+                     id, count);
     else if (given && count > w->n_threads)
-        report_raise(EVENT_BARRIER, 1, file, line, NULL, "barrier %u for %u threads: the block has %u", id, count,
+        report_raise(EVENT_BARRIER, true, file, line, NULL, "barrier %u for %u threads: the block has %u", id, count,
                      w->n_threads);
     else
         return;
@@ -40,14 +40,14 @@ static void check_round(const struct worker *w, const struct named_barrier *b, u
 {
     const struct fiber *self = simt_tls.self;
     if (id == 0 && w->n_at_barrier)
-        report_raise(EVENT_BARRIER, 0, file, line, self,
+        report_raise(EVENT_BARRIER, false, file, line, self,
                      "barrier 0 is that of __syncthreads, where others wait (%s:%d)", w->barrier_file, w->barrier_line);
     if (b->arrived && b->expected != count)
-        report_raise(EVENT_BARRIER, 0, file, line, self, "barrier %u for %u threads: others use it for %u (%s:%d)", id,
-                     count, b->expected, b->file, b->line);
+        report_raise(EVENT_BARRIER, false, file, line, self, "barrier %u for %u threads: others use it for %u (%s:%d)",
+                     id, count, b->expected, b->file, b->line);
     if (b->came[self->warp] >> self->lane & 1)
         report_raise(
-            EVENT_BARRIER, 0, file, line, self,
+            EVENT_BARRIER, false, file, line, self,
             "barrier %u: this thread arrives again before the barrier is complete (%u of %u threads have arrived)", id,
             b->arrived, b->expected);
 }
@@ -57,7 +57,8 @@ static void check_aligned(const struct worker *w, const struct named_barrier *b,
 {
     for (unsigned i = 0; i * 32 < w->n_threads; i++)
         if (b->came[i] && (b->came[i] & w->warp[i].alive) != w->warp[i].alive)
-            report_raise(EVENT_BARRIER, 0, b->file, b->line, &w->fiber[i * 32 + (unsigned)__builtin_ctz(b->came[i])],
+            report_raise(EVENT_BARRIER, false, b->file, b->line,
+                         &w->fiber[i * 32 + (unsigned)__builtin_ctz(b->came[i])],
                          "barrier %u: of warp %u only lanes %08x came to an instruction that its lanes execute "
                          "together",
                          id, i, b->came[i]);
@@ -76,7 +77,7 @@ static void complete(struct worker *w, unsigned id, const struct fiber *self)
 {
     struct named_barrier *b = &w->named[id];
     if (b->whole_block && w->n_alive != w->n_threads)
-        report_raise(EVENT_BARRIER, 0, b->file, b->line, first_that_came(w, b),
+        report_raise(EVENT_BARRIER, false, b->file, b->line, first_that_came(w, b),
                      "barrier %u is reached by %u of %u threads: the others have returned", id, w->n_alive,
                      w->n_threads);
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
@@ -103,7 +104,7 @@ void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int 
 {
     struct worker *w = simt_tls.worker;
     struct fiber *self = simt_tls.self;
-    const int whole_block = op == SIMT_NAMED_SYNC_BLOCK, waits = op != SIMT_NAMED_ARRIVE;
+    const bool whole_block = op == SIMT_NAMED_SYNC_BLOCK, waits = op != SIMT_NAMED_ARRIVE;
     self->file = file;
     self->line = line;
     check_arguments(w, id, whole_block ? NULL : &count, file, line);

@@ -2,6 +2,7 @@
 #ifndef SIMT_NAMED_BARRIERS_H
 #define SIMT_NAMED_BARRIERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define NAMED_BARRIERS 16u /* PTX ISA, barrier{.cta}: "with value 0 through 15" */
@@ -11,7 +12,7 @@ struct worker;
 /* One round; all zero: nobody has come. */
 struct named_barrier {
     unsigned expected, arrived; /* threads */
-    int whole_block;            /* no number was given: the threads that have returned are not waited for */
+    bool whole_block;           /* no number was given: the threads that have returned are not waited for */
     uint32_t came[32];          /* lanes of each warp */
     uint32_t waiting[32];       /* those of them that wait */
     const char *file;           /* of the first that came; borrowed */

@@ -19,7 +19,7 @@ enum { TABLE = 1 << 20, PROBES = 8, BLOCK_BITS = 24, TOLD = 64 };
 
 static _Atomic uint64_t table[TABLE];    /* offset of a tile over 16, above its block + 1; 0: free */
 static _Atomic uint32_t visit_of[TABLE]; /* of the tile that stands there: fiber.visits of its first recorder */
-static atomic_int used;
+static atomic_bool used;
 static atomic_uint said[2]; /* sets of channels: of two visits, of copies */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int32_t told[TOLD][3]; /* under lock: batch, head, q tile */
@@ -27,7 +27,7 @@ static int n_told;
 
 void recorders_begin_launch(void)
 {
-    if (atomic_exchange(&used, 0))
+    if (atomic_exchange(&used, false))
         memset((void *)table, 0, sizeof table);
     n_told = 0;
     atomic_store(&said[0], 0);
@@ -80,7 +80,7 @@ int simt_records(size_t offset, int kv)
 {
     const uint32_t visit = visit_now(kv);
     uint64_t there;
-    atomic_store_explicit(&used, 1, memory_order_relaxed);
+    atomic_store_explicit(&used, true, memory_order_relaxed);
     const int64_t at = find(offset, this_block(), &there);
     const int who = at >= 0 && there ? recorders(at, there, visit) : 0; /* no room: what is not known is not said */
     if (at >= 0 && !there)
@@ -99,7 +99,7 @@ int simt_copies(size_t offset, int kv)
 static void two_recorders(void)
 {
     const struct fiber *self = simt_tls.self;
-    int fresh = self != NULL;
+    bool fresh = self != NULL;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < n_told && fresh; i++)
         fresh = told[i][0] != self->batch || told[i][1] != self->head || told[i][2] != self->q_tile;
@@ -119,12 +119,12 @@ static void two_recorders(void)
 }
 
 /* By more than rounding: sums of 2^12 positive f32 values in two orders are 2^-11 apart at most. */
-static int is_beyond_rounding(int dtype, const void *there, const void *value)
+static bool is_beyond_rounding(int dtype, const void *there, const void *value)
 {
     const int paused = traps_pause();
     const double a = dtype_load((enum dtype)dtype, there, 0), b = dtype_load((enum dtype)dtype, value, 0);
     const double larger = fmax(1.0, fmax(fabs(a), fabs(b)));
-    const int is = !(a == b || fabs(a - b) <= larger * 0x1p-11 || (isnan(a) && isnan(b)));
+    const bool is = !(a == b || fabs(a - b) <= larger * 0x1p-11 || (isnan(a) && isnan(b)));
     traps_resume(paused);
     return is;
 }
@@ -132,7 +132,7 @@ static int is_beyond_rounding(int dtype, const void *there, const void *value)
 /* The event stands at the probe's line. */
 void simt_two_values(int channel, int recorders, int dtype, const void *there, const void *value)
 {
-    const int copies = (recorders & SIMT_SAME_VISIT) != 0;
+    const bool copies = recorders & SIMT_SAME_VISIT;
     if (recorders & SIMT_OTHER_BLOCK) {
         two_recorders();
         return;
@@ -145,7 +145,7 @@ void simt_two_values(int channel, int recorders, int dtype, const void *there, c
     char at[32] = "";
     if (self && self->visited)
         snprintf(at, sizeof at, ", kv tile %d", self->visited - 1);
-    report_raise(copies ? EVENT_COPIES_DIFFER : EVENT_TWO_VISITS, 0, NULL, 0, NULL,
+    report_raise(copies ? EVENT_COPIES_DIFFER : EVENT_TWO_VISITS, false, NULL, 0, NULL,
                  copies
                      ? "threads of a block hold different values of an element of %s, q tile %d%s"
                      : "elements of %s, q tile %d%s, are recorded in two visits, with different values: the last ones "

@@ -46,21 +46,21 @@ void report_set_error(const char *text)
     pthread_mutex_unlock(&lock);
 }
 
-int report_same_place(const struct simt_frame *a, const struct simt_frame *b)
+bool report_same_place(const struct simt_frame *a, const struct simt_frame *b)
 {
     return a->line == b->line && (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
 }
 
-static int is_new(enum event_kind kind, const struct simt_stack *stack)
+static bool is_new(enum event_kind kind, const struct simt_stack *stack)
 {
     const struct simt_frame at = stack->n ? stack->at[0] : (struct simt_frame){0}, call = locate_call(stack);
     for (unsigned i = 0; i < n_seen; i++)
         if (seen[i].kind == kind && report_same_place(&seen[i].at, &at) && report_same_place(&seen[i].call, &call))
-            return 0;
+            return false;
     if (n_seen == SEEN_MAX)
-        return 0;
+        return false;
     seen[n_seen++] = (struct seen){kind, at, call};
-    return 1;
+    return true;
 }
 
 static void print(const struct simt_report *r)
@@ -111,12 +111,12 @@ static void find_stack(const char *file, int line, const struct fiber *who, stru
     stack->n = 0;
     if (simt_tls.locating) /* a wild jump can break the unwinder too: then the report has no line */
         return;
-    simt_tls.locating = 1;
+    simt_tls.locating = true;
     locate_stack(&where, stack);
-    simt_tls.locating = 0;
+    simt_tls.locating = false;
 }
 
-void report_raise(enum event_kind kind, int fatal, const char *file, int line, const struct fiber *who,
+void report_raise(enum event_kind kind, bool fatal, const char *file, int line, const struct fiber *who,
                   const char *format, ...)
 {
     char text[4096];

@@ -7,10 +7,10 @@
 /* One report: what, where (file NULL: where the thread stands), whose thread (NULL: that which runs), a
    sentence. The same kind at the same line, called from the same line of the kernel's body, is reported once a launch.
    A fatal one also becomes simt_error(). */
-void report_raise(enum event_kind kind, int fatal, const char *file, int line, const struct fiber *who,
+void report_raise(enum event_kind kind, bool fatal, const char *file, int line, const struct fiber *who,
                   const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-int report_same_place(const struct simt_frame *a, const struct simt_frame *b);
+bool report_same_place(const struct simt_frame *a, const struct simt_frame *b);
 
 /* One that the caller has found to be new. who: whose thread; NULL: block, thread and tile stay as they are. */
 void report_send(struct simt_report *report, const struct fiber *who);
@@ -25,11 +25,12 @@ void locate_init(void);
 /* The user's own frames. */
 struct locate {
     uintptr_t pc;     /* of the instruction, or behind a call; 0: where the calling thread stands */
-    int exact;        /* 1: of the instruction */
-    int is_running;   /* 1: the calling thread is there: its callers are followed too */
+    bool exact;       /* of the instruction */
+    bool is_running;  /* the calling thread is there: its callers are followed too */
     const char *file; /* as the compiler says the place; NULL: unknown */
     int line;
-    const void *const *callers; /* return addresses farther out, n_callers of them, where is_running is 0; borrowed */
+    const void *const
+        *callers; /* return addresses farther out, n_callers of them, where is_running is false; borrowed */
     int n_callers;
     uintptr_t body; /* within the function that is the kernel's body; 0: unknown */
 };

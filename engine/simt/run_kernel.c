@@ -24,10 +24,10 @@
 struct listener {
     int socket;
     double last_progress;
-    atomic_int fatal; /* a fatal report was made */
+    atomic_bool fatal; /* a fatal report was made */
 };
 
-static atomic_int cancelled;
+static atomic_bool cancelled;
 
 static int usable_cores(void)
 {
@@ -41,7 +41,7 @@ enum backend debuggee_backend(void)
     return BACKEND_CPU;
 }
 
-int debuggee_checked(void)
+bool debuggee_checked(void)
 {
     return checks_wanted();
 }
@@ -55,12 +55,12 @@ int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)
 
 void debuggee_arm(void)
 {
-    atomic_store(&cancelled, 0);
+    atomic_store(&cancelled, false);
 }
 
 void debuggee_cancel(void)
 {
-    atomic_store(&cancelled, 1);
+    atomic_store(&cancelled, true);
     simt_cancel();
 }
 
@@ -102,13 +102,13 @@ static void on_report(void *ctx, const struct simt_report *report)
     struct listener *listener = ctx;
     struct say s;
     if (report->fatal)
-        atomic_store(&listener->fatal, 1);
+        atomic_store(&listener->fatal, true);
     say_begin(&s, WIRE_EVENT);
     say_text(&s, "kind", event_name(report->kind));
     say_integer(&s, "line", report->line);
     say_triple(&s, "block", (const uint32_t[3]){report->block.x, report->block.y, report->block.z});
     say_triple(&s, "thread", (const uint32_t[3]){report->thread.x, report->thread.y, report->thread.z});
-    say_integer(&s, "fatal", report->fatal != 0);
+    say_integer(&s, "fatal", report->fatal);
     say_place(&s, report);
     if (report->number)
         say_integer(&s, "number", report->number);
@@ -227,7 +227,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     }
     struct listener listener = {.socket = socket};
     const struct simt_options options = {.workers = result->workers,
-                                         .fp_traps = 1,
+                                         .fp_traps = true,
                                          .lane_order = lane_order(request->lanes),
                                          .report = on_report,
                                          .progress = on_progress,

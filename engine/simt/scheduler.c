@@ -55,7 +55,7 @@ static unsigned pick(struct worker *w, uint32_t set)
                                          : (unsigned)__builtin_ctz(set);
 }
 
-int simt_early(void)
+bool simt_early(void)
 {
     struct worker *w = simt_tls.worker;
     return w->order >= SIMT_SHUFFLED && !w->checks && draw(w) % 2;

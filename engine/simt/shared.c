@@ -67,13 +67,13 @@ void shared_poison(size_t dynamic_bytes)
 
 void simt_address_error(const char *what, const char *file, int line)
 {
-    report_raise(EVENT_ADDRESS, 1, file, line, NULL, "%s", what);
+    report_raise(EVENT_ADDRESS, true, file, line, NULL, "%s", what);
     traps_end();
 }
 
 void simt_misaligned_error(const char *what, const char *file, int line)
 {
-    report_raise(EVENT_MISALIGNED, 1, file, line, NULL, "misaligned address in %s", what);
+    report_raise(EVENT_MISALIGNED, true, file, line, NULL, "misaligned address in %s", what);
     traps_end();
 }
 
@@ -83,14 +83,14 @@ uint64_t simt_shared_address(const void *generic, const char *file, int line)
     const unsigned char *p = generic;
     /* One past the end of an array is an address too. */
     if (p < w->shared_begin || p > w->shared_end) {
-        report_raise(EVENT_ADDRESS, 1, file, line, NULL, "%p is not an address of shared memory", generic);
+        report_raise(EVENT_ADDRESS, true, file, line, NULL, "%p is not an address of shared memory", generic);
         traps_end();
     }
     return (uint64_t)(p - simt_dynamic_shared + WINDOW);
 }
 
 /* All of them lie in the block, outside of the runtime's own state and of dynamic memory that was not asked for. */
-static int is_shared(const struct worker *w, const unsigned char *p, size_t bytes)
+static bool is_shared(const struct worker *w, const unsigned char *p, size_t bytes)
 {
     const unsigned char *own = (const unsigned char *)&simt_tls, *tail = simt_dynamic_shared + w->launch->shared_bytes;
     return p >= w->shared_begin && p + bytes <= w->shared_end && (p + bytes <= own || p >= own + sizeof simt_tls) &&
@@ -103,14 +103,14 @@ void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const ch
     const int64_t offset = (int64_t)(uint32_t)address - WINDOW;
     unsigned char *p = (unsigned char *)((uintptr_t)simt_dynamic_shared + (uintptr_t)offset);
     if (address > UINT32_MAX || !is_shared(w, p, bytes)) {
-        report_raise(EVENT_ADDRESS, 1, file, line, NULL,
+        report_raise(EVENT_ADDRESS, true, file, line, NULL,
                      "%s at shared address 0x%" PRIx64 " leaves the block's shared memory (its dynamic part: 0x%" PRIx64
                      ", %zu bytes)",
                      what, address, (uint64_t)WINDOW, w->launch->shared_bytes);
         traps_end();
     }
     if (align && address % align) {
-        report_raise(EVENT_MISALIGNED, 1, file, line, NULL,
+        report_raise(EVENT_MISALIGNED, true, file, line, NULL,
                      "misaligned address: %s at shared address 0x%" PRIx64 ", not a multiple of %zu bytes", what,
                      address, align);
         traps_end();

@@ -4,6 +4,7 @@
 #define SIMT_SIMT_H
 
 #include "engine/trace/event.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,7 +42,7 @@ struct simt_report {
     int line;
     struct simt_dim block, thread;
     struct simt_stack stack; /* n 0, or the first frame is file and line */
-    int fatal;               /* the process is about to end, or this launch has failed */
+    bool fatal;              /* the process is about to end, or this launch has failed */
     /* Of a checked kernel. */
     const char *other_file; /* of what it collides with; NULL: nothing, or unknown */
     int other_line;
@@ -58,7 +59,7 @@ struct simt_region {
     const void *begin;
     size_t bytes;
     int dtype;          /* enum dtype of its elements; -1: unknown */
-    int output;         /* each element is written by one thread, and is to be a number */
+    bool output;        /* each element is written by one thread, and is to be a number */
     size_t guard_bytes; /* of the pages on either side that nobody may reach; 0: unknown */
 };
 
@@ -71,7 +72,7 @@ enum { SIMT_ASCENDING, SIMT_DESCENDING, SIMT_LOCKSTEP, SIMT_SHUFFLED };
 
 struct simt_options {
     int workers;             /* threads; 0: as many as cores */
-    int fp_traps;            /* report the first invalid, divide and overflow of each source line */
+    bool fp_traps;           /* report the first invalid, divide and overflow of each source line */
     int planned_threads;     /* per block; a launch with another number is reported. 0: any */
     const char *tensor_core; /* whose matrix products, a name of tensor_core.def; NULL, "": "h100" */
     uint32_t lane_order;     /* which ready lane runs first: SIMT_ASCENDING, ..., or SIMT_SHUFFLED + any seed */

@@ -10,46 +10,47 @@
 /* tensor_core_mma takes no more than this. */
 enum { SIDE_MAX = 16 };
 
-static int all_numbers(enum dtype t, const void *codes, int n)
+static bool all_numbers(enum dtype t, const void *codes, int n)
 {
     for (int i = 0; i < n; i++)
         if (!isfinite(dtype_load(t, codes, (size_t)i)))
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
-static int finds(const float *x, int n, int (*what)(float))
+static bool finds(const float *x, int n, bool (*what)(float))
 {
     for (int i = 0; i < n; i++)
         if (what(x[i]))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-static int is_nan(float x)
+static bool is_nan(float x)
 {
-    return isnan(x) != 0;
+    return isnan(x);
 }
 
-static int is_infinite(float x)
+static bool is_infinite(float x)
 {
-    return isinf(x) != 0;
+    return isinf(x);
 }
 
 /* What the traps would report of scalar arithmetic: a result that is no number though every operand is one. */
 static void report_new(const struct simt_mma *mma, enum dtype t, const float *d)
 {
-    const int n = mma->m * mma->n, nan = finds(d, n, is_nan);
+    const int n = mma->m * mma->n;
+    const bool nan = finds(d, n, is_nan);
     if ((!nan && !finds(d, n, is_infinite)) || finds(mma->c, n, is_nan) || finds(mma->c, n, is_infinite) ||
         !all_numbers(t, mma->a, mma->m * mma->k) || !all_numbers(t, mma->b, mma->n * mma->k))
         return;
-    report_raise(nan ? EVENT_FP_INVALID : EVENT_FP_OVERFLOW, 0, mma->file, mma->line, NULL,
+    report_raise(nan ? EVENT_FP_INVALID : EVENT_FP_OVERFLOW, false, mma->file, mma->line, NULL,
                  nan ? "inf - inf in a matrix product: NaN" : "overflow in a matrix product: the result is infinite");
 }
 
 void simt_matrix_report(const char *file, int line, const char *what, const char *why)
 {
-    report_raise(EVENT_MATRIX, 0, file, line, NULL, "%s: %s: undefined on a GPU", what, why);
+    report_raise(EVENT_MATRIX, false, file, line, NULL, "%s: %s: undefined on a GPU", what, why);
 }
 
 /* With an f16 accumulator only the H100 is known. mma.sync of FP8 there is not what wgmma does; before it, Ada has it.

@@ -72,7 +72,7 @@ void traps_resume(int paused)
 
 void traps_rearm(struct worker *w)
 {
-    w->masked = 0;
+    w->masked = false;
     if (w->stale < STALE_MAX)
         traps_on();
 }
@@ -91,19 +91,19 @@ static uintptr_t pcs[PCS_MAX]; /* instructions that have trapped in this launch:
 
 /* Looking up a line takes microseconds. The table only saves time; a lost race between workers costs one more look.
    kind: of what traps there, 0 to 3. */
-static int pc_is_new(uintptr_t pc, unsigned kind)
+static bool pc_is_new(uintptr_t pc, unsigned kind)
 {
     const uintptr_t key = pc * 4 + kind;
     for (unsigned i = 0; i < PCS_MAX; i++) {
         const uintptr_t have = __atomic_load_n(&pcs[(key + i) % PCS_MAX], __ATOMIC_RELAXED);
         if (have == key)
-            return 0;
+            return false;
         if (!have) {
             __atomic_store_n(&pcs[(key + i) % PCS_MAX], key, __ATOMIC_RELAXED);
-            return 1;
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
 static void on_float(int code, ucontext_t *context)
@@ -114,19 +114,19 @@ static void on_float(int code, ucontext_t *context)
     unit->mxcsr = (unit->mxcsr | MXCSR_MASKS) & ~MXCSR_FLAGS;
     unit->cwd |= X87_MASKS; /* long double */
     unit->swd &= (uint16_t)~X87_FLAGS;
-    w->masked = 1;
+    w->masked = true;
     if (!pc_is_new(context_pc(context), code == FPE_FLTINV ? 1 : code == FPE_FLTDIV ? 2 : 3)) {
         w->stale++;
         return;
     }
     simt_tls.fault = context_pc(context);
     if (code == FPE_FLTINV)
-        report_raise(EVENT_FP_INVALID, 0, NULL, 0, NULL,
+        report_raise(EVENT_FP_INVALID, false, NULL, 0, NULL,
                      "invalid operation (0/0, inf - inf, 0 * inf, or uninitialized shared memory): NaN");
     else if (code == FPE_FLTDIV)
-        report_raise(EVENT_FP_DIVIDE, 0, NULL, 0, NULL, "division by zero: the result is infinite");
+        report_raise(EVENT_FP_DIVIDE, false, NULL, 0, NULL, "division by zero: the result is infinite");
     else
-        report_raise(EVENT_FP_OVERFLOW, 0, NULL, 0, NULL, "overflow: the result is infinite");
+        report_raise(EVENT_FP_OVERFLOW, false, NULL, 0, NULL, "overflow: the result is infinite");
     simt_tls.fault = 0;
 }
 
@@ -147,7 +147,7 @@ static const char *access_word(const ucontext_t *context)
 }
 #endif
 
-static int in_guard(const struct worker *w, uintptr_t address)
+static bool in_guard(const struct worker *w, uintptr_t address)
 {
     const uintptr_t begin = (uintptr_t)w->stacks + (uintptr_t)(simt_tls.self - w->fiber) * FIBER_BYTES;
     return address - begin < FIBER_GUARD_BYTES;
@@ -177,35 +177,35 @@ static const struct simt_region *nearest_to(uintptr_t address)
     return nearest;
 }
 
-/* "write to address 52 bytes behind the end of O", of the array that is nearest; 0 where none is near. */
-static int report_near_array(uintptr_t address, const ucontext_t *context, const char *then)
+/* "write to address 52 bytes behind the end of O", of the array that is nearest; false where none is near. */
+static bool report_near_array(uintptr_t address, const ucontext_t *context, const char *then)
 {
     const struct simt_region *nearest = nearest_to(address);
     const uintptr_t distance = nearest ? distance_to(nearest, address) : UINTPTR_MAX;
     if (distance > NEAR_BYTES)
-        return 0;
+        return false;
     if (distance == 0)
-        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "write to %s, which is an input%s", nearest->name, then);
+        report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "write to %s, which is an input%s", nearest->name, then);
     else if (address < (uintptr_t)nearest->begin)
-        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "%s address %lu bytes before %s%s", access_word(context),
+        report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "%s address %lu bytes before %s%s", access_word(context),
                      (unsigned long)distance, nearest->name, then);
     else
-        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "%s address %lu bytes past the end of %s%s", access_word(context),
-                     (unsigned long)(distance - 1), nearest->name, then);
-    return 1;
+        report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "%s address %lu bytes past the end of %s%s",
+                     access_word(context), (unsigned long)(distance - 1), nearest->name, then);
+    return true;
 }
 
 static void report_address(int signal, const siginfo_t *info, const ucontext_t *context, bool dropped)
 {
     const uintptr_t address = (uintptr_t)info->si_addr;
     if (in_guard(simt_tls.worker, address))
-        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL,
+        report_raise(EVENT_ADDRESS, true, NULL, 0, NULL,
                      "stack overflow: the local variables of one thread need more than %zu KB",
                      FIBER_STACK_BYTES / 1024);
     else if (signal == SIGSEGV && info->si_code == SI_KERNEL)
-        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "invalid access through a pointer that is not an address");
+        report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "invalid access through a pointer that is not an address");
     else if (!report_near_array(address, context, dropped ? " (dropped; the checked run continues)" : ""))
-        report_raise(EVENT_ADDRESS, 1, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
+        report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "invalid %s address 0x%lx%s", access_word(context),
                      (unsigned long)address, address < 4096 ? " (a null pointer)" : "");
 }
 
@@ -257,7 +257,7 @@ static void on_step(int signal, siginfo_t *info, void *context)
     }
 }
 
-/* 1: the store may be made once more, into pages that forget it. */
+/* The store may be made once more, into pages that forget it. */
 static bool drop_store(uintptr_t address, ucontext_t *context)
 {
     const struct worker *const w = simt_tls.worker;
@@ -330,9 +330,9 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
     const bool dropped =
         signal == SIGSEGV && info->si_code == SEGV_ACCERR && drop_store((uintptr_t)info->si_addr, context);
     if (signal == SIGFPE)
-        report_raise(EVENT_TRAP, 1, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
+        report_raise(EVENT_TRAP, true, NULL, 0, NULL, "integer division by zero: undefined on a GPU");
     else if (signal == SIGILL)
-        report_raise(EVENT_TRAP, 1, NULL, 0, NULL,
+        report_raise(EVENT_TRAP, true, NULL, 0, NULL,
                      "illegal instruction at 0x%lx: the compiler saw undefined behavior here",
                      (unsigned long)context_pc(context));
     else if (!dropped || !told)
@@ -374,7 +374,7 @@ void simt_trap(const char *file, int line)
 {
     if (!simt_tls.self)
         abort();
-    report_raise(EVENT_TRAP, 1, file, line, NULL, "__trap()");
+    report_raise(EVENT_TRAP, true, file, line, NULL, "__trap()");
     traps_end();
 }
 
@@ -386,7 +386,7 @@ void __assert_fail(const char *expression, const char *file, unsigned line, cons
         fprintf(stderr, "%s:%u: %s: assert(%s) failed\n", file, line, function, expression);
         abort();
     }
-    report_raise(EVENT_ASSERT, 1, file, (int)line, NULL, "assert(%s) failed in %s", expression, function);
+    report_raise(EVENT_ASSERT, true, file, (int)line, NULL, "assert(%s) failed in %s", expression, function);
     fflush(stdout);
     _exit(EXIT_ASSERT);
 }

@@ -14,25 +14,25 @@ const char *warp_op_name(enum simt_warp_op op)
     return names[op];
 }
 
-static int same_line(const struct fiber *a, const struct fiber *b)
+static bool same_line(const struct fiber *a, const struct fiber *b)
 {
     return a->line == b->line && (a->file == b->file || !strcmp(a->file, b->file));
 }
 
-static int same_meeting(const struct fiber *a, const struct fiber *b)
+static bool same_meeting(const struct fiber *a, const struct fiber *b)
 {
     return a->mask == b->mask && a->op == b->op && a->combine == b->combine;
 }
 
 /* All of `need` wait: do they wait for each other? */
-static int all_meet(struct worker *w, unsigned warp, uint32_t need)
+static bool all_meet(struct worker *w, unsigned warp, uint32_t need)
 {
     const struct fiber *lanes = worker_lanes(w, warp);
     const struct fiber *first = &lanes[__builtin_ctz(need)];
     for (uint32_t rest = need & (need - 1); rest; rest &= rest - 1)
         if (!same_meeting(first, &lanes[__builtin_ctz(rest)]))
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 /* __syncwarp may be reached at different lines; of the others CUDA asks that the lanes execute the same intrinsic. */
@@ -45,7 +45,7 @@ static void check_lines(struct worker *w, unsigned warp, uint32_t need)
     for (uint32_t rest = need & (need - 1); rest; rest &= rest - 1) {
         const struct fiber *f = &lanes[__builtin_ctz(rest)];
         if (!same_line(first, f)) {
-            report_raise(EVENT_SHUFFLE, 0, f->file, f->line, f,
+            report_raise(EVENT_SHUFFLE, false, f->file, f->line, f,
                          "lanes of one warp are in %s at different lines (also %s:%d)", warp_op_name(f->op),
                          first->file, first->line);
             return;
@@ -80,8 +80,8 @@ void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combin
     self->line = line;
     self->pc = __builtin_return_address(0);
     if (!(mask & bit)) {
-        report_raise(EVENT_SHUFFLE, 0, file, line, self, "lane %u calls %s with mask %08x, which does not include it",
-                     self->lane, warp_op_name(op), mask);
+        report_raise(EVENT_SHUFFLE, false, file, line, self,
+                     "lane %u calls %s with mask %08x, which does not include it", self->lane, warp_op_name(op), mask);
         mask |= bit;
     }
     self->op = op;
@@ -166,6 +166,6 @@ void simt_shuffle_report(int lane, int source)
 {
     const struct worker *w = simt_tls.worker;
     const struct fiber *f = &w->fiber[simt_tls.self->warp * 32u + (unsigned)lane];
-    report_raise(EVENT_SHUFFLE, 0, f->file, f->line, f,
+    report_raise(EVENT_SHUFFLE, false, f->file, f->line, f,
                  "lane %d reads lane %d, which is not in the mask or has returned: undefined on a GPU", lane, source);
 }

@@ -49,17 +49,17 @@ struct worker {
     uint32_t order;                  /* of lanes and warps: simt_options.lane_order */
     uint64_t drawn;                  /* of what a shuffled order draws: a counter */
     uint32_t ranks;                  /* in a shuffled order: what the ranks of lanes and warps follow from */
-    int traps;                       /* floating-point traps wanted */
-    int masked;                      /* they are off until the next wait */
+    bool traps;                      /* floating-point traps wanted */
+    bool masked;                     /* they are off until the next wait */
     unsigned stale;                  /* traps taken at places already reported */
-    int probed;                      /* 1: the launch under way came by an ASC_AT */
+    bool probed;                     /* the launch under way came by an ASC_AT */
     unsigned epoch;                  /* barriers passed */
     unsigned sum;                    /* predicates of the barrier under way */
     int result[2][SIMT_BARRIER_OPS]; /* of the last two barriers, by epoch */
     const char *barrier_file;
     int barrier_line;
     struct named_barrier named[NAMED_BARRIERS];
-    int failed; /* this block cannot go on */
+    bool failed; /* this block cannot go on */
     uint64_t clock;
     const struct simt_launch *launch; /* borrowed */
     struct simt_dim block;
@@ -68,7 +68,7 @@ struct worker {
     unsigned n_stacks;
     unsigned char *signal_stack;              /* owned */
     unsigned char *shared_begin, *shared_end; /* borrowed: this thread's thread-local storage, shared memory in it */
-    int copying;                              /* a thread of this block has used cp.async */
+    bool copying;                             /* a thread of this block has used cp.async */
     struct checks *checks;                    /* owned; NULL: the kernel was not compiled with checks */
     struct copies copies[SIMT_THREADS_MAX];
     struct fiber fiber[SIMT_THREADS_MAX];
@@ -80,8 +80,8 @@ struct simt_tls {
     struct fiber *self;     /* the CUDA thread that runs; NULL in host code */
     struct checks *checks;  /* who is told of its accesses; NULL: nobody */
     struct checks *probing; /* in a probe: who is told of what it reads in shared memory */
-    int reporting;          /* inside a report */
-    int locating;           /* looking for the lines of a report */
+    int reporting;          /* reports that it is inside of */
+    bool locating;          /* looking for the lines of a report */
     uintptr_t fault;        /* the instruction that a signal stopped; 0: none */
 };
 extern __thread struct simt_tls simt_tls __attribute__((tls_model("local-exec")));

@@ -29,7 +29,7 @@ struct launch_request {
 
 uint32_t debuggee_abi(void); /* ASC_ABI_VERSION of the attnscope.h that it was compiled with */
 enum backend debuggee_backend(void);
-int debuggee_checked(void); /* 1: built with access checks */
+bool debuggee_checked(void); /* built with access checks */
 /* Once, at the start: makes the device ready and names it ("" where there is none to name). -1: it cannot be used, the
    sentence in why. */
 int debuggee_prepare(char *device, size_t size, char *why, size_t why_size);

@@ -36,13 +36,13 @@ static const char *type_word(int dtype)
     return dtype >= 0 && dtype < DTYPE_COUNT ? dtype_name((enum dtype)dtype) : "an unknown type";
 }
 
-static int takes(uint32_t set, int dtype)
+static bool takes(uint32_t set, int dtype)
 {
     return dtype >= 0 && dtype < DTYPE_COUNT && set & 1u << dtype;
 }
 
-/* 0: the sentence is in why. */
-static int takes_types(const struct asc_kernel *kernel, const struct asc_problem *p, char *why, size_t size)
+/* False: the sentence is in why. */
+static bool takes_types(const struct asc_kernel *kernel, const struct asc_problem *p, char *why, size_t size)
 {
     const struct {
         const char *tensor;
@@ -53,7 +53,7 @@ static int takes_types(const struct asc_kernel *kernel, const struct asc_problem
     if (!takes(kernel->dtypes, p->dtype)) {
         name_dtypes(kernel->dtypes, names, sizeof names);
         snprintf(why, size, "%s takes %s, not %s", kernel->name, names[0] ? names : "no type", type_word(p->dtype));
-        return 0;
+        return false;
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (others[i].set ? takes(others[i].set, others[i].dtype) : others[i].dtype == p->dtype)
@@ -62,14 +62,14 @@ static int takes_types(const struct asc_kernel *kernel, const struct asc_problem
         snprintf(why, size, "%s takes %s of %s%s, not %s", kernel->name, others[i].tensor,
                  others[i].set ? names : "Q's type, ", others[i].set ? "" : type_word(p->dtype),
                  type_word(others[i].dtype));
-        return 0;
+        return false;
     }
     if (kernel->conventions.quantized != ASC_QUANTIZED_GIVEN && problem_has_codes(p)) {
         snprintf(why, size, "%s quantizes Q, K and V itself (convention quantized): it accepts values, not codes",
                  kernel->name);
-        return 0;
+        return false;
     }
-    return 1;
+    return true;
 }
 
 int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan, char *why,

@@ -12,7 +12,7 @@
 /* In a kernel that is compiled with checks (simt_keywords.h). */
 extern const int simt_checked __attribute__((weak));
 
-int checks_wanted(void)
+bool checks_wanted(void)
 {
     return &simt_checked != NULL;
 }
@@ -49,11 +49,11 @@ void checks_end_launch(struct worker *const *workers, unsigned n)
     global_end_launch();
 }
 
-/* 1: the cells are there. The block of the thread-local storage has the same size in every thread. */
-static int make_cells(struct checks *c, size_t bytes)
+/* The cells are there. The block of the thread-local storage has the same size in every thread. */
+static bool make_cells(struct checks *c, size_t bytes)
 {
     if (c->cell)
-        return 1;
+        return true;
     c->cell = malloc(bytes * sizeof *c->cell);
     c->sites = calloc(bytes, sizeof *c->sites);
     c->warps = calloc(bytes, sizeof *c->warps);
@@ -73,7 +73,7 @@ void checks_begin_block(struct worker *w, uint64_t number)
     c->shared_begin = (uintptr_t)w->shared_begin;
     c->shared_bytes = make_cells(c, bytes) ? bytes : 0;
     if (!c->shared_bytes && bytes)
-        report_raise(EVENT_SYSTEM, 1, NULL, 0, NULL, "out of memory for the access checks");
+        report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "out of memory for the access checks");
     c->n_stores = 0;
     symbols_read(c->shared_begin, bytes);
     if (c->shared_bytes)
@@ -92,7 +92,7 @@ void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, u
     if (at < c->shared_bytes && bytes <= c->shared_bytes - at)
         shadow_read(c, at, bytes, many, site);
     else if ((uintptr_t)p - c->stacks_begin >= c->stacks_bytes)
-        global_access(c, (uintptr_t)p, bytes, 0, 0, site);
+        global_access(c, (uintptr_t)p, bytes, false, false, site);
 }
 
 uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,

@@ -13,7 +13,7 @@ struct fiber;
 struct checks;
 struct copy;
 
-int checks_wanted(void); /* 1: the kernel was compiled with checks */
+bool checks_wanted(void); /* the kernel was compiled with checks */
 struct checks *checks_new(void);
 void checks_free(struct checks *c);
 

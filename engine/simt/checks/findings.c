@@ -62,7 +62,7 @@ uint32_t site_of_line(const void *call, const char *file, int line)
     return at < LINES_MAX ? SITE_LINE | at : 0;
 }
 
-static void resolve(uint32_t site, int is_running, struct simt_stack *out)
+static void resolve(uint32_t site, bool is_running, struct simt_stack *out)
 {
     const struct fiber *self = simt_tls.self;
     struct locate where = {.pc = site, .is_running = is_running && self, .body = self ? (uintptr_t)self->body : 0};
@@ -87,17 +87,17 @@ static struct finding_count *find(struct findings *f, enum event_kind kind, uint
     return NULL;
 }
 
-int finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site)
+bool finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site)
 {
     struct finding_count *at = find(&c->findings, kind, site, other_site);
     if (!at)
-        return 0;
+        return false;
     at->times++;
     if (at->kind)
-        return 0;
+        return false;
     c->findings.n++;
     *at = (struct finding_count){.site = site, .other = other_site, .kind = (uint16_t)(kind + 1), .times = 1};
-    return 1;
+    return true;
 }
 
 static struct place place_of(const struct simt_stack *stack)
@@ -105,21 +105,21 @@ static struct place place_of(const struct simt_stack *stack)
     return (struct place){stack->n ? stack->at[0] : (struct simt_frame){0}, locate_call(stack)};
 }
 
-static int same_place(const struct place *a, const struct place *b)
+static bool same_place(const struct place *a, const struct place *b)
 {
     return report_same_place(&a->at, &b->at) && report_same_place(&a->call, &b->call);
 }
 
 /* Number of a pair of places; *fresh: it has not been told. 0: there is no room. */
-static unsigned number_of(enum event_kind kind, const struct place *here, const struct place *other, int *fresh)
+static unsigned number_of(enum event_kind kind, const struct place *here, const struct place *other, bool *fresh)
 {
-    *fresh = 0;
+    *fresh = false;
     for (unsigned i = 0; i < n_told; i++)
         if (told[i].kind == kind && same_place(&told[i].here, here) && same_place(&told[i].other, other))
             return i + 1;
     if (n_told == TOLD_MAX)
         return 0;
-    *fresh = 1;
+    *fresh = true;
     told[n_told] = (struct told){kind, *here, *other, 0};
     return ++n_told;
 }
@@ -135,14 +135,14 @@ void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_
     const int paused = traps_pause();
     simt_tls.reporting++;
     struct simt_report r = {.kind = kind, .text = text, .times = 1};
-    resolve(site, 1, &r.stack);
-    resolve(other_site, 0, &r.other_stack);
+    resolve(site, true, &r.stack);
+    resolve(other_site, false, &r.other_stack);
     const struct place here = place_of(&r.stack), other = place_of(&r.other_stack);
     r.file = here.at.file;
     r.line = here.at.line;
     r.other_file = other.at.file;
     r.other_line = other.at.line;
-    int fresh;
+    bool fresh;
     pthread_mutex_lock(&lock);
     const unsigned number = number_of(kind, &here, &other, &fresh);
     pthread_mutex_unlock(&lock);

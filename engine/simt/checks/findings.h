@@ -24,8 +24,8 @@ struct findings {
 };
 
 struct checks;
-/* 1: it has to be told: say it with finding_tell(). 0: it was only counted. */
-int finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site);
+/* It has to be told: say it with finding_tell(). False: it was only counted. */
+bool finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site);
 void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
                   const char *format, ...) __attribute__((format(printf, 6, 7)));
 

@@ -54,7 +54,7 @@ void global_begin_launch(const struct simt_options *options)
             mmap(NULL, a->owner_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         a->owner = owners == MAP_FAILED ? NULL : owners;
         if (!a->owner)
-            report_raise(EVENT_SYSTEM, 1, NULL, 0, NULL, "out of memory for the access checks of %s", a->name);
+            report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "out of memory for the access checks of %s", a->name);
     }
 }
 
@@ -79,7 +79,7 @@ static int array_at(struct checks *c, uintptr_t at)
 }
 
 static __attribute__((noinline, cold)) void outside(struct checks *c, const struct array *a, uintptr_t at, size_t bytes,
-                                                    int write, uint32_t site)
+                                                    bool write, uint32_t site)
 {
     if (!finding_count(c, EVENT_BOUNDS, site, 0))
         return;
@@ -119,7 +119,7 @@ static __attribute__((noinline, cold)) void two_writers(struct checks *c, const 
                      (unsigned)(block / grid.x % grid.y), (unsigned)(block / grid.x / grid.y));
 }
 
-static void own(struct checks *c, const struct array *a, uintptr_t at, size_t bytes, int atomic, uint32_t site)
+static void own(struct checks *c, const struct array *a, uintptr_t at, size_t bytes, bool atomic, uint32_t site)
 {
     const uint64_t me = ((c->block + 1) << OWNER_BLOCK_SHIFT | c->stamp) | (atomic ? OWNER_ATOMIC : 0);
     const size_t first = (at - a->begin) / a->element_bytes, last = (at + bytes - 1 - a->begin) / a->element_bytes;
@@ -136,13 +136,13 @@ static void own(struct checks *c, const struct array *a, uintptr_t at, size_t by
     }
 }
 
-static int finds_nan(int dtype, const unsigned char *from, size_t bytes)
+static bool finds_nan(int dtype, const unsigned char *from, size_t bytes)
 {
     const size_t n = bytes / dtype_bytes((enum dtype)dtype);
     for (size_t i = 0; i < n; i++)
         if (isnan(dtype_load((enum dtype)dtype, from, i)))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* An input that holds a NaN itself; NULL: none. */
@@ -177,7 +177,7 @@ void checks_flush(struct checks *c)
     traps_resume(paused);
 }
 
-void global_access(struct checks *c, uintptr_t at, size_t bytes, int write, int atomic, uint32_t site)
+void global_access(struct checks *c, uintptr_t at, size_t bytes, bool write, bool atomic, uint32_t site)
 {
     const int region = array_at(c, at);
     if (region < 0)

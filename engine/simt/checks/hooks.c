@@ -21,7 +21,7 @@ static __attribute__((noinline)) void probe_read(uintptr_t address, size_t bytes
 }
 
 static inline __attribute__((always_inline)) void look(const volatile void *p, size_t bytes, enum access access,
-                                                       int atomic, uint32_t site)
+                                                       bool atomic, uint32_t site)
 {
     struct checks *c = simt_tls.checks;
     const uintptr_t address = (uintptr_t)p;
@@ -52,27 +52,27 @@ static inline __attribute__((always_inline)) void look(const volatile void *p, s
     void __tsan_volatile_write##bytes(void *p);                                                                        \
     void __tsan_read##bytes(void *p)                                                                                   \
     {                                                                                                                  \
-        look(p, bytes, READ, 0, SITE);                                                                                 \
+        look(p, bytes, READ, false, SITE);                                                                             \
     }                                                                                                                  \
     void __tsan_write##bytes(void *p)                                                                                  \
     {                                                                                                                  \
-        look(p, bytes, WRITE, 0, SITE);                                                                                \
+        look(p, bytes, WRITE, false, SITE);                                                                            \
     }                                                                                                                  \
     void __tsan_unaligned_read##bytes(void *p)                                                                         \
     {                                                                                                                  \
-        look(p, bytes, READ, 0, SITE);                                                                                 \
+        look(p, bytes, READ, false, SITE);                                                                             \
     }                                                                                                                  \
     void __tsan_unaligned_write##bytes(void *p)                                                                        \
     {                                                                                                                  \
-        look(p, bytes, WRITE, 0, SITE);                                                                                \
+        look(p, bytes, WRITE, false, SITE);                                                                            \
     }                                                                                                                  \
     void __tsan_volatile_read##bytes(void *p)                                                                          \
     {                                                                                                                  \
-        look(p, bytes, READ, 0, SITE);                                                                                 \
+        look(p, bytes, READ, false, SITE);                                                                             \
     }                                                                                                                  \
     void __tsan_volatile_write##bytes(void *p)                                                                         \
     {                                                                                                                  \
-        look(p, bytes, WRITE, 0, SITE);                                                                                \
+        look(p, bytes, WRITE, false, SITE);                                                                            \
     }
 HOOKS(1)
 HOOKS(2)
@@ -84,11 +84,11 @@ void __tsan_read_range(void *p, size_t bytes);
 void __tsan_write_range(void *p, size_t bytes);
 void __tsan_read_range(void *p, size_t bytes)
 {
-    look(p, bytes, READ, 0, SITE);
+    look(p, bytes, READ, false, SITE);
 }
 void __tsan_write_range(void *p, size_t bytes)
 {
-    look(p, bytes, WRITE, 0, SITE);
+    look(p, bytes, WRITE, false, SITE);
 }
 
 /* The builder gives these names to the memory functions that the kernel calls (flags.h). */
@@ -97,19 +97,19 @@ void *__tsan_memmove(void *to, const void *from, size_t bytes);
 void *__tsan_memset(void *to, int byte, size_t bytes);
 void *__tsan_memcpy(void *to, const void *from, size_t bytes)
 {
-    look(from, bytes, READ, 0, SITE);
-    look(to, bytes, WRITE, 0, SITE);
+    look(from, bytes, READ, false, SITE);
+    look(to, bytes, WRITE, false, SITE);
     return memmove(to, from, bytes); /* a compiler also copies an object onto itself */
 }
 void *__tsan_memmove(void *to, const void *from, size_t bytes)
 {
-    look(from, bytes, READ, 0, SITE);
-    look(to, bytes, WRITE, 0, SITE);
+    look(from, bytes, READ, false, SITE);
+    look(to, bytes, WRITE, false, SITE);
     return memmove(to, from, bytes);
 }
 void *__tsan_memset(void *to, int byte, size_t bytes)
 {
-    look(to, bytes, WRITE, 0, SITE);
+    look(to, bytes, WRITE, false, SITE);
     return memset(to, byte, bytes);
 }
 
@@ -140,7 +140,7 @@ void __tsan_vptr_update(void **p, void *value)
     T __tsan_atomic##bits##_##name(volatile T *p, T value, int order)                                                  \
     {                                                                                                                  \
         (void)order;                                                                                                   \
-        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        look(p, sizeof *p, UPDATE, true, SITE);                                                                        \
         return __atomic_##name(p, value, __ATOMIC_SEQ_CST);                                                            \
     }
 #define ATOMICS(bits, T)                                                                                               \
@@ -154,14 +154,14 @@ void __tsan_vptr_update(void **p, void *value)
     void __tsan_atomic##bits##_store(volatile T *p, T value, int order)                                                \
     {                                                                                                                  \
         (void)order;                                                                                                   \
-        look(p, sizeof *p, WRITE, 1, SITE);                                                                            \
+        look(p, sizeof *p, WRITE, true, SITE);                                                                         \
         __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                                  \
     }                                                                                                                  \
     T __tsan_atomic##bits##_exchange(volatile T *p, T value, int order);                                               \
     T __tsan_atomic##bits##_exchange(volatile T *p, T value, int order)                                                \
     {                                                                                                                  \
         (void)order;                                                                                                   \
-        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        look(p, sizeof *p, UPDATE, true, SITE);                                                                        \
         return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                                        \
     }                                                                                                                  \
     UPDATES(bits, T, fetch_add)                                                                                        \
@@ -175,7 +175,7 @@ void __tsan_vptr_update(void **p, void *value)
     {                                                                                                                  \
         (void)order;                                                                                                   \
         (void)failed;                                                                                                  \
-        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        look(p, sizeof *p, UPDATE, true, SITE);                                                                        \
         return __atomic_compare_exchange_n(p, old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
     }                                                                                                                  \
     int __tsan_atomic##bits##_compare_exchange_weak(volatile T *p, T *old, T value, int order, int failed);            \
@@ -183,7 +183,7 @@ void __tsan_vptr_update(void **p, void *value)
     {                                                                                                                  \
         (void)order;                                                                                                   \
         (void)failed;                                                                                                  \
-        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        look(p, sizeof *p, UPDATE, true, SITE);                                                                        \
         return __atomic_compare_exchange_n(p, old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
     }                                                                                                                  \
     T __tsan_atomic##bits##_compare_exchange_val(volatile T *p, T old, T value, int order, int failed);                \
@@ -191,7 +191,7 @@ void __tsan_vptr_update(void **p, void *value)
     {                                                                                                                  \
         (void)order;                                                                                                   \
         (void)failed;                                                                                                  \
-        look(p, sizeof *p, UPDATE, 1, SITE);                                                                           \
+        look(p, sizeof *p, UPDATE, true, SITE);                                                                        \
         __atomic_compare_exchange_n(p, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                            \
         return old;                                                                                                    \
     }

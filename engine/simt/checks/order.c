@@ -11,7 +11,7 @@ static uint32_t tick(struct order *o)
     if (o->exhausted)
         return 0;
     if (o->now == STAMP_TIME_MAX) {
-        o->exhausted = 1;
+        o->exhausted = true;
         memset(o->known, 0xFF, sizeof o->known);
         return 0;
     }
@@ -21,7 +21,7 @@ static uint32_t tick(struct order *o)
 static void set_base(struct order *o, unsigned threads)
 {
     o->base = o->now;
-    o->partial = 0;
+    o->partial = false;
     for (unsigned i = 0; i < threads; i++)
         o->clock[i] = o->now;
     for (unsigned i = 0; i * 32 < threads; i++)
@@ -32,7 +32,7 @@ static void set_base(struct order *o, unsigned threads)
 void order_begin_block(struct order *o, unsigned threads)
 {
     o->now = 1;
-    o->exhausted = 0;
+    o->exhausted = false;
     memset(o->said, 0, sizeof o->said);
     memset(o->came, 0, sizeof o->came);
     set_base(o, threads);
@@ -62,7 +62,7 @@ static void meet_in_part(struct order *o, unsigned warp, uint32_t lanes)
     uint32_t joined[32] = {0};
     if (!o->partial)
         memset(o->lane_known, 0, sizeof o->lane_known);
-    o->partial = 1;
+    o->partial = true;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const uint32_t *row = o->lane_known[warp * 32 + (unsigned)__builtin_ctz(rest)];
         for (unsigned i = 0; i < 32; i++)

@@ -14,8 +14,8 @@ static const char *place_of(const struct checks *c, size_t at, char text[PLACE_B
     return text;
 }
 
-static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, int write, uint32_t other,
-                                                 int other_wrote, uint32_t site, uint32_t other_site)
+static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bool write, uint32_t other,
+                                                 bool other_wrote, uint32_t site, uint32_t other_site)
 {
     if (!finding_count(c, EVENT_RACE, site, other_site))
         return;
@@ -49,7 +49,7 @@ static __attribute__((noinline, cold)) void probe_race(struct checks *c, size_t 
         writes ? self.x : i.x, writes ? self.y : i.y, writes ? self.z : i.z);
 }
 
-static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, int write, uint32_t other,
+static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, bool write, uint32_t other,
                                                       uint32_t site, uint32_t other_site)
 {
     if (!finding_count(c, EVENT_NEVER_WAITED, site, other_site))
@@ -61,7 +61,7 @@ static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t a
                  write ? "writes" : "reads", place_of(c, at, place), i.x, i.y, i.z);
 }
 
-static __attribute__((noinline, cold)) void outside(struct checks *c, size_t at, int write, uint32_t site)
+static __attribute__((noinline, cold)) void outside(struct checks *c, size_t at, bool write, uint32_t site)
 {
     if (!finding_count(c, EVENT_BOUNDS, site, 0))
         return;
@@ -71,14 +71,14 @@ static __attribute__((noinline, cold)) void outside(struct checks *c, size_t at,
 }
 
 /* Bytes that were written by code without hooks, as that of libraries and what g++ loses, are poison no more. */
-static int is_poison(const struct checks *c, size_t at, size_t end)
+static bool is_poison(const struct checks *c, size_t at, size_t end)
 {
     for (; at < end && !c->cell[at].w; at++) {
         const uintptr_t address = c->shared_begin + at;
         if (*(const volatile unsigned char *)address != (address & 1 ? SHARED_POISON >> 8 : SHARED_POISON & 0xFF))
-            return 0;
+            return false;
     }
-    return 1;
+    return true;
 }
 
 /* A read of bytes from `at` to `end` that begins with one that has no writer; what stands for that afterwards. */
@@ -102,12 +102,12 @@ static struct cell read_cell(struct checks *c, size_t at, size_t end, uint32_t m
     if (!w)
         old.w = unwritten(c, at, end, site);
     else if ((w & STAMP_KIND) == WROTE_OUTSIDE) {
-        outside(c, at, 0, site);
+        outside(c, at, false, site);
         return old;
     } else if ((w & STAMP_KIND) == WROTE_ASYNC)
-        under_way(c, at, 0, w, site, c->sites[at].w);
+        under_way(c, at, false, w, site, c->sites[at].w);
     else if ((many || stamp_thread(w) != stamp_thread(self)) && !is_before(c, w))
-        race(c, at, 0, w, 1, site, c->sites[at].w);
+        race(c, at, false, w, true, site, c->sites[at].w);
     uint32_t others = many;
     if (r & READ_WARPS && stamp_time(r) >= c->base)
         others |= READ_WARPS;
@@ -123,30 +123,30 @@ static struct cell read_cell(struct checks *c, size_t at, size_t end, uint32_t m
 
 /* Some warp that has read since the last barrier and that this one knows nothing of. A warp that it has met since may
    have read before that: it counts as ordered. */
-static int unmet_reader(const struct checks *c, size_t at)
+static bool unmet_reader(const struct checks *c, size_t at)
 {
     for (uint32_t rest = c->warps[at] & ~(1u << stamp_warp(c->stamp)); rest; rest &= rest - 1)
         if (c->known[__builtin_ctz(rest)] <= c->base)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-static void check_write(struct checks *c, size_t at, struct cell old, int atomic, uint32_t site)
+static void check_write(struct checks *c, size_t at, struct cell old, bool atomic, uint32_t site)
 {
     const uint32_t self = c->stamp, w = old.w, r = old.r;
     if ((w & STAMP_KIND) == WROTE_ASYNC)
-        under_way(c, at, 1, w, site, c->sites[at].w);
+        under_way(c, at, true, w, site, c->sites[at].w);
     else if (w && stamp_thread(w) != stamp_thread(self) && !is_before(c, w) &&
              !(atomic && (w & STAMP_KIND) == WROTE_ATOMIC))
-        race(c, at, 1, w, 1, site, c->sites[at].w);
+        race(c, at, true, w, true, site, c->sites[at].w);
     if (!r)
         return;
     const bool others = (stamp_thread(r) != stamp_thread(self) || r & READ_LANES) && !is_before(c, r);
     if (others || (r & READ_WARPS && stamp_time(r) >= c->base && unmet_reader(c, at)))
-        race(c, at, 1, r, 0, site, c->sites[at].r);
+        race(c, at, true, r, false, site, c->sites[at].r);
 }
 
-static inline int same(struct cell a, struct cell b)
+static inline bool same(struct cell a, struct cell b)
 {
     return a.w == b.w && a.r == b.r;
 }
@@ -207,7 +207,7 @@ void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint
         }
         const struct cell old = cell[i];
         if ((old.w & STAMP_KIND) == WROTE_OUTSIDE) {
-            outside(c, i, 1, site);
+            outside(c, i, true, site);
             for (; i < end && same(cell[i], old); i++)
                 ;
             continue;

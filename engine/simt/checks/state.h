@@ -59,8 +59,8 @@ struct came {
 /* What is known of the order of a block's threads. */
 struct order {
     uint32_t now, base; /* base: of the last barrier of the block */
-    int exhausted;      /* more meetings than a stamp can count: from then on all counts as ordered */
-    int partial;        /* a __syncwarp of a part of a warp: lane_known counts */
+    bool exhausted;     /* more meetings than a stamp can count: from then on all counts as ordered */
+    bool partial;       /* a __syncwarp of a part of a warp: lane_known counts */
     uint32_t clock[SIMT_THREADS_MAX];
     /* What warp j did before time known[i][j] is before all that warp i does now. */
     uint32_t known[SIMT_WARPS_MAX][SIMT_WARPS_MAX];
@@ -101,11 +101,11 @@ struct checks {
 };
 
 /* Whether the access of this stamp is before all that the running thread does now. */
-static inline int is_before(const struct checks *c, uint32_t stamp)
+static inline bool is_before(const struct checks *c, uint32_t stamp)
 {
     const uint32_t time = stamp_time(stamp);
     if (time < c->known[stamp_warp(stamp)])
-        return 1;
+        return true;
     return c->order.partial && stamp_warp(stamp) == stamp_warp(c->stamp) &&
            time < c->order.lane_known[stamp_thread(c->stamp)][stamp & 31];
 }
@@ -121,7 +121,7 @@ void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site); /*
 /* global.c: the arrays of a launch. atomic: such a write collides with no other such. */
 void global_begin_launch(const struct simt_options *options);
 void global_end_launch(void);
-void global_access(struct checks *c, uintptr_t at, size_t bytes, int write, int atomic, uint32_t site);
+void global_access(struct checks *c, uintptr_t at, size_t bytes, bool write, bool atomic, uint32_t site);
 
 /* Any access of the running thread; also of code of ours on its behalf. */
 void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, uint32_t site);

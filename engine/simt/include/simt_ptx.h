@@ -98,7 +98,7 @@ template <int N, bool transposed> void ldmatrix_combine(void *const args[32], ui
 
 template <int N, bool transposed> static inline regs<uint32_t, N> ldmatrix(uint64_t address, SIMT_SITE)
 {
-    ldmatrix_arg<N> arg = {nullptr, simt_early() != 0, {}, {}, simt_file, simt_line};
+    ldmatrix_arg<N> arg = {nullptr, simt_early(), {}, {}, simt_file, simt_line};
     if (simt_lane() < 8 * N) {
         arg.row =
             static_cast<const unsigned char *>(simt_shared_pointer(address, 16, 16, "ldmatrix", simt_file, simt_line));

@@ -41,7 +41,7 @@ void simt_warp_meet(uint32_t mask, enum simt_warp_op op, simt_combine_fn *combin
 uint32_t simt_active_mask(const char *file, int line);
 
 /* In a shuffled order, now and then: the calling lane does its part of what comes now, before the others have come. */
-int simt_early(void);
+bool simt_early(void);
 
 /* Called from a combine function: lane `lane` did something whose result CUDA leaves undefined. */
 void simt_shuffle_report(int lane, int source);
